@@ -1,0 +1,64 @@
+# The work is in scripts/ and xtask/; these are its names.
+.PHONY: help demo demo-robot test test-all soak bench bench-peers fmt lint install header
+
+help:
+	@echo "make demo      see a publisher killed and everybody else carry on"
+	@echo "make demo-robot  a robot: its services killed, then a part of its core; a page of plots"
+	@echo "make test      every check, one line each (sets the machine up first)"
+	@echo "make test-all  the same with the long versions of the sweeps and models"
+	@echo "make soak      half an hour of random kills, stops and restarts; ARGS='--for 8h --seed 7'"
+	@echo "make bench     latency and throughput against the machine's own limits"
+	@echo "make bench-peers  other people's libraries beside outlive; installs or names what they need"
+	@echo "make gpu-check all that needs a GPU, and its bench table; says so where there is none"
+	@echo "make install   the C and C++ interface into PREFIX (/usr/local)"
+	@echo "make header    write outlive.h anew from crates/outlive-c"
+	@echo "make fmt       format the code"
+	@echo "make lint      clippy and tidy alone"
+
+demo:
+	@scripts/setup
+	cargo run --quiet --release -p outlive-cli -- demo
+	@echo "'make demo-robot' shows a whole robot: services that die, and a core that stops safely"
+
+demo-robot:
+	@scripts/setup
+	cargo run --quiet --release -p outlive-cli -- demo-robot $(ARGS)
+	cargo run --quiet --release -p outlive-cli -- bench pipeline --quick --html target/robot.html
+	@echo "the core's loop over each mechanism: target/robot.html"
+
+test:
+	@scripts/test
+
+test-all:
+	@scripts/test --all
+
+soak:
+	@scripts/setup
+	cargo run --quiet --profile sweep -p testkit --bin chaos -- --for 30m $(ARGS)
+
+bench:
+	@scripts/setup
+	OUTLIVE_COMMIT=$$(git describe --always --dirty 2>/dev/null) \
+	cargo run --quiet --release -p outlive-cli -- bench $(ARGS)
+	cargo run --quiet --release -p outlive-cli -- bench pipeline --quick
+
+bench-peers:
+	@bench/run $(ARGS)
+
+gpu-check:
+	@scripts/gpu-check $(ARGS)
+
+fmt:
+	cargo fmt --all
+
+lint:
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo run --quiet -p xtask -- tidy
+
+# make install PREFIX=/usr/local: the C and C++ interface.
+install:
+	@scripts/setup
+	@scripts/install $(or $(PREFIX),/usr/local)
+
+header:
+	OUTLIVE_WRITE_HEADER=1 cargo test --quiet -p outlive-c --test header

@@ -1,0 +1,1010 @@
+/* The C interface of outlive: shared-memory messaging and locks that survive kill -9.
+ *
+ * Made from crates/outlive-c/src by `make header`; a test compares the two.
+ *
+ * Every call answers an outlive_status, 0 for success, but where it says otherwise; details of the
+ * last error: outlive_last_error(). Handles are freed by their _close or _free; NULL is refused,
+ * and to free it is nothing. Node, watch and lock handles may be used by any thread, all others by
+ * one thread at a time. Deadlines are instants of CLOCK_MONOTONIC in ns: OUTLIVE_NO_WAIT (0) does not
+ * wait, OUTLIVE_FOREVER does.
+ *
+ * Nothing here survives fork: the child opens a node of its own.
+ */
+
+#ifndef OUTLIVE_H
+#define OUTLIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Do not wait.
+#define OUTLIVE_NO_WAIT 0
+
+// Wait without end; a peer's death still ends the wait.
+#define OUTLIVE_FOREVER UINT64_MAX
+
+// What a call answers: 0 is success. The numbers never change; new ones may be added.
+typedef enum outlive_status {
+    // Done.
+    OUTLIVE_OK = 0,
+    // A name breaks the rules for names.
+    OUTLIVE_INVALID_NAME = 1,
+    // An argument is NULL or outside its documented range.
+    OUTLIVE_INVALID_ARGUMENT = 2,
+    // The object exists with another type, size, alignment, encoding or description.
+    OUTLIVE_TYPE_MISMATCH = 3,
+    // The object was made by another layout version or another byte order.
+    OUTLIVE_VERSION_MISMATCH = 4,
+    // Shared bytes or a file are not what the layout says.
+    OUTLIVE_CORRUPT = 5,
+    // The RAM disk or a quota is full.
+    OUTLIVE_NO_SPACE = 6,
+    // A directory or file belongs to someone else; a lock is not held by the calling thread.
+    OUTLIVE_NOT_OWNED = 7,
+    // The kernel refused for lack of permission.
+    OUTLIVE_PERMISSION = 8,
+    // No such topic, node or file.
+    OUTLIVE_NOT_FOUND = 9,
+    // The object exists already.
+    OUTLIVE_ALREADY_EXISTS = 10,
+    // The deadline passed.
+    OUTLIVE_TIMEOUT = 11,
+    // There is nothing now, or the call would have to wait.
+    OUTLIVE_WOULD_BLOCK = 12,
+    // The bound on memory of the topic or of the process is reached.
+    OUTLIVE_OUT_OF_MEMORY = 13,
+    // The subscriber holds as many samples as it asked for.
+    OUTLIVE_TOO_MANY_BORROWS = 14,
+    // A documented bound on members is reached.
+    OUTLIVE_TOO_MANY_MEMBERS = 15,
+    // The peer is dead. Of a lock: it is taken, and its last owner died inside.
+    OUTLIVE_OWNER_DIED = 16,
+    // The queue has a live consumer already.
+    OUTLIVE_CONSUMER_EXISTS = 17,
+    // The service has no live server, or it died before it answered.
+    OUTLIVE_SERVER_DIED = 18,
+    // The client of a request is dead or gone.
+    OUTLIVE_CLIENT_DIED = 19,
+    // The server refused the request.
+    OUTLIVE_REFUSED = 20,
+    // The calling thread holds the lock already.
+    OUTLIVE_DEADLOCK = 21,
+    // A lock was inherited from a dead owner and let go without repair.
+    OUTLIVE_UNRECOVERABLE = 22,
+    // The object belongs to another domain.
+    OUTLIVE_OTHER_DOMAIN = 23,
+    // The handle belongs to the parent of this forked process.
+    OUTLIVE_FORKED_CHILD = 24,
+    // This kernel or build cannot do it.
+    OUTLIVE_UNSUPPORTED = 25,
+    // Any other answer of the operating system.
+    OUTLIVE_IO = 26,
+    // A defect of outlive, stopped at this border.
+    OUTLIVE_INTERNAL = 27,
+    // No message, but an event to look at first.
+    OUTLIVE_EVENT = 28,
+} outlive_status;
+
+// What happened to a publisher or a producer.
+typedef enum outlive_event_kind {
+    // It was found.
+    OUTLIVE_JOINED = 1,
+    // It left in order; everything it sent has been received.
+    OUTLIVE_LEFT = 2,
+    // Its process died; everything it had committed has been received.
+    OUTLIVE_DIED = 3,
+    // Its bytes are not what they must be; it is not read any more. `why` says more.
+    OUTLIVE_PEER_CORRUPT = 4,
+} outlive_event_kind;
+
+// What a member of a wait is.
+typedef enum outlive_member_kind {
+    // An `outlive_subscriber`: ready while there is a message, and once for each new event.
+    OUTLIVE_SUBSCRIBER = 1,
+    // An `outlive_consumer`, likewise. A message in hand counts as received.
+    OUTLIVE_CONSUMER = 2,
+    // An `outlive_server`: ready while there is a request.
+    OUTLIVE_SERVER = 3,
+    // An `outlive_client`: ready while there is a reply, or a request has failed.
+    OUTLIVE_CLIENT = 4,
+    // An `outlive_watch`: ready while the node is dead; take it out of the list then.
+    OUTLIVE_WATCH = 5,
+    // An `outlive_timer`: ready while it is due and `outlive_timer_fired` was not asked yet.
+    OUTLIVE_TIMER = 6,
+    // The descriptor `fd`, ready when it can be read; `object` is NULL.
+    OUTLIVE_READABLE_FD = 7,
+    // The descriptor `fd`, ready when it can be written; `object` is NULL.
+    OUTLIVE_WRITABLE_FD = 8,
+} outlive_member_kind;
+
+// The asking end of a service. One thread at a time.
+typedef struct outlive_client outlive_client;
+
+// Waiting for a change of data under an `outlive_mutex`. Any number of threads may use one handle.
+typedef struct outlive_condvar outlive_condvar;
+
+// The one consumer of a queue. One thread at a time.
+typedef struct outlive_consumer outlive_consumer;
+
+// A mutex whose owner may be killed at any instruction. Any number of threads may use one handle;
+// the owner is a thread.
+typedef struct outlive_mutex outlive_mutex;
+
+// A process's membership in a domain. Any thread may use it. Ports keep it alive by themselves.
+//
+// After `fork` the child is not the node: every call on what it inherited answers
+// `OUTLIVE_FORKED_CHILD`. Open a node of its own there.
+typedef struct outlive_node outlive_node;
+
+// Sends messages to the one consumer of a queue. One thread at a time.
+typedef struct outlive_producer outlive_producer;
+
+// Sends messages on a topic. One thread at a time.
+typedef struct outlive_publisher outlive_publisher;
+
+// An answer, or the news that there will be none. It is the caller's own copy.
+typedef struct outlive_reply outlive_reply;
+
+// A request, the caller's own copy. Answer it, refuse it, or free it; then its client waits until
+// its deadline, or until the server dies.
+typedef struct outlive_request outlive_request;
+
+// A reader/writer lock whose holders may be killed at any instruction. Any number of threads may
+// use one handle; at most 64 read at once.
+typedef struct outlive_rwlock outlive_rwlock;
+
+// A counting semaphore; a killed holder's permit comes back. Any number of threads may use one
+// handle; a permit is a thread's.
+typedef struct outlive_semaphore outlive_semaphore;
+
+// The one server of a service. One thread at a time.
+typedef struct outlive_server outlive_server;
+
+// A set of numbers that any number of threads and processes change without a lock.
+typedef struct outlive_set outlive_set;
+
+// Receives the messages of all publishers of a topic, in order per publisher. One thread at a
+// time. Samples outlive it.
+typedef struct outlive_subscriber outlive_subscriber;
+
+// Ready at one instant, or every so often. One thread at a time.
+typedef struct outlive_timer outlive_timer;
+
+// What is carried: name, size, alignment, encoding, and the fields. May be freed as soon as the
+// ports are open that were opened with it.
+typedef struct outlive_type outlive_type;
+
+// Waits until one of several things is ready. One thread at a time.
+typedef struct outlive_waitset outlive_waitset;
+
+// Tells of a node's death in the instant of it. Any thread may use it.
+typedef struct outlive_watch outlive_watch;
+
+// Settings of a node. Zero and NULL are the defaults; begin with `= {0}`.
+typedef struct outlive_node_options {
+    // Shown in listings; the program's name unless given. Need not be unique.
+    const char *name;
+    // The domain; `default` unless given. Domains do not see each other.
+    const char *domain;
+    // Directory that holds the domains, instead of `$OUTLIVE_DIR` or `/dev/shm/outlive-<uid>`.
+    const char *root;
+    // Group whose members may join; 0 for nobody but the own user.
+    uint32_t group;
+    // A helper thread holds the liveness token: 0 or 1.
+    uint32_t strict;
+    // 0.
+    uint64_t reserved[4];
+} outlive_node_options;
+
+// A node of a domain.
+typedef struct outlive_node_info {
+    // Its number in the domain.
+    uint64_t id;
+    // When it joined, ns of CLOCK_MONOTONIC.
+    uint64_t started_ns;
+    // Name given at opening; valid during the call.
+    const char *name;
+    // Process id in the node's own PID namespace; for people only.
+    uint32_t pid;
+    // Whether it lives.
+    bool alive;
+} outlive_node_info;
+
+// A topic of a domain.
+typedef struct outlive_topic_info {
+    // Its name; valid during the call.
+    const char *name;
+    // Name of its type; valid during the call.
+    const char *type_name;
+    // What payloads look like, as `outlive_type_fixed` takes it; empty if nobody described them.
+    // Valid during the call.
+    const char *description;
+    // Messages per publisher.
+    uint64_t depth;
+    // Publishers that live and have not left.
+    size_t publishers;
+    // Subscribers.
+    size_t subscribers;
+    // Messages published, over all publishers that can still be read.
+    uint64_t messages;
+    // Shared memory it takes, bytes.
+    uint64_t memory_bytes;
+} outlive_topic_info;
+
+// What `outlive_domain_clean` removed and what it left.
+typedef struct outlive_clean_report {
+    // Files of dead nodes, and of topics, queues, services and real-time channels.
+    size_t files;
+    // Whole topics, queues and services; unread messages go with them.
+    size_t objects;
+    // Locks, sets and segments that nobody has open.
+    size_t locks;
+    // Nodes that live and were left alone.
+    size_t live_nodes;
+    // Whether the domain itself was removed, because nobody is left.
+    bool domain_removed;
+} outlive_clean_report;
+
+// Settings of a topic's ports. Zero is the default everywhere; begin with `= {0}`.
+typedef struct outlive_topic_options {
+    // Messages each publisher's ring holds, 1 to 65536; 16 unless the first member asks otherwise.
+    uint64_t depth;
+    // Subscriber: how many messages from before it joined to receive, at most the depth.
+    uint64_t history;
+    // Subscriber: how many samples it may hold at once, 1 to 64; 8 by default.
+    uint64_t borrows;
+    // Publisher: most shared memory for its chunks, bytes; 1 GiB by default.
+    uint64_t memory_bytes_max;
+    // Publisher: how long one publish waits for the slowest live reliable subscriber, ns; 1 s by
+    // default, negative for not at all.
+    int64_t reliable_timeout_ns;
+    // Subscriber: publishers wait for it before they overwrite what it has not read: 0 or 1.
+    uint32_t reliable;
+    // Publisher: keeps no message for late joiners once every subscriber has read it: 0 or 1.
+    uint32_t is_volatile;
+    // 0.
+    uint64_t reserved[4];
+} outlive_topic_options;
+
+// A writable slot in shared memory, lent by a publisher, which must stay open meanwhile. Write to
+// `data`, then publish or drop it.
+typedef struct outlive_loan {
+    // Where to write, aligned for the type; holds whatever was there before. NULL: no loan.
+    void *data;
+    // Bytes there.
+    size_t size;
+    // outlive's own.
+    uint64_t internal[8];
+} outlive_loan;
+
+// Who sent a message.
+typedef struct outlive_port_id {
+    // Number of the node.
+    uint64_t node;
+    // Number of the port within the node; never reused.
+    uint64_t port;
+} outlive_port_id;
+
+// Settings of a queue's ends. Zero is the default everywhere; begin with `= {0}`.
+typedef struct outlive_queue_options {
+    // Producer: most shared memory its lane may take, bytes; 64 MiB by default.
+    uint64_t bound_bytes;
+    // Producer: shared memory its lane takes at first and keeps, bytes; 16 KiB by default.
+    uint64_t first_bytes;
+    // Consumer: receives in the order of time stamps, holding back for at most so long, ns.
+    uint64_t ordered_holdback_ns;
+    // Every message carries a time stamp: 0 or 1.
+    uint32_t stamped;
+    // 0.
+    uint32_t reserved_word;
+    // 0.
+    uint64_t reserved[4];
+} outlive_queue_options;
+
+// A message in its lane.
+typedef struct outlive_message {
+    // The payload, read-only, until the message is done.
+    const void *data;
+    // Bytes there.
+    size_t size;
+    // Who sent it.
+    struct outlive_port_id producer;
+    // When it was sent, ns of CLOCK_MONOTONIC; 0 in a queue without time stamps.
+    uint64_t timestamp_ns;
+} outlive_message;
+
+// An event of a subscriber or a consumer.
+typedef struct outlive_event {
+    // What happened.
+    enum outlive_event_kind kind;
+    // Of a death: it died while it wrote a message, which nobody ever sees.
+    bool unfinished;
+    // To whom.
+    struct outlive_port_id port;
+    // Of a death: messages lost after the last one received.
+    uint64_t lost;
+    // What is wrong, until the next call on the same port; NULL where nothing is.
+    const char *why;
+} outlive_event;
+
+// Settings of a service's ends. Zero is the default everywhere; begin with `= {0}`.
+typedef struct outlive_service_options {
+    // Most shared memory for what is under way from this end to another, bytes; 64 MiB by default.
+    uint64_t bound_bytes;
+    // Client: unanswered requests are sent again to the next server when one dies: 0 or 1.
+    uint32_t resume;
+    // 0.
+    uint32_t reserved_word;
+    // 0.
+    uint64_t reserved[4];
+} outlive_service_options;
+
+// Room for a received message, on the stack or wherever the caller likes. It may be moved as
+// bytes. Release it with `outlive_sample_release`, from any thread.
+typedef struct outlive_sample {
+    // 0: no message.
+    uint64_t held;
+    // outlive's own.
+    uint64_t internal[31];
+} outlive_sample;
+
+// Where a message comes from.
+typedef struct outlive_meta {
+    // Who sent it.
+    struct outlive_port_id publisher;
+    // Its number among the messages of that publisher, from 0.
+    uint64_t seq;
+    // When it was published, ns of CLOCK_MONOTONIC.
+    uint64_t timestamp_ns;
+    // Messages of that publisher lost right before this one.
+    uint64_t lost_before;
+} outlive_meta;
+
+// A permit of a semaphore, which must not be freed before it.
+typedef struct outlive_permit {
+    // 0: none.
+    uint32_t held;
+    // Which of the permits it is, from 0: for instance the number of a device.
+    uint32_t index;
+    // Whether the holder before died with it: what it guards may be in disorder.
+    bool owner_died;
+    // outlive's own.
+    uint64_t internal[6];
+} outlive_permit;
+
+typedef struct outlive_type **Out;
+
+// A member of a wait.
+typedef struct outlive_member {
+    // Its handle.
+    void *object;
+    // What it is: an `outlive_member_kind`.
+    uint32_t kind;
+    // The descriptor, where it is one.
+    int fd;
+    // Set by the wait: whether it is ready.
+    bool ready;
+} outlive_member;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// Calls `found` with every node of the domain that nodes of these options join, in order of
+// joining, also with dead ones that nobody has cleaned up. Joins nothing, makes nothing.
+enum outlive_status outlive_domain_nodes(const struct outlive_node_options *options,
+                                         void (*found)(const struct outlive_node_info *info,
+                                                       void *user),
+                                         void *user);
+
+// Calls `found` with every topic of the domain, in order of names; as `outlive_domain_nodes`.
+enum outlive_status outlive_domain_topics(const struct outlive_node_options *options,
+                                          void (*found)(const struct outlive_topic_info *info,
+                                                        void *user),
+                                          void *user);
+
+// Removes what dead nodes left and nobody uses; what lives is left alone. `report` may be NULL.
+enum outlive_status outlive_domain_clean(const struct outlive_node_options *options,
+                                         struct outlive_clean_report *report);
+
+// Opens the mutex `name` of the node's domain, or makes it. `of`: the type of the data it
+// protects, NULL for none; it is the same lock as a Rust `RobustMutex` of that type. Whoever makes
+// it stores `value`, which has the type's size; NULL is zero bytes.
+//
+// `OUTLIVE_TYPE_MISMATCH` when the name is another type or kind of object.
+enum outlive_status outlive_mutex_open(const struct outlive_node *node,
+                                       const char *name,
+                                       const struct outlive_type *of,
+                                       const void *value,
+                                       struct outlive_mutex **out);
+
+// Bytes a mutex takes in the user's own memory, with data of type `of`, or NULL for none.
+size_t outlive_mutex_bytes(const struct outlive_type *of);
+
+// Places the mutex into zeroed shared memory of the user's own, or finds it there. `memory` is
+// aligned to 64 or to the type, has `size` bytes, at least `outlive_mutex_bytes`, is mapped
+// MAP_SHARED, and stays mapped until the handle is freed.
+enum outlive_status outlive_mutex_place(const struct outlive_node *node,
+                                        void *memory,
+                                        size_t size,
+                                        const struct outlive_type *of,
+                                        struct outlive_mutex **out);
+
+// Takes the lock, waiting until `deadline_ns` for as long as its owner lives and holds it.
+//
+// `OUTLIVE_OWNER_DIED`: it is taken, and its last owner died inside. Repair the data and call
+// `outlive_mutex_mark_consistent`, or unlocking makes it unrecoverable. Else it is not taken:
+// `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`, `OUTLIVE_DEADLOCK` when this thread holds it already,
+// `OUTLIVE_UNRECOVERABLE`.
+enum outlive_status outlive_mutex_lock(const struct outlive_mutex *mutex, uint64_t deadline_ns);
+
+// Lets the lock go. `OUTLIVE_NOT_OWNED` when the calling thread does not hold it.
+enum outlive_status outlive_mutex_unlock(const struct outlive_mutex *mutex);
+
+// Says that the data inherited from a dead owner is in order again.
+enum outlive_status outlive_mutex_mark_consistent(const struct outlive_mutex *mutex);
+
+// The protected data, for whoever holds the lock; none without a type. NULL for NULL.
+void *outlive_mutex_data(const struct outlive_mutex *mutex);
+
+// Frees the handle. The lock stays. NULL is nothing.
+void outlive_mutex_free(struct outlive_mutex *mutex);
+
+// Opens the reader/writer lock `name`, or makes it; as `outlive_mutex_open`.
+enum outlive_status outlive_rwlock_open(const struct outlive_node *node,
+                                        const char *name,
+                                        const struct outlive_type *of,
+                                        const void *value,
+                                        struct outlive_rwlock **out);
+
+// Bytes a reader/writer lock takes in the user's own memory; as `outlive_mutex_bytes`.
+size_t outlive_rwlock_bytes(const struct outlive_type *of);
+
+// Places the lock into zeroed shared memory of the user's own; as `outlive_mutex_place`.
+enum outlive_status outlive_rwlock_place(const struct outlive_node *node,
+                                         void *memory,
+                                         size_t size,
+                                         const struct outlive_type *of,
+                                         struct outlive_rwlock **out);
+
+// Takes the lock for reading, waiting until `deadline_ns` while a living writer holds it.
+//
+// `OUTLIVE_OWNER_DIED`: not taken; a writer died inside, and somebody must take it for writing and
+// repair the data. A dead reader keeps nobody out. Else as `outlive_mutex_lock`.
+enum outlive_status outlive_rwlock_read(const struct outlive_rwlock *lock, uint64_t deadline_ns);
+
+// Ends reading. `OUTLIVE_NOT_OWNED` when the calling thread does not read.
+enum outlive_status outlive_rwlock_unlock_read(const struct outlive_rwlock *lock);
+
+// Takes the lock for writing, waiting until `deadline_ns` for living readers and writers. Answers
+// as `outlive_mutex_lock`.
+enum outlive_status outlive_rwlock_write(const struct outlive_rwlock *lock, uint64_t deadline_ns);
+
+// Ends writing. `OUTLIVE_NOT_OWNED` when the calling thread does not write.
+enum outlive_status outlive_rwlock_unlock_write(const struct outlive_rwlock *lock);
+
+// Says that the data inherited from a dead writer is in order again.
+enum outlive_status outlive_rwlock_mark_consistent(const struct outlive_rwlock *lock);
+
+// The protected data, for whoever holds the lock; none without a type. NULL for NULL.
+void *outlive_rwlock_data(const struct outlive_rwlock *lock);
+
+// Frees the handle. The lock stays. NULL is nothing.
+void outlive_rwlock_free(struct outlive_rwlock *lock);
+
+// Joins a domain, making it if it does not exist. `options` may be NULL.
+//
+// Answers `OUTLIVE_NOT_OWNED` when the directory is a stranger's or writable by all,
+// `OUTLIVE_NO_SPACE` on a full RAM disk, `OUTLIVE_TIMEOUT` after 10 s when a stopped process holds
+// the domain's lock.
+enum outlive_status outlive_node_open(const struct outlive_node_options *options,
+                                      struct outlive_node **out);
+
+// Its number in the domain, 1 or more, never reused. 0 for NULL.
+uint64_t outlive_node_id(const struct outlive_node *node);
+
+// Its name; stays as long as the handle. NULL for NULL.
+const char *outlive_node_name(const struct outlive_node *node);
+
+// Lets the handle go. The node leaves its domain when its ports are closed as well. NULL is
+// nothing.
+void outlive_node_close(struct outlive_node *node);
+
+// Watches the node with number `id`. `OUTLIVE_NOT_FOUND`: it left, or died and was cleaned up.
+enum outlive_status outlive_watch_open(const struct outlive_node *node,
+                                       uint64_t id,
+                                       struct outlive_watch **out);
+
+// Whether the node lives: one load while it does. A stopped process is alive. False for NULL.
+bool outlive_watch_is_alive(const struct outlive_watch *watch);
+
+// Waits until the node dies or leaves: `OUTLIVE_OK`. `OUTLIVE_TIMEOUT` when `deadline_ns` of
+// CLOCK_MONOTONIC passed first.
+enum outlive_status outlive_watch_wait(const struct outlive_watch *watch, uint64_t deadline_ns);
+
+// Ends watching. NULL is nothing.
+void outlive_watch_free(struct outlive_watch *watch);
+
+// Joins topic `name`, like `/camera/front`, as a publisher, making the topic if it does not exist.
+// `of` NULL: raw bytes; `options` may be NULL.
+//
+// `OUTLIVE_TYPE_MISMATCH`: the detail names every field that differs.
+enum outlive_status outlive_publisher_open(const struct outlive_node *node,
+                                           const char *name,
+                                           const struct outlive_type *of,
+                                           const struct outlive_topic_options *options,
+                                           struct outlive_publisher **out);
+
+// Copies `size` bytes in and publishes them. `seq`, unless NULL, gets the message's number.
+//
+// Never waits, unless subscribers asked to be waited for: then `OUTLIVE_TIMEOUT`.
+// `OUTLIVE_OUT_OF_MEMORY`: subscribers hold so many samples that the bound is reached. Nothing was
+// published when it fails. Killed at any instruction, the message was sent whole or not at all.
+enum outlive_status outlive_publisher_publish(const struct outlive_publisher *publisher,
+                                              const void *data,
+                                              size_t size,
+                                              uint64_t *seq);
+
+// Lends a slot for `size` bytes, to fill and publish without a copy.
+//
+// Errors as `outlive_publisher_publish`; `loan->data` is NULL then.
+enum outlive_status outlive_publisher_loan(const struct outlive_publisher *publisher,
+                                           size_t size,
+                                           struct outlive_loan *loan);
+
+// Publishes a filled loan, which is gone afterwards, also when it fails. `seq` may be NULL.
+enum outlive_status outlive_loan_publish(struct outlive_loan *loan, uint64_t *seq);
+
+// Gives a loan back unpublished. One that is gone already, or NULL, is nothing.
+void outlive_loan_drop(struct outlive_loan *loan);
+
+// Who this is, as subscribers see it.
+struct outlive_port_id outlive_publisher_id(const struct outlive_publisher *publisher);
+
+// Messages published so far, which is the number of the next one.
+uint64_t outlive_publisher_published(const struct outlive_publisher *publisher);
+
+// Bytes of shared memory it takes.
+uint64_t outlive_publisher_memory_bytes(const struct outlive_publisher *publisher);
+
+// Looks for subscribers and counts the live ones.
+enum outlive_status outlive_publisher_subscribers(const struct outlive_publisher *publisher,
+                                                  size_t *count);
+
+// Leaves the topic. What was sent stays readable while the topic has members. NULL is nothing.
+void outlive_publisher_close(struct outlive_publisher *publisher);
+
+// Joins queue `name` as a producer, making the queue if it does not exist. It may come before the
+// consumer. `of` NULL: raw bytes; `options` may be NULL.
+enum outlive_status outlive_producer_open(const struct outlive_node *node,
+                                          const char *name,
+                                          const struct outlive_type *of,
+                                          const struct outlive_queue_options *options,
+                                          struct outlive_producer **out);
+
+// Sends a copy of `size` bytes: 0, or -1 with `errno`. Nothing was sent when it fails.
+//
+// `EOWNERDEAD`: no live consumer, or it died while this call waited. `EAGAIN` with
+// `OUTLIVE_NO_WAIT`, `ETIMEDOUT` with a deadline: the lane is at its bound. `EINVAL`: the size is
+// none of the type, or more than the bound allows. `ENOSPC`: the RAM disk is full.
+// `outlive_producer_status` tells the same as a status.
+//
+// `deadline_ns`: how long to wait for room, an instant of CLOCK_MONOTONIC.
+int outlive_producer_send(struct outlive_producer *producer,
+                          const void *data,
+                          size_t size,
+                          uint64_t deadline_ns);
+
+// Sends `count` messages that lie one behind the other, of the queue's type, which has a fixed
+// size: all of them or none, several times as fast as one by one. Else as `outlive_producer_send`.
+int outlive_producer_send_batch(struct outlive_producer *producer,
+                                const void *data,
+                                size_t count,
+                                uint64_t deadline_ns);
+
+// The status behind the last answer of this producer.
+enum outlive_status outlive_producer_status(const struct outlive_producer *producer);
+
+// Lends room for a message of `size` bytes in the lane, to be written and committed without a
+// copy: its address, or NULL with `errno` as of `outlive_producer_send`. Any other call on the
+// producer gives it back.
+void *outlive_producer_reserve(struct outlive_producer *producer,
+                               size_t size,
+                               uint64_t deadline_ns);
+
+// Sends what was written to the reserved room: 0, or -1 with `EINVAL` when nothing is reserved.
+int outlive_producer_commit(struct outlive_producer *producer);
+
+// Whether a live consumer reads the queue. It may die right after the answer.
+bool outlive_producer_has_consumer(struct outlive_producer *producer);
+
+// Waits until a live consumer reads the queue; `OUTLIVE_TIMEOUT` when the deadline passed first.
+enum outlive_status outlive_producer_wait_for_consumer(struct outlive_producer *producer,
+                                                       uint64_t deadline_ns);
+
+// Who this is, as the consumer sees it.
+struct outlive_port_id outlive_producer_id(const struct outlive_producer *producer);
+
+// Leaves the queue. What is unread stays for the consumer. NULL is nothing.
+void outlive_producer_close(struct outlive_producer *producer);
+
+// Joins queue `name` as its consumer, making the queue if it does not exist. After a dead or
+// departed consumer it goes on where that one stopped: the message that one had in hand comes
+// again. `OUTLIVE_CONSUMER_EXISTS` while another one lives.
+enum outlive_status outlive_consumer_open(const struct outlive_node *node,
+                                          const char *name,
+                                          const struct outlive_type *of,
+                                          const struct outlive_queue_options *options,
+                                          struct outlive_consumer **out);
+
+// The next message, waiting for it until `deadline_ns`, not at all with `OUTLIVE_NO_WAIT`.
+//
+// The message before it counts as received now, if `outlive_consumer_done` did not say so before.
+// If the process dies with a message in hand, the next consumer receives it again.
+//
+// `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`, `OUTLIVE_EVENT` as of `outlive_subscriber_receive`.
+enum outlive_status outlive_consumer_receive(struct outlive_consumer *consumer,
+                                             uint64_t deadline_ns,
+                                             struct outlive_message *message);
+
+// Says that the message in hand is received; its bytes are not to be read any more.
+void outlive_consumer_done(struct outlive_consumer *consumer);
+
+// The oldest event that was not asked for yet; `OUTLIVE_WOULD_BLOCK` when there is none.
+enum outlive_status outlive_consumer_next_event(struct outlive_consumer *consumer,
+                                                struct outlive_event *event);
+
+// Leaves the queue; another process may consume it then. NULL is nothing.
+void outlive_consumer_close(struct outlive_consumer *consumer);
+
+// Joins service `name` as its server. `OUTLIVE_CONSUMER_EXISTS` while another one lives.
+enum outlive_status outlive_server_open(const struct outlive_node *node,
+                                        const char *name,
+                                        const struct outlive_type *request,
+                                        const struct outlive_type *response,
+                                        const struct outlive_service_options *options,
+                                        struct outlive_server **out);
+
+// The next request, waiting until `deadline_ns`. Those of dead clients, cancelled and late ones
+// are passed over. `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`: there was none.
+enum outlive_status outlive_server_receive(struct outlive_server *server,
+                                           uint64_t deadline_ns,
+                                           struct outlive_request **out);
+
+// The payload, until the request is answered or freed. `size` may be NULL. NULL for NULL.
+const void *outlive_request_data(const struct outlive_request *request, size_t *size);
+
+// Who asks.
+struct outlive_port_id outlive_request_client(const struct outlive_request *request);
+
+// When its client stops waiting, ns of CLOCK_MONOTONIC; `OUTLIVE_FOREVER` for never.
+uint64_t outlive_request_deadline_ns(const struct outlive_request *request);
+
+// Whether the client has given the request up or is dead.
+bool outlive_server_is_cancelled(struct outlive_server *server,
+                                 const struct outlive_request *request);
+
+// Answers a request, which is freed, also when it fails. `OUTLIVE_CLIENT_DIED`: nobody waits for
+// the answer: go on with the next request.
+enum outlive_status outlive_server_respond(struct outlive_server *server,
+                                           struct outlive_request *request,
+                                           const void *data,
+                                           size_t size);
+
+// Answers a part of a request; more parts follow, and `outlive_server_respond` ends them.
+enum outlive_status outlive_server_respond_part(struct outlive_server *server,
+                                                const struct outlive_request *request,
+                                                const void *data,
+                                                size_t size);
+
+// Says that a request is not answered, and why; the client gets `OUTLIVE_REFUSED`. Frees it.
+enum outlive_status outlive_server_refuse(struct outlive_server *server,
+                                          struct outlive_request *request,
+                                          const char *why);
+
+// Frees a request without an answer. NULL is nothing.
+void outlive_request_free(struct outlive_request *request);
+
+// Stops serving; clients know at once. NULL is nothing.
+void outlive_server_close(struct outlive_server *server);
+
+// Joins service `name` as a client, making the service if it does not exist. It may come before
+// the server. Types NULL: raw bytes; `options` may be NULL.
+enum outlive_status outlive_client_open(const struct outlive_node *node,
+                                        const char *name,
+                                        const struct outlive_type *request,
+                                        const struct outlive_type *response,
+                                        const struct outlive_service_options *options,
+                                        struct outlive_client **out);
+
+// Waits until a live server is there; `OUTLIVE_TIMEOUT` when the deadline passed first.
+enum outlive_status outlive_client_wait_for_server(struct outlive_client *client,
+                                                   uint64_t deadline_ns);
+
+// Sends a request; its number goes to `ticket`, the answer comes with `outlive_client_receive`.
+// The server passes it over if it comes to it only after `deadline_ns`.
+//
+// `OUTLIVE_SERVER_DIED`: no live server, nothing was sent. `OUTLIVE_WOULD_BLOCK`: the server is so
+// far behind that the bound is reached.
+enum outlive_status outlive_client_send(struct outlive_client *client,
+                                        const void *data,
+                                        size_t size,
+                                        uint64_t deadline_ns,
+                                        uint64_t *ticket);
+
+// The next reply to any request, waiting until `deadline_ns`. Free it with `outlive_reply_free`.
+//
+// If the server dies, every wait ends at once, and each unanswered request gets a reply whose
+// status is `OUTLIVE_SERVER_DIED`. A stopped server is alive: deadlines are for that.
+// `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`: there was none.
+enum outlive_status outlive_client_receive(struct outlive_client *client,
+                                           uint64_t deadline_ns,
+                                           struct outlive_reply **out);
+
+// As `outlive_client_receive`, the next reply to one request only; others stay.
+enum outlive_status outlive_client_receive_for(struct outlive_client *client,
+                                               uint64_t ticket,
+                                               uint64_t deadline_ns,
+                                               struct outlive_reply **out);
+
+// Asks and waits for the last answer until `deadline_ns`. The reply is NULL when it fails.
+//
+// `OUTLIVE_REFUSED`: the detail has the server's words. `OUTLIVE_SERVER_DIED` at once when the
+// server dies; `OUTLIVE_TIMEOUT`, and the request is cancelled.
+enum outlive_status outlive_client_call(struct outlive_client *client,
+                                        const void *data,
+                                        size_t size,
+                                        uint64_t deadline_ns,
+                                        struct outlive_reply **out);
+
+// Gives a request up: no reply to it comes any more, and the server is told.
+enum outlive_status outlive_client_cancel(struct outlive_client *client, uint64_t ticket);
+
+// Leaves the service. NULL is nothing.
+void outlive_client_close(struct outlive_client *client);
+
+// `OUTLIVE_OK` and the payload, or why there is none: `OUTLIVE_REFUSED`, whose detail has the
+// server's words, or `OUTLIVE_SERVER_DIED`.
+enum outlive_status outlive_reply_status(const struct outlive_reply *reply);
+
+// The payload, until the reply is freed; NULL where there is none. `size` may be NULL.
+const void *outlive_reply_data(const struct outlive_reply *reply, size_t *size);
+
+// Whose answer it is.
+uint64_t outlive_reply_ticket(const struct outlive_reply *reply);
+
+// Whether no more come for that request.
+bool outlive_reply_is_last(const struct outlive_reply *reply);
+
+// Frees a reply. NULL is nothing.
+void outlive_reply_free(struct outlive_reply *reply);
+
+// A short phrase for a status, in English; it stays for ever. NULL for a number that is none.
+const char *outlive_strerror(int status);
+
+// The detail of the calling thread's last error: what failed, on which object, what to do next.
+// Stays until the thread's next call of outlive that fails. Empty before the first.
+//
+// Answers that are no errors leave it as it is: nothing there now, deadline passed, an event.
+const char *outlive_last_error(void);
+
+// The number of `errno` that is closest to a status: `EOWNERDEAD`, `EAGAIN`, `ETIMEDOUT` ...
+int outlive_errno(int status);
+
+// Now, ns of CLOCK_MONOTONIC: the clock of all deadlines and time stamps.
+uint64_t outlive_now_ns(void);
+
+// The version of the bytes in shared memory; members of one object must have the same.
+uint32_t outlive_layout_version(void);
+
+// Joins topic `name` as a subscriber, making the topic if it does not exist. `of` NULL: raw bytes;
+// `options` may be NULL. Errors as `outlive_publisher_open`.
+enum outlive_status outlive_subscriber_open(const struct outlive_node *node,
+                                            const char *name,
+                                            const struct outlive_type *of,
+                                            const struct outlive_topic_options *options,
+                                            struct outlive_subscriber **out);
+
+// Joins an existing topic of any type and receives its payloads as bytes; for tools.
+// `OUTLIVE_NOT_FOUND` when there is no such topic yet.
+enum outlive_status outlive_subscriber_open_any(const struct outlive_node *node,
+                                                const char *name,
+                                                const struct outlive_topic_options *options,
+                                                struct outlive_subscriber **out);
+
+// The next message. Waits for it until `deadline_ns` of CLOCK_MONOTONIC, not at all with
+// `OUTLIVE_NO_WAIT`.
+//
+// `OUTLIVE_WOULD_BLOCK`: there is none now. `OUTLIVE_TIMEOUT`: the deadline passed.
+// `OUTLIVE_EVENT`: something happened to a publisher, see `outlive_subscriber_next_event`.
+// `OUTLIVE_TOO_MANY_BORROWS`: release samples first; nothing is lost.
+//
+// A dead publisher's committed messages come first, then the event. A stopped one is alive.
+enum outlive_status outlive_subscriber_receive(struct outlive_subscriber *subscriber,
+                                               uint64_t deadline_ns,
+                                               struct outlive_sample *sample);
+
+// The newest message; older ones are skipped. Never waits; else as `outlive_subscriber_receive`.
+enum outlive_status outlive_subscriber_latest(struct outlive_subscriber *subscriber,
+                                              struct outlive_sample *sample);
+
+// The message that was published first among those that are there, over all publishers. Never
+// waits; else as `outlive_subscriber_receive`.
+enum outlive_status outlive_subscriber_receive_in_order(struct outlive_subscriber *subscriber,
+                                                        struct outlive_sample *sample);
+
+// The payload, read-only, valid until the sample is released or moved. `size` may be NULL. NULL
+// where there is no message.
+const void *outlive_sample_data(const struct outlive_sample *sample, size_t *size);
+
+// Publisher, number, time and losses.
+enum outlive_status outlive_sample_meta(const struct outlive_sample *sample,
+                                        struct outlive_meta *meta);
+
+// Whether the payload lies in shared memory, without a copy.
+bool outlive_sample_is_borrowed(const struct outlive_sample *sample);
+
+// Lets the message go. One that holds none, or NULL, is nothing.
+void outlive_sample_release(struct outlive_sample *sample);
+
+// The oldest event that was not asked for yet; `OUTLIVE_WOULD_BLOCK` when there is none.
+enum outlive_status outlive_subscriber_next_event(struct outlive_subscriber *subscriber,
+                                                  struct outlive_event *event);
+
+// Messages lost so far, over all publishers: overwritten before this subscriber read them.
+uint64_t outlive_subscriber_lost(const struct outlive_subscriber *subscriber);
+
+// Name of the topic's type; stays as long as the subscriber. NULL for NULL.
+const char *outlive_subscriber_type_name(const struct outlive_subscriber *subscriber);
+
+// What payloads look like, as `outlive_type_fixed` takes it; empty if nobody described them. Stays
+// as long as the subscriber. NULL for NULL.
+const char *outlive_subscriber_description(const struct outlive_subscriber *subscriber);
+
+// A descriptor for epoll and the like: readable unless the last call that receives found nothing.
+// It is made by the first call and goes with the subscriber; do not read from it.
+enum outlive_status outlive_subscriber_fd(struct outlive_subscriber *subscriber, int *fd);
+
+// Leaves the topic. Samples that are held stay readable. NULL is nothing.
+void outlive_subscriber_close(struct outlive_subscriber *subscriber);
+
+// Opens the condition variable `name` of the node's domain, or makes it.
+enum outlive_status outlive_condvar_open(const struct outlive_node *node,
+                                         const char *name,
+                                         struct outlive_condvar **out);
+
+// Lets the mutex go, which the calling thread holds, waits for a notification until `deadline_ns`,
+// and takes the mutex again, however long that takes. Look at the data again afterwards: it may
+// wake without a cause. `notified`, unless NULL, says whether a notification came.
+//
+// Answers as `outlive_mutex_lock`; with `OUTLIVE_OK` and `OUTLIVE_OWNER_DIED` the mutex is held.
+// `OUTLIVE_NOT_OWNED`: the calling thread did not hold it. That nobody is left who would notify
+// it cannot tell: give a deadline, or watch the node.
+enum outlive_status outlive_condvar_wait(const struct outlive_condvar *condvar,
+                                         const struct outlive_mutex *mutex,
+                                         uint64_t deadline_ns,
+                                         bool *notified);
+
+// Wakes one waiter, or all of them, if there are any. With or without the mutex held.
+enum outlive_status outlive_condvar_notify(const struct outlive_condvar *condvar, bool all);
+
+// Frees the handle. NULL is nothing.
+void outlive_condvar_free(struct outlive_condvar *condvar);
+
+// Opens the semaphore `name`, or makes it with so many permits, 1 to 1024.
+// `OUTLIVE_TYPE_MISMATCH` when it exists with another number.
+enum outlive_status outlive_semaphore_open(const struct outlive_node *node,
+                                           const char *name,
+                                           size_t permits,
+                                           struct outlive_semaphore **out);
+
+// Takes a permit, waiting until `deadline_ns` for as long as living threads hold all of them.
+//
+// `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`; `OUTLIVE_DEADLOCK` when the calling thread holds them
+// all.
+enum outlive_status outlive_semaphore_acquire(const struct outlive_semaphore *semaphore,
+                                              uint64_t deadline_ns,
+                                              struct outlive_permit *permit);
+
+// Gives a permit back, by the thread that took it. One that is given back, or NULL, is nothing.
+void outlive_permit_release(struct outlive_permit *permit);
+
+// How many permits are free right now; others may take them at once. Dead holders' count as held.
+size_t outlive_semaphore_available(const struct outlive_semaphore *semaphore);
+
+// Frees the handle. NULL is nothing.
+void outlive_semaphore_free(struct outlive_semaphore *semaphore);
+
+// Opens the set `name`, or makes it with room for so many numbers, 1 to 16777216.
+// `OUTLIVE_TYPE_MISMATCH` when it exists with other room.
+enum outlive_status outlive_set_open(const struct outlive_node *node,
+                                     const char *name,
+                                     size_t capacity,
+                                     struct outlive_set **out);
+
+// Makes `id`, not 0, a member. `added`, unless NULL: false if it was one already. Two threads that
+// insert the same id at the same time may both be told true. `OUTLIVE_NO_SPACE`: the set is full.
+enum outlive_status outlive_set_insert(const struct outlive_set *set, uint64_t id, bool *added);
+
+// Ends the membership of `id`; false if it was none.
+bool outlive_set_remove(const struct outlive_set *set, uint64_t id);
+
+// Whether `id` is a member right now.
+bool outlive_set_contains(const struct outlive_set *set, uint64_t id);
+
+// Writes at most `room` members, in ascending order, to `ids`, and says how many there are, which
+// may be more. Those that come or go meanwhile may be among them or not.
+size_t outlive_set_ids(const struct outlive_set *set, uint64_t *ids, size_t room);
+
+// Frees the handle. The set stays. NULL is nothing.
+void outlive_set_free(struct outlive_set *set);
+
+// Raw bytes: `[u8]` of Rust, `bytes` of Python.
+enum outlive_status outlive_type_bytes(Out out);
+
+// One value of a type of fixed size, whose fields `description` tells in the form of
+// docs/SHM_LAYOUT.md: `"outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n"`.
+//
+// `name` is the same in all languages, such as `robot/Pose`; that of a number or of an array of
+// numbers is the number's, such as `f64`.
+enum outlive_status outlive_type_fixed(const char *name, const char *description_text, Out out);
+
+// Any number of values of the type that is described.
+enum outlive_status outlive_type_slice(const char *name, const char *description_text, Out out);
+
+// A header and any number of elements behind it. The name is that of the header.
+enum outlive_status outlive_type_headed(const char *name,
+                                        const char *header_text,
+                                        const char *element_text,
+                                        Out out);
+
+// One MessagePack value, which outlive carries and does not look into.
+enum outlive_status outlive_type_msgpack(const char *name, Out out);
+
+// Size of the value, of an element or of the header, bytes. 0 for NULL.
+size_t outlive_type_size(const struct outlive_type *of);
+
+// Its alignment, bytes. 0 for NULL.
+size_t outlive_type_align(const struct outlive_type *of);
+
+// Its name; stays as long as the type. NULL for NULL.
+const char *outlive_type_name(const struct outlive_type *of);
+
+// Frees the type. NULL is nothing.
+void outlive_type_free(struct outlive_type *of);
+
+// Makes a set. It takes nothing until a wait needs it.
+enum outlive_status outlive_waitset_new(struct outlive_waitset **out);
+
+// Frees a set. NULL is nothing.
+void outlive_waitset_free(struct outlive_waitset *set);
+
+// Waits until at least one of `count` members is ready, and says at each whether it is. No handle
+// may be in the list twice. The list is given anew with each wait, as to `poll`.
+//
+// `OUTLIVE_TIMEOUT`: the deadline passed, none is ready. `OUTLIVE_NO_WAIT` only looks.
+//
+// A peer killed at any instruction wakes the set: by its message if that was committed, and by its
+// death.
+enum outlive_status outlive_waitset_wait(struct outlive_waitset *set,
+                                         struct outlive_member *members,
+                                         size_t count,
+                                         uint64_t deadline_ns);
+
+// Ready from `first_ns` of CLOCK_MONOTONIC on and every `period_ns` after it; 0: once.
+enum outlive_status outlive_timer_new(uint64_t first_ns,
+                                      uint64_t period_ns,
+                                      struct outlive_timer **out);
+
+// How often it became due since the last call; until it is asked, it stays ready.
+uint64_t outlive_timer_fired(struct outlive_timer *timer);
+
+// Frees a timer. NULL is nothing.
+void outlive_timer_free(struct outlive_timer *timer);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* OUTLIVE_H */

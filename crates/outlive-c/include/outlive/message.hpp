@@ -1,0 +1,251 @@
+// What may be shared, and its description field by field.
+#ifndef OUTLIVE_MESSAGE_HPP
+#define OUTLIVE_MESSAGE_HPP
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "expected.hpp"
+
+namespace outlive {
+
+/// Name and fields of a struct; OUTLIVE_MESSAGE writes it.
+template <class T> struct message_traits;
+
+namespace detail {
+template <class T> struct is_array : std::false_type {};
+template <class E, std::size_t N> struct is_array<std::array<E, N>> : std::true_type {
+    using element = E;
+    static constexpr std::size_t length = N;
+};
+template <class E, std::size_t N> struct is_array<E[N]> : std::true_type {
+    using element = E;
+    static constexpr std::size_t length = N;
+};
+
+template <class T>
+concept number = (std::is_integral_v<T> || std::is_floating_point_v<T>) &&
+                 !std::is_same_v<T, bool> && !std::is_same_v<T, wchar_t> && sizeof(T) <= 8;
+template <class T>
+concept described = requires {
+    { message_traits<T>::name } -> std::convertible_to<const char *>;
+};
+
+template <class T> consteval bool has_description() {
+    if constexpr (is_array<T>::value) {
+        return has_description<typename is_array<T>::element>();
+    } else if constexpr (std::is_enum_v<T>) {
+        return number<std::underlying_type_t<T>>;
+    } else {
+        return number<T> || described<T> || std::is_same_v<T, std::byte>;
+    }
+}
+} // namespace detail
+
+/// What may lie in shared memory: a number, or a struct of numbers, arrays and such structs that is
+/// described with OUTLIVE_MESSAGE. Trivially copyable, so that it has no pointers to own.
+template <class T>
+concept shareable = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> &&
+                    detail::has_description<T>();
+
+/// A header and any number of elements behind it.
+template <shareable H, shareable E> struct headed {};
+
+/// A name in the place of a type.
+template <std::size_t N> struct type_label {
+    char text[N];
+    consteval type_label(const char (&name)[N]) { std::copy_n(name, N, text); }
+};
+
+/// One MessagePack value of a type by this name, the same in all languages: msgpack<"robot/Plan">.
+/// It is sent and received as its bytes; encode and decode with the library of your choice, such as
+/// nlohmann::json::to_msgpack and from_msgpack.
+template <type_label Name> struct msgpack {};
+
+namespace detail {
+template <number T> constexpr const char *number_name() {
+    if constexpr (std::is_same_v<T, char>) {
+        return "char";
+    } else if constexpr (std::is_floating_point_v<T>) {
+        return sizeof(T) == 4 ? "f32" : "f64";
+    } else if constexpr (std::is_signed_v<T>) {
+        return sizeof(T) == 1 ? "i8" : sizeof(T) == 2 ? "i16" : sizeof(T) == 4 ? "i32" : "i64";
+    } else {
+        return sizeof(T) == 1 ? "u8" : sizeof(T) == 2 ? "u16" : sizeof(T) == 4 ? "u32" : "u64";
+    }
+}
+
+/// Names by which the type itself goes: arrays by that of their elements.
+template <class T> constexpr const char *type_name() {
+    if constexpr (is_array<T>::value) {
+        return type_name<typename is_array<T>::element>();
+    } else if constexpr (std::is_enum_v<T> && !std::is_same_v<T, std::byte>) {
+        return number_name<std::underlying_type_t<T>>();
+    } else if constexpr (std::is_same_v<T, std::byte>) {
+        return "u8";
+    } else if constexpr (number<T>) {
+        return number_name<T>();
+    } else {
+        return message_traits<T>::name;
+    }
+}
+
+/// Writes `f64`, `struct:24`, and appends dimensions to `dims`.
+template <class T> void write_type(std::string &out, std::string &dims) {
+    if constexpr (is_array<T>::value) {
+        dims += '[' + std::to_string(is_array<T>::length) + ']';
+        write_type<typename is_array<T>::element>(out, dims);
+    } else if constexpr (described<T>) {
+        out += "struct:" + std::to_string(sizeof(T));
+    } else {
+        out += type_name<T>();
+    }
+}
+
+template <class T> void write_fields(std::string &out, int level) {
+    if constexpr (is_array<T>::value) {
+        write_fields<typename is_array<T>::element>(out, level);
+    } else if constexpr (described<T>) {
+        message_traits<T>::fields([&]<class F>(const char *name, std::size_t offset, F *) {
+            std::string type, dims;
+            write_type<F>(type, dims);
+            out.append(static_cast<std::size_t>(level), ' ');
+            out += std::to_string(offset) + ' ' + type + dims + ' ' + name + '\n';
+            write_fields<F>(out, level + 1);
+        });
+    }
+}
+} // namespace detail
+
+/// The description of `T` in the form that all languages share.
+template <shareable T> std::string describe() {
+    std::string out = "outlive-type 1 align " + std::to_string(alignof(T)) + '\n', dims;
+    detail::write_type<T>(out, dims);
+    out += dims + '\n';
+    detail::write_fields<T>(out, 1);
+    return out;
+}
+
+namespace detail {
+using type_handle = handle<::outlive_type, ::outlive_type_free>;
+
+/// How a payload looks to its user.
+template <class T> struct payload {
+    static_assert(shareable<T>,
+                  "outlive: this type cannot be shared. Describe a trivially copyable struct with "
+                  "OUTLIVE_MESSAGE(type, \"name\", fields...); use std::array instead of "
+                  "std::vector or std::string, std::uint8_t instead of bool, and no pointers");
+    using view = const T &;
+    static constexpr bool is_fixed = true;
+    static view of(const void *data, std::size_t) { return *static_cast<const T *>(data); }
+    static outlive_status type(::outlive_type **out) {
+        return ::outlive_type_fixed(type_name<T>(), describe<T>().c_str(), out);
+    }
+    static const void *data(const T &value) { return &value; }
+    static std::size_t size(const T &) { return sizeof(T); }
+};
+
+template <class E> struct payload<E[]> {
+    static_assert(shareable<E>, "outlive: elements of this type cannot be shared");
+    using view = std::span<const E>;
+    static constexpr bool is_fixed = false;
+    static view of(const void *data, std::size_t size) {
+        return {static_cast<const E *>(data), size / sizeof(E)};
+    }
+    static outlive_status type(::outlive_type **out) {
+        if constexpr (sizeof(E) == 1 && (std::is_same_v<E, std::byte> || std::is_unsigned_v<E>)) {
+            return ::outlive_type_bytes(out);
+        } else {
+            return ::outlive_type_slice(type_name<E>(), describe<E>().c_str(), out);
+        }
+    }
+    static const void *data(view value) { return value.data(); }
+    static std::size_t size(view value) { return value.size_bytes(); }
+};
+
+template <type_label Name> struct payload<msgpack<Name>> {
+    using view = std::span<const std::byte>;
+    static constexpr bool is_fixed = false;
+    static view of(const void *data, std::size_t size) {
+        return {static_cast<const std::byte *>(data), size};
+    }
+    static outlive_status type(::outlive_type **out) {
+        return ::outlive_type_msgpack(Name.text, out);
+    }
+    static const void *data(view value) { return value.data(); }
+    static std::size_t size(view value) { return value.size_bytes(); }
+};
+
+/// A header and elements, as a received message shows them.
+template <class H, class E> struct headed_view {
+    const H &header;
+    std::span<const E> tail;
+};
+
+template <class H, class E> struct payload<headed<H, E>> {
+    static_assert(alignof(E) <= alignof(H), "outlive: elements are aligned to more than the header");
+    using view = headed_view<H, E>;
+    static constexpr bool is_fixed = false;
+    static view of(const void *data, std::size_t size) {
+        const auto *bytes = static_cast<const std::byte *>(data);
+        const auto *tail = reinterpret_cast<const E *>(bytes + sizeof(H));
+        return {*static_cast<const H *>(data), {tail, (size - sizeof(H)) / sizeof(E)}};
+    }
+    static outlive_status type(::outlive_type **out) {
+        return ::outlive_type_headed(type_name<H>(), describe<H>().c_str(), describe<E>().c_str(),
+                                     out);
+    }
+};
+
+template <class T> expected<type_handle> make_type() {
+    ::outlive_type *type = nullptr;
+    if (auto code = payload<T>::type(&type); code != OUTLIVE_OK) {
+        return unexpected(error::last(code));
+    }
+    return type_handle(type);
+}
+} // namespace detail
+} // namespace outlive
+
+// One macro per field, up to 256 of them.
+#define OUTLIVE_PARENS ()
+#define OUTLIVE_E0(...) OUTLIVE_E1(OUTLIVE_E1(OUTLIVE_E1(OUTLIVE_E1(__VA_ARGS__))))
+#define OUTLIVE_E1(...) OUTLIVE_E2(OUTLIVE_E2(OUTLIVE_E2(OUTLIVE_E2(__VA_ARGS__))))
+#define OUTLIVE_E2(...) OUTLIVE_E3(OUTLIVE_E3(OUTLIVE_E3(OUTLIVE_E3(__VA_ARGS__))))
+#define OUTLIVE_E3(...) OUTLIVE_E4(OUTLIVE_E4(OUTLIVE_E4(OUTLIVE_E4(__VA_ARGS__))))
+#define OUTLIVE_E4(...) __VA_ARGS__
+#define OUTLIVE_EACH(macro, type, ...) \
+    __VA_OPT__(OUTLIVE_E0(OUTLIVE_NEXT(macro, type, __VA_ARGS__)))
+#define OUTLIVE_NEXT(macro, type, field, ...) \
+    macro(type, field) __VA_OPT__(OUTLIVE_AGAIN OUTLIVE_PARENS(macro, type, __VA_ARGS__))
+#define OUTLIVE_AGAIN() OUTLIVE_NEXT
+#define OUTLIVE_FIELD(type, field) \
+    each(#field, offsetof(type, field), static_cast<decltype(type::field) *>(nullptr));
+#define OUTLIVE_SIZE(type, field) +sizeof(type::field)
+#define OUTLIVE_SHAREABLE(type, field) &&::outlive::shareable<decltype(type::field)>
+
+/// Describes a struct for all languages: OUTLIVE_MESSAGE(pose, "robot/Pose", x, y, heading).
+///
+/// Write it outside of all namespaces, behind the struct, with all fields in their order. What has
+/// padding does not compile: name it, as a field of bytes.
+#define OUTLIVE_MESSAGE(type, type_name_, ...)                                                     \
+    template <> struct outlive::message_traits<type> {                                             \
+        static constexpr const char *name = type_name_;                                            \
+        static_assert(std::is_standard_layout_v<type> && std::is_trivially_copyable_v<type>,       \
+                      "outlive: " #type " has pointers of its own, virtual functions or such");    \
+        static_assert(true OUTLIVE_EACH(OUTLIVE_SHAREABLE, type, __VA_ARGS__),                     \
+                      "outlive: a field of " #type " is of a type that cannot be shared");         \
+        static_assert((0 OUTLIVE_EACH(OUTLIVE_SIZE, type, __VA_ARGS__)) == sizeof(type),           \
+                      "outlive: " #type " has padding, or a field that is not listed");            \
+        template <class Each> static void fields(Each &&each) {                                    \
+            OUTLIVE_EACH(OUTLIVE_FIELD, type, __VA_ARGS__)                                         \
+        }                                                                                          \
+    };
+
+#endif

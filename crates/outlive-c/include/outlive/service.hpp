@@ -1,0 +1,212 @@
+// Services: requests and responses.
+#ifndef OUTLIVE_SERVICE_HPP
+#define OUTLIVE_SERVICE_HPP
+
+#include "topic.hpp"
+
+namespace outlive {
+
+/// Settings of a service's ends; 0: the default.
+struct service_options {
+    std::uint64_t bound_bytes = 0; ///< most shared memory for what is under way
+    bool resume = false; ///< client: unanswered requests go to the next server when one dies
+
+    [[nodiscard]] ::outlive_service_options raw() const {
+        ::outlive_service_options raw{};
+        raw.bound_bytes = bound_bytes;
+        raw.resume = resume ? 1 : 0;
+        return raw;
+    }
+};
+
+/// An answer, or the news that there will be none. A copy of its own.
+template <class R> class reply {
+  public:
+    /// OUTLIVE_OK, OUTLIVE_REFUSED or OUTLIVE_SERVER_DIED.
+    [[nodiscard]] expected<void> state() const {
+        return detail::done(::outlive_reply_status(at_.get()));
+    }
+    /// The answer, where there is one.
+    typename detail::payload<R>::view operator*() const noexcept {
+        std::size_t size = 0;
+        const void *data = ::outlive_reply_data(at_.get(), &size);
+        return detail::payload<R>::of(data, size);
+    }
+    const R *operator->() const noexcept
+        requires detail::payload<R>::is_fixed
+    {
+        return &**this;
+    }
+    [[nodiscard]] std::uint64_t ticket() const noexcept { return ::outlive_reply_ticket(at_.get()); }
+    /// Whether no more come for that request.
+    [[nodiscard]] bool is_last() const noexcept { return ::outlive_reply_is_last(at_.get()); }
+
+  private:
+    template <class, class> friend class client;
+    explicit reply(::outlive_reply *at) : at_(at) {}
+    detail::handle<::outlive_reply, ::outlive_reply_free> at_;
+};
+
+/// The asking end of a service. One thread at a time.
+template <class Q, class R> class client {
+    using payload = detail::payload<Q>;
+
+  public:
+    /// Asks and waits for the answer: OUTLIVE_SERVER_DIED at once when the server dies.
+    expected<reply<R>> call(typename payload::view request, deadline until = deadline::never) {
+        ::outlive_reply *at = nullptr;
+        const auto code = ::outlive_client_call(at_.get(), payload::data(request),
+                                                payload::size(request), until.ns(), &at);
+        return given(at, code);
+    }
+    /// Sends a request; its ticket. The answer comes with receive.
+    expected<std::uint64_t> send(typename payload::view request, deadline until = deadline::never) {
+        std::uint64_t ticket = 0;
+        const auto code = ::outlive_client_send(at_.get(), payload::data(request),
+                                                payload::size(request), until.ns(), &ticket);
+        if (code != OUTLIVE_OK) {
+            return unexpected(error::last(code));
+        }
+        return ticket;
+    }
+    /// The next reply to any request.
+    expected<reply<R>> receive(deadline until = deadline::now) {
+        ::outlive_reply *at = nullptr;
+        const auto code = ::outlive_client_receive(at_.get(), until.ns(), &at);
+        return given(at, code);
+    }
+    /// The next reply to one request; others stay.
+    expected<reply<R>> receive_for(std::uint64_t ticket, deadline until) {
+        ::outlive_reply *at = nullptr;
+        const auto code = ::outlive_client_receive_for(at_.get(), ticket, until.ns(), &at);
+        return given(at, code);
+    }
+    /// Gives a request up.
+    expected<void> cancel(std::uint64_t ticket) {
+        return detail::done(::outlive_client_cancel(at_.get(), ticket));
+    }
+    /// Waits until a live server is there.
+    expected<void> wait_for_server(deadline until) {
+        return detail::done(::outlive_client_wait_for_server(at_.get(), until.ns()));
+    }
+    [[nodiscard]] ::outlive_client *get() const noexcept { return at_.get(); }
+
+  private:
+    friend class node;
+    explicit client(::outlive_client *at) : at_(at) {}
+    static expected<reply<R>> given(::outlive_reply *at, status code) {
+        if (code != OUTLIVE_OK) {
+            return unexpected(error::last(code));
+        }
+        return reply<R>(at);
+    }
+    detail::handle<::outlive_client, ::outlive_client_close> at_;
+};
+
+/// A request, a copy of its own. Answer it with server::respond.
+template <class Q> class request {
+  public:
+    typename detail::payload<Q>::view operator*() const noexcept {
+        std::size_t size = 0;
+        const void *data = ::outlive_request_data(at_.get(), &size);
+        return detail::payload<Q>::of(data, size);
+    }
+    const Q *operator->() const noexcept
+        requires detail::payload<Q>::is_fixed
+    {
+        return &**this;
+    }
+    [[nodiscard]] port_id client() const noexcept { return ::outlive_request_client(at_.get()); }
+    [[nodiscard]] deadline until() const noexcept {
+        return deadline::at_ns(::outlive_request_deadline_ns(at_.get()));
+    }
+
+  private:
+    template <class, class> friend class server;
+    explicit request(::outlive_request *at) : at_(at) {}
+    detail::handle<::outlive_request, ::outlive_request_free> at_;
+};
+
+/// The one server of a service. One thread at a time.
+template <class Q, class R> class server {
+    using payload = detail::payload<R>;
+
+  public:
+    /// The next request.
+    expected<request<Q>> receive(deadline until = deadline::now) {
+        ::outlive_request *at = nullptr;
+        const auto code = ::outlive_server_receive(at_.get(), until.ns(), &at);
+        if (code != OUTLIVE_OK) {
+            return unexpected(error::last(code));
+        }
+        return request<Q>(at);
+    }
+    /// Answers a request. OUTLIVE_CLIENT_DIED: nobody waits for it; go on with the next.
+    expected<void> respond(request<Q> &&to, typename payload::view response) {
+        return detail::done(::outlive_server_respond(at_.get(), to.at_.release(),
+                                                     payload::data(response),
+                                                     payload::size(response)));
+    }
+    /// Answers a part; more follow, and respond ends them.
+    expected<void> respond_part(const request<Q> &to, typename payload::view response) {
+        return detail::done(::outlive_server_respond_part(
+            at_.get(), to.at_.get(), payload::data(response), payload::size(response)));
+    }
+    /// Says that a request is not answered, and why.
+    expected<void> refuse(request<Q> &&to, const char *why) {
+        return detail::done(::outlive_server_refuse(at_.get(), to.at_.release(), why));
+    }
+    /// Whether the client has given the request up or is dead.
+    [[nodiscard]] bool is_cancelled(const request<Q> &of) {
+        return ::outlive_server_is_cancelled(at_.get(), of.at_.get());
+    }
+    [[nodiscard]] ::outlive_server *get() const noexcept { return at_.get(); }
+
+  private:
+    friend class node;
+    explicit server(::outlive_server *at) : at_(at) {}
+    detail::handle<::outlive_server, ::outlive_server_close> at_;
+};
+
+template <class Q, class R>
+expected<client<Q, R>> node::client(const char *service, const service_options &options) const {
+    auto request = detail::make_type<Q>();
+    auto response = detail::make_type<R>();
+    if (!request || !response) {
+        return unexpected(!request ? std::move(request).error() : std::move(response).error());
+    }
+    const auto raw = options.raw();
+    ::outlive_client *at = nullptr;
+    const auto code =
+        ::outlive_client_open(at_.get(), service, request->get(), response->get(), &raw, &at);
+    if (code != OUTLIVE_OK) {
+        return unexpected(error::last(code));
+    }
+    return outlive::client<Q, R>(at);
+}
+template <class Q, class R> expected<client<Q, R>> node::client(const char *service) const {
+    return client<Q, R>(service, service_options{});
+}
+template <class Q, class R>
+expected<server<Q, R>> node::server(const char *service, const service_options &options) const {
+    auto request = detail::make_type<Q>();
+    auto response = detail::make_type<R>();
+    if (!request || !response) {
+        return unexpected(!request ? std::move(request).error() : std::move(response).error());
+    }
+    const auto raw = options.raw();
+    ::outlive_server *at = nullptr;
+    const auto code =
+        ::outlive_server_open(at_.get(), service, request->get(), response->get(), &raw, &at);
+    if (code != OUTLIVE_OK) {
+        return unexpected(error::last(code));
+    }
+    return outlive::server<Q, R>(at);
+}
+template <class Q, class R> expected<server<Q, R>> node::server(const char *service) const {
+    return server<Q, R>(service, service_options{});
+}
+
+} // namespace outlive
+
+#endif

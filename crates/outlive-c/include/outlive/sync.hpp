@@ -1,0 +1,157 @@
+// Condition variables, semaphores and sets between processes.
+#ifndef OUTLIVE_SYNC_HPP
+#define OUTLIVE_SYNC_HPP
+
+#include <vector>
+
+#include "lock.hpp"
+
+namespace outlive {
+
+/// Waiting for a change of data under a robust_mutex, between processes as between threads. With
+/// std::condition_variable_any only threads of one process can wake each other.
+///
+/// Killed waiters and notifiers keep nobody waiting. That nobody is left who would notify it cannot
+/// tell: give a deadline, or watch the node.
+class robust_condition {
+  public:
+    /// Lets the mutex go, which this thread holds, waits for a notification, and takes it again,
+    /// however long that takes; whether a notification came. Look at the data again: it may wake
+    /// without a cause. An error is one of robust_mutex::acquire, and then it is not held.
+    template <class T> expected<bool> wait(robust_mutex<T> &mutex, deadline until) {
+        bool notified = false;
+        const auto code =
+            ::outlive_condvar_wait(at_.get(), mutex.get(), until.ns(), &notified);
+        if (auto taken = mutex.taken(code); !taken) {
+            return unexpected(std::move(taken).error());
+        }
+        return notified;
+    }
+    /// Waits until `ready()`, which is called with the mutex held; false when the deadline passed.
+    template <class T, class Ready>
+    expected<bool> wait(robust_mutex<T> &mutex, deadline until, Ready &&ready) {
+        while (!ready()) {
+            if (until.ns() != OUTLIVE_FOREVER && ::outlive_now_ns() >= until.ns()) {
+                return false;
+            }
+            if (auto woken = wait(mutex, until); !woken) {
+                return woken;
+            }
+        }
+        return true;
+    }
+    void notify_one() noexcept { ::outlive_condvar_notify(at_.get(), false); }
+    void notify_all() noexcept { ::outlive_condvar_notify(at_.get(), true); }
+
+  private:
+    friend class node;
+    explicit robust_condition(::outlive_condvar *at) : at_(at) {}
+    detail::handle<::outlive_condvar, ::outlive_condvar_free> at_;
+};
+
+/// A permit of a semaphore, given back by its destructor, in the thread that took it. The semaphore
+/// must outlive it.
+class permit {
+  public:
+    permit(permit &&other) noexcept : raw_(other.raw_) { other.raw_.held = 0; }
+    permit &operator=(permit &&other) noexcept {
+        if (this != &other) {
+            ::outlive_permit_release(&raw_);
+            raw_ = other.raw_;
+            other.raw_.held = 0;
+        }
+        return *this;
+    }
+    ~permit() { ::outlive_permit_release(&raw_); }
+
+    /// Which of the permits it is, from 0: for instance the number of a device.
+    [[nodiscard]] std::size_t index() const noexcept { return raw_.index; }
+    /// Whether the holder before died with it: what it guards may be in disorder.
+    [[nodiscard]] bool owner_died() const noexcept { return raw_.owner_died; }
+
+  private:
+    friend class robust_semaphore;
+    explicit permit(const ::outlive_permit &raw) : raw_(raw) {}
+    ::outlive_permit raw_;
+};
+
+/// A counting semaphore; a killed holder's permit comes back.
+class robust_semaphore {
+  public:
+    /// Takes a permit: else OUTLIVE_WOULD_BLOCK, OUTLIVE_TIMEOUT, or OUTLIVE_DEADLOCK when this
+    /// thread holds them all.
+    expected<permit> acquire(deadline until = deadline::never) {
+        ::outlive_permit raw;
+        const auto code = ::outlive_semaphore_acquire(at_.get(), until.ns(), &raw);
+        if (code != OUTLIVE_OK) {
+            return unexpected(error::last(code));
+        }
+        return permit(raw);
+    }
+    /// How many are free right now; others may take them at once.
+    [[nodiscard]] std::size_t available() const noexcept {
+        return ::outlive_semaphore_available(at_.get());
+    }
+
+  private:
+    friend class node;
+    explicit robust_semaphore(::outlive_semaphore *at) : at_(at) {}
+    detail::handle<::outlive_semaphore, ::outlive_semaphore_free> at_;
+};
+
+/// A set of numbers, not 0, that any number of threads and processes change without a lock.
+class lockless_set {
+  public:
+    /// Makes `id` a member; false if it was one already. OUTLIVE_NO_SPACE: the set is full.
+    expected<bool> insert(std::uint64_t id) {
+        bool added = false;
+        if (auto code = ::outlive_set_insert(at_.get(), id, &added); code != OUTLIVE_OK) {
+            return unexpected(error::last(code));
+        }
+        return added;
+    }
+    /// Ends the membership of `id`; false if it was none.
+    bool remove(std::uint64_t id) noexcept { return ::outlive_set_remove(at_.get(), id); }
+    [[nodiscard]] bool contains(std::uint64_t id) const noexcept {
+        return ::outlive_set_contains(at_.get(), id);
+    }
+    /// All members in ascending order; those that come or go meanwhile may be among them or not.
+    [[nodiscard]] std::vector<std::uint64_t> ids() const {
+        std::vector<std::uint64_t> found(::outlive_set_ids(at_.get(), nullptr, 0));
+        const auto count = ::outlive_set_ids(at_.get(), found.data(), found.size());
+        found.resize(std::min(count, found.size()));
+        return found;
+    }
+
+  private:
+    friend class node;
+    explicit lockless_set(::outlive_set *at) : at_(at) {}
+    detail::handle<::outlive_set, ::outlive_set_free> at_;
+};
+
+inline expected<robust_condition> node::condition(const char *name) const {
+    ::outlive_condvar *at = nullptr;
+    if (auto code = ::outlive_condvar_open(at_.get(), name, &at); code != OUTLIVE_OK) {
+        return unexpected(error::last(code));
+    }
+    return robust_condition(at);
+}
+inline expected<robust_semaphore> node::semaphore(const char *name, std::size_t permits) const {
+    ::outlive_semaphore *at = nullptr;
+    if (auto code = ::outlive_semaphore_open(at_.get(), name, permits, &at); code != OUTLIVE_OK) {
+        return unexpected(error::last(code));
+    }
+    return robust_semaphore(at);
+}
+inline expected<outlive::lockless_set> node::lockless_set(const char *name,
+                                                          std::size_t capacity) const {
+    ::outlive_set *at = nullptr;
+    if (auto code = ::outlive_set_open(at_.get(), name, capacity, &at); code != OUTLIVE_OK) {
+        return unexpected(error::last(code));
+    }
+    return outlive::lockless_set(at);
+}
+
+} // namespace outlive
+
+#endif

@@ -1,0 +1,336 @@
+// Topics: publishers, subscribers, loans, samples.
+#ifndef OUTLIVE_TOPIC_HPP
+#define OUTLIVE_TOPIC_HPP
+
+#include <optional>
+
+#include "node.hpp"
+
+namespace outlive {
+
+/// Settings of a topic's ports; 0: the default.
+struct topic_options {
+    std::uint64_t depth = 0;            ///< messages each publisher's ring holds
+    std::uint64_t history = 0;          ///< subscriber: messages from before it joined
+    std::uint64_t borrows = 0;          ///< subscriber: samples it may hold at once
+    std::uint64_t memory_bytes_max = 0; ///< publisher: bound on its shared memory
+    bool reliable = false;              ///< subscriber: publishers wait for it
+    /// publisher: how long a publish waits for reliable subscribers; negative: not at all
+    std::chrono::nanoseconds reliable_timeout{0};
+    bool is_volatile = false; ///< publisher: keeps nothing for late joiners
+
+    [[nodiscard]] ::outlive_topic_options raw() const {
+        ::outlive_topic_options raw{};
+        raw.depth = depth;
+        raw.history = history;
+        raw.borrows = borrows;
+        raw.memory_bytes_max = memory_bytes_max;
+        raw.reliable = reliable ? 1 : 0;
+        raw.reliable_timeout_ns = reliable_timeout.count();
+        raw.is_volatile = is_volatile ? 1 : 0;
+        return raw;
+    }
+};
+
+namespace detail {
+/// For what a call fills.
+struct unfilled {};
+} // namespace detail
+
+/// A writable slot in shared memory, lent by a publisher, which must outlive it. Dropped
+/// unpublished, the slot is free again.
+template <class T> class loan {
+  public:
+    explicit loan(detail::unfilled) noexcept { raw_.data = nullptr; }
+    loan(loan &&other) noexcept : raw_(other.raw_) { other.raw_.data = nullptr; }
+    loan &operator=(loan &&other) noexcept {
+        if (this != &other) {
+            ::outlive_loan_drop(&raw_);
+            raw_ = other.raw_;
+            other.raw_.data = nullptr;
+        }
+        return *this;
+    }
+    ~loan() {
+        if (raw_.data != nullptr) {
+            ::outlive_loan_drop(&raw_);
+        }
+    }
+
+    /// The value; holds whatever was there before.
+    T &operator*() noexcept
+        requires detail::payload<T>::is_fixed
+    {
+        return *static_cast<T *>(raw_.data);
+    }
+    T *operator->() noexcept
+        requires detail::payload<T>::is_fixed
+    {
+        return static_cast<T *>(raw_.data);
+    }
+    /// All bytes; of T[], the elements.
+    auto span() noexcept {
+        if constexpr (std::is_unbounded_array_v<T>) {
+            using element = std::remove_extent_t<T>;
+            return std::span<element>(static_cast<element *>(raw_.data),
+                                      raw_.size / sizeof(element));
+        } else {
+            return std::span<std::byte>(static_cast<std::byte *>(raw_.data), raw_.size);
+        }
+    }
+
+    /// Makes it visible to subscribers; its number. The loan is gone then, also if it fails.
+    expected<std::uint64_t> publish() && {
+        std::uint64_t seq = 0;
+        if (auto code = ::outlive_loan_publish(&raw_, &seq); code != OUTLIVE_OK) {
+            return unexpected(error::last(code));
+        }
+        return seq;
+    }
+
+  private:
+    template <class> friend class publisher;
+    ::outlive_loan raw_;
+};
+
+/// As a loan of headed<H, E>: writes the header, shows the elements.
+template <class H, class E> class loan<headed<H, E>> {
+  public:
+    H &header() noexcept { return *reinterpret_cast<H *>(bytes_.span().data()); }
+    std::span<E> tail() noexcept {
+        const auto bytes = bytes_.span();
+        return {reinterpret_cast<E *>(bytes.data() + sizeof(H)),
+                (bytes.size() - sizeof(H)) / sizeof(E)};
+    }
+    expected<std::uint64_t> publish() && { return std::move(bytes_).publish(); }
+
+  private:
+    template <class> friend class publisher;
+    explicit loan(loan<std::byte[]> bytes) : bytes_(std::move(bytes)) {}
+    loan<std::byte[]> bytes_;
+};
+
+/// Sends messages on a topic. One thread at a time.
+template <class T> class publisher {
+    using payload = detail::payload<T>;
+
+  public:
+    /// Copies a value in and publishes it; its number.
+    expected<std::uint64_t> publish(typename payload::view value)
+        requires requires { payload::size(value); }
+    {
+        std::uint64_t seq = 0;
+        const auto code = ::outlive_publisher_publish(at_.get(), payload::data(value),
+                                                      payload::size(value), &seq);
+        if (code != OUTLIVE_OK) {
+            return unexpected(error::last(code));
+        }
+        return seq;
+    }
+
+    /// A slot to fill and publish without a copy.
+    expected<outlive::loan<T>> loan()
+        requires payload::is_fixed
+    {
+        return lend<T>(sizeof(T));
+    }
+    /// A slot for so many elements.
+    expected<outlive::loan<T>> loan(std::size_t count)
+        requires std::is_unbounded_array_v<T>
+    {
+        return lend<T>(count * sizeof(std::remove_extent_t<T>));
+    }
+    /// A slot with `header` written, for so many elements behind it.
+    template <class H>
+    expected<outlive::loan<T>> loan(const H &header, std::size_t count)
+        requires(!payload::is_fixed && !std::is_unbounded_array_v<T>)
+    {
+        auto bytes = lend<std::byte[]>(sizeof(H) + count * tail_size(static_cast<T *>(nullptr)));
+        if (!bytes) {
+            return unexpected(std::move(bytes).error());
+        }
+        outlive::loan<T> lent(std::move(*bytes));
+        lent.header() = header;
+        return lent;
+    }
+
+    [[nodiscard]] port_id id() const noexcept { return ::outlive_publisher_id(at_.get()); }
+    /// Messages published so far.
+    [[nodiscard]] std::uint64_t published() const noexcept {
+        return ::outlive_publisher_published(at_.get());
+    }
+    /// Looks for subscribers and counts the live ones.
+    [[nodiscard]] expected<std::size_t> subscribers() const {
+        std::size_t count = 0;
+        if (auto c = ::outlive_publisher_subscribers(at_.get(), &count); c != OUTLIVE_OK) {
+            return unexpected(error::last(c));
+        }
+        return count;
+    }
+    [[nodiscard]] ::outlive_publisher *get() const noexcept { return at_.get(); }
+
+  private:
+    friend class node;
+    explicit publisher(::outlive_publisher *at) : at_(at) {}
+
+    template <class H, class E> static constexpr std::size_t tail_size(headed<H, E> *) {
+        return sizeof(E);
+    }
+    template <class U> expected<outlive::loan<U>> lend(std::size_t size) {
+        expected<outlive::loan<U>> lent(std::in_place, detail::unfilled());
+        const auto code = ::outlive_publisher_loan(at_.get(), size, &(*lent).raw_);
+        if (code != OUTLIVE_OK) {
+            lent = unexpected(error::last(code));
+        }
+        return lent;
+    }
+
+    detail::handle<::outlive_publisher, ::outlive_publisher_close> at_;
+};
+
+/// Where a message comes from.
+using meta = ::outlive_meta;
+
+/// A received message. Large ones lie in shared memory, without a copy; it may outlive its
+/// subscriber, and its publisher's death changes nothing about it.
+template <class T> class sample {
+  public:
+    explicit sample(detail::unfilled) noexcept { raw_.held = 0; }
+    sample(sample &&other) noexcept : raw_(other.raw_) { other.raw_.held = 0; }
+    sample &operator=(sample &&other) noexcept {
+        if (this != &other) {
+            ::outlive_sample_release(&raw_);
+            raw_ = other.raw_;
+            other.raw_.held = 0;
+        }
+        return *this;
+    }
+    ~sample() {
+        if (raw_.held != 0) {
+            ::outlive_sample_release(&raw_);
+        }
+    }
+
+    /// The value; of T[], a span; of headed<H, E>, header and tail.
+    typename detail::payload<T>::view operator*() const noexcept {
+        std::size_t size = 0;
+        const void *data = ::outlive_sample_data(&raw_, &size);
+        return detail::payload<T>::of(data, size);
+    }
+    const T *operator->() const noexcept
+        requires detail::payload<T>::is_fixed
+    {
+        return &**this;
+    }
+    [[nodiscard]] outlive::meta meta() const noexcept {
+        outlive::meta meta;
+        ::outlive_sample_meta(&raw_, &meta);
+        return meta;
+    }
+    /// Whether it lies in shared memory, without a copy.
+    [[nodiscard]] bool is_borrowed() const noexcept { return ::outlive_sample_is_borrowed(&raw_); }
+
+  private:
+    template <class> friend class subscriber;
+    ::outlive_sample raw_;
+};
+
+/// What happened to a publisher or a producer.
+using event = ::outlive_event;
+
+/// Receives the messages of all publishers of a topic. One thread at a time.
+template <class T> class subscriber {
+  public:
+    /// The next message, waiting for it until the deadline: else OUTLIVE_WOULD_BLOCK,
+    /// OUTLIVE_TIMEOUT, or OUTLIVE_EVENT when there is an event to look at first.
+    expected<sample<T>> receive(deadline until = deadline::now) {
+        return take([&](::outlive_sample *to) {
+            return ::outlive_subscriber_receive(at_.get(), until.ns(), to);
+        });
+    }
+    /// The newest message; older ones are skipped. Never waits.
+    expected<sample<T>> latest() {
+        return take(
+            [&](::outlive_sample *to) { return ::outlive_subscriber_latest(at_.get(), to); });
+    }
+    /// The message that was published first, over all publishers. Never waits.
+    expected<sample<T>> receive_in_order() {
+        return take([&](::outlive_sample *to) {
+            return ::outlive_subscriber_receive_in_order(at_.get(), to);
+        });
+    }
+
+    /// The oldest event that was not asked for yet.
+    std::optional<event> next_event() {
+        event found;
+        if (::outlive_subscriber_next_event(at_.get(), &found) != OUTLIVE_OK) {
+            return std::nullopt;
+        }
+        return found;
+    }
+    /// Messages lost so far, over all publishers.
+    [[nodiscard]] std::uint64_t lost() const noexcept { return ::outlive_subscriber_lost(at_.get()); }
+    /// A descriptor for epoll and the like: see outlive_subscriber_fd.
+    [[nodiscard]] expected<int> fd() {
+        int fd = -1;
+        if (auto code = ::outlive_subscriber_fd(at_.get(), &fd); code != OUTLIVE_OK) {
+            return unexpected(error::last(code));
+        }
+        return fd;
+    }
+    [[nodiscard]] ::outlive_subscriber *get() const noexcept { return at_.get(); }
+
+  private:
+    friend class node;
+    explicit subscriber(::outlive_subscriber *at) : at_(at) {}
+
+    /// Written where the caller has it: samples are large.
+    template <class Call> static expected<sample<T>> take(Call &&call) {
+        expected<sample<T>> got(std::in_place, detail::unfilled());
+        if (const auto code = call(&(*got).raw_); code != OUTLIVE_OK) {
+            got = unexpected(error::last(code));
+        }
+        return got;
+    }
+
+    detail::handle<::outlive_subscriber, ::outlive_subscriber_close> at_;
+};
+
+template <class T>
+expected<publisher<T>> node::publisher(const char *topic, const topic_options &options) const {
+    auto type = detail::make_type<T>();
+    if (!type) {
+        return unexpected(std::move(type).error());
+    }
+    const auto raw = options.raw();
+    ::outlive_publisher *at = nullptr;
+    const auto code = ::outlive_publisher_open(at_.get(), topic, type->get(), &raw, &at);
+    if (code != OUTLIVE_OK) {
+        return unexpected(error::last(code));
+    }
+    return outlive::publisher<T>(at);
+}
+template <class T> expected<publisher<T>> node::publisher(const char *topic) const {
+    return publisher<T>(topic, topic_options{});
+}
+template <class T>
+expected<subscriber<T>> node::subscriber(const char *topic, const topic_options &options) const {
+    auto type = detail::make_type<T>();
+    if (!type) {
+        return unexpected(std::move(type).error());
+    }
+    const auto raw = options.raw();
+    ::outlive_subscriber *at = nullptr;
+    const auto code = ::outlive_subscriber_open(at_.get(), topic, type->get(), &raw, &at);
+    if (code != OUTLIVE_OK) {
+        return unexpected(error::last(code));
+    }
+    return outlive::subscriber<T>(at);
+}
+template <class T> expected<subscriber<T>> node::subscriber(const char *topic) const {
+    return subscriber<T>(topic, topic_options{});
+}
+
+} // namespace outlive
+
+#endif

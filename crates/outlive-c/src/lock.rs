@@ -1,0 +1,273 @@
+//! Robust locks, by name or in the user's own shared memory.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
+
+use outlive::lock::{Acquired, LockError, LockResult, NeedsWriter, RawMutex, RawRwLock};
+use outlive::{ErrorKind, PayloadType};
+
+use crate::node::{OUTLIVE_FOREVER, OUTLIVE_NO_WAIT, outlive_node};
+use crate::status::{Done, Fail, bytes, need, outlive_status, run, text};
+use crate::types::outlive_type;
+
+/// A mutex whose owner may be killed at any instruction. Any number of threads may use one handle;
+/// the owner is a thread.
+#[derive(Debug)]
+pub struct outlive_mutex {
+    pub(crate) mutex: RawMutex,
+}
+
+/// A reader/writer lock whose holders may be killed at any instruction. Any number of threads may
+/// use one handle; at most 64 read at once.
+#[derive(Debug)]
+pub struct outlive_rwlock {
+    lock: RawRwLock,
+}
+
+/// How a lock call ended. What is no error leaves no detail.
+fn taken<G>(result: LockResult<Acquired, G>) -> Done {
+    match result {
+        Ok(Acquired::Clean) => Ok(()),
+        Ok(Acquired::OwnerDied) => Err(Fail::Quiet(outlive_status::OUTLIVE_OWNER_DIED)),
+        Err(e) => Err(refused(e)),
+    }
+}
+
+pub(crate) fn refused<G>(e: LockError<G>) -> Fail {
+    match e.kind() {
+        kind @ (ErrorKind::Timeout | ErrorKind::WouldBlock) => Fail::Quiet(kind.into()),
+        _ => Fail::Error(e.into()),
+    }
+}
+
+/// The first value of protected data; NULL is zero bytes.
+fn first_value<'a>(of: &PayloadType, value: *const c_void) -> Result<Option<&'a [u8]>, Fail> {
+    if value.is_null() { Ok(None) } else { bytes(value, of.size()).map(Some) }
+}
+
+/// Opens the mutex `name` of the node's domain, or makes it. `of`: the type of the data it
+/// protects, NULL for none; it is the same lock as a Rust `RobustMutex` of that type. Whoever makes
+/// it stores `value`, which has the type's size; NULL is zero bytes.
+///
+/// `OUTLIVE_TYPE_MISMATCH` when the name is another type or kind of object.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_mutex_open(
+    node: Option<&outlive_node>,
+    name: *const c_char,
+    of: Option<&outlive_type>,
+    value: *const c_void,
+    out: Option<&mut MaybeUninit<*mut outlive_mutex>>,
+) -> outlive_status {
+    run(|| {
+        let (node, out) = (need(node, "a node")?, need(out, "out")?);
+        let name = text(name, "a lock name")?;
+        let mutex = match of {
+            Some(of) => RawMutex::open_with(&node.node, name, &of.of, first_value(&of.of, value)?)?,
+            None => RawMutex::open(&node.node, name)?,
+        };
+        out.write(Box::into_raw(Box::new(outlive_mutex { mutex })));
+        Ok(())
+    })
+}
+
+/// Bytes a mutex takes in the user's own memory, with data of type `of`, or NULL for none.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_mutex_bytes(of: Option<&outlive_type>) -> usize {
+    of.map_or(RawMutex::BYTES, |of| RawMutex::bytes_with(&of.of))
+}
+
+/// Places the mutex into zeroed shared memory of the user's own, or finds it there. `memory` is
+/// aligned to 64 or to the type, has `size` bytes, at least `outlive_mutex_bytes`, is mapped
+/// MAP_SHARED, and stays mapped until the handle is freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_mutex_place(
+    node: Option<&outlive_node>,
+    memory: *mut c_void,
+    size: usize,
+    of: Option<&outlive_type>,
+    out: Option<&mut MaybeUninit<*mut outlive_mutex>>,
+) -> outlive_status {
+    run(|| {
+        let (node, out) = (need(node, "a node")?, need(out, "out")?);
+        // SAFETY: the caller's part, as the header says.
+        let mutex = unsafe {
+            match of {
+                Some(of) => RawMutex::place_with(&node.node, memory.cast(), size, &of.of)?,
+                None => RawMutex::place(&node.node, memory.cast(), size)?,
+            }
+        };
+        out.write(Box::into_raw(Box::new(outlive_mutex { mutex })));
+        Ok(())
+    })
+}
+
+/// Takes the lock, waiting until `deadline_ns` for as long as its owner lives and holds it.
+///
+/// `OUTLIVE_OWNER_DIED`: it is taken, and its last owner died inside. Repair the data and call
+/// `outlive_mutex_mark_consistent`, or unlocking makes it unrecoverable. Else it is not taken:
+/// `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`, `OUTLIVE_DEADLOCK` when this thread holds it already,
+/// `OUTLIVE_UNRECOVERABLE`.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_mutex_lock(
+    mutex: Option<&outlive_mutex>,
+    deadline_ns: u64,
+) -> outlive_status {
+    run(|| {
+        let mutex = &need(mutex, "a mutex")?.mutex;
+        taken(match deadline_ns {
+            OUTLIVE_FOREVER => mutex.lock(),
+            OUTLIVE_NO_WAIT => mutex.try_lock(),
+            _ => mutex.lock_until(deadline_ns),
+        })
+    })
+}
+
+/// Lets the lock go. `OUTLIVE_NOT_OWNED` when the calling thread does not hold it.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_mutex_unlock(mutex: Option<&outlive_mutex>) -> outlive_status {
+    run(|| Ok(need(mutex, "a mutex")?.mutex.unlock()?))
+}
+
+/// Says that the data inherited from a dead owner is in order again.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_mutex_mark_consistent(mutex: Option<&outlive_mutex>) -> outlive_status {
+    run(|| Ok(need(mutex, "a mutex")?.mutex.mark_consistent()?))
+}
+
+/// The protected data, for whoever holds the lock; none without a type. NULL for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_mutex_data(mutex: Option<&outlive_mutex>) -> *mut c_void {
+    mutex.map_or(std::ptr::null_mut(), |mutex| mutex.mutex.data().cast())
+}
+
+/// Frees the handle. The lock stays. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_mutex_free(mutex: Option<Box<outlive_mutex>>) {
+    run(|| {
+        drop(mutex);
+        Ok(())
+    });
+}
+
+/// Opens the reader/writer lock `name`, or makes it; as `outlive_mutex_open`.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_rwlock_open(
+    node: Option<&outlive_node>,
+    name: *const c_char,
+    of: Option<&outlive_type>,
+    value: *const c_void,
+    out: Option<&mut MaybeUninit<*mut outlive_rwlock>>,
+) -> outlive_status {
+    run(|| {
+        let (node, out) = (need(node, "a node")?, need(out, "out")?);
+        let name = text(name, "a lock name")?;
+        let lock = match of {
+            Some(of) => {
+                RawRwLock::open_with(&node.node, name, &of.of, first_value(&of.of, value)?)?
+            }
+            None => RawRwLock::open(&node.node, name)?,
+        };
+        out.write(Box::into_raw(Box::new(outlive_rwlock { lock })));
+        Ok(())
+    })
+}
+
+/// Bytes a reader/writer lock takes in the user's own memory; as `outlive_mutex_bytes`.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_rwlock_bytes(of: Option<&outlive_type>) -> usize {
+    of.map_or(RawRwLock::BYTES, |of| RawRwLock::bytes_with(&of.of))
+}
+
+/// Places the lock into zeroed shared memory of the user's own; as `outlive_mutex_place`.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_rwlock_place(
+    node: Option<&outlive_node>,
+    memory: *mut c_void,
+    size: usize,
+    of: Option<&outlive_type>,
+    out: Option<&mut MaybeUninit<*mut outlive_rwlock>>,
+) -> outlive_status {
+    run(|| {
+        let (node, out) = (need(node, "a node")?, need(out, "out")?);
+        // SAFETY: the caller's part, as the header says.
+        let lock = unsafe {
+            match of {
+                Some(of) => RawRwLock::place_with(&node.node, memory.cast(), size, &of.of)?,
+                None => RawRwLock::place(&node.node, memory.cast(), size)?,
+            }
+        };
+        out.write(Box::into_raw(Box::new(outlive_rwlock { lock })));
+        Ok(())
+    })
+}
+
+/// Takes the lock for reading, waiting until `deadline_ns` while a living writer holds it.
+///
+/// `OUTLIVE_OWNER_DIED`: not taken; a writer died inside, and somebody must take it for writing and
+/// repair the data. A dead reader keeps nobody out. Else as `outlive_mutex_lock`.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_rwlock_read(
+    lock: Option<&outlive_rwlock>,
+    deadline_ns: u64,
+) -> outlive_status {
+    run(|| {
+        let lock = &need(lock, "a lock")?.lock;
+        let read: LockResult<(), NeedsWriter> = match deadline_ns {
+            OUTLIVE_FOREVER => lock.read(),
+            OUTLIVE_NO_WAIT => lock.try_read(),
+            _ => lock.read_until(deadline_ns),
+        };
+        read.map_err(refused)
+    })
+}
+
+/// Ends reading. `OUTLIVE_NOT_OWNED` when the calling thread does not read.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_rwlock_unlock_read(lock: Option<&outlive_rwlock>) -> outlive_status {
+    run(|| Ok(need(lock, "a lock")?.lock.unlock_read()?))
+}
+
+/// Takes the lock for writing, waiting until `deadline_ns` for living readers and writers. Answers
+/// as `outlive_mutex_lock`.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_rwlock_write(
+    lock: Option<&outlive_rwlock>,
+    deadline_ns: u64,
+) -> outlive_status {
+    run(|| {
+        let lock = &need(lock, "a lock")?.lock;
+        taken(match deadline_ns {
+            OUTLIVE_FOREVER => lock.write(),
+            OUTLIVE_NO_WAIT => lock.try_write(),
+            _ => lock.write_until(deadline_ns),
+        })
+    })
+}
+
+/// Ends writing. `OUTLIVE_NOT_OWNED` when the calling thread does not write.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_rwlock_unlock_write(lock: Option<&outlive_rwlock>) -> outlive_status {
+    run(|| Ok(need(lock, "a lock")?.lock.unlock_write()?))
+}
+
+/// Says that the data inherited from a dead writer is in order again.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_rwlock_mark_consistent(lock: Option<&outlive_rwlock>) -> outlive_status {
+    run(|| Ok(need(lock, "a lock")?.lock.mark_consistent()?))
+}
+
+/// The protected data, for whoever holds the lock; none without a type. NULL for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_rwlock_data(lock: Option<&outlive_rwlock>) -> *mut c_void {
+    lock.map_or(std::ptr::null_mut(), |lock| lock.lock.data().cast())
+}
+
+/// Frees the handle. The lock stays. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_rwlock_free(lock: Option<Box<outlive_rwlock>>) {
+    run(|| {
+        drop(lock);
+        Ok(())
+    });
+}

@@ -1,0 +1,150 @@
+//! Nodes, and watching them.
+
+use std::ffi::{CString, c_char};
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use outlive::{Node, NodeBuilder, NodeId, Watch};
+
+use crate::status::{Fail, need, outlive_status, run, text};
+
+/// Do not wait.
+pub const OUTLIVE_NO_WAIT: u64 = 0;
+/// Wait without end; a peer's death still ends the wait.
+pub const OUTLIVE_FOREVER: u64 = u64::MAX;
+
+/// A process's membership in a domain. Any thread may use it. Ports keep it alive by themselves.
+///
+/// After `fork` the child is not the node: every call on what it inherited answers
+/// `OUTLIVE_FORKED_CHILD`. Open a node of its own there.
+#[derive(Debug)]
+pub struct outlive_node {
+    pub(crate) node: Node,
+    name: CString,
+}
+
+/// Settings of a node. Zero and NULL are the defaults; begin with `= {0}`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct outlive_node_options {
+    /// Shown in listings; the program's name unless given. Need not be unique.
+    pub name: *const c_char,
+    /// The domain; `default` unless given. Domains do not see each other.
+    pub domain: *const c_char,
+    /// Directory that holds the domains, instead of `$OUTLIVE_DIR` or `/dev/shm/outlive-<uid>`.
+    pub root: *const c_char,
+    /// Group whose members may join; 0 for nobody but the own user.
+    pub group: u32,
+    /// A helper thread holds the liveness token: 0 or 1.
+    pub strict: u32,
+    /// 0.
+    pub reserved: [u64; 4],
+}
+
+/// The core's builder of these settings.
+pub(crate) fn builder(options: Option<&outlive_node_options>) -> Result<NodeBuilder, Fail> {
+    let mut builder = Node::builder();
+    let Some(options) = options else { return Ok(builder) };
+    if !options.name.is_null() {
+        builder = builder.name(text(options.name, "a name")?);
+    }
+    if !options.domain.is_null() {
+        builder = builder.domain(text(options.domain, "a domain")?);
+    }
+    if !options.root.is_null() {
+        builder = builder.root(text(options.root, "a root")?);
+    }
+    if options.group != 0 {
+        builder = builder.group(options.group);
+    }
+    Ok(builder.strict(options.strict != 0))
+}
+
+/// Joins a domain, making it if it does not exist. `options` may be NULL.
+///
+/// Answers `OUTLIVE_NOT_OWNED` when the directory is a stranger's or writable by all,
+/// `OUTLIVE_NO_SPACE` on a full RAM disk, `OUTLIVE_TIMEOUT` after 10 s when a stopped process holds
+/// the domain's lock.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_node_open(
+    options: Option<&outlive_node_options>,
+    out: Option<&mut MaybeUninit<*mut outlive_node>>,
+) -> outlive_status {
+    run(|| {
+        let out = need(out, "out")?;
+        let node = builder(options)?.open()?;
+        let name = CString::new(node.name()).unwrap_or_default();
+        out.write(Box::into_raw(Box::new(outlive_node { node, name })));
+        Ok(())
+    })
+}
+
+/// Its number in the domain, 1 or more, never reused. 0 for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_node_id(node: Option<&outlive_node>) -> u64 {
+    node.map_or(0, |node| node.node.id().get())
+}
+
+/// Its name; stays as long as the handle. NULL for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_node_name(node: Option<&outlive_node>) -> *const c_char {
+    node.map_or(std::ptr::null(), |node| node.name.as_ptr())
+}
+
+/// Lets the handle go. The node leaves its domain when its ports are closed as well. NULL is
+/// nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_node_close(node: Option<Box<outlive_node>>) {
+    drop(node);
+}
+
+/// Tells of a node's death in the instant of it. Any thread may use it.
+#[derive(Debug)]
+pub struct outlive_watch {
+    pub(crate) watch: Watch,
+}
+
+/// Watches the node with number `id`. `OUTLIVE_NOT_FOUND`: it left, or died and was cleaned up.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_watch_open(
+    node: Option<&outlive_node>,
+    id: u64,
+    out: Option<&mut MaybeUninit<*mut outlive_watch>>,
+) -> outlive_status {
+    run(|| {
+        let (node, out) = (need(node, "a node")?, need(out, "out")?);
+        let watch = node.node.watch(NodeId::from_raw(id))?;
+        out.write(Box::into_raw(Box::new(outlive_watch { watch })));
+        Ok(())
+    })
+}
+
+/// Whether the node lives: one load while it does. A stopped process is alive. False for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_watch_is_alive(watch: Option<&outlive_watch>) -> bool {
+    watch.is_some_and(|watch| watch.watch.is_alive())
+}
+
+/// Waits until the node dies or leaves: `OUTLIVE_OK`. `OUTLIVE_TIMEOUT` when `deadline_ns` of
+/// CLOCK_MONOTONIC passed first.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_watch_wait(
+    watch: Option<&outlive_watch>,
+    deadline_ns: u64,
+) -> outlive_status {
+    run(|| {
+        let gone = need(watch, "a watch")?.watch.wait(until(deadline_ns));
+        if gone { Ok(()) } else { Err(Fail::Quiet(outlive_status::OUTLIVE_TIMEOUT)) }
+    })
+}
+
+/// Ends watching. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_watch_free(watch: Option<Box<outlive_watch>>) {
+    drop(watch);
+}
+
+/// How long it is to a deadline.
+pub(crate) fn until(deadline_ns: u64) -> Duration {
+    Duration::from_nanos(deadline_ns.saturating_sub(outlive::now_ns()))
+}

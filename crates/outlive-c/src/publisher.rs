@@ -1,0 +1,257 @@
+//! The publishing port of a topic.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use outlive::{Loan, PayloadType, Publisher, TopicBuilder};
+
+use crate::node::outlive_node;
+use crate::status::{Done, Fail, bytes, invalid, need, outlive_status, run, text};
+use crate::types::{outlive_type, payload_type};
+
+/// Settings of a topic's ports. Zero is the default everywhere; begin with `= {0}`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct outlive_topic_options {
+    /// Messages each publisher's ring holds, 1 to 65536; 16 unless the first member asks otherwise.
+    pub depth: u64,
+    /// Subscriber: how many messages from before it joined to receive, at most the depth.
+    pub history: u64,
+    /// Subscriber: how many samples it may hold at once, 1 to 64; 8 by default.
+    pub borrows: u64,
+    /// Publisher: most shared memory for its chunks, bytes; 1 GiB by default.
+    pub memory_bytes_max: u64,
+    /// Publisher: how long one publish waits for the slowest live reliable subscriber, ns; 1 s by
+    /// default, negative for not at all.
+    pub reliable_timeout_ns: i64,
+    /// Subscriber: publishers wait for it before they overwrite what it has not read: 0 or 1.
+    pub reliable: u32,
+    /// Publisher: keeps no message for late joiners once every subscriber has read it: 0 or 1.
+    pub is_volatile: u32,
+    /// 0.
+    pub reserved: [u64; 4],
+}
+
+/// Who sent a message.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct outlive_port_id {
+    /// Number of the node.
+    pub node: u64,
+    /// Number of the port within the node; never reused.
+    pub port: u64,
+}
+
+/// Sends messages on a topic. One thread at a time.
+#[derive(Debug)]
+pub struct outlive_publisher {
+    publisher: Publisher<[u8]>,
+    of: PayloadType,
+}
+
+pub(crate) fn topic(
+    node: &outlive_node,
+    name: *const c_char,
+    of: &PayloadType,
+    options: Option<&outlive_topic_options>,
+) -> Result<TopicBuilder<[u8]>, Fail> {
+    let mut builder = node.node.topic::<[u8]>(text(name, "a topic name")?)?.of_type(of);
+    let Some(options) = options else { return Ok(builder) };
+    if options.depth != 0 {
+        builder = builder.depth(options.depth);
+    }
+    if options.borrows != 0 {
+        builder = builder.borrows(usize::try_from(options.borrows).unwrap_or(usize::MAX));
+    }
+    if options.memory_bytes_max != 0 {
+        builder = builder.memory_bytes_max(options.memory_bytes_max);
+    }
+    if options.reliable_timeout_ns != 0 {
+        let ns = options.reliable_timeout_ns.max(0) as u64;
+        builder = builder.reliable_timeout(Duration::from_nanos(ns));
+    }
+    builder = builder.history(options.history).reliable(options.reliable != 0);
+    Ok(builder.volatile(options.is_volatile != 0))
+}
+
+/// Joins topic `name`, like `/camera/front`, as a publisher, making the topic if it does not exist.
+/// `of` NULL: raw bytes; `options` may be NULL.
+///
+/// `OUTLIVE_TYPE_MISMATCH`: the detail names every field that differs.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_publisher_open(
+    node: Option<&outlive_node>,
+    name: *const c_char,
+    of: Option<&outlive_type>,
+    options: Option<&outlive_topic_options>,
+    out: Option<&mut MaybeUninit<*mut outlive_publisher>>,
+) -> outlive_status {
+    run(|| {
+        let (node, out) = (need(node, "a node")?, need(out, "out")?);
+        let of = payload_type(of);
+        let publisher = topic(node, name, &of, options)?.publisher()?;
+        out.write(Box::into_raw(Box::new(outlive_publisher { publisher, of })));
+        Ok(())
+    })
+}
+
+#[cold]
+fn misfit(of: &PayloadType, size: usize) -> Fail {
+    invalid(of.name(), &format!("{size} bytes are no payload of that type"))
+}
+
+impl outlive_publisher {
+    #[inline]
+    fn check(&self, size: usize) -> Done {
+        if self.of.fits(size) { Ok(()) } else { Err(misfit(&self.of, size)) }
+    }
+}
+
+/// Copies `size` bytes in and publishes them. `seq`, unless NULL, gets the message's number.
+///
+/// Never waits, unless subscribers asked to be waited for: then `OUTLIVE_TIMEOUT`.
+/// `OUTLIVE_OUT_OF_MEMORY`: subscribers hold so many samples that the bound is reached. Nothing was
+/// published when it fails. Killed at any instruction, the message was sent whole or not at all.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_publisher_publish(
+    publisher: Option<&outlive_publisher>,
+    data: *const c_void,
+    size: usize,
+    seq: Option<&mut MaybeUninit<u64>>,
+) -> outlive_status {
+    run(|| {
+        let publisher = need(publisher, "a publisher")?;
+        publisher.check(size)?;
+        let n = publisher.publisher.publish(bytes(data, size)?)?;
+        if let Some(seq) = seq {
+            seq.write(n);
+        }
+        Ok(())
+    })
+}
+
+/// A writable slot in shared memory, lent by a publisher, which must stay open meanwhile. Write to
+/// `data`, then publish or drop it.
+#[derive(Debug)]
+#[repr(C)]
+pub struct outlive_loan {
+    /// Where to write, aligned for the type; holds whatever was there before. NULL: no loan.
+    pub data: *mut c_void,
+    /// Bytes there.
+    pub size: usize,
+    /// outlive's own.
+    pub internal: [u64; 8],
+}
+
+const LOAN_WORDS: usize = 8;
+const _: () = assert!(size_of::<Loan<'_, [u8]>>() <= LOAN_WORDS * 8);
+const _: () = assert!(align_of::<Loan<'_, [u8]>>() <= 8);
+
+impl outlive_loan {
+    /// The loan inside, which is gone from here on.
+    fn take(&mut self) -> Option<Loan<'static, [u8]>> {
+        if self.data.is_null() {
+            return None;
+        }
+        self.data = std::ptr::null_mut();
+        // SAFETY: `data` is set exactly while a loan is stored; it was written by
+        // `outlive_publisher_loan`, possibly moved since, which loans bear.
+        Some(unsafe { self.internal.as_ptr().cast::<Loan<'static, [u8]>>().read() })
+    }
+}
+
+/// Lends a slot for `size` bytes, to fill and publish without a copy.
+///
+/// Errors as `outlive_publisher_publish`; `loan->data` is NULL then.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_publisher_loan(
+    publisher: Option<&outlive_publisher>,
+    size: usize,
+    loan: Option<&mut MaybeUninit<outlive_loan>>,
+) -> outlive_status {
+    run(|| {
+        let out = need(loan, "a loan")?;
+        let none = outlive_loan { data: std::ptr::null_mut(), size: 0, internal: [0; LOAN_WORDS] };
+        let out = out.write(none);
+        let publisher = need(publisher, "a publisher")?;
+        publisher.check(size)?;
+        // SAFETY: the caller keeps the publisher open while it has the loan.
+        let lender: &'static Publisher<[u8]> =
+            unsafe { &*std::ptr::from_ref(&publisher.publisher) };
+        let mut loan = lender.loan_slice(size)?;
+        (out.data, out.size) = (loan.as_mut_ptr().cast(), size);
+        // SAFETY: the words have room and alignment, asserted above.
+        unsafe { out.internal.as_mut_ptr().cast::<Loan<'static, [u8]>>().write(loan) };
+        Ok(())
+    })
+}
+
+/// Publishes a filled loan, which is gone afterwards, also when it fails. `seq` may be NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_loan_publish(
+    loan: Option<&mut outlive_loan>,
+    seq: Option<&mut MaybeUninit<u64>>,
+) -> outlive_status {
+    run(|| {
+        let loan = need(loan, "a loan")?.take();
+        let n = need(loan, "a loan that is not published yet")?.publish()?;
+        if let Some(seq) = seq {
+            seq.write(n);
+        }
+        Ok(())
+    })
+}
+
+/// Gives a loan back unpublished. One that is gone already, or NULL, is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_loan_drop(loan: Option<&mut outlive_loan>) {
+    run(|| {
+        drop(loan.and_then(outlive_loan::take));
+        Ok(())
+    });
+}
+
+/// Who this is, as subscribers see it.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_publisher_id(publisher: Option<&outlive_publisher>) -> outlive_port_id {
+    publisher.map_or_else(outlive_port_id::default, |p| {
+        let id = p.publisher.id();
+        outlive_port_id { node: id.node.get(), port: id.port }
+    })
+}
+
+/// Messages published so far, which is the number of the next one.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_publisher_published(publisher: Option<&outlive_publisher>) -> u64 {
+    publisher.map_or(0, |p| p.publisher.published())
+}
+
+/// Bytes of shared memory it takes.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_publisher_memory_bytes(publisher: Option<&outlive_publisher>) -> u64 {
+    publisher.map_or(0, |p| p.publisher.memory_bytes())
+}
+
+/// Looks for subscribers and counts the live ones.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_publisher_subscribers(
+    publisher: Option<&outlive_publisher>,
+    count: Option<&mut MaybeUninit<usize>>,
+) -> outlive_status {
+    run(|| {
+        let (publisher, count) = (need(publisher, "a publisher")?, need(count, "count")?);
+        count.write(publisher.publisher.subscribers()?);
+        Ok(())
+    })
+}
+
+/// Leaves the topic. What was sent stays readable while the topic has members. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_publisher_close(publisher: Option<Box<outlive_publisher>>) {
+    run(|| {
+        drop(publisher);
+        Ok(())
+    });
+}

@@ -1,0 +1,164 @@
+//! The answering end of a service.
+
+use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
+
+use outlive::{Request, Server};
+
+use crate::node::{OUTLIVE_NO_WAIT, outlive_node};
+use crate::publisher::outlive_port_id;
+use crate::service::{outlive_service_options, service};
+use crate::status::{Fail, bytes, need, outlive_status, run, text};
+use crate::types::outlive_type;
+
+/// The one server of a service. One thread at a time.
+#[derive(Debug)]
+pub struct outlive_server {
+    pub(crate) server: Server<[u8], [u8]>,
+}
+
+/// A request, the caller's own copy. Answer it, refuse it, or free it; then its client waits until
+/// its deadline, or until the server dies.
+#[derive(Debug)]
+pub struct outlive_request {
+    request: Request<[u8]>,
+}
+
+/// Joins service `name` as its server. `OUTLIVE_CONSUMER_EXISTS` while another one lives.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_server_open(
+    node: Option<&outlive_node>,
+    name: *const c_char,
+    request: Option<&outlive_type>,
+    response: Option<&outlive_type>,
+    options: Option<&outlive_service_options>,
+    out: Option<&mut MaybeUninit<*mut outlive_server>>,
+) -> outlive_status {
+    run(|| {
+        let (node, out) = (need(node, "a node")?, need(out, "out")?);
+        let server = service(node, name, request, response, options)?.server()?;
+        out.write(Box::into_raw(Box::new(outlive_server { server })));
+        Ok(())
+    })
+}
+
+/// The next request, waiting until `deadline_ns`. Those of dead clients, cancelled and late ones
+/// are passed over. `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`: there was none.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_server_receive(
+    server: Option<&mut outlive_server>,
+    deadline_ns: u64,
+    out: Option<&mut MaybeUninit<*mut outlive_request>>,
+) -> outlive_status {
+    run(|| {
+        let (port, out) = (need(server, "a server")?, need(out, "out")?);
+        match port.server.receive_until(deadline_ns)? {
+            Some(request) => out.write(Box::into_raw(Box::new(outlive_request { request }))),
+            None if deadline_ns == OUTLIVE_NO_WAIT => {
+                return Err(Fail::Quiet(outlive_status::OUTLIVE_WOULD_BLOCK));
+            }
+            None => return Err(Fail::Quiet(outlive_status::OUTLIVE_TIMEOUT)),
+        };
+        Ok(())
+    })
+}
+
+/// The payload, until the request is answered or freed. `size` may be NULL. NULL for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_request_data(
+    request: Option<&outlive_request>,
+    size: Option<&mut MaybeUninit<usize>>,
+) -> *const c_void {
+    let body = request.map(|request| &*request.request);
+    if let Some(size) = size {
+        size.write(body.map_or(0, <[u8]>::len));
+    }
+    body.map_or(std::ptr::null(), |body| body.as_ptr().cast())
+}
+
+/// Who asks.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_request_client(request: Option<&outlive_request>) -> outlive_port_id {
+    request.map_or_else(outlive_port_id::default, |request| {
+        let id = request.request.client();
+        outlive_port_id { node: id.node.get(), port: id.port }
+    })
+}
+
+/// When its client stops waiting, ns of CLOCK_MONOTONIC; `OUTLIVE_FOREVER` for never.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_request_deadline_ns(request: Option<&outlive_request>) -> u64 {
+    request.and_then(|request| request.request.deadline_ns()).unwrap_or(u64::MAX)
+}
+
+/// Whether the client has given the request up or is dead.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_server_is_cancelled(
+    server: Option<&mut outlive_server>,
+    request: Option<&outlive_request>,
+) -> bool {
+    let mut cancelled = false;
+    run(|| {
+        let (port, request) = (need(server, "a server")?, need(request, "a request")?);
+        cancelled = port.server.is_cancelled(&request.request)?;
+        Ok(())
+    });
+    cancelled
+}
+
+/// Answers a request, which is freed, also when it fails. `OUTLIVE_CLIENT_DIED`: nobody waits for
+/// the answer: go on with the next request.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_server_respond(
+    server: Option<&mut outlive_server>,
+    request: Option<Box<outlive_request>>,
+    data: *const c_void,
+    size: usize,
+) -> outlive_status {
+    run(|| {
+        let (request, port) = (need(request, "a request")?, need(server, "a server")?);
+        Ok(port.server.respond(request.request, bytes(data, size)?)?)
+    })
+}
+
+/// Answers a part of a request; more parts follow, and `outlive_server_respond` ends them.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_server_respond_part(
+    server: Option<&mut outlive_server>,
+    request: Option<&outlive_request>,
+    data: *const c_void,
+    size: usize,
+) -> outlive_status {
+    run(|| {
+        let (port, request) = (need(server, "a server")?, need(request, "a request")?);
+        Ok(port.server.respond_part(&request.request, bytes(data, size)?)?)
+    })
+}
+
+/// Says that a request is not answered, and why; the client gets `OUTLIVE_REFUSED`. Frees it.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_server_refuse(
+    server: Option<&mut outlive_server>,
+    request: Option<Box<outlive_request>>,
+    why: *const c_char,
+) -> outlive_status {
+    run(|| {
+        let (request, port) = (need(request, "a request")?, need(server, "a server")?);
+        Ok(port.server.refuse(request.request, text(why, "a reason")?)?)
+    })
+}
+
+/// Frees a request without an answer. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_request_free(request: Option<Box<outlive_request>>) {
+    drop(request);
+}
+
+/// Stops serving; clients know at once. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_server_close(server: Option<Box<outlive_server>>) {
+    run(|| {
+        drop(server);
+        Ok(())
+    });
+}

@@ -1,0 +1,252 @@
+//! Services: settings, and the asking end.
+
+use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
+
+use outlive::{Client, Reply, ServiceBuilder, Ticket};
+
+use crate::node::{OUTLIVE_NO_WAIT, outlive_node, until};
+use crate::status::{Fail, bytes, invalid, need, outlive_status, run, text};
+use crate::types::{outlive_type, payload_type};
+
+/// Settings of a service's ends. Zero is the default everywhere; begin with `= {0}`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct outlive_service_options {
+    /// Most shared memory for what is under way from this end to another, bytes; 64 MiB by default.
+    pub bound_bytes: u64,
+    /// Client: unanswered requests are sent again to the next server when one dies: 0 or 1.
+    pub resume: u32,
+    /// 0.
+    pub reserved_word: u32,
+    /// 0.
+    pub reserved: [u64; 4],
+}
+
+pub(crate) fn service(
+    node: &outlive_node,
+    name: *const c_char,
+    request: Option<&outlive_type>,
+    response: Option<&outlive_type>,
+    options: Option<&outlive_service_options>,
+) -> Result<ServiceBuilder<[u8], [u8]>, Fail> {
+    let builder = node.node.service::<[u8], [u8]>(text(name, "a service name")?)?;
+    let mut builder = builder.of_types(&payload_type(request), &payload_type(response));
+    let Some(options) = options else { return Ok(builder) };
+    if options.bound_bytes != 0 {
+        builder = builder.bound_bytes(options.bound_bytes);
+    }
+    Ok(builder.resume(options.resume != 0))
+}
+
+/// The asking end of a service. One thread at a time.
+#[derive(Debug)]
+pub struct outlive_client {
+    pub(crate) client: Client<[u8], [u8]>,
+    tickets: Vec<Ticket>,
+}
+
+/// An answer, or the news that there will be none. It is the caller's own copy.
+#[derive(Debug)]
+pub struct outlive_reply {
+    reply: Reply<[u8]>,
+}
+
+/// Joins service `name` as a client, making the service if it does not exist. It may come before
+/// the server. Types NULL: raw bytes; `options` may be NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_client_open(
+    node: Option<&outlive_node>,
+    name: *const c_char,
+    request: Option<&outlive_type>,
+    response: Option<&outlive_type>,
+    options: Option<&outlive_service_options>,
+    out: Option<&mut MaybeUninit<*mut outlive_client>>,
+) -> outlive_status {
+    run(|| {
+        let (node, out) = (need(node, "a node")?, need(out, "out")?);
+        let client = service(node, name, request, response, options)?.client()?;
+        out.write(Box::into_raw(Box::new(outlive_client { client, tickets: Vec::new() })));
+        Ok(())
+    })
+}
+
+/// Waits until a live server is there; `OUTLIVE_TIMEOUT` when the deadline passed first.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_client_wait_for_server(
+    client: Option<&mut outlive_client>,
+    deadline_ns: u64,
+) -> outlive_status {
+    run(|| match need(client, "a client")?.client.wait_for_server(until(deadline_ns))? {
+        true => Ok(()),
+        false => Err(Fail::Quiet(outlive_status::OUTLIVE_TIMEOUT)),
+    })
+}
+
+/// Sends a request; its number goes to `ticket`, the answer comes with `outlive_client_receive`.
+/// The server passes it over if it comes to it only after `deadline_ns`.
+///
+/// `OUTLIVE_SERVER_DIED`: no live server, nothing was sent. `OUTLIVE_WOULD_BLOCK`: the server is so
+/// far behind that the bound is reached.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_client_send(
+    client: Option<&mut outlive_client>,
+    data: *const c_void,
+    size: usize,
+    deadline_ns: u64,
+    ticket: Option<&mut MaybeUninit<u64>>,
+) -> outlive_status {
+    run(|| {
+        let (port, out) = (need(client, "a client")?, need(ticket, "a ticket")?);
+        let ticket = port.client.send_until(bytes(data, size)?, deadline_ns)?;
+        port.tickets.push(ticket);
+        out.write(ticket.get());
+        Ok(())
+    })
+}
+
+fn give(out: &mut MaybeUninit<*mut outlive_reply>, port: &mut outlive_client, reply: Reply<[u8]>) {
+    if reply.is_last() {
+        port.tickets.retain(|ticket| *ticket != reply.ticket());
+    }
+    out.write(Box::into_raw(Box::new(outlive_reply { reply })));
+}
+
+/// The next reply to any request, waiting until `deadline_ns`. Free it with `outlive_reply_free`.
+///
+/// If the server dies, every wait ends at once, and each unanswered request gets a reply whose
+/// status is `OUTLIVE_SERVER_DIED`. A stopped server is alive: deadlines are for that.
+/// `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`: there was none.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_client_receive(
+    client: Option<&mut outlive_client>,
+    deadline_ns: u64,
+    out: Option<&mut MaybeUninit<*mut outlive_reply>>,
+) -> outlive_status {
+    run(|| {
+        let (port, out) = (need(client, "a client")?, need(out, "out")?);
+        match port.client.receive_until(deadline_ns)? {
+            Some(reply) => give(out, port, reply),
+            None if deadline_ns == OUTLIVE_NO_WAIT => {
+                return Err(Fail::Quiet(outlive_status::OUTLIVE_WOULD_BLOCK));
+            }
+            None => return Err(Fail::Quiet(outlive_status::OUTLIVE_TIMEOUT)),
+        }
+        Ok(())
+    })
+}
+
+/// As `outlive_client_receive`, the next reply to one request only; others stay.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_client_receive_for(
+    client: Option<&mut outlive_client>,
+    ticket: u64,
+    deadline_ns: u64,
+    out: Option<&mut MaybeUninit<*mut outlive_reply>>,
+) -> outlive_status {
+    run(|| {
+        let (port, out) = (need(client, "a client")?, need(out, "out")?);
+        let known = port.tickets.iter().copied().find(|known| known.get() == ticket);
+        let known = known.ok_or_else(|| invalid("ticket", "it is answered, or none of this"))?;
+        let reply = port.client.receive_for(known, deadline_ns)?;
+        give(out, port, reply);
+        Ok(())
+    })
+}
+
+/// Asks and waits for the last answer until `deadline_ns`. The reply is NULL when it fails.
+///
+/// `OUTLIVE_REFUSED`: the detail has the server's words. `OUTLIVE_SERVER_DIED` at once when the
+/// server dies; `OUTLIVE_TIMEOUT`, and the request is cancelled.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_client_call(
+    client: Option<&mut outlive_client>,
+    data: *const c_void,
+    size: usize,
+    deadline_ns: u64,
+    out: Option<&mut MaybeUninit<*mut outlive_reply>>,
+) -> outlive_status {
+    run(|| {
+        let out = need(out, "out")?;
+        out.write(std::ptr::null_mut());
+        let port = need(client, "a client")?;
+        let ticket = port.client.send_until(bytes(data, size)?, deadline_ns)?;
+        loop {
+            match port.client.receive_for(ticket, deadline_ns) {
+                Ok(reply) if !reply.is_last() => {}
+                Ok(reply) => {
+                    reply.body()?;
+                    give(out, port, reply);
+                    return Ok(());
+                }
+                Err(e) => {
+                    let _ = port.client.cancel(ticket);
+                    return Err(e.into());
+                }
+            }
+        }
+    })
+}
+
+/// Gives a request up: no reply to it comes any more, and the server is told.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_client_cancel(
+    client: Option<&mut outlive_client>,
+    ticket: u64,
+) -> outlive_status {
+    run(|| {
+        let port = need(client, "a client")?;
+        let known = port.tickets.iter().position(|known| known.get() == ticket);
+        match known.map(|i| port.tickets.swap_remove(i)) {
+            Some(ticket) => Ok(port.client.cancel(ticket)?),
+            None => Ok(()),
+        }
+    })
+}
+
+/// Leaves the service. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_client_close(client: Option<Box<outlive_client>>) {
+    run(|| {
+        drop(client);
+        Ok(())
+    });
+}
+
+/// `OUTLIVE_OK` and the payload, or why there is none: `OUTLIVE_REFUSED`, whose detail has the
+/// server's words, or `OUTLIVE_SERVER_DIED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_reply_status(reply: Option<&outlive_reply>) -> outlive_status {
+    run(|| Ok(need(reply, "a reply")?.reply.body().map(drop)?))
+}
+
+/// The payload, until the reply is freed; NULL where there is none. `size` may be NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_reply_data(
+    reply: Option<&outlive_reply>,
+    size: Option<&mut MaybeUninit<usize>>,
+) -> *const c_void {
+    let body = reply.and_then(|reply| reply.reply.body().ok());
+    if let Some(size) = size {
+        size.write(body.map_or(0, <[u8]>::len));
+    }
+    body.map_or(std::ptr::null(), |body| body.as_ptr().cast())
+}
+
+/// Whose answer it is.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_reply_ticket(reply: Option<&outlive_reply>) -> u64 {
+    reply.map_or(0, |reply| reply.reply.ticket().get())
+}
+
+/// Whether no more come for that request.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_reply_is_last(reply: Option<&outlive_reply>) -> bool {
+    reply.is_some_and(|reply| reply.reply.is_last())
+}
+
+/// Frees a reply. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_reply_free(reply: Option<Box<outlive_reply>>) {
+    drop(reply);
+}

@@ -1,0 +1,268 @@
+//! Condition variables, semaphores, sets of numbers.
+#![allow(unsafe_code)]
+
+use std::ffi::c_char;
+use std::mem::{MaybeUninit, transmute};
+
+use outlive::lock::{Acquired, LocklessSet, Permit, RobustCondvar, RobustSemaphore};
+
+use crate::lock::{outlive_mutex, refused};
+use crate::node::{OUTLIVE_FOREVER, OUTLIVE_NO_WAIT, outlive_node};
+use crate::status::{Fail, need, outlive_status, run, text};
+
+/// Waiting for a change of data under an `outlive_mutex`. Any number of threads may use one handle.
+#[derive(Debug)]
+pub struct outlive_condvar {
+    condvar: RobustCondvar,
+}
+
+/// Opens the condition variable `name` of the node's domain, or makes it.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_condvar_open(
+    node: Option<&outlive_node>,
+    name: *const c_char,
+    out: Option<&mut MaybeUninit<*mut outlive_condvar>>,
+) -> outlive_status {
+    run(|| {
+        let (node, out) = (need(node, "a node")?, need(out, "out")?);
+        let condvar = node.node.condvar(text(name, "a name")?)?;
+        out.write(Box::into_raw(Box::new(outlive_condvar { condvar })));
+        Ok(())
+    })
+}
+
+/// Lets the mutex go, which the calling thread holds, waits for a notification until `deadline_ns`,
+/// and takes the mutex again, however long that takes. Look at the data again afterwards: it may
+/// wake without a cause. `notified`, unless NULL, says whether a notification came.
+///
+/// Answers as `outlive_mutex_lock`; with `OUTLIVE_OK` and `OUTLIVE_OWNER_DIED` the mutex is held.
+/// `OUTLIVE_NOT_OWNED`: the calling thread did not hold it. That nobody is left who would notify
+/// it cannot tell: give a deadline, or watch the node.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_condvar_wait(
+    condvar: Option<&outlive_condvar>,
+    mutex: Option<&outlive_mutex>,
+    deadline_ns: u64,
+    notified: Option<&mut MaybeUninit<bool>>,
+) -> outlive_status {
+    run(|| {
+        let (condvar, mutex) = (need(condvar, "a condition variable")?, need(mutex, "a mutex")?);
+        let waited = condvar.condvar.wait_raw(&mutex.mutex, deadline_ns);
+        let (how, told) = waited.map_err(refused)?;
+        if let Some(notified) = notified {
+            notified.write(told);
+        }
+        match how {
+            Acquired::Clean => Ok(()),
+            Acquired::OwnerDied => Err(Fail::Quiet(outlive_status::OUTLIVE_OWNER_DIED)),
+        }
+    })
+}
+
+/// Wakes one waiter, or all of them, if there are any. With or without the mutex held.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_condvar_notify(
+    condvar: Option<&outlive_condvar>,
+    all: bool,
+) -> outlive_status {
+    run(|| {
+        let condvar = &need(condvar, "a condition variable")?.condvar;
+        if all {
+            condvar.notify_all()
+        } else {
+            condvar.notify_one()
+        }
+        Ok(())
+    })
+}
+
+/// Frees the handle. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_condvar_free(condvar: Option<Box<outlive_condvar>>) {
+    run(|| {
+        drop(condvar);
+        Ok(())
+    });
+}
+
+/// A counting semaphore; a killed holder's permit comes back. Any number of threads may use one
+/// handle; a permit is a thread's.
+#[derive(Debug)]
+pub struct outlive_semaphore {
+    semaphore: RobustSemaphore,
+}
+
+/// A permit of a semaphore, which must not be freed before it.
+#[derive(Debug)]
+#[repr(C)]
+pub struct outlive_permit {
+    /// 0: none.
+    pub held: u32,
+    /// Which of the permits it is, from 0: for instance the number of a device.
+    pub index: u32,
+    /// Whether the holder before died with it: what it guards may be in disorder.
+    pub owner_died: bool,
+    /// outlive's own.
+    pub internal: [u64; 6],
+}
+
+const PERMIT_WORDS: usize = 6;
+const _: () = assert!(size_of::<Permit<'_>>() <= PERMIT_WORDS * 8);
+const _: () = assert!(align_of::<Permit<'_>>() <= 8);
+
+/// Opens the semaphore `name`, or makes it with so many permits, 1 to 1024.
+/// `OUTLIVE_TYPE_MISMATCH` when it exists with another number.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_semaphore_open(
+    node: Option<&outlive_node>,
+    name: *const c_char,
+    permits: usize,
+    out: Option<&mut MaybeUninit<*mut outlive_semaphore>>,
+) -> outlive_status {
+    run(|| {
+        let (node, out) = (need(node, "a node")?, need(out, "out")?);
+        let semaphore = node.node.semaphore(text(name, "a name")?, permits)?;
+        out.write(Box::into_raw(Box::new(outlive_semaphore { semaphore })));
+        Ok(())
+    })
+}
+
+/// Takes a permit, waiting until `deadline_ns` for as long as living threads hold all of them.
+///
+/// `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`; `OUTLIVE_DEADLOCK` when the calling thread holds them
+/// all.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_semaphore_acquire(
+    semaphore: Option<&outlive_semaphore>,
+    deadline_ns: u64,
+    permit: Option<&mut MaybeUninit<outlive_permit>>,
+) -> outlive_status {
+    run(|| {
+        let none =
+            outlive_permit { held: 0, index: 0, owner_died: false, internal: [0; PERMIT_WORDS] };
+        let out = need(permit, "a permit")?.write(none);
+        let semaphore = &need(semaphore, "a semaphore")?.semaphore;
+        let taken = match deadline_ns {
+            OUTLIVE_FOREVER => semaphore.acquire(),
+            OUTLIVE_NO_WAIT => semaphore.try_acquire(),
+            _ => semaphore.acquire_until(deadline_ns),
+        };
+        let permit = taken.map_err(refused)?;
+        (out.index, out.owner_died) = (permit.index() as u32, permit.owner_died());
+        // SAFETY: the caller keeps the semaphore while it has the permit; the words have room and
+        // alignment, asserted above.
+        unsafe {
+            let permit = transmute::<Permit<'_>, Permit<'static>>(permit);
+            out.internal.as_mut_ptr().cast::<Permit<'static>>().write(permit);
+        }
+        out.held = 1;
+        Ok(())
+    })
+}
+
+/// Gives a permit back, by the thread that took it. One that is given back, or NULL, is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_permit_release(permit: Option<&mut outlive_permit>) {
+    run(|| {
+        if let Some(permit) = permit
+            && std::mem::take(&mut permit.held) != 0
+        {
+            // SAFETY: `held` is set exactly while a permit is stored.
+            drop(unsafe { permit.internal.as_ptr().cast::<Permit<'static>>().read() });
+        }
+        Ok(())
+    });
+}
+
+/// How many permits are free right now; others may take them at once. Dead holders' count as held.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_semaphore_available(semaphore: Option<&outlive_semaphore>) -> usize {
+    semaphore.map_or(0, |semaphore| semaphore.semaphore.available())
+}
+
+/// Frees the handle. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_semaphore_free(semaphore: Option<Box<outlive_semaphore>>) {
+    run(|| {
+        drop(semaphore);
+        Ok(())
+    });
+}
+
+/// A set of numbers that any number of threads and processes change without a lock.
+#[derive(Debug)]
+pub struct outlive_set {
+    set: LocklessSet,
+}
+
+/// Opens the set `name`, or makes it with room for so many numbers, 1 to 16777216.
+/// `OUTLIVE_TYPE_MISMATCH` when it exists with other room.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_set_open(
+    node: Option<&outlive_node>,
+    name: *const c_char,
+    capacity: usize,
+    out: Option<&mut MaybeUninit<*mut outlive_set>>,
+) -> outlive_status {
+    run(|| {
+        let (node, out) = (need(node, "a node")?, need(out, "out")?);
+        let set = node.node.lockless_set(text(name, "a name")?, capacity)?;
+        out.write(Box::into_raw(Box::new(outlive_set { set })));
+        Ok(())
+    })
+}
+
+/// Makes `id`, not 0, a member. `added`, unless NULL: false if it was one already. Two threads that
+/// insert the same id at the same time may both be told true. `OUTLIVE_NO_SPACE`: the set is full.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_set_insert(
+    set: Option<&outlive_set>,
+    id: u64,
+    added: Option<&mut MaybeUninit<bool>>,
+) -> outlive_status {
+    run(|| {
+        let new = need(set, "a set")?.set.insert(id)?;
+        if let Some(added) = added {
+            added.write(new);
+        }
+        Ok(())
+    })
+}
+
+/// Ends the membership of `id`; false if it was none.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_set_remove(set: Option<&outlive_set>, id: u64) -> bool {
+    set.is_some_and(|set| set.set.remove(id))
+}
+
+/// Whether `id` is a member right now.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_set_contains(set: Option<&outlive_set>, id: u64) -> bool {
+    set.is_some_and(|set| set.set.contains(id))
+}
+
+/// Writes at most `room` members, in ascending order, to `ids`, and says how many there are, which
+/// may be more. Those that come or go meanwhile may be among them or not.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_set_ids(set: Option<&outlive_set>, ids: *mut u64, room: usize) -> usize {
+    let found = set.map_or(Vec::new(), |set| set.set.ids());
+    give(&found, ids, room);
+    found.len()
+}
+
+fn give(found: &[u64], to: *mut u64, room: usize) {
+    let count = if to.is_null() { 0 } else { found.len().min(room) };
+    if count > 0 {
+        // SAFETY: the caller's part: room for so many.
+        unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), to, count) };
+    }
+}
+
+/// Frees the handle. The set stays. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_set_free(set: Option<Box<outlive_set>>) {
+    run(|| {
+        drop(set);
+        Ok(())
+    });
+}

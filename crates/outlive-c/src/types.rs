@@ -1,0 +1,113 @@
+//! Payload types made from descriptions.
+
+use std::ffi::{CString, c_char};
+use std::mem::MaybeUninit;
+
+use outlive::{PayloadType, TypeDescription};
+
+use crate::status::{Done, Fail, need, outlive_status, run, text};
+
+/// What is carried: name, size, alignment, encoding, and the fields. May be freed as soon as the
+/// ports are open that were opened with it.
+#[derive(Debug)]
+pub struct outlive_type {
+    pub(crate) of: PayloadType,
+    name: CString,
+}
+
+pub(crate) fn description(from: *const c_char) -> Result<TypeDescription, Fail> {
+    Ok(TypeDescription::parse(text(from, "a description")?.as_bytes())?)
+}
+
+fn give(out: Option<&mut MaybeUninit<*mut outlive_type>>, of: PayloadType) -> Done {
+    let name = CString::new(of.name()).unwrap_or_default();
+    need(out, "out")?.write(Box::into_raw(Box::new(outlive_type { of, name })));
+    Ok(())
+}
+
+type Out<'a> = Option<&'a mut MaybeUninit<*mut outlive_type>>;
+
+/// Raw bytes: `[u8]` of Rust, `bytes` of Python.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_type_bytes(out: Out<'_>) -> outlive_status {
+    run(|| give(out, PayloadType::bytes()))
+}
+
+/// One value of a type of fixed size, whose fields `description` tells in the form of
+/// docs/SHM_LAYOUT.md: `"outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n"`.
+///
+/// `name` is the same in all languages, such as `robot/Pose`; that of a number or of an array of
+/// numbers is the number's, such as `f64`.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_type_fixed(
+    name: *const c_char,
+    description_text: *const c_char,
+    out: Out<'_>,
+) -> outlive_status {
+    run(|| {
+        let of = PayloadType::fixed(text(name, "a name")?, &description(description_text)?)?;
+        give(out, of)
+    })
+}
+
+/// Any number of values of the type that is described.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_type_slice(
+    name: *const c_char,
+    description_text: *const c_char,
+    out: Out<'_>,
+) -> outlive_status {
+    run(|| {
+        let of = PayloadType::slice(text(name, "a name")?, &description(description_text)?)?;
+        give(out, of)
+    })
+}
+
+/// A header and any number of elements behind it. The name is that of the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_type_headed(
+    name: *const c_char,
+    header_text: *const c_char,
+    element_text: *const c_char,
+    out: Out<'_>,
+) -> outlive_status {
+    run(|| {
+        let (header, element) = (description(header_text)?, description(element_text)?);
+        give(out, PayloadType::headed(text(name, "a name")?, &header, &element)?)
+    })
+}
+
+/// One MessagePack value, which outlive carries and does not look into.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_type_msgpack(name: *const c_char, out: Out<'_>) -> outlive_status {
+    run(|| give(out, PayloadType::msgpack(text(name, "a name")?)?))
+}
+
+/// Size of the value, of an element or of the header, bytes. 0 for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_type_size(of: Option<&outlive_type>) -> usize {
+    of.map_or(0, |of| of.of.size())
+}
+
+/// Its alignment, bytes. 0 for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_type_align(of: Option<&outlive_type>) -> usize {
+    of.map_or(0, |of| of.of.align())
+}
+
+/// Its name; stays as long as the type. NULL for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_type_name(of: Option<&outlive_type>) -> *const c_char {
+    of.map_or(std::ptr::null(), |of| of.name.as_ptr())
+}
+
+/// Frees the type. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_type_free(of: Option<Box<outlive_type>>) {
+    drop(of);
+}
+
+/// NULL is raw bytes.
+pub(crate) fn payload_type(of: Option<&outlive_type>) -> PayloadType {
+    of.map_or_else(PayloadType::bytes, |of| of.of.clone())
+}

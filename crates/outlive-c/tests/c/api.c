@@ -1,0 +1,493 @@
+/* Every call of the interface once, and what it says to wrong arguments. */
+#include <errno.h>
+#include <outlive.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(what)                                                                                \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #what,              \
+                    outlive_last_error());                                                         \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+#define OK(call) CHECK((call) == OUTLIVE_OK)
+
+static const char *const U64 = "outlive-type 1 align 8\nu64\n";
+static const char *const POINT = "outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n";
+static const char *const OTHER = "outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 z\n";
+
+static uint64_t soon(void) { return outlive_now_ns() + 5000000000u; }
+
+static outlive_node *open_node(const char *name) {
+    outlive_node_options options = {.name = name};
+    outlive_node *node = NULL;
+    OK(outlive_node_open(&options, &node));
+    CHECK(strcmp(outlive_node_name(node), name) == 0);
+    CHECK(outlive_node_id(node) > 0);
+    return node;
+}
+
+/* Numbers that programs are compiled with: they never change. */
+static void frozen_numbers(void) {
+    static const int numbers[] = {
+        OUTLIVE_OK,           OUTLIVE_INVALID_NAME,     OUTLIVE_INVALID_ARGUMENT,
+        OUTLIVE_TYPE_MISMATCH, OUTLIVE_VERSION_MISMATCH, OUTLIVE_CORRUPT,
+        OUTLIVE_NO_SPACE,     OUTLIVE_NOT_OWNED,        OUTLIVE_PERMISSION,
+        OUTLIVE_NOT_FOUND,    OUTLIVE_ALREADY_EXISTS,   OUTLIVE_TIMEOUT,
+        OUTLIVE_WOULD_BLOCK,  OUTLIVE_OUT_OF_MEMORY,    OUTLIVE_TOO_MANY_BORROWS,
+        OUTLIVE_TOO_MANY_MEMBERS, OUTLIVE_OWNER_DIED,   OUTLIVE_CONSUMER_EXISTS,
+        OUTLIVE_SERVER_DIED,  OUTLIVE_CLIENT_DIED,      OUTLIVE_REFUSED,
+        OUTLIVE_DEADLOCK,     OUTLIVE_UNRECOVERABLE,    OUTLIVE_OTHER_DOMAIN,
+        OUTLIVE_FORKED_CHILD, OUTLIVE_UNSUPPORTED,      OUTLIVE_IO,
+        OUTLIVE_INTERNAL,     OUTLIVE_EVENT,
+    };
+    for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++) {
+        CHECK(numbers[i] == i);
+        CHECK(outlive_strerror(i) != NULL);
+    }
+    CHECK(outlive_strerror(1000) == NULL);
+    CHECK(outlive_errno(OUTLIVE_OWNER_DIED) == EOWNERDEAD);
+    CHECK(sizeof(outlive_sample) == 256 && sizeof(outlive_loan) == 80);
+    CHECK(sizeof(outlive_topic_options) == 80 && sizeof(outlive_node_options) == 64);
+    CHECK(sizeof(outlive_member) == 24 && sizeof(outlive_event) == 40);
+}
+
+static void types(void) {
+    outlive_type *type = NULL;
+    CHECK(outlive_type_fixed("x", "nonsense", &type) == OUTLIVE_CORRUPT);
+    CHECK(strstr(outlive_last_error(), "type description") != NULL);
+    CHECK(outlive_type_fixed(NULL, U64, &type) == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(outlive_type_fixed("u64", U64, NULL) == OUTLIVE_INVALID_ARGUMENT);
+    OK(outlive_type_headed("example/Scan", POINT, U64, &type));
+    CHECK(outlive_type_size(type) == 16 && outlive_type_align(type) == 8);
+    CHECK(strcmp(outlive_type_name(type), "example/Scan") == 0);
+    outlive_type_free(type);
+    OK(outlive_type_msgpack("example/Plan", &type));
+    outlive_type_free(type);
+    outlive_type_free(NULL);
+}
+
+static void topics(outlive_node *node) {
+    outlive_type *point, *other;
+    outlive_publisher *publisher, *wrong;
+    outlive_subscriber *subscriber, *any;
+    OK(outlive_type_fixed("example/Point", POINT, &point));
+    OK(outlive_type_fixed("example/Point", OTHER, &other));
+    outlive_topic_options options = {.depth = 4, .history = 4, .borrows = 2};
+    OK(outlive_publisher_open(node, "/points", point, &options, &publisher));
+    CHECK(outlive_publisher_open(node, "/points", other, NULL, &wrong) == OUTLIVE_TYPE_MISMATCH);
+    CHECK(strstr(outlive_last_error(), "field y") != NULL);
+    CHECK(outlive_publisher_open(node, "no/slash//", point, NULL, &wrong) == OUTLIVE_INVALID_NAME);
+    CHECK(outlive_publisher_open(NULL, "/x", point, NULL, &wrong) == OUTLIVE_INVALID_ARGUMENT);
+
+    double xy[2] = {1.5, 2.5};
+    uint64_t seq = 9;
+    OK(outlive_publisher_publish(publisher, xy, sizeof xy, &seq));
+    CHECK(seq == 0 && outlive_publisher_published(publisher) == 1);
+    CHECK(outlive_publisher_publish(publisher, xy, 8, NULL) == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(outlive_publisher_publish(publisher, NULL, 16, NULL) == OUTLIVE_INVALID_ARGUMENT);
+
+    OK(outlive_subscriber_open(node, "/points", point, &options, &subscriber));
+    CHECK(strcmp(outlive_subscriber_type_name(subscriber), "example/Point") == 0);
+    CHECK(strcmp(outlive_subscriber_description(subscriber), POINT) == 0);
+    size_t subscribers = 0;
+    OK(outlive_publisher_subscribers(publisher, &subscribers));
+    CHECK(subscribers == 1 && outlive_publisher_memory_bytes(publisher) > 0);
+
+    outlive_sample first, second, moved;
+    size_t size = 0;
+    outlive_meta meta;
+    OK(outlive_subscriber_receive(subscriber, soon(), &first));
+    CHECK(memcmp(outlive_sample_data(&first, &size), xy, 16) == 0 && size == 16);
+    OK(outlive_sample_meta(&first, &meta));
+    CHECK(meta.seq == 0 && meta.publisher.node == outlive_node_id(node));
+    CHECK(outlive_publisher_id(publisher).port == meta.publisher.port);
+    CHECK(!outlive_sample_is_borrowed(&first));
+    CHECK(outlive_subscriber_receive(subscriber, OUTLIVE_NO_WAIT, &second) == OUTLIVE_WOULD_BLOCK);
+    CHECK(outlive_sample_data(&second, NULL) == NULL);
+    outlive_sample_release(&second);
+    outlive_status waited = outlive_subscriber_receive(subscriber, outlive_now_ns() + 1, &second);
+    CHECK(waited == OUTLIVE_TIMEOUT || waited == OUTLIVE_EVENT);
+
+    outlive_loan loan;
+    OK(outlive_publisher_loan(publisher, 16, &loan));
+    ((double *)loan.data)[0] = 7.0;
+    OK(outlive_loan_publish(&loan, NULL));
+    CHECK(outlive_loan_publish(&loan, NULL) == OUTLIVE_INVALID_ARGUMENT);
+    OK(outlive_publisher_loan(publisher, 16, &loan));
+    outlive_loan_drop(&loan);
+    outlive_loan_drop(&loan);
+    CHECK(outlive_publisher_loan(publisher, 15, &loan) == OUTLIVE_INVALID_ARGUMENT && !loan.data);
+    OK(outlive_subscriber_latest(subscriber, &second));
+    CHECK(((const double *)outlive_sample_data(&second, NULL))[0] == 7.0);
+    CHECK(outlive_sample_is_borrowed(&second));
+    memcpy(&moved, &second, sizeof moved);
+
+    OK(outlive_subscriber_open_any(node, "/points", &options, &any));
+    outlive_sample seen;
+    OK(outlive_subscriber_receive_in_order(any, &seen));
+    outlive_sample_release(&seen);
+    int fd = -1;
+    OK(outlive_subscriber_fd(any, &fd));
+    CHECK(fd >= 0);
+    outlive_subscriber_close(any);
+
+    outlive_subscriber_close(subscriber);
+    outlive_publisher_close(publisher);
+    /* The sample outlives both. */
+    CHECK(((const double *)outlive_sample_data(&moved, NULL))[0] == 7.0);
+    outlive_sample_release(&moved);
+    outlive_sample_release(&first);
+    outlive_type_free(point);
+    outlive_type_free(other);
+}
+
+static void queues(outlive_node *node) {
+    outlive_type *number;
+    outlive_producer *producer;
+    outlive_consumer *consumer, *second;
+    OK(outlive_type_fixed("u64", U64, &number));
+    OK(outlive_producer_open(node, "/numbers", number, NULL, &producer));
+    uint64_t n = 1;
+    errno = 0;
+    CHECK(outlive_producer_send(producer, &n, sizeof n, OUTLIVE_FOREVER) == -1);
+    CHECK(errno == EOWNERDEAD && outlive_producer_status(producer) == OUTLIVE_OWNER_DIED);
+    CHECK(!outlive_producer_has_consumer(producer));
+    CHECK(outlive_producer_wait_for_consumer(producer, outlive_now_ns()) == OUTLIVE_TIMEOUT);
+
+    outlive_queue_options options = {0};
+    OK(outlive_consumer_open(node, "/numbers", number, &options, &consumer));
+    outlive_status again = outlive_consumer_open(node, "/numbers", number, NULL, &second);
+    CHECK(again == OUTLIVE_CONSUMER_EXISTS);
+    for (n = 0; n < 10; n++) {
+        CHECK(outlive_producer_send(producer, &n, sizeof n, OUTLIVE_NO_WAIT) == 0);
+    }
+    CHECK(outlive_producer_send(producer, &n, 4, OUTLIVE_FOREVER) == -1 && errno == EINVAL);
+    uint64_t *room = outlive_producer_reserve(producer, sizeof n, OUTLIVE_FOREVER);
+    CHECK(room != NULL);
+    *room = 10;
+    CHECK(outlive_producer_commit(producer) == 0);
+    CHECK(outlive_producer_commit(producer) == -1 && errno == EINVAL);
+    const uint64_t batch[] = {11, 12, 13};
+    CHECK(outlive_producer_send_batch(producer, batch, 3, OUTLIVE_NO_WAIT) == 0);
+    CHECK(outlive_producer_send_batch(producer, NULL, 0, OUTLIVE_NO_WAIT) == 0);
+    CHECK(outlive_producer_send_batch(producer, NULL, 1, OUTLIVE_NO_WAIT) == -1);
+
+    outlive_message message;
+    for (n = 0; n <= 13; n++) {
+        outlive_status status;
+        do {
+            status = outlive_consumer_receive(consumer, soon(), &message);
+        } while (status == OUTLIVE_EVENT);
+        OK(status);
+        CHECK(message.size == 8 && memcmp(message.data, &n, 8) == 0);
+        CHECK(message.producer.port == outlive_producer_id(producer).port);
+    }
+    outlive_consumer_done(consumer);
+    outlive_event event;
+    OK(outlive_consumer_next_event(consumer, &event));
+    CHECK(event.kind == OUTLIVE_JOINED && event.why == NULL);
+    outlive_consumer_close(consumer);
+    outlive_producer_close(producer);
+    outlive_type_free(number);
+}
+
+static void services(outlive_node *node) {
+    outlive_client *client;
+    outlive_server *server;
+    outlive_request *request;
+    outlive_reply *reply;
+    uint64_t ticket = 0;
+    outlive_service_options options = {0};
+    OK(outlive_client_open(node, "/echo", NULL, NULL, &options, &client));
+    CHECK(outlive_client_send(client, "a", 1, OUTLIVE_FOREVER, &ticket) == OUTLIVE_SERVER_DIED);
+    OK(outlive_server_open(node, "/echo", NULL, NULL, NULL, &server));
+    OK(outlive_client_wait_for_server(client, soon()));
+    OK(outlive_client_send(client, "one", 3, OUTLIVE_FOREVER, &ticket));
+    OK(outlive_server_receive(server, soon(), &request));
+    size_t size;
+    CHECK(memcmp(outlive_request_data(request, &size), "one", 3) == 0 && size == 3);
+    CHECK(outlive_request_deadline_ns(request) == OUTLIVE_FOREVER);
+    CHECK(outlive_request_client(request).node == outlive_node_id(node));
+    CHECK(!outlive_server_is_cancelled(server, request));
+    OK(outlive_server_respond_part(server, request, "o", 1));
+    OK(outlive_server_respond(server, request, "ne", 2));
+    OK(outlive_client_receive(client, soon(), &reply));
+    CHECK(!outlive_reply_is_last(reply) && outlive_reply_ticket(reply) == ticket);
+    outlive_reply_free(reply);
+    OK(outlive_client_receive_for(client, ticket, soon(), &reply));
+    CHECK(outlive_reply_is_last(reply) && outlive_reply_status(reply) == OUTLIVE_OK);
+    CHECK(memcmp(outlive_reply_data(reply, &size), "ne", 2) == 0 && size == 2);
+    outlive_reply_free(reply);
+
+    OK(outlive_client_send(client, "two", 3, OUTLIVE_FOREVER, &ticket));
+    OK(outlive_server_receive(server, soon(), &request));
+    OK(outlive_server_refuse(server, request, "not today"));
+    OK(outlive_client_receive(client, soon(), &reply));
+    CHECK(outlive_reply_status(reply) == OUTLIVE_REFUSED);
+    CHECK(strstr(outlive_last_error(), "not today") != NULL);
+    outlive_reply_free(reply);
+
+    OK(outlive_client_send(client, "three", 5, OUTLIVE_FOREVER, &ticket));
+    OK(outlive_client_cancel(client, ticket));
+    while (outlive_server_receive(server, OUTLIVE_NO_WAIT, &request) == OUTLIVE_OK) {
+        CHECK(outlive_server_is_cancelled(server, request));
+        outlive_request_free(request);
+    }
+    CHECK(outlive_client_call(client, "x", 1, outlive_now_ns() + 1000000, &reply)
+          == OUTLIVE_TIMEOUT);
+    CHECK(reply == NULL);
+    outlive_server_close(server);
+    CHECK(outlive_client_call(client, "x", 1, soon(), &reply) == OUTLIVE_SERVER_DIED);
+    outlive_client_close(client);
+}
+
+static void locks(outlive_node *node) {
+    outlive_type *point;
+    outlive_mutex *mutex, *placed, *bare;
+    outlive_rwlock *lock, *placed_lock;
+    double start[2] = {1, 2};
+    OK(outlive_type_fixed("example/Point", POINT, &point));
+    OK(outlive_mutex_open(node, "/m", point, start, &mutex));
+    CHECK(outlive_mutex_open(node, "/m", NULL, NULL, &bare) == OUTLIVE_TYPE_MISMATCH);
+    CHECK(outlive_mutex_unlock(mutex) == OUTLIVE_NOT_OWNED);
+    OK(outlive_mutex_lock(mutex, OUTLIVE_FOREVER));
+    CHECK(((double *)outlive_mutex_data(mutex))[1] == 2);
+    CHECK(outlive_mutex_lock(mutex, OUTLIVE_NO_WAIT) == OUTLIVE_DEADLOCK);
+    CHECK(outlive_mutex_mark_consistent(mutex) == OUTLIVE_NOT_OWNED);
+    OK(outlive_mutex_unlock(mutex));
+    outlive_mutex_free(mutex);
+
+    OK(outlive_rwlock_open(node, "/rw", point, NULL, &lock));
+    OK(outlive_rwlock_read(lock, soon()));
+    CHECK(((double *)outlive_rwlock_data(lock))[0] == 0);
+    OK(outlive_rwlock_unlock_read(lock));
+    OK(outlive_rwlock_write(lock, OUTLIVE_NO_WAIT));
+    OK(outlive_rwlock_unlock_write(lock));
+    CHECK(outlive_rwlock_unlock_write(lock) == OUTLIVE_NOT_OWNED);
+    outlive_rwlock_free(lock);
+
+    size_t mutex_size = outlive_mutex_bytes(point), lock_size = outlive_rwlock_bytes(NULL);
+    char *memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(memory != MAP_FAILED && mutex_size <= 4096 && lock_size <= 8192 - 128);
+    CHECK(outlive_mutex_place(node, memory, 8, point, &placed) == OUTLIVE_INVALID_ARGUMENT);
+    OK(outlive_mutex_place(node, memory, mutex_size, point, &placed));
+    OK(outlive_mutex_lock(placed, OUTLIVE_FOREVER));
+    OK(outlive_mutex_unlock(placed));
+    outlive_mutex_free(placed);
+    OK(outlive_rwlock_place(node, memory + 128, lock_size, NULL, &placed_lock));
+    OK(outlive_rwlock_write(placed_lock, OUTLIVE_FOREVER));
+    OK(outlive_rwlock_unlock_write(placed_lock));
+    outlive_rwlock_free(placed_lock);
+    munmap(memory, 8192);
+    outlive_type_free(point);
+}
+
+static void waiting(outlive_node *node) {
+    outlive_waitset *set;
+    outlive_publisher *publisher;
+    outlive_subscriber *subscriber;
+    outlive_timer *timer;
+    OK(outlive_waitset_new(&set));
+    OK(outlive_publisher_open(node, "/w", NULL, NULL, &publisher));
+    OK(outlive_subscriber_open(node, "/w", NULL, NULL, &subscriber));
+    OK(outlive_timer_new(outlive_now_ns() + 1000000, 0, &timer));
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    outlive_member members[] = {
+        {.kind = OUTLIVE_SUBSCRIBER, .object = subscriber},
+        {.kind = OUTLIVE_TIMER, .object = timer},
+        {.kind = OUTLIVE_READABLE_FD, .fd = ends[0]},
+    };
+    do {
+        OK(outlive_waitset_wait(set, members, 3, soon()));
+        outlive_event event;
+        while (outlive_subscriber_next_event(subscriber, &event) == OUTLIVE_OK) {
+            CHECK(event.kind == OUTLIVE_JOINED);
+        }
+    } while (!members[1].ready);
+    CHECK(outlive_timer_fired(timer) == 1 && outlive_timer_fired(timer) == 0);
+    CHECK(outlive_waitset_wait(set, members, 3, OUTLIVE_NO_WAIT) == OUTLIVE_TIMEOUT);
+    CHECK(write(ends[1], "x", 1) == 1);
+    OK(outlive_waitset_wait(set, members, 3, soon()));
+    CHECK(members[2].ready && !members[0].ready);
+    OK(outlive_publisher_publish(publisher, "hello", 5, NULL));
+    OK(outlive_waitset_wait(set, members, 1, soon()));
+    CHECK(members[0].ready);
+    members[0].kind = 99;
+    CHECK(outlive_waitset_wait(set, members, 1, soon()) == OUTLIVE_INVALID_ARGUMENT);
+    outlive_timer_free(timer);
+    outlive_subscriber_close(subscriber);
+    outlive_publisher_close(publisher);
+    outlive_waitset_free(set);
+}
+
+/* A child is killed; its death ends waits, and its committed message is received. */
+static void deaths(void) {
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        outlive_node *node = open_node("victim");
+        outlive_publisher *publisher;
+        outlive_topic_options options = {.depth = 4};
+        OK(outlive_publisher_open(node, "/last", NULL, &options, &publisher));
+        OK(outlive_publisher_publish(publisher, "last words", 10, NULL));
+        uint64_t id = outlive_node_id(node);
+        CHECK(write(ends[1], &id, sizeof id) == sizeof id);
+        pause();
+    }
+    uint64_t id = 0;
+    CHECK(read(ends[0], &id, sizeof id) == sizeof id);
+    outlive_node *node = open_node("witness");
+    outlive_watch *watch;
+    outlive_subscriber *subscriber;
+    outlive_topic_options options = {.history = 4};
+    OK(outlive_watch_open(node, id, &watch));
+    CHECK(outlive_watch_is_alive(watch));
+    CHECK(outlive_watch_wait(watch, outlive_now_ns() + 1000) == OUTLIVE_TIMEOUT);
+    OK(outlive_subscriber_open(node, "/last", NULL, &options, &subscriber));
+    kill(child, SIGKILL);
+    OK(outlive_watch_wait(watch, soon()));
+    CHECK(!outlive_watch_is_alive(watch));
+    outlive_sample sample;
+    outlive_status status;
+    do {
+        status = outlive_subscriber_receive(subscriber, soon(), &sample);
+    } while (status == OUTLIVE_EVENT);
+    OK(status);
+    CHECK(memcmp(outlive_sample_data(&sample, NULL), "last words", 10) == 0);
+    outlive_sample_release(&sample);
+    bool died = false;
+    outlive_event event;
+    while (!died) {
+        while (outlive_subscriber_next_event(subscriber, &event) == OUTLIVE_OK) {
+            died |= event.kind == OUTLIVE_DIED && event.port.node == id;
+        }
+        CHECK(outlive_subscriber_receive(subscriber, died ? 0 : soon(), &sample) != OUTLIVE_OK);
+    }
+    CHECK(outlive_subscriber_lost(subscriber) == 0);
+    outlive_subscriber_close(subscriber);
+    outlive_watch_free(watch);
+    waitpid(child, NULL, 0);
+
+    /* A forked child is told that the node is not its own. */
+    child = fork();
+    if (child == 0) {
+        outlive_publisher *publisher;
+        outlive_status told = outlive_publisher_open(node, "/x", NULL, NULL, &publisher);
+        _exit(told == OUTLIVE_FORKED_CHILD ? 0 : 1);
+    }
+    int how = 1;
+    CHECK(waitpid(child, &how, 0) == child && how == 0);
+    outlive_node_close(node);
+}
+
+/* A holder is killed: its permit comes back with the news, and waiters for a change go on. */
+static void between_processes(outlive_node *node) {
+    outlive_mutex *mutex;
+    outlive_condvar *condvar;
+    bool notified = true;
+    OK(outlive_mutex_open(node, "/c/data", NULL, NULL, &mutex));
+    OK(outlive_condvar_open(node, "/c/changed", &condvar));
+    CHECK(outlive_condvar_wait(condvar, mutex, 0, NULL) == OUTLIVE_NOT_OWNED);
+    OK(outlive_mutex_lock(mutex, OUTLIVE_FOREVER));
+    OK(outlive_condvar_wait(condvar, mutex, outlive_now_ns() + 1000000, &notified));
+    CHECK(!notified);
+    OK(outlive_mutex_unlock(mutex));
+    OK(outlive_condvar_notify(condvar, true));
+    outlive_condvar_free(condvar);
+    outlive_mutex_free(mutex);
+
+    outlive_semaphore *semaphore;
+    outlive_permit permit, second;
+    OK(outlive_semaphore_open(node, "/gpu", 1, &semaphore));
+    OK(outlive_semaphore_acquire(semaphore, OUTLIVE_FOREVER, &permit));
+    CHECK(permit.index == 0 && outlive_semaphore_available(semaphore) == 0);
+    CHECK(outlive_semaphore_acquire(semaphore, OUTLIVE_NO_WAIT, &second) != OUTLIVE_OK);
+    outlive_permit_release(&second);
+    outlive_permit_release(&permit);
+    outlive_permit_release(&permit);
+    CHECK(outlive_semaphore_available(semaphore) == 1);
+    int ready[2];
+    char byte;
+    CHECK(pipe(ready) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        outlive_node *own = open_node("holder");
+        OK(outlive_semaphore_open(own, "/gpu", 1, &semaphore));
+        OK(outlive_semaphore_acquire(semaphore, OUTLIVE_FOREVER, &permit));
+        CHECK(write(ready[1], "x", 1) == 1);
+        pause();
+    }
+    CHECK(read(ready[0], &byte, 1) == 1);
+    kill(child, SIGKILL);
+    OK(outlive_semaphore_acquire(semaphore, soon(), &permit));
+    CHECK(permit.owner_died);
+    outlive_permit_release(&permit);
+    waitpid(child, NULL, 0);
+    outlive_semaphore_free(semaphore);
+
+    outlive_set *set;
+    uint64_t ids[2] = {0, 0};
+    bool added = false;
+    OK(outlive_set_open(node, "/set", 10, &set));
+    OK(outlive_set_insert(set, 8, &added));
+    CHECK(added && outlive_set_contains(set, 8) && !outlive_set_contains(set, 9));
+    OK(outlive_set_insert(set, 3, NULL));
+    OK(outlive_set_insert(set, 5, NULL));
+    CHECK(outlive_set_insert(set, 0, NULL) == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(outlive_set_ids(set, ids, 2) == 3 && ids[0] == 3 && ids[1] == 5);
+    CHECK(outlive_set_remove(set, 8) && !outlive_set_remove(set, 8));
+    outlive_set_free(set);
+}
+
+static void count_node(const outlive_node_info *info, void *user) {
+    *(int *)user += info->alive && strcmp(info->name, "api") == 0;
+}
+
+static void count_topic(const outlive_topic_info *info, void *user) {
+    *(int *)user += strcmp(info->name, "/outside") == 0 && strcmp(info->type_name, "u8") == 0 &&
+                    info->publishers == 1 && info->depth == 16;
+}
+
+static void from_outside(outlive_node *node) {
+    int nodes = 0, topics = 0;
+    outlive_publisher *publisher;
+    outlive_clean_report report;
+    OK(outlive_publisher_open(node, "/outside", NULL, NULL, &publisher));
+    OK(outlive_domain_nodes(NULL, count_node, &nodes));
+    OK(outlive_domain_topics(NULL, count_topic, &topics));
+    CHECK(nodes == 1 && topics == 1);
+    CHECK(outlive_domain_nodes(NULL, NULL, NULL) == OUTLIVE_INVALID_ARGUMENT);
+    OK(outlive_domain_clean(NULL, &report));
+    CHECK(report.live_nodes >= 1 && !report.domain_removed);
+    OK(outlive_publisher_publish(publisher, "x", 1, NULL));
+    outlive_publisher_close(publisher);
+}
+
+int main(void) {
+    frozen_numbers();
+    types();
+    deaths();
+    outlive_node *node = open_node("api");
+    topics(node);
+    queues(node);
+    services(node);
+    locks(node);
+    between_processes(node);
+    from_outside(node);
+    waiting(node);
+    outlive_node_close(node);
+    outlive_node_close(NULL);
+    CHECK(outlive_layout_version() >= 1);
+    puts("api: every call");
+    return 0;
+}

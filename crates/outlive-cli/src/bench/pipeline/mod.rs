@@ -1,0 +1,371 @@
+//! `outlive bench pipeline`: a robot's control loop over every mechanism.
+//!
+//! Planner, IK, EtherCAT master and mock hardware, released every period. Rows differ only in what
+//! carries a packet from stage to stage, in what memory, and in how the next one waits. Runs are
+//! interleaved in rounds; ratios are medians of rounds with a 95 % interval.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `work` | what the stages do |
+//! | `hops` | mutex and condition variable, pipe, socket |
+//! | `runs` | one run: one thread, threads, processes |
+//! | `primitives` | what locks, wakes, atomics and system calls cost |
+//! | `page`, `plot` | the HTML report and its plots |
+//! | `print` | table and CSV |
+
+mod hops;
+mod page;
+mod plot;
+mod primitives;
+mod print;
+mod runs;
+mod work;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use outlive::rt::Realtime;
+use outlive::{Error, ErrorKind, Result};
+use serde::Serialize;
+
+use super::machine::{CpuTime, Machine};
+use super::pair::Cores;
+use super::report::{Format, Row};
+use super::stats::{Comparison, Ratio};
+use hops::Waiting;
+use runs::{Mechanism, Outcomes, Scratch, Subject, Timing};
+
+/// Samples that must lie beyond a percentile before it is printed.
+const BEYOND_MIN: usize = 10;
+
+const fn row(
+    name: &'static str,
+    mechanism: Mechanism,
+    processes: bool,
+    waiting: Waiting,
+) -> Subject {
+    Subject { name, mechanism, processes, waiting }
+}
+
+/// Every row; those that spin come last.
+const SUBJECTS: [Subject; 15] = {
+    use Mechanism::{Calls, LockFree, Mutex, Pipe, Socket};
+    use Waiting::{Sleep, Spin, Yield};
+    [
+        row("one thread", Calls, false, Sleep),
+        row("lock-free, heap, sleep", LockFree, false, Sleep),
+        row("mutex, heap, sleep", Mutex, false, Sleep),
+        row("lock-free, shared, sleep", LockFree, true, Sleep),
+        row("mutex, shared, sleep", Mutex, true, Sleep),
+        row("pipe, processes", Pipe, true, Sleep),
+        row("Unix socket, processes", Socket, true, Sleep),
+        row("lock-free, heap, yield", LockFree, false, Yield),
+        row("mutex, heap, yield", Mutex, false, Yield),
+        row("lock-free, shared, yield", LockFree, true, Yield),
+        row("mutex, shared, yield", Mutex, true, Yield),
+        row("lock-free, heap, spin", LockFree, false, Spin),
+        row("mutex, heap, spin", Mutex, false, Spin),
+        row("lock-free, shared, spin", LockFree, true, Spin),
+        row("mutex, shared, spin", Mutex, true, Spin),
+    ]
+};
+
+/// What is divided by what: B, A.
+const PAIRS: [(&str, &str); 8] = [
+    ("lock-free, shared, sleep", "lock-free, heap, sleep"),
+    ("mutex, shared, sleep", "mutex, heap, sleep"),
+    ("lock-free, heap, sleep", "mutex, heap, sleep"),
+    ("lock-free, shared, sleep", "mutex, shared, sleep"),
+    ("pipe, processes", "lock-free, shared, sleep"),
+    ("Unix socket, processes", "lock-free, shared, sleep"),
+    ("lock-free, shared, yield", "lock-free, heap, yield"),
+    ("lock-free, shared, spin", "lock-free, heap, spin"),
+];
+
+/// Settings of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings<'a> {
+    pub(super) quick: bool,
+    /// Rounds of each row.
+    pub(super) rounds: usize,
+    /// SCHED_FIFO priority of the stages, 0 for none.
+    pub(super) fifo: u8,
+    /// Run the spinning rows also where there are fewer cores than stages.
+    pub(super) spin: bool,
+    /// Where the HTML report goes.
+    pub(super) html: Option<&'a Path>,
+    /// Where the plot of percentiles goes.
+    pub(super) svg: Option<&'a Path>,
+    /// Only rows whose name contains one of these; all if there are none.
+    pub(super) rows: &'a [String],
+    /// Only this period, us.
+    pub(super) period_us: Option<u64>,
+}
+
+/// One row at one period, all rounds together.
+#[derive(Debug, Serialize)]
+struct Line {
+    name: &'static str,
+    period_us: u64,
+    cycles: usize,
+    mean_us: f64,
+    p50_us: Option<f64>,
+    p95_us: Option<f64>,
+    p99_us: Option<f64>,
+    p999_us: Option<f64>,
+    max_us: f64,
+    /// Standard deviation of the distance between ends of following cycles.
+    jitter_us: f64,
+    /// Its worst deviation from the period.
+    jitter_max_us: f64,
+    /// The article's jitter: the period less the mean latency.
+    article_jitter_us: f64,
+    misses: u64,
+    /// Share of one core.
+    cpu: f64,
+    /// Share of the machine's time that the host gave to others meanwhile.
+    steal: f64,
+    #[serde(skip)]
+    latency_ns: Vec<f64>,
+    #[serde(skip)]
+    deviation_ns: Vec<f64>,
+}
+
+/// B's median latency over A's.
+#[derive(Debug, Serialize)]
+struct Pair {
+    of: &'static str,
+    to: &'static str,
+    period_us: u64,
+    rounds: usize,
+    ratio: Option<Ratio>,
+}
+
+/// Everything that is printed.
+#[derive(Debug, Serialize)]
+struct Results {
+    machine: Machine,
+    scheduler: String,
+    lines: Vec<Line>,
+    pairs: Vec<Pair>,
+    primitives: Vec<Row>,
+    notes: Vec<String>,
+}
+
+/// Nearest rank of sorted values; `None` where fewer than [`BEYOND_MIN`] lie beyond.
+fn percentile(sorted: &[f64], q: f64) -> Option<f64> {
+    let rank = (q * sorted.len() as f64).ceil() as usize;
+    (rank + BEYOND_MIN <= sorted.len()).then(|| sorted[rank.max(1) - 1])
+}
+
+fn line(subject: &Subject, timing: &Timing, rounds: &[Outcomes], steal: f64) -> Line {
+    let all = |of: fn(&Outcomes) -> &Vec<f64>| -> Vec<f64> {
+        rounds.iter().flat_map(|r| of(r).iter().copied()).collect()
+    };
+    let (latency_ns, deviation_ns) = (all(|r| &r.latency_ns), all(|r| &r.deviation_ns));
+    let mut sorted = latency_ns.clone();
+    sorted.sort_by(f64::total_cmp);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let us = |q: f64| percentile(&sorted, q).map(|ns| ns / 1e3);
+    let off = mean(&deviation_ns);
+    let variance = mean(&deviation_ns.iter().map(|d| (d - off).powi(2)).collect::<Vec<_>>());
+    let worst = deviation_ns.iter().fold(0.0, |worst: f64, d| worst.max(d.abs()));
+    let cpu = rounds.iter().map(|r| r.cpu).sum::<f64>() / rounds.len().max(1) as f64;
+    Line {
+        name: subject.name,
+        period_us: timing.period_ns / 1000,
+        cycles: latency_ns.len(),
+        mean_us: mean(&latency_ns) / 1e3,
+        p50_us: us(0.5),
+        p95_us: us(0.95),
+        p99_us: us(0.99),
+        p999_us: us(0.999),
+        max_us: sorted.last().copied().unwrap_or(0.0) / 1e3,
+        jitter_us: variance.sqrt() / 1e3,
+        jitter_max_us: worst / 1e3,
+        article_jitter_us: (timing.period_ns as f64 - mean(&latency_ns)) / 1e3,
+        misses: rounds.iter().map(|r| r.misses).sum(),
+        cpu,
+        steal,
+        latency_ns,
+        deviation_ns,
+    }
+}
+
+fn pairs(period_us: u64, subjects: &[Subject], rounds: &[Vec<Outcomes>]) -> Vec<Pair> {
+    let medians = |name: &str| -> Option<Vec<f64>> {
+        let at = subjects.iter().position(|s| s.name == name)?;
+        let median = |r: &Outcomes| {
+            let mut sorted = r.latency_ns.clone();
+            sorted.sort_by(f64::total_cmp);
+            sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+        };
+        Some(rounds[at].iter().map(median).collect())
+    };
+    let pair = |(of, to): &(&'static str, &'static str)| {
+        let (b, a) = (medians(of)?, medians(to)?);
+        let ratios: Vec<f64> =
+            b.iter().zip(&a).map(|(b, a)| b / a).filter(|r| r.is_finite()).collect();
+        let rounds = ratios.len();
+        let ratio = Comparison { ratios, discarded: 0, pooled: None }.ratio();
+        Some(Pair { of, to, period_us, rounds, ratio })
+    };
+    PAIRS.iter().filter_map(pair).collect()
+}
+
+/// How the stages are scheduled, and whether the kernel grants it: asked on a thread that ends.
+fn scheduler(fifo: u8) -> String {
+    if fifo == 0 {
+        return "SCHED_OTHER".into();
+    }
+    let ask = move || Realtime { priority: Some(fifo), ..Realtime::default() }.apply().priority;
+    match std::thread::spawn(ask).join() {
+        Ok(Some(Ok(()))) => format!("SCHED_FIFO {fifo} granted, for rows that sleep"),
+        Ok(Some(Err(why))) => format!("SCHED_FIFO {fifo} refused ({why}): SCHED_OTHER"),
+        _ => "scheduler unknown".into(),
+    }
+}
+
+/// Runs everything and writes the report.
+///
+/// # Errors
+/// When a stage fails, or the report cannot be written.
+pub(super) fn run(settings: &Settings<'_>, format: Format) -> Result<()> {
+    let cores = Cores::first_two()?;
+    let machine = Machine::describe();
+    let mut notes = Vec::new();
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    if let Some(load) = load.split(' ').next() {
+        notes.push(format!("Threads that ran or wanted to in the minute before it began: {load}."));
+    }
+    let spinning = settings.spin || machine.cores >= work::STAGES;
+    if !spinning {
+        notes.push(format!(
+            "Rows that spin are left out: {} cores for {} stages; a stage that spins takes the \
+             core from the one it waits for (--spin runs them anyway).",
+            machine.cores,
+            work::STAGES
+        ));
+    }
+    let asked = |s: &Subject| {
+        settings.rows.is_empty() || settings.rows.iter().any(|part| s.name.contains(&**part))
+    };
+    let subjects: Vec<Subject> = SUBJECTS
+        .into_iter()
+        .filter(|s| asked(s) && (spinning || s.waiting != Waiting::Spin))
+        .collect();
+    if subjects.is_empty() {
+        let (object, why) = (settings.rows.join(", "), "see the names in a run without --rows");
+        return Err(Error::new(ErrorKind::InvalidArgument, "measure rows", object, why));
+    }
+    let periods_us = match (settings.period_us, settings.quick) {
+        (Some(period), _) => vec![period],
+        (None, true) => vec![1000],
+        (None, false) => vec![1000, 2000, 4000, 10_000],
+    };
+    // Before any thread of ours: rows in processes fork.
+    let (mut lines, mut ratios) = (Vec::new(), Vec::new());
+    for period_us in periods_us {
+        // 10 s a row, as in the article, and a little more, so that at 1 ms p99.9 has its samples
+        // though cycles are missed; a quarter of a second in each of a few quick rounds.
+        let round_us = if settings.quick { 250_000 } else { 10_500_000 / settings.rounds as u64 };
+        let timing = Timing {
+            period_ns: period_us * 1000,
+            warm_up: if settings.quick { 20 } else { 100 },
+            cycles: (round_us / period_us).max(20),
+            priority: settings.fifo,
+            lead_ns: if settings.quick { 15_000_000 } else { 150_000_000 },
+        };
+        let mut rounds = vec![Vec::new(); subjects.len()];
+        let mut stolen = vec![0.0; subjects.len()];
+        for _ in 0..settings.rounds {
+            for (at, subject) in subjects.iter().enumerate() {
+                let scratch = Scratch::new()?;
+                let before = CpuTime::now();
+                rounds[at].push(subject.run(&scratch.0, &timing)?);
+                let now = CpuTime::now().zip(before);
+                stolen[at] += now.map_or(0.0, |(now, before)| now.stolen_since(before));
+            }
+        }
+        for ((subject, rounds), stolen) in subjects.iter().zip(&rounds).zip(stolen) {
+            lines.push(line(subject, &timing, rounds, stolen / settings.rounds as f64));
+        }
+        ratios.extend(pairs(period_us, &subjects, &rounds));
+    }
+    notes.push(format!(
+        "Latency counts from the scheduled release to the end of the fourth stage. Jitter is the \
+         deviation of the distance between ends of following cycles. A percentile needs \
+         {BEYOND_MIN} samples beyond it."
+    ));
+    let scheduler = scheduler(settings.fifo);
+    let primitives = primitives::rows(cores, settings.quick)?;
+    let results = Results { machine, scheduler, lines, pairs: ratios, primitives, notes };
+    let write = |path: &Path, text: String| {
+        std::fs::write(path, text).map_err(|e| {
+            let name = path.display().to_string();
+            Error::new(ErrorKind::Io, "write the report to", name, "").with_source(e)
+        })
+    };
+    if let Some(path) = settings.html {
+        write(path, page::render(&results))?;
+    }
+    if let Some(path) = settings.svg {
+        write(path, plot::file(&results))?;
+    }
+    let mut out = io::stdout().lock();
+    let written = match format {
+        Format::Table => print::table(&results, &mut out),
+        Format::Json => serde_json::to_writer_pretty(&mut out, &results)
+            .map_err(io::Error::from)
+            .and_then(|()| writeln!(out)),
+        Format::Csv => print::csv(&results, &mut out),
+    };
+    written.and_then(|()| out.flush()).map_err(|source| {
+        Error::new(ErrorKind::Io, "print the report to", "standard output", "").with_source(source)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_refused_below_enough_samples() {
+        let sorted: Vec<f64> = (1..=1000).map(f64::from).collect();
+        assert_eq!(percentile(&sorted, 0.5), Some(500.0));
+        assert_eq!(percentile(&sorted, 0.99), Some(990.0));
+        assert_eq!(percentile(&sorted, 0.999), None);
+        assert_eq!(percentile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn every_row_runs_a_few_cycles_and_the_page_stands_alone() {
+        let Ok(scratch) = Scratch::new() else { return };
+        let (period_ns, lead_ns) = (2_000_000, 3_000_000);
+        let timing = Timing { period_ns, warm_up: 1, cycles: 40, priority: 0, lead_ns };
+        let mut lines = Vec::new();
+        // Rows in processes fork, which a test with its threads must not: the command's test does.
+        for subject in SUBJECTS.iter().filter(|s| !s.processes && s.waiting == Waiting::Sleep) {
+            let outcomes = subject.run(&scratch.0, &timing).unwrap();
+            assert_eq!(outcomes.latency_ns.len() as u64 + missing(&outcomes), 40, "{subject:?}");
+            lines.push(line(subject, &timing, &[outcomes], 0.0));
+        }
+        let results = Results {
+            machine: Machine::describe(),
+            scheduler: "SCHED_OTHER".into(),
+            lines,
+            pairs: Vec::new(),
+            primitives: Vec::new(),
+            notes: vec!["a < b".into()],
+        };
+        let page = page::render(&results);
+        assert!(page.contains("<svg") && page.contains("a &lt; b"));
+        assert!(!page.contains("http://") && !page.contains("https://"), "nothing from elsewhere");
+        assert!(plot::file(&results).starts_with("<svg xmlns="));
+    }
+
+    /// Cycles that never ended, of a row that may also have late ones.
+    fn missing(outcomes: &Outcomes) -> u64 {
+        40 - outcomes.latency_ns.len() as u64
+    }
+}

@@ -1,0 +1,95 @@
+//! The real-time core: stages, guard, and the drives at the end of the bus.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use outlive::rt::{LatestWriter, Realtime, SpscReader, Stop, Wait};
+use outlive::{Node, Result, now_ns};
+use robot::cell::{self, BUS_DEPTH, Config};
+use robot::cia402::State;
+use robot::drive::{Drives, Sender};
+use robot::kinematics::{HOME, solve};
+use robot::messages::BusFrame;
+use robot::planner::Planner;
+
+use super::{Part, RobotRoleArgs};
+
+/// Where the drives say how they are.
+pub(super) const DRIVES: &str = "/drives";
+/// Commands kept; older ones are of no use here.
+const LOG_MAX: usize = 1;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// `[commands that moved them, 1 while they follow, 1 once they have stopped]`.
+pub(super) type DriveState = [u64; 3];
+
+pub(super) fn run(args: &RobotRoleArgs, node: &Node) -> Result<()> {
+    let config = Config {
+        period_ns: args.period_us * 1000,
+        start_ns: args.start_ns,
+        lifeline: true,
+        priority: args.fifo,
+        on_order: None,
+    };
+    let stop = Stop::new();
+    match args.part {
+        Part::Planner => cell::run_stages(node, &config, 0..1, &stop),
+        Part::Ik => cell::run_stages(node, &config, 1..2, &stop),
+        Part::Ethercat => cell::run_stages(node, &config, 2..3, &stop),
+        Part::Guard => cell::run_guard(node, &config, &stop),
+        _ => drives(node, &config),
+    }
+}
+
+/// Plays the drives: takes frames eight times a period; another thread says how they are.
+fn drives(node: &Node, config: &Config) -> Result<()> {
+    let frames = SpscReader::<BusFrame>::open(node, "arm/frames", BUS_DEPTH)?;
+    let guard_frames = SpscReader::<BusFrame>::open(node, "arm/guard-frames", BUS_DEPTH)?;
+    let answers = LatestWriter::<BusFrame>::open(node, "arm/answers")?;
+    let seen: Arc<[AtomicU64; 3]> = Arc::default();
+    let told = Arc::clone(&seen);
+    let publisher = node.topic::<DriveState>(DRIVES)?.publisher()?;
+    thread::spawn(move || {
+        loop {
+            let state: DriveState = std::array::from_fn(|i| told[i].load(Relaxed));
+            if publisher.publish(&state).is_err() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let mut frames = frames.connect(PATIENCE)?;
+    let mut guard_frames = guard_frames.connect(PATIENCE)?;
+    let mut answers = answers.connect(PATIENCE)?;
+    let begin = solve(&Planner::default().pose(0.0), &HOME).unwrap_or(HOME);
+    let mut drives = Drives::new(begin, now_ns(), LOG_MAX);
+    let priority = (config.priority > 0).then_some(config.priority + 2);
+    Realtime { priority, ..Realtime::default() }.apply();
+    let tick_ns = config.period_ns / 8;
+    let (mut next_ns, mut followed, mut moved) = (now_ns(), false, 0);
+    loop {
+        next_ns = (next_ns + tick_ns).max(now_ns());
+        Wait::SpinThenSleep { spin_ns: 0 }.until(next_ns);
+        drives.advance(now_ns());
+        let mut took = 0;
+        while let Some(frame) = frames.pop() {
+            let mut frame = frame.value;
+            drives.take(&mut frame, Sender::Master, now_ns());
+            answers.write(&frame);
+            took += u64::from(frame.step == 0 && frame.planned_ns > 0);
+        }
+        while let Some(frame) = guard_frames.pop() {
+            drives.take(&mut { frame.value }, Sender::Guard, now_ns());
+        }
+        let follows = drives.states().contains(&State::OperationEnabled);
+        if follows {
+            moved += took;
+        }
+        seen[0].store(moved, Relaxed);
+        seen[1].store(u64::from(follows), Relaxed);
+        seen[2].store(u64::from(followed && !follows), Relaxed);
+        followed |= follows;
+    }
+}

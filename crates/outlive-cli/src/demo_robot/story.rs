@@ -1,0 +1,389 @@
+//! What happens, and what must be true of it.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use outlive::rt::{BoardView, Histogram, Latch, board_name};
+use outlive::{Node, Subscriber, now_ns};
+use outlive_run::{Answer, Identity, Request, RunDir, State, ask};
+use robot::cell::{GUARD, PIPELINE, STAGES};
+
+use super::DemoRobotArgs;
+use super::core::{DRIVES, DriveState};
+use super::witness::Witness;
+use crate::bench::pair::allowed_cpus;
+use crate::bench::stats::{Comparison, Samples};
+use crate::demo::{Stage, Teller, must, untrue};
+use crate::exit::Failure;
+use crate::os;
+use crate::settings::Settings;
+
+/// Ends a demo that hangs; nothing is judged by the time it takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+const CORE: [&str; 5] = ["drives", "planner", "ik", "ethercat", "guard"];
+const SERVICES: [&str; 4] = ["camera", "detector", "tracker", "dashboard"];
+/// Machines differ in what they can keep up with: each try takes twice the period.
+const TRIES: u32 = 4;
+
+pub(super) fn play(args: &DemoRobotArgs) -> Result<(), Failure> {
+    let teller = Teller::new();
+    let mut period_us = args.period_us;
+    for n in 1.. {
+        let stage = Stage::set()?;
+        let mut story = Story::begin(args, &teller, &stage, period_us)?;
+        match story.tell()? {
+            Told::All => {
+                story.end()?;
+                drop(story);
+                return Ok(());
+            }
+            Told::TooFast(kills, why) => {
+                let worst = story.witness.worst();
+                let what = format!(
+                    "with {period_us} us the core stopped itself after {kills} kills: {why}. A \
+                     sleeper of its priority beside it woke up to {worst:.1?} late"
+                );
+                // The deadline leaves a quarter of the period.
+                if worst < Duration::from_micros(period_us / 4) {
+                    let told = "the core goes on while services are killed";
+                    return Err(untrue(format!("{told}: {what}")));
+                }
+                if n == TRIES {
+                    return Err(untrue(format!("this machine keeps a period: {what}")));
+                }
+                teller.more(format_args!("{what}. Once more with {} us", 2 * period_us));
+                period_us *= 2;
+            }
+        }
+    }
+    Ok(())
+}
+
+enum Told {
+    All,
+    /// The lifeline tripped before the core was touched, after so many kills of services.
+    TooFast(u32, String),
+}
+
+/// What the lifelines tripped on.
+fn why(core: &BoardView, guard: &BoardView) -> String {
+    let told = |who: &str, board: &BoardView| {
+        let of = |subject: u8| STAGES.get(usize::from(subject)).copied().unwrap_or(who);
+        let tell = |l: Latch| format!("{who} in cycle {}: {} {}", l.cycle, of(l.subject), l.cause);
+        board.latch().map(tell)
+    };
+    let both = [told("core", core), told("guard", guard)];
+    both.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+struct Story<'a> {
+    args: &'a DemoRobotArgs,
+    teller: &'a Teller,
+    dir: RunDir,
+    supervisor: Child,
+    /// Ours, to look at boards and topics.
+    node: Node,
+    witness: Witness,
+    period_us: u64,
+    random: u64,
+}
+
+impl<'a> Story<'a> {
+    fn begin(
+        args: &'a DemoRobotArgs,
+        teller: &'a Teller,
+        stage: &Stage,
+        period_us: u64,
+    ) -> Result<Self, Failure> {
+        let root = stage.dir().join("root");
+        let settings = Settings { domain: "robot".into(), root: Some(root.clone()) };
+        let fifo = if may_fifo(args.fifo) { args.fifo } else { 0 };
+        let file = stage.dir().join("robot.toml");
+        let start_ns = now_ns() + 1_500_000_000;
+        let text = robot_file(period_us, start_ns, fifo)?;
+        fs::write(&file, text).map_err(|e| Failure::io("write robot.toml", &e))?;
+        let node = settings.node("demo")?;
+        let supervisor = Command::new("/proc/self/exe")
+            .arg0("outlive")
+            .args(["run", "--quiet", "--domain", "robot", "--root"])
+            .arg(&root)
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(|e| Failure::io("start 'outlive run'", &e))?;
+        let how = match fifo {
+            0 => "SCHED_OTHER (this user may not use SCHED_FIFO)".into(),
+            n => format!("SCHED_FIFO {n}"),
+        };
+        teller.more(format_args!("core: {} at {period_us} us, {how}", CORE.join(", ")));
+        teller.more(format_args!("services: {}", SERVICES.join(", ")));
+        let dir = RunDir::of(&settings.domain()?);
+        let witness = Witness::start(fifo, &allowed_cpus()?);
+        Ok(Self { args, teller, dir, supervisor, node, witness, period_us, random: now_ns() | 1 })
+    }
+
+    fn tell(&mut self) -> Result<Told, Failure> {
+        self.until("all processes are ready", |state| {
+            state.processes.iter().all(|p| p.phase == outlive_run::Phase::Ready)
+        })?;
+        let open = |part: &str| {
+            let name = board_name(PIPELINE, part);
+            BoardView::open(&self.node, &name, Duration::from_secs(20))
+        };
+        let (core, guard) = (open(STAGES[2])?, open(GUARD)?);
+        let mut drives = self.node.topic::<DriveState>(DRIVES)?.subscriber()?;
+        let begun = Instant::now();
+        while last(&mut drives)?[0] < 500 {
+            if core.latch().is_some() || guard.latch().is_some() {
+                return Ok(Told::TooFast(0, why(&core, &guard)));
+            }
+            self.patience(begun, "the drives move")?;
+        }
+        let before = self.identities(&CORE)?;
+        let mut kills = 0;
+        let mut comparison = Comparison { ratios: Vec::new(), discarded: 0, pooled: None };
+        let (mut all_calm, mut all_killing) = (Vec::new(), Vec::new());
+        for round in 0..self.args.rounds {
+            let calm = self.window(&core, 0)?;
+            let wanted = self.args.kills * (round + 1) / self.args.rounds - kills;
+            let killing = self.window(&core, wanted)?;
+            kills += wanted;
+            if core.latch().is_some() || guard.latch().is_some() {
+                return Ok(Told::TooFast(kills, why(&core, &guard)));
+            }
+            if let (Some(calm), Some(killing)) = (calm, killing) {
+                comparison.ratios.push(killing as f64 / calm as f64);
+                all_calm.push(calm as f64);
+                all_killing.push(killing as f64);
+            }
+        }
+        let after = self.identities(&CORE)?;
+        must(before == after, || "every process of the core is the one it was".into())?;
+        self.until("every killed service is back", |state| {
+            let back = |p: &&outlive_run::Status| p.phase == outlive_run::Phase::Ready;
+            state.processes.iter().filter(back).count() == state.processes.len()
+        })?;
+        let restarts: u64 = self.state()?.processes.iter().map(|p| p.restarts).sum();
+        must(restarts == u64::from(kills), || {
+            format!("each killed service is restarted once: {kills} kills, {restarts} restarts")
+        })?;
+        self.teller.killed(format_args!("{kills} services; each came back"));
+        self.compare(&comparison, all_calm, all_killing);
+        self.kill_ik(&core, &mut drives)?;
+        Ok(Told::All)
+    }
+
+    fn compare(&self, comparison: &Comparison, calm: Vec<f64>, killing: Vec<f64>) {
+        if calm.is_empty() {
+            self.teller.more("windows are too short for a p99.9: use a longer --window-ms");
+            return;
+        }
+        let us = |values: Vec<f64>| Samples::new(values).median() / 1000.0;
+        let (calm, killing) = (us(calm), us(killing));
+        self.teller.more(format_args!(
+            "core's p99.9 after release, median of windows: {calm:.0} us without kills, \
+             {killing:.0} us with"
+        ));
+        match comparison.ratio() {
+            Some(r) => self.teller.more(format_args!(
+                "ratio {:.2} (95 %: {:.2} to {:.2}; {} pairs of windows)",
+                r.median,
+                r.low,
+                r.high,
+                comparison.ratios.len()
+            )),
+            None => self.teller.more("no ratio: it needs 6 rounds"),
+        }
+    }
+
+    /// Lets a window pass in which `kills` services are killed; the core's p99.9 in it, ns.
+    fn window(&mut self, core: &BoardView, kills: u32) -> Result<Option<u64>, Failure> {
+        let length = Duration::from_millis(self.args.window_ms);
+        let before = core.after_release();
+        let begun = Instant::now();
+        for n in 0..kills {
+            let due = length * n / kills.max(1);
+            while begun.elapsed() < due {
+                self.rest()?;
+            }
+            self.kill_a_service()?;
+        }
+        while begun.elapsed() < length {
+            self.rest()?;
+        }
+        let cycles: Histogram = core.after_release().since(&before);
+        Ok(cycles.percentile_ns(0.999))
+    }
+
+    fn kill_a_service(&mut self) -> Result<(), Failure> {
+        let begun = Instant::now();
+        loop {
+            self.random ^= self.random << 13;
+            self.random ^= self.random >> 7;
+            self.random ^= self.random << 17;
+            let name = SERVICES[(self.random % SERVICES.len() as u64) as usize];
+            let state = self.state()?;
+            let found = state.processes.iter().find(|p| p.name == name);
+            let ready = found.filter(|p| p.phase == outlive_run::Phase::Ready);
+            if ready.and_then(|p| p.process).is_some_and(|p| p.signal(libc::SIGKILL)) {
+                // It counts as ready until the supervisor has seen it: nobody is hit twice.
+                return self.until("a killed service is missed", |state| {
+                    let now = state.processes.iter().find(|p| p.name == name);
+                    now.and_then(|p| p.process) != ready.and_then(|p| p.process)
+                });
+            }
+            self.patience(begun, "some service lives")?;
+        }
+    }
+
+    fn kill_ik(
+        &self,
+        core: &BoardView,
+        drives: &mut Subscriber<DriveState>,
+    ) -> Result<(), Failure> {
+        let ik = self.identities(&["ik"])?[0];
+        let killed_ns = now_ns();
+        ik.signal(libc::SIGKILL);
+        let begun = Instant::now();
+        while last(drives)?[2] == 0 {
+            self.patience(begun, "the drives brake after the kinematics died")?;
+        }
+        let moved = last(drives)?[0];
+        let latch = core.latch().ok_or_else(|| untrue("the core says why it stopped"))?;
+        let us = latch.at_ns.saturating_sub(killed_ns) / 1000;
+        self.teller.killed("the inverse kinematics, part of the core");
+        let cause = latch.cause;
+        self.teller.more(format_args!("found after {us} us ({cause:?}), and the drives brake"));
+        std::thread::sleep(Duration::from_micros(self.period_us * 100));
+        let state = last(drives)?;
+        must(state[1] == 0 && state[0] == moved, || {
+            format!("nothing moves after the brake: {state:?}, then {moved} commands")
+        })?;
+        self.until("the end of the kinematics is known to 'outlive run'", |state| {
+            state.processes.iter().any(|p| p.name == "ik" && p.phase == outlive_run::Phase::Failed)
+        })
+    }
+
+    fn end(&mut self) -> Result<(), Failure> {
+        let children: Vec<Identity> =
+            self.state()?.processes.iter().filter_map(|p| p.process).collect();
+        let stopped = ask(&self.dir, &Request::Stop(None), Duration::from_secs(5));
+        stopped.map_err(|e| Failure::io("stop the robot", &e))?;
+        let begun = Instant::now();
+        while self.supervisor.try_wait().ok().flatten().is_none() {
+            self.patience(begun, "the robot stops")?;
+        }
+        let left = children.iter().filter(|child| child.is_alive()).count();
+        must(left == 0, || format!("nothing runs any more: {left} processes do"))?;
+        self.teller.good(
+            "services died and came back, the core did not notice; when a part of \
+            the core died, the drives stopped.",
+        );
+        Ok(())
+    }
+
+    fn state(&self) -> Result<State, Failure> {
+        match ask(&self.dir, &Request::Ps, Duration::from_secs(10)) {
+            Ok(Answer::Done(state)) => Ok(state),
+            Ok(Answer::Refused(why)) => Err(untrue(format!("the supervisor answers: {why}"))),
+            Err(e) => Err(untrue(format!("the supervisor answers: {e}"))),
+        }
+    }
+
+    fn identities(&self, names: &[&str]) -> Result<Vec<Identity>, Failure> {
+        let state = self.state()?;
+        let of = |name: &&str| {
+            let found = state.processes.iter().find(|p| p.name == **name);
+            found.and_then(|p| p.process).ok_or_else(|| untrue(format!("the {name} lives")))
+        };
+        names.iter().map(of).collect()
+    }
+
+    fn until(&self, what: &str, is: impl Fn(&State) -> bool) -> Result<(), Failure> {
+        let begun = Instant::now();
+        loop {
+            // At the beginning there may be no supervisor yet.
+            if self.state().is_ok_and(|state| is(&state)) {
+                return Ok(());
+            }
+            self.patience(begun, what)?;
+        }
+    }
+
+    fn patience(&self, begun: Instant, what: &str) -> Result<(), Failure> {
+        must(begun.elapsed() < PATIENCE, || format!("nobody hangs: {what}"))?;
+        self.rest()
+    }
+
+    fn rest(&self) -> Result<(), Failure> {
+        if os::stop_asked() {
+            return Err(Failure::new(crate::exit::Code::Failed, "interrupted"));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+        Ok(())
+    }
+}
+
+impl Drop for Story<'_> {
+    fn drop(&mut self) {
+        if self.supervisor.try_wait().ok().flatten().is_none() {
+            let _ = ask(&self.dir, &Request::Stop(None), Duration::from_secs(5));
+            let begun = Instant::now();
+            while self.supervisor.try_wait().ok().flatten().is_none()
+                && begun.elapsed() < Duration::from_secs(20)
+            {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let _ = self.supervisor.kill();
+            let _ = self.supervisor.wait();
+        }
+    }
+}
+
+/// The newest state of the drives; zeroes before the first.
+fn last(drives: &mut Subscriber<DriveState>) -> Result<DriveState, Failure> {
+    let newest = drives.receive_timeout(Duration::from_millis(500))?;
+    let mut state = newest.map_or([0; 3], |state| *state);
+    while let Some(newer) = drives.receive()? {
+        state = *newer;
+    }
+    Ok(state)
+}
+
+/// Whether this user may give itself a real-time priority.
+fn may_fifo(priority: u8) -> bool {
+    priority > 0
+        && std::thread::spawn(move || {
+            let wanted =
+                outlive::rt::Realtime { priority: Some(priority + 3), ..Default::default() };
+            wanted.apply().is_complete()
+        })
+        .join()
+        .unwrap_or(false)
+}
+
+fn robot_file(period_us: u64, start_ns: u64, fifo: u8) -> Result<String, Failure> {
+    let program = std::env::current_exe().map_err(|e| Failure::io("find this program", &e))?;
+    let program = program.display();
+    let mut text = String::from("[robot]\nlogs = \"logs\"\ngrace = \"1s\"\n");
+    text += "on_supervisor_death = \"kill\"\n";
+    for part in CORE {
+        text += &format!(
+            "[process.{part}]\nkind = \"core\"\non_end = \"stay\"\nready.nodes = \"{part}\"\n\
+             command = ['{program}', 'robot-role', '{part}', '--domain', 'robot', \
+             '--period-us', '{period_us}', '--start-ns', '{start_ns}', '--fifo', '{fifo}']\n"
+        );
+    }
+    for part in SERVICES {
+        text += &format!(
+            "[process.{part}]\nnice = 5\nready.nodes = \"{part}\"\n\
+             command = ['{program}', 'robot-role', '{part}', '--domain', 'robot']\n\
+             backoff = {{ first = \"20ms\", max = \"100ms\", limit = 1000000 }}\n"
+        );
+    }
+    Ok(text)
+}

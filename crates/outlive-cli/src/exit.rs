@@ -1,0 +1,107 @@
+//! Exit codes, frozen: scripts depend on them.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use outlive::{Error, ErrorKind};
+
+/// How the command ended. A number never changes its meaning; `docs/CLI.md` lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Code {
+    /// Done.
+    Done = 0,
+    /// Failed for a reason without a number of its own.
+    Failed = 1,
+    /// Wrong arguments or an illegal name.
+    Usage = 2,
+    /// Done, but messages were lost; how many stands on standard error.
+    Loss = 3,
+    /// No such topic, or not in time.
+    NotFound = 4,
+    /// Shared bytes are corrupt, or of another layout version.
+    Corrupt = 5,
+    /// The topic has another type or is less deep.
+    Mismatch = 6,
+    /// A directory or file is a stranger's or open to strangers, or access was denied.
+    Refused = 7,
+    /// RAM disk, quota, memory bound or number of members exhausted.
+    NoRoom = 8,
+    /// Standard input ended inside a frame.
+    Partial = 9,
+}
+
+/// The list for `--help`.
+pub(crate) const CODES_HELP: &str = "\
+Exit codes:
+  0 done                  1 failed                2 wrong usage
+  3 done, with loss       4 not found or no time  5 corrupt or other version
+  6 other type or depth   7 access refused        8 out of room
+  9 input ended inside a frame";
+
+impl From<ErrorKind> for Code {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::InvalidName | ErrorKind::InvalidArgument => Self::Usage,
+            ErrorKind::NotFound | ErrorKind::Timeout => Self::NotFound,
+            ErrorKind::Corrupt | ErrorKind::VersionMismatch => Self::Corrupt,
+            ErrorKind::TypeMismatch => Self::Mismatch,
+            ErrorKind::NotOwned | ErrorKind::Permission => Self::Refused,
+            ErrorKind::NoSpace | ErrorKind::OutOfMemory | ErrorKind::TooManyMembers => Self::NoRoom,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// Why the command did not do what it was asked; printed as one line.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: Code,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// A failure of the operating system while doing `what`.
+    pub(crate) fn io(what: &str, source: &io::Error) -> Self {
+        let code = match source.kind() {
+            io::ErrorKind::PermissionDenied => Code::Refused,
+            io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => Code::NoRoom,
+            _ => Code::Failed,
+        };
+        Self::new(code, format!("{what}: {source}"))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::new(Code::from(error.kind()), error.to_string())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// What every subcommand answers.
+pub(crate) type Outcome = Result<Code, Failure>;
+
+/// Prints the failure, if any, and makes the process's exit code.
+pub(crate) fn finish(outcome: Outcome) -> ExitCode {
+    let code = outcome.unwrap_or_else(|failure| {
+        note(&failure);
+        failure.code
+    });
+    ExitCode::from(code as u8)
+}
+
+/// A line for the person at the terminal; one who does not listen is no reason to fail.
+pub(crate) fn note(line: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "outlive: {line}");
+}

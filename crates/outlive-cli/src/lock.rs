@@ -1,0 +1,106 @@
+//! `outlive lock list`: locks, semaphores, sets and segments, and who holds them.
+
+use clap::{Args, Subcommand};
+use outlive::lock::{LockInfo, LockKind, LockState};
+use serde::Serialize;
+
+use crate::exit::Outcome;
+use crate::output::{bytes, print, print_json, table};
+use crate::settings::Settings;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LockCommand {
+    List(ListArgs),
+}
+
+/// List all locks: kind, holder, state, whether somebody waits.
+///
+/// A holder is node.thread, thread being its number in the domain. Readers, permits taken and
+/// members of a set are counted; which thread waits is written nowhere.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  outlive lock list\n  \
+    outlive lock list --json | jq '.[] | select(.state == \"held\" and .holder.alive == false)'")]
+pub(crate) struct ListArgs {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    kind: &'static str,
+    r#type: String,
+    data_bytes: usize,
+    state: &'static str,
+    holder: Option<Holder>,
+    waiters: bool,
+    users: usize,
+    count: usize,
+}
+
+#[derive(Serialize)]
+struct Holder {
+    node: u64,
+    thread: u64,
+    alive: bool,
+}
+
+impl Row {
+    fn of(info: LockInfo) -> Self {
+        let (state, holder) = match info.state {
+            LockState::Held { node, thread, alive } => {
+                ("held", Some(Holder { node: node.get(), thread, alive }))
+            }
+            LockState::Abandoned => ("abandoned", None),
+            LockState::Unrecoverable => ("unrecoverable", None),
+            _ if info.kind == LockKind::RwLock && info.users > 0 => ("read", None),
+            _ => ("free", None),
+        };
+        Self {
+            name: info.name,
+            kind: info.kind.as_str(),
+            r#type: info.type_name,
+            data_bytes: info.data_bytes,
+            state,
+            holder,
+            waiters: info.waiters,
+            users: info.users,
+            count: info.count,
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let holder = self.holder.as_ref().map_or("-".into(), |h| {
+            let dead = if h.alive { "" } else { " dead" };
+            format!("{}.{}{dead}", h.node, h.thread)
+        });
+        let users = match self.count {
+            0 => self.users.to_string(),
+            count => format!("{}/{count}", self.users),
+        };
+        vec![
+            self.name.clone(),
+            self.kind.into(),
+            if self.r#type.is_empty() { "-".into() } else { self.r#type.clone() },
+            bytes(self.data_bytes as u64),
+            self.state.into(),
+            holder,
+            if self.waiters { "yes" } else { "no" }.into(),
+            users,
+        ]
+    }
+}
+
+const HEAD: [&str; 8] = ["LOCK", "KIND", "TYPE", "DATA", "STATE", "HOLDER", "WAITERS", "USERS"];
+
+pub(crate) fn run(command: &LockCommand, settings: &Settings) -> Outcome {
+    let LockCommand::List(args) = command;
+    let rows: Vec<_> = settings.domain()?.locks()?.into_iter().map(Row::of).collect();
+    if args.json {
+        return print_json(&rows);
+    }
+    let mut cells = vec![HEAD.map(String::from).to_vec()];
+    cells.extend(rows.iter().map(Row::cells));
+    print(&table(&cells, &[3, 7]))
+}

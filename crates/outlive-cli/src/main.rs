@@ -1,0 +1,147 @@
+//! The `outlive` command: see, feed, read and clean shared-memory topics.
+//!
+//! | file | what |
+//! |---|---|
+//! | `topic/`, `queue`, `service`, `lock`, `node` | the subcommands for what is shared |
+//! | `robot/` | `run`, `ps`, `restart`, `stop`, `logs` |
+//! | `look`, `top/` | a domain at one moment; the same in a terminal |
+//! | `chaos/`, `demo_robot/` | blows for a running robot; the reference robot under blows |
+//! | `clean`, `doctor/`, `demo/`, `bench/` | the other subcommands |
+//! | `settings`, `exit` | options of all of them; exit codes and how errors become one |
+//! | `output`, `input`, `tree`, `value` | standard output and input, values for people |
+//! | `os`, `os_probe` | the few system calls; what the kernel can do |
+
+mod bench;
+mod chaos;
+mod clean;
+mod demo;
+mod demo_robot;
+mod doctor;
+mod exit;
+mod input;
+mod lock;
+mod look;
+mod node;
+mod os;
+mod os_probe;
+mod output;
+mod queue;
+mod robot;
+mod service;
+mod settings;
+mod top;
+mod topic;
+mod tree;
+mod value;
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use exit::{CODES_HELP, Code, Failure};
+use settings::Settings;
+
+const EXAMPLES: &str = "\
+Examples:
+  outlive demo                                    kill things and watch the others carry on
+  outlive topic list                              what is there
+  outlive topic echo /camera --count 3            the next three messages
+  ffmpeg -i clip.mp4 -f rawvideo -pix_fmt rgb24 - |
+    outlive topic pub /camera --from-stdin --frame-bytes 6220800
+  outlive topic info /camera                      who sends, who reads, who holds what
+  outlive topic hz /camera                        how often, without subscribing
+  outlive service call /planner/plan '[1, 2.5]'   ask, and print the answer
+  outlive run robot.toml                          start a robot and keep it running
+  outlive doctor                                  what is wrong here, and what to do about it
+  outlive clean                                   remove what dead processes left";
+
+/// Shared-memory messaging that survives `kill -9`.
+#[derive(Debug, Parser)]
+#[command(version, after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
+struct Cli {
+    #[command(flatten)]
+    settings: Settings,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Topics: list, feed, print, measure.
+    #[command(subcommand)]
+    Topic(topic::TopicCommand),
+    /// List the processes of a domain.
+    #[command(subcommand)]
+    Node(node::NodeCommand),
+    /// Queues: list, send.
+    #[command(subcommand)]
+    Queue(queue::QueueCommand),
+    /// Services: list, call.
+    #[command(subcommand)]
+    Service(service::ServiceCommand),
+    /// List locks and who holds them.
+    #[command(subcommand)]
+    Lock(lock::LockCommand),
+    Run(robot::RunArgs),
+    Ps(robot::PsArgs),
+    Restart(robot::RestartArgs),
+    Stop(robot::StopArgs),
+    Logs(robot::LogsArgs),
+    Top(top::TopArgs),
+    Chaos(chaos::ChaosArgs),
+    Clean(clean::CleanArgs),
+    Doctor(doctor::DoctorArgs),
+    Completions(CompletionsArgs),
+    Demo(demo::DemoArgs),
+    #[command(hide = true)]
+    DemoRole(demo::RoleArgs),
+    DemoRobot(demo_robot::DemoRobotArgs),
+    #[command(hide = true)]
+    RobotRole(demo_robot::RobotRoleArgs),
+    Bench(bench::BenchArgs),
+}
+
+/// Print a shell's completions.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  outlive completions bash >~/.local/share/bash-completion/completions/outlive
+  outlive completions zsh >~/.zfunc/_outlive
+  outlive completions fish >~/.config/fish/completions/outlive.fish")]
+struct CompletionsArgs {
+    /// bash, zsh or fish.
+    shell: Shell,
+}
+
+fn completions(args: &CompletionsArgs) -> exit::Outcome {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "outlive", &mut text);
+    output::print(&String::from_utf8_lossy(&text))
+}
+
+fn main() -> ExitCode {
+    let Cli { settings, command } = Cli::parse();
+    let done = match command {
+        Command::Topic(command) => topic::run(&command, &settings),
+        Command::Node(command) => node::run(&command, &settings),
+        Command::Queue(command) => queue::run(&command, &settings),
+        Command::Service(command) => service::run(&command, &settings),
+        Command::Lock(command) => lock::run(&command, &settings),
+        Command::Run(args) => robot::run(&args, &settings),
+        Command::Ps(args) => robot::ps(&args, &settings),
+        Command::Restart(args) => robot::restart(&args, &settings),
+        Command::Stop(args) => robot::stop(&args, &settings),
+        Command::Logs(args) => robot::logs(&args, &settings),
+        Command::Chaos(args) => chaos::run(&args, &settings),
+        Command::Top(args) => top::run(&args, &settings),
+        Command::Doctor(args) => doctor::run(&args, &settings),
+        Command::Completions(args) => completions(&args),
+        Command::Clean(args) => clean::run(&args, &settings),
+        Command::Demo(args) => demo::run(&args),
+        Command::DemoRole(args) => demo::run_role(&args, &settings),
+        Command::DemoRobot(args) => demo_robot::run(&args),
+        Command::RobotRole(args) => demo_robot::run_role(&args, &settings),
+        Command::Bench(args) => bench::run(&args).map(|()| Code::Done).map_err(Failure::from),
+    };
+    exit::finish(done)
+}

@@ -1,0 +1,97 @@
+//! The system calls of the command: signals as a flag, pipes, death with the parent.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Longest sleep before the signal flag is looked at, ns.
+pub(crate) const SLICE_NS: u64 = 100_000_000;
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn ask_to_stop(_signal: libc::c_int) {
+    STOP.store(true, Relaxed);
+}
+
+/// From here on SIGINT and SIGTERM only raise the flag that [`stop_asked`] reads; each of them a
+/// second time ends the process at once, which outlive survives like any death.
+pub(crate) fn catch_stop_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: all zeroes is a valid sigaction: no flags, an empty mask.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = ask_to_stop as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        // No SA_RESTART: a blocking read or write is to come back.
+        action.sa_flags = libc::SA_RESETHAND;
+        // SAFETY: `action` is complete; its handler only stores to an atomic.
+        unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
+    }
+}
+
+/// Whether SIGINT or SIGTERM came.
+pub(crate) fn stop_asked() -> bool {
+    STOP.load(Relaxed)
+}
+
+/// Waits until `fd` can be read, at most one slice; false when it cannot be yet.
+pub(crate) fn wait_readable(fd: impl AsFd) -> io::Result<bool> {
+    poll(fd, libc::POLLIN, SLICE_NS / 1_000_000)
+}
+
+/// Waits until `fd` can be written, some slices at most; false when it cannot be yet.
+pub(crate) fn wait_writable(fd: impl AsFd) -> io::Result<bool> {
+    poll(fd, libc::POLLOUT, 5 * SLICE_NS / 1_000_000)
+}
+
+/// Whether the last reader of the pipe `fd` is gone.
+pub(crate) fn reader_is_gone(fd: impl AsFd) -> bool {
+    poll(fd, 0, 0).unwrap_or(false)
+}
+
+fn poll(fd: impl AsFd, events: libc::c_short, timeout_ms: u64) -> io::Result<bool> {
+    let mut one = libc::pollfd { fd: fd.as_fd().as_raw_fd(), events, revents: 0 };
+    // SAFETY: `one` is a single pollfd, writable for the call.
+    match unsafe { libc::poll(&mut one, 1, timeout_ms as libc::c_int) } {
+        -1 => match io::Error::last_os_error() {
+            e if e.kind() == io::ErrorKind::Interrupted => Ok(false),
+            e => Err(e),
+        },
+        ready => Ok(ready > 0),
+    }
+}
+
+/// Lets a pipe hold more, so that large frames need fewer turns. What is no pipe stays as it is.
+pub(crate) fn widen_pipe(fd: impl AsFd) {
+    // SAFETY: no pointer is passed; the descriptor is open.
+    unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_SETPIPE_SZ, 1 << 20) };
+}
+
+/// Asks the kernel to kill this process when the thread that started it ends; ends the process
+/// if process `parent` is gone already.
+pub(crate) fn die_with_parent(parent: u32) {
+    // SAFETY: no pointers are passed.
+    let parent_now = unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::getppid()
+    };
+    if parent_now as u32 != parent {
+        process::exit(1);
+    }
+}
+
+/// Free bytes of the file system at `path`.
+pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+    let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
+    // SAFETY: all zeroes is a valid statvfs; the call fills it in.
+    let mut info: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `path` ends in NUL, `info` is writable.
+    let done = unsafe { libc::statvfs(path.as_ptr(), &mut info) };
+    (done == 0).then(|| info.f_bavail.saturating_mul(info.f_frsize))
+}
+
+/// Takes the file lock of an open directory without waiting; false when another process has it.
+pub(crate) fn try_lock(dir: &std::fs::File) -> bool {
+    // SAFETY: the descriptor is open; no pointers are passed.
+    unsafe { libc::flock(dir.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}

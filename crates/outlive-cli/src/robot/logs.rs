@@ -1,0 +1,107 @@
+//! `outlive logs NAME`: what a process of the robot said.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use outlive_run::RunDir;
+
+use super::ps;
+use crate::exit::{Code, Failure, Outcome};
+use crate::os;
+use crate::output::{Halt, Output};
+use crate::settings::Settings;
+
+/// Looked through backwards for the last lines, bytes.
+const TAIL_MAX: u64 = 16 << 20;
+
+/// Print the end of a process's log; `run` is the supervisor's own.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  outlive logs camera                             the last lines
+  outlive logs run -n 100 -f                      what the supervisor does")]
+pub(crate) struct LogsArgs {
+    /// The process, as `outlive ps` shows it.
+    name: String,
+    /// Lines from before.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+    lines: usize,
+    /// Go on with what comes, until Ctrl-C.
+    #[arg(long, short)]
+    follow: bool,
+}
+
+pub(crate) fn run(args: &LogsArgs, settings: &Settings) -> Outcome {
+    let path = path(args, settings)?;
+    let open = || File::open(&path).map_err(|e| Failure::io(&format!("open {path:?}"), &e));
+    let failed = |e| Failure::io("read the log", &e);
+    os::catch_stop_signals();
+    let mut file = open()?;
+    let mut out = Output::standard()?;
+    let len = file.metadata().map_err(failed)?.len();
+    let mut at = len.saturating_sub(TAIL_MAX);
+    file.seek(SeekFrom::Start(at)).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    at += bytes.len() as u64;
+    let mut halt = write(&mut out, last_lines(&bytes, args.lines));
+    while args.follow && halt.is_none() && !os::stop_asked() {
+        std::thread::sleep(Duration::from_millis(50));
+        if file.metadata().map_err(failed)?.len() < at {
+            at = 0; // rotated
+        }
+        bytes.clear();
+        file.seek(SeekFrom::Start(at)).map_err(failed)?;
+        (&file).take(1 << 20).read_to_end(&mut bytes).map_err(failed)?;
+        at += bytes.len() as u64;
+        halt = write(&mut out, &bytes);
+    }
+    match halt {
+        Some(Halt::Failed(failure)) => Err(failure),
+        _ => Ok(Code::Done),
+    }
+}
+
+fn path(args: &LogsArgs, settings: &Settings) -> Result<PathBuf, Failure> {
+    let state = ps::state(&RunDir::of(&settings.domain()?), settings)?;
+    let own = state.processes.first().map(|first| first.log.with_file_name("run.log"));
+    let of = |name: &str| state.processes.iter().find(|s| s.name == name).map(|s| s.log.clone());
+    let found = if args.name == "run" { own } else { of(&args.name) };
+    found.ok_or_else(|| {
+        let names: Vec<_> = state.processes.iter().map(|s| s.name.as_str()).collect();
+        let what = format!("no process '{}': there are run, {}", args.name, names.join(", "));
+        Failure::new(Code::Usage, what)
+    })
+}
+
+fn write(out: &mut Output, bytes: &[u8]) -> Option<Halt> {
+    out.write(bytes).and_then(|()| out.flush()).err()
+}
+
+fn last_lines(bytes: &[u8], lines: usize) -> &[u8] {
+    let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let mut starts =
+        body.iter().enumerate().rev().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1);
+    match lines {
+        0 => &[],
+        n => &bytes[starts.nth(n - 1).unwrap_or(0)..],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_whole() {
+        let text = b"a\nbb\nccc\n";
+        assert_eq!(last_lines(text, 0), b"");
+        assert_eq!(last_lines(text, 1), b"ccc\n");
+        assert_eq!(last_lines(text, 2), b"bb\nccc\n");
+        assert_eq!(last_lines(text, 9), text);
+        assert_eq!(last_lines(b"x\ny", 1), b"y");
+        assert_eq!(last_lines(b"", 3), b"");
+    }
+}

@@ -1,0 +1,97 @@
+//! `outlive run` and those that speak to it: `ps`, `restart`, `stop`, `logs`.
+
+mod logs;
+mod ps;
+mod requests;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use outlive_run::config::Config;
+use outlive_run::{Options, Outcome as Ended, RunDir, StartError, State, Supervisor};
+
+use crate::exit::{Code, Failure, Outcome};
+use crate::output::print;
+use crate::settings::Settings;
+
+pub(crate) use logs::{LogsArgs, run as logs};
+pub(crate) use ps::{PsArgs, run as ps};
+pub(crate) use requests::{RestartArgs, StopArgs, restart, stop};
+
+/// Start the processes of a robot and keep them running.
+///
+/// Reads which processes to run from a file. Services are restarted when they die or hang, with
+/// growing waits and a limit; the end of a core stops the robot. Ctrl-C stops all in order. If
+/// this supervisor is killed, the next one takes over what runs, as the file says.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  outlive run robot.toml                          until Ctrl-C
+  outlive run robot.toml --check                  is the file right?
+  kill -HUP PID                                   read the file again
+
+A file:
+  [robot]
+  logs = \"logs\"
+  [process.core]
+  kind = \"core\"
+  command = [\"./arm-core\"]
+  fifo = 80
+  [process.camera]
+  command = [\"./camera\", \"--hz\", \"30\"]
+  after = [\"core\"]
+  ready = { topics = [\"/camera\"] }
+
+All keys: docs/book/running.md")]
+pub(crate) struct RunArgs {
+    /// The file.
+    file: PathBuf,
+    /// Only check the file.
+    #[arg(long)]
+    check: bool,
+    /// Do not print what the processes say; the logs have it.
+    #[arg(long, short)]
+    quiet: bool,
+    /// End what a killed supervisor left instead of taking it over.
+    #[arg(long)]
+    fresh: bool,
+}
+
+pub(crate) fn run(args: &RunArgs, settings: &Settings) -> Outcome {
+    let config = Config::load(&args.file).map_err(|e| Failure::new(Code::Usage, e.to_string()))?;
+    if args.check {
+        let names: Vec<_> = config.processes.iter().map(|p| p.name.as_str()).collect();
+        return print(&format!("{} is right: it starts {}\n", config.name, names.join(", ")));
+    }
+    let domain = config.domain.clone().unwrap_or_else(|| settings.domain.clone());
+    let settings = Settings { domain, ..settings.clone() };
+    let options = Options { quiet: args.quiet, fresh: args.fresh };
+    let supervisor = Supervisor::start(config, settings.domain()?, options);
+    match supervisor.map_err(start_failure)?.run() {
+        Ended::Stopped => Ok(Code::Done),
+        Ended::Failed => Err(Failure::new(
+            Code::Failed,
+            "a core ended, or a service reached its limit: see the lines above and the logs",
+        )),
+    }
+}
+
+fn start_failure(error: StartError) -> Failure {
+    match error {
+        StartError::Io(what, e) => Failure::io(&what, &e),
+        running => Failure::new(Code::Failed, running.to_string()),
+    }
+}
+
+/// What the last supervisor of the domain said.
+fn last_state(dir: &RunDir, settings: &Settings) -> Result<State, Failure> {
+    let state = dir.read().map_err(|e| Failure::io("read the supervisor's state", &e))?;
+    state.ok_or_else(|| nobody(settings))
+}
+
+fn nobody(settings: &Settings) -> Failure {
+    let what = format!(
+        "no robot runs in domain '{}': start one with 'outlive run robot.toml'",
+        settings.domain
+    );
+    Failure::new(Code::NotFound, what)
+}

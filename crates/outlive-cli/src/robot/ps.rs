@@ -1,0 +1,129 @@
+//! `outlive ps`: the processes of a robot.
+
+use std::time::Duration;
+
+use clap::Args;
+use outlive_run::config::{Kind, Orphan};
+use outlive_run::{Answer, Identity, Request, RunDir, State, Status, ask};
+use serde::Serialize;
+
+use super::last_state;
+use crate::exit::{Code, Failure, Outcome, note};
+use crate::output::{bytes, print, print_json, table};
+use crate::settings::Settings;
+
+/// List the processes of the robot that `outlive run` runs in this domain.
+///
+/// Code 1 when the supervisor is dead and processes of it run on, 4 when nothing runs.
+#[derive(Args, Debug)]
+pub(crate) struct PsArgs {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    robot: &'a str,
+    file: &'a std::path::Path,
+    supervisor: Option<i32>,
+    ending: bool,
+    processes: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    kind: Kind,
+    state: &'static str,
+    pid: Option<i32>,
+    up_s: Option<f64>,
+    restarts: u64,
+    restart_in_ms: Option<u64>,
+    last_end: Option<&'a str>,
+    memory_bytes: Option<u64>,
+    cpu_s: Option<f64>,
+    log: &'a std::path::Path,
+}
+
+/// The state as the live supervisor says it, or as a dead one said it last.
+pub(super) fn state(dir: &RunDir, settings: &Settings) -> Result<State, Failure> {
+    match ask(dir, &Request::Ps, Duration::from_secs(5)) {
+        Ok(Answer::Done(state)) => Ok(state),
+        Ok(Answer::Refused(why)) => Err(Failure::new(Code::Failed, why)),
+        Err(_) => last_state(dir, settings),
+    }
+}
+
+pub(crate) fn run(args: &PsArgs, settings: &Settings) -> Outcome {
+    let state = state(&RunDir::of(&settings.domain()?), settings)?;
+    let supervised = state.is_supervised();
+    let orphans = state.running().count();
+    let now_ns = outlive::now_ns();
+    let report = Report {
+        robot: &state.robot,
+        file: &state.file,
+        supervisor: supervised.then_some(state.supervisor.pid),
+        ending: state.ending,
+        processes: state.processes.iter().map(|s| row(s, supervised, now_ns)).collect(),
+    };
+    if args.json {
+        print_json(&report)?
+    } else {
+        print(&text(&report))?
+    };
+    if supervised {
+        return Ok(Code::Done);
+    }
+    let file = state.file.display();
+    note(format_args!(
+        "its supervisor is dead, {orphans} processes run on: 'outlive run {file}' takes them over, \
+         'outlive stop' ends them"
+    ));
+    Ok(Code::Failed)
+}
+
+fn row(status: &Status, supervised: bool, now_ns: u64) -> Row<'_> {
+    let live = status.process.filter(Identity::is_alive);
+    let state = match (supervised, live) {
+        (true, _) => status.phase.name(),
+        (false, Some(_)) if status.on_supervisor_death == Orphan::Adopt => "orphan",
+        (false, Some(_)) => "left",
+        (false, None) => "gone",
+    };
+    let up_ns = live.map(|_| now_ns.saturating_sub(status.since_ns));
+    Row {
+        name: &status.name,
+        kind: status.kind,
+        state,
+        pid: live.map(|identity| identity.pid),
+        up_s: up_ns.map(|ns| (ns / 1_000_000) as f64 / 1e3),
+        restarts: status.restarts,
+        restart_in_ms: status.wait_ms,
+        last_end: status.last_end.as_deref(),
+        memory_bytes: status.memory_bytes,
+        cpu_s: status.cpu_s,
+        log: &status.log,
+    }
+}
+
+fn text(report: &Report<'_>) -> String {
+    const HEAD: [&str; 8] =
+        ["NAME", "KIND", "STATE", "PID", "UP", "RESTARTS", "MEMORY", "LAST END"];
+    let mut cells = vec![HEAD.map(String::from).to_vec()];
+    cells.extend(report.processes.iter().map(|row| {
+        let none = || "-".to_owned();
+        let kind = if row.kind == Kind::Core { "core" } else { "service" };
+        vec![
+            row.name.to_owned(),
+            kind.into(),
+            row.state.into(),
+            row.pid.map_or_else(none, |pid| pid.to_string()),
+            row.up_s.map_or_else(none, |s| format!("{s:.1} s")),
+            row.restarts.to_string(),
+            row.memory_bytes.map_or_else(none, bytes),
+            row.last_end.unwrap_or("-").to_owned(),
+        ]
+    }));
+    table(&cells, &[3, 4, 5, 6])
+}

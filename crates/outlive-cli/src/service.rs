@@ -1,0 +1,181 @@
+//! `outlive service`: services, who is there, and asking one.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use outlive::{ErrorKind, PayloadType, ServiceInfo};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::output::{bytes, print, print_json, table};
+use crate::settings::{Settings, deadline_ns, seconds};
+use crate::topic::decode::Decoder;
+use crate::value::{input, payload, type_text};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServiceCommand {
+    List(ListArgs),
+    Call(CallArgs),
+}
+
+/// List all services: types, server, clients, requests that the server has not received.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  outlive service list\n  \
+    outlive service list --json | jq '.[] | select(.server == null)'")]
+pub(crate) struct ListArgs {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Ask a service and print its answer, one line for each part of it.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{CALL_EXAMPLES}\n\n{CODES_HELP}"))]
+pub(crate) struct CallArgs {
+    /// Service, like /planner/plan.
+    name: String,
+    /// The request; without it all of standard input is the request. Text for a service that takes
+    /// bytes, else JSON: a number, an array, an object with all fields of a described type.
+    #[arg(allow_hyphen_values = true)]
+    value: Option<String>,
+    /// Most time to wait for a server and its answer.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5")]
+    timeout: Duration,
+    /// Print an object for each part of the answer.
+    #[arg(long)]
+    json: bool,
+    /// Print all of each part, not only the beginning.
+    #[arg(long)]
+    full: bool,
+}
+
+const CALL_EXAMPLES: &str = "\
+Examples:
+  outlive service call /planner/plan '{\"start\": [0, 0], \"goal\": [1, 2.5]}'
+  outlive service call /arm/stop null --timeout 0.5
+  outlive service call /ocr --json <page.png";
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    request: Payload,
+    response: Payload,
+    server: Option<u64>,
+    clients: Vec<u64>,
+    unread: u64,
+    memory_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Payload {
+    r#type: String,
+    encoding: &'static str,
+    element_bytes: usize,
+}
+
+impl Payload {
+    fn of(of: &PayloadType) -> Self {
+        let encoding = of.encoding().as_str();
+        Self { r#type: type_text(of), encoding, element_bytes: of.size() }
+    }
+}
+
+impl Row {
+    fn of(info: ServiceInfo) -> Self {
+        Self {
+            request: Payload::of(&info.request),
+            response: Payload::of(&info.response),
+            name: info.name,
+            server: info.server.map(|node| node.get()),
+            clients: info.clients.iter().map(|node| node.get()).collect(),
+            unread: info.unread,
+            memory_bytes: info.memory_bytes,
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.name.clone(),
+            self.request.r#type.clone(),
+            self.response.r#type.clone(),
+            self.server.map_or("-".into(), |node| node.to_string()),
+            self.clients.len().to_string(),
+            self.unread.to_string(),
+            bytes(self.memory_bytes),
+        ]
+    }
+}
+
+const HEAD: [&str; 7] = ["SERVICE", "REQUEST", "RESPONSE", "SERVER", "CLIENTS", "UNREAD", "MEMORY"];
+
+pub(crate) fn run(command: &ServiceCommand, settings: &Settings) -> Outcome {
+    match command {
+        ServiceCommand::List(args) => list(args, settings),
+        ServiceCommand::Call(args) => call(args, settings),
+    }
+}
+
+fn list(args: &ListArgs, settings: &Settings) -> Outcome {
+    let rows: Vec<_> = settings.domain()?.services()?.into_iter().map(Row::of).collect();
+    if args.json {
+        return print_json(&rows);
+    }
+    let mut cells = vec![HEAD.map(String::from).to_vec()];
+    cells.extend(rows.iter().map(Row::cells));
+    print(&table(&cells, &[3, 4, 5, 6]))
+}
+
+fn call(args: &CallArgs, settings: &Settings) -> Outcome {
+    let node = settings.node("service-call")?;
+    // An illegal name is one thing, a service that nobody has made another.
+    let builder = node.service::<[u8], [u8]>(&args.name)?;
+    let services = settings.domain()?.services()?;
+    // The same name with and without its leading slash.
+    let bare = |name: &str| name.trim_start_matches('/').to_owned();
+    let Some(info) = services.iter().find(|s| bare(&s.name) == bare(&args.name)) else {
+        let message =
+            format!("no service {}: 'outlive service list' shows those there are", args.name);
+        return Err(Failure::new(Code::NotFound, message));
+    };
+    let request = payload(&info.request, input(args.value.as_ref())?)?;
+    let shown = &info.response;
+    let decoder = Decoder::of_type(
+        shown.name(),
+        shown.encoding(),
+        shown.size(),
+        shown.description(),
+        args.full,
+    );
+    let deadline = deadline_ns(args.timeout);
+    let mut client = builder.of_types(&info.request, shown).client()?;
+    if !client.wait_for_server(args.timeout)? {
+        let message = format!("service {} has no server", info.name);
+        return Err(Failure::new(Code::NotFound, message));
+    }
+    let ticket = client.send_until(&request, deadline)?;
+    loop {
+        let reply = client.receive_for(ticket, deadline)?;
+        let last = reply.is_last();
+        let response = match reply.into_response() {
+            Ok(response) => response,
+            // The server's own words, without ours around them.
+            Err(e) if e.kind() == ErrorKind::Refused => {
+                return Err(Failure::new(Code::Failed, e.remedy()));
+            }
+            Err(e) => return Err(e.into()),
+        };
+        if args.json {
+            let (key, value, whole) = decoder.json(&response);
+            let line = json!({ "bytes": response.len(), "last": last, key: value, "whole": whole });
+            print(&format!("{line}\n"))?;
+        } else {
+            print(&format!("{}\n", decoder.text(&response)))?;
+        }
+        if last {
+            break;
+        }
+    }
+    note(format_args!("service {} answered", info.name));
+    Ok(Code::Done)
+}

@@ -1,0 +1,85 @@
+//! Options that every subcommand has: which domain, where.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use outlive::{Domain, Node, NodeBuilder};
+
+use crate::exit::Failure;
+use crate::os;
+
+/// These stand apart from what a subcommand is about.
+const HEAD: &str = "Where";
+
+/// Which domain to look at or to join.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Settings {
+    /// Domain to use; domains do not see each other.
+    #[arg(long, global = true, value_name = "NAME", default_value = "default", help_heading = HEAD)]
+    pub(crate) domain: String,
+    /// Directory of the domains [default: $OUTLIVE_DIR, else /dev/shm/outlive-<uid>].
+    #[arg(long, global = true, value_name = "DIR", help_heading = HEAD)]
+    pub(crate) root: Option<PathBuf>,
+}
+
+impl Settings {
+    fn builder(&self) -> NodeBuilder {
+        let builder = Node::builder().domain(&self.domain);
+        match &self.root {
+            Some(root) => builder.root(root),
+            None => builder,
+        }
+    }
+
+    /// Joins the domain under `name`.
+    pub(crate) fn node(&self, name: &str) -> Result<Node, Failure> {
+        Ok(self.builder().name(name).open()?)
+    }
+
+    /// The domain as seen from outside; makes nothing.
+    pub(crate) fn domain(&self) -> Result<Domain, Failure> {
+        Ok(Domain::of(&self.builder())?)
+    }
+}
+
+/// Reads a number of seconds for clap: `0`, `2.5`, `inf`.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is no number of seconds: write it like 2.5, or inf");
+    let value: f64 = text.parse().map_err(|_| wrong())?;
+    match value {
+        v if v == f64::INFINITY => Ok(Duration::MAX),
+        v => Duration::try_from_secs_f64(v).map_err(|_| wrong()),
+    }
+}
+
+/// An instant of the monotonic clock `after` from now, ns; far away when `after` is endless.
+pub(crate) fn deadline_ns(after: Duration) -> u64 {
+    outlive::now_ns().saturating_add(after.as_nanos().min(1 << 62) as u64)
+}
+
+/// Sleeps until an instant of the monotonic clock, or until a signal.
+pub(crate) fn sleep_until(deadline_ns: u64) {
+    loop {
+        let left = deadline_ns.saturating_sub(outlive::now_ns());
+        if left == 0 || os::stop_asked() {
+            return;
+        }
+        std::thread::sleep(Duration::from_nanos(left.min(os::SLICE_NS)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_numbers_that_a_clock_can_count() {
+        assert_eq!(seconds("2.5"), Ok(Duration::from_millis(2500)));
+        assert_eq!(seconds("0"), Ok(Duration::ZERO));
+        assert_eq!(seconds("inf"), Ok(Duration::MAX));
+        for wrong in ["", "-1", "nan", "-inf", "1s", "1e300"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

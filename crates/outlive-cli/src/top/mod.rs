@@ -1,0 +1,75 @@
+//! `outlive top`: a domain in the terminal, as it goes.
+//!
+//! | file | what |
+//! |---|---|
+//! | `app` | what is shown, and what keys do |
+//! | `draw` | how it looks, at any size from 80x24 |
+
+mod app;
+mod draw;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use clap::Args;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+
+use crate::exit::{Code, Failure, Outcome};
+use crate::look::Look;
+use crate::os;
+use crate::settings::{Settings, deadline_ns, seconds};
+use app::App;
+
+/// Watch nodes, topics and locks in the terminal.
+///
+/// Rates, losses, memory, who is slow, stopped or dead, who holds which sample and lock. Looks from
+/// outside: joins nothing, wakes nobody. Losses are those that can be seen so, since the start.
+#[derive(Args, Debug)]
+#[command(after_help = "Keys:
+  1 2 3, Tab   topics, nodes, locks           Up Down   choose
+  Enter, Esc   one of them in detail, back    s r       sort by the next column, backwards
+  /            only names with this           p         hold still
+  q            leave")]
+pub(crate) struct TopArgs {
+    /// Time between two looks.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    every: Duration,
+}
+
+pub(crate) fn run(args: &TopArgs, settings: &Settings) -> Outcome {
+    let domain = settings.domain()?;
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        let what = "top needs a terminal: use 'outlive topic list --json' and 'outlive node list'";
+        return Err(Failure::new(Code::Usage, what));
+    }
+    os::catch_stop_signals();
+    let every = args.every.clamp(Duration::from_millis(50), Duration::from_secs(3600));
+    let mut app = App::new(settings.domain.clone());
+    let mut terminal = ratatui::init();
+    let done = (|| {
+        let mut look: Option<Look> = None;
+        let mut next_ns = 0;
+        while !app.leaves && !os::stop_asked() {
+            if outlive::now_ns() >= next_ns {
+                next_ns = deadline_ns(every);
+                let new = Look::at(&domain, look.as_ref())?;
+                app.see(&new);
+                look = Some(new);
+            }
+            let drawn = terminal.draw(|frame| draw::draw(frame, &app));
+            drawn.map_err(|e| Failure::io("draw", &e))?;
+            let left = Duration::from_nanos(next_ns.saturating_sub(outlive::now_ns()));
+            if event::poll(left.min(Duration::from_millis(100))).unwrap_or(false)
+                && let Ok(Event::Key(key)) = event::read()
+                && key.kind != KeyEventKind::Release
+            {
+                app.key(key);
+            }
+        }
+        Ok(Code::Done)
+    })();
+    ratatui::restore();
+    done
+}

@@ -1,0 +1,385 @@
+//! Payloads of tools' subscribers, which know the type by what the topic says of it: numbers where
+//! the elements are numbers, fields where the type is described or MessagePack, else hexadecimal.
+
+use std::fmt::Write;
+
+use outlive::describe::{FieldType, Kind, Scalar};
+use outlive::msgpack::MsgPack;
+use outlive::{Encoding, TopicInfo, TypeDescription};
+use serde_json::Value;
+
+use crate::tree::Tree;
+
+/// Bytes shown unless all are asked for.
+const BYTES_SHOWN: usize = 16;
+/// Numbers shown unless all are asked for.
+const NUMBERS_SHOWN: usize = 8;
+
+/// How the payloads of one topic are to be shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Decoder {
+    form: Form,
+    whole: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Numbers(Number),
+    Described(Box<TypeDescription>),
+    MessagePack,
+    Unknown,
+}
+
+/// Elements of each array that a table shows in columns of their own.
+const COLUMNS_MAX: usize = 64;
+
+/// A primitive type: its name, its size, and a value of it for text and for JSON.
+#[derive(Clone, Copy, Debug)]
+struct Number {
+    name: &'static str,
+    bytes: usize,
+    text: fn(&[u8]) -> String,
+    json: fn(&[u8]) -> Value,
+}
+
+macro_rules! numbers {
+    ($($t:ident: $json:ident),*) => {
+        [$(Number {
+            name: stringify!($t),
+            bytes: size_of::<$t>(),
+            text: |b| b.try_into().map($t::from_ne_bytes).map(|v| v.to_string())
+                .unwrap_or_default(),
+            json: |b| b.try_into().map($t::from_ne_bytes).map($json).unwrap_or_default(),
+        }),*]
+    };
+}
+
+fn exact<T: Into<Value>>(value: T) -> Value {
+    value.into()
+}
+
+/// JSON readers hold no more than 64 bits: wider numbers travel as text.
+fn wide<T: ToString>(value: T) -> Value {
+    Value::String(value.to_string())
+}
+
+static NUMBERS: [Number; 12] = numbers!(u8: exact, u16: exact, u32: exact, u64: exact,
+    u128: wide, i8: exact, i16: exact, i32: exact, i64: exact, i128: wide, f32: exact, f64: exact);
+
+impl Decoder {
+    /// For the payloads of `topic`; `whole` shows everything.
+    pub(crate) fn of(topic: &TopicInfo, whole: bool) -> Self {
+        let (name, bytes) = (&topic.type_name, topic.element_bytes);
+        Self::of_type(name, topic.encoding, bytes, topic.description(), whole)
+    }
+
+    /// For payloads of that type; `described` if its first member did.
+    pub(crate) fn of_type(
+        type_name: &str,
+        encoding: Encoding,
+        element_bytes: usize,
+        described: Option<TypeDescription>,
+        whole: bool,
+    ) -> Self {
+        let plain = Self::new(type_name, encoding, element_bytes, whole);
+        let form = match (encoding, described, plain.form) {
+            (Encoding::MessagePack, ..) => Form::MessagePack,
+            // Numbers are shown as they were before types had descriptions.
+            (_, Some(described), Form::Unknown) if !described.is_opaque() => {
+                Form::Described(Box::new(described))
+            }
+            (.., form) => form,
+        };
+        Self { form, whole }
+    }
+
+    /// The type as the topic has it, by its name alone.
+    pub(crate) fn new(
+        type_name: &str,
+        encoding: Encoding,
+        element_bytes: usize,
+        whole: bool,
+    ) -> Self {
+        // Many bytes are data of some kind; a single one is a number.
+        let data = type_name == "u8" && (encoding != Encoding::Fixed || element_bytes != 1);
+        let headed = encoding == Encoding::Headed;
+        let number = NUMBERS.iter().find(|n| n.name == type_name && !data && !headed);
+        Self { form: number.map_or(Form::Unknown, |n| Form::Numbers(*n)), whole }
+    }
+
+    fn most(&self) -> usize {
+        if self.whole { usize::MAX } else { NUMBERS_SHOWN }
+    }
+
+    /// The payload's fields and values; `None` if nothing is known of it, or it is no such thing.
+    fn tree(&self, payload: &[u8], most: usize) -> Option<Tree> {
+        match &self.form {
+            Form::Described(described) => Some(Tree::of(&described.decode(payload)?, most)),
+            Form::MessagePack => Some(MsgPack::<Tree>::new(payload).decode().ok()?.cut(most)),
+            _ => None,
+        }
+    }
+
+    /// The part of a payload that `path` names.
+    pub(crate) fn field(&self, payload: &[u8], path: &str) -> Option<Tree> {
+        match &self.form {
+            Form::Described(described) => {
+                Some(Tree::of(&described.decode(payload)?.at(path)?, self.most()))
+            }
+            Form::MessagePack => {
+                let tree = MsgPack::<Tree>::new(payload).decode().ok()?;
+                Some(tree.at(path)?.clone().cut(self.most()))
+            }
+            Form::Numbers(_) => {
+                let number = self.number_of(payload)?;
+                let index = match path {
+                    "" if payload.len() == number.bytes => 0,
+                    path => path.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok()?,
+                };
+                let one = payload.chunks_exact(number.bytes).nth(index)?;
+                serde_json::from_value((number.json)(one)).ok()
+            }
+            Form::Unknown => None,
+        }
+    }
+
+    /// Says why no payload of this type ever has the part that `path` names, if so.
+    pub(crate) fn check_path(&self, path: &str) -> Result<(), String> {
+        match &self.form {
+            Form::Described(described) => check_path(described.root(), path),
+            Form::MessagePack => Ok(()),
+            Form::Numbers(_) if path.starts_with('[') || path.is_empty() => Ok(()),
+            Form::Numbers(_) => Err("it has numbers and no fields: write it like [3]".into()),
+            Form::Unknown => Err("its type is not described: nothing is known of its parts".into()),
+        }
+    }
+
+    /// Columns of a table of payloads, judging by the type or by the first of them.
+    pub(crate) fn columns(&self, first: &[u8]) -> Vec<String> {
+        match &self.form {
+            Form::Described(described) => {
+                let mut out = Vec::new();
+                columns(described.root(), described.root().dims(), "", &mut out);
+                out
+            }
+            Form::MessagePack => self.tree(first, usize::MAX).map_or(vec![], |t| t.leaves()),
+            Form::Numbers(n) if first.len() == n.bytes => vec![String::new()],
+            Form::Numbers(n) => {
+                (0..first.len() / n.bytes).take(COLUMNS_MAX).map(|i| format!("[{i}]")).collect()
+            }
+            Form::Unknown => Vec::new(),
+        }
+    }
+
+    /// What the payload consists of, if of numbers.
+    fn number_of(&self, payload: &[u8]) -> Option<Number> {
+        match self.form {
+            Form::Numbers(number) if payload.len() % number.bytes == 0 => Some(number),
+            _ => None,
+        }
+    }
+
+    fn shown(&self, all: usize, most: usize) -> usize {
+        if self.whole { all } else { all.min(most) }
+    }
+
+    /// For one line of text.
+    pub(crate) fn text(&self, payload: &[u8]) -> String {
+        if let Some(tree) = self.tree(payload, self.most()) {
+            return tree.to_string();
+        }
+        let mut out = String::new();
+        let (shown, all) = if let Some(number) = self.number_of(payload) {
+            let all = payload.len() / number.bytes;
+            let shown = self.shown(all, NUMBERS_SHOWN);
+            for value in payload.chunks_exact(number.bytes).take(shown) {
+                let _ = write!(out, "{} ", (number.text)(value));
+            }
+            (shown, all)
+        } else {
+            let shown = self.shown(payload.len(), BYTES_SHOWN);
+            for byte in &payload[..shown] {
+                let _ = write!(out, "{byte:02x} ");
+            }
+            (shown, payload.len())
+        };
+        if shown < all {
+            let _ = write!(out, ".. {} more", all - shown);
+        }
+        out.truncate(out.trim_end().len());
+        out
+    }
+
+    /// For JSON: key, value, and whether it is all of the payload.
+    pub(crate) fn json(&self, payload: &[u8]) -> (&'static str, Tree, bool) {
+        if let Some(tree) = self.tree(payload, self.most()) {
+            let whole = tree.is_whole();
+            return ("value", tree, whole);
+        }
+        let (key, value, whole) = self.plain_json(payload);
+        (key, serde_json::from_value(value).unwrap_or(Tree::Nothing), whole)
+    }
+
+    fn plain_json(&self, payload: &[u8]) -> (&'static str, Value, bool) {
+        if let Some(number) = self.number_of(payload) {
+            let all = payload.len() / number.bytes;
+            let shown = self.shown(all, NUMBERS_SHOWN);
+            let values = payload.chunks_exact(number.bytes).take(shown);
+            return ("values", values.map(number.json).collect(), shown == all);
+        }
+        let shown = self.shown(payload.len(), BYTES_SHOWN);
+        let mut hex = String::with_capacity(2 * shown);
+        for byte in &payload[..shown] {
+            let _ = write!(hex, "{byte:02x}");
+        }
+        ("hex", Value::String(hex), shown == payload.len())
+    }
+}
+
+/// Appends a column for each number or text of `ty` below `path`, whose dimensions `dims` are left;
+/// one for all of what is of any length or has very many elements.
+fn columns(ty: &FieldType, dims: &[usize], path: &str, out: &mut Vec<String>) {
+    if ty.is_any_length() || dims.iter().product::<usize>() > COLUMNS_MAX {
+        out.push(path.into());
+        return;
+    }
+    match (dims, ty.kind()) {
+        // Text is one value.
+        ([], Kind::Struct { fields, .. }) => {
+            let dot = if path.is_empty() { "" } else { "." };
+            for field in fields {
+                let name = format!("{path}{dot}{}", field.name());
+                columns(field.ty(), field.ty().dims(), &name, out);
+            }
+        }
+        ([], _) | ([_], Kind::Scalar(Scalar::Char)) => out.push(path.into()),
+        ([len, inner @ ..], _) => {
+            (0..*len).for_each(|i| columns(ty, inner, &format!("{path}[{i}]"), out));
+        }
+    }
+}
+
+fn check_path(root: &FieldType, path: &str) -> Result<(), String> {
+    let (mut ty, mut rest, mut level) = (root, path, 0usize);
+    while !rest.is_empty() {
+        let levels = usize::from(ty.is_any_length()) + ty.dims().len();
+        if let Some(indexed) = rest.strip_prefix('[') {
+            let (index, after) = indexed.split_once(']').ok_or("a ] is missing")?;
+            let index: usize = index.parse().map_err(|_| format!("'{index}' is no number"))?;
+            let dim = level.checked_sub(usize::from(ty.is_any_length()));
+            let len = dim.map_or(Some(usize::MAX), |dim| ty.dims().get(dim).copied());
+            match len {
+                None => return Err(format!("what [{index}] is to be taken of is no array")),
+                Some(len) if index >= len => {
+                    return Err(format!("[{index}] is beyond an array of {len}"));
+                }
+                Some(_) => (rest, level) = (after, level + 1),
+            }
+        } else {
+            let named = rest.strip_prefix('.').unwrap_or(rest);
+            let end = named.find(['.', '[']).unwrap_or(named.len());
+            if level < levels {
+                return Err(format!(
+                    "'{}' is to be taken of an array: write [0] first",
+                    &named[..end]
+                ));
+            }
+            let field = ty.fields().iter().find(|f| f.name() == &named[..end]);
+            let names: Vec<_> = ty.fields().iter().map(|f| f.name()).collect();
+            let Some(field) = field else {
+                return Err(match names.as_slice() {
+                    [] => format!("'{}' is to be taken of what has no fields", &named[..end]),
+                    names => format!("no field '{}' among {}", &named[..end], names.join(", ")),
+                });
+            };
+            (ty, rest, level) = (field.ty(), &named[end..], 0);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use Encoding::{Bytes, Fixed, Slice};
+
+    fn text(name: &str, encoding: Encoding, element_bytes: usize, payload: &[u8]) -> String {
+        Decoder::new(name, encoding, element_bytes, false).text(payload)
+    }
+
+    #[test]
+    fn primitives_and_their_arrays_and_slices_are_numbers() {
+        assert_eq!(text("f64", Fixed, 8, &2.5f64.to_ne_bytes()), "2.5");
+        let pair = [(-3i16).to_ne_bytes(), 7i16.to_ne_bytes()].concat();
+        assert_eq!(text("i16", Slice, 2, &pair), "-3 7");
+        assert_eq!(text("u8", Fixed, 1, &[9]), "9");
+        let many: Vec<u8> = (0..10u32).flat_map(u32::to_ne_bytes).collect();
+        assert_eq!(text("u32", Fixed, 40, &many), "0 1 2 3 4 5 6 7 .. 2 more");
+        assert_eq!(text("u32", Slice, 4, &[]), "");
+    }
+
+    #[test]
+    fn everything_else_is_hexadecimal() {
+        assert_eq!(text("u8", Bytes, 1, &[9]), "09");
+        assert_eq!(text("u8", Fixed, 2, &[0, 255]), "00 ff");
+        assert_eq!(text("example/Pose", Fixed, 3, &[1, 2, 3]), "01 02 03");
+        assert_eq!(text("u32", Slice, 4, &[1, 2, 3]), "01 02 03", "no whole number of elements");
+        assert!(text("u8", Bytes, 1, &[7; 100]).ends_with("07 .. 84 more"));
+        assert_eq!(Decoder::new("u8", Bytes, 1, true).text(&[7; 100]).len(), 299);
+    }
+
+    #[test]
+    fn json_keeps_what_its_readers_can_hold() {
+        let json = |name: &str, encoding, payload: &[u8]| {
+            let (key, value, whole) = Decoder::new(name, encoding, 1, false).json(payload);
+            format!("{key} {} {whole}", serde_json::to_string(&value).unwrap())
+        };
+        assert_eq!(
+            json("u64", Fixed, &u64::MAX.to_ne_bytes()),
+            format!("values [{}] true", u64::MAX)
+        );
+        assert_eq!(json("u128", Fixed, &1u128.to_ne_bytes()), "values [\"1\"] true");
+        assert_eq!(json("f32", Fixed, &f32::NAN.to_ne_bytes()), "values [null] true");
+        assert_eq!(json("u8", Bytes, &[1; 17]), format!("hex \"{}\" false", "01".repeat(16)));
+    }
+
+    #[test]
+    fn described_types_have_columns_and_paths_that_are_checked_before_the_first_message() {
+        let f64s = || TypeDescription::scalar(Scalar::F64);
+        let pose = TypeDescription::struct_of(24, 8).field("position", 0, f64s().array(2)).field(
+            "frame",
+            16,
+            TypeDescription::scalar(Scalar::Char).array(8),
+        );
+        let cloud = TypeDescription::struct_of(24, 8).field("pose", 0, pose.clone()).field(
+            "tail",
+            24,
+            f64s().slice(),
+        );
+        let decoder = |of: &TypeDescription| Decoder {
+            form: Form::Described(Box::new(of.clone())),
+            whole: false,
+        };
+        assert_eq!(decoder(&pose).columns(&[]), ["position[0]", "position[1]", "frame"]);
+        assert_eq!(decoder(&cloud).columns(&[]).last().unwrap(), "tail");
+        let mut bytes = [1.5f64, -2.0].map(f64::to_le_bytes).concat();
+        bytes.extend(b"map\0\0\0\0\0");
+        let text = r#"{position: [1.5, -2.0], frame: "map"}"#;
+        assert_eq!(decoder(&pose).text(&bytes), text);
+        assert_eq!(decoder(&pose).field(&bytes, "position[1]"), Some(Tree::F64(-2.0)));
+        for good in ["", "pose", "pose.position[1]", "tail[1000]"] {
+            assert_eq!(decoder(&cloud).check_path(good), Ok(()), "{good}");
+        }
+        for (wrong, why) in [
+            ("pos", "no field 'pos' among pose, tail"),
+            ("pose.position[2]", "[2] is beyond an array of 2"),
+            ("pose.position.x", "'x' is to be taken of an array: write [0] first"),
+            ("pose[0]", "what [0] is to be taken of is no array"),
+            ("tail[0].x", "'x' is to be taken of what has no fields"),
+            ("tail[x]", "'x' is no number"),
+        ] {
+            assert_eq!(decoder(&cloud).check_path(wrong), Err(why.into()), "{wrong}");
+        }
+    }
+}

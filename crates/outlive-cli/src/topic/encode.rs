@@ -1,0 +1,216 @@
+//! JSON as the payload of a topic: fields of described types, numbers, or MessagePack.
+
+use std::collections::BTreeMap;
+
+use outlive::describe::{FieldType, Kind, Scalar};
+use outlive::{Encoding, TypeDescription};
+use serde_json::Value;
+
+/// Why a value is no payload, with the path of the part that is wrong.
+type Wrong = String;
+
+/// The payload that `value` is on a topic of a described type.
+pub(crate) fn payload(of: &TypeDescription, value: &Value) -> Result<Vec<u8>, Wrong> {
+    let root = of.root();
+    let mut out = vec![0; if root.is_any_length() { 0 } else { root.size() }];
+    // A slice is all of the payload, or its last field; then bytes are appended.
+    if root.is_any_length() {
+        append(root, value, "", &mut out)?;
+    } else {
+        fill(root, root.dims(), value, "", &mut out)?;
+    }
+    let tail = root.fields().last().filter(|f| f.ty().is_any_length());
+    if let (Some(tail), Some(value)) = (tail, tail.and_then(|f| value.get(f.name()))) {
+        out.resize(tail.offset(), 0);
+        append(tail.ty(), value, tail.name(), &mut out)?;
+    }
+    Ok(out)
+}
+
+/// The description of a topic whose type has none: a primitive.
+pub(crate) fn primitive(name: &str, encoding: Encoding, bytes: usize) -> Option<TypeDescription> {
+    use Scalar::{F32, F64, I8, I16, I32, I64, I128, U8, U16, U32, U64, U128};
+    let all = [U8, U16, U32, U64, U128, I8, I16, I32, I64, I128, F32, F64];
+    let scalar = all.into_iter().find(|s| s.as_str() == name)?;
+    let one = TypeDescription::scalar(scalar);
+    match encoding {
+        Encoding::Slice | Encoding::Bytes => Some(one.slice()),
+        Encoding::Fixed if bytes == scalar.size() => Some(one),
+        Encoding::Fixed => Some(one.array(bytes / scalar.size())),
+        _ => None,
+    }
+}
+
+fn wrong<T>(path: &str, why: impl std::fmt::Display) -> Result<T, Wrong> {
+    let path = if path.is_empty() { "the value" } else { path };
+    Err(format!("{path} {why}"))
+}
+
+/// Appends the elements of a slice.
+fn append(ty: &FieldType, value: &Value, path: &str, out: &mut Vec<u8>) -> Result<(), Wrong> {
+    let Value::Array(items) = value else { return wrong(path, "is to be an array: [..]") };
+    for (i, item) in items.iter().enumerate() {
+        let at = out.len();
+        out.resize(at + ty.size(), 0);
+        fill(ty, ty.dims(), item, &format!("{path}[{i}]"), &mut out[at..])?;
+    }
+    Ok(())
+}
+
+/// Writes `value` to the beginning of `out`, which has room for all but slices.
+fn fill(
+    ty: &FieldType,
+    dims: &[usize],
+    value: &Value,
+    path: &str,
+    out: &mut [u8],
+) -> Result<(), Wrong> {
+    match (dims, ty.kind()) {
+        (&[len], Kind::Scalar(Scalar::Char)) => text(value, len, path, out),
+        (&[len, ref inner @ ..], _) => {
+            let Value::Array(items) = value else {
+                return wrong(path, format_args!("is to be an array of {len}"));
+            };
+            if items.len() != len {
+                return wrong(path, format_args!("has {} elements instead of {len}", items.len()));
+            }
+            let stride = inner.iter().product::<usize>() * ty.kind().size();
+            for (i, item) in items.iter().enumerate() {
+                fill(ty, inner, item, &format!("{path}[{i}]"), &mut out[i * stride..])?;
+            }
+            Ok(())
+        }
+        ([], Kind::Scalar(Scalar::Char)) => text(value, 1, path, out),
+        ([], Kind::Scalar(scalar)) => number(*scalar, value, path, out),
+        ([], Kind::Struct { fields, .. }) => {
+            let Value::Object(given) = value else {
+                let names: Vec<_> = fields.iter().map(|f| f.name()).collect();
+                return wrong(path, format_args!("is to be an object with {}", names.join(", ")));
+            };
+            let mut given: BTreeMap<_, _> = given.iter().collect();
+            let dot = if path.is_empty() { "" } else { "." };
+            for field in fields {
+                let path = format!("{path}{dot}{}", field.name());
+                let Some(value) = given.remove(&field.name().to_owned()) else {
+                    return wrong(&path, "is missing");
+                };
+                // The last field of the payload: `payload` appends it.
+                if field.ty().is_any_length() {
+                    continue;
+                }
+                fill(field.ty(), field.ty().dims(), value, &path, &mut out[field.offset()..])?;
+            }
+            match given.keys().next() {
+                Some(name) => wrong(&format!("{path}{dot}{name}"), "is no field of this type"),
+                None => Ok(()),
+            }
+        }
+        _ => wrong(path, "is not described: nothing is known of its bytes"),
+    }
+}
+
+fn text(value: &Value, len: usize, path: &str, out: &mut [u8]) -> Result<(), Wrong> {
+    let Value::String(text) = value else { return wrong(path, "is to be text: \"..\"") };
+    if text.len() > len {
+        return wrong(path, format_args!("has {} bytes, more than {len}", text.len()));
+    }
+    out[..text.len()].copy_from_slice(text.as_bytes());
+    Ok(())
+}
+
+fn number(scalar: Scalar, value: &Value, path: &str, out: &mut [u8]) -> Result<(), Wrong> {
+    macro_rules! whole {
+        ($t:ty) => {{
+            // 128 bits travel as text.
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            match text.parse::<$t>() {
+                Ok(v) => out[..size_of::<$t>()].copy_from_slice(&v.to_le_bytes()),
+                Err(_) => return wrong(path, format_args!("is no {}: {value}", scalar.as_str())),
+            }
+        }};
+    }
+    match scalar {
+        Scalar::U8 => whole!(u8),
+        Scalar::U16 => whole!(u16),
+        Scalar::U32 => whole!(u32),
+        Scalar::U64 => whole!(u64),
+        Scalar::U128 => whole!(u128),
+        Scalar::I8 => whole!(i8),
+        Scalar::I16 => whole!(i16),
+        Scalar::I32 => whole!(i32),
+        Scalar::I64 => whole!(i64),
+        Scalar::I128 => whole!(i128),
+        // JSON has no word for what is no number; echo prints null.
+        Scalar::F32 | Scalar::F64 => {
+            let v = if value.is_null() { Some(f64::NAN) } else { value.as_f64() };
+            let Some(v) = v else { return wrong(path, format_args!("is no number: {value}")) };
+            if scalar == Scalar::F32 {
+                out[..4].copy_from_slice(&(v as f32).to_le_bytes());
+            } else {
+                out[..8].copy_from_slice(&v.to_le_bytes());
+            }
+        }
+        Scalar::Bool => {
+            let Some(v) = value.as_bool() else { return wrong(path, "is to be true or false") };
+            out[0] = v.into();
+        }
+        _ => return wrong(path, "has a type that this program does not know"),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pose() -> TypeDescription {
+        TypeDescription::struct_of(32, 8)
+            .field("position", 0, TypeDescription::scalar(Scalar::F64).array(2))
+            .field("frame", 16, TypeDescription::scalar(Scalar::Char).array(8))
+            .field("id", 24, TypeDescription::scalar(Scalar::U16))
+            .field("valid", 26, TypeDescription::scalar(Scalar::Bool))
+    }
+
+    fn shown(of: &TypeDescription, json: &str) -> String {
+        let value = serde_json::from_str(json).unwrap();
+        match payload(of, &value) {
+            Ok(bytes) => of.decode(&bytes).unwrap().to_string(),
+            Err(why) => why,
+        }
+    }
+
+    #[test]
+    fn what_json_says_is_what_subscribers_decode() {
+        let json = r#"{"position": [1.5, -2], "frame": "map", "id": 7, "valid": true}"#;
+        let text = r#"{position: [1.5, -2.0], frame: "map", id: 7, valid: true}"#;
+        assert_eq!(shown(&pose(), json), text);
+        let slice = primitive("i16", Encoding::Slice, 2).unwrap();
+        assert_eq!(shown(&slice, "[-3, 4]"), "[-3, 4]");
+        let cloud = pose().field("tail", 32, TypeDescription::scalar(Scalar::F32).slice());
+        assert!(
+            shown(&cloud, &json.replace("true", "true, \"tail\": [0.5]")).ends_with("tail: [0.5]}")
+        );
+        let wide = primitive("u128", Encoding::Fixed, 16).unwrap();
+        let most = u128::MAX.to_string();
+        assert_eq!(shown(&wide, &format!("\"{most}\"")), most);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let start = r#"{"position": [1, 2], "frame": "map", "valid": true"#;
+        for (json, why) in [
+            ("7".to_owned(), "the value is to be an object with position, frame, id, valid"),
+            (format!("{start}}}"), "id is missing"),
+            (format!("{start}, \"id\": 65536}}"), "id is no u16: 65536"),
+            (format!("{start}, \"id\": 1, \"x\": 1}}"), "x is no field of this type"),
+            (r#"{"position": [1]}"#.into(), "position has 1 elements instead of 2"),
+            (r#"{"position": [1, "a"]}"#.into(), "position[1] is no number: \"a\""),
+            (
+                r#"{"position": [1, 2], "frame": "too long a name"}"#.into(),
+                "frame has 15 bytes, more than 8",
+            ),
+        ] {
+            assert_eq!(shown(&pose(), &json), why);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! `outlive topic pub`: frames from standard input, read straight into shared memory, or JSON.
+
+use std::time::Duration;
+
+use clap::{Args, value_parser};
+use outlive::{MEMORY_BYTES_DEFAULT, Publisher, Waited};
+
+use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::input::{Filled, Input};
+use crate::os;
+use crate::output::bytes;
+use crate::settings::{Settings, deadline_ns, seconds, sleep_until};
+
+const EXAMPLES: &str = r#"Examples:
+  A video, decoded by ffmpeg at its own rate, for two subscribers that are waited for:
+    ffmpeg -re -i clip.mp4 -f rawvideo -pix_fmt rgb24 - |
+      outlive topic pub /camera --from-stdin --frame-bytes 6220800 --wait-for-subscribers 2
+  A value, by hand or for every line of standard input, for a topic that a program has made:
+    outlive topic pub /arm/goal --json '{"position": [0.1, 0.2, 0.3], "frame": "base"}'
+    plan | outlive topic pub /arm/goal --json - --rate 10
+  A topic of numbers or MessagePack that nobody has made yet, kept until Ctrl-C:
+    outlive topic pub /mode --type msgpack --json '{"name": "idle"}' --linger inf
+  A file as 4 KiB messages, kept for late joiners until Ctrl-C:
+    outlive topic pub /blob --from-stdin --frame-bytes 4096 --depth 1024 --allow-partial \
+      --linger inf <file"#;
+
+/// Publish standard input as messages of one size, or JSON as values of the topic's type.
+///
+/// With --from-stdin the topic has raw bytes, and nothing is copied in between. With --json it has
+/// a described type, numbers or MessagePack. The ring overwrites its oldest message, and who was
+/// too slow is told how many it lost; it waits only for subscribers that asked for it. What was
+/// sent stays readable while the topic has live members; use --linger to stay as one.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
+pub(crate) struct PubArgs {
+    /// Topic, like /camera/front.
+    pub(super) name: String,
+    /// Read the messages from standard input.
+    #[arg(long, required_unless_present = "json", requires = "frame_bytes")]
+    from_stdin: bool,
+    /// Size of each message, bytes.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1 << 40))]
+    #[arg(requires = "from_stdin")]
+    frame_bytes: Option<u64>,
+    /// Publish this value; -: each line of standard input.
+    #[arg(long, value_name = "VALUE", conflicts_with = "from_stdin", allow_hyphen_values = true)]
+    json: Option<String>,
+    /// Make the topic if it is not there: msgpack, u8 to f64, or f64[] for slices.
+    #[arg(long, value_name = "TYPE", requires = "json")]
+    pub(super) r#type: Option<String>,
+    /// Messages per second; as fast as the input comes unless given.
+    #[arg(long, value_name = "HZ", value_parser = rate)]
+    pub(super) rate: Option<f64>,
+    /// Messages that stay readable, rounded up to a power of two [default: 16].
+    #[arg(long, value_name = "N")]
+    pub(super) depth: Option<u64>,
+    /// Stop after so many messages.
+    #[arg(long, value_name = "N")]
+    pub(super) count: Option<u64>,
+    /// Read nothing before so many subscribers are there.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    wait_for_subscribers: usize,
+    /// Most time to wait for them, seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "inf")]
+    timeout: Duration,
+    /// Most time that a message waits for a slow reliable subscriber, seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
+    pub(super) reliable_timeout: Duration,
+    /// Stay so long after the last message, so that late joiners find it; inf: until a signal.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0")]
+    pub(super) linger: Duration,
+    /// Publish a shorter last message instead of failing.
+    #[arg(long)]
+    allow_partial: bool,
+    /// Most shared memory to use, bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = MEMORY_BYTES_DEFAULT)]
+    pub(super) memory_bytes: u64,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let hz: f64 = text.parse().map_err(|_| "write it like 30 or 29.97".to_owned())?;
+    if (1e-3..=1e6).contains(&hz) { Ok(hz) } else { Err("use 0.001 to 1000000".into()) }
+}
+
+pub(crate) fn run(args: &PubArgs, settings: &Settings) -> Outcome {
+    match &args.json {
+        Some(json) => super::publish_json::run(args, json, settings),
+        None => publish_frames(args, settings),
+    }
+}
+
+fn publish_frames(args: &PubArgs, settings: &Settings) -> Outcome {
+    os::catch_stop_signals();
+    let node = settings.node("topic-pub")?;
+    let mut topic = node
+        .topic::<[u8]>(&args.name)?
+        .memory_bytes_max(args.memory_bytes)
+        .reliable_timeout(args.reliable_timeout);
+    if let Some(depth) = args.depth {
+        topic = topic.depth(depth);
+    }
+    let publisher = topic.publisher()?;
+    wait_for_subscribers(|| publisher.subscribers(), args)?;
+    let ended = feed(&publisher, args);
+    let (messages, size) = (publisher.published(), args.frame_bytes.unwrap_or(0));
+    let waited = back_pressure(publisher.waited());
+    note(format_args!("published {messages} messages of {}{waited}", bytes(size)));
+    let code = ended?;
+    sleep_until(deadline_ns(args.linger));
+    Ok(code)
+}
+
+/// What is said of the time spent waiting for reliable subscribers, if there was any.
+pub(super) fn back_pressure(waited: Waited) -> String {
+    let Waited { messages, total } = waited;
+    if messages == 0 {
+        return String::new();
+    }
+    format!("; {messages} waited for reliable subscribers, {:.3} s in all", total.as_secs_f64())
+}
+
+pub(super) fn wait_for_subscribers(
+    mut count: impl FnMut() -> outlive::Result<usize>,
+    args: &PubArgs,
+) -> Result<(), Failure> {
+    let deadline = deadline_ns(args.timeout);
+    loop {
+        let there = count()?;
+        if there >= args.wait_for_subscribers || os::stop_asked() {
+            return Ok(());
+        }
+        if outlive::now_ns() >= deadline {
+            let wanted = args.wait_for_subscribers;
+            let message = format!("{there} of {wanted} subscribers came in time");
+            return Err(Failure::new(Code::NotFound, message));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Publishes frame after frame until input, count or patience of the user ends.
+fn feed(publisher: &Publisher<[u8]>, args: &PubArgs) -> Outcome {
+    let mut input = Input::standard()?;
+    let mut pace = args.rate.map(Pace::new);
+    let frame_bytes = args.frame_bytes.unwrap_or(0) as usize;
+    while args.count.is_none_or(|count| publisher.published() < count) {
+        let mut loan = publisher.loan_slice(frame_bytes)?;
+        let filled = input.fill(&mut loan)?;
+        if filled == Filled::Stopped || filled == Filled::End(0) {
+            break;
+        }
+        if let Some(pace) = &mut pace {
+            pace.wait();
+        }
+        match filled {
+            Filled::End(n) if args.allow_partial => publisher.publish(&loan[..n])?,
+            Filled::End(n) => {
+                note(format_args!(
+                    "standard input ended after {n} of {frame_bytes} bytes of message {}; \
+                     give --allow-partial to publish it as it is",
+                    publisher.published()
+                ));
+                return Ok(Code::Partial);
+            }
+            _ => loan.publish()?,
+        };
+    }
+    Ok(Code::Done)
+}
+
+/// Releases messages at a fixed rate: on a schedule, so that errors do not add up.
+#[derive(Debug)]
+pub(super) struct Pace {
+    period_ns: u64,
+    next_ns: u64,
+}
+
+impl Pace {
+    pub(super) fn new(hz: f64) -> Self {
+        Self { period_ns: (1e9 / hz) as u64, next_ns: outlive::now_ns() }
+    }
+
+    /// Sleeps until the next release, or until a signal.
+    pub(super) fn wait(&mut self) {
+        sleep_until(self.next_ns);
+        // Who is late starts a new schedule; frames are not released in a burst.
+        self.next_ns = outlive::now_ns().saturating_sub(self.period_ns).max(self.next_ns);
+        self.next_ns += self.period_ns;
+    }
+}

@@ -1,0 +1,263 @@
+//! `outlive topic hz` and `outlive topic bw`: rates from the publishers' counters and time stamps,
+//! without subscribing. Nobody notices, and the size of a message does not matter.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use clap::Args;
+use outlive::{PublisherId, PublisherInfo};
+use serde::Serialize;
+
+use super::missing;
+use crate::exit::{CODES_HELP, Code, Failure, Outcome};
+use crate::os;
+use crate::output::{Halt, Output, bytes};
+use crate::settings::{Settings, deadline_ns, seconds, sleep_until};
+
+const EXAMPLES: &str = "\
+Examples:
+  outlive topic hz /camera/front                  a line every second, until Ctrl-C
+  outlive topic hz /imu --for 10 --window 10      one figure over ten seconds
+  outlive topic bw /lidar --for 5 --json | tail -n 1
+
+A window reaches from the newest message before it to the newest message in it, by the publisher's
+own time stamps, so it is exact however few messages there are. A window without any is shown as
+0 and left out of min and max. The mean is over the whole time.";
+
+/// Show how many messages per second are published, without subscribing.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
+pub(crate) struct RateArgs {
+    /// Topic, like /camera/front.
+    name: String,
+    /// End after so long; until a signal unless given.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds, default_value = "inf")]
+    duration: Duration,
+    /// Length of a window, seconds; at least 0.01.
+    #[arg(long, value_name = "SECONDS", value_parser = window, default_value = "1")]
+    window: Duration,
+    /// Print one JSON object per window.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn window(text: &str) -> Result<Duration, String> {
+    let window = seconds(text)?;
+    let fits = window >= Duration::from_millis(10) && window <= Duration::from_secs(86_400);
+    if fits { Ok(window) } else { Err("use 0.01 to 86400 seconds".into()) }
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    Messages,
+    Bytes,
+}
+
+/// Counters of a publisher, and when they were right.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Point {
+    messages: u64,
+    payload_bytes: u64,
+    at_ns: u64,
+}
+
+impl Point {
+    /// Without a time stamp (nothing sent yet, withdrawn, or left out) they are right now.
+    fn of(info: &PublisherInfo, now_ns: u64) -> Self {
+        Self {
+            messages: info.messages,
+            payload_bytes: info.payload_bytes,
+            at_ns: info.newest_ns.map_or(now_ns, |newest| newest.min(now_ns)),
+        }
+    }
+
+    fn count(&self, of: Of) -> u64 {
+        match of {
+            Of::Messages => self.messages,
+            Of::Bytes => self.payload_bytes,
+        }
+    }
+
+    /// Counts per second since `earlier`; 0 if there were none.
+    fn rate_since(&self, earlier: &Self, of: Of) -> f64 {
+        let n = self.count(of).saturating_sub(earlier.count(of)) as f64;
+        let ns = self.at_ns.saturating_sub(earlier.at_ns) as f64;
+        if n > 0.0 && ns > 0.0 { n * 1e9 / ns } else { 0.0 }
+    }
+}
+
+/// First, previous and newest look at one publisher.
+#[derive(Clone, Copy, Debug)]
+struct Track {
+    first: Point,
+    before: Point,
+    last: Point,
+    state: &'static str,
+}
+
+#[derive(Debug)]
+struct Rates {
+    of: Of,
+    tracks: HashMap<PublisherId, Track>,
+    min: f64,
+    max: f64,
+    windows: u64,
+}
+
+/// What one window says; the totals are since the beginning.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    topic: &'a str,
+    unit: &'static str,
+    now: f64,
+    min: f64,
+    mean: f64,
+    max: f64,
+    windows: u64,
+    messages: u64,
+    payload_bytes: u64,
+    publishers: Vec<PublisherReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct PublisherReport {
+    node: u64,
+    port: u64,
+    state: &'static str,
+    mean: f64,
+    /// Counted since the first look.
+    messages: u64,
+    payload_bytes: u64,
+    /// The publisher's own count at the last look.
+    messages_total: u64,
+}
+
+impl Rates {
+    fn new(of: Of) -> Self {
+        Self { of, tracks: HashMap::new(), min: f64::INFINITY, max: 0.0, windows: 0 }
+    }
+
+    /// Takes in a look at all publishers.
+    fn look(&mut self, publishers: &[PublisherInfo], now_ns: u64, first: bool) {
+        for info in publishers {
+            let point = Point::of(info, now_ns);
+            // One that came later began at nothing, a window ago at most.
+            let begin =
+                if first { point } else { Point { messages: 0, payload_bytes: 0, ..point } };
+            let track = self.tracks.entry(info.id).or_insert(Track {
+                first: begin,
+                before: begin,
+                last: begin,
+                state: "",
+            });
+            track.before = track.last;
+            if point.messages != track.last.messages {
+                track.last = point;
+            }
+            track.state = super::list::state(info);
+        }
+        // The gone send no more.
+        for (id, track) in &mut self.tracks {
+            if !publishers.iter().any(|p| p.id == *id) {
+                (track.before, track.state) = (track.last, "gone");
+            }
+        }
+    }
+
+    fn report<'a>(&mut self, topic: &'a str) -> Report<'a> {
+        let of = self.of;
+        let now = self.tracks.values().map(|t| t.last.rate_since(&t.before, of)).sum::<f64>();
+        if now > 0.0 {
+            self.min = self.min.min(now);
+            self.max = self.max.max(now);
+        }
+        self.windows += 1;
+        let mut publishers: Vec<_> = self
+            .tracks
+            .iter()
+            .map(|(id, t)| PublisherReport {
+                node: id.node.get(),
+                port: id.port,
+                state: t.state,
+                mean: t.last.rate_since(&t.first, of),
+                messages: t.last.messages - t.first.messages,
+                payload_bytes: t.last.payload_bytes - t.first.payload_bytes,
+                messages_total: t.last.messages,
+            })
+            .collect();
+        publishers.sort_by_key(|p| (p.node, p.port));
+        Report {
+            topic,
+            unit: if of == Of::Bytes { "B/s" } else { "Hz" },
+            now,
+            min: if self.min.is_finite() { self.min } else { 0.0 },
+            mean: publishers.iter().map(|p| p.mean).sum(),
+            max: self.max,
+            windows: self.windows,
+            messages: publishers.iter().map(|p| p.messages).sum(),
+            payload_bytes: publishers.iter().map(|p| p.payload_bytes).sum(),
+            publishers,
+        }
+    }
+}
+
+impl Report<'_> {
+    fn text(&self) -> String {
+        let figure = |value: f64| match self.unit {
+            "Hz" => format!("{value:.2} Hz"),
+            _ => format!("{}/s", bytes(value as u64)),
+        };
+        let [now, min, mean, max] = [self.now, self.min, self.mean, self.max].map(figure);
+        let counted = format!("{} messages, {}", self.messages, bytes(self.payload_bytes));
+        format!("{now:>12}   min {min}  mean {mean}  max {max}   {counted}")
+    }
+}
+
+pub(crate) fn run(args: &RateArgs, of: Of, settings: &Settings) -> Outcome {
+    os::catch_stop_signals();
+    let domain = settings.domain()?;
+    let mut rates = Rates::new(of);
+    let topic = domain.find_topic(&args.name)?.ok_or_else(|| missing(&args.name))?;
+    rates.look(&topic.publishers, outlive::now_ns(), true);
+    let mut output = Output::standard()?;
+    let end = deadline_ns(args.duration);
+    let mut next = outlive::now_ns();
+    while outlive::now_ns() < end && !os::stop_asked() {
+        next = next.saturating_add(args.window.as_nanos() as u64).min(end);
+        sleep_until(next);
+        let Some(now) = domain.find_topic(&args.name)? else {
+            return Err(Failure::new(Code::NotFound, format!("topic {} is gone", args.name)));
+        };
+        rates.look(&now.publishers, outlive::now_ns(), false);
+        let report = rates.report(&topic.name);
+        let line = if args.json {
+            serde_json::to_string(&report).unwrap_or_default()
+        } else {
+            report.text()
+        };
+        match output.write(format!("{line}\n").as_bytes()).and_then(|()| output.flush()) {
+            Ok(()) => {}
+            Err(Halt::Quiet) => break,
+            Err(Halt::Failed(failure)) => return Err(failure),
+        }
+    }
+    Ok(Code::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(messages: u64, at_ms: u64) -> Point {
+        Point { messages, payload_bytes: messages * 6_220_800, at_ns: at_ms * 1_000_000 }
+    }
+
+    #[test]
+    fn a_rate_is_from_stamp_to_stamp_whenever_one_looked() {
+        assert_eq!(point(40, 2000).rate_since(&point(10, 1000), Of::Messages), 30.0);
+        assert_eq!(point(40, 2000).rate_since(&point(10, 1000), Of::Bytes), 30.0 * 6_220_800.0);
+        assert_eq!(point(10, 2000).rate_since(&point(10, 1000), Of::Messages), 0.0);
+        assert_eq!(point(11, 1000).rate_since(&point(10, 1000), Of::Messages), 0.0);
+    }
+}

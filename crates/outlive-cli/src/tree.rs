@@ -1,0 +1,329 @@
+//! A payload as people and JSON see it, wherever it comes from: described types, MessagePack.
+
+use std::fmt;
+
+use outlive::describe::Value;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+/// A value with everything below it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Tree {
+    Nothing,
+    Bool(bool),
+    Unsigned(u128),
+    Signed(i128),
+    F32(f32),
+    F64(f64),
+    Text(String),
+    Bytes(List<u8>),
+    List(List<Tree>),
+    Fields(Vec<(String, Tree)>),
+}
+
+/// The first elements of an array, and how many there are.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct List<T> {
+    shown: Vec<T>,
+    all: usize,
+}
+
+impl<T> List<T> {
+    fn of(from: impl Iterator<Item = T>, all: usize, most: usize) -> Self {
+        Self { shown: from.take(most).collect(), all }
+    }
+}
+
+impl Tree {
+    /// A part of a described payload; of each array the first `most` elements.
+    pub(crate) fn of(value: &Value<'_>, most: usize) -> Self {
+        match value {
+            Value::Bool(v) => Self::Bool(*v),
+            Value::Unsigned(v) => Self::Unsigned(*v),
+            Value::Signed(v) => Self::Signed(*v),
+            Value::F32(v) => Self::F32(*v),
+            Value::F64(v) => Self::F64(*v),
+            Value::Text(v) => Self::Text(v.clone().into_owned()),
+            Value::Bytes(v) => Self::Bytes(List::of(v.iter().copied(), v.len(), most)),
+            Value::Array(v) => {
+                Self::List(List::of(v.iter().map(|v| Self::of(&v, most)), v.len(), most))
+            }
+            Value::Struct(v) => {
+                Self::Fields(v.iter().map(|(k, v)| (k.into(), Self::of(&v, most))).collect())
+            }
+            _ => Self::Nothing,
+        }
+    }
+
+    /// With no more than the first `most` elements of each array.
+    pub(crate) fn cut(self, most: usize) -> Self {
+        let cut = |list: Vec<Self>| list.into_iter().map(|v| v.cut(most));
+        match self {
+            Self::List(l) => Self::List(List::of(cut(l.shown), l.all, most)),
+            Self::Bytes(l) => Self::Bytes(List::of(l.shown.into_iter(), l.all, most)),
+            Self::Fields(f) => Self::Fields(f.into_iter().map(|(k, v)| (k, v.cut(most))).collect()),
+            other => other,
+        }
+    }
+
+    /// Whether nothing was cut off.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            Self::List(l) => l.shown.len() == l.all && l.shown.iter().all(Self::is_whole),
+            Self::Bytes(l) => l.shown.len() == l.all,
+            Self::Fields(f) => f.iter().all(|(_, v)| v.is_whole()),
+            _ => true,
+        }
+    }
+
+    /// The part that `path` names, like `joints[2].position`; empty: the whole.
+    pub(crate) fn at(&self, path: &str) -> Option<&Self> {
+        let mut at = self;
+        let mut rest = path;
+        while !rest.is_empty() {
+            if let Some(indexed) = rest.strip_prefix('[') {
+                let (index, after) = indexed.split_once(']')?;
+                let Self::List(list) = at else { return None };
+                at = list.shown.get(index.parse::<usize>().ok()?)?;
+                rest = after;
+            } else {
+                let named = rest.strip_prefix('.').unwrap_or(rest);
+                let end = named.find(['.', '[']).unwrap_or(named.len());
+                let Self::Fields(fields) = at else { return None };
+                at = fields.iter().find(|(name, _)| *name == named[..end]).map(|(_, v)| v)?;
+                rest = &named[end..];
+            }
+        }
+        Some(at)
+    }
+
+    /// Paths of everything that is no struct; arrays count as one.
+    pub(crate) fn leaves(&self) -> Vec<String> {
+        let Self::Fields(fields) = self else { return vec![String::new()] };
+        let mut out = Vec::new();
+        for (name, value) in fields {
+            for below in value.leaves() {
+                let dot = if below.is_empty() { "" } else { "." };
+                out.push(format!("{name}{dot}{below}"));
+            }
+        }
+        out
+    }
+
+    /// As a cell of a CSV table: bare numbers and text, everything else as JSON.
+    pub(crate) fn cell(&self) -> String {
+        match self {
+            Self::Nothing => String::new(),
+            Self::Text(text) => quoted(text),
+            Self::List(_) | Self::Fields(_) => {
+                quoted(&serde_json::to_string(self).unwrap_or_default())
+            }
+            Self::Bytes(bytes) => hex(&bytes.shown),
+            number => number.to_string(),
+        }
+    }
+}
+
+/// A CSV cell after RFC 4180: in quotes where it has to be.
+pub(crate) fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into()
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+impl fmt::Display for Tree {
+    /// One line, like `{x: 1.5, name: "base", points: [1, 2, .. 5 more]}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("nil"),
+            Self::Bool(v) => write!(f, "{v}"),
+            Self::Unsigned(v) => write!(f, "{v}"),
+            Self::Signed(v) => write!(f, "{v}"),
+            // Very large and very small ones in scientific notation, as Debug does.
+            Self::F32(v) => write!(f, "{v:?}"),
+            Self::F64(v) => write!(f, "{v:?}"),
+            Self::Text(v) => write!(f, "{v:?}"),
+            Self::Bytes(v) => {
+                write!(f, "{}", hex(&v.shown))?;
+                more(f, v, " ")
+            }
+            Self::List(v) => {
+                f.write_str("[")?;
+                for (i, item) in v.shown.iter().enumerate() {
+                    write!(f, "{}{item}", if i > 0 { ", " } else { "" })?;
+                }
+                more(f, v, if v.shown.is_empty() { "" } else { ", " })?;
+                f.write_str("]")
+            }
+            Self::Fields(v) => {
+                f.write_str("{")?;
+                for (i, (name, value)) in v.iter().enumerate() {
+                    write!(f, "{}{name}: {value}", if i > 0 { ", " } else { "" })?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+fn more<T>(f: &mut fmt::Formatter<'_>, list: &List<T>, before: &str) -> fmt::Result {
+    match list.all - list.shown.len() {
+        0 => Ok(()),
+        left => write!(f, "{before}.. {left} more"),
+    }
+}
+
+impl Serialize for Tree {
+    /// What JSON can hold; bytes in hexadecimal, wider numbers as text.
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Nothing => to.serialize_unit(),
+            Self::Bool(v) => to.serialize_bool(*v),
+            Self::Unsigned(v) => match u64::try_from(*v) {
+                Ok(v) => to.serialize_u64(v),
+                Err(_) => to.collect_str(v),
+            },
+            Self::Signed(v) => match i64::try_from(*v) {
+                Ok(v) => to.serialize_i64(v),
+                Err(_) => to.collect_str(v),
+            },
+            Self::F32(v) => to.serialize_f32(*v),
+            Self::F64(v) => to.serialize_f64(*v),
+            Self::Text(v) => to.serialize_str(v),
+            Self::Bytes(v) => to.serialize_str(&hex(&v.shown)),
+            Self::List(v) => to.collect_seq(&v.shown),
+            Self::Fields(v) => {
+                let mut map = to.serialize_map(Some(v.len()))?;
+                for (name, value) in v {
+                    map.serialize_entry(name, value)?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(AnyTree)
+    }
+}
+
+struct AnyTree;
+
+impl<'de> Visitor<'de> for AnyTree {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Tree, E> {
+        Ok(Tree::Nothing)
+    }
+
+    fn visit_none<E>(self) -> Result<Tree, E> {
+        Ok(Tree::Nothing)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Tree, D::Error> {
+        Tree::deserialize(from)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Tree, D::Error> {
+        Tree::deserialize(from)
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Tree, E> {
+        Ok(Tree::Bool(v))
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Tree, E> {
+        Ok(Tree::Unsigned(v.into()))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Tree, E> {
+        Ok(Tree::Signed(v.into()))
+    }
+
+    fn visit_f32<E>(self, v: f32) -> Result<Tree, E> {
+        Ok(Tree::F32(v))
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Tree, E> {
+        Ok(Tree::F64(v))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Tree, E> {
+        Ok(Tree::Text(v.into()))
+    }
+
+    fn visit_bytes<E>(self, v: &[u8]) -> Result<Tree, E> {
+        Ok(Tree::Bytes(List { shown: v.into(), all: v.len() }))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Tree, A::Error> {
+        let mut shown = Vec::new();
+        while let Some(item) = from.next_element()? {
+            shown.push(item);
+        }
+        Ok(Tree::List(List { all: shown.len(), shown }))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Tree, A::Error> {
+        let mut fields = Vec::new();
+        while let Some((key, value)) = from.next_entry::<Tree, Tree>()? {
+            // MessagePack has keys of any kind.
+            let name = if let Tree::Text(name) = key { name } else { key.to_string() };
+            fields.push((name, value));
+        }
+        Ok(Tree::Fields(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(json: &str) -> Tree {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn a_tree_keeps_the_order_of_its_fields_and_says_what_it_leaves_out() {
+        let tree = tree(r#"{"z": {"b": [1, -2, 3.5], "a": "x\"y"}, "n": null, "t": true}"#);
+        let text = r#"{z: {b: [1, -2, 3.5], a: "x\"y"}, n: nil, t: true}"#;
+        assert_eq!(tree.to_string(), text);
+        let json = r#"{"z":{"b":[1,-2,3.5],"a":"x\"y"},"n":null,"t":true}"#;
+        assert_eq!(serde_json::to_string(&tree).unwrap(), json);
+        assert_eq!(tree.leaves(), ["z.b", "z.a", "n", "t"]);
+        assert!(tree.is_whole());
+        let cut = tree.cut(1);
+        assert_eq!(cut.at("z.b").unwrap().to_string(), "[1, .. 2 more]");
+        assert!(!cut.is_whole() && cut.at("z.a").unwrap().is_whole());
+    }
+
+    #[test]
+    fn paths_name_fields_and_elements() {
+        let tree = tree(r#"[{"a": {"b": [[1, 2], [3]]}}]"#);
+        assert_eq!(tree.at("[0].a.b[0][1]").unwrap().to_string(), "2");
+        for wrong in ["[1]", "[0].b", "[0]a.b[0][2]", "a", "[x]", "[0].a.b[0"] {
+            assert_eq!(tree.at(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn cells_are_quoted_where_a_reader_would_split_them() {
+        let cells = |json: &str| tree(json).cell();
+        assert_eq!(cells("\"plain\""), "plain");
+        assert_eq!(cells(r#""a,\"b\"""#), r#""a,""b""""#);
+        assert_eq!(cells("[1,2]"), "\"[1,2]\"");
+        assert_eq!((cells("null"), cells("1.5")), (String::new(), "1.5".into()));
+    }
+}

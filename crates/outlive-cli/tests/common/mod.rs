@@ -1,0 +1,236 @@
+//! A directory of its own for each test, and the command in it.
+#![allow(dead_code)] // each test file uses a part of it
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+
+use testkit::spawn::spawn_program;
+use testkit::{TempDomain, Watchdog};
+
+/// Exit codes as documented; written out, so that a change of the enum is noticed.
+pub(crate) const DONE: i32 = 0;
+pub(crate) const FAILED: i32 = 1;
+pub(crate) const USAGE: i32 = 2;
+pub(crate) const LOSS: i32 = 3;
+pub(crate) const NOT_FOUND: i32 = 4;
+pub(crate) const CORRUPT: i32 = 5;
+pub(crate) const MISMATCH: i32 = 6;
+pub(crate) const REFUSED: i32 = 7;
+pub(crate) const PARTIAL: i32 = 9;
+
+/// Where the command of one test finds its domains.
+pub(crate) struct Home {
+    temp: TempDomain,
+    root: PathBuf,
+    _watchdog: Watchdog,
+}
+
+impl Home {
+    /// `label` names the test.
+    pub(crate) fn new(label: &str) -> Self {
+        let temp = TempDomain::new(&format!("cli-{label}")).unwrap();
+        let root = temp.path().join("root");
+        Self { temp, root, _watchdog: Watchdog::start(label, Duration::from_secs(120)) }
+    }
+
+    /// On a disk with so much room, if the RAM disk has less.
+    pub(crate) fn with_room_for(label: &str, bytes: u64) -> Self {
+        let mut home = Self::new(label);
+        let df = Command::new("df").args(["--output=avail", "-B1"]).arg(home.temp.path()).output();
+        let text = String::from_utf8(df.unwrap().stdout).unwrap();
+        if text.lines().last().unwrap().trim().parse::<u64>().unwrap() < bytes {
+            let name = format!("{label}-{}", std::process::id());
+            home.root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        }
+        home
+    }
+
+    /// `OUTLIVE_DIR` of the command.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.root.clone()
+    }
+
+    /// Paths below the root.
+    pub(crate) fn listing(&self) -> Vec<String> {
+        testkit::temp::listing(&self.root())
+    }
+
+    /// The command, not started. Dies with the test.
+    pub(crate) fn outlive(&self, args: &str) -> Command {
+        let mut command = spawn_program(env!("CARGO_BIN_EXE_outlive"));
+        command.args(args.split_whitespace()).env("OUTLIVE_DIR", self.root());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&self, args: &str) -> Ran {
+        Ran::from(self.outlive(args).output().unwrap())
+    }
+
+    /// Runs it with this standard input.
+    pub(crate) fn feed(&self, args: &str, input: &[u8]) -> Ran {
+        let mut child = self.outlive(args).stdin(Stdio::piped()).spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        std::thread::scope(|scope| {
+            // It may end without having read everything.
+            scope.spawn(move || drop(pipe.write_all(input)));
+            Ran::from(child.wait_with_output().unwrap())
+        })
+    }
+
+    /// Starts it with this standard input, which must fit into a pipe.
+    pub(crate) fn start(&self, args: &str, input: &[u8]) -> Running {
+        let mut child = self.outlive(args).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        Running { child: Some(child) }
+    }
+
+    /// Starts it with a standard input to which nothing ever comes.
+    pub(crate) fn start_open(&self, args: &str) -> Running {
+        let child = self.outlive(args).stdin(Stdio::piped()).spawn().unwrap();
+        Running { child: Some(child) }
+    }
+
+    /// `topic list --json`.
+    pub(crate) fn topics(&self) -> serde_json::Value {
+        self.run("topic list --json").json()
+    }
+
+    /// Waits until the only topic has had so many messages.
+    pub(crate) fn await_messages(&self, messages: u64) {
+        while self.topics()[0]["messages"] != messages {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until so many nodes live.
+    pub(crate) fn await_nodes(&self, nodes: usize) {
+        while self.run("node list --json").json().as_array().unwrap().len() != nodes {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until somebody subscribes to the only topic.
+    pub(crate) fn await_subscriber(&self) {
+        self.await_subscribers(1);
+    }
+
+    /// Waits until so many live subscribers of the only topic are there.
+    pub(crate) fn await_subscribers(&self, subscribers: usize) {
+        let alive = |topics: serde_json::Value| {
+            let all = topics[0]["subscribers"].as_array().cloned().unwrap_or_default();
+            all.iter().filter(|s| s["alive"] == true).count()
+        };
+        while alive(self.topics()) != subscribers {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if !self.root.starts_with(self.temp.path()) {
+            let _ = std::fs::remove_dir_all(&self.root);
+        }
+    }
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: Vec<u8>,
+    pub(crate) err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        Self { code: output.status.code(), out: output.stdout, err }
+    }
+}
+
+impl Ran {
+    /// Fails unless it ended with `code`.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "standard error: {}", self.err);
+        self
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.out).unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn json(self) -> serde_json::Value {
+        serde_json::from_slice(&self.expect(DONE).out).unwrap()
+    }
+}
+
+/// A command that goes on; killed on drop.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Option<Child>,
+}
+
+impl Running {
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: i32) {
+        let pid = self.child.as_ref().unwrap().id() as i32;
+        // SAFETY: the child is not reaped, so its id is its own.
+        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    }
+
+    /// Stops it and waits until it stands still.
+    pub(crate) fn stop(&self) {
+        self.signal(libc::SIGSTOP);
+        let stat = format!("/proc/{}/stat", self.child.as_ref().unwrap().id());
+        while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Nobody reads what it prints any more.
+    pub(crate) fn close_output(&mut self) {
+        drop(self.take_output());
+    }
+
+    /// Waits for its end and reads nothing.
+    pub(crate) fn end_unread(mut self) -> Option<i32> {
+        self.child.as_mut().unwrap().wait().unwrap().code()
+    }
+
+    /// What it prints; [`Running::end`] then has none of it.
+    pub(crate) fn take_output(&mut self) -> ChildStdout {
+        self.child.as_mut().unwrap().stdout.take().unwrap()
+    }
+
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.child.as_mut().unwrap().try_wait().unwrap().is_some()
+    }
+
+    /// Waits for its end and for what it said.
+    pub(crate) fn end(mut self) -> Ran {
+        Ran::from(self.child.take().unwrap().wait_with_output().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Bytes without a pattern, the same each time.
+pub(crate) fn noise(bytes: usize) -> Vec<u8> {
+    let mut noise = vec![0; bytes];
+    testkit::Rng::new(7).fill(&mut noise);
+    noise
+}

@@ -1,0 +1,420 @@
+//! `outlive run` and those that speak to it, with real processes.
+
+mod common;
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+use common::{DONE, FAILED, Home, NOT_FOUND, Ran, Running, USAGE};
+use serde_json::Value;
+use testkit::Rng;
+
+/// A directory with a robot file; what still runs at the end is ended.
+struct Robot {
+    home: Home,
+    file: PathBuf,
+}
+
+/// A process that joins as a node, and publishes once on a topic of its own.
+fn publisher(topic: &str) -> String {
+    let outlive = env!("CARGO_BIN_EXE_outlive");
+    format!(
+        "['sh', '-c', 'echo up; (echo 12; sleep 9999) | exec {outlive} topic pub {topic} \
+         --from-stdin --frame-bytes 2 --linger inf']"
+    )
+}
+
+const IDLE: &str = "['sh', '-c', 'echo up; while :; do sleep 0.05; done']";
+
+impl Robot {
+    fn new(label: &str, text: &str) -> Self {
+        let home = Home::new(label);
+        let dir = home.root().parent().unwrap().to_path_buf();
+        let robot = Self { home, file: dir.join("robot.toml") };
+        robot.write(text);
+        robot
+    }
+
+    fn write(&self, text: &str) {
+        let head = "[robot]\nlogs = 'logs'\ngrace = '2s'\n";
+        fs::write(&self.file, format!("{head}{text}")).unwrap();
+    }
+
+    fn start(&self) -> Running {
+        self.home.start(&format!("run {}", self.file.display()), b"")
+    }
+
+    /// `outlive ps --json`, once there is a supervisor.
+    fn ps(&self) -> Value {
+        loop {
+            let ran = self.home.run("ps --json");
+            if ran.code == Some(DONE) {
+                return ran.json();
+            }
+            sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn process(&self, name: &str) -> Value {
+        let all = self.ps();
+        let list = all["processes"].as_array().unwrap();
+        list.iter().find(|p| p["name"] == name).cloned().unwrap_or(Value::Null)
+    }
+
+    fn pid(&self, name: &str) -> i64 {
+        self.process(name)["pid"].as_i64().unwrap()
+    }
+
+    /// Waits until `is` holds for a process.
+    fn until(&self, name: &str, is: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let now = self.process(name);
+            if is(&now) {
+                return now;
+            }
+            sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until it is ready and has another process. A dead one has no pid.
+    fn until_another(&self, name: &str, pid: i64) -> Value {
+        let another = |p: &Value| p["pid"].as_i64().is_some_and(|now| now != pid);
+        self.until(name, |p| p["state"] == "ready" && another(p))
+    }
+
+    fn until_ready(&self, names: &[&str]) {
+        for name in names {
+            self.until(name, |p| p["state"] == "ready");
+        }
+    }
+
+    fn log(&self, name: &str) -> String {
+        let file = self.file.with_file_name("logs").join(format!("{name}.log"));
+        fs::read_to_string(file).unwrap_or_default()
+    }
+
+    fn until_log(&self, name: &str, text: &str) -> String {
+        loop {
+            let log = self.log(name);
+            if log.contains(text) {
+                return log;
+            }
+            sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Live processes that bear the marks of this robot's supervisors, with their names; of each
+    /// process of the file the first, without helpers.
+    fn marked(&self) -> Vec<(String, i32)> {
+        self.marks(true)
+    }
+
+    fn marks(&self, leaders: bool) -> Vec<(String, i32)> {
+        let dir = format!("OUTLIVE_RUN_DIR={}", self.home.root().join(".run-default").display());
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+            let text = String::from_utf8_lossy(&environment).into_owned();
+            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let fields: Vec<&str> =
+                stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+            let leads = fields.get(3).is_some_and(|session| *session == pid.to_string());
+            let zombie = fields.first().is_none_or(|state| *state == "Z");
+            if text.split('\0').any(|v| v == dir) && !zombie && (leads || !leaders) {
+                let name = text.split('\0').find_map(|v| v.strip_prefix("OUTLIVE_RUN_NAME="));
+                found.push((name.unwrap_or_default().to_owned(), pid));
+            }
+        }
+        found.sort();
+        found
+    }
+
+    #[track_caller]
+    fn expect_nothing_left(&self) {
+        for _ in 0..200 {
+            if self.marks(false).is_empty() {
+                return;
+            }
+            sleep(Duration::from_millis(10)); // killed, and not gone yet
+        }
+        panic!("left: {:?}", self.marks(false));
+    }
+}
+
+impl Drop for Robot {
+    fn drop(&mut self) {
+        self.home.run("stop");
+    }
+}
+
+fn kill(pid: i64, signal: i32) {
+    // SAFETY: integers only; the pid is of a process that `ps` has just shown.
+    unsafe { libc::kill(pid as i32, signal) };
+}
+
+#[test]
+fn processes_start_in_order_and_stop_in_reverse_and_nothing_is_left() {
+    let (camera, viewer) = (publisher("/camera"), publisher("/view"));
+    // The core's helper leaves the session: it is found all the same.
+    let robot = Robot::new(
+        "run-order",
+        &format!(
+            "[process.viewer]\ncommand = {viewer}\nafter = 'camera'\nready.topics = ['/view']\n\
+             [process.camera]\ncommand = {camera}\nafter = 'core'\nready.topics = ['/camera']\n\
+             [process.core]\nkind = 'core'\n\
+             command = ['sh', '-c', 'setsid sleep 9999 & while :; do sleep 0.05; done']\n"
+        ),
+    );
+    let running = robot.start();
+    robot.until_ready(&["core", "camera", "viewer"]);
+    let text = robot.home.run("ps").expect(DONE).text().to_owned();
+    assert!(text.starts_with("NAME    KIND     STATE"), "{text}");
+    running.signal(libc::SIGTERM);
+    running.end().expect(DONE);
+    robot.expect_nothing_left();
+    let log = robot.log("run");
+    let at = |what: &str| log.find(what).unwrap_or_else(|| panic!("{what} not in\n{log}"));
+    assert!(at("core started") < at("camera started"));
+    assert!(at("camera ready") < at("viewer started"));
+    assert!(at("viewer was ended by") < at("camera was ended by"));
+    assert!(at("camera was ended by") < at("core was ended by"));
+    assert!(log.contains("nothing runs any more"));
+    robot.home.run("ps").expect(NOT_FOUND);
+}
+
+#[test]
+fn a_killed_service_restarts_and_a_crash_loop_ends_at_its_limit() {
+    let robot = Robot::new(
+        "run-restart",
+        &format!(
+            "[process.core]\nkind = 'core'\ncommand = {IDLE}\n\
+             [process.camera]\ncommand = {IDLE}\nbackoff.first = '10ms'\n\
+             [process.broken]\ncommand = 'sh -c \"exit 3\"'\n\
+             backoff = {{ first = '5ms', max = '20ms', limit = 4, within = '60s' }}\n\
+             [process.missing]\ncommand = '/nonexistent/program'\nbackoff.limit = 0\n"
+        ),
+    );
+    let _running = robot.start();
+    robot.until_ready(&["core", "camera"]);
+    let (core, camera) = (robot.pid("core"), robot.pid("camera"));
+    kill(camera, libc::SIGKILL);
+    let again = robot.until_another("camera", camera);
+    assert_eq!(again["restarts"], 1);
+    assert_eq!(again["last_end"], "was ended by SIGKILL");
+    let broken = robot.until("broken", |p| p["state"] == "failed");
+    assert_eq!(broken["restarts"], 4);
+    let log = robot.until_log("run", "given up: 4 restarts within 60 s");
+    assert!(log.contains("broken ended with code 3; restart 4 of 4 in "), "{log}");
+    assert!(log.contains("cannot run /nonexistent/program: No such file"), "{log}");
+    // By hand it begins anew.
+    robot.home.run("restart broken --timeout 5").expect(FAILED);
+    assert!(robot.process("broken")["restarts"].as_i64().unwrap() > 4);
+    let told = robot.home.run("restart core");
+    assert!(told.code == Some(USAGE) && told.err.contains("is a core"), "{}", told.err);
+    let told = robot.home.run("stop nobody").expect(USAGE).err;
+    assert!(told.contains("there are core, camera, broken"), "{told}");
+    let ran = robot.home.run("restart camera").expect(DONE);
+    assert!(ran.text().starts_with("camera ready (pid "));
+    robot.home.run("stop camera").expect(DONE);
+    assert_eq!(robot.process("camera")["state"], "stopped");
+    assert_eq!(robot.pid("core"), core, "nothing of this touches the core");
+    assert!(robot.home.run("logs camera").expect(DONE).text().ends_with("up\n"));
+}
+
+#[test]
+fn the_end_of_a_core_stops_the_robot() {
+    let robot = Robot::new(
+        "run-core",
+        &format!(
+            "[process.core]\nkind = 'core'\ncommand = {IDLE}\n\
+             [process.camera]\ncommand = {IDLE}\nafter = 'core'\n"
+        ),
+    );
+    let running = robot.start();
+    robot.until_ready(&["core", "camera"]);
+    kill(robot.pid("core"), libc::SIGKILL);
+    let ran = running.end().expect(FAILED);
+    assert!(ran.text().contains("stopping the robot: core core was ended by SIGKILL"));
+    assert!(ran.text().contains("camera | up"));
+    robot.expect_nothing_left();
+}
+
+#[test]
+fn a_service_that_hangs_is_killed_and_restarted() {
+    let camera = publisher("/camera");
+    let robot = Robot::new(
+        "run-heartbeat",
+        &format!(
+            "[process.camera]\ncommand = {camera}\nready.topics = '/camera'\n\
+             backoff.first = '10ms'\nheartbeat = {{ topics = '/camera', timeout = '300ms' }}\n\
+             [process.late]\ncommand = {IDLE}\nready = {{ nodes = 'never', timeout = '50ms' }}\n\
+             backoff.limit = 1\n"
+        ),
+    );
+    let _running = robot.start();
+    // It publishes once and then no more.
+    robot.until("camera", |p| p["restarts"].as_i64() > Some(0));
+    robot.until_log("run", "camera hangs (nothing on /camera for 300 ms): killed");
+    robot.until("late", |p| p["state"] == "failed");
+    robot.until_log("run", "late is not ready after 50 ms: no node never");
+}
+
+#[test]
+fn a_changed_file_starts_stops_and_restarts() {
+    let text = |more: &str| format!("[process.core]\nkind='core'\ncommand={IDLE}\n{more}");
+    let service = |name: &str, env: &str| {
+        format!("[process.{name}]\ncommand = {IDLE}\nenv = {{ LEVEL = '{env}' }}\n")
+    };
+    let old = text(&(service("kept", "1") + &service("gone", "1") + &service("other", "1")));
+    let robot = Robot::new("run-reload", &old);
+    let running = robot.start();
+    robot.until_ready(&["core", "kept", "gone", "other"]);
+    let (core, kept, other) = (robot.pid("core"), robot.pid("kept"), robot.pid("other"));
+    robot.write("[process.core]\ncomand = 'x'\n");
+    running.signal(libc::SIGHUP);
+    robot.until_log("run", "unknown key 'comand'");
+    assert_eq!(robot.pid("kept"), kept, "a wrong file changes nothing");
+    robot.write(&text(&(service("kept", "1") + &service("other", "2") + &service("new", "1"))));
+    running.signal(libc::SIGHUP);
+    robot.until_ready(&["new"]);
+    robot.until_another("other", other);
+    robot.until("gone", Value::is_null);
+    assert_eq!((robot.pid("core"), robot.pid("kept")), (core, kept));
+}
+
+#[test]
+fn a_wrong_file_is_told_with_line_and_column() {
+    let robot = Robot::new("run-config", "[process.a]\ncommand = 'true'\nkind = 'sevice'\n");
+    let file = robot.file.display();
+    let ran = robot.home.run(&format!("run {file} --check")).expect(USAGE);
+    let expect = format!("{file}:6:8: 'kind' in [process.a] is unknown: did you mean \"service\"?");
+    assert!(ran.err.contains(&expect), "{}", ran.err);
+    robot.write("[process.a]\ncommand = 'true'\n");
+    let ran = robot.home.run(&format!("run {file} --check")).expect(DONE);
+    assert_eq!(ran.text(), "robot is right: it starts a\n");
+    robot.home.run("ps").expect(NOT_FOUND);
+    robot.home.run("stop").expect(NOT_FOUND);
+    robot.home.run("run /nonexistent.toml").expect(USAGE);
+}
+
+#[test]
+fn a_service_manager_is_told() {
+    let robot = Robot::new("run-notify", &format!("[process.a]\ncommand = {IDLE}\n"));
+    let path = robot.file.with_file_name("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    let mut command = robot.home.outlive(&format!("run {} --quiet", robot.file.display()));
+    let child = command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "40000").spawn().unwrap();
+    let hear = || {
+        let mut bytes = [0; 100];
+        let n = manager.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..n]).into_owned()
+    };
+    while hear() != "READY=1" {}
+    while hear() != "WATCHDOG=1" {}
+    kill(i64::from(child.id()), libc::SIGTERM);
+    while hear() != "STOPPING=1" {}
+    let ran = Ran::from(child.wait_with_output().unwrap()).expect(DONE);
+    assert!(!ran.text().contains("a   | up"), "{}", ran.text());
+}
+
+#[test]
+fn a_second_supervisor_is_refused() {
+    let robot = Robot::new("run-second", &format!("[process.a]\ncommand = {IDLE}\n"));
+    let _running = robot.start();
+    robot.until_ready(&["a"]);
+    let ran = robot.start().end().expect(FAILED);
+    assert!(ran.err.contains("another 'outlive run' has"), "{}", ran.err);
+    robot.until_ready(&["a"]);
+}
+
+#[test]
+fn a_relative_directory_is_the_same_for_all_of_the_robot() {
+    let camera = publisher("/camera");
+    let robot = Robot::new(
+        "run-relative",
+        &format!(
+            "[process.camera]\ncommand = {camera}\nready.topics = '/camera'\ndir = '/'\n\
+             [process.core]\nkind = 'core'\ncommand = {IDLE}\n"
+        ),
+    );
+    let file = robot.file.display().to_string();
+    let mut command = robot.home.outlive(&format!("run {file} --root ./root"));
+    let mut child = command.current_dir(robot.file.parent().unwrap()).spawn().unwrap();
+    robot.until_ready(&["camera", "core"]);
+    assert_eq!(robot.marked().len(), 2, "the marks name the directory by its whole path");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    robot.home.run("stop").expect(DONE);
+    robot.expect_nothing_left();
+}
+
+/// The supervisor is killed at random instants, from the first one on. `OUTLIVE_RUN_KILLS` says
+/// how often.
+#[test]
+fn whatever_a_killed_supervisor_left_the_next_one_finds() {
+    let kills = std::env::var("OUTLIVE_RUN_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
+    let robot = Robot::new(
+        "run-killed",
+        &format!(
+            "[process.core]\nkind = 'core'\ncommand = {IDLE}\n\
+             [process.camera]\ncommand = {IDLE}\nafter = 'core'\n\
+             [process.tied]\ncommand = {IDLE}\non_supervisor_death = 'kill'\n\
+             [process.polite]\ncommand = {IDLE}\non_supervisor_death = 'stop'\n\
+             [process.churn]\ncommand = 'sleep 0.01'\n\
+             backoff = {{ first = '1ms', max = '1ms', limit = 1000000 }}\n"
+        ),
+    );
+    let seed = testkit::Rng::new(u64::from(std::process::id())).next_u64();
+    let mut rng = Rng::new(seed);
+    let (mut adopted, mut early) = (0, 0);
+    for n in 0..kills {
+        let running = robot.start();
+        sleep(Duration::from_micros(rng.next_u64() % 60_000));
+        running.signal(libc::SIGKILL);
+        drop(running);
+        // Those that are tied to it go by themselves.
+        let is_tied = |(name, _): &(String, i32)| name == "tied" || name == "polite";
+        while robot.marked().iter().any(is_tied) {
+            sleep(Duration::from_millis(1));
+        }
+        let left = robot.marked();
+        let cores: Vec<_> = left.iter().filter(|(name, _)| name == "core").collect();
+        assert!(cores.len() <= 1, "seed {seed}, kill {n}: {left:?}");
+        // `ps` never says that nothing runs while something does.
+        if left.iter().any(|(name, _)| name == "core") {
+            let told = robot.home.run("ps");
+            assert_ne!(told.code, Some(DONE), "seed {seed}, kill {n}: {left:?}");
+        }
+
+        let next = robot.start();
+        robot.until_ready(&["core", "camera", "tied", "polite"]);
+        let now: Vec<_> = robot.marked().into_iter().filter(|(name, _)| name != "churn").collect();
+        let mut shown: Vec<_> = ["camera", "core", "polite", "tied"]
+            .map(|name| (name.to_owned(), robot.pid(name) as i32))
+            .into();
+        shown.sort();
+        assert_eq!(now, shown, "seed {seed}, kill {n}: each runs once, and is known");
+        for name in ["core", "camera"] {
+            match left.iter().find(|(of, _)| of == name) {
+                Some(left) => {
+                    adopted += 1;
+                    assert!(now.contains(left), "seed {seed}, kill {n}: {name} is adopted");
+                }
+                None => early += 1,
+            }
+        }
+        if rng.next_u64() % 3 == 0 {
+            next.signal(libc::SIGTERM);
+            next.end().expect(DONE);
+            robot.expect_nothing_left();
+        }
+        // Else it dies here with its handle, and leaves all that to the next.
+    }
+    println!("supervisor kills: {kills} (seed {seed}): {adopted} adopted, {early} too early");
+    robot.home.run("stop");
+    robot.expect_nothing_left();
+}

@@ -1,0 +1,129 @@
+//! Values of described types, numbers and MessagePack: from JSON, and shown again.
+
+mod common;
+
+use std::process::Command;
+
+use common::*;
+use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use serde_json::{Value, json};
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy, Debug)]
+#[zerocopy(crate = "outlive::zerocopy")]
+#[message(name = "test/Goal")]
+#[repr(C)]
+struct Goal {
+    position: [f64; 2],
+    id: u32,
+    tolerance: f32,
+}
+
+fn node(home: &Home) -> outlive::Node {
+    outlive::Node::builder().root(home.root()).open().unwrap()
+}
+
+/// The command with one argument that may have blanks in it.
+fn with(mut command: Command, arg: &str) -> Ran {
+    Ran::from(command.arg(arg).output().unwrap())
+}
+
+#[test]
+fn json_becomes_a_described_value_and_echo_shows_its_fields() {
+    let home = Home::new("goal");
+    let node = node(&home);
+    let mut subscriber = node.topic::<Goal>("/goal").unwrap().subscriber().unwrap();
+    let value = r#"{"id": 7, "position": [1.5, -2], "tolerance": 0.1}"#;
+    let echo = |args: &str| format!("topic echo /goal --history 8 --timeout 0 {args}");
+    let publish = home.outlive("topic pub /goal --json");
+    assert!(with(publish, value).expect(DONE).err.contains("published 1 messages"));
+    let got = subscriber.receive().unwrap().unwrap();
+    assert_eq!((got.position, got.id, got.tolerance), ([1.5, -2.0], 7, 0.1));
+
+    let line = home.run(&echo("")).expect(DONE);
+    let shown = "  24 B  {position: [1.5, -2.0], id: 7, tolerance: 0.1}\n";
+    assert!(line.text().ends_with(shown), "{}", line.text());
+    let parts = home.run(&echo("--field position[1] --field id")).expect(DONE);
+    assert!(parts.text().ends_with("  24 B  -2.0  7\n"), "{}", parts.text());
+    let object: Value = home.run(&echo("--json")).json();
+    let whole = json!({"position": [1.5, -2.0], "id": 7, "tolerance": 0.1});
+    assert_eq!((&object["value"]["id"], &object["whole"]), (&json!(7), &json!(true)));
+    assert_eq!(object["value"]["position"], whole["position"]);
+    let object: Value = home.run(&echo("--json --field position")).json();
+    assert_eq!(object["fields"], json!({"position": [1.5, -2.0]}));
+    let table = home.run(&echo("--csv")).expect(DONE);
+    let lines: Vec<_> = table.text().lines().collect();
+    let head = "node,port,seq,timestamp_ns,lost_before,bytes,\
+                position[0],position[1],id,tolerance";
+    assert_eq!((lines.len(), lines[0]), (2, head));
+    assert!(lines[1].ends_with(",0,24,1.5,-2.0,7,0.1"), "{}", lines[1]);
+
+    let wrong = home.run(&echo("--field pos")).expect(USAGE);
+    assert!(wrong.err.contains("no field 'pos' among position, id, tolerance"), "{}", wrong.err);
+    for (value, why) in [
+        (r#"{"id": 7, "position": [1.5, -2]}"#, "tolerance is missing"),
+        (r#"{"id": -7, "position": [1, 2], "tolerance": 1}"#, "id is no u32: -7"),
+        ("{", "is no JSON"),
+    ] {
+        let ran = with(home.outlive("topic pub /goal --json"), value).expect(USAGE);
+        assert!(ran.err.contains(why), "{}", ran.err);
+    }
+    assert!(subscriber.receive().unwrap().is_none(), "nothing of that was sent");
+}
+
+#[test]
+fn lines_of_json_become_messagepack_and_come_out_again() {
+    let home = Home::new("msgpack");
+    let publish = "topic pub /m --type msgpack --json - --linger inf";
+    let input = b"{\"z\": {\"b\": [1, 2.5]}, \"a\": \"x, y\"}\n\n{\"a\": null}\n";
+    let publisher = home.start(publish, input);
+    home.await_messages(2);
+    let echo = |args: &str| format!("topic echo /m --history 8 --timeout 0 {args}");
+    let text = home.run(&echo("")).expect(DONE);
+    let lines: Vec<_> = text.text().lines().collect();
+    assert!(lines[0].ends_with(r#"  {z: {b: [1, 2.5]}, a: "x, y"}"#), "{}", lines[0]);
+    assert!(lines[1].ends_with("  {a: nil}"), "{}", lines[1]);
+    let table = home.run(&echo("--csv")).expect(DONE);
+    let lines: Vec<_> = table.text().lines().collect();
+    assert!(lines[0].ends_with(",bytes,z.b,a"), "{}", lines[0]);
+    assert!(lines[1].ends_with(r#","[1,2.5]","x, y""#), "{}", lines[1]);
+    assert!(lines[2].ends_with(",,"), "{}", lines[2]);
+    let one = home.run(&echo("--json --field z.b[1] --count 1")).json();
+    assert_eq!(one["fields"], json!({"z.b[1]": 2.5}));
+    publisher.signal(libc::SIGINT);
+    publisher.end().expect(DONE);
+}
+
+#[test]
+fn numbers_and_slices_can_be_made_from_nothing() {
+    let home = Home::new("numbers");
+    let publisher = home.start_open("topic pub /n --type f64[] --json [1,2.5] --linger inf");
+    home.await_messages(1);
+    let line = home.run("topic echo /n --history 1 --timeout 0").expect(DONE);
+    assert!(line.text().ends_with("  16 B  1 2.5\n"), "{}", line.text());
+    let table = home.run("topic echo /n --history 1 --timeout 0 --csv").expect(DONE);
+    assert!(table.text().contains("bytes,[0],[1]\n"), "{}", table.text());
+    publisher.signal(libc::SIGINT);
+    publisher.end().expect(DONE);
+}
+
+#[test]
+fn what_cannot_be_published_has_its_code() {
+    let home = Home::new("pub-codes");
+    let ran = home.run("topic pub /a --json 1").expect(NOT_FOUND);
+    assert!(ran.err.contains("no topic /a yet: give --type"), "{}", ran.err);
+    for args in [
+        "topic pub /a",
+        "topic pub /a --type u64",
+        "topic pub /a --type string --json 1",
+        "topic pub /a --type msgpack[] --json 1",
+        "topic pub /a --json 1 --from-stdin --frame-bytes 4",
+        "topic echo /a --csv --json",
+        "topic echo /a --raw --field x",
+    ] {
+        home.run(args).expect(USAGE);
+    }
+    let node = node(&home);
+    let _publisher = node.topic::<u64>("/n").unwrap().publisher().unwrap();
+    home.run("topic pub /n --type f64 --json 1").expect(MISMATCH);
+    home.run("topic echo /n --field x --timeout 0").expect(USAGE);
+}

@@ -1,0 +1,221 @@
+//! A CUDA driver made of host memory: `libcuda.so.1` for machines without a GPU.
+//!
+//! "Device memory" is memory of this process, streams are threads that work through their queue,
+//! and a copy can be made to take its time, so that everything that may happen between its begin
+//! and its end can be made to happen. Numbers it gives say nothing about any GPU.
+//!
+//! `OUTLIVE_STUB` holds settings, separated by blanks; `cuInit` reads it, and
+//! `outlive_stub_configure` sets it anew.
+//!
+//! | setting | does |
+//! |---|---|
+//! | `delay_us=N` | each copy takes N us: half of it is there at once, the rest at the end |
+//! | `engine=process` | copies to the host go on after the program's death, as a device's do |
+//! | `init=N` | `cuInit` answers N |
+//! | `devices=N` | there are N devices; 1 unless set |
+//! | `refuse_register=1` | `cuMemHostRegister` answers `OUT_OF_MEMORY` |
+//! | `register_bytes_max=N` | the same above N bytes in one piece |
+//! | `no_read_only=1` | no registration of memory that cannot be written |
+//! | `no_vmm=1`, `no_stream_wait=1` | the device cannot |
+//! | `fail=NAME:N:CODE` | the Nth call of function NAME, from 1, answers CODE |
+//!
+//! # Safety
+//! All functions are the C interface of the driver, whose rules are the caller's.
+#![allow(clippy::missing_safety_doc, non_snake_case, missing_docs)]
+
+mod engine;
+mod memory;
+mod settings;
+mod vmm;
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+pub use engine::*;
+pub use memory::*;
+pub use vmm::*;
+
+use settings::{settings, told_to_fail};
+
+/// A CUresult.
+pub type Answer = c_int;
+
+pub(crate) const SUCCESS: Answer = 0;
+pub(crate) const INVALID_VALUE: Answer = 1;
+pub(crate) const OUT_OF_MEMORY: Answer = 2;
+pub(crate) const NOT_INITIALIZED: Answer = 3;
+pub(crate) const INVALID_DEVICE: Answer = 101;
+pub(crate) const INVALID_HANDLE: Answer = 400;
+pub(crate) const NOT_READY: Answer = 600;
+pub(crate) const ALREADY_REGISTERED: Answer = 712;
+pub(crate) const NOT_REGISTERED: Answer = 713;
+pub(crate) const NOT_SUPPORTED: Answer = 801;
+
+/// Where the driver lies that was built beside the calling test, example or program.
+pub fn library() -> Option<std::path::PathBuf> {
+    let exe = std::env::current_exe().ok()?;
+    let mut dirs = exe.ancestors().skip(1).take(3).flat_map(|d| [d.join("deps"), d.to_path_buf()]);
+    dirs.find_map(|d| {
+        let path = d.join("liboutlive_gpu_stub.so");
+        path.is_file().then_some(path)
+    })
+}
+
+macro_rules! answer {
+    ($name:ident) => {
+        if let Some(code) = $crate::settings::told_to_fail(stringify!($name)) {
+            return code;
+        }
+    };
+}
+pub(crate) use answer;
+
+/// Sets all settings anew, as `OUTLIVE_STUB` would.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn outlive_stub_configure(text: *const c_char) {
+    // SAFETY: a string of C, by the caller.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+    settings::set(&text);
+}
+
+/// Counters for tests: 0 ranges registered now, 1 events alive, 2 allocations alive, 3 copies
+/// under way.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_stub_count(what: c_int) -> usize {
+    match what {
+        0 => memory::registered(),
+        1 => engine::events_alive(),
+        2 => memory::allocations() + vmm::allocations(),
+        _ => engine::under_way(),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuInit(_flags: c_uint) -> Answer {
+    settings::read();
+    answer!(cuInit);
+    settings().init
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> Answer {
+    answer!(cuDriverGetVersion);
+    // SAFETY: a valid pointer by the caller, here and below.
+    unsafe { *version = 12_090 };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> Answer {
+    answer!(cuDeviceGetCount);
+    let Some(devices) = settings::devices() else { return NOT_INITIALIZED };
+    // SAFETY: as above.
+    unsafe { *count = devices };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> Answer {
+    answer!(cuDeviceGet);
+    match settings::devices() {
+        Some(n) if (0..n).contains(&ordinal) => {
+            // SAFETY: as above.
+            unsafe { *device = ordinal };
+            SUCCESS
+        }
+        _ => INVALID_DEVICE,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, len: c_int, device: c_int) -> Answer {
+    let text = format!("stub device {device}\0");
+    let n = text.len().min(len.max(0) as usize);
+    // SAFETY: `len` bytes by the caller.
+    unsafe { std::ptr::copy_nonoverlapping(text.as_ptr().cast(), name, n) };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetUuid(uuid: *mut [u8; 16], device: c_int) -> Answer {
+    // SAFETY: as above.
+    unsafe { *uuid = [0x57 + device as u8; 16] };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, _device: c_int) -> Answer {
+    // SAFETY: as above.
+    unsafe { *bytes = 1 << 30 };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetAttribute(
+    value: *mut c_int,
+    attribute: c_int,
+    _device: c_int,
+) -> Answer {
+    answer!(cuDeviceGetAttribute);
+    let s = settings();
+    let answer = match attribute {
+        // Unified addressing, host registration, virtual memory management, POSIX handles.
+        41 | 99 => 1,
+        102 | 103 => c_int::from(!s.no_vmm),
+        113 => c_int::from(!s.no_read_only),
+        122 => c_int::from(!s.no_stream_wait),
+        75 => 9,
+        _ => 0,
+    };
+    // SAFETY: as above.
+    unsafe { *value = answer };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(
+    context: *mut *mut c_void,
+    _device: c_int,
+) -> Answer {
+    answer!(cuDevicePrimaryCtxRetain);
+    // SAFETY: as above.
+    unsafe { *context = std::ptr::without_provenance_mut(0x1000) };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> Answer {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuCtxPushCurrent_v2(_context: *mut c_void) -> Answer {
+    answer!(cuCtxPushCurrent_v2);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut *mut c_void) -> Answer {
+    // SAFETY: as above.
+    unsafe { *context = std::ptr::without_provenance_mut(0x1000) };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGetErrorName(code: Answer, name: *mut *const c_char) -> Answer {
+    let text = match code {
+        1 => c"CUDA_ERROR_INVALID_VALUE",
+        2 => c"CUDA_ERROR_OUT_OF_MEMORY",
+        100 => c"CUDA_ERROR_NO_DEVICE",
+        700 => c"CUDA_ERROR_ILLEGAL_ADDRESS",
+        801 => c"CUDA_ERROR_NOT_SUPPORTED",
+        _ => c"CUDA_ERROR_OF_THE_STUB",
+    };
+    // SAFETY: as above.
+    unsafe { *name = text.as_ptr() };
+    SUCCESS
+}
+
+/// What a test told function `name` to answer.
+pub(crate) fn failing(name: &str) -> Option<Answer> {
+    told_to_fail(name)
+}

@@ -1,0 +1,165 @@
+//! Device memory that is host memory, and registrations.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::{
+    ALREADY_REGISTERED, Answer, INVALID_VALUE, NOT_REGISTERED, NOT_SUPPORTED, OUT_OF_MEMORY,
+    SUCCESS, answer, settings,
+};
+
+/// Address and length.
+type Ranges = BTreeMap<usize, usize>;
+
+static ALLOCATED: Mutex<Ranges> = Mutex::new(BTreeMap::new());
+static REGISTERED: Mutex<Ranges> = Mutex::new(BTreeMap::new());
+
+const READ_ONLY: c_uint = 8;
+const PAGE: usize = 4096;
+
+fn lock(ranges: &'static Mutex<Ranges>) -> MutexGuard<'static, Ranges> {
+    ranges.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+pub(crate) fn registered() -> usize {
+    lock(&REGISTERED).len()
+}
+
+pub(crate) fn allocations() -> usize {
+    lock(&ALLOCATED).len()
+}
+
+/// Whether a copy may touch host bytes `[at, at + len)`: as the real driver, not across the border
+/// of a registration.
+pub(crate) fn host_range_is_whole(at: usize, len: usize) -> bool {
+    let registered = lock(&REGISTERED);
+    let end = at + len;
+    match registered.range(..end.max(at + 1)).next_back() {
+        Some((&start, &bytes)) if start + bytes > at => start <= at && end <= start + bytes,
+        _ => true,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAlloc_v2(pointer: *mut u64, bytes: usize) -> Answer {
+    answer!(cuMemAlloc_v2);
+    if bytes == 0 {
+        return INVALID_VALUE;
+    }
+    // Shared: the copying process of `engine=process` writes it too.
+    // SAFETY: a new mapping touches nothing of anybody.
+    let at = unsafe {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        libc::mmap(std::ptr::null_mut(), bytes, prot, flags, -1, 0)
+    };
+    if at == libc::MAP_FAILED {
+        return OUT_OF_MEMORY;
+    }
+    lock(&ALLOCATED).insert(at.addr(), bytes);
+    // SAFETY: a valid pointer by the caller.
+    unsafe { *pointer = at.expose_provenance() as u64 };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemFree_v2(pointer: u64) -> Answer {
+    crate::engine::finish_all();
+    let Some(bytes) = lock(&ALLOCATED).remove(&(pointer as usize)) else { return INVALID_VALUE };
+    // SAFETY: mapped by `cuMemAlloc_v2` with this length; freed once.
+    unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(pointer as usize), bytes) };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemHostRegister_v2(
+    at: *mut c_void,
+    bytes: usize,
+    flags: c_uint,
+) -> Answer {
+    answer!(cuMemHostRegister_v2);
+    let s = settings::settings();
+    if bytes == 0 || at.addr() % PAGE != 0 {
+        return INVALID_VALUE;
+    }
+    if s.refuse_register || bytes > s.register_bytes_max {
+        return OUT_OF_MEMORY;
+    }
+    if flags & READ_ONLY != 0 && s.no_read_only {
+        return NOT_SUPPORTED;
+    }
+    match is_writable(at.addr()) {
+        None => return INVALID_VALUE,
+        Some(false) if flags & READ_ONLY == 0 => return INVALID_VALUE,
+        Some(_) => {}
+    }
+    let mut registered = lock(&REGISTERED);
+    let before = registered.range(..at.addr() + bytes).next_back();
+    if before.is_some_and(|(start, len)| start + len > at.addr()) {
+        return ALREADY_REGISTERED;
+    }
+    registered.insert(at.addr(), bytes);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemHostUnregister(at: *mut c_void) -> Answer {
+    answer!(cuMemHostUnregister);
+    // The stub's copies touch the pages themselves; the range must still be mapped.
+    let Some(bytes) = lock(&REGISTERED).remove(&at.addr()) else { return NOT_REGISTERED };
+    if is_writable(at.addr()).is_none() || bytes == 0 {
+        eprintln!("outlive-gpu-stub: unregistered after it was unmapped");
+        std::process::abort();
+    }
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemHostGetDevicePointer_v2(
+    pointer: *mut u64,
+    at: *mut c_void,
+    _flags: c_uint,
+) -> Answer {
+    // SAFETY: a valid pointer by the caller.
+    unsafe { *pointer = at.expose_provenance() as u64 };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuPointerGetAttribute(
+    data: *mut c_void,
+    attribute: c_int,
+    pointer: u64,
+) -> Answer {
+    let at = pointer as usize;
+    let inside = |(start, bytes): (&usize, &usize)| start + bytes > at;
+    let known =
+        lock(&ALLOCATED).range(..=at).next_back().is_some_and(inside) || crate::vmm::is_mapped(at);
+    match (attribute, known) {
+        // The memory type is that of a device, the ordinal is 0.
+        (2, true) => {
+            // SAFETY: an unsigned int for this attribute, by the caller.
+            unsafe { *data.cast::<c_uint>() = 2 };
+            SUCCESS
+        }
+        (9, true) => {
+            // SAFETY: an int for this attribute, by the caller.
+            unsafe { *data.cast::<c_int>() = 0 };
+            SUCCESS
+        }
+        _ => INVALID_VALUE,
+    }
+}
+
+/// Whether the page at `at` is mapped, and writable.
+fn is_writable(at: usize) -> Option<bool> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    maps.lines().find_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let start = usize::from_str_radix(start, 16).ok()?;
+        let end = usize::from_str_radix(end, 16).ok()?;
+        (start..end).contains(&at).then(|| rest.as_bytes().get(1) == Some(&b'w'))
+    })
+}

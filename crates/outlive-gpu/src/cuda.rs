@@ -1,0 +1,368 @@
+//! A device of this process: its context, and what this crate keeps for it.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, OsString, c_int};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
+
+use crate::copier::Copiers;
+use crate::driver::{self, Api, Device, Handle, attribute};
+use crate::event::Events;
+use crate::registrar::{Registered, Registrar};
+use crate::{Error, ErrorKind, Result};
+
+/// Longest wait for a copy that the caller did not bound.
+pub(crate) const COPY_WAIT: Duration = Duration::from_secs(10);
+
+/// A CUDA device as this process uses it; clones are the same device.
+///
+/// Opened once per process and device: what is registered with the driver is registered once. Uses
+/// the device's primary context, the one that torch, cupy and the CUDA runtime use.
+///
+/// After `fork` a child cannot use it: CUDA does not survive a fork.
+#[derive(Clone)]
+pub struct Cuda {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) api: Api,
+    pub(crate) device: Device,
+    ordinal: usize,
+    library: OsString,
+    context: ContextHandle,
+    info: Info,
+    pub(crate) events: Events,
+    pub(crate) registrar: Arc<Registrar>,
+    copiers: Mutex<Copiers>,
+    pid: u32,
+}
+
+struct ContextHandle(Handle);
+
+// SAFETY: the driver's handles may be used from any thread; it locks by itself.
+unsafe impl Send for ContextHandle {}
+// SAFETY: as above.
+unsafe impl Sync for ContextHandle {}
+
+impl fmt::Debug for Cuda {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cuda").field("info", &self.inner.info).finish()
+    }
+}
+
+/// What the driver says about a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// Its number, from 0.
+    pub ordinal: usize,
+    /// Its name.
+    pub name: String,
+    /// Memory, bytes.
+    pub bytes: usize,
+    /// The same in every process, whatever numbers devices have there.
+    pub uuid: [u8; 16],
+    /// Compute capability.
+    pub capability: (i32, i32),
+    /// Host memory can be registered.
+    pub registers: bool,
+    /// Host memory that this process may only read can be registered.
+    pub registers_read_only: bool,
+    /// Allocations can be handed to other processes as file descriptors.
+    pub shares: bool,
+    /// Streams can wait for a word of host memory.
+    pub waits: bool,
+}
+
+/// The driver and one of its devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Info {
+    /// Version of the driver's interface, as in 12.4.
+    pub version: (i32, i32),
+    /// The device.
+    pub device: DeviceInfo,
+}
+
+/// Devices opened by this process.
+static OPEN: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
+
+impl Cuda {
+    /// Opens device `ordinal`, counted from 0 (after `CUDA_VISIBLE_DEVICES`).
+    ///
+    /// The library is `libcuda.so.1`, or what `OUTLIVE_CUDA_DRIVER` names.
+    ///
+    /// # Errors
+    /// `NoDriver`, `NoDevice`, `DriverTooOld` (which names what it lacks), `Driver`.
+    ///
+    /// # Real-time
+    /// The first call starts the driver: some 100 ms.
+    pub fn open(ordinal: usize) -> Result<Self> {
+        Self::open_library(driver::library_name(), ordinal)
+    }
+
+    /// As [`Cuda::open`] with a driver library of your own: a name or a path.
+    ///
+    /// # Errors
+    /// As [`Cuda::open`].
+    pub fn open_library(library: impl Into<OsString>, ordinal: usize) -> Result<Self> {
+        let library = library.into();
+        let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
+        open.retain(|inner| inner.strong_count() > 0);
+        let same =
+            |c: &Arc<Inner>| c.ordinal == ordinal && c.library == library && c.is_own_process();
+        if let Some(inner) = open.iter().filter_map(Weak::upgrade).find(same) {
+            return Ok(Self { inner });
+        }
+        let api = Api::open(&library)?;
+        let inner = Arc::new(Inner::open(api, ordinal, library)?);
+        outlive::segments::watch(&inner.registrar);
+        open.push(Arc::downgrade(&inner));
+        Ok(Self { inner })
+    }
+
+    /// All devices that the driver has, without opening one.
+    ///
+    /// # Errors
+    /// As [`Cuda::open`].
+    pub fn devices() -> Result<Vec<Info>> {
+        let api = Api::open(&driver::library_name())?;
+        let mut count = 0;
+        // SAFETY: a valid pointer.
+        api.check(unsafe { (api.device_count)(&raw mut count) }, "cuDeviceGetCount")?;
+        (0..count as usize).map(|ordinal| Ok(look_at(&api, ordinal)?.1)).collect()
+    }
+
+    /// The device's name.
+    pub fn name(&self) -> &str {
+        &self.inner.info.device.name
+    }
+
+    /// Driver and device.
+    pub fn info(&self) -> &Info {
+        &self.inner.info
+    }
+
+    /// What of the process's data segments is known to the driver.
+    pub fn registered(&self) -> Registered {
+        self.inner.registrar.registered()
+    }
+
+    /// Registers all data segments that are mapped now, which else happens with the first copy
+    /// in or out of each: some 100 us per MiB.
+    ///
+    /// What the driver refuses is copied without, by way of its own buffers, and said once on
+    /// standard error.
+    ///
+    /// # Errors
+    /// `Driver` when the context cannot be used.
+    pub fn register_segments(&self) -> Result<Registered> {
+        let _context = self.inner.enter()?;
+        for segment in outlive::segments::segments() {
+            self.inner.registrar.ensure(&segment);
+        }
+        Ok(self.registered())
+    }
+
+    /// A new stream of the device, which goes when it is dropped.
+    ///
+    /// # Errors
+    /// `Driver`.
+    pub fn stream(&self) -> Result<StreamGuard> {
+        let _context = self.inner.enter()?;
+        let mut handle = std::ptr::null_mut();
+        let non_blocking = 1;
+        // SAFETY: a valid pointer, with the context current.
+        let code = unsafe { (self.inner.api.create_stream)(&raw mut handle, non_blocking) };
+        self.inner.api.check(code, "cuStreamCreate")?;
+        Ok(StreamGuard { cuda: self.clone(), stream: Stream(handle) })
+    }
+
+    /// Waits until all that was begun on the device by this process is done.
+    ///
+    /// # Errors
+    /// `Driver`, also for earlier operations that failed.
+    pub fn synchronize(&self) -> Result<()> {
+        let _context = self.inner.enter()?;
+        // SAFETY: with the context current.
+        self.inner.api.check(unsafe { (self.inner.api.synchronize)() }, "cuCtxSynchronize")
+    }
+
+    /// How copies are made: change it to put a copier of your own in front.
+    pub fn copiers(&self) -> MutexGuard<'_, Copiers> {
+        self.inner.copiers.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl Inner {
+    fn open(api: Api, ordinal: usize, library: std::ffi::OsString) -> Result<Self> {
+        let (device, info) = look_at(&api, ordinal)?;
+        let mut context = std::ptr::null_mut();
+        // SAFETY: a valid pointer; retained for as long as the process lives, as torch does.
+        let code = unsafe { (api.retain_context)(&raw mut context, device) };
+        api.check(code, "cuDevicePrimaryCtxRetain")?;
+        let context = ContextHandle(context);
+        let raw = context.0;
+        Ok(Self {
+            api,
+            device,
+            ordinal,
+            library,
+            registrar: Arc::new(Registrar::new(api, raw, &info.device)),
+            info,
+            events: Events::new(api, raw),
+            context,
+            copiers: Mutex::new(Copiers::standard(api)),
+            pid: std::process::id(),
+        })
+    }
+
+    fn is_own_process(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
+    /// Makes the device's context current until the result is dropped.
+    pub(crate) fn enter(&self) -> Result<Context> {
+        if !self.is_own_process() {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "using a device in a forked child",
+                "CUDA does not survive a fork: open it in the child, before the parent does",
+            ));
+        }
+        Context::enter(&self.api, self.context.0)
+    }
+}
+
+/// A context that is current; the one before is current again when it is dropped.
+pub(crate) struct Context(Api);
+
+impl Context {
+    pub(crate) fn enter(api: &Api, handle: Handle) -> Result<Self> {
+        // SAFETY: a context that is never given back.
+        api.check(unsafe { (api.push_context)(handle) }, "cuCtxPushCurrent")?;
+        Ok(Self(*api))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        let mut before = std::ptr::null_mut();
+        // SAFETY: pushed in `enter` by this thread.
+        unsafe { (self.0.pop_context)(&raw mut before) };
+    }
+}
+
+fn look_at(api: &Api, ordinal: usize) -> Result<(Device, Info)> {
+    let mut count = 0;
+    // SAFETY: a valid pointer.
+    api.check(unsafe { (api.device_count)(&raw mut count) }, "cuDeviceGetCount")?;
+    if ordinal >= count as usize {
+        return Err(Error::new(
+            ErrorKind::NoDevice,
+            format!("opening device {ordinal} of {count}"),
+            "look at `nvidia-smi` and at CUDA_VISIBLE_DEVICES",
+        ));
+    }
+    let (mut version, mut device, mut bytes) = (0, 0, 0);
+    let (mut name, mut uuid) = ([0 as std::ffi::c_char; 128], [0; 16]);
+    // SAFETY: valid pointers, of the length given where there is one.
+    unsafe {
+        api.check((api.version)(&raw mut version), "cuDriverGetVersion")?;
+        api.check((api.device)(&raw mut device, ordinal as c_int), "cuDeviceGet")?;
+        let code = (api.device_name)(name.as_mut_ptr(), name.len() as c_int - 1, device);
+        api.check(code, "cuDeviceGetName")?;
+        api.check((api.device_bytes)(&raw mut bytes, device), "cuDeviceTotalMem")?;
+        api.check((api.device_uuid)(&raw mut uuid, device), "cuDeviceGetUuid")?;
+    }
+    // SAFETY: the last byte of the array is 0 whatever the driver wrote.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
+    let get = |attribute| {
+        let mut value = 0;
+        // SAFETY: a valid pointer; an attribute the driver does not know is an error, hence 0.
+        let code = unsafe { (api.device_attribute)(&raw mut value, attribute, device) };
+        if code == 0 { value } else { 0 }
+    };
+    let has_sharing = api.create.is_some() && api.import.is_some() && api.set_access.is_some();
+    let device_info = DeviceInfo {
+        ordinal,
+        name,
+        bytes,
+        uuid,
+        capability: (get(attribute::MAJOR), get(attribute::MINOR)),
+        registers: get(attribute::HOST_REGISTER) != 0,
+        registers_read_only: get(attribute::READ_ONLY_HOST_REGISTER) != 0,
+        shares: has_sharing
+            && get(attribute::VIRTUAL_MEMORY) != 0
+            && get(attribute::FILE_DESCRIPTORS) != 0,
+        waits: api.await_value.is_some(),
+    };
+    let version = (version / 1000, version % 1000 / 10);
+    Ok((device, Info { version, device: device_info }))
+}
+
+/// A CUDA stream, as a handle: what is asked for on one stream is done in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream(pub(crate) Handle);
+
+// SAFETY: the driver's handles may be used from any thread.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    /// The device's default stream.
+    pub const DEFAULT: Self = Self(std::ptr::null_mut());
+
+    /// A stream of someone else: torch's `stream.cuda_stream`, cupy's `stream.ptr`, a `CUstream`
+    /// or `cudaStream_t`. 0 is the default stream.
+    ///
+    /// # Safety
+    /// A stream of the device it is used with, which exists for as long as this is used.
+    pub unsafe fn from_raw(handle: usize) -> Self {
+        Self(std::ptr::without_provenance_mut(handle))
+    }
+
+    /// The driver's handle.
+    pub fn as_raw(self) -> usize {
+        self.0.addr()
+    }
+}
+
+/// A stream of this process, destroyed when it is dropped; the driver finishes what is on it.
+#[derive(Debug)]
+pub struct StreamGuard {
+    cuda: Cuda,
+    stream: Stream,
+}
+
+impl StreamGuard {
+    /// The stream.
+    pub fn stream(&self) -> Stream {
+        self.stream
+    }
+
+    /// Waits until all that is on it is done.
+    ///
+    /// # Errors
+    /// `Driver`, also for earlier operations that failed.
+    pub fn synchronize(&self) -> Result<()> {
+        let inner = &self.cuda.inner;
+        let _context = inner.enter()?;
+        // SAFETY: a stream that lives.
+        let code = unsafe { (inner.api.synchronize_stream)(self.stream.0) };
+        inner.api.check(code, "cuStreamSynchronize")
+    }
+}
+
+impl Drop for StreamGuard {
+    fn drop(&mut self) {
+        let inner = &self.cuda.inner;
+        if let Ok(_context) = inner.enter() {
+            // SAFETY: a stream that lives, destroyed once.
+            unsafe { (inner.api.destroy_stream)(self.stream.0) };
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Which data segments the driver knows, and which copies are under way in them.
+//!
+//! # Theory of operation
+//! A registered segment is pinned, and the device reads and writes it by itself; without, the
+//! driver copies by way of buffers of its own. A segment is registered with the first copy in or
+//! out of it, in pieces of bounded size, and unregistered before it is unmapped. Whoever starts a
+//! copy leaves its event here. A segment with a copy under way that does not end is never unmapped:
+//! the device must not write into memory that is somebody else's by then.
+#![allow(unsafe_code)]
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use outlive::segments::{Segment, SegmentWatcher, Unmap};
+
+use crate::cuda::{Context, DeviceInfo};
+use crate::driver::{ALREADY_REGISTERED, Api, Handle, register};
+use crate::event::Event;
+
+/// Overrides the size of a piece, bytes.
+const PIECE_VARIABLE: &str = "OUTLIVE_GPU_PIECE_BYTES";
+/// Most bytes registered in one call; a piece's start is a multiple of it from the segment's.
+const PIECE_BYTES: usize = 1 << 30;
+const PAGE: usize = 4096;
+/// Longest wait for copies when a segment is about to be unmapped.
+const UNMAP_WAIT: Duration = Duration::from_secs(5);
+
+/// How much of the process's data segments the driver knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Registered {
+    /// Segments registered now.
+    pub segments: usize,
+    /// Their bytes.
+    pub bytes: usize,
+    /// Segments that the driver refused: copied by way of its own buffers.
+    pub refused: usize,
+    /// Copies under way.
+    pub copies: usize,
+    /// Loans and samples that stay reserved for as long as the process lives, because the copy in
+    /// or out of them was given up before it was done.
+    pub quarantined: u64,
+}
+
+/// One segment.
+enum State {
+    /// Start and length of each piece.
+    Pinned(Vec<(usize, usize)>),
+    Refused,
+}
+
+/// See the module.
+pub(crate) struct Registrar {
+    api: Api,
+    context: ContextHandle,
+    piece_bytes: usize,
+    can_read_only: bool,
+    segments: Mutex<HashMap<u64, State>>,
+    flights: Mutex<Vec<Arc<Flight>>>,
+    quarantined: AtomicU64,
+    told: AtomicBool,
+}
+
+struct ContextHandle(Handle);
+
+// SAFETY: the driver's handles may be used from any thread; it locks by itself.
+unsafe impl Send for ContextHandle {}
+// SAFETY: as above.
+unsafe impl Sync for ContextHandle {}
+
+/// A copy under way in a segment.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    /// Serial of the segment; `None` for memory of the process.
+    segment: Option<u64>,
+    pub(crate) event: Event,
+}
+
+impl Registrar {
+    pub(crate) fn new(api: Api, context: Handle, device: &DeviceInfo) -> Self {
+        let wanted = std::env::var(PIECE_VARIABLE).ok().and_then(|v| v.parse::<usize>().ok());
+        let piece_bytes = wanted.unwrap_or(PIECE_BYTES).max(PAGE) / PAGE * PAGE;
+        Self {
+            api,
+            context: ContextHandle(context),
+            piece_bytes,
+            can_read_only: device.registers_read_only,
+            segments: Mutex::default(),
+            flights: Mutex::default(),
+            quarantined: AtomicU64::new(0),
+            told: AtomicBool::new(false),
+        }
+    }
+
+    fn segments(&self) -> MutexGuard<'_, HashMap<u64, State>> {
+        self.segments.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn flights(&self) -> MutexGuard<'_, Vec<Arc<Flight>>> {
+        self.flights.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    pub(crate) fn registered(&self) -> Registered {
+        let copies = {
+            let mut flights = self.flights();
+            flights.retain(|f| Arc::strong_count(f) > 1 || !matches!(f.event.is_done(), Ok(true)));
+            flights.len()
+        };
+        let segments = self.segments();
+        let quarantined = self.quarantined.load(Relaxed);
+        let mut out = Registered { copies, quarantined, ..Registered::default() };
+        for state in segments.values() {
+            match state {
+                State::Refused => out.refused += 1,
+                State::Pinned(pieces) => {
+                    out.segments += 1;
+                    out.bytes += pieces.iter().map(|(_, bytes)| bytes).sum::<usize>();
+                }
+            }
+        }
+        out
+    }
+
+    /// Registers `segment` unless it is, or was refused; with the context current.
+    pub(crate) fn ensure(&self, segment: &Segment) {
+        let mut segments = self.segments();
+        if segments.contains_key(&segment.serial()) {
+            return;
+        }
+        let state = match self.register(segment) {
+            Ok(pieces) => State::Pinned(pieces),
+            Err(code) => {
+                self.tell(segment, code);
+                State::Refused
+            }
+        };
+        segments.insert(segment.serial(), state);
+    }
+
+    fn register(&self, segment: &Segment) -> Result<Vec<(usize, usize)>, i32> {
+        let mut flags = register::PORTABLE | register::DEVICEMAP;
+        if !segment.is_writable() {
+            if !self.can_read_only {
+                return Err(801);
+            }
+            flags |= register::READ_ONLY;
+        }
+        let end = segment.start() + segment.bytes();
+        let mut pieces = Vec::new();
+        for start in (segment.start()..end).step_by(self.piece_bytes) {
+            let bytes = self.piece_bytes.min(end - start);
+            // SAFETY: inside a segment that its caller keeps mapped.
+            match unsafe { (self.api.register)(pointer(start), bytes, flags) } {
+                0 => pieces.push((start, bytes)),
+                // By someone else in this process; theirs to undo.
+                ALREADY_REGISTERED => {}
+                code => {
+                    self.unregister(&pieces);
+                    return Err(code);
+                }
+            }
+        }
+        Ok(pieces)
+    }
+
+    fn unregister(&self, pieces: &[(usize, usize)]) {
+        for (start, _) in pieces {
+            // SAFETY: registered by us, unregistered once.
+            unsafe { (self.api.unregister)(pointer(*start)) };
+        }
+    }
+
+    #[cold]
+    fn tell(&self, segment: &Segment, code: i32) {
+        if !self.told.swap(true, Relaxed) {
+            let (bytes, kind) =
+                (segment.bytes(), ["read-only", "own"][usize::from(segment.is_writable())]);
+            eprintln!(
+                "outlive-gpu: the driver refused to register a {kind} data segment of {bytes} \
+                 bytes ({code}): copies go by way of its own buffers and are slower; see \
+                 'outlive doctor'"
+            );
+        }
+    }
+
+    /// Where `[at, at + bytes)` of `segment` must be cut, since no copy may cross the border of
+    /// two registrations: lengths in order.
+    pub(crate) fn cuts(&self, segment: &Segment, at: usize, bytes: usize) -> Vec<usize> {
+        let (mut lengths, mut from, end) = (Vec::new(), at - segment.start(), at + bytes);
+        let end = end - segment.start();
+        while from < end {
+            let border = (from / self.piece_bytes + 1) * self.piece_bytes;
+            lengths.push(border.min(end) - from);
+            from = border;
+        }
+        lengths
+    }
+
+    /// Notes a copy under way in the segment of this serial.
+    pub(crate) fn fly(&self, segment: Option<u64>, event: Event) -> Arc<Flight> {
+        let flight = Arc::new(Flight { segment, event });
+        let mut flights = self.flights();
+        flights.retain(|f| Arc::strong_count(f) > 1 || !matches!(f.event.is_done(), Ok(true)));
+        flights.push(Arc::clone(&flight));
+        flight
+    }
+
+    /// The copy is done.
+    pub(crate) fn land(&self, flight: &Arc<Flight>) {
+        self.flights().retain(|f| !Arc::ptr_eq(f, flight));
+    }
+
+    /// Somebody gave up waiting: what the copy touches is never used again.
+    pub(crate) fn quarantine(&self) {
+        self.quarantined.fetch_add(1, Relaxed);
+    }
+}
+
+impl SegmentWatcher for Registrar {
+    fn unmapping(&self, segment: &Segment) -> Unmap {
+        let serial = Some(segment.serial());
+        let under_way: Vec<_> =
+            self.flights().iter().filter(|f| f.segment == serial).cloned().collect();
+        if under_way.iter().any(|f| f.event.wait(UNMAP_WAIT).is_err()) {
+            return Unmap::Never;
+        }
+        self.flights().retain(|f| f.segment != serial);
+        if let Some(State::Pinned(pieces)) = self.segments().remove(&segment.serial())
+            && let Ok(_context) = Context::enter(&self.api, self.context.0)
+        {
+            self.unregister(&pieces);
+        }
+        Unmap::Now
+    }
+}
+
+fn pointer(address: usize) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut(address)
+}

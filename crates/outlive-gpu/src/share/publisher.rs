@@ -1,0 +1,152 @@
+//! Sending device memory.
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+use outlive::{Loan, Publisher};
+
+use super::socket::Key;
+use super::vmm::Allocation;
+use super::{DeviceFrame, Inner};
+use crate::Result;
+use crate::cuda::{COPY_WAIT, Stream};
+use crate::memory::DevicePtr;
+
+/// Sends device memory on a topic; as [`Publisher`], it never waits for a subscriber.
+///
+/// Takes one allocation for each chunk of the topic that is in use at once: depth + borrowed +
+/// loaned.
+#[derive(Debug)]
+pub struct DevicePublisher {
+    publisher: Publisher<DeviceFrame>,
+    /// Of each chunk, by its address.
+    allocations: RefCell<HashMap<usize, (Key, Arc<Allocation>)>>,
+    share: Arc<Inner>,
+}
+
+impl DevicePublisher {
+    pub(super) fn new(share: Arc<Inner>, publisher: Publisher<DeviceFrame>) -> Self {
+        Self { publisher, allocations: RefCell::default(), share }
+    }
+
+    /// The topic's port itself.
+    pub fn port(&self) -> &Publisher<DeviceFrame> {
+        &self.publisher
+    }
+
+    /// Device memory that this publisher takes, bytes.
+    pub fn device_bytes(&self) -> usize {
+        self.allocations.borrow().values().map(|(_, a)| a.bytes()).sum()
+    }
+
+    /// Device memory of at least `bytes` bytes to fill and send; holds whatever was there before.
+    ///
+    /// # Errors
+    /// Those of [`Publisher::loan`]; `Driver` when the device's memory is exhausted.
+    ///
+    /// # Real-time
+    /// As [`Publisher::loan`], but for the first use of a chunk, which allocates.
+    pub fn loan(&self, bytes: usize) -> Result<DeviceLoan<'_>> {
+        let loan = self.publisher.loan()?;
+        let at = std::ptr::from_ref(&*loan).addr();
+        let mut allocations = self.allocations.borrow_mut();
+        let fitting = allocations.get(&at).filter(|(_, a)| a.bytes() >= bytes).cloned();
+        let (key, allocation) = match fitting {
+            Some(found) => found,
+            None => {
+                // Nobody borrows the chunk, so nobody needs what it named.
+                if let Some((old, _)) = allocations.remove(&at) {
+                    self.share.server.remove(old);
+                }
+                let (key, allocation) = self.share.create(bytes)?;
+                let made = (key, Arc::new(allocation));
+                allocations.insert(at, made.clone());
+                made
+            }
+        };
+        let share = &self.share;
+        Ok(DeviceLoan { loan: ManuallyDrop::new(loan), key, allocation, bytes, share })
+    }
+}
+
+impl Drop for DevicePublisher {
+    fn drop(&mut self) {
+        for (key, _) in self.allocations.get_mut().values() {
+            self.share.server.remove(*key);
+        }
+    }
+}
+
+/// Device memory lent to a publisher. Dropped unpublished it waits for the device, since kernels
+/// may be writing it.
+#[derive(Debug)]
+pub struct DeviceLoan<'p> {
+    loan: ManuallyDrop<Loan<'p, DeviceFrame>>,
+    key: Key,
+    allocation: Arc<Allocation>,
+    bytes: usize,
+    share: &'p Arc<Inner>,
+}
+
+impl DeviceLoan<'_> {
+    /// Where to write.
+    pub fn ptr(&self) -> DevicePtr {
+        self.allocation.ptr()
+    }
+
+    /// How much, bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Waits until the device has done what is on `stream` now, at most 10 s, and sends; returns
+    /// the message's `seq`.
+    ///
+    /// # Safety
+    /// `stream` is one of this device and lives; all that writes this memory is on it or done.
+    ///
+    /// # Errors
+    /// `Driver`, `Timeout`: nothing was sent, and the memory stays reserved, since the device may
+    /// still write it. Those of [`Loan::publish`].
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: that of [`Loan::publish`], after the device is done.
+    pub unsafe fn publish(mut self, stream: Stream, tag: [u64; 8]) -> Result<u64> {
+        let cuda = &self.share.cuda;
+        let done = cuda.inner.events.record(stream).and_then(|event| event.wait(COPY_WAIT));
+        **self.loan = DeviceFrame {
+            owner: self.key.node,
+            serial: self.key.serial,
+            allocation_bytes: self.allocation.bytes() as u64,
+            bytes: self.bytes as u64,
+            uuid: cuda.info().device.uuid,
+            tag,
+        };
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is never dropped; the fields are taken out or dropped once.
+        let loan = unsafe {
+            std::ptr::drop_in_place(&raw mut this.allocation);
+            ManuallyDrop::take(&mut this.loan)
+        };
+        if let Err(e) = done {
+            std::mem::forget(loan);
+            this.share.cuda.inner.registrar.quarantine();
+            return Err(e);
+        }
+        Ok(loan.publish()?)
+    }
+}
+
+impl Drop for DeviceLoan<'_> {
+    fn drop(&mut self) {
+        if self.share.cuda.synchronize().is_ok() {
+            // SAFETY: dropped here once; nothing uses it after.
+            unsafe { ManuallyDrop::drop(&mut self.loan) };
+        } else {
+            self.share.cuda.inner.registrar.quarantine();
+        }
+    }
+}

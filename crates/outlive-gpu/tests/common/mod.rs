@@ -1,0 +1,97 @@
+//! The stub driver, opened and told what to do.
+#![allow(dead_code)]
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
+
+use outlive_gpu::Cuda;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The stub as one test wants it; the next test waits.
+pub(crate) struct Stub {
+    pub(crate) cuda: Cuda,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// A driver to test with instead of the stub: `make gpu-check` names the real one.
+fn other_driver() -> Option<PathBuf> {
+    std::env::var_os("OUTLIVE_GPU_TEST_DRIVER").map(PathBuf::from)
+}
+
+pub(crate) fn library() -> PathBuf {
+    if let Some(path) = other_driver() {
+        return path;
+    }
+    outlive_gpu_stub::library().expect("the stub driver is built with the tests")
+}
+
+fn symbol(name: &str) -> *mut c_void {
+    let path = CString::new(library().to_str().unwrap()).unwrap();
+    let name = CString::new(name).unwrap();
+    // SAFETY: the library stays open; the names are its own.
+    unsafe {
+        let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
+        let symbol = libc::dlsym(handle, name.as_ptr());
+        assert!(!handle.is_null() && !symbol.is_null());
+        symbol
+    }
+}
+
+/// Tells the stub, without waiting for other tests: for processes of one test.
+pub(crate) fn configure(settings: &str) {
+    if other_driver().is_some() {
+        return;
+    }
+    let text = CString::new(settings).unwrap();
+    // SAFETY: the function has this signature.
+    unsafe {
+        let f: extern "C" fn(*const c_char) = std::mem::transmute(symbol("outlive_stub_configure"));
+        f(text.as_ptr());
+    }
+}
+
+/// 0 ranges registered, 1 events, 2 allocations, 3 copies under way.
+pub(crate) fn count(what: c_int) -> usize {
+    if other_driver().is_some() {
+        let registered = Cuda::open_library(library(), 0).unwrap().registered();
+        return [registered.segments, 0, 0, registered.copies][what as usize];
+    }
+    // SAFETY: as above.
+    unsafe {
+        let f: extern "C" fn(c_int) -> usize = std::mem::transmute(symbol("outlive_stub_count"));
+        f(what)
+    }
+}
+
+pub(crate) fn stub(settings: &str) -> Stub {
+    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+    configure(settings);
+    let cuda = Cuda::open_library(library(), 0).unwrap();
+    Stub { cuda, _alone: alone }
+}
+
+/// Bytes that differ from place to place and from seed to seed.
+pub(crate) fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..bytes)
+        .map(|_| {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            (x >> 32) as u8
+        })
+        .collect()
+}
+
+pub(crate) fn topic(
+    node: &outlive::Node,
+    name: &str,
+) -> (outlive::Publisher<[u8]>, outlive::Subscriber<[u8]>) {
+    let publisher = node.topic::<[u8]>(name).unwrap().publisher().unwrap();
+    let subscriber = node.topic::<[u8]>(name).unwrap().subscriber().unwrap();
+    // From here on the publisher has seen it, so that its samples are borrowed.
+    assert_eq!(publisher.subscribers().unwrap(), 1);
+    (publisher, subscriber)
+}

@@ -1,0 +1,75 @@
+"""Shared-memory messaging and locks that survive kill -9.
+
+>>> import numpy as np, outlive
+>>> node = outlive.Node("camera")
+>>> publisher = outlive.Publisher(node, "/camera/front", np.uint8, (480, 640, 3))
+>>> subscriber = outlive.Subscriber(node, "/camera/front", np.uint8, (480, 640, 3))
+>>> with publisher.loan() as frame:  # an array in shared memory
+...     frame[:] = 7
+>>> sample = subscriber.receive(timeout=1.0)
+>>> sample.array.shape, int(sample.array[0, 0, 0]), sample.array.flags.writeable
+((480, 640, 3), 7, False)
+
+Types are NumPy dtypes, with a shape for arrays, ``bytes``, or dataclasses and plain objects, which
+travel as MessagePack. Structured dtypes agree with structs of Rust, C and C++ of the same layout and
+``type_name``.
+
+Each process opens its own node: nothing here survives ``os.fork``; ``spawn`` and ``forkserver`` need
+nothing special. Errors are exceptions by kind, all of them an ``outlive.Error``.
+"""
+
+from . import _errors
+from ._errors import *  # noqa: F403
+from ._outlive import (
+    Client,
+    Consumer,
+    Guard,
+    Loan,
+    Node,
+    Producer,
+    Publisher,
+    Reply,
+    Request,
+    RobustMutex,
+    RobustRwLock,
+    Sample,
+    Server,
+    Subscriber,
+    Timer,
+    WaitSet,
+    Watch,
+    __version__,
+    now_ns,
+    packb,
+    unpackb,
+)
+from ._queue import Queue
+from ._types import Headed, describe
+
+__all__ = [
+    "Client",
+    "Consumer",
+    "Guard",
+    "Headed",
+    "Loan",
+    "Node",
+    "Producer",
+    "Publisher",
+    "Queue",
+    "Reply",
+    "Request",
+    "RobustMutex",
+    "RobustRwLock",
+    "Sample",
+    "Server",
+    "Subscriber",
+    "Timer",
+    "WaitSet",
+    "Watch",
+    "__version__",
+    "describe",
+    "now_ns",
+    "packb",
+    "unpackb",
+    *_errors.__all__,
+]

@@ -1,0 +1,63 @@
+"""A queue with both ends, opened when they are used."""
+
+from ._outlive import Consumer, Producer
+
+
+class Queue:
+    """A queue: any number of processes put, one gets. Types as of ``Publisher``.
+
+    >>> queue = outlive.Queue(node, "/jobs")
+    >>> queue.consumer()  # doctest: +ELLIPSIS
+    <...Consumer object at ...>
+    >>> queue.put({"job": 1})
+    >>> queue.get(timeout=1.0)
+    {'job': 1}
+
+    Without a live consumer ``put`` raises ``OwnerDied``.
+    """
+
+    def __init__(self, node, queue, type=None, shape=None, *, type_name=None, **options):
+        self._args = (node, queue, type, shape)
+        self._type_name = type_name
+        self._options = options
+        self._producer = None
+        self._consumer = None
+
+    def producer(self):
+        """The sending end."""
+        if self._producer is None:
+            self._producer = Producer(*self._args, type_name=self._type_name, **self._options)
+        return self._producer
+
+    def consumer(self):
+        """The receiving end; ``ConsumerExists`` while another process has it."""
+        if self._consumer is None:
+            self._consumer = Consumer(*self._args, type_name=self._type_name)
+        return self._consumer
+
+    def put(self, value, timeout=None):
+        """Sends a value: see ``Producer.send``."""
+        self.producer().send(value, timeout)
+
+    def get(self, timeout=None):
+        """The next value, or None: see ``Consumer.receive``."""
+        return self.consumer().receive(timeout)
+
+    def __iter__(self):
+        return iter(self.consumer())
+
+    def __aiter__(self):
+        return self.consumer().__aiter__()
+
+    def close(self):
+        """Leaves the queue."""
+        for end in (self._producer, self._consumer):
+            if end is not None:
+                end.close()
+        self._producer = self._consumer = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exception):
+        self.close()

@@ -1,0 +1,315 @@
+//! What is carried, as Python sees it: arrays of a dtype, bytes, or objects as MessagePack.
+
+use numpy::{PyArrayDescr, PyArrayDescrMethods};
+use outlive::{ErrorKind, PayloadType, TypeDescription};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use crate::array;
+use crate::error::{OrRaise, fail};
+use crate::objects;
+
+/// What the payloads are.
+#[derive(Debug)]
+enum Form {
+    /// Elements of a dtype; `shape` without a first dimension of any length.
+    Array {
+        dtype: Py<PyArrayDescr>,
+        shape: Vec<usize>,
+        any_length: bool,
+    },
+    Bytes {
+        dtype: Py<PyArrayDescr>,
+    },
+    /// A header and any number of elements: a tuple of two arrays.
+    Headed {
+        header: Py<PyArrayDescr>,
+        element: Py<PyArrayDescr>,
+    },
+    /// Decoded into the class, if there is one.
+    Object {
+        class: Option<Py<PyAny>>,
+    },
+}
+
+/// A payload type and how Python sees it.
+#[derive(Debug)]
+pub(crate) struct Codec {
+    pub(crate) of: PayloadType,
+    form: Form,
+}
+
+/// A payload to be sent: bytes of an object that this keeps, or of our own.
+pub(crate) enum Encoded<'py> {
+    Array(Bound<'py, PyAny>),
+    Bytes(Bound<'py, PyBytes>),
+    Own(Vec<u8>),
+}
+
+impl Encoded<'_> {
+    /// The bytes.
+    pub(crate) fn bytes(&self) -> PyResult<&[u8]> {
+        match self {
+            Self::Array(array) => Ok(array::parts(array)?.0),
+            Self::Bytes(bytes) => Ok(bytes.as_bytes()),
+            Self::Own(bytes) => Ok(bytes),
+        }
+    }
+}
+
+impl Codec {
+    /// `outlive._types.resolve` knows the ways in which Python names types.
+    pub(crate) fn resolve(
+        py: Python<'_>,
+        of: Option<Bound<'_, PyAny>>,
+        shape: Option<Bound<'_, PyAny>>,
+        type_name: Option<&str>,
+    ) -> PyResult<Self> {
+        let types = py.import("outlive._types")?;
+        let found = types.call_method1("resolve", (of, shape, type_name))?;
+        let found = found.cast_into::<PyTuple>().map_err(PyErr::from)?;
+        let form: String = found.get_item(0)?.extract()?;
+        let name: String = found.get_item(1)?.extract()?;
+        let dtype = || -> PyResult<Py<PyArrayDescr>> {
+            Ok(found.get_item(3)?.cast_into::<PyArrayDescr>().map_err(PyErr::from)?.unbind())
+        };
+        let text: String = found.get_item(2)?.extract()?;
+        let described = |text: &str| TypeDescription::parse(text.as_bytes()).or_raise();
+        let describe = || described(&text);
+        Ok(match form.as_str() {
+            "bytes" => Self { of: PayloadType::bytes(), form: Form::Bytes { dtype: dtype()? } },
+            "object" => {
+                let class = found.get_item(3)?;
+                let class = (!class.is_none()).then(|| class.unbind());
+                let of = PayloadType::msgpack(&name).or_raise()?;
+                Self { of, form: Form::Object { class } }
+            }
+            "headed" => {
+                let (header, element) = found.get_item(3)?.extract()?;
+                let tail: String = found.get_item(4)?.extract()?;
+                let tail = described(&tail)?;
+                let of = PayloadType::headed(&name, &describe()?, &tail).or_raise()?;
+                Self { of, form: Form::Headed { header, element } }
+            }
+            _ => {
+                let any_length = form == "slice";
+                let of = match any_length {
+                    true => PayloadType::slice(&name, &describe()?),
+                    false => PayloadType::fixed(&name, &describe()?),
+                };
+                let shape = found.get_item(4)?.extract()?;
+                let form = Form::Array { dtype: dtype()?, shape, any_length };
+                Self { of: of.or_raise()?, form }
+            }
+        })
+    }
+
+    /// The bytes of an object.
+    pub(crate) fn encode<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Encoded<'py>> {
+        let py = object.py();
+        let encoded = match &self.form {
+            Form::Array { dtype, .. } => {
+                let dtype = dtype.bind(py);
+                if array::is_plain(object, dtype) {
+                    Encoded::Array(object.clone())
+                } else {
+                    // A copy, for what is no array, strided, or of another dtype.
+                    let numpy = py.import("numpy")?;
+                    let array = numpy.call_method1("ascontiguousarray", (object, dtype))?;
+                    Encoded::Array(array)
+                }
+            }
+            Form::Bytes { dtype } => match object.cast::<PyBytes>() {
+                Ok(bytes) => Encoded::Bytes(bytes.clone()),
+                Err(_) if array::is_plain(object, dtype.bind(py)) => Encoded::Array(object.clone()),
+                Err(_) => {
+                    let numpy = py.import("numpy")?;
+                    Encoded::Array(numpy.call_method1("frombuffer", (object, dtype))?)
+                }
+            },
+            Form::Headed { header, element } => {
+                let Ok((head, tail)) = object.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()
+                else {
+                    let why = "it is no tuple of a header and its elements";
+                    return Err(fail(ErrorKind::InvalidArgument, "sending", self.of.name(), why));
+                };
+                let numpy = py.import("numpy")?;
+                let mut bytes = Vec::new();
+                for (part, dtype) in [(head, header), (tail, element)] {
+                    let array = numpy.call_method1("ascontiguousarray", (part, dtype.bind(py)))?;
+                    bytes.extend_from_slice(array::parts(&array)?.0);
+                    let is_header = std::ptr::eq(dtype, header);
+                    if is_header && bytes.len() != self.of.size() {
+                        let why = "its header is one value, not several";
+                        let name = self.of.name();
+                        return Err(fail(ErrorKind::InvalidArgument, "sending", name, why));
+                    }
+                }
+                Encoded::Own(bytes)
+            }
+            Form::Object { .. } => Encoded::Own(objects::pack(object)?),
+        };
+        if let Form::Array { shape, any_length, .. } = &self.form {
+            let Encoded::Array(array) = &encoded else { unreachable!("an array") };
+            let (bytes, has) = array::parts(array)?;
+            let inner = if *any_length { has.get(1..).unwrap_or(&[]) } else { has };
+            // A single value may come as an array of one.
+            let single = shape.is_empty() && !any_length && self.of.fits(bytes.len());
+            if !(single || inner == shape.as_slice()) || !self.of.fits(bytes.len()) {
+                let any = if *any_length { "(any, " } else { "(" };
+                let text = format!("its shape is {has:?}, this takes {any}{shape:?})");
+                return Err(fail(ErrorKind::InvalidArgument, "sending", "an array", &text));
+            }
+        }
+        Ok(encoded)
+    }
+
+    /// Size of a payload to be filled in place: `count` elements of one of any length.
+    pub(crate) fn room(&self, py: Python<'_>, count: Option<usize>) -> PyResult<usize> {
+        let size = match (&self.form, count) {
+            (Form::Headed { element, .. }, Some(count)) => {
+                let tail = element.bind(py).itemsize().checked_mul(count);
+                tail.and_then(|tail| tail.checked_add(self.of.size()))
+            }
+            (Form::Array { any_length: false, .. }, None) => Some(self.of.size()),
+            (Form::Array { any_length: true, .. } | Form::Bytes { .. }, Some(count)) => {
+                self.of.size().checked_mul(count)
+            }
+            _ => None,
+        };
+        size.ok_or_else(|| {
+            let why = "give the number of elements of a type of any length, and only of one; \
+                       objects are published, not filled";
+            fail(ErrorKind::InvalidArgument, "loaning", self.of.name(), why)
+        })
+    }
+
+    /// Size of a payload that an array on a device fills, whose element type and shape these are.
+    pub(crate) fn room_of(&self, py: Python<'_>, of: &str, dims: &[usize]) -> PyResult<usize> {
+        let (dtype, shape, any_length) = match &self.form {
+            Form::Array { dtype, shape, any_length } => (dtype, &shape[..], *any_length),
+            Form::Bytes { dtype } => (dtype, &[][..], true),
+            Form::Headed { .. } | Form::Object { .. } => return self.room(py, None),
+        };
+        let wanted: String = dtype.bind(py).getattr("str")?.extract()?;
+        let (count, rest) = match (any_length, dims) {
+            (true, [count, rest @ ..]) => (Some(*count), rest),
+            _ => (None, dims),
+        };
+        if wanted == of && rest == shape && count.is_some() == any_length {
+            return self.room(py, count);
+        }
+        let text = format!("it has type {of} and shape {dims:?}, the topic {wanted} and {shape:?}");
+        Err(fail(ErrorKind::TypeMismatch, "sending", "an array on a device", &text))
+    }
+
+    /// The payload as an array over its memory.
+    ///
+    /// # Safety
+    /// `data` is valid for `size` bytes for as long as `base` lives; for writes if `writable`.
+    pub(crate) unsafe fn view<'py>(
+        &self,
+        py: Python<'py>,
+        data: *const u8,
+        size: usize,
+        writable: bool,
+        base: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut dims = [0; 32];
+        let (dtype, dims) = match &self.form {
+            Form::Array { dtype, shape, any_length } => {
+                let first = usize::from(*any_length);
+                dims[0] = size / self.of.size();
+                dims[first..first + shape.len()].copy_from_slice(shape);
+                (dtype.bind(py).clone(), &dims[..first + shape.len()])
+            }
+            Form::Bytes { dtype } => {
+                dims[0] = size;
+                (dtype.bind(py).clone(), &dims[..1])
+            }
+            Form::Headed { header, element } => {
+                let (header, element) = (header.bind(py), element.bind(py));
+                let count = (size - self.of.size()) / element.itemsize();
+                let tail = data.wrapping_add(self.of.size());
+                // SAFETY: by the caller; both lie inside the `size` bytes, which fit the type.
+                let parts = unsafe {
+                    [
+                        array::over(py, data, header, &[], writable, base.clone())?,
+                        array::over(py, tail, element, &[count], writable, base)?,
+                    ]
+                };
+                return Ok(PyTuple::new(py, parts)?.into_any());
+            }
+            Form::Object { .. } => {
+                dims[0] = size;
+                (numpy::dtype::<u8>(py), &dims[..1])
+            }
+        };
+        // SAFETY: by the caller; the dtype and the dimensions have `size` bytes.
+        unsafe { array::over(py, data, &dtype, dims, writable, base) }
+    }
+
+    /// The payload as a value: an object, bytes, or the array that `view` gives.
+    pub(crate) fn value<'py>(
+        &self,
+        py: Python<'py>,
+        payload: &[u8],
+        view: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match &self.form {
+            Form::Array { .. } | Form::Headed { .. } => view(),
+            Form::Bytes { .. } => Ok(PyBytes::new(py, payload).into_any()),
+            Form::Object { class } => {
+                let object = objects::unpack(py, payload)?;
+                match class {
+                    Some(class) => {
+                        py.import("outlive._types")?.call_method1("build", (class, object))
+                    }
+                    None => Ok(object),
+                }
+            }
+        }
+    }
+
+    /// A payload that does not stay where it is, as a value: arrays are copies.
+    pub(crate) fn copied<'py>(
+        &self,
+        py: Python<'py>,
+        payload: &[u8],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.value(py, payload, || {
+            let numpy = py.import("numpy")?;
+            if let Form::Headed { header, element } = &self.form {
+                let (head, tail) = payload.split_at(self.of.size().min(payload.len()));
+                let copy = |part: &[u8], dtype: &Py<PyArrayDescr>| {
+                    let bytes = PyBytes::new(py, part);
+                    numpy.call_method1("frombuffer", (bytes, dtype.bind(py)))?.call_method0("copy")
+                };
+                // An array of one as one of no dimensions.
+                let head = copy(head, header)?.call_method1("reshape", (PyTuple::empty(py),))?;
+                return Ok(PyTuple::new(py, [head, copy(tail, element)?])?.into_any());
+            }
+            let bytes = PyBytes::new(py, payload);
+            // SAFETY: bytes live as long as their object; dtypes of arrays over them may be
+            // aligned to more, so NumPy copies from there.
+            let Form::Array { dtype, shape, any_length } = &self.form else {
+                return Ok(bytes.into_any());
+            };
+            let flat = numpy.call_method1("frombuffer", (bytes, dtype.bind(py)))?;
+            let mut dims: Vec<isize> = shape.iter().map(|n| *n as isize).collect();
+            if *any_length {
+                dims.insert(0, -1);
+            }
+            flat.call_method1("reshape", (PyTuple::new(py, dims)?,))?.call_method0("copy")
+        })
+    }
+
+    /// Whether a received payload is one of this type.
+    pub(crate) fn check(&self, payload: &[u8]) -> PyResult<()> {
+        if self.of.accepts(payload) {
+            return Ok(());
+        }
+        let remedy = "a message that is no payload of its type: restart who sent it";
+        Err(fail(ErrorKind::Corrupt, "receiving", self.of.name(), remedy))
+    }
+}

@@ -1,0 +1,44 @@
+//! Errors of the core as exceptions: one class per kind, in `outlive._errors`.
+
+use outlive::Error;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+
+/// What calls of the core answer.
+pub(crate) trait OrRaise<T> {
+    /// The value, or the exception of the error's kind.
+    fn or_raise(self) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for outlive::Result<T> {
+    #[inline]
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(|e| raise(&e))
+    }
+}
+
+/// The exception of an error.
+#[cold]
+pub(crate) fn raise(e: &Error) -> PyErr {
+    let name = format!("{:?}", e.kind());
+    let made = Python::attach(|py| -> PyResult<PyErr> {
+        let classes = py.import("outlive._errors")?;
+        let class = match classes.getattr(name.as_str()) {
+            Ok(class) => class,
+            Err(_) => classes.getattr("Error")?,
+        };
+        let class = class.cast_into::<PyType>().map_err(PyErr::from)?;
+        let facts = PyDict::new(py);
+        facts.set_item("object", e.object())?;
+        facts.set_item("remedy", e.remedy())?;
+        let exception = class.call((e.to_string(),), Some(&facts))?;
+        Ok(PyErr::from_value(exception))
+    });
+    made.unwrap_or_else(|e| e)
+}
+
+/// An error that arises here.
+#[cold]
+pub(crate) fn fail(kind: outlive::ErrorKind, what: &str, object: &str, remedy: &str) -> PyErr {
+    raise(&Error::new(kind, what, object, remedy))
+}

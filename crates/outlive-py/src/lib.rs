@@ -1,0 +1,66 @@
+//! The Python interface of outlive: classes around the public types of the core.
+//!
+//! # Theory of operation
+//! Every object is frozen; what changes lies behind a mutex that is only ever tried, never waited
+//! for: a second thread in the same port is told so instead of deadlocking with the interpreter's
+//! lock. That lock is released wherever a call may wait or copy much; long waits look for signals
+//! every 100 ms.
+//!
+//! Arrays have an object as their base that keeps the memory: a sample its chunk, a loan its
+//! publisher, a lock its mapping.
+//!
+//! | file | what |
+//! |---|---|
+//! | `error` | errors of the core as exceptions |
+//! | `codec` | what is carried: arrays, bytes, objects |
+//! | `array`, `dlpack`, `objects` | memory as NumPy arrays and DLPack tensors; MessagePack |
+//! | `gpu` | arrays on a device |
+//! | `node` | nodes, watches |
+//! | `publisher`, `loan`, `subscriber`, `sample` | topics |
+//! | `queue`, `service`, `lock`, `wait` | the other classes |
+
+mod array;
+mod codec;
+mod dlpack;
+mod error;
+mod gpu;
+mod loan;
+mod lock;
+mod node;
+mod objects;
+mod port;
+mod publisher;
+mod queue;
+mod sample;
+mod service;
+mod subscriber;
+mod wait;
+
+use pyo3::prelude::*;
+
+/// The compiled half of the package `outlive`.
+#[pymodule]
+fn _outlive(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<node::Node>()?;
+    module.add_class::<node::Watch>()?;
+    module.add_class::<publisher::Publisher>()?;
+    module.add_class::<loan::Loan>()?;
+    module.add_class::<subscriber::Subscriber>()?;
+    module.add_class::<sample::Sample>()?;
+    module.add_class::<queue::Producer>()?;
+    module.add_class::<queue::Consumer>()?;
+    module.add_class::<service::Client>()?;
+    module.add_class::<service::Reply>()?;
+    module.add_class::<service::Server>()?;
+    module.add_class::<service::Request>()?;
+    module.add_class::<lock::RobustMutex>()?;
+    module.add_class::<lock::RobustRwLock>()?;
+    module.add_class::<lock::Guard>()?;
+    module.add_class::<wait::WaitSet>()?;
+    module.add_class::<wait::Timer>()?;
+    module.add_function(wrap_pyfunction!(node::now_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(gpu::devices, module)?)?;
+    module.add_function(wrap_pyfunction!(objects::packb, module)?)?;
+    module.add_function(wrap_pyfunction!(objects::unpackb, module)?)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,374 @@
+//! Services: requests and responses.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use outlive::{
+    Client as CoreClient, ErrorKind, Reply as CoreReply, Request as CoreRequest,
+    Server as CoreServer, ServiceBuilder, Ticket,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::codec::Codec;
+use crate::error::{OrRaise, fail};
+use crate::node::Node;
+use crate::port::{Port, deadline, wait};
+
+/// What requests and responses are.
+#[derive(Debug)]
+struct Codecs {
+    request: Codec,
+    response: Codec,
+}
+
+/// `(type, shape, type_name)`, the first of them, or a type alone.
+fn codec(py: Python<'_>, of: Option<Bound<'_, PyAny>>) -> PyResult<Codec> {
+    match of {
+        Some(of) if of.is_instance_of::<PyTuple>() => {
+            let of = of.cast_into::<PyTuple>().map_err(PyErr::from)?;
+            let part = |i| of.get_item(i).ok().filter(|part: &Bound<'_, PyAny>| !part.is_none());
+            let name: Option<String> = part(2).map(|name| name.extract()).transpose()?;
+            Codec::resolve(py, part(0), part(1), name.as_deref())
+        }
+        of => Codec::resolve(py, of, None, None),
+    }
+}
+
+fn builder(
+    py: Python<'_>,
+    node: &Py<Node>,
+    name: &str,
+    codecs: &Codecs,
+    bound_bytes: Option<u64>,
+) -> PyResult<ServiceBuilder<[u8], [u8]>> {
+    let node = node.bind(py).get();
+    let builder = node.inner.service::<[u8], [u8]>(name).or_raise()?;
+    let builder = builder.of_types(&codecs.request.of, &codecs.response.of);
+    Ok(match bound_bytes {
+        Some(bytes) => builder.bound_bytes(bytes),
+        None => builder,
+    })
+}
+
+/// The asking end of a service.
+///
+/// `request` and `response` are types as of ``Publisher``, or tuples of type, shape and type name.
+#[pyclass(frozen, module = "outlive")]
+pub(crate) struct Client {
+    pub(crate) inner: Port<CoreClient<[u8], [u8]>>,
+    tickets: Mutex<Vec<Ticket>>,
+    codecs: Arc<Codecs>,
+}
+
+impl Client {
+    fn reply(&self, reply: CoreReply<[u8]>) -> Reply {
+        if reply.is_last() {
+            let ticket = reply.ticket();
+            self.tickets().retain(|known| *known != ticket);
+        }
+        Reply { inner: reply, codecs: Arc::clone(&self.codecs) }
+    }
+
+    fn tickets(&self) -> std::sync::MutexGuard<'_, Vec<Ticket>> {
+        self.tickets.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn ticket(&self, number: u64) -> PyResult<Ticket> {
+        let known = self.tickets().iter().copied().find(|ticket| ticket.get() == number);
+        known.ok_or_else(|| {
+            let why = "it is answered, cancelled, or not of this client";
+            fail(ErrorKind::InvalidArgument, "looking for", "a request", why)
+        })
+    }
+}
+
+#[pymethods]
+impl Client {
+    #[new]
+    #[pyo3(signature = (node, service, request=None, response=None, *, bound_bytes=None,
+                        resume=false))]
+    fn new(
+        py: Python<'_>,
+        node: Py<Node>,
+        service: &str,
+        request: Option<Bound<'_, PyAny>>,
+        response: Option<Bound<'_, PyAny>>,
+        bound_bytes: Option<u64>,
+        resume: bool,
+    ) -> PyResult<Self> {
+        let codecs = Codecs { request: codec(py, request)?, response: codec(py, response)? };
+        let builder = builder(py, &node, service, &codecs, bound_bytes)?.resume(resume);
+        let inner = Port::new(py.detach(|| builder.client()).or_raise()?);
+        Ok(Self { inner, tickets: Mutex::default(), codecs: Arc::new(codecs) })
+    }
+
+    /// Asks and waits for the answer, at most `timeout` seconds (``Timeout``).
+    ///
+    /// ``ServerDied`` at once when the server dies; ``Refused`` with its words.
+    #[pyo3(signature = (request, timeout=None))]
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        request: &Bound<'py, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let number = self.send(py, request, timeout)?;
+        let until = deadline(timeout);
+        let ticket = self.ticket(number)?;
+        loop {
+            match self.receive_ticket(py, ticket, until) {
+                Ok(reply) if !reply.is_last() => {}
+                Ok(reply) => return reply.value(py),
+                Err(e) => {
+                    let _ = self.cancel(number);
+                    return Err(e);
+                }
+            }
+        }
+    }
+
+    /// Sends a request and returns its ticket; the answer comes with ``receive``. The server passes
+    /// it over if it comes to it only after `timeout` seconds.
+    #[pyo3(signature = (request, timeout=None))]
+    fn send(
+        &self,
+        py: Python<'_>,
+        request: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<u64> {
+        let mut port = self.inner.hold()?;
+        let port: &mut CoreClient<[u8], [u8]> = &mut port;
+        let encoded = self.codecs.request.encode(request)?;
+        let bytes = encoded.bytes()?;
+        let until = deadline(timeout);
+        let ticket = py.detach(|| port.send_until(bytes, until)).or_raise()?;
+        self.tickets().push(ticket);
+        Ok(ticket.get())
+    }
+
+    /// The next reply, to the request of `ticket` or to any, or None when `timeout` seconds passed.
+    #[pyo3(signature = (timeout=None, *, ticket=None))]
+    fn receive(
+        &self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        ticket: Option<u64>,
+    ) -> PyResult<Option<Reply>> {
+        let until = deadline(timeout);
+        if let Some(ticket) = ticket {
+            return self.receive_ticket(py, self.ticket(ticket)?, until).map(Some);
+        }
+        let mut port = self.inner.hold()?;
+        let port: &mut CoreClient<[u8], [u8]> = &mut port;
+        let found = wait(py, until, |slice| port.receive_until(slice))?;
+        Ok(found.map(|reply| self.reply(reply)))
+    }
+
+    /// Gives a request up: no reply to it comes any more, and the server is told.
+    fn cancel(&self, ticket: u64) -> PyResult<()> {
+        let known = self.ticket(ticket)?;
+        self.tickets().retain(|ticket| *ticket != known);
+        self.inner.hold()?.cancel(known).or_raise()
+    }
+
+    /// Waits until a live server is there; False when `timeout` seconds passed first.
+    #[pyo3(signature = (timeout=None))]
+    fn wait_for_server(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        let mut port = self.inner.hold()?;
+        let port: &mut CoreClient<[u8], [u8]> = &mut port;
+        let found = wait(py, deadline(timeout), |slice| {
+            let time = Duration::from_nanos(slice.saturating_sub(outlive::now_ns()));
+            Ok(port.wait_for_server(time)?.then_some(()))
+        })?;
+        Ok(found.is_some())
+    }
+
+    /// Leaves the service.
+    fn close(&self) -> PyResult<()> {
+        self.inner.close()
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close()
+    }
+}
+
+impl Client {
+    fn receive_ticket(&self, py: Python<'_>, ticket: Ticket, until: u64) -> PyResult<Reply> {
+        let mut port = self.inner.hold()?;
+        let port: &mut CoreClient<[u8], [u8]> = &mut port;
+        let found = wait(py, until, |slice| match port.receive_for(ticket, slice) {
+            Ok(reply) => Ok(Some(Ok(reply))),
+            Err(e) if e.kind() == ErrorKind::Timeout && slice < until => Ok(None),
+            Err(e) => Ok(Some(Err(e))),
+        })?;
+        match found {
+            Some(reply) => reply.or_raise().map(|reply| self.reply(reply)),
+            None => {
+                let remedy = "the server lives and has not answered: allow more time";
+                Err(fail(ErrorKind::Timeout, "calling", "a service", remedy))
+            }
+        }
+    }
+}
+
+/// An answer, or the news that there will be none.
+#[pyclass(frozen, module = "outlive")]
+pub(crate) struct Reply {
+    inner: CoreReply<[u8]>,
+    codecs: Arc<Codecs>,
+}
+
+#[pymethods]
+impl Reply {
+    /// The answer. ``Refused`` with the server's words; ``ServerDied``: it may have done what was
+    /// asked, or not.
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.codecs.response.copied(py, self.inner.body().or_raise()?)
+    }
+
+    /// Whose answer it is.
+    #[getter]
+    fn ticket(&self) -> u64 {
+        self.inner.ticket().get()
+    }
+
+    /// Whether no more come for that request.
+    #[getter]
+    fn is_last(&self) -> bool {
+        self.inner.is_last()
+    }
+}
+
+/// The one server of a service. Types as of ``Client``.
+///
+/// ``for request in server: request.respond(...)``
+#[pyclass(frozen, module = "outlive")]
+pub(crate) struct Server {
+    pub(crate) inner: Port<CoreServer<[u8], [u8]>>,
+    codecs: Arc<Codecs>,
+}
+
+#[pymethods]
+impl Server {
+    #[new]
+    #[pyo3(signature = (node, service, request=None, response=None, *, bound_bytes=None))]
+    fn new(
+        py: Python<'_>,
+        node: Py<Node>,
+        service: &str,
+        request: Option<Bound<'_, PyAny>>,
+        response: Option<Bound<'_, PyAny>>,
+        bound_bytes: Option<u64>,
+    ) -> PyResult<Self> {
+        let codecs = Codecs { request: codec(py, request)?, response: codec(py, response)? };
+        let builder = builder(py, &node, service, &codecs, bound_bytes)?;
+        let inner = Port::new(py.detach(|| builder.server()).or_raise()?);
+        Ok(Self { inner, codecs: Arc::new(codecs) })
+    }
+
+    /// The next request, or None when `timeout` seconds passed without one.
+    #[pyo3(signature = (timeout=None))]
+    fn receive(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Option<Request>> {
+        let this = slf.get();
+        let mut port = this.inner.hold()?;
+        let port: &mut CoreServer<[u8], [u8]> = &mut port;
+        let found = wait(slf.py(), deadline(timeout), |slice| port.receive_until(slice))?;
+        let server = slf.clone().unbind();
+        Ok(found.map(|request| Request { inner: Mutex::new(Some(request)), server }))
+    }
+
+    /// Requests that nobody waited for any more, and that were therefore not handed out.
+    #[getter]
+    fn passed_over(&self) -> PyResult<u64> {
+        Ok(self.inner.hold()?.passed_over())
+    }
+
+    /// Stops serving; clients know at once.
+    fn close(&self) -> PyResult<()> {
+        self.inner.close()
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(slf: &Bound<'_, Self>) -> PyResult<Option<Request>> {
+        Self::receive(slf, None)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close()
+    }
+}
+
+/// A request. Answer it once; dropped without an answer, its client waits until its deadline.
+#[pyclass(frozen, module = "outlive")]
+pub(crate) struct Request {
+    inner: Mutex<Option<CoreRequest<[u8]>>>,
+    server: Py<Server>,
+}
+
+impl Request {
+    fn take(&self) -> PyResult<CoreRequest<[u8]>> {
+        let taken = self.inner.lock().unwrap_or_else(|e| e.into_inner()).take();
+        taken.ok_or_else(answered)
+    }
+}
+
+fn answered() -> PyErr {
+    fail(ErrorKind::InvalidArgument, "using", "a request", "it is answered already")
+}
+
+#[pymethods]
+impl Request {
+    /// What is asked.
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let request = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        let request = request.as_ref().ok_or_else(answered)?;
+        self.server.get().codecs.request.copied(py, request)
+    }
+
+    /// Answers it. ``ClientDied``: nobody waits for the answer; go on with the next request.
+    fn respond(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let server = self.server.get();
+        let encoded = server.codecs.response.encode(value)?;
+        let bytes = encoded.bytes()?;
+        server.inner.hold()?.respond(self.take()?, bytes).or_raise()
+    }
+
+    /// Answers a part of it; more follow, and ``respond`` ends them.
+    fn respond_part(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let server = self.server.get();
+        let encoded = server.codecs.response.encode(value)?;
+        let request = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        let request = request.as_ref().ok_or_else(answered)?;
+        server.inner.hold()?.respond_part(request, encoded.bytes()?).or_raise()
+    }
+
+    /// Says that it is not answered, and why.
+    fn refuse(&self, why: &str) -> PyResult<()> {
+        self.server.get().inner.hold()?.refuse(self.take()?, why).or_raise()
+    }
+
+    /// Whether the client has given it up or is dead.
+    #[getter]
+    fn is_cancelled(&self) -> PyResult<bool> {
+        let request = self.inner.lock().unwrap_or_else(|e| e.into_inner());
+        let request = request.as_ref().ok_or_else(answered)?;
+        self.server.get().inner.hold()?.is_cancelled(request).or_raise()
+    }
+}

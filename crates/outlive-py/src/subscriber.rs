@@ -1,0 +1,172 @@
+//! The receiving port of a topic.
+
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use outlive::{Event, Subscriber as CoreSubscriber};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::codec::Codec;
+use crate::error::OrRaise;
+use crate::node::Node;
+use crate::port::{Port, deadline, wait};
+use crate::publisher::builder;
+use crate::sample::Sample;
+
+/// Receives the messages of all publishers of a topic, in order per publisher.
+///
+/// Types as of ``Publisher``. Iterate over it, with ``for`` or ``async for``, or call ``receive``.
+#[pyclass(frozen, module = "outlive")]
+pub(crate) struct Subscriber {
+    pub(crate) inner: Port<CoreSubscriber<[u8]>>,
+    codec: Arc<Codec>,
+}
+
+impl Subscriber {
+    fn sample(&self, found: outlive::Sample<[u8]>) -> PyResult<Sample> {
+        self.codec.check(&found)?;
+        Ok(Sample::new(found, &self.codec))
+    }
+}
+
+#[pymethods]
+impl Subscriber {
+    #[new]
+    #[pyo3(signature = (node, topic, r#type=None, shape=None, *, type_name=None, depth=None,
+                        history=0, borrows=None, reliable=false))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        node: Py<Node>,
+        topic: &str,
+        r#type: Option<Bound<'_, PyAny>>,
+        shape: Option<Bound<'_, PyAny>>,
+        type_name: Option<&str>,
+        depth: Option<u64>,
+        history: u64,
+        borrows: Option<usize>,
+        reliable: bool,
+    ) -> PyResult<Self> {
+        let codec = Codec::resolve(py, r#type, shape, type_name)?;
+        let builder = builder(py, &node, topic, &codec)?;
+        let mut builder = builder.history(history).reliable(reliable);
+        if let Some(depth) = depth {
+            builder = builder.depth(depth);
+        }
+        if let Some(borrows) = borrows {
+            builder = builder.borrows(borrows);
+        }
+        let inner = Port::new(py.detach(|| builder.subscriber()).or_raise()?);
+        Ok(Self { inner, codec: Arc::new(codec) })
+    }
+
+    /// The next message, or None when `timeout` seconds passed without one; 0 never waits, None
+    /// waits for ever.
+    ///
+    /// ``TooManyBorrows``: let go of samples first; nothing is lost.
+    #[pyo3(signature = (timeout=None))]
+    fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Sample>> {
+        let mut port = self.inner.hold()?;
+        let port: &mut CoreSubscriber<[u8]> = &mut port;
+        if let Some(found) = port.receive().or_raise()? {
+            return self.sample(found).map(Some);
+        }
+        let until = deadline(timeout);
+        if until == 0 {
+            return Ok(None);
+        }
+        let found = wait(py, until, |slice| port.receive_until(slice))?;
+        found.map(|found| self.sample(found)).transpose()
+    }
+
+    /// The newest message, or None; older ones are skipped. Never waits.
+    fn latest(&self) -> PyResult<Option<Sample>> {
+        let found = self.inner.hold()?.latest().or_raise()?;
+        found.map(|found| self.sample(found)).transpose()
+    }
+
+    /// The message that was published first, over all publishers, or None. Never waits.
+    fn receive_in_order(&self) -> PyResult<Option<Sample>> {
+        let found = self.inner.hold()?.receive_in_order().or_raise()?;
+        found.map(|found| self.sample(found)).transpose()
+    }
+
+    /// What happened to publishers since the last call, oldest first: tuples of "joined", "left",
+    /// "died" or "corrupt", and the publisher's node and port.
+    fn events(&self) -> PyResult<Vec<(&'static str, (u64, u64))>> {
+        let mut port = self.inner.hold()?;
+        let mut events = Vec::new();
+        while let Some(event) = port.next_event() {
+            let (what, id) = match event {
+                Event::PublisherJoined(id) => ("joined", id),
+                Event::PublisherLeft(id) => ("left", id),
+                Event::PublisherDied { publisher, .. } => ("died", publisher),
+                Event::PublisherCorrupt { publisher, .. } => ("corrupt", publisher),
+                _ => continue,
+            };
+            events.push((what, (id.node.get(), id.port)));
+        }
+        Ok(events)
+    }
+
+    /// A descriptor for event loops: readable unless the last call that receives found nothing.
+    fn fileno(&self) -> PyResult<i32> {
+        let mut port = self.inner.hold()?;
+        Ok(port.fd().or_raise()?.as_raw_fd())
+    }
+
+    /// Messages lost so far, over all publishers.
+    #[getter]
+    fn lost(&self) -> PyResult<u64> {
+        Ok(self.inner.hold()?.lost())
+    }
+
+    /// Samples that are held right now.
+    #[getter]
+    fn borrowed(&self) -> PyResult<usize> {
+        Ok(self.inner.hold()?.borrowed())
+    }
+
+    /// The topic's name.
+    #[getter]
+    fn topic(&self) -> PyResult<String> {
+        Ok(self.inner.hold()?.topic().to_owned())
+    }
+
+    /// Name of the topic's type.
+    #[getter]
+    fn type_name(&self) -> PyResult<String> {
+        Ok(self.inner.hold()?.type_name().to_owned())
+    }
+
+    /// Leaves the topic. Samples that are held stay readable.
+    fn close(&self) -> PyResult<()> {
+        self.inner.close()
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Sample>> {
+        self.receive(py, None)
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("outlive._aio")?.call_method1("next_sample", (slf,))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close()
+    }
+}

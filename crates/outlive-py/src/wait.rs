@@ -1,0 +1,185 @@
+//! Waiting for several things at once.
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use outlive::{
+    Client as CoreClient, Consumer as CoreConsumer, Descriptor, Server as CoreServer,
+    Subscriber as CoreSubscriber, Timer as CoreTimer, WaitSet as CoreSet, Waitable,
+    Watch as CoreWatch,
+};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::error::raise;
+use crate::node::Watch;
+use crate::port::{Held, Port, deadline};
+use crate::queue::Consumer;
+use crate::service::{Client, Server};
+use crate::subscriber::Subscriber;
+
+/// Ready every `period` seconds, or once after `delay` seconds.
+#[pyclass(frozen, module = "outlive")]
+pub(crate) struct Timer {
+    inner: Port<CoreTimer>,
+}
+
+#[pymethods]
+impl Timer {
+    #[new]
+    #[pyo3(signature = (period=None, *, delay=None))]
+    fn new(period: Option<f64>, delay: Option<f64>) -> PyResult<Self> {
+        let time = |s: f64| Duration::try_from_secs_f64(s.max(0.0)).unwrap_or(Duration::MAX);
+        let timer = match (period, delay) {
+            (Some(period), None) => CoreTimer::every(time(period)),
+            (None, Some(delay)) => CoreTimer::after(time(delay)),
+            _ => return Err(PyTypeError::new_err("give either a period or a delay, in seconds")),
+        };
+        Ok(Self { inner: Port::new(timer) })
+    }
+
+    /// How often it became due since the last call; until it is asked, it stays ready.
+    fn fired(&self) -> PyResult<u64> {
+        Ok(self.inner.hold()?.fired())
+    }
+}
+
+/// Waits until one of several things is ready.
+#[pyclass(frozen, module = "outlive")]
+pub(crate) struct WaitSet {
+    inner: Port<CoreSet>,
+}
+
+/// A member that this thread has for the wait.
+enum Member<'a> {
+    Subscriber(Held<'a, CoreSubscriber<[u8]>>),
+    Consumer(Held<'a, CoreConsumer<[u8]>>),
+    Server(Held<'a, CoreServer<[u8], [u8]>>),
+    Client(Held<'a, CoreClient<[u8], [u8]>>),
+    Watch(Held<'a, CoreWatch>),
+    Timer(Held<'a, CoreTimer>),
+    Descriptor(Descriptor<'a>),
+}
+
+impl Member<'_> {
+    fn waitable(&mut self) -> &mut dyn Waitable {
+        match self {
+            Self::Subscriber(held) => &mut **held,
+            Self::Consumer(held) => &mut **held,
+            Self::Server(held) => &mut **held,
+            Self::Client(held) => &mut **held,
+            Self::Watch(held) => &mut **held,
+            Self::Timer(held) => &mut **held,
+            Self::Descriptor(descriptor) => descriptor,
+        }
+    }
+}
+
+/// Lets the list go into a call without the interpreter's lock.
+struct Away<T>(T);
+
+// SAFETY: the calling thread waits itself; nothing is sent anywhere, and no object of Python is
+// touched without the interpreter's lock.
+unsafe impl<T> Send for Away<T> {}
+
+impl<T> Away<T> {
+    fn get(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+#[pymethods]
+impl WaitSet {
+    #[new]
+    fn new() -> Self {
+        Self { inner: Port::new(CoreSet::new()) }
+    }
+
+    /// Waits until one of `members` is ready and returns the list of those that are; empty when
+    /// `timeout` seconds passed first. 0 only looks.
+    ///
+    /// Members are subscribers, consumers, servers, clients, watches, timers, and what has a
+    /// ``fileno``: that is ready when it can be read.
+    #[pyo3(signature = (members, timeout=None))]
+    fn wait<'py>(
+        &self,
+        py: Python<'py>,
+        members: &Bound<'py, PyList>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let mut set = self.inner.hold()?;
+        let objects: Vec<Bound<'py, PyAny>> = members.iter().collect();
+        let fds = objects.iter().map(descriptor).collect::<PyResult<Vec<_>>>()?;
+        let mut held = Vec::with_capacity(objects.len());
+        for (object, fd) in objects.iter().zip(&fds) {
+            held.push(member(object, fd.as_ref())?);
+        }
+        let until = deadline(timeout);
+        let mut list: Vec<&mut dyn Waitable> = held.iter_mut().map(Member::waitable).collect();
+        let set: &mut CoreSet = &mut set;
+        loop {
+            let slice = until.min(outlive::now_ns().saturating_add(100_000_000));
+            let slice = if until == 0 { 0 } else { slice };
+            let mut away = Away((&mut *set, &mut list));
+            let ready: Vec<usize> = py
+                .detach(move || {
+                    let (set, list) = away.get();
+                    set.wait_until(list, slice).map(Iterator::collect)
+                })
+                .map_err(|e| raise(&e))?;
+            if !ready.is_empty() || outlive::now_ns() >= until {
+                return PyList::new(py, ready.into_iter().map(|i| objects[i].clone()));
+            }
+            py.check_signals()?;
+        }
+    }
+}
+
+/// The descriptor of what is none of ours.
+fn descriptor<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<BorrowedFd<'a>>> {
+    let ours = object.is_instance_of::<Subscriber>()
+        || object.is_instance_of::<Consumer>()
+        || object.is_instance_of::<Server>()
+        || object.is_instance_of::<Client>()
+        || object.is_instance_of::<Watch>()
+        || object.is_instance_of::<Timer>();
+    if ours {
+        return Ok(None);
+    }
+    let fd: i32 = match object.extract() {
+        Ok(fd) => fd,
+        Err(_) => object.call_method0("fileno")?.extract()?,
+    };
+    if fd < 0 {
+        return Err(PyTypeError::new_err("a negative number is no file descriptor"));
+    }
+    // SAFETY: the caller's object keeps it open during the wait.
+    Ok(Some(unsafe { BorrowedFd::borrow_raw(fd) }))
+}
+
+fn member<'a>(
+    object: &'a Bound<'_, PyAny>,
+    fd: Option<&'a BorrowedFd<'a>>,
+) -> PyResult<Member<'a>> {
+    if let Some(fd) = fd {
+        return Ok(Member::Descriptor(Descriptor::readable(fd)));
+    }
+    if let Ok(it) = object.cast::<Subscriber>() {
+        return it.get().inner.hold().map(Member::Subscriber);
+    }
+    if let Ok(it) = object.cast::<Consumer>() {
+        return it.get().inner.hold().map(Member::Consumer);
+    }
+    if let Ok(it) = object.cast::<Server>() {
+        return it.get().inner.hold().map(Member::Server);
+    }
+    if let Ok(it) = object.cast::<Client>() {
+        return it.get().inner.hold().map(Member::Client);
+    }
+    if let Ok(it) = object.cast::<Watch>() {
+        return it.get().inner.hold().map(Member::Watch);
+    }
+    let timer = object.cast::<Timer>().map_err(PyErr::from)?;
+    timer.get().inner.hold().map(Member::Timer)
+}

@@ -1,0 +1,184 @@
+"""All four languages on one topic, queue, service and lock, each killed in turn.
+
+Each voice is a process that is told what to do on its standard input: actor.{c,cpp,rs,py}.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+REPO = HERE.parents[2]
+C = REPO / "crates/outlive-c"
+LANGUAGES = ["rust", "c", "cpp", "python"]
+SUM = "17.5"
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory):
+    """The command of each language's actor."""
+    if shutil.which("cargo") is None or not (C / "examples/actor.rs").exists():
+        pytest.skip("needs the repository and cargo")
+    at = tmp_path_factory.mktemp("actors")
+    environment = {k: v for k, v in os.environ.items() if k != "OUTLIVE_DIR"}
+
+    def run(*command, **extra):
+        subprocess.run(command, check=True, cwd=REPO, env={**environment, **extra})
+
+    run("cargo", "build", "-q", "-p", "outlive-c", "--lib", "--example", "actor")
+    run("cargo", "build", "-q", "-p", "outlive-cli", "--bin", "outlive")
+    built = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", REPO / "target")) / "debug"
+    run("scripts/install", str(at), OUTLIVE_BUILT=str(built))
+    flags = ["-O2", "-Wall", "-Werror", f"-I{at}/include", f"-L{at}/lib", "-loutlive"]
+    flags.append(f"-Wl,-rpath,{at}/lib")
+    run("cc", str(C / "tests/c/actor.c"), "-o", str(at / "actor_c"), *flags)
+    source = str(C / "tests/cpp/actor.cpp")
+    run("g++", "-std=c++20", source, "-o", str(at / "actor_cpp"), *flags)
+    return {
+        "rust": [str(built / "examples/actor")],
+        "c": [str(at / "actor_c")],
+        "cpp": [str(at / "actor_cpp")],
+        "python": [sys.executable, str(HERE / "actor.py")],
+        "command": [str(built / "outlive")],
+    }
+
+
+class Voice:
+    """A process in a role."""
+
+    def __init__(self, programs, language, role):
+        self.name = f"{role} in {language}"
+        self.process = subprocess.Popen(
+            [*programs[language], role], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self.says() == "ready", self.name
+
+    def says(self):
+        """Its next line; the watchdog of the test run ends one that says nothing."""
+        return self.process.stdout.readline().rstrip("\n")
+
+    def tell(self, number):
+        self.process.stdin.write(f"{number}\n")
+        self.process.stdin.flush()
+
+    def ask(self, number):
+        self.tell(number)
+        return self.says()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def voices(programs):
+    started = []
+
+    def start(role, languages=LANGUAGES):
+        new = [Voice(programs, language, role) for language in languages]
+        started.extend(new)
+        return new
+
+    yield start
+    for voice in started:
+        if voice.process.poll() is None:
+            voice.kill()
+
+
+def test_all_see_the_same_description_and_the_same_bytes(programs):
+    def layout(language):
+        command = [*programs[language], "layout"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    layouts = {language: layout(language) for language in LANGUAGES}
+    assert layouts["rust"].startswith("outlive-type 1 align 8|struct:48| 0 u64 stamp_ns|")
+    for language in LANGUAGES:
+        assert layouts[language] == layouts["rust"], language
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_echo_prints_the_fields_of_a_topic_of_every_language(programs, voices, language):
+    assert voices("publish", [language])[0].ask(42) == "ok"
+    echo = [*programs["command"], "topic", "echo", "/c/topic", "--history", "1", "--count", "1"]
+
+    def says(*options):
+        command = [*echo, "--timeout", "60", *options]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    message = json.loads(says("--json"))
+    value = {"stamp_ns": 1, "sender": 2, "number": 42, "values": [1.5, 2.5, 3.5]}
+    value["grid"] = [[1, 2], [3, 4]]
+    assert message["value"] == value and message["bytes"] == 48
+    line = says()
+    assert "number: 42" in line and "[1.5, 2.5, 3.5]" in line, line
+
+
+def test_a_topic_outlives_its_publishers_and_subscribers(voices):
+    publishers, subscribers = voices("publish"), voices("subscribe")
+    number = 100
+
+    def talk():
+        nonlocal number
+        for publisher in publishers:
+            number += 1
+            assert publisher.ask(number) == "ok", publisher.name
+            for subscriber in subscribers:
+                assert subscriber.says() == f"{number} {SUM}", subscriber.name
+
+    talk()
+    for i, language in enumerate(LANGUAGES):
+        publishers.pop(0).kill()
+        talk()
+        publishers.extend(voices("publish", [language]))
+        subscribers.pop(0).kill()
+        talk()
+        subscribers.extend(voices("subscribe", [language]))
+        talk()
+
+
+def test_a_queue_outlives_its_producers_and_consumers(voices):
+    for language in LANGUAGES:
+        consumer, producers = voices("consume", [language])[0], voices("produce")
+        for _ in LANGUAGES:
+            for number, producer in enumerate(producers):
+                assert producer.ask(number) == "ok", producer.name
+                assert consumer.says() == f"{number} {SUM}", consumer.name
+            producers.pop(0).kill()
+        producers = voices("produce")
+        consumer.kill()
+        for producer in producers:
+            assert producer.ask(1) == "owner died", producer.name
+            producer.kill()
+
+
+def test_a_service_outlives_its_servers_and_clients(voices):
+    for language in LANGUAGES:
+        server, clients = voices("serve", [language])[0], voices("call")
+        for _ in LANGUAGES:
+            for client in clients:
+                assert client.ask(2) == "19.5", (server.name, client.name)
+            clients.pop(0).kill()
+        clients = voices("call")
+        assert [client.ask(4) for client in clients] == ["21.5"] * len(clients)
+        server.kill()
+        for client in clients:
+            assert client.ask(1) == "server died", (server.name, client.name)
+            client.kill()
+
+
+def test_a_lock_passes_from_the_dead_to_every_language(voices):
+    number, before = 0, "ok 0"
+    for _ in range(2):
+        for language in [*LANGUAGES, *reversed(LANGUAGES)]:
+            number += 1
+            holder = voices("lock", [language])[0]
+            assert holder.ask(number) == before, holder.name
+            holder.kill()
+            before = f"owner died {number}"

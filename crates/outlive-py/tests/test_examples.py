@@ -1,0 +1,26 @@
+"""The examples run and end as they say."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
+
+
+@pytest.mark.parametrize(
+    "name, says",
+    [
+        ("hello", "hello: x 1.0 m, y 2.0 m, heading 0.5 rad"),
+        ("camera", "camera: 3 frames to 2 viewers without a copy"),
+        ("many_producers", "many producers: 300 messages of 3 producers, each in order"),
+        ("request_response", "request/response: 5.0 m, then the server died"),
+        ("robust_lock", "robust lock: left 50, right 50"),
+        ("watching_a_death", "watching: the camera died; its last words were 'still here'"),
+    ],
+)
+def test_example(name, says):
+    command = [sys.executable, str(EXAMPLES / f"{name}.py")]
+    out = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert out.returncode == 0 and says in out.stdout, out.stdout + out.stderr

@@ -1,0 +1,165 @@
+//! What a robot file says, checked.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A robot: its processes in the order in which they start.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Config {
+    /// The file.
+    pub file: PathBuf,
+    /// For messages and log directories.
+    pub name: String,
+    /// Domain that its processes join, if the file says so.
+    pub domain: Option<String>,
+    /// Directory of the logs, if the file says so.
+    pub logs: Option<PathBuf>,
+    /// A log larger than this is rotated, bytes.
+    pub log_bytes: u64,
+    /// Rotated logs kept for each process.
+    pub log_files: u32,
+    /// Whether a changed file is read again at once, or at SIGHUP only.
+    pub watch: bool,
+    /// The processes; each comes after those that it names in `after`.
+    pub processes: Vec<ProcessSpec>,
+}
+
+/// What the end of a process means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Fail-stop: it is never restarted.
+    Core,
+    /// It is restarted.
+    Service,
+}
+
+/// What the end of a core does, or a service at its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Then {
+    /// All processes are stopped, in reverse order, and `run` ends with code 1.
+    StopRobot,
+    /// The others go on.
+    Stay,
+}
+
+/// When a service is restarted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// Whatever its end was.
+    Always,
+    /// Unless it ended with code 0.
+    OnFailure,
+    /// Never.
+    Never,
+}
+
+/// What becomes of a process when its supervisor dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Orphan {
+    /// It goes on; the next `run` takes it over.
+    Adopt,
+    /// The kernel sends it its stop signal at once; the next `run` ends what is left.
+    Stop,
+    /// The kernel kills it at once.
+    Kill,
+}
+
+/// How long to wait before a restart, and how often to try.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Backoff {
+    /// Before the first restart.
+    pub first: Duration,
+    /// At most.
+    pub max: Duration,
+    /// What each wait is longer by.
+    pub factor: f64,
+    /// Share of a wait that is drawn by chance, 0 to 1.
+    pub jitter: f64,
+    /// Restarts within [`Backoff::within`], after which it counts as failed.
+    pub limit: u32,
+    /// The time in which restarts count; one that lasts longer begins anew.
+    pub within: Duration,
+}
+
+/// When a process counts as ready.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Ready {
+    /// Topics that it publishes.
+    pub topics: Vec<String>,
+    /// Services that it answers.
+    pub services: Vec<String>,
+    /// Names of nodes that it opens.
+    pub nodes: Vec<String>,
+    /// A process that is not ready by then is ended, and restarted.
+    pub timeout: Duration,
+}
+
+impl Ready {
+    /// Ready as soon as it runs.
+    pub fn is_at_once(&self) -> bool {
+        self.topics.is_empty() && self.services.is_empty() && self.nodes.is_empty()
+    }
+}
+
+/// What shows that a process that runs also works.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Heartbeat {
+    /// It must have a live node.
+    pub node: bool,
+    /// Topics on which messages must come.
+    pub topics: Vec<String>,
+    /// Silence or absence of so long means that it hangs: it is killed, and restarted.
+    pub timeout: Duration,
+}
+
+/// One process of a robot.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProcessSpec {
+    /// Its name.
+    pub name: String,
+    /// Core or service.
+    pub kind: Kind,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Its working directory.
+    pub dir: PathBuf,
+    /// Set or changed in its environment.
+    pub env: BTreeMap<String, String>,
+    /// It starts when these are ready.
+    pub after: Vec<String>,
+    /// When it is ready.
+    pub ready: Ready,
+    /// When it hangs; services only.
+    pub heartbeat: Option<Heartbeat>,
+    /// CPUs it may run on; all if empty.
+    pub cores: Vec<usize>,
+    /// SCHED_FIFO priority.
+    pub fifo: Option<u8>,
+    /// Niceness.
+    pub nice: Option<i8>,
+    /// Bound on its private memory (RLIMIT_DATA), bytes; shared memory does not count.
+    pub memory: Option<u64>,
+    /// Bound on its addresses (RLIMIT_AS), bytes; shared memory counts in full.
+    pub address_space: Option<u64>,
+    /// User id, group id, further groups.
+    pub user: Option<(u32, u32, Vec<u32>)>,
+    /// The signal that asks it to end.
+    pub stop_signal: i32,
+    /// SIGKILL follows after so long.
+    pub grace: Duration,
+    /// When its supervisor dies.
+    pub on_supervisor_death: Orphan,
+    /// At the end of a core; of a service that has reached its limit.
+    pub on_end: Then,
+    /// Whether it is restarted; never a core.
+    pub restart: Restart,
+    /// How it is restarted.
+    pub backoff: Backoff,
+}

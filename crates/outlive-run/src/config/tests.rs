@@ -1,0 +1,139 @@
+//! Files that are right, and what is said about those that are not.
+
+use super::*;
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(Path::new("/etc/arm.toml"), text)
+}
+
+/// The messages, a line each.
+fn problems(text: &str) -> Vec<String> {
+    let error = parse(text).unwrap_err();
+    let line = |p: &Problem| format!("{}:{}: {}: {}", p.line, p.column, p.what, p.remedy);
+    error.problems.iter().map(line).collect()
+}
+
+const WHOLE: &str = r#"
+[robot]
+name = "arm"
+domain = "lab"
+logs = "log"
+log_bytes = "1MB"
+log_files = 2
+grace = "2s"
+reload = "watch"
+on_supervisor_death = "stop"
+
+[env]
+RUST_LOG = "info"
+LEVEL = 3
+
+[process.viewer]
+command = "view --title 'the arm'"
+after = ["core", "camera"]
+restart = "on-failure"
+backoff = { first = "50ms", max = 2, factor = 1.5, jitter = 0, limit = 3, within = "10s" }
+heartbeat = { topics = "/view", timeout = "1s" }
+env = { LEVEL = "4" }
+nice = 5
+memory = "512MiB"
+
+[process.camera]
+command = ["camera"]
+after = "core"
+ready = { topics = ["/camera"], timeout = 3 }
+
+[process.core]
+kind = "core"
+command = ["./core", "--hz", "1000"]
+dir = "bin"
+fifo = 80
+cores = [0]
+on_end = "stay"
+on_supervisor_death = "adopt"
+stop_signal = "SIGINT"
+"#;
+
+#[test]
+fn a_file_becomes_processes_in_order_of_starting() {
+    let config = parse(WHOLE).unwrap();
+    let names: Vec<_> = config.processes.iter().map(|p| p.name.as_str()).collect();
+    assert_eq!(names, ["core", "camera", "viewer"]);
+    assert_eq!(config.logs.as_deref(), Some(Path::new("/etc/log")));
+    assert!(config.watch && config.domain.as_deref() == Some("lab"));
+    let core = config.process("core").unwrap();
+    assert_eq!((core.kind, core.fifo, core.on_end), (Kind::Core, Some(80), Then::Stay));
+    assert_eq!((core.restart, core.stop_signal), (Restart::Never, libc::SIGINT));
+    assert_eq!(core.dir, Path::new("/etc/bin"));
+    assert_eq!(core.on_supervisor_death, Orphan::Adopt);
+    let viewer = config.process("viewer").unwrap();
+    assert_eq!(viewer.command, ["view", "--title", "the arm"]);
+    assert_eq!((viewer.env["LEVEL"].as_str(), viewer.env["RUST_LOG"].as_str()), ("4", "info"));
+    assert_eq!(viewer.backoff.max, Duration::from_secs(2));
+    assert_eq!(viewer.on_supervisor_death, Orphan::Stop);
+    assert_eq!(viewer.grace, Duration::from_secs(2));
+    assert_eq!(viewer.memory, Some(512 << 20));
+    let camera = config.process("camera").unwrap();
+    assert_eq!((camera.ready.topics.len(), camera.ready.timeout.as_secs()), (1, 3));
+}
+
+#[test]
+fn unknown_keys_are_named_with_the_nearest_known_one() {
+    let text = "[robot]\nnmae = 'x'\n[process.a]\ncommand = 'a'\nncie = 3\nqqqqqq = 1\n";
+    let found = problems(text);
+    assert_eq!(found[0], "2:1: unknown key 'nmae' in [robot]: did you mean 'name'?");
+    assert_eq!(found[1], "5:1: unknown key 'ncie' in [process.a]: did you mean 'nice'?");
+    assert!(found[2].starts_with("6:1: unknown key 'qqqqqq' in [process.a]: it can have after,"));
+    let found = problems("[proces.a]\ncommand = 'a'\n");
+    assert!(found.iter().any(|p| p.contains("did you mean 'process'?")), "{found:?}");
+}
+
+#[test]
+fn every_fault_is_told_with_its_place() {
+    let text = "\
+[process.a]
+command = []
+kind = \"cor\"
+after = [\"b\", \"c\"]
+nice = 99
+memory = \"lots\"
+cores = [0, -1]
+[process.b]
+grace = \"soon\"
+backoff = { first = \"2s\", max = \"1s\", limit = -1 }
+stop_signal = 9
+";
+    let found = problems(text);
+    let expect = [
+        "2:11: an empty command: name the program to run",
+        "3:8: 'kind' in [process.a] is unknown: did you mean \"core\"? It can be",
+        "4:15: 'a' is to start after 'c', which is no process: did you mean 'a'?",
+        "5:8: 'nice' in [process.a] cannot be this integer: write a whole number from -20 to 19",
+        "6:10: 'memory' in [process.a] cannot be this string: write a size like",
+        "7:9: 'cores' in [process.a] cannot be this array: write numbers from 0 to 1023",
+        "8:10: [process.b] has no command: add command =",
+        "9:9: 'grace' in [process.b] cannot be this string: write a time like",
+        "10:33: 'max' is shorter than 'first': make it at least as long",
+        "10:47: 'limit' in [process.b.backoff] cannot be this integer",
+        "11:15: 'stop_signal' in [process.b] is unknown: it can be \"SIGTERM\"",
+    ];
+    assert_eq!(found.len(), expect.len(), "{found:#?}");
+    for (found, expect) in found.iter().zip(expect) {
+        assert!(found.starts_with(expect), "{found}\n{expect}");
+    }
+}
+
+#[test]
+fn rounds_cores_that_restart_and_broken_toml_are_told() {
+    let a_b = "[process.a]\ncommand='a'\nafter='b'\n[process.b]\ncommand='b'\nafter='a'\n";
+    assert!(problems(a_b)[0].contains("they wait for each other: a after b after a"));
+    let core = "[process.a]\ncommand='a'\nkind='core'\nrestart='always'\n";
+    let found = problems(core);
+    assert!(found[0].starts_with("4:9: [process.a] is a core and has 'restart'"), "{found:?}");
+    assert!(problems("[process.a\n")[0].starts_with("1:11: "));
+    assert!(problems("")[0].contains("no process to run"));
+    assert!(problems("[process.run]\ncommand='a'\n")[0].contains("'run' is the supervisor's own"));
+    assert!(problems("process = 3\n")[0].contains("'process' is no table"));
+    let none = Config::load(Path::new("/nonexistent/robot.toml")).unwrap_err();
+    assert!(none.to_string().contains("it cannot be read"));
+}

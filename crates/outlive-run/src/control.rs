@@ -1,0 +1,144 @@
+//! Requests to a running supervisor: a line of JSON over a Unix socket, a line back. It works
+//! when the shared memory of the robot does not.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::state::{RunDir, State};
+
+/// Longest request, bytes.
+const REQUEST_MAX: usize = 4096;
+/// Who says nothing for so long is not listened to any more.
+const PATIENCE: Duration = Duration::from_secs(5);
+const CLIENTS_MAX: usize = 32;
+
+/// What may be asked of a supervisor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Request {
+    /// How are they doing?
+    Ps,
+    /// End this one if it runs, and start it.
+    Restart(String),
+    /// End this one and leave it; without a name the whole robot.
+    Stop(Option<String>),
+    /// Read the file again.
+    Reload,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// It is done or begun; the state at that moment.
+    Done(State),
+    /// It is not, for this reason.
+    Refused(String),
+}
+
+/// Asks the supervisor of `dir`.
+///
+/// # Errors
+/// `NotFound` and `ConnectionRefused` when there is none; else what went wrong on the way.
+pub fn ask(dir: &RunDir, request: &Request, timeout: Duration) -> io::Result<Answer> {
+    let mut stream = connect(dir.path())?;
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_write_timeout(Some(timeout))?;
+    writeln!(stream, "{}", serde_json::to_string(request)?)?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+/// By way of a descriptor: the path itself may be longer than an address can hold.
+fn address(dir: &fs::File) -> String {
+    format!("/proc/self/fd/{}/control", dir.as_raw_fd())
+}
+
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let dir = fs::File::open(path)?;
+    UnixStream::connect(address(&dir))
+}
+
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    said: Vec<u8>,
+    since: Instant,
+}
+
+/// The supervisor's end; never blocks.
+#[derive(Debug)]
+pub(crate) struct Server {
+    listener: UnixListener,
+    clients: Vec<Client>,
+}
+
+impl Server {
+    /// The caller holds the lock: a socket that is there is a dead supervisor's.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let dir = fs::File::open(path)?;
+        let _ = fs::remove_file(path.join("control"));
+        let listener = UnixListener::bind(address(&dir))?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, clients: Vec::new() })
+    }
+
+    /// What to wait for.
+    pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let clients = self.clients.iter().map(|c| c.stream.as_fd());
+        std::iter::once(self.listener.as_fd()).chain(clients)
+    }
+
+    /// Takes what has come; the answers of `act` are sent.
+    pub(crate) fn serve(&mut self, mut act: impl FnMut(Request) -> Answer) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.clients.len() < CLIENTS_MAX && stream.set_nonblocking(true).is_ok() {
+                self.clients.push(Client { stream, said: Vec::new(), since: Instant::now() });
+            }
+        }
+        self.clients.retain_mut(|client| match client.read() {
+            None => client.since.elapsed() < PATIENCE,
+            Some(line) => {
+                let answer = match line.map(|line| serde_json::from_slice(&line)) {
+                    Some(Ok(request)) => act(request),
+                    Some(Err(e)) => Answer::Refused(format!("no request: {e}")),
+                    None => return false,
+                };
+                let mut text = serde_json::to_vec(&answer).unwrap_or_default();
+                text.push(b'\n');
+                // Who does not read what it asked for does without.
+                let _ = client.stream.write_all(&text);
+                false
+            }
+        });
+    }
+}
+
+impl Client {
+    /// `None`: not all there yet; `Some(None)`: gone.
+    fn read(&mut self) -> Option<Option<Vec<u8>>> {
+        let mut bytes = [0; REQUEST_MAX];
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return Some(None),
+                Ok(n) => self.said.extend(&bytes[..n]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(_) => return Some(None),
+            }
+            if let Some(end) = self.said.iter().position(|b| *b == b'\n') {
+                return Some(Some(self.said[..end].to_vec()));
+            }
+            if self.said.len() > REQUEST_MAX {
+                return Some(None);
+            }
+        }
+    }
+}

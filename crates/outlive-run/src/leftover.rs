@@ -1,0 +1,103 @@
+//! Ends what a dead supervisor left.
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::proc::{Identity, marked};
+use crate::state::{RunDir, Status};
+
+/// No grace is longer here.
+const GRACE_MAX: Duration = Duration::from_secs(60);
+
+/// Somebody who is to end.
+#[derive(Clone, Debug)]
+pub(crate) struct Leftover {
+    pub(crate) name: String,
+    pub(crate) identity: Identity,
+    pub(crate) signal: i32,
+    pub(crate) grace: Duration,
+}
+
+impl Leftover {
+    /// The process of `status`, or, when it is gone, those of its session.
+    pub(crate) fn of(status: &Status) -> Vec<Self> {
+        let Some(identity) = status.process else { return Vec::new() };
+        let grace = Duration::from_millis(status.grace_ms).min(GRACE_MAX);
+        let leftover = |name: String, identity| {
+            let signal = status.stop_signal;
+            Self { name, identity, signal, grace }
+        };
+        if identity.is_alive() {
+            return vec![leftover(status.name.clone(), identity)];
+        }
+        let helper = |member| leftover(format!("a helper of {}", status.name), member);
+        identity.session().into_iter().map(helper).collect()
+    }
+}
+
+/// Asks them all to end, waits for each one's grace, kills the rest. `turn` is called meanwhile.
+pub(crate) fn end(leftovers: &[Leftover], mut turn: impl FnMut()) {
+    for left in leftovers {
+        group_signal(left.identity, left.signal);
+        left.identity.signal(left.signal);
+    }
+    let begun = Instant::now();
+    // A process in an uninterruptible sleep outlives SIGKILL.
+    while begun.elapsed() < GRACE_MAX + Duration::from_secs(10) {
+        let mut alive = leftovers.iter().filter(|left| left.identity.is_alive()).peekable();
+        if alive.peek().is_none() {
+            break;
+        }
+        alive.filter(|l| begun.elapsed() >= l.grace).for_each(|left| kill_all(left.identity));
+        turn();
+        thread::sleep(Duration::from_millis(5));
+    }
+    leftovers.iter().for_each(|left| kill_all(left.identity));
+}
+
+/// Ends all that the dead supervisor of `dir` left running; their names and pids. `None` when a
+/// supervisor lives.
+///
+/// # Errors
+/// Those of reading its state and of the lock.
+pub fn end_orphans(dir: &RunDir) -> io::Result<Option<Vec<(String, i32)>>> {
+    if !dir.path().exists() {
+        return Ok(Some(Vec::new()));
+    }
+    let Some(_lock) = dir.lock()? else { return Ok(None) };
+    let statuses = dir.read()?.map(|state| state.processes).unwrap_or_default();
+    let mut all: Vec<Leftover> = statuses.iter().flat_map(Leftover::of).collect();
+    for found in marked(&dir.real().to_string_lossy()) {
+        if !all.iter().any(|l| l.identity == found.identity) {
+            let (signal, grace) = (libc::SIGTERM, Duration::from_secs(1));
+            let (name, identity) = (found.name, found.identity);
+            all.push(Leftover { name, identity, signal, grace });
+        }
+    }
+    end(&all, || {});
+    dir.remove();
+    Ok(Some(all.into_iter().map(|left| (left.name, left.identity.pid)).collect()))
+}
+
+/// A signal for a process and its group; nothing if the pid is another one's by now. One that has
+/// ended and is not reaped still keeps its number.
+pub(crate) fn group_signal(identity: Identity, number: i32) {
+    let (pid, signal) = (Pid::from_raw(identity.pid), Signal::from_named_raw(number));
+    if let (Some(pid), Some(signal), true) =
+        (pid, signal, Identity::of(identity.pid) == Some(identity))
+    {
+        let _ = kill_process_group(pid, signal);
+    }
+}
+
+/// SIGKILL for a process, its group and its session.
+pub(crate) fn kill_all(identity: Identity) {
+    group_signal(identity, libc::SIGKILL);
+    identity.signal(libc::SIGKILL);
+    for member in identity.session() {
+        member.signal(libc::SIGKILL);
+    }
+}

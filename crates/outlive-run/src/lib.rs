@@ -1,0 +1,43 @@
+//! Starts and supervises the processes of a robot, as `robot.toml` says.
+//!
+//! | file | what |
+//! |---|---|
+//! | `config/` | reads the file; each fault with line, column and remedy |
+//! | `supervisor/` | the loop: start, restart, stop, adopt, reload |
+//! | `spawn`, `proc` | a process of its own session; who a process is |
+//! | `leftover` | ends what a dead supervisor left |
+//! | `backoff`, `health` | waits before restarts; readiness and heartbeats |
+//! | `state`, `control` | what a supervisor says about itself; requests to it |
+//! | `logs`, `printer` | files and rotation; the terminal |
+//! | `notify`, `os` | systemd; system calls |
+//!
+//! # Examples
+//! ```no_run
+//! use outlive_run::{Options, Supervisor, config::Config};
+//!
+//! let config = Config::load("robot.toml".as_ref())?;
+//! let domain = outlive::Domain::of(&outlive::Node::builder())?;
+//! let outcome = Supervisor::start(config, domain, Options::default())?.run();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![deny(unsafe_code)]
+
+mod backoff;
+pub mod config;
+mod control;
+mod health;
+mod leftover;
+mod logs;
+mod notify;
+mod os;
+mod printer;
+mod proc;
+mod spawn;
+mod state;
+mod supervisor;
+
+pub use control::{Answer, Request, ask};
+pub use leftover::end_orphans;
+pub use proc::Identity;
+pub use state::{Phase, RunDir, State, Status};
+pub use supervisor::{Options, Outcome, StartError, Supervisor};

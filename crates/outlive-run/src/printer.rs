@@ -1,0 +1,82 @@
+//! The terminal, written by a thread of its own: one that does not read must not hold up the
+//! supervisor. Lines that find no room are counted; they are in the logs.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
+use std::time::Duration;
+
+const LINES: usize = 4096;
+const COLOURS: [&str; 6] = ["36", "33", "35", "32", "34", "96"];
+
+/// Prints lines with the name of who said them.
+#[derive(Debug)]
+pub(crate) struct Printer {
+    to: Option<SyncSender<String>>,
+    ended: Receiver<()>,
+    lost: u64,
+    colour: bool,
+    width: usize,
+    /// Whether there is a terminal that can go away.
+    pub(crate) terminal: bool,
+}
+
+impl Printer {
+    /// `width` is that of the longest name.
+    pub(crate) fn new(width: usize) -> Self {
+        let (to, lines) = sync_channel::<String>(LINES);
+        let (done, ended) = channel();
+        std::thread::spawn(move || {
+            let mut out = io::stdout();
+            for line in lines {
+                // Nobody reads: the logs have it.
+                let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+            }
+            let _ = done.send(());
+        });
+        let terminal = io::stdout().is_terminal();
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        Self { to: Some(to), ended, lost: 0, colour: terminal && !plain, width, terminal }
+    }
+
+    pub(crate) fn line(&mut self, name: &str, number: usize, text: &str) {
+        if self.lost > 0 {
+            let told = format!("({} lines not shown; the logs have them)", self.lost);
+            let line = self.format("run", COLOURS.len(), &told);
+            if self.send(line) {
+                self.lost = 0;
+            }
+        }
+        let line = self.format(name, number, text);
+        if !self.send(line) {
+            self.lost += 1;
+        }
+    }
+
+    fn format(&self, name: &str, number: usize, text: &str) -> String {
+        // What would move the cursor or change colours stays out of a terminal.
+        let text: String = match self.terminal {
+            true => text.chars().filter(|c| !c.is_control() || *c == '\t').collect(),
+            false => text.into(),
+        };
+        let width = self.width;
+        match (self.colour, name) {
+            (true, "run") => format!("\x1b[1m{name:<width$} | {text}\x1b[0m\n"),
+            (true, _) => {
+                let colour = COLOURS[number % COLOURS.len()];
+                format!("\x1b[{colour}m{name:<width$} |\x1b[0m {text}\n")
+            }
+            _ => format!("{name:<width$} | {text}\n"),
+        }
+    }
+
+    fn send(&self, line: String) -> bool {
+        let sent = self.to.as_ref().map(|to| to.try_send(line));
+        !matches!(sent, Some(Err(TrySendError::Full(_))))
+    }
+
+    /// Lets the thread print what is left, for a second at most.
+    pub(crate) fn end(&mut self) {
+        drop(self.to.take());
+        let _ = self.ended.recv_timeout(Duration::from_secs(1));
+    }
+}

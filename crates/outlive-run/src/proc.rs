@@ -1,0 +1,183 @@
+//! Who a process is, by `/proc`: a pid alone is used again, a pid with its start time is not.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+
+/// Names the directory of the supervisor, in the environment of all that it starts.
+pub(crate) const MARK_DIR: &str = "OUTLIVE_RUN_DIR";
+/// Names the process of the robot file.
+pub(crate) const MARK_NAME: &str = "OUTLIVE_RUN_NAME";
+
+/// A process, for as long as the machine is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Its process id.
+    pub pid: i32,
+    /// Its start time, in ticks since the machine's start.
+    pub start: u64,
+}
+
+/// What `/proc/<pid>/stat` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stat {
+    zombie: bool,
+    session: i32,
+    start: u64,
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse(text: &str) -> Option<Stat> {
+    // The name in brackets may hold anything, brackets too.
+    let rest = text.rsplit_once(')')?.1;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    Some(Stat {
+        zombie: matches!(*fields.first()?, "Z" | "X"),
+        session: fields.get(3)?.parse().ok()?,
+        start: number(19)?,
+    })
+}
+
+impl Identity {
+    /// The process that has `pid` now.
+    pub fn of(pid: i32) -> Option<Self> {
+        stat(pid).map(|stat| Self { pid, start: stat.start })
+    }
+
+    /// This process.
+    pub fn own() -> Self {
+        let pid = std::process::id() as i32;
+        Self::of(pid).unwrap_or(Self { pid, start: 0 })
+    }
+
+    /// Whether it runs; one that has ended and is not reaped does not.
+    pub fn is_alive(&self) -> bool {
+        stat(self.pid).is_some_and(|stat| stat.start == self.start && !stat.zombie)
+    }
+
+    /// A descriptor that can be read once it has ended; `None` if it has.
+    pub(crate) fn open(&self) -> Option<OwnedFd> {
+        let fd = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
+        // Looked at after opening: the descriptor is of this process and no later one.
+        self.is_alive().then_some(fd)
+    }
+
+    /// The same of a child that is not reaped, whether or not it has ended.
+    pub(crate) fn open_child(&self) -> std::io::Result<OwnedFd> {
+        let pid = Pid::from_raw(self.pid).ok_or(std::io::ErrorKind::InvalidInput)?;
+        Ok(pidfd_open(pid, PidfdFlags::empty())?)
+    }
+
+    /// Sends a signal to it and to no other; false if it is gone.
+    pub fn signal(&self, signal: i32) -> bool {
+        let signal = Signal::from_named_raw(signal);
+        let Some((fd, signal)) = self.open().zip(signal) else { return false };
+        pidfd_send_signal(fd, signal).is_ok()
+    }
+
+    /// All that live in the session that this process leads or led, itself left out.
+    pub(crate) fn session(&self) -> Vec<Self> {
+        // Somebody else leads it: the number was used again, so nobody of ours is left.
+        if stat(self.pid).is_some_and(|stat| stat.start != self.start) {
+            return Vec::new();
+        }
+        let of_session = |pid: &i32| {
+            *pid != self.pid && stat(*pid).is_some_and(|s| s.session == self.pid && !s.zombie)
+        };
+        all().filter(of_session).filter_map(Self::of).collect()
+    }
+
+    /// Resident memory, bytes.
+    pub(crate) fn memory_bytes(&self) -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/statm", self.pid)).ok()?;
+        let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+        Some(pages * rustix::param::page_size() as u64)
+    }
+
+    /// Time on CPUs so far, s.
+    pub(crate) fn cpu_s(&self) -> Option<f64> {
+        let text = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+        Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+    }
+}
+
+/// Whether the live process `pid` belongs to the session of `leader`; `None` if there is no such
+/// process here, as when it lives in another PID namespace.
+pub(crate) fn is_of_session(pid: u32, leader: Identity) -> Option<bool> {
+    stat(pid as i32).map(|stat| stat.session == leader.pid)
+}
+
+fn all() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// A process that bears the marks of a supervisor.
+#[derive(Clone, Debug)]
+pub(crate) struct Marked {
+    pub(crate) identity: Identity,
+    /// Which process of the file it is, or descends from.
+    pub(crate) name: String,
+    /// Whether it leads a session, as all that the supervisor itself starts.
+    pub(crate) leads: bool,
+}
+
+/// All live processes that a supervisor with this directory has started, and their descendants.
+pub(crate) fn marked(dir: &str) -> Vec<Marked> {
+    let own = std::process::id() as i32;
+    let dir_mark = format!("{MARK_DIR}={dir}");
+    let name_mark = format!("{MARK_NAME}=");
+    let mut out = Vec::new();
+    for pid in all().filter(|pid| *pid != own) {
+        let Some(before) = stat(pid).filter(|stat| !stat.zombie) else { continue };
+        let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { continue };
+        let mut variables = environment.split(|b| *b == 0);
+        if !variables.clone().any(|v| v == dir_mark.as_bytes()) {
+            continue;
+        }
+        let name = variables.find_map(|v| v.strip_prefix(name_mark.as_bytes()));
+        let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+        let identity = Identity { pid, start: before.start };
+        // The same process before and after its environment was read.
+        if identity.is_alive() {
+            out.push(Marked { identity, name, leads: before.session == pid });
+        }
+    }
+    out
+}
+
+/// Changes with each start of the machine.
+pub(crate) fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_named_like_the_file_is_read_all_the_same() {
+        let line = "7 (a) b (c)) S 1 7 5 0 -1 4 1 2 3 4 55 66 0 0 20 0 1 0 4711 8 9\n";
+        assert_eq!(parse(line), Some(Stat { zombie: false, session: 5, start: 4711 }));
+        assert_eq!(parse("7 (a) Z 1"), None);
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn a_pid_with_another_start_time_is_another_process() {
+        let own = Identity::own();
+        assert!(own.is_alive() && own.open().is_some());
+        let other = Identity { start: own.start + 1, ..own };
+        assert!(!other.is_alive() && !other.signal(libc::SIGKILL));
+        assert!(other.session().is_empty());
+    }
+}

@@ -1,0 +1,125 @@
+//! Starts a process: a session of its own, then everything that its section asks for.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::process::{Command, Stdio};
+
+use rustix::process::{
+    Gid, Resource, Rlimit, Signal, Uid, getppid, set_parent_process_death_signal,
+    setpriority_process, setrlimit, setsid,
+};
+use rustix::thread::{
+    CpuSet, sched_setaffinity, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+};
+
+use crate::config::{Orphan, ProcessSpec};
+use crate::os;
+use crate::proc::{Identity, MARK_DIR, MARK_NAME};
+
+/// What is set up in the child, in this order. What needs rights comes before the change of user,
+/// and the wish to die with the supervisor last: a change of user ends that wish.
+const STEPS: [&str; 8] = [
+    "begin a session",
+    "pin it to its cores",
+    "set its niceness",
+    "give it SCHED_FIFO (raise the limit rtprio, or grant CAP_SYS_NICE)",
+    "bound its memory",
+    "become its user (only root can)",
+    "tie it to the supervisor's life",
+    "run its program",
+];
+
+/// Where a started process finds its supervisor and its domain.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    /// The supervisor's directory, for the mark.
+    pub(crate) dir: String,
+    /// `OUTLIVE_DIR`.
+    pub(crate) root: String,
+}
+
+/// Starts the process, both outputs into `log`.
+pub(crate) fn spawn(spec: &ProcessSpec, log: &File, around: &Surroundings) -> io::Result<Identity> {
+    let mut command = Command::new(&spec.command[0]);
+    command.args(&spec.command[1..]).current_dir(&spec.dir).envs(&spec.env);
+    // They are for the supervisor alone.
+    for own in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"] {
+        command.env_remove(own);
+    }
+    command.env("OUTLIVE_DIR", &around.root);
+    command.env(MARK_DIR, &around.dir).env(MARK_NAME, &spec.name);
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
+
+    let (mut told, tells) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+        .map(|(read, write)| (File::from(read), write))?;
+    let supervisor = rustix::process::getpid();
+    let mut cores = CpuSet::new();
+    spec.cores.iter().for_each(|core| cores.set(*core));
+    let pinned = !spec.cores.is_empty();
+    let (nice, fifo, user) = (spec.nice, spec.fifo, spec.user.clone());
+    let groups: Vec<Gid> =
+        user.iter().flat_map(|(.., groups)| groups.iter().map(|g| Gid::from_raw(*g))).collect();
+    let limits = [(Resource::Data, spec.memory), (Resource::As, spec.address_space)];
+    let death = match spec.on_supervisor_death {
+        Orphan::Adopt => None,
+        Orphan::Stop => Signal::from_named_raw(spec.stop_signal),
+        Orphan::Kill => Some(Signal::KILL),
+    };
+    os::in_child(&mut command, move || {
+        let step = |n: u8| rustix::io::write(&tells, &[n]).map(drop);
+        step(0)?;
+        setsid()?;
+        step(1)?;
+        if pinned {
+            sched_setaffinity(None, &cores)?;
+        }
+        step(2)?;
+        if let Some(nice) = nice {
+            setpriority_process(None, i32::from(nice))?;
+        }
+        step(3)?;
+        if let Some(priority) = fifo {
+            os::fifo(priority)?;
+        }
+        step(4)?;
+        for (resource, bytes) in limits {
+            if bytes.is_some() {
+                setrlimit(resource, Rlimit { current: bytes, maximum: bytes })?;
+            }
+        }
+        step(5)?;
+        if let Some((uid, gid, _)) = user {
+            let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+            set_thread_groups(&groups)?;
+            set_thread_res_gid(gid, gid, gid)?;
+            set_thread_res_uid(uid, uid, uid)?;
+        }
+        step(6)?;
+        set_parent_process_death_signal(death)?;
+        // It died before the kernel knew the wish, or before the marks are readable.
+        if getppid() != Some(supervisor) {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        step(7)?;
+        Ok(())
+    });
+    match command.spawn() {
+        Ok(child) => {
+            let pid = child.id() as i32;
+            // Not reaped before we reap it, so this is that very process.
+            Identity::of(pid).ok_or_else(|| io::Error::other("/proc does not show it"))
+        }
+        Err(e) => {
+            drop(command);
+            let mut steps = Vec::new();
+            let _ = told.read_to_end(&mut steps);
+            let step = steps.last().and_then(|n| STEPS.get(usize::from(*n)));
+            let step = step.unwrap_or(&"enter its directory");
+            let what = match *step {
+                "run its program" => format!("run {}", spec.command[0]),
+                step => step.to_owned(),
+            };
+            Err(io::Error::new(e.kind(), format!("cannot {what}: {e}")))
+        }
+    }
+}

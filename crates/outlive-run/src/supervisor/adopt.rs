@@ -1,0 +1,95 @@
+//! What an earlier supervisor left: adopted or ended, as configured.
+
+use std::time::Duration;
+
+use outlive::now_ns;
+
+use super::instance::{Life, Process, form};
+use super::{Supervisor, identities};
+use crate::backoff::Restarts;
+use crate::config::{Kind, Orphan};
+use crate::leftover::{self, Leftover};
+use crate::proc::{Identity, marked};
+use crate::state::Status;
+
+impl Supervisor {
+    pub(super) fn take_over(&mut self) {
+        let old = match self.dir.read() {
+            Ok(old) => old,
+            Err(e) => {
+                self.say(&format!("the state of an earlier supervisor cannot be read: {e}"));
+                None
+            }
+        };
+        let old = old.map(|state| state.processes).unwrap_or_default();
+        let mut leftovers = Vec::new();
+        for status in &old {
+            let Some(identity) = status.process else { continue };
+            if !identity.is_alive() || !self.adopt(status, identity) {
+                leftovers.extend(Leftover::of(status));
+            }
+        }
+        self.take_over_marked(&mut leftovers);
+        for left in &leftovers {
+            let pid = left.identity.pid;
+            self.say(&format!("ending what an earlier supervisor left: {} (pid {pid})", left.name));
+        }
+        leftover::end(&leftovers, || self.notify.alive());
+    }
+
+    /// Those whose start the earlier supervisor did not live to write down, and what has left
+    /// the session of a process that is gone.
+    fn take_over_marked(&mut self, leftovers: &mut Vec<Leftover>) {
+        for found in marked(&self.around.dir) {
+            let known = identities(&self.instances).contains(&found.identity)
+                || leftovers.iter().any(|l| l.identity == found.identity);
+            if known {
+                continue;
+            }
+            let instance = self.instances.iter().find(|i| i.spec.name == found.name);
+            let (signal, grace) = instance.map_or((libc::SIGTERM, Duration::from_secs(1)), |i| {
+                (i.spec.stop_signal, i.spec.grace)
+            });
+            let unclaimed = instance.is_some_and(|i| i.process.is_none());
+            if !unclaimed && instance.is_some() {
+                continue; // a helper of one that is adopted
+            }
+            if let (true, true, Some(instance)) = (found.leads, unclaimed, instance) {
+                // Its start was the last thing that happened: it is as this file says, or as the
+                // one before; a difference shows at the next reload.
+                let status = Status {
+                    process: Some(found.identity),
+                    since_ns: now_ns(),
+                    ..instance.status(now_ns())
+                };
+                if self.adopt(&status, found.identity) {
+                    continue;
+                }
+            }
+            let (name, identity) = (found.name, found.identity);
+            leftovers.push(Leftover { name, identity, signal, grace });
+        }
+    }
+
+    fn adopt(&mut self, status: &Status, identity: Identity) -> bool {
+        let wanted = !self.options.fresh && status.on_supervisor_death == Orphan::Adopt;
+        let name = &status.name;
+        let Some(instance) = self.instances.iter_mut().find(|i| i.spec.name == *name) else {
+            return false;
+        };
+        let same = form(&instance.spec) == status.form;
+        let is_core = instance.is_core() && status.kind == Kind::Core;
+        if !wanted || instance.process.is_some() || !(same || is_core) {
+            return false;
+        }
+        let Some(fd) = identity.open() else { return false };
+        let since_ns = status.since_ns;
+        instance.process = Some(Process { identity, fd, since_ns, child: false, pulse: None });
+        instance.life = Life::Starting;
+        instance.restarts = Restarts::of(status.restarts);
+        instance.last_end.clone_from(&status.last_end);
+        let differs = if same { "" } else { "; its changed section holds from its next start" };
+        self.say(&format!("adopted {name} (pid {}){differs}", identity.pid));
+        true
+    }
+}

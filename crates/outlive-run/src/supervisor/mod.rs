@@ -1,0 +1,348 @@
+//! The supervisor: one thread, one loop.
+//!
+//! | file | what |
+//! |---|---|
+//! | `instance` | one process of the file, through its lives |
+//! | `adopt` | what an earlier supervisor left |
+//! | `turn` | what each turn of the loop looks after |
+//! | `requests` | what people ask for; a changed file |
+//!
+//! # Dying here
+//! Every process writes into a file and has a session of its own, so nothing of it depends on the
+//! supervisor. Who runs stands in `state.json`; who was started after the last write bears marks
+//! in its environment, and what is left of a process is of its session. The next supervisor looks
+//! at all three. Between fork and exec a child looks whether its parent lives, and ends if not.
+
+mod adopt;
+mod instance;
+mod requests;
+mod turn;
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
+
+use outlive::{Domain, now_ns};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::backoff::Chance;
+use crate::config::Config;
+use crate::control::Server;
+use crate::logs::{Log, default_dir};
+use crate::notify::Notify;
+use crate::os;
+use crate::printer::Printer;
+use crate::proc::Identity;
+use crate::spawn::Surroundings;
+use crate::state::{Phase, RunDir, State};
+use instance::{Instance, Life};
+
+/// Longest sleep between two looks at logs and health.
+const TURN: Duration = Duration::from_millis(50);
+/// The same while something is about to change.
+const SHORT_TURN: Duration = Duration::from_millis(10);
+
+/// How a supervisor is to behave.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Print nothing of what the processes say; the logs have it.
+    pub quiet: bool,
+    /// End what an earlier supervisor left, whatever the file says, and start anew.
+    pub fresh: bool,
+}
+
+/// How a supervised robot ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was asked to, or all its processes were done.
+    Stopped,
+    /// A core or a service at its limit ended it.
+    Failed,
+}
+
+/// Why it could not begin.
+#[derive(Debug)]
+pub enum StartError {
+    /// Another supervisor runs this domain.
+    Running(PathBuf),
+    /// The operating system refused, doing this.
+    Io(String, io::Error),
+}
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Running(dir) => write!(
+                f,
+                "another 'outlive run' has {}: look with 'outlive ps', end it with 'outlive stop'",
+                dir.display()
+            ),
+            Self::Io(what, e) => write!(f, "{what}: {e}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+fn doing(what: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
+    let what = what.into();
+    move |e| StartError::Io(what, e)
+}
+
+/// What came by signal.
+#[derive(Debug)]
+struct Signals {
+    stop: Arc<AtomicBool>,
+    reload: Arc<AtomicBool>,
+    wake: UnixStream,
+}
+
+impl Signals {
+    fn catch() -> io::Result<Self> {
+        use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+        let (stop, reload) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let (wake, wakes) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        wakes.set_nonblocking(true)?;
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        }
+        signal_hook::flag::register(SIGHUP, Arc::clone(&reload))?;
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGCHLD] {
+            signal_hook::low_level::pipe::register(signal, wakes.try_clone()?)?;
+        }
+        Ok(Self { stop, reload, wake })
+    }
+
+    /// Whether SIGINT or SIGTERM came, once more too.
+    fn stop(&self) -> bool {
+        self.stop.swap(false, Relaxed)
+    }
+
+    fn reload(&self) -> bool {
+        self.reload.swap(false, Relaxed)
+    }
+
+    fn drain(&mut self) {
+        let mut bytes = [0; 256];
+        while matches!(io::Read::read(&mut self.wake, &mut bytes), Ok(n) if n > 0) {}
+    }
+}
+
+/// Runs the processes of a file.
+#[derive(Debug)]
+pub struct Supervisor {
+    config: Config,
+    options: Options,
+    dir: RunDir,
+    _lock: File,
+    domain: Domain,
+    around: Surroundings,
+    logs: PathBuf,
+    instances: Vec<Instance>,
+    control: Option<Server>,
+    signals: Signals,
+    notify: Notify,
+    printer: Printer,
+    log: Log,
+    chance: Chance,
+    /// Set once the robot is to stop: how it ended.
+    ending: Option<Outcome>,
+    /// The state on disk is old.
+    dirty: bool,
+    told_ready: bool,
+    told_full: bool,
+    changed: Option<SystemTime>,
+}
+
+impl Supervisor {
+    /// Takes the lock, finds what an earlier supervisor left, and adopts or ends it.
+    ///
+    /// Call it from the thread that will call [`Supervisor::run`]: processes that are to die with
+    /// their supervisor die with that thread.
+    ///
+    /// # Errors
+    /// Another supervisor is there; a directory, log or socket cannot be made.
+    pub fn start(config: Config, domain: Domain, options: Options) -> Result<Self, StartError> {
+        let dir = RunDir::of(&domain);
+        dir.create().map_err(doing(format!("make {}", dir.path().display())))?;
+        let lock = dir.lock().map_err(doing(format!("lock {}", dir.path().display())))?;
+        let lock = lock.ok_or_else(|| StartError::Running(dir.path().into()))?;
+        let signals = Signals::catch().map_err(doing("catch signals"))?;
+        os::adopt_grandchildren();
+        let logs = config.logs.clone().unwrap_or_else(|| default_dir(&config.name));
+        let made = fs::create_dir_all(&logs);
+        made.map_err(doing(format!("make the directory of logs {}", logs.display())))?;
+        let log = Log::open(&logs, "run").map_err(doing("open run.log"))?;
+        let control = Server::open(dir.path()).map_err(doing("open the control socket"))?;
+        let width = config.processes.iter().map(|p| p.name.len()).max().unwrap_or(0).max(3);
+        // They run in directories of their own: a relative path would lead them elsewhere.
+        let real = dir.real();
+        let root = real.parent().unwrap_or(&real);
+        let around = Surroundings {
+            dir: real.to_string_lossy().into_owned(),
+            root: root.to_string_lossy().into_owned(),
+        };
+        let mut new = Self {
+            changed: modified(&config),
+            options,
+            dir,
+            _lock: lock,
+            domain,
+            around,
+            logs,
+            instances: Vec::new(),
+            control: Some(control),
+            signals,
+            notify: Notify::from_environment(),
+            printer: Printer::new(width),
+            log,
+            chance: Chance::new(now_ns() ^ (u64::from(std::process::id()) << 32)),
+            ending: None,
+            dirty: true,
+            told_ready: false,
+            told_full: false,
+            config,
+        };
+        for (number, spec) in new.config.processes.clone().into_iter().enumerate() {
+            let log = Log::open(&new.logs, &spec.name)
+                .map_err(doing(format!("open the log of {}", spec.name)))?;
+            new.instances.push(Instance::new(spec, log, number));
+        }
+        let robot = new.config.name.clone();
+        let count = new.instances.len();
+        new.say(&format!("{robot}: {count} processes, logs in {}", new.logs.display()));
+        new.take_over();
+        Ok(new)
+    }
+
+    /// Supervises until the robot stops; then nothing of it runs any more.
+    pub fn run(mut self) -> Outcome {
+        loop {
+            let outcome = self.turn();
+            self.save();
+            self.show();
+            if let Some(outcome) = outcome {
+                return self.leave(outcome);
+            }
+            self.notify.alive();
+            self.sleep();
+        }
+    }
+
+    fn leave(mut self, outcome: Outcome) -> Outcome {
+        // What has left its session, and its group, still bears the marks.
+        for left in crate::proc::marked(&self.around.dir) {
+            left.identity.signal(libc::SIGKILL);
+        }
+        while os::ended_child().is_some_and(turn::reap_stranger) {}
+        self.say(match outcome {
+            Outcome::Stopped => "stopped: nothing runs any more",
+            Outcome::Failed => "stopped after a failure: nothing runs any more",
+        });
+        self.show();
+        self.printer.end();
+        self.dir.remove();
+        outcome
+    }
+
+    /// A line of the supervisor's own, for the terminal and its log.
+    fn say(&mut self, text: &str) {
+        self.printer.line("run", 0, text);
+        let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let seconds = seconds.map_or(0.0, |s| s.as_secs_f64());
+        self.log.add(&format!("{seconds:.3} {text}"));
+    }
+
+    fn state(&self) -> State {
+        let now_ns = now_ns();
+        let processes = self.instances.iter().map(|i| i.status(now_ns)).collect();
+        State::new(&self.config.file, &self.config.name, self.ending.is_some(), processes)
+    }
+
+    fn save(&mut self) {
+        if self.dirty {
+            match self.dir.write(&self.state()) {
+                Ok(()) => self.dirty = false,
+                Err(e) if !self.told_full => {
+                    self.told_full = true;
+                    self.printer.line("run", 0, &format!("cannot write state.json: {e}"));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Shows what the processes said, and rotates.
+    fn show(&mut self) {
+        let (bytes_max, keep) = (self.config.log_bytes, self.config.log_files);
+        for instance in &mut self.instances {
+            let Instance { log, spec, number, process, .. } = instance;
+            let (printer, quiet) = (&mut self.printer, self.options.quiet);
+            let mut show = |line: &str| {
+                if !quiet {
+                    printer.line(&spec.name, *number, line);
+                }
+            };
+            // So much in a turn that a chatterbox keeps nobody waiting.
+            for _ in 0..16 {
+                if !log.follow(&mut show) {
+                    break;
+                }
+            }
+            if process.is_none() {
+                log.flush(&mut show);
+            }
+            // A disk that is full is told when it matters: by who cannot write.
+            let _ = log.rotate(bytes_max, keep);
+        }
+        let _ = self.log.rotate(bytes_max, keep);
+    }
+
+    fn sleep(&mut self) {
+        let soon = |i: &Instance| {
+            !matches!(i.life, Life::Ready | Life::Stopped | Life::Done | Life::Failed)
+        };
+        let turn = if self.instances.iter().any(soon) { SHORT_TURN } else { TURN };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: turn.as_nanos() as i64 };
+        let processes = self.instances.iter().filter_map(|i| i.process.as_ref());
+        let mut fds: Vec<PollFd<'_>> =
+            processes.map(|p| PollFd::new(&p.fd, PollFlags::IN)).collect();
+        let control = self.control.iter().flat_map(Server::fds);
+        fds.extend(control.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        fds.push(PollFd::from_borrowed_fd(self.signals.wake.as_fd(), PollFlags::IN));
+        let _ = poll(&mut fds, Some(&timeout));
+        drop(fds);
+        self.signals.drain();
+    }
+
+    /// Tells a service manager once everything is ready.
+    fn tell_readiness(&mut self) {
+        let ready = |i: &Instance| matches!(i.phase(), Phase::Ready | Phase::Done);
+        if !self.told_ready && self.instances.iter().all(ready) {
+            self.told_ready = true;
+            self.say("all ready");
+            self.notify.send("READY=1");
+        }
+    }
+}
+
+fn modified(config: &Config) -> Option<SystemTime> {
+    fs::metadata(&config.file).and_then(|m| m.modified()).ok()
+}
+
+/// Whether `identity` has ended.
+fn has_ended(process: &instance::Process) -> bool {
+    let mut fds = [PollFd::new(&process.fd, PollFlags::IN)];
+    matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(n) if n > 0)
+}
+
+/// The identities of all processes of instances.
+fn identities(instances: &[Instance]) -> Vec<Identity> {
+    instances.iter().filter_map(|i| i.process.as_ref().map(|p| p.identity)).collect()
+}

@@ -1,0 +1,170 @@
+//! What people ask for, and what a changed file asks for.
+
+use outlive::now_ns;
+
+use super::instance::{After, Instance, Life, form};
+use super::{Outcome, Supervisor, modified};
+use crate::config::Config;
+use crate::control::{Answer, Request};
+use crate::logs::Log;
+
+impl Supervisor {
+    /// Answers what has been asked since the last turn.
+    pub(super) fn asked(&mut self) {
+        // Taken out while it serves, because answering needs all of us.
+        let Some(mut control) = self.control.take() else { return };
+        control.serve(|request| self.act(request));
+        self.control = Some(control);
+    }
+
+    fn act(&mut self, request: Request) -> Answer {
+        self.dirty |= request != Request::Ps;
+        let done = match request {
+            Request::Ps => Ok(()),
+            Request::Reload => {
+                self.reload();
+                Ok(())
+            }
+            Request::Stop(None) => {
+                self.stop_robot(Outcome::Stopped, "'outlive stop' asked for it");
+                Ok(())
+            }
+            Request::Stop(Some(name)) => self.stop_one(&name),
+            Request::Restart(name) => self.restart_one(&name),
+        };
+        match done {
+            Ok(()) => Answer::Done(self.state()),
+            Err(why) => Answer::Refused(why),
+        }
+    }
+
+    fn find(&self, name: &str) -> Result<usize, String> {
+        let found = self.instances.iter().position(|i| i.spec.name == name);
+        let names: Vec<_> = self.instances.iter().map(|i| i.spec.name.as_str()).collect();
+        found.ok_or_else(|| format!("no process '{name}': there are {}", names.join(", ")))
+    }
+
+    fn stop_one(&mut self, name: &str) -> Result<(), String> {
+        let at = self.find(name)?;
+        let instance = &mut self.instances[at];
+        match (&instance.process, instance.is_core()) {
+            (Some(_), true) => Err(format!(
+                "'{name}' is a core: without it the robot stops. 'outlive stop' stops all in order"
+            )),
+            (Some(_), false) => {
+                instance.ask_to_end(After::Stop, now_ns());
+                self.say(&format!("{name} is asked to end"));
+                Ok(())
+            }
+            (None, _) => {
+                instance.life = Life::Stopped;
+                self.say(&format!("{name} does not run, and will not be started"));
+                Ok(())
+            }
+        }
+    }
+
+    fn restart_one(&mut self, name: &str) -> Result<(), String> {
+        let at = self.find(name)?;
+        if self.ending.is_some() {
+            return Err("the robot is being stopped".into());
+        }
+        let instance = &mut self.instances[at];
+        match (&instance.process, instance.is_core()) {
+            (Some(_), true) => Err(format!(
+                "'{name}' is a core and runs: 'outlive stop' stops the robot, then start it anew"
+            )),
+            (Some(_), false) => {
+                instance.restarts.forgive();
+                instance.ask_to_end(After::Restart, now_ns());
+                self.say(&format!("{name} is asked to end, to be started again"));
+                Ok(())
+            }
+            (None, _) => {
+                instance.restarts.forgive();
+                instance.life = Life::Waiting;
+                self.say(&format!("{name} is started by hand"));
+                Ok(())
+            }
+        }
+    }
+
+    /// Where the file asks for it: reads it again when it has another time stamp.
+    pub(super) fn reload_if_changed(&mut self) {
+        if !self.config.watch {
+            return;
+        }
+        let now = modified(&self.config);
+        if now.is_some() && now != self.changed {
+            self.reload();
+        }
+    }
+
+    /// Reads the file again. Services that are new, gone or changed are started, stopped and
+    /// restarted; a core that runs stays as it is.
+    pub(super) fn reload(&mut self) {
+        self.changed = modified(&self.config);
+        if self.ending.is_some() {
+            return;
+        }
+        let new = match Config::load(&self.config.file) {
+            Ok(new) => new,
+            Err(e) => {
+                self.say("the changed file is wrong, nothing is changed:");
+                e.to_string().lines().for_each(|line| self.say(line));
+                return;
+            }
+        };
+        self.say("the file is read again");
+        let mut old = std::mem::take(&mut self.instances);
+        for spec in new.processes.clone() {
+            if let Some(at) = old.iter().position(|i| i.spec.name == spec.name) {
+                let mut instance = old.remove(at);
+                self.change(&mut instance, spec);
+                self.instances.push(instance);
+                continue;
+            }
+            match Log::open(&self.logs, &spec.name) {
+                Ok(log) => {
+                    self.say(&format!("{} is new", spec.name));
+                    let number = self.instances.len() + old.len();
+                    self.instances.push(Instance::new(spec, log, number));
+                }
+                Err(e) => self.say(&format!("cannot open the log of {}: {e}", spec.name)),
+            }
+        }
+        for mut instance in old {
+            let name = instance.spec.name.clone();
+            if instance.process.is_none() {
+                self.say(&format!("{name} is no longer in the file"));
+                continue;
+            }
+            if instance.is_core() {
+                self.say(&format!("core {name} is no longer in the file and runs on"));
+            } else {
+                instance.ask_to_end(After::Remove, now_ns());
+            }
+            self.instances.push(instance);
+        }
+        if new.logs.as_ref().is_some_and(|logs| *logs != self.logs) {
+            self.say("another directory of logs is used from the next start on");
+        }
+        self.config = new;
+        self.dirty = true;
+    }
+
+    fn change(&mut self, instance: &mut Instance, spec: crate::config::ProcessSpec) {
+        let name = spec.name.clone();
+        if instance.process.is_some() && form(&instance.spec) != form(&spec) {
+            if instance.is_core() {
+                self.say(&format!(
+                    "core {name} runs on; its new section holds from its next start"
+                ));
+            } else {
+                self.say(&format!("{name} is changed: restarting it"));
+                instance.ask_to_end(After::Restart, now_ns());
+            }
+        }
+        instance.spec = spec;
+    }
+}

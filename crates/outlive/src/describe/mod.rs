@@ -1,0 +1,384 @@
+//! What a type looks like in memory, field by field: plain facts that every language can state.
+//!
+//! A [`TypeDescription`] is made by `#[derive(outlive::Message)]`, stored in the topic's `meta` in
+//! the form of [`TypeDescription::to_text`], and used to compare types when a member joins and to
+//! show payloads of any type ([`TypeDescription::decode`]).
+//!
+//! | file | what |
+//! |---|---|
+//! | `form` | the stored form, written and read back |
+//! | `compare` | field-by-field difference of two types |
+//! | `value` | payload bytes seen through a description |
+
+mod compare;
+mod form;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub(crate) use compare::differences;
+pub use value::{Array, Struct, Value};
+
+use crate::{Error, ErrorKind};
+
+/// Longest stored form, bytes.
+pub const DESCRIPTION_BYTES_MAX: usize = 65536;
+/// Deepest nesting of structs.
+const DEPTH_MAX: usize = 16;
+/// Most dimensions of one array.
+const DIMS_MAX: usize = 8;
+/// Longest name of a field, bytes.
+const NAME_BYTES_MAX: usize = 128;
+/// Largest type, bytes.
+const SIZE_MAX: usize = 1 << 40;
+
+/// A number, a truth value or a byte of text. Little-endian, as everything in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Scalar {
+    U8,
+    U16,
+    U32,
+    U64,
+    U128,
+    I8,
+    I16,
+    I32,
+    I64,
+    I128,
+    F32,
+    F64,
+    /// One byte, 0 is false.
+    Bool,
+    /// One byte of UTF-8 text; an array of them is text that ends at the first 0.
+    Char,
+}
+
+impl Scalar {
+    const ALL: [Self; 14] = {
+        use Scalar::*;
+        [U8, U16, U32, U64, U128, I8, I16, I32, I64, I128, F32, F64, Bool, Char]
+    };
+
+    /// `u8`, `f64`, `bool`, `char` ...
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::U8 => "u8",
+            Self::U16 => "u16",
+            Self::U32 => "u32",
+            Self::U64 => "u64",
+            Self::U128 => "u128",
+            Self::I8 => "i8",
+            Self::I16 => "i16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::I128 => "i128",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+            Self::Bool => "bool",
+            Self::Char => "char",
+        }
+    }
+
+    /// Its size, bytes.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 | Self::Bool | Self::Char => 1,
+            Self::U16 | Self::I16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+            Self::U128 | Self::I128 => 16,
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.as_str() == name)
+    }
+}
+
+/// What one element of a field is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A number, a truth value or a byte of text.
+    Scalar(Scalar),
+    /// Named fields.
+    Struct {
+        /// Its size with padding, bytes.
+        size: usize,
+        /// In order of their offsets; they do not overlap.
+        fields: Vec<Field>,
+    },
+    /// Bytes that nobody described.
+    Opaque {
+        /// Its size, bytes.
+        size: usize,
+    },
+}
+
+/// What a field is: an element, or an array of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldType {
+    kind: Kind,
+    dims: Vec<usize>,
+    any_length: bool,
+}
+
+impl FieldType {
+    /// What one element is.
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Lengths of the array, outermost first; empty for a single element. The dimension of
+    /// [`FieldType::is_any_length`] is not among them.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    /// Whether the outermost dimension is as long as the payload has room for: a slice.
+    pub fn is_any_length(&self) -> bool {
+        self.any_length
+    }
+
+    /// Size in bytes; of a slice, that of one element.
+    pub fn size(&self) -> usize {
+        self.dims.iter().fold(self.kind.size(), |size, dim| size.saturating_mul(*dim))
+    }
+
+    /// Bytes that every payload of it has at least.
+    fn least(&self) -> usize {
+        if self.any_length { 0 } else { self.size() }
+    }
+}
+
+impl Kind {
+    /// Size of one element, bytes.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Scalar(s) => s.size(),
+            Self::Struct { size, .. } | Self::Opaque { size } => *size,
+        }
+    }
+}
+
+/// A named field of a struct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    name: String,
+    offset: usize,
+    ty: FieldType,
+}
+
+impl Field {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it begins in its struct, bytes.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// What it is.
+    pub fn ty(&self) -> &FieldType {
+        &self.ty
+    }
+}
+
+/// What a payload looks like in memory.
+///
+/// # Examples
+/// ```
+/// use outlive::TypeDescription;
+///
+/// #[derive(outlive::zerocopy::FromBytes, outlive::zerocopy::IntoBytes)]
+/// #[derive(outlive::zerocopy::Immutable, outlive::zerocopy::KnownLayout)]
+/// #[zerocopy(crate = "outlive::zerocopy")]
+/// #[derive(outlive::Message)]
+/// #[message(name = "example/Speed")]
+/// #[repr(C)]
+/// struct Speed {
+///     stamp_ns: u64,
+///     wheels: [f32; 4],
+/// }
+///
+/// let speed = <Speed as outlive::Message>::describe();
+/// assert_eq!(
+///     speed.to_text(),
+///     "outlive-type 1 align 8\nstruct:24\n 0 u64 stamp_ns\n 8 f32[4] wheels\n"
+/// );
+/// let back = TypeDescription::parse(speed.to_text().as_bytes())?;
+/// assert_eq!(back, speed);
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeDescription {
+    root: FieldType,
+    align: usize,
+}
+
+impl TypeDescription {
+    fn of(kind: Kind, align: usize) -> Self {
+        Self { root: FieldType { kind, dims: Vec::new(), any_length: false }, align }
+    }
+
+    /// A single number, truth value or byte of text.
+    pub fn scalar(scalar: Scalar) -> Self {
+        Self::of(Kind::Scalar(scalar), scalar.size())
+    }
+
+    /// Of `T` nothing but size and alignment: agrees with every type that has the same.
+    pub fn opaque<T>() -> Self {
+        Self::of(Kind::Opaque { size: size_of::<T>() }, align_of::<T>())
+    }
+
+    /// A struct of the size and alignment of `T`; [`TypeDescription::field`] names its fields.
+    pub fn of_struct<T>() -> Self {
+        Self::struct_of(size_of::<T>(), align_of::<T>())
+    }
+
+    /// A struct of `size` bytes, aligned to `align`; [`TypeDescription::field`] names its fields.
+    pub fn struct_of(size: usize, align: usize) -> Self {
+        Self::of(Kind::Struct { size, fields: Vec::new() }, align)
+    }
+
+    /// Adds a field `offset` bytes into the struct. Fields of 0 bytes are left out.
+    ///
+    /// # Panics
+    /// When this is no struct, or the field lies outside it, overlaps or precedes the one before,
+    /// or has a name that is taken, empty or longer than 128 bytes: the caller's own mistake.
+    #[must_use]
+    pub fn field(mut self, name: &str, offset: usize, of: Self) -> Self {
+        if of.root.size() == 0 {
+            return self;
+        }
+        let field = Field { name: name.into(), offset, ty: of.root };
+        if let Err(why) = self.root.push(field) {
+            panic!("field {name} of a described type: {why}");
+        }
+        self
+    }
+
+    /// An array of `len` of these.
+    #[must_use]
+    pub fn array(mut self, len: usize) -> Self {
+        self.root.dims.insert(0, len);
+        self
+    }
+
+    /// As many of these as a payload holds.
+    #[must_use]
+    pub fn slice(mut self) -> Self {
+        self.root.any_length = true;
+        self
+    }
+
+    /// A header with any number of elements behind it; opaque if either is.
+    pub(crate) fn headed(head: Self, tail: Self) -> Self {
+        let size = head.size();
+        if head.is_opaque() || tail.is_opaque() {
+            return Self::of(Kind::Opaque { size }, head.align);
+        }
+        let root = head.root();
+        let is_struct = matches!(root.kind(), Kind::Struct { .. }) && root.dims().is_empty();
+        let head = match is_struct && root.fields().iter().all(|f| f.name() != "tail") {
+            true => head,
+            false => Self::struct_of(size, head.align()).field("header", 0, head),
+        };
+        head.field("tail", size, tail.slice())
+    }
+
+    /// What the payload is.
+    pub fn root(&self) -> &FieldType {
+        &self.root
+    }
+
+    /// The fields, if it is a struct or an array of them.
+    pub fn fields(&self) -> &[Field] {
+        self.root.fields()
+    }
+
+    /// Size in bytes; of a slice, that of one element.
+    pub fn size(&self) -> usize {
+        self.root.size()
+    }
+
+    /// Alignment in bytes, a power of two.
+    pub fn align(&self) -> usize {
+        self.align
+    }
+
+    /// Whether nothing is known but size and alignment.
+    pub fn is_opaque(&self) -> bool {
+        matches!(self.root.kind, Kind::Opaque { .. })
+    }
+}
+
+impl FieldType {
+    /// The fields, if it is a struct or an array of them.
+    pub fn fields(&self) -> &[Field] {
+        match &self.kind {
+            Kind::Struct { fields, .. } => fields,
+            _ => &[],
+        }
+    }
+
+    /// Appends a field; everything that `Field` and `Kind` promise is checked here.
+    fn push(&mut self, field: Field) -> std::result::Result<(), &'static str> {
+        let Kind::Struct { size, fields } = &mut self.kind else {
+            return Err("only structs have fields");
+        };
+        if field.name.is_empty() || field.name.len() > NAME_BYTES_MAX {
+            return Err("a name has 1 to 128 bytes");
+        }
+        if fields.iter().any(|f| f.name == field.name) {
+            return Err("the name is taken");
+        }
+        if field.ty.fields().iter().any(|f| f.ty.any_length) {
+            return Err("a slice is the last field of the outermost struct");
+        }
+        let free = fields.last().map_or(0, |f| f.offset + f.ty.size());
+        if fields.last().is_some_and(|f| f.ty.any_length) {
+            return Err("nothing comes after a field of any length");
+        }
+        if field.offset < free {
+            return Err("it begins before the end of the field before it");
+        }
+        let end = field.offset.checked_add(field.ty.least());
+        if end.is_none_or(|end| end > *size) {
+            return Err("it ends after the struct");
+        }
+        fields.push(field);
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for FieldType {
+    /// As in the stored form: `f64`, `u8[3][4]`, `struct:24[]`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.kind {
+            Kind::Scalar(s) => f.write_str(s.as_str())?,
+            Kind::Struct { size, .. } => write!(f, "struct:{size}")?,
+            Kind::Opaque { size } => write!(f, "opaque:{size}")?,
+        }
+        if self.any_length {
+            f.write_str("[]")?;
+        }
+        self.dims.iter().try_for_each(|dim| write!(f, "[{dim}]"))
+    }
+}
+
+impl std::fmt::Display for TypeDescription {
+    /// The stored form.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_text())
+    }
+}
+
+#[cold]
+fn corrupt(why: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Corrupt, "reading", "type description", why)
+}

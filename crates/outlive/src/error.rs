@@ -1,0 +1,183 @@
+//! The one error type of the crate: what failed, on which object, and what to do next.
+
+use std::fmt;
+use std::io;
+
+/// What went wrong, as a closed list that callers match on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A name breaks the rules for names.
+    InvalidName,
+    /// An argument is outside its documented range.
+    InvalidArgument,
+    /// The object exists with another type, size, alignment, encoding or schema.
+    TypeMismatch,
+    /// The object was made by another layout version or another byte order.
+    VersionMismatch,
+    /// Shared bytes or a file are not what the layout says.
+    Corrupt,
+    /// The RAM disk or a quota is full.
+    NoSpace,
+    /// A directory or file belongs to someone else, or others may write to it.
+    NotOwned,
+    /// The kernel refused for lack of permission.
+    Permission,
+    /// No such topic, node or file.
+    NotFound,
+    /// The object exists already.
+    AlreadyExists,
+    /// The deadline passed.
+    Timeout,
+    /// The call would have to wait.
+    WouldBlock,
+    /// The bound on memory of the topic or of the process is reached.
+    OutOfMemory,
+    /// The subscriber holds as many samples as it asked for.
+    TooManyBorrows,
+    /// A documented bound on members is reached.
+    TooManyMembers,
+    /// The peer is dead.
+    OwnerDied,
+    /// The queue has a live consumer already.
+    ConsumerExists,
+    /// The service has no live server, or it died before it answered.
+    ServerDied,
+    /// The client of a request is dead or gone.
+    ClientDied,
+    /// The server refused the request.
+    Refused,
+    /// The caller holds the lock already: waiting for it would never end.
+    Deadlock,
+    /// A lock was inherited from a dead owner and let go without repair.
+    Unrecoverable,
+    /// The object belongs to another domain.
+    OtherDomain,
+    /// The handle belongs to the parent of this forked process.
+    ForkedChild,
+    /// This kernel or build cannot do it.
+    Unsupported,
+    /// Any other answer of the operating system.
+    Io,
+}
+
+impl ErrorKind {
+    /// A short phrase for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidName => "invalid name",
+            Self::InvalidArgument => "invalid argument",
+            Self::TypeMismatch => "type mismatch",
+            Self::VersionMismatch => "layout version mismatch",
+            Self::Corrupt => "corrupt",
+            Self::NoSpace => "no space",
+            Self::NotOwned => "not owned by this user",
+            Self::Permission => "permission denied",
+            Self::NotFound => "not found",
+            Self::AlreadyExists => "already exists",
+            Self::Timeout => "timed out",
+            Self::WouldBlock => "would block",
+            Self::OutOfMemory => "out of memory",
+            Self::TooManyBorrows => "too many borrowed samples",
+            Self::TooManyMembers => "too many members",
+            Self::OwnerDied => "owner died",
+            Self::ConsumerExists => "consumer exists",
+            Self::ServerDied => "server died",
+            Self::ClientDied => "client died",
+            Self::Refused => "refused",
+            Self::Deadlock => "held by the caller already",
+            Self::Unrecoverable => "unrecoverable",
+            Self::OtherDomain => "of another domain",
+            Self::ForkedChild => "handle of the parent process",
+            Self::Unsupported => "unsupported",
+            Self::Io => "input/output error",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Result of every fallible call of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What failed (`what`), on which object (topic, file, node), why, and what to do next.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    what: String,
+    object: String,
+    remedy: String,
+    source: Option<io::Error>,
+}
+
+impl Error {
+    /// Builds an error; `what` is the operation, `object` what it acted on, `remedy` what to do.
+    #[cold]
+    pub fn new(
+        kind: ErrorKind,
+        what: impl Into<String>,
+        object: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            what: what.into(),
+            object: object.into(),
+            remedy: remedy.into(),
+            source: None,
+        }))
+    }
+
+    /// Adds the operating system's own answer as the cause.
+    #[cold]
+    pub fn with_source(mut self, source: io::Error) -> Self {
+        self.0.source = Some(source);
+        self
+    }
+
+    /// The kind to match on.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The object the call acted on: a topic, a file, a node.
+    pub fn object(&self) -> &str {
+        &self.0.object
+    }
+
+    /// What to do next.
+    pub fn remedy(&self) -> &str {
+        &self.0.remedy
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let e = &self.0;
+        write!(f, "{} {}: {}", e.what, e.object, e.kind)?;
+        if let Some(source) = &e.source {
+            write!(f, " ({source})")?;
+        }
+        if !e.remedy.is_empty() {
+            write!(f, "; {}", e.remedy)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({:?}: {self})", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|e| e as _)
+    }
+}

@@ -1,0 +1,173 @@
+//! Shared-memory messaging for robots on one Linux machine: kill any process at any instruction,
+//! and nobody else hangs, nothing committed is lost, nothing torn is read.
+//!
+//! Start with [`Node::open`], then [`Node::topic`].
+#![deny(unsafe_code)]
+
+// Lets derived code name this crate in here as it does elsewhere.
+extern crate self as outlive;
+
+mod admin;
+#[doc(hidden)]
+pub mod crash;
+pub mod describe;
+mod error;
+mod layout;
+pub mod lock;
+pub mod msg;
+mod name;
+mod node;
+mod os;
+mod queue;
+pub mod rt;
+pub mod segments;
+mod service;
+mod sync;
+mod topic;
+mod wait;
+
+pub use admin::{AuditReport, CleanReport, Domain, NodeInfo, PublisherInfo, TopicInfo};
+pub use describe::TypeDescription;
+pub use error::{Error, ErrorKind, Result};
+pub use layout::LAYOUT_VERSION;
+pub use name::NAME_BYTES_MAX;
+pub use node::{Node, NodeBuilder, NodeId, Watch};
+pub use queue::{
+    BOUND_BYTES_DEFAULT, Consumer, LaneInfo, Producer, ProducerId, QueueBuilder, QueueEvent,
+    QueueInfo, Received, Slot,
+};
+pub use service::{Client, Reply, Request, Response, Server, ServiceBuilder, ServiceInfo, Ticket};
+#[cfg(feature = "msgpack")]
+pub use topic::msgpack;
+#[cfg(feature = "msgpack")]
+pub use topic::msgpack::MsgPack;
+pub use topic::{
+    BORROWS_DEFAULT, Encoding, Event, Headed, HeldInfo, Loan, MEMORY_BYTES_DEFAULT, Message, Meta,
+    Payload, PayloadType, Publisher, PublisherId, Sample, SourceInfo, Subscriber, SubscriberInfo,
+    TopicBuilder, Waited,
+};
+#[cfg(feature = "async")]
+pub use topic::{Messages, News, Readable};
+pub use wait::{Descriptor, Ready, Timer, WaitSet, Waitable};
+pub use zerocopy;
+
+/// Implements [`trait@Message`] for a struct, with a description of its fields.
+///
+/// The layout must be fixed: `#[repr(C)]` or `#[repr(transparent)]`. Every field is itself a
+/// message: a number, an array, another message, [`msg::Text`], [`msg::Bool`]. That every bit
+/// pattern is valid and nothing is padding is for `zerocopy` to check, whose traits are derived
+/// beside it; `#[zerocopy(crate = ...)]` makes its derives find it inside this crate, so that a
+/// program needs no dependency but this one.
+///
+/// | attribute | means |
+/// |---|---|
+/// | `#[message(name = "robot/Pose")]` | the type's name, the same in all languages; required |
+/// | `#[message(crate = "path")]` | where this crate is, if not at `outlive` |
+///
+/// # Examples
+/// ```
+/// use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+///
+/// #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy)]
+/// #[zerocopy(crate = "outlive::zerocopy")]
+/// #[message(name = "example/Gripper")]
+/// #[repr(C)]
+/// struct Gripper {
+///     /// Opening, m.
+///     opening_m: f32,
+///     /// Force at each finger, N.
+///     force_n: [f32; 2],
+/// }
+/// ```
+///
+/// What is no struct of fixed layout does not compile, and the message says why:
+/// ```compile_fail
+/// #[derive(outlive::Message)]
+/// #[message(name = "example/Mode")]
+/// #[repr(u8)]
+/// enum Mode {
+///     Idle,
+///     Driving,
+/// }
+/// ```
+/// ```compile_fail
+/// #[derive(outlive::Message)]
+/// #[message(name = "example/Loose")]
+/// struct Loose {
+///     order_of_fields_is_up_to_the_compiler: u8,
+/// }
+/// ```
+/// ```compile_fail
+/// #[derive(outlive::Message)]
+/// #[repr(C)]
+/// struct Nameless {
+///     x: f64,
+/// }
+/// ```
+#[cfg(feature = "derive")]
+pub use outlive_derive::Message;
+
+/// Now, ns of CLOCK_MONOTONIC: the clock of all deadlines and time stamps.
+pub fn now_ns() -> u64 {
+    os::clock::now_ns()
+}
+
+/// What tests and tools of this repository need of the inside; no promise to anybody else.
+#[doc(hidden)]
+pub mod internals {
+    /// Forces the path without `futex_waitv` (false) or lets the kernel decide (true).
+    pub fn set_waitv(on: bool) {
+        crate::os::futex::set_waitv_for_tests(on);
+    }
+
+    /// Gives the node's token up as if the calling thread, its holder, ended.
+    pub fn hand_off(node: &crate::Node) {
+        node.hand_off();
+    }
+
+    /// Takes an abandoned token over, as every call does.
+    ///
+    /// # Errors
+    /// As every call.
+    pub fn adopt(node: &crate::Node) -> crate::Result<()> {
+        node.tend()
+    }
+
+    /// Longest sleep before everything is looked at again, ns; long enough, a lost wake shows.
+    pub fn set_slice_ns_max(ns: u64) {
+        crate::node::set_slice_ns_max(ns);
+    }
+
+    /// Pins the calling thread to one core.
+    ///
+    /// # Errors
+    /// When the core does not exist or is not allowed.
+    pub fn pin(cpu: usize) -> crate::Result<()> {
+        crate::os::sched::pin_current(cpu)
+    }
+}
+
+/// A directory of its own for each example, removed at the end.
+#[doc(hidden)]
+pub fn doc_dir() -> DocDir {
+    let name = format!("outlive-doc-{}-{:x}", std::process::id(), os::sched::random_u128());
+    DocDir(std::env::temp_dir().join(name))
+}
+
+/// See [`doc_dir`].
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct DocDir(std::path::PathBuf);
+
+impl DocDir {
+    /// The directory.
+    pub fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+}
+
+impl Drop for DocDir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,161 @@
+//! Why a lock was not taken, and data whose owner died.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use super::word::Refused;
+use crate::{Error, ErrorKind};
+
+/// Why a lock was not taken in good order.
+///
+/// `?` turns it into an [`Error`]. With `OwnerDied` that lets the lock go without repair, and it
+/// is then unrecoverable: handle that case wherever a lock protects something.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LockError<G> {
+    /// The lock is taken, but its owner died or panicked inside: repair the data, then call
+    /// [`Inherited::mark_consistent`].
+    OwnerDied(G),
+    /// It was inherited from a dead owner and let go without repair. Remove it with
+    /// [`Node::remove_lock`](crate::Node::remove_lock) and open it anew.
+    Unrecoverable,
+    /// The calling thread holds it already, for reading or writing.
+    Deadlock,
+    /// The deadline passed.
+    Timeout,
+    /// It is held, and the call does not wait.
+    WouldBlock,
+    /// The caller could not take part: a forked child, too many threads, a file that cannot be
+    /// read.
+    Failed(Error),
+}
+
+/// What taking a lock gives; `G` is what comes with `OwnerDied`.
+pub type LockResult<T, G = Infallible> = std::result::Result<T, LockError<G>>;
+
+impl<G> LockError<G> {
+    /// The kind of the [`Error`] it turns into.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::OwnerDied(_) => ErrorKind::OwnerDied,
+            Self::Unrecoverable => ErrorKind::Unrecoverable,
+            Self::Deadlock => ErrorKind::Deadlock,
+            Self::Timeout => ErrorKind::Timeout,
+            Self::WouldBlock => ErrorKind::WouldBlock,
+            Self::Failed(e) => e.kind(),
+        }
+    }
+
+    #[cold]
+    pub(super) fn refused(refused: Refused, tried: bool, failure: Option<Error>) -> Self {
+        match refused {
+            Refused::Deadlock => Self::Deadlock,
+            Refused::Lost => Self::Unrecoverable,
+            Refused::Expired if tried => Self::WouldBlock,
+            Refused::Expired => Self::Timeout,
+            Refused::WriterDied | Refused::Failed => {
+                Self::Failed(failure.unwrap_or_else(|| describe(ErrorKind::OwnerDied)))
+            }
+        }
+    }
+
+    pub(super) fn map<H>(self, into: impl FnOnce(G) -> H) -> LockError<H> {
+        match self {
+            Self::OwnerDied(guard) => LockError::OwnerDied(into(guard)),
+            Self::Unrecoverable => LockError::Unrecoverable,
+            Self::Deadlock => LockError::Deadlock,
+            Self::Timeout => LockError::Timeout,
+            Self::WouldBlock => LockError::WouldBlock,
+            Self::Failed(e) => LockError::Failed(e),
+        }
+    }
+}
+
+#[cold]
+fn describe(kind: ErrorKind) -> Error {
+    let remedy = match kind {
+        ErrorKind::OwnerDied => "repair the data and call mark_consistent",
+        ErrorKind::Unrecoverable => "remove it with Node::remove_lock and open it anew",
+        ErrorKind::Deadlock => "let go of the guard that this thread holds",
+        ErrorKind::Timeout => {
+            "allow more time; 'outlive lock list' names the holder, 'outlive node list' its process"
+        }
+        _ => "",
+    };
+    Error::new(kind, "taking", "a lock", remedy)
+}
+
+impl<G> From<LockError<G>> for Error {
+    #[cold]
+    fn from(error: LockError<G>) -> Self {
+        match error {
+            LockError::Failed(e) => e,
+            other => describe(other.kind()),
+        }
+    }
+}
+
+impl<G> fmt::Display for LockError<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(e) => e.fmt(f),
+            other => describe(other.kind()).fmt(f),
+        }
+    }
+}
+
+impl<G: fmt::Debug> std::error::Error for LockError<G> {}
+
+/// A guard over data that a dead owner may have left half written.
+///
+/// Dropped without [`mark_consistent`](Self::mark_consistent) the lock becomes unrecoverable, and
+/// every later call says so. If its taker dies too, the next one inherits again.
+#[derive(Debug)]
+#[must_use = "dropping it makes the lock unrecoverable"]
+pub struct Inherited<G: Guard>(G);
+
+mod sealed {
+    pub trait Sealed {
+        /// The data is repaired.
+        fn mark(&self);
+    }
+}
+pub(super) use sealed::Sealed;
+
+/// Guards that give write access to what they protect.
+pub trait Guard: Sealed {}
+impl<G: Sealed> Guard for G {}
+
+impl<G: Guard> Inherited<G> {
+    pub(super) fn new(guard: G) -> Self {
+        Self(guard)
+    }
+
+    /// Says that the data is in order again; from here on the lock is like any other.
+    ///
+    /// # Crash safety
+    /// **Strict.** One store; dying before it, the next taker inherits again.
+    pub fn mark_consistent(self) -> G {
+        self.0.mark();
+        self.0
+    }
+}
+
+impl<G: Guard + Deref> Deref for Inherited<G> {
+    type Target = G::Target;
+
+    fn deref(&self) -> &G::Target {
+        &self.0
+    }
+}
+
+impl<G: Guard + DerefMut> DerefMut for Inherited<G> {
+    fn deref_mut(&mut self) -> &mut G::Target {
+        &mut self.0
+    }
+}
+
+/// A writer died inside a reader/writer lock: only who takes it for writing can repair the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeedsWriter;

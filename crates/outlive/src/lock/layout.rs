@@ -1,0 +1,118 @@
+//! Bytes of a lock, as named offsets: the file by name, and the object itself wherever it lies.
+
+use crate::layout::{HEADER_BYTES, LAYOUT_VERSION, PAGE, round_up};
+
+/// `locks/<name>`: what all users must agree on, and the object.
+pub(crate) mod file {
+    use super::{HEADER_BYTES, PAGE};
+    pub(crate) const KIND: usize = HEADER_BYTES;
+    pub(crate) const ALIGN: usize = HEADER_BYTES + 8;
+    pub(crate) const SIZE: usize = HEADER_BYTES + 16;
+    /// Permits of a semaphore, capacity of a set.
+    pub(crate) const COUNT: usize = HEADER_BYTES + 24;
+    pub(crate) const NAME_LEN: usize = HEADER_BYTES + 32;
+    pub(crate) const NAME: usize = HEADER_BYTES + 64;
+    pub(crate) const NAME_BYTES_MAX: usize = 256;
+    pub(crate) const OBJECT: usize = PAGE;
+}
+
+/// The first line of every object. All zero but for the first two words is a free object.
+pub(crate) mod head {
+    /// Kind, layout version and type; 0 until the first user has placed the object.
+    pub(crate) const TAG: usize = 0;
+    /// Random identity of the domain whose thread ids the object holds.
+    pub(crate) const DOMAIN: usize = 8;
+    /// Lock word; change count of a condition variable; bell of a semaphore; reach of a set.
+    pub(crate) const WORD: usize = 16;
+    pub(crate) const HEIR: usize = 24;
+    /// Reader/writer lock: lines in use.
+    pub(crate) const BITMAP: usize = 32;
+    /// Reader/writer lock: a writer sleeps on a line. Semaphore, condition variable: somebody
+    /// sleeps.
+    pub(crate) const DRAIN: usize = 40;
+    pub(crate) const BYTES: usize = 64;
+}
+
+/// Alignment of every object: lines of readers must not share a cache line.
+pub(crate) const OBJECT_ALIGN: usize = 64;
+/// Largest alignment of protected data: files are mapped at pages.
+pub(crate) const ALIGN_MAX: usize = PAGE;
+/// Most permits of a semaphore.
+pub(crate) const PERMITS_MAX: usize = 1024;
+/// Most ids in a set.
+pub(crate) const SET_MAX: usize = 1 << 24;
+
+/// What an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum LockKind {
+    /// [`RobustMutex`](super::RobustMutex).
+    Mutex = 1,
+    /// [`RobustRwLock`](super::RobustRwLock).
+    RwLock = 2,
+    /// [`RobustCondvar`](super::RobustCondvar).
+    Condvar = 3,
+    /// [`RobustSemaphore`](super::RobustSemaphore).
+    Semaphore = 4,
+    /// [`LocklessSet`](super::LocklessSet).
+    Set = 5,
+    /// [`Segment`](super::Segment).
+    Segment = 6,
+}
+
+impl LockKind {
+    pub(crate) fn from_raw(raw: u64) -> Option<Self> {
+        use LockKind::{Condvar, Mutex, RwLock, Segment, Semaphore, Set};
+        let all = [Mutex, RwLock, Condvar, Semaphore, Set, Segment];
+        all.into_iter().find(|k| *k as u64 == raw)
+    }
+
+    /// One word for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mutex => "mutex",
+            Self::RwLock => "rwlock",
+            Self::Condvar => "condvar",
+            Self::Semaphore => "semaphore",
+            Self::Set => "set",
+            Self::Segment => "segment",
+        }
+    }
+}
+
+/// Where the protected data begins in a mutex.
+pub(crate) const fn mutex_data(align: usize) -> usize {
+    round_up(head::BYTES, if align > OBJECT_ALIGN { align } else { OBJECT_ALIGN })
+}
+
+/// The readers' lines of a reader/writer lock.
+pub(crate) const LINES: usize = head::BYTES;
+
+/// Where the protected data begins in a reader/writer lock.
+pub(crate) const fn rwlock_data(align: usize) -> usize {
+    let lines = LINES + super::readers::LINES_MAX * OBJECT_ALIGN;
+    round_up(lines, if align > OBJECT_ALIGN { align } else { OBJECT_ALIGN })
+}
+
+/// Holders of a semaphore's permits, or ids of a set.
+pub(crate) const WORDS: usize = head::BYTES;
+
+/// Bytes of a semaphore or set with `count` words.
+pub(crate) const fn words_bytes(count: usize) -> usize {
+    round_up(WORDS + 8 * count, OBJECT_ALIGN)
+}
+
+/// The first word of an object: kind, layout version and a hash of what users must agree on.
+pub(crate) fn tag(kind: LockKind, type_name: &str, size: usize, align: usize, count: usize) -> u64 {
+    // FNV-1a: a fingerprint against mistakes, not against forgery.
+    let fields = [size as u64, align as u64, count as u64].map(u64::to_le_bytes);
+    let bytes = type_name.bytes().chain(fields.into_iter().flatten());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    (hash ^ hash >> 48) << 16 | u64::from(LAYOUT_VERSION as u8) << 8 | kind as u64
+}
+
+const _: () = assert!(file::NAME + file::NAME_BYTES_MAX <= file::OBJECT);
+const _: () = assert!(head::DRAIN + 8 <= head::BYTES);

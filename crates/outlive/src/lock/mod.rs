@@ -1,0 +1,175 @@
+//! Locks that survive their holder: kill it at any instruction, and the next one gets the lock,
+//! the data, and the news.
+//!
+//! | file | what |
+//! |---|---|
+//! | `layout` | shared bytes |
+//! | `word`, `readers`, `permits`, `set` | the algorithms |
+//! | `wait` | spinning, sleeping, noticing deaths |
+//! | `object` | where an object lies: file, segment, the user's memory |
+//! | `lines` | which line the calling thread reads on |
+//! | `raw_mutex`, `mutex`, `raw_rwlock`, `rwlock` | the public types: locks, |
+//! | `condvar`, `semaphore`, `lockless_set`, `segment` | and what goes with them |
+//! | `admin` | listing, auditing, cleaning |
+//! | `error` | why a lock was not taken; data of the dead |
+
+pub(crate) mod admin;
+mod condvar;
+mod error;
+pub(crate) mod layout;
+mod lines;
+mod lockless_set;
+mod mutex;
+mod object;
+mod permits;
+mod raw_mutex;
+mod raw_rwlock;
+mod readers;
+mod rwlock;
+mod segment;
+mod semaphore;
+mod set;
+mod wait;
+mod word;
+
+pub use admin::{LockInfo, LockState};
+pub use condvar::RobustCondvar;
+pub use error::{Guard, Inherited, LockError, LockResult, NeedsWriter};
+pub use layout::LockKind;
+pub use lockless_set::LocklessSet;
+pub use mutex::{MutexGuard, RobustMutex};
+pub use raw_mutex::{Acquired, RawMutex};
+pub use raw_rwlock::RawRwLock;
+pub use rwlock::{ReadGuard, RobustRwLock, WriteGuard};
+pub use segment::Segment;
+pub use semaphore::{Permit, RobustSemaphore};
+
+use crate::Result;
+use crate::node::Node;
+use crate::topic::Message;
+use object::Object;
+
+impl Node {
+    /// Opens the mutex `name`, or makes it with a value of zero bytes.
+    ///
+    /// It stays until nobody has it open and somebody cleans the domain.
+    ///
+    /// # Errors
+    /// `TypeMismatch` when the name is another type or kind of object; `InvalidName`; `NoSpace`.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of the complete file.
+    pub fn mutex<T: Message>(&self, name: &str) -> Result<RobustMutex<T>> {
+        open_mutex(self, name, None)
+    }
+
+    /// As [`mutex`](Self::mutex); whoever makes it stores `value`.
+    ///
+    /// # Errors
+    /// As `mutex`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`: the value is there when the file appears.
+    pub fn mutex_with<T: Message>(&self, name: &str, value: &T) -> Result<RobustMutex<T>> {
+        open_mutex(self, name, Some(value))
+    }
+
+    /// Opens the reader/writer lock `name`, or makes it with a value of zero bytes.
+    ///
+    /// It stays until nobody has it open and somebody cleans the domain.
+    ///
+    /// # Errors
+    /// As [`mutex`](Self::mutex).
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`.
+    pub fn rwlock<T: Message>(&self, name: &str) -> Result<RobustRwLock<T>> {
+        open_rwlock(self, name, None)
+    }
+
+    /// As [`rwlock`](Self::rwlock); whoever makes it stores `value`.
+    ///
+    /// # Errors
+    /// As [`mutex`](Self::mutex).
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`.
+    pub fn rwlock_with<T: Message>(&self, name: &str, value: &T) -> Result<RobustRwLock<T>> {
+        open_rwlock(self, name, Some(value))
+    }
+
+    /// Opens the condition variable `name`, or makes it. Errors: as [`mutex`](Self::mutex).
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`.
+    pub fn condvar(&self, name: &str) -> Result<RobustCondvar> {
+        let object = Object::named(self, name, &RobustCondvar::spec(), None)?;
+        Ok(RobustCondvar::new(object))
+    }
+
+    /// Opens the semaphore `name`, or makes it with so many permits, 1 to 1024.
+    ///
+    /// # Errors
+    /// As [`mutex`](Self::mutex); `TypeMismatch` also for another number of permits;
+    /// `InvalidArgument` for a number out of range.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`.
+    pub fn semaphore(&self, name: &str, permits: usize) -> Result<RobustSemaphore> {
+        let spec = RobustSemaphore::spec(permits)?;
+        let object = Object::named(self, name, &spec, None)?;
+        Ok(RobustSemaphore::new(object, permits))
+    }
+
+    /// Opens the set `name`, or makes it with room for so many ids, 1 to 16777216.
+    ///
+    /// # Errors
+    /// As [`semaphore`](Self::semaphore).
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`.
+    pub fn lockless_set(&self, name: &str, capacity: usize) -> Result<LocklessSet> {
+        let spec = LocklessSet::spec(capacity)?;
+        let object = Object::named(self, name, &spec, None)?;
+        Ok(LocklessSet::new(object, capacity))
+    }
+
+    /// Opens the segment `name`, or makes it with zero bytes: a place for locks.
+    ///
+    /// # Errors
+    /// As [`mutex`](Self::mutex).
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`.
+    pub fn segment<T: Message>(&self, name: &str) -> Result<Segment<T>> {
+        Segment::open(self, name, None)
+    }
+
+    /// As [`segment`](Self::segment); whoever makes it stores `value`.
+    ///
+    /// # Errors
+    /// As [`mutex`](Self::mutex).
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`.
+    pub fn segment_with<T: Message>(&self, name: &str, value: &T) -> Result<Segment<T>> {
+        Segment::open(self, name, Some(value))
+    }
+}
+
+fn open_mutex<T: Message>(node: &Node, name: &str, value: Option<&T>) -> Result<RobustMutex<T>> {
+    let data = layout::mutex_data(align_of::<T>());
+    let spec = RobustMutex::<T>::spec();
+    Ok(RobustMutex::new(Object::named(node, name, &spec, value.map(|v| (data, v.as_bytes())))?))
+}
+
+fn open_rwlock<T: Message>(node: &Node, name: &str, value: Option<&T>) -> Result<RobustRwLock<T>> {
+    let data = layout::rwlock_data(align_of::<T>());
+    let spec = RobustRwLock::<T>::spec();
+    Ok(RobustRwLock::new(Object::named(node, name, &spec, value.map(|v| (data, v.as_bytes())))?))
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod threads;

@@ -1,0 +1,276 @@
+//! How a thread waits for a lock: spinning, sleeping on word and token, looking for deaths.
+
+use super::word::{Refused, World};
+use crate::Error;
+use crate::node::thread_tokens::{Threads, Token, Verdict};
+use crate::node::{POLL_NS, slice_ns_max};
+use crate::os::futex::{self, WaitWord, Woken};
+use crate::os::{clock, robust, sched};
+use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicU32, AtomicU64};
+
+/// Waits until the lock is there.
+pub(super) const FOREVER: u64 = u64::MAX;
+/// Does not wait.
+pub(super) const NEVER: u64 = 0;
+
+/// Most rounds of spinning before a sleep.
+const SPIN_MAX: u32 = 60;
+const SPIN_FIRST: u32 = 20;
+/// What is left where sections are long, to notice that they have become short.
+const SPIN_MIN: u32 = 2;
+/// A waiter that was woken so often in vain becomes the heir. Time would be no measure: waiting
+/// for a holder that has no core is not being passed over.
+const PASSED_OVER_MAX: u32 = 16;
+/// How long others stand back from a free lock for the heir.
+const STAND_BACK_NS: u64 = 500_000;
+/// Longer than any store waits to become visible.
+const NAP_NS: u64 = 100_000;
+const PAUSE_NS: u64 = 1_000_000;
+
+/// Most holders of a semaphore that one sleep watches; deaths of others are seen at its end.
+const WATCHED_MAX: usize = 100;
+
+/// How many rounds are worth spinning at a lock; each handle learns it for itself.
+#[derive(Debug)]
+pub(super) struct Spin(AtomicU32);
+
+impl Spin {
+    pub(super) const fn new() -> Self {
+        Self(AtomicU32::new(SPIN_FIRST))
+    }
+
+    fn limit(&self) -> u32 {
+        if sched::allowed_cpus() == 1 { 0 } else { self.0.load(Relaxed) }
+    }
+
+    /// Learns from a wait. Races between threads cost precision only.
+    fn learn(&self, spun: u32, slept: bool) {
+        let limit = self.0.load(Relaxed);
+        let wanted = if slept { SPIN_MIN } else { (2 * spun + 10).min(SPIN_MAX) };
+        let new = if wanted < limit { limit - (limit - wanted).div_ceil(8) } else { wanted };
+        if new != limit {
+            self.0.store(new, Relaxed);
+        }
+    }
+}
+
+/// One thread's wait for one lock.
+#[derive(Debug)]
+pub(super) struct Waiter<'a> {
+    threads: &'a Threads,
+    spin: &'a Spin,
+    until: u64,
+    rounds_left: u32,
+    spun: u32,
+    /// Who was asked about last, if alive.
+    token: Option<Token>,
+    /// Dead by its node's file lock, whatever its token says.
+    gone: u64,
+    slept: bool,
+    /// Wake-ups in vain.
+    passed_over: u32,
+    stood_back_since: u64,
+    /// From the first sleep on the lock word until the end of the wait: if we die after being woken
+    /// and before we have the lock, the kernel wakes the next sleeper.
+    pending: Option<robust::PendingGuard>,
+    /// Why `Refused::Failed`.
+    pub(super) failure: Option<Error>,
+}
+
+impl<'a> Waiter<'a> {
+    /// `until` in ns of CLOCK_MONOTONIC, or `FOREVER`, or `NEVER`.
+    pub(super) fn new(threads: &'a Threads, spin: &'a Spin, until: u64) -> Self {
+        Self {
+            threads,
+            spin,
+            until,
+            rounds_left: if until == NEVER { 0 } else { spin.limit() },
+            spun: 0,
+            token: None,
+            gone: 0,
+            slept: false,
+            passed_over: 0,
+            stood_back_since: 0,
+            pending: None,
+            failure: None,
+        }
+    }
+
+    /// Sleeps on `word` and on the token of `watched`, at most until `until`.
+    ///
+    /// # Crash safety
+    /// Dying here: nobody looks at a sleeper. If it was just woken and the lock is free, the
+    /// kernel wakes the next one (`pending`).
+    fn sleep_until(&mut self, word: &AtomicU64, expected: u64, watched: u64, until: u64) {
+        if !matches!(self.is_dead(watched), Ok(false)) {
+            return; // the caller looks again and finds the same
+        }
+        let Some(token) = &self.token else { return };
+        let seen = token.word().load(Relaxed);
+        if !robust::is_alive_word(seen) {
+            return;
+        }
+        let low = futex::low_half(word);
+        let words = [
+            WaitWord { word: low, expected: expected as u32 },
+            WaitWord { word: token.word(), expected: seen },
+        ];
+        let woken = futex::wait_many(&words, Some(until)).unwrap_or_else(|_| {
+            let until = until.min(clock::now_ns() + POLL_NS);
+            futex::wait(low, expected as u32, Some(until))
+        });
+        if !token.is_alive() {
+            // The kernel wakes one sleeper at a death: pass it on.
+            futex::wake(token.word(), i32::MAX);
+        } else if woken == Woken::Timeout && token.node_is_gone() {
+            self.gone = watched;
+        }
+        self.passed_over += u32::from(woken == Woken::Word(0));
+        self.rounds_left = self.spin.limit();
+    }
+}
+
+impl Waiter<'_> {
+    /// Sleeps while `word` has the value `expected` and all `watched` threads live; 0 is nobody.
+    ///
+    /// # Errors
+    /// When a thread cannot be asked about.
+    pub(super) fn sleep_on_many(
+        &mut self,
+        word: &AtomicU64,
+        expected: u64,
+        watched: impl Iterator<Item = u64>,
+    ) -> Result<(), Refused> {
+        let mut tokens: Vec<Token> = Vec::new();
+        for id in watched.filter(|id| *id != 0) {
+            if tokens.len() == WATCHED_MAX || tokens.iter().any(|token| token.id() == id) {
+                continue;
+            }
+            match self.threads.judge(id) {
+                Ok(Verdict::Alive(token)) => tokens.push(token),
+                Ok(Verdict::Dead) => return Ok(()),
+                Err(e) => {
+                    self.failure = Some(e);
+                    return Err(Refused::Failed);
+                }
+            }
+        }
+        let low = futex::low_half(word);
+        let mut words = vec![WaitWord { word: low, expected: expected as u32 }];
+        for token in &tokens {
+            let seen = token.word().load(Relaxed);
+            if !robust::is_alive_word(seen) {
+                return Ok(());
+            }
+            words.push(WaitWord { word: token.word(), expected: seen });
+        }
+        let now = clock::now_ns();
+        let until = self.until.min(now.saturating_add(slice_ns_max() / 10));
+        let woken = futex::wait_many(&words, Some(until))
+            .unwrap_or_else(|_| futex::wait(low, expected as u32, Some(until.min(now + POLL_NS))));
+        for token in &tokens {
+            if !token.is_alive() {
+                futex::wake(token.word(), i32::MAX);
+            } else if woken == Woken::Timeout && token.node_is_gone() {
+                self.gone = token.id();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl World for Waiter<'_> {
+    fn is_dead(&mut self, id: u64) -> Result<bool, Refused> {
+        if self.gone == id {
+            return Ok(true);
+        }
+        if let Some(token) = &self.token
+            && token.id() == id
+        {
+            return Ok(!token.is_alive());
+        }
+        match self.threads.judge(id) {
+            Ok(Verdict::Alive(token)) => {
+                self.token = Some(token);
+                Ok(false)
+            }
+            Ok(Verdict::Dead) => Ok(true),
+            Err(e) => {
+                self.failure = Some(e);
+                Err(Refused::Failed)
+            }
+        }
+    }
+
+    fn spin(&mut self, busy: impl Fn() -> bool) -> bool {
+        while self.rounds_left > 0 {
+            self.rounds_left -= 1;
+            self.spun += 1;
+            std::hint::spin_loop();
+            if !busy() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn expired(&mut self) -> bool {
+        self.until != FOREVER && (self.until == NEVER || clock::now_ns() >= self.until)
+    }
+
+    fn sleep(&mut self, word: &AtomicU64, expected: u64, watched: u64) {
+        let now = clock::now_ns();
+        self.slept = true;
+        if self.pending.is_none() {
+            // A lock word never holds a kernel thread id (see `node::thread_tokens`), so our death
+            // marks nothing there.
+            self.pending = Some(robust::pending_guard(futex::low_half(word)));
+        }
+        let until = if self.stood_back_since != 0 {
+            self.stood_back_since + STAND_BACK_NS
+        } else {
+            // A tenth: a lost wake or an unmarked token then costs 100 ms.
+            now.saturating_add(slice_ns_max() / 10)
+        };
+        self.sleep_until(word, expected, watched, until.min(self.until));
+    }
+
+    fn nap(&mut self, word: &AtomicU64, expected: u64, watched: u64) {
+        let until = clock::now_ns() + NAP_NS;
+        self.sleep_until(word, expected, watched, until.min(self.until));
+    }
+
+    fn pause(&mut self) {
+        sched::sleep_until(self.until.min(clock::now_ns() + PAUSE_NS));
+    }
+
+    fn wake(&self, word: &AtomicU64, n: i32) -> i64 {
+        wake(word, n)
+    }
+
+    fn is_starving(&mut self) -> bool {
+        self.passed_over >= PASSED_OVER_MAX
+    }
+
+    fn stood_back(&mut self) -> bool {
+        let now = clock::now_ns();
+        if self.stood_back_since == 0 {
+            self.stood_back_since = now;
+        }
+        now >= self.stood_back_since + STAND_BACK_NS
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        if self.until != NEVER && (self.spun > 0 || self.slept) {
+            self.spin.learn(self.spun, self.slept);
+        }
+    }
+}
+
+/// Wakes up to `n` sleepers of a lock word.
+pub(super) fn wake(word: &AtomicU64, n: i32) -> i64 {
+    futex::wake(futex::low_half(word), n)
+}

@@ -1,0 +1,124 @@
+//! Where a body is, how it moves, and what its inertial sensor says.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Header, message};
+
+/// Three coordinates; unit and frame are said by the field that holds it.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct Vector3 {
+    /// Forward; right in optical frames.
+    pub x: f64,
+    /// Left; down in optical frames.
+    pub y: f64,
+    /// Up; forward in optical frames.
+    pub z: f64,
+}
+message!(Vector3, "outlive/Vector3", x, y, z);
+
+/// A rotation as unit quaternion `w + xi + yj + zk`: x² + y² + z² + w² = 1. The default, all
+/// zero, is no rotation but "unknown".
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct Quaternion {
+    /// Part of i, -1 to 1.
+    pub x: f64,
+    /// Part of j, -1 to 1.
+    pub y: f64,
+    /// Part of k, -1 to 1.
+    pub z: f64,
+    /// Real part, -1 to 1.
+    pub w: f64,
+}
+message!(Quaternion, "outlive/Quaternion", x, y, z, w);
+
+impl Quaternion {
+    /// No rotation.
+    pub const IDENTITY: Self = Self { x: 0.0, y: 0.0, z: 0.0, w: 1.0 };
+
+    /// Rotation by `yaw_rad` about z, counter-clockwise seen from above.
+    pub fn from_yaw(yaw_rad: f64) -> Self {
+        let (sin, cos) = (yaw_rad / 2.0).sin_cos();
+        Self { x: 0.0, y: 0.0, z: sin, w: cos }
+    }
+
+    /// Angle about z, rad, -π to π.
+    pub fn yaw(&self) -> f64 {
+        let Self { x, y, z, w } = *self;
+        (2.0 * (w * z + x * y)).atan2(1.0 - 2.0 * (y * y + z * z))
+    }
+}
+
+/// Position and orientation of a body in the frame `header.frame_id`; 96 bytes.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct Pose {
+    /// When, and in which frame.
+    pub header: Header,
+    /// Position of the body's origin, m.
+    pub position: Vector3,
+    /// Rotation from the body's axes to those of the frame.
+    pub orientation: Quaternion,
+}
+message!(Pose, "outlive/Pose", header, position, orientation);
+
+/// Velocity of a body, in its own axes: `header.frame_id` is the body's frame; 88 bytes.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct Twist {
+    /// When, and of which body.
+    pub header: Header,
+    /// Velocity, m/s.
+    pub linear: Vector3,
+    /// Rate of rotation about each axis, rad/s.
+    pub angular: Vector3,
+}
+message!(Twist, "outlive/Twist", header, linear, angular);
+
+/// Reading of an inertial measurement unit, in the sensor's frame `header.frame_id`; 336 bytes.
+///
+/// Covariances are 3 x 3, row by row, about x, y, z. All zero: unknown. First element -1: the
+/// sensor has no such reading.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct Imu {
+    /// When, and in which frame.
+    pub header: Header,
+    /// Rotation from the sensor's axes to a frame whose z points up.
+    pub orientation: Quaternion,
+    /// Rate of rotation about each axis, rad/s.
+    pub angular_velocity: Vector3,
+    /// Acceleration with gravity, m/s²: at rest and level z is about +9.81.
+    pub linear_acceleration: Vector3,
+    /// Of `orientation`, rad².
+    pub orientation_covariance: [f64; 9],
+    /// Of `angular_velocity`, (rad/s)².
+    pub angular_velocity_covariance: [f64; 9],
+    /// Of `linear_acceleration`, (m/s²)².
+    pub linear_acceleration_covariance: [f64; 9],
+}
+message!(
+    Imu,
+    "outlive/Imu",
+    header,
+    orientation,
+    angular_velocity,
+    linear_acceleration,
+    orientation_covariance,
+    angular_velocity_covariance,
+    linear_acceleration_covariance
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yaw_there_and_back() {
+        for yaw in [-3.0, -0.5, 0.0, 0.5, 3.0] {
+            assert!((Quaternion::from_yaw(yaw).yaw() - yaw).abs() < 1e-12);
+        }
+        assert_eq!(Quaternion::IDENTITY, Quaternion::from_yaw(0.0));
+    }
+}

@@ -1,0 +1,414 @@
+//! A node: one process's membership in a domain, its liveness token and its ports.
+//!
+//! # Invariants
+//! - A node file visible under `nodes/` was complete, locked and its token held when it appeared.
+//! - The file lock is held for as long as the process has the node; the kernel frees it at death.
+//! - Node ordinals are never reused; a node whose file is gone is dead.
+
+pub(crate) mod domain;
+pub(crate) mod layout;
+pub(crate) mod peer;
+mod ports;
+#[cfg(test)]
+mod tests;
+pub(crate) mod thread_peers;
+pub(crate) mod thread_tokens;
+mod token;
+mod watch;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::layout::{FileHeader, FileKind, PAGE};
+use crate::name::check_part;
+use crate::os::file::{self, Access, Draft};
+use crate::os::fork::NotInChild;
+use crate::os::{clock, filelock, fork, sched, sigbus};
+use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicU32, AtomicU64, Mutex, fault};
+use crate::{Error, ErrorKind, Result};
+use domain::{DomainPath, SLOW_PATH_NS_MAX};
+pub use peer::NodeId;
+use peer::Peer;
+pub(crate) use ports::OwnPort;
+use ports::Ports;
+use thread_tokens::Threads;
+use token::Token;
+pub(crate) use token::forked_child;
+pub use watch::Watch;
+
+/// Longest sleep before everything is looked at again: bounds what a corrupted bell can cost.
+pub(crate) fn slice_ns_max() -> u64 {
+    SLICE_NS.load(Relaxed)
+}
+
+static INSTANCES: AtomicU64 = AtomicU64::new(0);
+static SLICE_NS: AtomicU64 = AtomicU64::new(1_000_000_000);
+
+/// Lets a test sleep so long that a lost wake shows.
+pub(crate) fn set_slice_ns_max(ns: u64) {
+    SLICE_NS.store(ns, Relaxed);
+}
+
+/// Between two looks at a file lock, while only that can tell of a death.
+pub(crate) const POLL_NS: u64 = 2_000_000;
+
+/// A process's membership in a domain. Cheap to clone; the last clone leaves the domain.
+///
+/// The calling thread holds the node's liveness token. When that thread ends, the next call of
+/// any thread on the node, its publishers or its subscribers takes the token over.
+///
+/// After `fork` the child is not the node: every call on an inherited handle answers
+/// [`ErrorKind::ForkedChild`]. `exec` counts as death.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// let node = outlive::Node::builder().root(dir.path()).name("camera").open()?;
+/// assert_eq!(node.name(), "camera");
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Node {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    domain: DomainPath,
+    id: NodeId,
+    name: String,
+    token: Arc<Token>,
+    /// Holds the file lock. Closed by the fork handler in a child, so never dropped there.
+    fd: NotInChild,
+    ports: Ports,
+    peers: Mutex<HashMap<u64, Arc<Peer>>>,
+    /// Made for the first lock.
+    threads: Mutex<Option<Arc<Threads>>>,
+    generation: u32,
+    /// Tells it from every other node this process opens, also from one of the same ordinal.
+    instance: u64,
+}
+
+/// Settings of a [`Node`].
+#[derive(Clone, Debug)]
+pub struct NodeBuilder {
+    root: Option<PathBuf>,
+    domain: String,
+    name: Option<String>,
+    group: Option<u32>,
+    strict: bool,
+}
+
+impl Default for NodeBuilder {
+    fn default() -> Self {
+        Self { root: None, domain: "default".into(), name: None, group: None, strict: false }
+    }
+}
+
+impl NodeBuilder {
+    /// Directory that holds the domains, instead of `$OUTLIVE_DIR` or `/dev/shm/outlive-<uid>`.
+    pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
+        self.root = Some(root.into());
+        self
+    }
+
+    /// Name of the domain; `default` unless given. Domains do not see each other.
+    pub fn domain(mut self, domain: impl Into<String>) -> Self {
+        self.domain = domain.into();
+        self
+    }
+
+    /// Name shown in listings; the program's name unless given. Need not be unique.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Lets the members of group `gid` join: files become 0640, bells 0660.
+    pub fn group(mut self, gid: u32) -> Self {
+        self.group = Some(gid);
+        self
+    }
+
+    /// Lets a helper thread hold the liveness token: the word then tells of the process's death
+    /// even when the kernel has reaped its memory first (the OOM killer), and no hand-off between
+    /// threads is ever needed. Costs one sleeping thread.
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    pub(crate) fn domain_path(&self) -> Result<DomainPath> {
+        let access = self.group.map_or_else(Access::private, Access::group);
+        DomainPath::new(self.root.clone(), &self.domain, access)
+    }
+
+    /// Joins the domain, making it if it does not exist.
+    ///
+    /// # Errors
+    /// `InvalidName`; `NotOwned` when the directory is a stranger's or writable by all;
+    /// `NoSpace` on a full RAM disk; `Timeout` after 10 s when a stopped process holds the
+    /// domain's lock; `Corrupt` or `VersionMismatch` naming the file.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of the node's file. Before it nothing is visible.
+    pub fn open(self) -> Result<Node> {
+        let domain = self.domain_path()?;
+        let name = match self.name {
+            Some(name) => name,
+            None => program_name(),
+        };
+        check_part("node name", &name)?;
+        sigbus::install();
+        let lock = domain.lock_or_create()?;
+        sweep_dead(&domain)?;
+        let id = NodeId(lock.next_node()?);
+        let inner = register(domain, id, name, self.strict)?;
+        drop(lock);
+        Ok(Node { inner: Arc::new(inner) })
+    }
+}
+
+fn program_name() -> String {
+    let exe = std::env::current_exe().ok();
+    let name = exe.as_deref().and_then(|p| p.file_name()).map(|n| n.to_string_lossy());
+    let name: String = name
+        .unwrap_or_default()
+        .chars()
+        .map(|c| if c.is_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' })
+        .take(60)
+        .collect();
+    if check_part("node name", &name).is_ok() { name } else { "unnamed".into() }
+}
+
+/// Builds, locks and links the node's file.
+fn register(domain: DomainPath, id: NodeId, name: String, strict: bool) -> Result<Inner> {
+    let offset = layout::ports_offset(id.0);
+    let bytes = layout::file_bytes(offset, layout::PORTS_FIRST);
+    let path = domain.nodes().join(id.0.to_string());
+    let draft = Draft::new(&domain.nodes(), bytes as u64, domain.access.own_mode)?;
+    // A descriptor of its own: maps are made through the draft's, and a map keeps its file's locks.
+    let fd = NotInChild::open(|| draft.reopen())?;
+    let locked = filelock::try_lock_write(&fd)?;
+    // Mapped for all ports it may ever have; only the part that exists is ever touched.
+    let map = draft.map_reserve(layout::file_bytes(offset, layout::PORTS_MAX), &path)?;
+    // The first page is fixed; the ports after it are bounded by the file itself.
+    FileHeader { kind: FileKind::Node, total_bytes: PAGE as u64, node: id.0, port: 0 }
+        .write(&map)?;
+    map.atomic_u32(layout::PID)?.store(sched::pid(), Relaxed);
+    map.atomic_u32(layout::PORTS)?.store(offset as u32, Relaxed);
+    map.atomic_u64(layout::STARTED)?.store(clock::now_ns(), Relaxed);
+    map.atomic_u64(layout::NAME_LEN)?.store(name.len() as u64, Relaxed);
+    for (i, part) in name.as_bytes().chunks(8).enumerate() {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        map.atomic_u64(layout::NAME + 8 * i)?.store(u64::from_le_bytes(word), Relaxed);
+    }
+    let token = Token::register(map, strict)?;
+    let linked = draft.link(&path).and_then(|_| match locked {
+        true => Ok(()),
+        // Unfinished files with a name are locked by their maker until they are linked.
+        false => filelock::lock_write_until(&fd, clock::now_ns() + SLOW_PATH_NS_MAX),
+    });
+    if let Err(e) = linked {
+        token.close();
+        let used = e.kind() == ErrorKind::AlreadyExists;
+        return Err(if used { domain.next_is_in_use() } else { e });
+    }
+    Ok(Inner {
+        domain,
+        id,
+        name,
+        token,
+        fd,
+        ports: Ports::new(offset),
+        peers: Mutex::default(),
+        threads: Mutex::default(),
+        generation: fork::fork_generation(),
+        instance: INSTANCES.fetch_add(1, Relaxed),
+    })
+}
+
+/// Unlinks the files of nodes that are dead for certain. The caller holds the domain's lock.
+///
+/// # Crash safety
+/// **Strict.** Each unlink stands alone; the next sweep goes on.
+pub(crate) fn sweep_dead(domain: &DomainPath) -> Result<usize> {
+    let dir = domain.nodes();
+    let mut removed = 0;
+    for name in file::open_dir(&dir)?.entries()? {
+        let path = dir.join(&name);
+        // Doorbells, threads and sockets go with their node; everything else speaks for itself.
+        let owner = match name.split_once('.') {
+            Some((node, rest)) if is_of_node(rest) => node,
+            _ => &name,
+        };
+        let expect = file::Expect { writable: false, min_len: 0, owner: None };
+        let held = match file::open_checked(&dir.join(owner), expect) {
+            Ok((fd, _)) => filelock::is_locked(&fd)?,
+            Err(e) if e.kind() == ErrorKind::NotFound => false,
+            // Not a file of ours: leave it to the person who put it there.
+            Err(_) => continue,
+        };
+        if !held && file::unlink(&path)? {
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Whether `<node>.<rest>` is a file that goes with its node.
+fn is_of_node(rest: &str) -> bool {
+    matches!(rest, "bells" | "threads") || rest.starts_with("wake.")
+}
+
+impl Node {
+    /// Joins the default domain under `name`.
+    ///
+    /// # Errors
+    /// As [`NodeBuilder::open`].
+    pub fn open(name: impl Into<String>) -> Result<Self> {
+        Self::builder().name(name).open()
+    }
+
+    /// Settings before joining.
+    pub fn builder() -> NodeBuilder {
+        NodeBuilder::default()
+    }
+
+    /// This node's ordinal in its domain.
+    pub fn id(&self) -> NodeId {
+        self.inner.id
+    }
+
+    /// The name given at opening.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Watches another node of the domain.
+    ///
+    /// # Errors
+    /// `NotFound` when no such node file exists: the node left, or it died and was cleaned up.
+    pub fn watch(&self, node: NodeId) -> Result<Watch> {
+        self.tend()?;
+        Ok(Watch::new(self.peer(node)?))
+    }
+
+    pub(crate) fn domain(&self) -> &DomainPath {
+        &self.inner.domain
+    }
+
+    /// Gives the token up as if the calling thread ended; for the kill harness.
+    pub(crate) fn hand_off(&self) {
+        self.inner.token.hand_off();
+    }
+
+    /// Every entry point calls this: refuses in a forked child, adopts an abandoned token.
+    ///
+    /// # Real-time
+    /// Two loads.
+    #[inline]
+    pub(crate) fn tend(&self) -> Result<()> {
+        if self.inner.generation != fork::fork_generation() {
+            return Err(token::forked_child());
+        }
+        if !self.inner.token.is_held() && !fault("token.not_adopted") {
+            self.inner.token.adopt()?;
+        }
+        Ok(())
+    }
+
+    /// A number that no other node of this process ever has.
+    pub(crate) fn instance(&self) -> u64 {
+        self.inner.instance
+    }
+
+    /// The futex word of our own token.
+    pub(crate) fn own_token_word(&self) -> Result<&AtomicU32> {
+        self.inner.token.word()
+    }
+
+    /// Whether this process is the one that opened the node.
+    pub(crate) fn is_own_process(&self) -> bool {
+        self.inner.generation == fork::fork_generation()
+    }
+
+    /// Whether the node's file is where others look for it: who finds none takes us for dead.
+    pub(crate) fn must_be_listed(&self) -> Result<()> {
+        let path = self.domain().nodes().join(self.id().to_string());
+        match path.symlink_metadata() {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(Error::new(
+                ErrorKind::Corrupt,
+                "using node file",
+                path.display().to_string(),
+                "somebody removed it, so that others take this node for dead: open the node again",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The peer `id`, mapped once per process.
+    pub(crate) fn peer(&self, id: NodeId) -> Result<Arc<Peer>> {
+        let mut peers = self.inner.peers.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(peer) = peers.get(&id.0) {
+            return Ok(Arc::clone(peer));
+        }
+        // Forget the dead that nobody here refers to any more.
+        peers.retain(|_, p| Arc::strong_count(p) > 1 || p.looks_alive());
+        let peer = Arc::new(Peer::open(&self.domain().nodes(), id, &self.domain().access)?);
+        peers.insert(id.0, Arc::clone(&peer));
+        Ok(peer)
+    }
+
+    /// The tokens of this node's threads, for locks.
+    pub(crate) fn threads(&self) -> Result<Arc<Threads>> {
+        self.tend()?;
+        let mut threads = self.inner.threads.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(threads) = &*threads {
+            return Ok(Arc::clone(threads));
+        }
+        let opened = Arc::new(Threads::open(self.domain(), self.inner.id)?);
+        *threads = Some(Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    pub(crate) fn allocate_port(&self, borrows: usize, reliable: bool) -> Result<u64> {
+        self.inner.ports.allocate(&self.inner.fd, &self.inner.token, borrows, reliable)
+    }
+
+    pub(crate) fn next_port_serial(&self) -> u64 {
+        self.inner.ports.next_serial()
+    }
+
+    pub(crate) fn own_port(&self, id: u64) -> Result<OwnPort> {
+        OwnPort::new(&self.inner.token, self.inner.ports.block_offset(id))
+    }
+
+    pub(crate) fn release_port(&self, id: u64) {
+        self.inner.ports.release(&self.inner.token, id);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.generation != fork::fork_generation() {
+            // A forked child: the lock's descriptor is closed already, the token is the parent's.
+            std::mem::forget(Arc::clone(&self.token));
+            return;
+        }
+        // Dying here: the file stays and is dead; the next sweep unlinks it.
+        let file = self.domain.nodes().join(self.id.0.to_string());
+        if !fault("node.no_unlink") {
+            let _ = file::unlink(&file);
+        }
+        let _ = file::unlink(&file.with_extension("bells"));
+        let threads = self.threads.get_mut().unwrap_or_else(|e| e.into_inner());
+        if let Some(threads) = threads.take() {
+            threads.close();
+        }
+        self.token.close();
+    }
+}

@@ -1,0 +1,295 @@
+//! Queues as tools see them: listing, cleaning, and the invariants of their bytes.
+//!
+//! | file | checked |
+//! |---|---|
+//! | every | header: magic, layout, kind, length; name and header agree |
+//! | `consumer` | no lane has two slots; positions lie on records; progress is within its record |
+//! | `lane` | each unread record is one that a producer writes; segments that are named are there |
+//!
+//! Not checked: payloads, and lanes that a consumer refused.
+
+use std::path::{Path, PathBuf};
+
+use super::head::{Head, Next};
+use super::lane::Shape;
+use super::membership::{self, Entry, Unread, has_consumer};
+use super::meta::Meta;
+use super::position::{Place, Position};
+use super::segment::{Segment, segment_path};
+use super::table::{ProducerId, Table};
+use crate::name::TopicName;
+use crate::node::NodeId;
+use crate::node::domain::DomainPath;
+use crate::node::peer::node_is_gone;
+use crate::os::file;
+use crate::sync::AtomicU64;
+use crate::{Encoding, Error, ErrorKind, PayloadType, Result};
+
+/// Messages that a look at a lane counts at most.
+const COUNTED_MAX: u64 = 10_000_000;
+
+/// A producer's lane.
+#[derive(Clone, Debug)]
+pub struct LaneInfo {
+    /// Whose it is.
+    pub producer: ProducerId,
+    /// Whether its node is alive.
+    pub alive: bool,
+    /// Whether the producer left in order.
+    pub closed: bool,
+    /// Messages sent and not received yet.
+    pub unread: u64,
+    /// Messages received; stored by the consumer now and then.
+    pub received: u64,
+    /// Shared memory it takes, bytes.
+    pub memory_bytes: u64,
+}
+
+/// A queue and who is there.
+#[derive(Clone, Debug)]
+pub struct QueueInfo {
+    /// Its name.
+    pub name: String,
+    /// Type that all members agree on.
+    pub type_name: String,
+    /// How payloads are to be read.
+    pub encoding: Encoding,
+    /// Size of the type, or of one element, bytes.
+    pub element_bytes: usize,
+    align: usize,
+    /// Whether messages carry a time stamp.
+    pub stamped: bool,
+    /// Description of the type for tools, as stored.
+    pub schema: Vec<u8>,
+    /// The node of the live consumer.
+    pub consumer: Option<NodeId>,
+    /// Lanes, also of the dead and departed that are not drained.
+    pub lanes: Vec<LaneInfo>,
+}
+
+impl QueueInfo {
+    /// The type of its messages, to open it with ([`QueueBuilder::of_type`](crate::QueueBuilder)).
+    pub fn payload_type(&self) -> PayloadType {
+        let form = (self.element_bytes, self.align);
+        PayloadType::from_parts(self.encoding, &self.type_name, form, self.schema.clone())
+    }
+}
+
+/// All queues by name. Queues that are being made or removed are left out.
+pub(crate) fn list(domain: &DomainPath) -> Result<Vec<QueueInfo>> {
+    let mut out = Vec::new();
+    for (name, dir) in dirs(domain)? {
+        match info(domain, &name, &dir) {
+            Ok(info) => out.push(info),
+            // `check` says what is wrong with one that cannot be read.
+            Err(e) if is_unreadable(&e) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    out.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(out)
+}
+
+/// Removes what no live member needs, unread messages too; returns files and whole queues.
+pub(crate) fn clean(domain: &DomainPath) -> Result<(usize, usize)> {
+    let (mut files, mut queues, mut strange) = (0, 0, None);
+    for (_, dir) in dirs(domain)? {
+        match membership::reclaim(domain, &dir, Unread::Remove) {
+            Ok(r) => {
+                files += r.files;
+                queues += usize::from(r.removed_queue);
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            // Told in the end: what is strange in one place keeps nobody from the others.
+            Err(e) => strange = strange.or(Some(e)),
+        }
+    }
+    strange.map_or(Ok((files, queues)), Err)
+}
+
+/// Checks all queues; returns the number of files looked at.
+pub(crate) fn check(domain: &DomainPath, faults: &mut Vec<String>) -> Result<usize> {
+    let mut files = 0;
+    for (_, dir) in dirs(domain)? {
+        match check_queue(domain, &dir, faults) {
+            Ok(n) => files += n,
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => faults.push(e.to_string()),
+        }
+    }
+    Ok(files)
+}
+
+fn dirs(domain: &DomainPath) -> Result<Vec<(TopicName, PathBuf)>> {
+    let queues = domain.queues();
+    let names = match file::open_dir(&queues).and_then(|d| d.entries()) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        names => names?,
+    };
+    let named = |file: &String| TopicName::from_file(file).map(|n| (n, queues.join(file)));
+    Ok(names.iter().filter_map(named).collect())
+}
+
+pub(crate) fn is_unreadable(e: &Error) -> bool {
+    matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt | ErrorKind::VersionMismatch)
+}
+
+/// Lanes with the numbers of their segments.
+fn lanes(dir: &Path) -> Result<Vec<(ProducerId, Vec<u32>)>> {
+    let mut lanes: Vec<(ProducerId, Vec<u32>)> = Vec::new();
+    for entry in membership::list(dir)? {
+        if let Entry::Lane { owner, segment } = entry {
+            match lanes.iter_mut().find(|(id, _)| *id == owner) {
+                Some((_, segments)) => segments.push(segment),
+                None => lanes.push((owner, vec![segment])),
+            }
+        }
+    }
+    lanes.sort();
+    Ok(lanes)
+}
+
+pub(crate) fn info(domain: &DomainPath, name: &TopicName, dir: &Path) -> Result<QueueInfo> {
+    let meta = Meta::read(dir, &domain.access)?;
+    let table = Table::open_existing(dir, domain)?;
+    let mut out = QueueInfo {
+        name: name.as_str().into(),
+        type_name: meta.type_name.clone(),
+        encoding: meta.encoding,
+        element_bytes: meta.size,
+        align: meta.align,
+        stamped: meta.stamped,
+        schema: meta.schema.clone(),
+        consumer: if has_consumer(dir)? { table.owner().node() } else { None },
+        lanes: Vec::new(),
+    };
+    for (id, segments) in lanes(dir)? {
+        let newest = segments.iter().max().copied().unwrap_or(0);
+        let Ok(segment) = Segment::open(dir, id, newest, domain) else { continue };
+        let slot = table.find(id);
+        let walk = Walk::from(&table, slot).run(domain, dir, id, &meta.shape());
+        let bytes = |k: &u32| segment_path(dir, id, *k).metadata().map_or(0, |m| m.len());
+        out.lanes.push(LaneInfo {
+            producer: id,
+            alive: !node_is_gone(&domain.nodes(), id.node)?,
+            closed: segment.is_closed(),
+            unread: walk.messages,
+            received: slot.map_or(0, |slot| table.received_so_far(slot)),
+            memory_bytes: segments.iter().map(bytes).sum(),
+        });
+    }
+    Ok(out)
+}
+
+/// A walk over the unread part of a lane, which stores nothing.
+struct Walk {
+    from: Option<(Position, u32)>,
+    messages: u64,
+    /// Why it ended before the lane did.
+    broken: Option<String>,
+}
+
+impl Walk {
+    fn from(table: &Table, slot: Option<usize>) -> Self {
+        let start = Some((Position::START, 0));
+        let from = slot.map_or(start, |slot| table.place(slot).peek());
+        Self { from, messages: 0, broken: None }
+    }
+
+    fn run(mut self, domain: &DomainPath, dir: &Path, id: ProducerId, shape: &Shape) -> Self {
+        let Some((at, done)) = self.from else { return self };
+        if at.offset % shape.unit != 0 {
+            self.broken = Some(format!("position {at:?} is inside a record"));
+            return self;
+        }
+        // The walk keeps a position of its own.
+        let (position, progress) = (AtomicU64::new(0), AtomicU64::new(0));
+        let place = Place::new(&position, &progress);
+        let mut head = Head::new(at, done);
+        while self.messages < COUNTED_MAX {
+            let segment = match Segment::open(dir, id, head.segment, domain) {
+                Ok(segment) => segment,
+                Err(e) => {
+                    self.broken = Some(e.to_string());
+                    return self;
+                }
+            };
+            loop {
+                match head.next(segment.ring(), shape, place) {
+                    Next::Item => {
+                        self.messages += u64::from(head.items());
+                        head.take(head.items(), place);
+                    }
+                    Next::Empty(_) => return self,
+                    Next::Jump => break,
+                    Next::Corrupt(what) => {
+                        let at = head.at();
+                        self.broken = Some(format!("{what} at {at} is out of range"));
+                        return self;
+                    }
+                }
+                if self.messages >= COUNTED_MAX {
+                    return self;
+                }
+            }
+            head.jump(place);
+        }
+        self
+    }
+}
+
+pub(crate) fn check_queue(
+    domain: &DomainPath,
+    dir: &Path,
+    faults: &mut Vec<String>,
+) -> Result<usize> {
+    let names = membership::list(dir)?;
+    let (meta, table) = match (Meta::read(dir, &domain.access), Table::open_existing(dir, domain)) {
+        (Ok(meta), Ok(table)) => (meta, table),
+        (Err(e), _) | (_, Err(e)) if e.kind() == ErrorKind::NotFound => {
+            // Being made or removed: then no lane may be in it.
+            if names.iter().any(|e| matches!(e, Entry::Lane { .. })) {
+                faults.push(format!("{}: a lane without meta or consumer", dir.display()));
+            }
+            return Ok(names.len());
+        }
+        (Err(e), _) | (_, Err(e)) => return Err(e),
+    };
+    let mut seen = Vec::new();
+    for (slot, id) in table.lanes() {
+        if seen.contains(&id) {
+            faults.push(format!("{}: producer {id} has two slots", dir.display()));
+        }
+        seen.push(id);
+        // A slot without files is one whose lane was just ended: the next consumer frees it.
+        if !names.iter().any(|e| matches!(e, Entry::Lane { owner, .. } if *owner == id)) {
+            continue;
+        }
+        check_lane(domain, dir, (&table, slot), id, &meta.shape(), faults);
+    }
+    Ok(names.len())
+}
+
+fn check_lane(
+    domain: &DomainPath,
+    dir: &Path,
+    (table, slot): (&Table, usize),
+    id: ProducerId,
+    shape: &Shape,
+    faults: &mut Vec<String>,
+) {
+    // A live consumer may move on while we read, and what it leaves behind be overwritten or gone:
+    // then what was read says nothing.
+    for _ in 0..3 {
+        let walk = Walk::from(table, Some(slot)).run(domain, dir, id, shape);
+        let (from, Some(broken)) = (walk.from, walk.broken) else { return };
+        let there = |e: Entry| matches!(e, Entry::Lane { owner, .. } if owner == id);
+        let still = table.lane(slot) == Some(id)
+            && table.place(slot).peek() == from
+            && membership::list(dir).is_ok_and(|names| names.into_iter().any(there));
+        if still {
+            faults.push(format!("{}: lane {id}: {broken}", dir.display()));
+            return;
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The consumer asleep, alone or as one of several members of a wait.
+
+use super::reader::{Lane, Reader};
+use crate::Result;
+use crate::sync::AtomicU32;
+use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::wait::member::{Member, Plan, Seat};
+
+impl Lane {
+    /// The header that the next commit changes, and its value; `None` when there is something to
+    /// do.
+    fn sleep_word(&self) -> Option<(&AtomicU32, u32)> {
+        let word = self.segment.ring().peek(self.head.at());
+        let quiet = self.head.is_empty(word) && !self.segment.is_closed();
+        quiet.then(|| (self.segment.header_half(self.head.at()), word as u32))
+    }
+
+    /// A truncated file reads as empty for ever: nothing else would tell.
+    fn is_cut(&self) -> bool {
+        self.segment.is_poisoned()
+    }
+}
+
+impl Reader {
+    /// Sleeps until there is something to do, at most until `deadline`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As that of a wait set, of which we are the only member.
+    pub(crate) fn sleep(&mut self, deadline: u64) -> Result<()> {
+        let until = deadline.min(self.due());
+        let mut set = self.set.take().unwrap_or_default();
+        let slept = set.sleep(&mut [self], until);
+        self.set = Some(set);
+        slept
+    }
+
+    fn has_news(&self) -> bool {
+        self.events_seen != self.events_told && !self.events.is_empty()
+    }
+
+    /// A message shows, and is held back until its turn.
+    fn holds_back(&self, lane: &Lane) -> bool {
+        self.order.is_some() && lane.head.items() > 0
+    }
+}
+
+impl Member for Reader {
+    fn is_ready(&mut self, _now: u64) -> bool {
+        // What is wrong, the next call that receives says.
+        self.has_news() || self.next_slow().unwrap_or(true) || self.has_news()
+    }
+
+    fn told(&mut self) {
+        self.events_told = self.events_seen;
+    }
+
+    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
+        for lane in &self.lanes {
+            if !self.holds_back(lane) {
+                let Some((word, seen)) = lane.sleep_word() else { return false };
+                plan.word(word, seen);
+            }
+            let Some(peer) = &lane.peer else { return false };
+            if lane.is_cut() || !plan.life(peer) {
+                return false;
+            }
+        }
+        plan.bell(self.queue.bell_word(), self.seen_epoch as u32);
+        self.queue.epoch().load(Acquire) == self.seen_epoch
+    }
+
+    fn seat(&self) -> Option<Seat<'_>> {
+        Some(Seat { request: self.table.request(), node: &self.queue.node })
+    }
+
+    fn overslept(&mut self) -> bool {
+        // A token that the kernel could not mark says alive for ever, and somebody may have
+        // scribbled over the bell.
+        let gone = self.lanes.iter().any(|lane| lane.peer.as_ref().is_none_or(|p| p.is_gone()));
+        let quiet = self.queue.epoch().load(Relaxed) == self.seen_epoch
+            && self.lanes.iter().all(|lane| lane.sleep_word().is_some());
+        gone || self.look().is_err() || !quiet
+    }
+
+    fn due(&self) -> u64 {
+        self.order.and_then(|order| order.due_ns).unwrap_or(u64::MAX)
+    }
+}

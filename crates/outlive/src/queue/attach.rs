@@ -1,0 +1,182 @@
+//! The consumer and its lanes: taking the queue over, finding lanes, ending them.
+
+use std::collections::HashMap;
+
+use super::head::Head;
+use super::membership::{Entry, Queue};
+use super::reader::{Lane, QueueEvent, Reader};
+use super::segment::{Segment, segment_path};
+use super::table::{ProducerId, Table};
+use crate::os::{clock, file, futex, robust, sched};
+use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::{Error, ErrorKind, Result, crash_point};
+
+/// How long a new consumer waits for one that is just leaving, ns.
+const LEAVING_NS_MAX: u64 = 100_000_000;
+/// How long a new consumer waits for the last traces of a dead one, ns.
+const DYING_NS_MAX: u64 = 10_000_000_000;
+
+impl Reader {
+    /// Looks at the queue's directory: attaches lanes that are new, ends those that are over.
+    #[cold]
+    pub(super) fn look(&mut self) -> Result<()> {
+        let epoch = self.queue.epoch_seen();
+        let mut present: HashMap<ProducerId, Vec<u32>> = HashMap::new();
+        for entry in self.queue.entries()? {
+            if let Entry::Lane { owner, segment } = entry {
+                present.entry(owner).or_default().push(segment);
+            }
+        }
+        let slots: Vec<_> = self.table.lanes().collect();
+        for (slot, id) in &slots {
+            if !present.contains_key(id) {
+                // Ended by us or a predecessor, who died before it freed the slot.
+                self.lanes.retain(|lane| lane.id != *id);
+                self.table.forget(*slot);
+            }
+        }
+        let mut ids: Vec<_> = present.keys().copied().collect();
+        ids.sort();
+        for id in ids {
+            if !self.lanes.iter().any(|lane| lane.id == id) {
+                let slot = slots.iter().find(|(_, lane)| *lane == id).map(|(slot, _)| *slot);
+                self.attach(id, slot, &present[&id])?;
+            }
+        }
+        self.seen_epoch = epoch;
+        Ok(())
+    }
+
+    /// Begins or goes on to read a lane.
+    fn attach(&mut self, id: ProducerId, slot: Option<usize>, segments: &[u32]) -> Result<()> {
+        let domain = self.queue.node.domain();
+        let peer = match self.queue.node.peer(id.node) {
+            Ok(peer) => Some(peer),
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        let gone = peer.as_ref().is_none_or(|peer| !peer.is_alive());
+        if slot.is_none() && gone && !segments.contains(&0) {
+            // A cleaner died half-way through a lane that nobody was to read.
+            return self.end_lane(id, None);
+        }
+        let slot = match slot {
+            Some(slot) => slot,
+            None => match self.table.admit(id) {
+                Ok(slot) => slot,
+                // It waits until a slot is free; the bell rings then.
+                Err(e) if e.kind() == ErrorKind::TooManyMembers => {
+                    self.left_out = true;
+                    return Ok(());
+                }
+                Err(e) => return Err(e),
+            },
+        };
+        crash_point!("queue.attach.admitted");
+        let Some((at, done)) = self.table.place(slot).take_over() else {
+            // Refused by a predecessor; it goes with its producer.
+            return if gone { self.end_lane(id, Some(slot)) } else { Ok(()) };
+        };
+        for &old in segments.iter().filter(|s| **s < at.segment) {
+            file::unlink(&segment_path(&self.queue.dir, id, old))?;
+        }
+        let segment = match Segment::open(&self.queue.dir, id, at.segment, domain) {
+            Ok(segment) if at.offset % self.shape.unit == 0 => segment,
+            Err(e) if e.kind() == ErrorKind::NotFound && gone => {
+                return self.end_lane(id, Some(slot));
+            }
+            bad => {
+                let why = match bad {
+                    Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
+                        e.to_string()
+                    }
+                    Err(e) => return Err(e),
+                    Ok(_) => "its position is out of range: restart that producer".into(),
+                };
+                self.table.place(slot).refuse();
+                self.event(QueueEvent::ProducerCorrupt { producer: id, why });
+                return Ok(());
+            }
+        };
+        let look_at = at.offset + segment.capacity() / 4;
+        let received = self.table.received(slot).load(Relaxed);
+        let head = Head::new(at, done);
+        self.lanes.push(Lane { head, segment, slot, id, peer, look_at, received });
+        self.event(QueueEvent::ProducerJoined(id));
+        Ok(())
+    }
+
+    /// Removes a drained lane: its files, then its slot.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the freeing of the slot. Dying before it, the successor finds a
+    /// slot whose files are gone or drained, and ends it again.
+    pub(super) fn end_lane(&self, id: ProducerId, slot: Option<usize>) -> Result<()> {
+        self.queue.unlink_lane(id)?;
+        crash_point!("queue.lane.unlinked");
+        if let Some(slot) = slot {
+            self.table.forget(slot);
+        }
+        Ok(())
+    }
+
+    /// A slot is free: lanes that were left out for lack of one can be admitted.
+    pub(super) fn look_again(&mut self) {
+        if std::mem::take(&mut self.left_out) {
+            self.seen_epoch = u64::MAX;
+        }
+    }
+
+    /// Stops reading the lane whose message is in hand.
+    #[cold]
+    pub(crate) fn refuse_in_hand(&mut self, what: &str) {
+        if self.turn < self.lanes.len() {
+            self.refuse(self.turn, format!("{what} is out of range: restart that producer"));
+        }
+    }
+
+    /// Stops reading lane `i`.
+    pub(super) fn refuse(&mut self, i: usize, why: String) {
+        let lane = self.lanes.remove(i);
+        let producer = lane.id;
+        self.table.place(lane.slot).refuse();
+        futex::wake(futex::low_half(self.table.place(lane.slot).word()), i32::MAX);
+        self.event(QueueEvent::ProducerCorrupt { producer, why });
+    }
+}
+
+/// Opens `consumer` and takes its lock.
+pub(super) fn lock_table(queue: &Queue) -> Result<Table> {
+    let domain = queue.node.domain();
+    let start = clock::now_ns();
+    let mut pause_ns = 50_000;
+    loop {
+        let table = Table::open(&queue.dir, domain, true)?;
+        if table.try_lock()? {
+            return Ok(table);
+        }
+        // Held: by one that lives, or one whose death the file lock has not seen yet.
+        let owner = table.owner();
+        let peer = owner.node().and_then(|node| queue.node.peer(node).ok());
+        let lives = peer.as_ref().is_some_and(|peer| peer.looks_alive());
+        let dies = peer.as_ref().is_some_and(|p| robust::has_died(p.token().load(Acquire)));
+        let now = clock::now_ns();
+        let until = start + if dies { DYING_NS_MAX } else { LEAVING_NS_MAX };
+        if lives || now >= until {
+            return Err(exists(queue, peer.as_ref().map(|p| p.id().get())));
+        }
+        sched::sleep_until(now + pause_ns);
+        pause_ns = (pause_ns * 2).min(2_000_000);
+    }
+}
+
+#[cold]
+fn exists(queue: &Queue, node: Option<u64>) -> Error {
+    let who = node.map_or_else(|| "another process".into(), |n| format!("node {n}"));
+    Error::new(
+        ErrorKind::ConsumerExists,
+        "consuming queue",
+        queue.name.as_str(),
+        format!("{who} consumes it: end that one first, or use another queue"),
+    )
+}

@@ -1,0 +1,156 @@
+//! Opening the ends of a queue.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use super::consumer::Consumer;
+use super::layout::FIRST_BYTES;
+use super::membership::{Queue, Site};
+use super::meta::Meta;
+use super::producer::Producer;
+use super::reader::Reader;
+use super::writer::Writer;
+use crate::name::TopicName;
+use crate::node::Node;
+use crate::{Payload, PayloadType, Result};
+
+/// Shared memory that a producer's lane may take unless it asks for more or less, bytes.
+pub const BOUND_BYTES_DEFAULT: u64 = 64 << 20;
+
+/// A queue about to be opened; see [`Node::queue`].
+#[derive(Clone, Debug)]
+pub struct QueueBuilder<T: Payload + ?Sized> {
+    node: Node,
+    name: TopicName,
+    bound_bytes: u64,
+    first_bytes: u64,
+    stamped: bool,
+    holdback: Option<Duration>,
+    schema: Option<Vec<u8>>,
+    payload_type: Option<PayloadType>,
+    _type: PhantomData<fn() -> Box<T>>,
+}
+
+impl Node {
+    /// Begins to open queue `name` for messages of type `T`: a [`crate::Message`], a slice of
+    /// them, or `[u8]` for raw bytes.
+    ///
+    /// # Errors
+    /// `InvalidName`: names are like `/robot/commands`, at most 200 bytes.
+    pub fn queue<T: Payload + ?Sized>(&self, name: &str) -> Result<QueueBuilder<T>> {
+        Ok(QueueBuilder {
+            node: self.clone(),
+            name: TopicName::of("queue name", name)?,
+            bound_bytes: BOUND_BYTES_DEFAULT,
+            first_bytes: FIRST_BYTES,
+            stamped: false,
+            holdback: None,
+            schema: None,
+            payload_type: None,
+            _type: PhantomData,
+        })
+    }
+}
+
+impl QueueBuilder<[u8]> {
+    /// Opens ends for messages of a type that is known only now, instead of raw bytes. What they
+    /// carry stays bytes; a length that is none of the type is refused.
+    pub fn of_type(mut self, payload_type: &PayloadType) -> Self {
+        self.payload_type = Some(payload_type.clone());
+        self
+    }
+}
+
+impl<T: Payload + ?Sized> QueueBuilder<T> {
+    /// For a producer: most shared memory its lane may take, bytes; 64 MiB unless given. The lane
+    /// begins small and doubles when the consumer is slow; at the bound, sends wait or answer
+    /// `WouldBlock`. A message must fit, with its header, into the largest power of two up to it.
+    pub fn bound_bytes(mut self, bytes: u64) -> Self {
+        self.bound_bytes = bytes;
+        self
+    }
+
+    /// For a producer: shared memory its lane takes at first and keeps, bytes; 16 KiB unless given
+    /// or four messages need more. As large as the bound, a lane never grows.
+    pub fn first_bytes(mut self, bytes: u64) -> Self {
+        self.first_bytes = bytes;
+        self
+    }
+
+    /// Wants a time stamp on every message. What the first member asked for holds: with stamps
+    /// each message takes 8 bytes more and a look at the clock, and small ones do not share a
+    /// cache line.
+    pub fn stamped(mut self) -> Self {
+        self.stamped = true;
+        self
+    }
+
+    /// For a consumer: receives the messages of all producers in the order of their time stamps
+    /// (see [`QueueBuilder::stamped`], which it implies). Each producer's own order always holds.
+    ///
+    /// A message is held back until every other producer has a later one waiting, or for at most
+    /// `holdback`: a producer may have taken its stamp and not yet committed. That delay, and a
+    /// look at every lane for each message, are the price. One that was committed later than
+    /// `holdback` after its stamp comes late, and is counted ([`Consumer::late`]).
+    pub fn ordered(mut self, holdback: Duration) -> Self {
+        self.stamped = true;
+        self.holdback = Some(holdback);
+        self
+    }
+
+    /// A description of the type for tools instead of the one that the type brings, at most
+    /// 64 KiB.
+    pub fn schema(mut self, schema: impl Into<Vec<u8>>) -> Self {
+        self.schema = Some(schema.into());
+        self
+    }
+
+    fn meta(&self) -> Meta {
+        let payload_type = match &self.payload_type {
+            Some(payload_type) => payload_type.clone(),
+            None => PayloadType::of::<T>(),
+        };
+        Meta::of_type(payload_type, self.stamped, self.schema.as_deref())
+    }
+
+    fn site(&self) -> Site {
+        Site::of_queue(self.node.domain(), self.name.clone())
+    }
+
+    /// Joins as a producer, making the queue if it does not exist. It may come before the
+    /// consumer; its sends answer `OwnerDied` until there is one.
+    ///
+    /// # Errors
+    /// `TypeMismatch` naming every field that differs; `InvalidArgument` for a bound that holds no
+    /// message; `TooManyMembers` past 512 producers; `NoSpace`; `Corrupt`, `VersionMismatch` or
+    /// `NotOwned` naming the file.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of the lane's first segment.
+    pub fn producer(self) -> Result<Producer<T>> {
+        self.node.tend()?;
+        let (queue, joining) = Queue::join(&self.node, &self.site(), &self.meta())?;
+        let writer = Writer::open(queue, self.bound_bytes, self.first_bytes)?;
+        drop(joining);
+        // A successor clears away what its predecessors left and nobody needs.
+        let _ = writer.queue().reclaim();
+        Ok(Producer::new(writer))
+    }
+
+    /// Joins as the consumer, making the queue if it does not exist. After a dead or departed
+    /// consumer it resumes where that one stopped: the message that one had in hand comes again.
+    ///
+    /// # Errors
+    /// `ConsumerExists` while another consumer lives; else as [`QueueBuilder::producer`].
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store that names this node as the consumer. Dying before or
+    /// after it, the next one does the same again.
+    pub fn consumer(self) -> Result<Consumer<T>> {
+        self.node.tend()?;
+        let (queue, joining) = Queue::join(&self.node, &self.site(), &self.meta())?;
+        let reader = Reader::open(queue, self.holdback)?;
+        drop(joining);
+        Ok(Consumer::new(reader))
+    }
+}

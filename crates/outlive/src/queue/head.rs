@@ -1,0 +1,209 @@
+//! The consumer's end of a lane: the record it reads, and how many of its messages are done. See
+//! `lane`.
+
+use super::lane::{
+    HEADER_BYTES, JUMP, KIND_BITS, KIND_MASK, PAD, RECORD, RUN, RUN_BYTES, RUN_CLOSED, Ring, Shape,
+    record_word,
+};
+use super::position::{COUNT_MAX, Place, Position};
+use crate::sync::Ordering::Relaxed;
+use crate::sync::fault;
+
+/// What the consumer finds at its end of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A message: see `Head::item`.
+    Item,
+    /// Nothing yet; the header is this.
+    Empty(u64),
+    /// The next segment goes on.
+    Jump,
+    /// No producer stores this.
+    Corrupt(&'static str),
+}
+
+/// The consumer's end of a lane: the record it reads, and how many of its messages are done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) segment: u32,
+    /// Start of the record.
+    at: u64,
+    /// Where the next message lies, and the bytes of one.
+    item_at: u64,
+    item: u64,
+    /// Messages of the record that are known, and done.
+    known: u32,
+    done: u32,
+    /// Messages of the record when it is complete.
+    full: u32,
+    /// Bytes of the record.
+    bytes: u64,
+}
+
+impl Head {
+    /// Goes on where `Place::take_over` says.
+    pub(crate) fn new(position: Position, done: u32) -> Self {
+        let Position { segment, offset } = position;
+        Self { segment, at: offset, item_at: 0, item: 0, known: 0, done, full: 0, bytes: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Looks for the next message.
+    ///
+    /// # Crash safety
+    /// **Strict.** Steps over what carries no message, by storing the position.
+    #[inline(always)]
+    pub(crate) fn next(&mut self, ring: Ring<'_>, shape: &Shape, place: Place<'_>) -> Next {
+        if self.done < self.known {
+            return Next::Item;
+        }
+        let word = ring.peek(self.at);
+        // The most frequent ones first.
+        if shape.per_run != 0 {
+            let n = word >> KIND_BITS;
+            if word & KIND_MASK == RUN && n > u64::from(self.done) && n <= shape.per_run.into() {
+                self.enter(n as u32, shape.per_run, RUN_BYTES, shape.item, shape);
+                return Next::Item;
+            }
+        } else if shape.item != 0 && word == record_word(shape.item) && self.done == 0 {
+            let bytes = shape.record(shape.item);
+            if (self.at & (ring.capacity() - 1)) + bytes <= ring.capacity() {
+                self.enter(1, 1, bytes, shape.item, shape);
+                return Next::Item;
+            }
+        }
+        self.next_slow(ring, shape, place, word)
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, known: u32, full: u32, bytes: u64, item: u64, shape: &Shape) {
+        (self.known, self.full, self.bytes, self.item) = (known, full, bytes, item);
+        self.item_at = self.at + shape.head + u64::from(self.done) * item;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_slow(
+        &mut self,
+        ring: Ring<'_>,
+        shape: &Shape,
+        place: Place<'_>,
+        mut word: u64,
+    ) -> Next {
+        // Each turn but the last steps over padding or a closed run; no producer has three.
+        for _ in 0..3 {
+            let value = word >> KIND_BITS;
+            let rest = ring.capacity() - (self.at & (ring.capacity() - 1));
+            match word & KIND_MASK {
+                0 if word == 0 => return Next::Empty(word),
+                RECORD => {
+                    if (value > rest || shape.record(value) > rest)
+                        && !fault("record.length_unchecked")
+                    {
+                        return Next::Corrupt("a record's length");
+                    }
+                    let (count, item) = match shape.item {
+                        0 => (1, value),
+                        item if value % item == 0 => (value / item, item),
+                        _ => return Next::Corrupt("a record's length"),
+                    };
+                    if count == 0 || count > COUNT_MAX {
+                        return Next::Corrupt("a record's count");
+                    }
+                    self.enter(count as u32, count as u32, shape.record(value), item, shape);
+                    if self.done < self.known {
+                        return Next::Item;
+                    }
+                }
+                RUN | RUN_CLOSED if shape.per_run != 0 => {
+                    if value == 0 || value > shape.per_run.into() || rest < RUN_BYTES {
+                        return Next::Corrupt("a run's count");
+                    }
+                    self.enter(value as u32, shape.per_run, RUN_BYTES, shape.item, shape);
+                    if self.done < self.known {
+                        return Next::Item;
+                    }
+                    if word & KIND_MASK == RUN && self.done < self.full {
+                        return Next::Empty(word);
+                    }
+                }
+                PAD if value == rest && rest < ring.capacity() => {
+                    self.enter(0, 0, value, 0, shape);
+                }
+                JUMP if word == JUMP => return Next::Jump,
+                _ => return Next::Corrupt("a record's header"),
+            }
+            self.leave(place);
+            word = ring.peek(self.at);
+        }
+        Next::Corrupt("a row of empty records")
+    }
+
+    /// Where the message found by `next` lies, as an offset.
+    #[inline(always)]
+    pub(crate) fn item_at(&self) -> u64 {
+        self.item_at
+    }
+
+    /// Bytes of the message found by `next`.
+    #[inline(always)]
+    pub(crate) fn item_bytes(&self) -> u64 {
+        self.item
+    }
+
+    /// When the record was committed, in a queue with stamps.
+    #[inline]
+    pub(crate) fn stamp(&self, ring: Ring<'_>) -> u64 {
+        ring.header(self.at + HEADER_BYTES).load(Relaxed)
+    }
+
+    /// Messages of the record that are known and not done, one behind the other.
+    #[inline]
+    pub(crate) fn items(&self) -> u32 {
+        self.known - self.done
+    }
+
+    /// Whether there is nothing to do while the header at `at` is `word`.
+    pub(crate) fn is_empty(&self, word: u64) -> bool {
+        let waits_in_run = word & KIND_MASK == RUN && word >> KIND_BITS == u64::from(self.done);
+        self.done == self.known && (word == 0 || self.done > 0 && waits_in_run)
+    }
+
+    /// `n` of the known messages were received.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: one store of `place`. Dying before it, the next consumer gets
+    /// them again.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, n: u32, place: Place<'_>) {
+        debug_assert!(n <= self.items());
+        self.done += n;
+        self.item_at += u64::from(n) * self.item;
+        if self.done == self.full {
+            self.leave(place);
+        } else {
+            place.within(self.at, self.done);
+        }
+    }
+
+    #[inline(always)]
+    fn leave(&mut self, place: Place<'_>) {
+        let partly = self.full > 1;
+        self.at += self.bytes;
+        (self.known, self.done, self.full) = (0, 0, 0);
+        place.advance(Position { segment: self.segment, offset: self.at }, partly);
+    }
+
+    /// Goes on in the next segment; the caller unlinks the old one.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store of the position.
+    pub(crate) fn jump(&mut self, place: Place<'_>) {
+        place.jump(self.segment + 1);
+        *self = Self::new(Position { segment: self.segment + 1, offset: 0 }, 0);
+    }
+}

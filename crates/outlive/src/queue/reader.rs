@@ -1,0 +1,395 @@
+//! The consuming half without types: the lanes it reads, its events, its sleep.
+//!
+//! # Invariants
+//! - The OFD lock on `consumer` is ours from before the first store into it to the end.
+//! - A lane is read before its producer's token is looked at: what the dead committed counts.
+//! - A lane's files are unlinked before its slot is freed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::attach;
+use super::head::{Head, Next};
+use super::lane::Shape;
+use super::membership::Queue;
+use super::order::Order;
+use super::segment::{Segment, segment_path};
+use super::table::{ProducerId, Table};
+use crate::node::peer::Peer;
+use crate::os::{file, fork, futex};
+use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::sync::fault;
+use crate::sync::fence;
+use crate::wait::WaitSet;
+use crate::{ErrorKind, Result, crash_point};
+
+/// What happened to the producers of a queue, in the order in which the consumer noticed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QueueEvent {
+    /// A producer was found.
+    ProducerJoined(ProducerId),
+    /// A producer left in order; everything it sent has been received.
+    ProducerLeft(ProducerId),
+    /// A producer's process died; everything it had sent has been received.
+    ProducerDied(ProducerId),
+    /// A producer's bytes are not what a producer writes; its lane is not read any more.
+    ProducerCorrupt {
+        /// Whose bytes they are.
+        producer: ProducerId,
+        /// What is wrong and what to do.
+        why: String,
+    },
+}
+
+/// Most events kept for a caller that never asks; the oldest go first.
+const EVENTS_MAX: usize = 1024;
+/// Messages received from one lane while others wait.
+const BURST: u32 = 128;
+
+/// One lane as its consumer sees it.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) head: Head,
+    pub(super) segment: Segment,
+    pub(super) slot: usize,
+    pub(super) id: ProducerId,
+    /// `None` when the producer's node file was gone already: dead for certain.
+    pub(super) peer: Option<Arc<Peer>>,
+    /// Where to look whether the producer waits for room.
+    pub(super) look_at: u64,
+    pub(super) received: u64,
+}
+
+impl Lane {
+    /// Stamp of the message it shows.
+    pub(super) fn stamp(&self) -> u64 {
+        self.head.stamp(self.segment.ring())
+    }
+
+    #[inline(always)]
+    fn in_hand(&self) -> InHand {
+        let ptr = self.segment.at(self.head.item_at());
+        InHand { ptr, bytes: self.head.item_bytes() as usize, count: self.head.items() }
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.peer.as_ref().is_none_or(|peer| !peer.is_alive())
+    }
+
+    /// Wakes the producer if it waits for room.
+    #[cold]
+    pub(super) fn let_go(&mut self, table: &Table) {
+        self.look_at = self.head.at() + self.segment.capacity() / 4;
+        table.received(self.slot).store(self.received, Relaxed);
+        // ORDERING(WAITING): pairs with `handshake::sleep`; a late answer costs a short sleep.
+        if self.segment.waiting().load(Relaxed) != 0 {
+            crash_point!("queue.receive.before_wake");
+            futex::wake(futex::low_half(table.place(self.slot).word()), i32::MAX);
+        }
+    }
+}
+
+/// Messages of one record that lie one behind the other, ready to be received.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InHand {
+    pub(crate) ptr: *const u8,
+    /// Bytes of each message, and how many there are.
+    pub(crate) bytes: usize,
+    pub(crate) count: u32,
+}
+
+/// The consumer's file, its lanes and private bookkeeping.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(super) generation: u32,
+    pub(super) shape: Shape,
+    pub(super) lanes: Vec<Lane>,
+    /// The lane that is read, and how many of its messages in a row; `BURST` means look around.
+    pub(super) turn: usize,
+    pub(super) burst: u32,
+    pub(super) table: Table,
+    pub(super) queue: Arc<Queue>,
+    /// Lanes wait for a free slot.
+    pub(super) left_out: bool,
+    pub(super) events: VecDeque<QueueEvent>,
+    pub(super) events_seen: u64,
+    pub(super) seen_epoch: u64,
+    pub(super) events_told: u64,
+    /// To sleep with us as its only member.
+    pub(super) set: Option<WaitSet>,
+    pub(super) order: Option<Order>,
+}
+
+impl Reader {
+    /// Becomes the consumer of `queue`; the caller holds the joining lock.
+    ///
+    /// # Errors
+    /// `ConsumerExists` while another one lives, or is still being taken down after 10 s.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store of the owner word. The lock frees itself at our death,
+    /// and whoever comes next does the same again.
+    pub(crate) fn open(queue: Arc<Queue>, holdback: Option<Duration>) -> Result<Self> {
+        let order = holdback.map(|d| Order::new(d.as_nanos().min(1 << 62) as u64));
+        let table = attach::lock_table(&queue)?;
+        crash_point!("queue.take_over.locked");
+        let mut reader = Self {
+            generation: fork::fork_generation(),
+            shape: queue.meta.shape(),
+            lanes: Vec::new(),
+            turn: 0,
+            burst: BURST,
+            table,
+            left_out: false,
+            events: VecDeque::new(),
+            events_seen: 0,
+            seen_epoch: u64::MAX,
+            events_told: 0,
+            set: None,
+            order,
+            queue,
+        };
+        // Everything the predecessor stored happened before its lock was free.
+        fence(Acquire);
+        reader.table.waiting().store(0, Relaxed);
+        reader.look()?;
+        crash_point!("queue.take_over.before_owner");
+        let node = reader.queue.node.id();
+        reader.table.set_owner(Some(node));
+        crash_point!("queue.take_over.owned");
+        reader.queue.ring_bell();
+        Ok(reader)
+    }
+
+    pub(crate) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Names us as the consumer, and no other one before or after.
+    pub(crate) fn term(&self) -> u64 {
+        self.table.owner().raw()
+    }
+
+    /// Messages that came later than their stamp would have it.
+    pub(crate) fn late(&self) -> u64 {
+        self.order.map_or(0, |order| order.late)
+    }
+
+    pub(crate) fn producers(&self) -> impl Iterator<Item = ProducerId> {
+        self.lanes.iter().map(|lane| lane.id)
+    }
+
+    pub(crate) fn next_event(&mut self) -> Option<QueueEvent> {
+        self.events.pop_front()
+    }
+
+    /// Events noticed so far.
+    pub(crate) fn events_seen(&self) -> u64 {
+        self.events_seen
+    }
+
+    pub(super) fn event(&mut self, event: QueueEvent) {
+        self.events_seen += 1;
+        if self.events.len() >= EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+
+    /// Looks for a message: `true` when there is one, see `in_hand`. `shape` is the queue's, as a
+    /// constant where it is one.
+    ///
+    /// # Crash safety
+    /// **Strict.** Nothing is received before `take`.
+    #[inline(always)]
+    pub(crate) fn next(&mut self, shape: &Shape) -> Result<bool> {
+        if self.next_at_once(shape).is_some() { Ok(true) } else { self.next_slow() }
+    }
+
+    /// As `next`, only in the lane whose turn it is; also what it found.
+    #[inline(always)]
+    pub(crate) fn next_at_once(&mut self, shape: &Shape) -> Option<InHand> {
+        // With stamps the shape is another one, and `burst` always at its end.
+        if self.generation != fork::fork_generation() || self.burst >= BURST {
+            return None;
+        }
+        let lane = self.lanes.get_mut(self.turn)?;
+        let place = self.table.place(lane.slot);
+        let found = lane.head.next(lane.segment.ring(), shape, place) == Next::Item;
+        found.then(|| lane.in_hand())
+    }
+
+    /// What `next` found; `None` before it found something.
+    #[inline(always)]
+    pub(crate) fn in_hand(&self) -> Option<InHand> {
+        self.lanes.get(self.turn).map(Lane::in_hand)
+    }
+
+    /// Who sent what is in hand.
+    pub(crate) fn sender(&self) -> Option<ProducerId> {
+        self.lanes.get(self.turn).map(|lane| lane.id)
+    }
+
+    /// When it was committed, in a queue with stamps.
+    pub(crate) fn stamp(&self) -> Option<u64> {
+        self.lanes.get(self.turn).filter(|_| self.shape.stamped).map(Lane::stamp)
+    }
+
+    /// What every slow path does first: our token, who is there.
+    pub(super) fn attend(&mut self) -> Result<()> {
+        self.queue.node.tend()?;
+        self.table.check_poisoned()?;
+        if self.queue.epoch().load(Relaxed) != self.seen_epoch {
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the turn of the current lane and looks at all others.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn next_slow(&mut self) -> Result<bool> {
+        self.attend()?;
+        if self.order.is_some() {
+            return self.next_in_order();
+        }
+        self.burst = if self.shape.stamped { BURST } else { 0 };
+        // A lane may end while we look: once more for those that moved up.
+        for _ in 0..2 * self.lanes.len() {
+            self.turn = if self.turn + 1 < self.lanes.len() { self.turn + 1 } else { 0 };
+            if self.advance(self.turn)? {
+                return Ok(true);
+            }
+            if self.lanes.is_empty() {
+                break;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Brings lane `i` to its next message; `false` when it has none, or is there no more.
+    pub(super) fn advance(&mut self, i: usize) -> Result<bool> {
+        loop {
+            let Some(lane) = self.lanes.get_mut(i) else { return Ok(false) };
+            let place = self.table.place(lane.slot);
+            match lane.head.next(lane.segment.ring(), &self.shape, place) {
+                Next::Item => return Ok(true),
+                Next::Jump => self.follow(i)?,
+                Next::Corrupt(what) => {
+                    let why = format!("{what} is out of range: restart that producer");
+                    self.refuse(i, why);
+                    return Ok(false);
+                }
+                Next::Empty(_) => {
+                    lane.let_go(&self.table);
+                    return self.look_at_producer(i);
+                }
+            }
+            if i >= self.lanes.len() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Lane `i` is empty: is its producer still there? `true` when it has a message after all.
+    #[cold]
+    fn look_at_producer(&mut self, i: usize) -> Result<bool> {
+        let lane = &mut self.lanes[i];
+        if lane.segment.is_poisoned() {
+            self.refuse(i, "somebody truncated its file: restart that producer".into());
+            return Ok(false);
+        }
+        let left = lane.segment.is_closed();
+        let dead = !left && lane.is_dead();
+        if !left && !dead {
+            return Ok(false);
+        }
+        // What it committed before it went is visible now: drain once more, then end the lane.
+        fence(Acquire);
+        if !lane.head.is_empty(lane.segment.ring().peek(lane.head.at())) {
+            return self.advance(i);
+        }
+        let lane = self.lanes.remove(i);
+        self.end_lane(lane.id, Some(lane.slot))?;
+        self.look_again();
+        self.event(match left {
+            true => QueueEvent::ProducerLeft(lane.id),
+            false => QueueEvent::ProducerDied(lane.id),
+        });
+        Ok(false)
+    }
+
+    /// Goes on in the next segment of lane `i`.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store of the position. Dying after it, the old segment is
+    /// unlinked by the successor.
+    fn follow(&mut self, i: usize) -> Result<()> {
+        let lane = &self.lanes[i];
+        let (id, old) = (lane.id, lane.head.segment);
+        let domain = self.queue.node.domain();
+        let next = match Segment::open(&self.queue.dir, id, old + 1, domain) {
+            Ok(next) => next,
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => {
+                self.refuse(i, e.to_string());
+                return Ok(());
+            }
+            Err(e) => return Err(e),
+        };
+        let Some(lane) = self.lanes.get_mut(i) else { return Ok(()) };
+        lane.head.jump(self.table.place(lane.slot));
+        lane.segment = next;
+        crash_point!("queue.follow.before_unlink");
+        if !fault("follow.no_unlink") {
+            file::unlink(&segment_path(&self.queue.dir, id, old))?;
+        }
+        lane.let_go(&self.table);
+        Ok(())
+    }
+
+    /// `n` messages in hand were received.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: one store of the lane's position or progress. Dying before it,
+    /// the successor receives them again.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, n: u32) {
+        // In a forked child the position is the parent's.
+        if self.generation != fork::fork_generation() {
+            return;
+        }
+        let Some(lane) = self.lanes.get_mut(self.turn) else { return };
+        crash_point!("queue.receive.before_take");
+        lane.head.take(n, self.table.place(lane.slot));
+        lane.received += u64::from(n);
+        self.burst = self.burst.saturating_add(1);
+        if lane.head.at() >= lane.look_at {
+            lane.let_go(&self.table);
+        }
+    }
+}
+
+impl Drop for Reader {
+    /// Leaves the queue to a successor. What is unread stays.
+    fn drop(&mut self) {
+        let table = &self.table;
+        if !self.queue.node.is_own_process() {
+            return;
+        }
+        for lane in &self.lanes {
+            table.received(lane.slot).store(lane.received, Relaxed);
+        }
+        table.waiting().store(0, Relaxed);
+        table.set_owner(None);
+        crash_point!("queue.consumer.left");
+        table.unlock();
+        self.queue.ring_bell();
+        let _ = self.queue.reclaim();
+    }
+}

@@ -1,0 +1,427 @@
+//! The producing half without types: its lane, how the lane grows, and how it waits for room.
+//!
+//! # Invariants
+//! - Nobody else stores into the lane's files.
+//! - The segment that a `JUMP` names exists before the `JUMP` is committed.
+//! - The header at the tail is clear, so a `JUMP` can always be committed.
+//! - Bytes that the position has not passed are never written.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::lane::{RUN_BYTES, Shape, record_word};
+use super::layout::{CAPACITY_BYTES_MAX, CAPACITY_BYTES_MIN, consumer};
+use super::membership::{Entry, Queue};
+use super::position::COUNT_MAX;
+use super::room::largest_power;
+use super::segment::Segment;
+use super::table::{ProducerId, Table};
+use super::tail::Tail;
+use crate::node::peer::Peer;
+use crate::os::{clock, fork, futex, robust};
+use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicU32, AtomicU64, fault};
+use crate::wait::call::Caller;
+use crate::{Error, ErrorKind, Result, crash_point};
+
+/// How long a call may wait for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    Never,
+    /// Until this instant, ns of CLOCK_MONOTONIC.
+    Until(u64),
+}
+
+/// A producer's lane and private bookkeeping.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    // What every send looks at comes first.
+    pub(super) generation: u32,
+    /// The consumer's word as it was when `token` was found; another value means look again.
+    pub(super) owner_seen: u64,
+    /// A consumer's word whose node is not there any more.
+    pub(super) gone: u64,
+    pub(super) owner: NonNull<AtomicU64>,
+    pub(super) token: Option<NonNull<AtomicU32>>,
+    pub(super) waiting: NonNull<AtomicU32>,
+    pub(super) tail: Tail,
+    pub(super) segment: Segment,
+    pub(super) number: u32,
+    pub(super) shape: Shape,
+    pub(super) queue: Arc<Queue>,
+    pub(super) id: ProducerId,
+    pub(super) table: Table,
+    pub(super) slot: Option<usize>,
+    /// The consumer's node; keeps `token` mapped.
+    pub(super) peer: Option<Arc<Peer>>,
+    /// How to wake the consumer that is named here, where words alone do not.
+    pub(super) caller: Caller,
+    pub(super) called: u64,
+    /// Segments that the consumer has not left yet, oldest first: number and capacity.
+    pub(super) older: VecDeque<(u32, u64)>,
+    pub(super) first_bytes: u64,
+    pub(super) bound_bytes: u64,
+    /// How often the ring's end was passed, and most bytes in use since the last time.
+    pub(super) lap: u64,
+    pub(super) peak: u64,
+}
+
+// SAFETY: the raw pointers point into mappings that the same struct owns (`table`) or keeps alive
+// (`peer`); nothing in it is bound to a thread.
+unsafe impl Send for Writer {}
+
+impl Writer {
+    /// Opens a lane of `queue`; the caller holds the joining lock.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a bound that holds no message; `TooManyMembers`; `NoSpace`.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of the first segment.
+    pub(crate) fn open(queue: Arc<Queue>, bound_bytes: u64, first_bytes: u64) -> Result<Self> {
+        let shape = queue.meta.shape();
+        let bound_bytes = bound_bytes.min(CAPACITY_BYTES_MAX);
+        let largest = largest_power(bound_bytes);
+        // Four messages at first, where messages have one size.
+        let wanted = first_bytes.max(4 * (shape.record(shape.item.max(1)) + shape.unit));
+        let first_bytes = wanted.next_power_of_two().min(largest);
+        let holds = first_bytes.saturating_sub(shape.unit);
+        if bound_bytes < CAPACITY_BYTES_MIN || holds < shape.record(shape.item) {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "opening a producer of",
+                queue.name.as_str(),
+                format!(
+                    "a bound of {bound_bytes} bytes holds no message of {} bytes: use {} or more",
+                    shape.item,
+                    (shape.record(shape.item) + shape.unit)
+                        .next_power_of_two()
+                        .max(CAPACITY_BYTES_MIN)
+                ),
+            ));
+        }
+        let node = &queue.node;
+        let id = ProducerId { node: node.id(), port: node.next_port_serial() };
+        let lanes = queue.entries()?;
+        let lanes = lanes.iter().filter(|e| matches!(e, Entry::Lane { segment: 0, .. })).count();
+        if lanes >= consumer::SLOTS_MAX {
+            return Err(Error::new(
+                ErrorKind::TooManyMembers,
+                "opening a producer of",
+                queue.name.as_str(),
+                format!("it has {lanes} lanes: spread the producers over queues"),
+            ));
+        }
+        let table = Table::open(&queue.dir, node.domain(), false)?;
+        let mode = node.domain().access.own_mode;
+        let segment = Segment::create(&queue.dir, id, 0, first_bytes, mode)?;
+        crash_point!("queue.writer.open.after_link");
+        let owner = NonNull::from(table.owner_word());
+        let waiting = NonNull::from(table.waiting());
+        let mut writer = Self {
+            generation: fork::fork_generation(),
+            owner_seen: u64::MAX,
+            gone: 0,
+            owner,
+            token: None,
+            waiting,
+            tail: Tail::new(first_bytes, shape.unit),
+            segment,
+            number: 0,
+            shape,
+            id,
+            table,
+            slot: None,
+            peer: None,
+            caller: Caller::default(),
+            called: 0,
+            older: VecDeque::new(),
+            first_bytes,
+            bound_bytes,
+            lap: 0,
+            peak: 0,
+            queue,
+        };
+        writer.queue.ring_bell();
+        writer.call_consumer();
+        Ok(writer)
+    }
+
+    pub(crate) fn id(&self) -> ProducerId {
+        self.id
+    }
+
+    pub(crate) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    #[inline]
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Shared memory of the lane right now, bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.older.iter().map(|(_, bytes)| bytes).sum::<u64>() + self.tail.capacity()
+    }
+
+    /// Whether a live consumer reads this queue, by its word: three loads.
+    #[inline(always)]
+    fn is_served(&self) -> bool {
+        // SAFETY: `owner` points into `table`, `token` into the file that `peer` keeps mapped.
+        let (owner, token) = unsafe { (self.owner.as_ref(), self.token.map(|t| t.as_ref())) };
+        self.generation == fork::fork_generation()
+            && owner.load(Relaxed) == self.owner_seen
+            && token.is_some_and(|t| robust::is_alive_word(t.load(Relaxed)))
+    }
+
+    /// Before anything is written: this process is the node, and a live consumer reads.
+    ///
+    /// # Errors
+    /// `OwnerDied`: no live consumer. `ForkedChild`.
+    #[inline(always)]
+    pub(crate) fn check_served(&mut self) -> Result<()> {
+        if self.is_served() || fault("send.unserved") { Ok(()) } else { self.find_consumer() }
+    }
+
+    #[cold]
+    fn find_consumer(&mut self) -> Result<()> {
+        self.queue.node.tend()?;
+        self.table.check_poisoned()?;
+        let owner = self.table.owner();
+        if owner.raw() != self.owner_seen || self.peer.is_none() {
+            (self.token, self.peer, self.owner_seen) = (None, None, u64::MAX);
+            let Some(node) = owner.node() else { return Err(self.nobody()) };
+            let peer = match self.queue.node.peer(node) {
+                Ok(peer) => peer,
+                Err(e) if e.kind() == ErrorKind::NotFound => {
+                    self.gone = owner.raw();
+                    return Err(self.nobody());
+                }
+                Err(e) => return Err(e),
+            };
+            self.token = Some(NonNull::from(peer.token()));
+            self.peer = Some(peer);
+            self.owner_seen = owner.raw();
+        }
+        let Some(peer) = &self.peer else { return Err(self.nobody()) };
+        // The kernel's mark is enough to answer. A word without owner says nothing: the token
+        // passes between threads, and the file lock knows.
+        let word = peer.token().load(Relaxed);
+        if robust::has_died(word) || !peer.is_alive() {
+            return Err(self.nobody());
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn nobody(&self) -> Error {
+        Error::new(
+            ErrorKind::OwnerDied,
+            "sending to queue",
+            self.queue.name.as_str(),
+            "no live consumer: nothing was sent; start one, or wait with wait_for_consumer",
+        )
+    }
+
+    /// Address of `offset` in the current segment, to write the payload of a record at the tail.
+    #[inline(always)]
+    fn payload(&self, offset: u64) -> *mut u8 {
+        self.segment.at(offset)
+    }
+
+    /// Sends one message of a queue with runs: `bytes` are as long as its type.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store of the run's header.
+    #[inline(always)]
+    pub(crate) fn send_in_run(&mut self, bytes: &[u8], shape: &Shape, wait: Wait) -> Result<()> {
+        self.check_served()?;
+        let at = match self.tail.next_in_run(shape.item) {
+            Some(at) => at,
+            None => {
+                if !self.tail.fits(RUN_BYTES) {
+                    self.make_room(RUN_BYTES, wait)?;
+                }
+                self.tail.begin_run(self.segment.ring())
+            }
+        };
+        // SAFETY: the run at the tail fits (checked when it was begun), the message is one of its
+        // `per_run`; nobody reads it before the commit.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.payload(at), bytes.len()) };
+        crash_point!("queue.send.run.before_commit");
+        let at = self.tail.commit_in_run(self.segment.ring(), shape.per_run);
+        self.after_commit(at);
+        Ok(())
+    }
+
+    /// Sends `bytes` as one record.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store of the record's header.
+    #[inline(always)]
+    pub(crate) fn send(&mut self, bytes: &[u8], shape: &Shape, wait: Wait) -> Result<()> {
+        let to = self.reserve(bytes.len() as u64, shape, wait)?;
+        let early = fault("send.commit_first");
+        if early {
+            self.commit(bytes.len() as u64, shape);
+        }
+        // SAFETY: `reserve` gives room for that many bytes that nobody reads before the commit.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        if !early {
+            self.commit(bytes.len() as u64, shape);
+        }
+        Ok(())
+    }
+
+    /// Sends `count` messages, together `bytes`, as one record.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store of the record's header.
+    #[inline]
+    pub(crate) fn send_batch(
+        &mut self,
+        bytes: &[u8],
+        count: usize,
+        shape: &Shape,
+        wait: Wait,
+    ) -> Result<()> {
+        if count as u64 > COUNT_MAX {
+            return Err(self.too_large(shape.record(bytes.len() as u64)));
+        }
+        self.send(bytes, shape, wait)
+    }
+
+    /// Ends the run at the tail, if one is open: another record follows.
+    ///
+    /// # Crash safety
+    /// **Strict.** One store, which carries no message.
+    #[inline]
+    pub(crate) fn end_run(&mut self) {
+        if let Some(at) = self.tail.close_run(self.segment.ring()) {
+            self.after_commit(at);
+        }
+    }
+
+    /// Room for a record of `bytes` at the tail; nothing is visible before `commit`.
+    ///
+    /// # Errors
+    /// `OwnerDied`; `WouldBlock` or `Timeout` when the lane is at its bound; `InvalidArgument`
+    /// for a message larger than the bound; `NoSpace`; `Corrupt`; `ForkedChild`.
+    #[inline(always)]
+    pub(crate) fn reserve(&mut self, bytes: u64, shape: &Shape, wait: Wait) -> Result<*mut u8> {
+        self.check_served()?;
+        let need = shape.record(bytes);
+        if !self.tail.fits(need) {
+            self.make_room(need, wait)?;
+        }
+        Ok(self.payload(self.tail.pos() + shape.head))
+    }
+
+    /// Commit point of the record that `reserve` made room for.
+    ///
+    /// # Crash safety
+    /// **Strict.** Before the store of the header nothing happened, after it the message is sent.
+    #[inline(always)]
+    pub(crate) fn commit(&mut self, bytes: u64, shape: &Shape) {
+        let at = self.tail.pos();
+        if shape.stamped {
+            // Carried by the commit.
+            self.segment.ring().header(at + 8).store(clock::timestamp(), Relaxed);
+        }
+        crash_point!("queue.send.before_commit");
+        self.tail.commit(self.segment.ring(), shape.record(bytes), record_word(bytes));
+        self.after_commit(at);
+    }
+
+    /// Wakes the consumer if it asked for it.
+    #[inline(always)]
+    pub(super) fn after_commit(&mut self, at: u64) {
+        // Dying here: the message is sent; the sleeper also waits on our token.
+        crash_point!("queue.send.committed");
+        // ORDERING(WAITING): pairs with `handshake::sleep`; a late answer costs a short sleep.
+        // SAFETY: points into `table`.
+        if unsafe { self.waiting.as_ref() }.load(Relaxed) != 0 && !fault("send.no_wake") {
+            self.wake(at);
+        }
+    }
+
+    /// Rings or calls a consumer that asked for that.
+    fn call_consumer(&mut self) {
+        let owner = self.table.owner();
+        if self.called != owner.raw() {
+            (self.called, self.caller) = (owner.raw(), Caller::default());
+        }
+        if let Some(node) = owner.node() {
+            self.caller.call(self.queue.node.domain(), node, self.table.request());
+        }
+    }
+
+    #[cold]
+    fn wake(&mut self, at: u64) {
+        self.call_consumer();
+        crash_point!("queue.send.before_wake");
+        futex::wake(self.segment.header_half(at), i32::MAX);
+    }
+
+    #[cold]
+    pub(super) fn refused(&self) -> Error {
+        self.corrupt("the consumer found bytes in its lane and refused it, which")
+    }
+
+    #[cold]
+    pub(super) fn corrupt(&self, what: &str) -> Error {
+        Error::new(
+            ErrorKind::Corrupt,
+            format!("sending as producer {} to queue", self.id),
+            self.queue.name.as_str(),
+            format!("{what} is out of range: open the producer again"),
+        )
+    }
+
+    #[cold]
+    pub(super) fn full(&self, kind: ErrorKind) -> Error {
+        Error::new(
+            kind,
+            "sending to queue",
+            self.queue.name.as_str(),
+            format!(
+                "{} of {} bytes are in use: nothing was sent; let the consumer catch up, or raise \
+                 bound_bytes",
+                self.memory_bytes(),
+                self.bound_bytes
+            ),
+        )
+    }
+
+    #[cold]
+    pub(super) fn too_large(&self, need: u64) -> Error {
+        Error::new(
+            ErrorKind::InvalidArgument,
+            "sending to queue",
+            self.queue.name.as_str(),
+            format!(
+                "a record of {need} bytes is larger than a bound of {} bytes allows: nothing was \
+                 sent; raise bound_bytes",
+                self.bound_bytes
+            ),
+        )
+    }
+}
+
+impl Drop for Writer {
+    /// Closes the lane. What is unread stays for the consumer, which unlinks the files.
+    fn drop(&mut self) {
+        if !self.queue.node.is_own_process() {
+            return;
+        }
+        self.end_run();
+        self.segment.close();
+        crash_point!("queue.writer.closed");
+        self.queue.ring_bell();
+        self.call_consumer();
+        let _ = self.queue.reclaim();
+    }
+}

@@ -1,0 +1,296 @@
+//! Fail-stop: who must live and move, how fresh data must be, and what happens when not.
+//!
+//! # Theory of operation
+//! A lifeline looks at its subjects once a cycle, a few loads each. The first cause it finds is
+//! stored in the latch of its own board, before any action; from then on every cycle repeats the
+//! action of the current step: hold, then quick-stop, then brake. Actions are idempotent and
+//! happen at least once. Only `reset` takes the latch back.
+//!
+//! Each party has a latch of its own and looks at those of the others: a guard process that finds
+//! the core dead, silent or latched does the same actions over a path of its own.
+#![deny(unsafe_code)]
+
+use super::board::{Board, BoardView, LATCH};
+use super::latch::{Cause, Latch, NOBODY, Step};
+use super::schedule::Schedule;
+use crate::node::Watch;
+use crate::{Error, ErrorKind, Result};
+
+/// What to do to be safe. Every action may come any number of times.
+pub trait SafeState {
+    /// Keep the position.
+    fn hold(&mut self);
+    /// Stop fast.
+    fn quick_stop(&mut self);
+    /// Brakes on.
+    fn brake(&mut self);
+    /// Whether everything stands still, so that brakes may close early.
+    fn stands_still(&self) -> bool {
+        false
+    }
+}
+
+/// Data whose age a lifeline bounds.
+#[derive(Clone, Copy, Debug)]
+pub struct Freshness(usize);
+
+#[derive(Debug)]
+enum Kind {
+    Node(Watch),
+    Silence { board: BoardView, ns_max: u64 },
+    OnTime { board: BoardView, schedule: Schedule },
+    Fresh { stamp_ns: u64, ns_max: u64 },
+}
+
+#[derive(Debug)]
+struct Subject {
+    name: String,
+    kind: Kind,
+}
+
+/// Watches its subjects and leads to the safe state.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Board, Cause, Lifeline, SafeState, Step};
+///
+/// #[derive(Default)]
+/// struct Arm(Vec<&'static str>);
+/// impl SafeState for Arm {
+///     fn hold(&mut self) { self.0.push("hold") }
+///     fn quick_stop(&mut self) { self.0.push("quick-stop") }
+///     fn brake(&mut self) { self.0.push("brake") }
+/// }
+///
+/// let mut lifeline = Lifeline::new(Board::heap());
+/// let plan = lifeline.fresh("plan", 2_000_000); // at most 2 ms old
+/// lifeline.arm(0);
+/// let mut arm = Arm::default();
+/// lifeline.saw(plan, 1_000_000);
+/// assert_eq!(lifeline.step(2_000_000, 2, &mut arm), Step::Run);
+/// for cycle in 4..7 {
+///     lifeline.step(cycle * 1_000_000, cycle, &mut arm);
+/// }
+/// assert_eq!(arm.0, ["hold", "quick-stop", "quick-stop"]);
+/// assert_eq!(lifeline.latch().map(|latch| latch.cause), Some(Cause::Stale));
+/// ```
+#[derive(Debug)]
+pub struct Lifeline {
+    board: Board,
+    subjects: Vec<Subject>,
+    armed_ns: Option<u64>,
+    hold_cycles: u32,
+    stop_cycles: u32,
+    /// How often the current step's action was done.
+    repeated: u32,
+    latch: Option<Latch>,
+}
+
+impl Lifeline {
+    /// Without subjects; `board` holds its latch. Holds one cycle, quick-stops for 500.
+    pub fn new(board: Board) -> Self {
+        Self {
+            board,
+            subjects: Vec::new(),
+            armed_ns: None,
+            hold_cycles: 1,
+            stop_cycles: 500,
+            repeated: 0,
+            latch: None,
+        }
+    }
+
+    /// The board that holds its latch.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// How many cycles to hold before the quick-stop; 0 for a guard, which has no position to hold.
+    pub fn hold_cycles(mut self, cycles: u32) -> Self {
+        self.hold_cycles = cycles;
+        self
+    }
+
+    /// How many cycles to quick-stop before braking, if it does not stand still earlier.
+    pub fn stop_cycles(mut self, cycles: u32) -> Self {
+        self.stop_cycles = cycles;
+        self
+    }
+
+    fn add(&mut self, name: &str, kind: Kind) -> usize {
+        assert!(self.subjects.len() < usize::from(NOBODY), "at most 255 subjects");
+        self.subjects.push(Subject { name: name.into(), kind });
+        self.subjects.len() - 1
+    }
+
+    /// A node that must live.
+    pub fn node(&mut self, name: &str, watch: Watch) {
+        self.add(name, Kind::Node(watch));
+    }
+
+    /// A stage or guard that must live, move at least every `ns_max`, and not have tripped.
+    pub fn moves(&mut self, name: &str, board: BoardView, ns_max: u64) {
+        self.add(name, Kind::Silence { board, ns_max });
+    }
+
+    /// A stage that must live, hand every cycle on by its deadline, and not have tripped.
+    pub fn on_time(&mut self, name: &str, board: BoardView, schedule: Schedule) {
+        self.add(name, Kind::OnTime { board, schedule });
+    }
+
+    /// Data that must not be older than `ns_max`; say with [`saw`](Self::saw) how old it is.
+    pub fn fresh(&mut self, name: &str, ns_max: u64) -> Freshness {
+        Freshness(self.add(name, Kind::Fresh { stamp_ns: 0, ns_max }))
+    }
+
+    /// The newest stamp of that data, ns of CLOCK_MONOTONIC.
+    #[inline]
+    pub fn saw(&mut self, data: Freshness, sent_ns: u64) {
+        if let Some(Subject { kind: Kind::Fresh { stamp_ns, .. }, .. }) =
+            self.subjects.get_mut(data.0)
+        {
+            *stamp_ns = sent_ns;
+        }
+    }
+
+    /// From now on everything counts; who has not moved or sent yet gets its time from here.
+    ///
+    /// Arm before motors get power: a fault before it trips nothing.
+    pub fn arm(&mut self, now_ns: u64) {
+        self.armed_ns = Some(now_ns);
+    }
+
+    /// Looks at all subjects: the first cause.
+    ///
+    /// # Real-time
+    /// A few loads a subject.
+    pub fn look(&self, now_ns: u64) -> Option<(Cause, u8)> {
+        let armed_ns = self.armed_ns?;
+        let too_old = |stamp: u64, ns_max: u64| {
+            // A stamp of the future is garbage, and no sign of life.
+            now_ns.saturating_sub(stamp.max(armed_ns)) > ns_max || stamp > now_ns + (1 << 30)
+        };
+        let judge = |kind: &Kind| match kind {
+            Kind::Node(watch) => (!watch.seems_alive()).then_some(Cause::Died),
+            Kind::Fresh { stamp_ns, ns_max } => too_old(*stamp_ns, *ns_max).then_some(Cause::Stale),
+            Kind::Silence { board, ns_max } => board_cause(board)
+                .or_else(|| too_old(board.moved_ns(), *ns_max).then_some(Cause::Silent)),
+            Kind::OnTime { board, schedule } => board_cause(board).or_else(|| {
+                let since = now_ns.checked_sub(schedule.start_ns() + schedule.deadline_ns())?;
+                // Cycles that are due, of those released after arming.
+                let due = since / schedule.period_ns() + 1;
+                let counts = schedule.release_ns(due - 1) >= armed_ns;
+                (counts && board.cycles_done() < due).then_some(Cause::MissedDeadline)
+            }),
+        };
+        self.subjects.iter().enumerate().find_map(|(at, s)| Some((judge(&s.kind)?, at as u8)))
+    }
+
+    /// Trips, unless it has already: the first cause stays.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the latch, before any action. Dying after it, whoever watches
+    /// this board does the actions.
+    pub fn trip(&mut self, cause: Cause, subject: u8, now_ns: u64, cycle: u64) {
+        if self.latch.is_none() {
+            let step = if self.hold_cycles > 0 { Step::Hold } else { Step::QuickStop };
+            self.set(Latch { cause, subject, step, cycle, at_ns: now_ns });
+        }
+    }
+
+    fn set(&mut self, latch: Latch) {
+        latch.store(&self.board.words()[LATCH..]);
+        self.latch = Some(latch);
+        self.repeated = 0;
+    }
+
+    /// Once a cycle: looks, and does the action of the current step.
+    pub fn step(&mut self, now_ns: u64, cycle: u64, actions: &mut dyn SafeState) -> Step {
+        if self.latch.is_none()
+            && let Some((cause, subject)) = self.look(now_ns)
+        {
+            self.trip(cause, subject, now_ns, cycle);
+        }
+        let Some(latch) = self.latch else { return Step::Run };
+        let next = match latch.step {
+            Step::Hold if self.repeated >= self.hold_cycles => Some(Step::QuickStop),
+            Step::QuickStop if self.repeated >= self.stop_cycles || actions.stands_still() => {
+                (self.repeated > 0).then_some(Step::Brake)
+            }
+            _ => None,
+        };
+        let step = next.unwrap_or(latch.step);
+        if next.is_some() {
+            self.set(Latch { step, ..latch });
+        }
+        self.repeated = self.repeated.saturating_add(1);
+        match step {
+            Step::Run => {}
+            Step::Hold => actions.hold(),
+            Step::QuickStop => actions.quick_stop(),
+            Step::Brake => actions.brake(),
+        }
+        step
+    }
+
+    /// What it tripped on.
+    pub fn latch(&self) -> Option<Latch> {
+        self.latch
+    }
+
+    /// The name of a latch's subject; empty for [`NOBODY`].
+    pub fn subject(&self, latch: &Latch) -> &str {
+        self.subjects.get(usize::from(latch.subject)).map_or("", |s| &s.name)
+    }
+
+    /// Takes the latch back, on a person's word.
+    ///
+    /// # Errors
+    /// `Refused` before the brakes are on, and while any subject gives a cause.
+    pub fn reset(&mut self, now_ns: u64) -> Result<()> {
+        let refuse =
+            |why: String| Err(Error::new(ErrorKind::Refused, "resetting", "the lifeline", why));
+        match self.latch {
+            None => return Ok(()),
+            Some(latch) if latch.step != Step::Brake => {
+                return refuse("the brakes are not on yet: wait for them".into());
+            }
+            Some(_) => {}
+        }
+        if let Some((cause, subject)) = self.look(now_ns) {
+            let name = &self.subjects[usize::from(subject)].name;
+            return refuse(format!("{name}: {cause}: mend that first"));
+        }
+        self.latch = None;
+        self.repeated = 0;
+        Latch::clear(&self.board.words()[LATCH..]);
+        Ok(())
+    }
+}
+
+fn board_cause(board: &BoardView) -> Option<Cause> {
+    if board.latch().is_some() {
+        return Some(Cause::Told);
+    }
+    (!board.seems_alive()).then_some(Cause::Died)
+}
+
+/// Whether a command may go to the drives: finite, within `low..=high`, and at most `step_max`
+/// from `last`, value by value.
+///
+/// # Errors
+/// The cause to trip on.
+pub fn check_command<const N: usize>(
+    command: &[f64; N],
+    last: &[f64; N],
+    low: f64,
+    high: f64,
+    step_max: f64,
+) -> std::result::Result<(), Cause> {
+    if command.iter().any(|x| !x.is_finite()) {
+        return Err(Cause::NotFinite);
+    }
+    let in_range = command.iter().all(|x| (low..=high).contains(x));
+    let near = command.iter().zip(last).all(|(x, y)| (x - y).abs() <= step_max);
+    if in_range && near { Ok(()) } else { Err(Cause::OutOfRange) }
+}

@@ -1,0 +1,114 @@
+//! Services as tools see them.
+
+use std::path::{Path, PathBuf};
+
+use super::site;
+use crate::name::TopicName;
+use crate::node::NodeId;
+use crate::node::domain::DomainPath;
+use crate::os::file;
+use crate::queue::admin;
+use crate::queue::meta::Meta;
+use crate::{ErrorKind, PayloadType, Result};
+
+/// A service and who is there.
+#[derive(Clone, Debug)]
+pub struct ServiceInfo {
+    /// Its name.
+    pub name: String,
+    /// What is asked.
+    pub request: PayloadType,
+    /// What is answered.
+    pub response: PayloadType,
+    /// The node of the live server.
+    pub server: Option<NodeId>,
+    /// Nodes of the live clients.
+    pub clients: Vec<NodeId>,
+    /// Requests that the server has not received yet.
+    pub unread: u64,
+    /// Shared memory of all its queues, bytes.
+    pub memory_bytes: u64,
+}
+
+fn dirs(domain: &DomainPath) -> Result<Vec<(TopicName, PathBuf)>> {
+    let services = domain.services();
+    let names = match file::open_dir(&services).and_then(|d| d.entries()) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        names => names?,
+    };
+    let named = |file: &String| TopicName::from_file(file).map(|n| (n, services.join(file)));
+    Ok(names.iter().filter_map(named).collect())
+}
+
+/// The queues of the service in `dir`.
+fn queues(dir: &Path) -> Result<Vec<PathBuf>> {
+    match file::open_dir(dir).and_then(|d| d.entries()) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        names => Ok(names?.iter().map(|name| dir.join(name)).collect()),
+    }
+}
+
+/// All services by name. Services that are being made or removed are left out.
+pub(crate) fn list(domain: &DomainPath) -> Result<Vec<ServiceInfo>> {
+    let mut out = Vec::new();
+    for (name, dir) in dirs(domain)? {
+        let requests = site::requests(domain, &name).dir;
+        let looked = admin::info(domain, &name, &requests)
+            .and_then(|info| Ok((info, Meta::read(&requests, &domain.access)?)));
+        let (info, meta) = match looked {
+            Ok(found) => found,
+            Err(e) if admin::is_unreadable(&e) => continue,
+            Err(e) => return Err(e),
+        };
+        let Some(answer) = meta.answer.clone() else { continue };
+        let (request, response) = site::names(&meta.type_name);
+        let mut memory_bytes = 0;
+        for queue in queues(&dir)? {
+            for file in queues(&queue)? {
+                memory_bytes += file.metadata().map_or(0, |m| m.len());
+            }
+        }
+        let live = info.lanes.iter().filter(|lane| lane.alive && !lane.closed);
+        out.push(ServiceInfo {
+            name: info.name,
+            request: meta.payload_type(request),
+            response: answer.renamed(response),
+            server: info.consumer,
+            clients: live.map(|lane| lane.producer.node).collect(),
+            unread: info.lanes.iter().map(|lane| lane.unread).sum(),
+            memory_bytes,
+        });
+    }
+    out.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(out)
+}
+
+/// Removes what no live member needs; returns files and whole services.
+pub(crate) fn clean(domain: &DomainPath) -> Result<(usize, usize)> {
+    let (mut files, mut services, mut strange) = (0, 0, None);
+    for (_, dir) in dirs(domain)? {
+        match site::sweep(domain, &dir) {
+            Ok(removed) => files += removed,
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            // Told in the end: what is strange in one place keeps nobody from the others.
+            Err(e) => strange = strange.or(Some(e)),
+        }
+        services += usize::from(file::remove_dir(&dir)?);
+    }
+    strange.map_or(Ok((files, services)), Err)
+}
+
+/// Checks the queues of all services; returns the number of files looked at.
+pub(crate) fn check(domain: &DomainPath, faults: &mut Vec<String>) -> Result<usize> {
+    let mut files = 0;
+    for (_, dir) in dirs(domain)? {
+        for queue in queues(&dir)? {
+            match admin::check_queue(domain, &queue, faults) {
+                Ok(n) => files += n,
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => faults.push(e.to_string()),
+            }
+        }
+    }
+    Ok(files)
+}

@@ -1,0 +1,156 @@
+//! Opening the ends of a service.
+
+use std::marker::PhantomData;
+
+use super::client::Client;
+use super::server::Server;
+use super::site;
+use crate::name::TopicName;
+use crate::node::Node;
+use crate::queue::layout::{CAPACITY_BYTES_MIN, FIRST_BYTES};
+use crate::queue::membership::Queue;
+use crate::queue::meta::Meta;
+use crate::queue::reader::Reader;
+use crate::queue::writer::Writer;
+use crate::{BOUND_BYTES_DEFAULT, Error, ErrorKind, Payload, PayloadType, Result};
+
+/// A service about to be opened; see [`Node::service`].
+#[derive(Clone, Debug)]
+pub struct ServiceBuilder<Q: Payload + ?Sized, R: Payload + ?Sized> {
+    pub(super) node: Node,
+    pub(super) name: TopicName,
+    pub(super) bound_bytes: u64,
+    resume: bool,
+    request: PayloadType,
+    reply: PayloadType,
+    _types: PhantomData<fn(&Q) -> Box<R>>,
+}
+
+impl Node {
+    /// Begins to open service `name`, which answers requests of type `Q` with responses of type
+    /// `R`.
+    ///
+    /// # Errors
+    /// `InvalidName`: names are like `/planner/plan`, at most 200 bytes.
+    pub fn service<Q, R>(&self, name: &str) -> Result<ServiceBuilder<Q, R>>
+    where
+        Q: Payload + ?Sized,
+        R: Payload + ?Sized,
+    {
+        Ok(ServiceBuilder {
+            node: self.clone(),
+            name: TopicName::of("service name", name)?,
+            bound_bytes: BOUND_BYTES_DEFAULT,
+            resume: false,
+            request: PayloadType::of::<Q>(),
+            reply: PayloadType::of::<R>(),
+            _types: PhantomData,
+        })
+    }
+}
+
+impl ServiceBuilder<[u8], [u8]> {
+    /// Opens ends for requests and responses of types that are known only now, instead of raw
+    /// bytes. What they carry stays bytes; a length that is none of the type is refused.
+    pub fn of_types(mut self, request: &PayloadType, reply: &PayloadType) -> Self {
+        (self.request, self.reply) = (request.clone(), reply.clone());
+        self
+    }
+}
+
+impl<Q: Payload + ?Sized, R: Payload + ?Sized> ServiceBuilder<Q, R> {
+    /// Most shared memory for what is under way from this end to another, bytes; 64 MiB unless
+    /// given. For a server: to each client.
+    pub fn bound_bytes(mut self, bytes: u64) -> Self {
+        self.bound_bytes = bytes;
+        self
+    }
+
+    /// For a client: what happens to requests that are not answered when the server dies or
+    /// leaves. Unless set, they fail with `ServerDied`. Resumed, they are kept, and sent again to
+    /// the next server, which may do for the second time what the first had done unseen.
+    pub fn resume(mut self, resume: bool) -> Self {
+        self.resume = resume;
+        self
+    }
+
+    /// Names of the types that all members must agree on, together at most 900 bytes, like
+    /// `robot/Goal`; for MessagePack, whose types have Rust's own paths otherwise.
+    pub fn type_names(mut self, request: &str, response: &str) -> Self {
+        (self.request, self.reply) = (self.request.renamed(request), self.reply.renamed(response));
+        self
+    }
+
+    fn request_meta(&self) -> Meta {
+        Meta::of_requests(&self.request, &self.reply, site::type_name(&self.request, &self.reply))
+    }
+
+    /// What both ends expect of a reply queue.
+    pub(super) fn reply_meta(&self) -> Meta {
+        Meta::of_replies(&self.reply, site::type_name(&self.request, &self.reply))
+    }
+
+    /// Joins as a client, making the service if it does not exist. It may come before the server;
+    /// its requests answer `ServerDied` until there is one.
+    ///
+    /// # Errors
+    /// `TypeMismatch` naming both types; `InvalidArgument` for a bound that is too small;
+    /// `NoSpace`; `Corrupt`, `VersionMismatch` or `NotOwned` naming the file.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of its lane of requests. What it made before goes with
+    /// the next member that comes or leaves, or with `clean`.
+    pub fn client(self) -> Result<Client<Q, R>> {
+        self.node.tend()?;
+        let domain = self.node.domain();
+        let _ = site::sweep(domain, &site::dir(domain, &self.name));
+        let port = self.node.next_port_serial();
+        let replies = site::replies(domain, &self.name, self.node.id(), port);
+        let (queue, joining) = Queue::join(&self.node, &replies, &self.reply_meta())?;
+        let reader = Reader::open(queue, None)?;
+        drop(joining);
+        let requests = site::requests(domain, &self.name);
+        let (queue, joining) = Queue::join(&self.node, &requests, &self.request_meta())?;
+        let writer = Writer::open(queue, self.bound_bytes, FIRST_BYTES)?;
+        drop(joining);
+        Ok(Client::new(reader, writer, port, self.resume))
+    }
+
+    /// Joins as the server, making the service if it does not exist.
+    ///
+    /// # Errors
+    /// `ConsumerExists` while another server lives; `InvalidArgument` for a bound that is too
+    /// small; else as [`ServiceBuilder::client`].
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store that names this node as the server.
+    pub fn server(self) -> Result<Server<Q, R>> {
+        self.node.tend()?;
+        if self.bound_bytes < CAPACITY_BYTES_MIN {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "serving",
+                self.name.as_str(),
+                format!(
+                    "a bound of {} bytes holds no answer: use {CAPACITY_BYTES_MIN} or more",
+                    self.bound_bytes
+                ),
+            ));
+        }
+        let domain = self.node.domain();
+        let _ = site::sweep(domain, &site::dir(domain, &self.name));
+        let requests = site::requests(domain, &self.name);
+        let (queue, joining) = Queue::join(&self.node, &requests, &self.request_meta())?;
+        let reader = Reader::open(queue, None).map_err(|e| match e.kind() {
+            ErrorKind::ConsumerExists => Error::new(
+                ErrorKind::ConsumerExists,
+                "serving",
+                self.name.as_str(),
+                "another process serves it: end that one first, or use another name",
+            ),
+            _ => e,
+        })?;
+        drop(joining);
+        Ok(Server::new(reader, self))
+    }
+}

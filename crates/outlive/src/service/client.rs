@@ -1,0 +1,537 @@
+//! The asking end of a service.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use super::body::Body;
+use super::frame::{self, ReplyHead, RequestHead, request_bytes};
+use super::reply::{Outcome, Reply, Response, Ticket, late, no_server};
+use crate::os::clock;
+use crate::queue::meta::Meta as QueueMeta;
+use crate::queue::reader::Reader;
+use crate::queue::writer::{Wait, Writer};
+use crate::sync::fault;
+use crate::wait::WaitSet;
+use crate::wait::member::{Member, Plan, Seat};
+use crate::{Error, ErrorKind, Payload, Result};
+
+/// A request that is not answered yet.
+#[derive(Debug)]
+struct Waiting {
+    id: u64,
+    deadline_ns: u64,
+    /// The server it was sent to.
+    term: u64,
+    /// Its bytes, to send them again.
+    bytes: Option<Box<[u8]>>,
+}
+
+/// How long a request that is to be sent again waits where there is no room for it, ns.
+const AGAIN_NS: u64 = 1_000_000;
+
+/// Sends requests to a service's server and receives its answers, each in its own time.
+///
+/// If the server dies, every wait ends at once: what it had answered is received, then the rest
+/// fails with `ServerDied`, or is sent again to the next server (`ServiceBuilder::resume`). A
+/// stopped server is alive; deadlines are for that.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use std::time::Duration;
+///
+/// let mut server = node.service::<[f64; 2], f64>("/add")?.server()?;
+/// let mut client = node.service::<[f64; 2], f64>("/add")?.client()?;
+///
+/// let ticket = client.send(&[1.0, 2.0])?;
+/// let request = server.receive()?.expect("sent just now");
+/// let sum = request[0] + request[1];
+/// server.respond(request, &sum)?;
+///
+/// let reply = client.receive_timeout(Duration::from_secs(1))?.expect("answered just now");
+/// assert_eq!((reply.ticket(), *reply.body()?), (ticket, 3.0));
+///
+/// drop(server);
+/// assert_eq!(client.call(&[1.0, 2.0]).unwrap_err().kind(), outlive::ErrorKind::ServerDied);
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Client<Q: Payload + ?Sized, R: Payload + ?Sized> {
+    reader: Reader,
+    writer: Writer,
+    pub(super) reply_port: u64,
+    resume: bool,
+    next_id: u64,
+    /// The server that is known.
+    pub(super) term: u64,
+    /// In the order in which they were sent.
+    waiting: VecDeque<Waiting>,
+    /// Some of them are to be sent to this server too, from this instant on.
+    again_ns: Option<u64>,
+    ready: VecDeque<Reply<R>>,
+    set: Option<WaitSet>,
+    _type: PhantomData<fn(&Q)>,
+}
+
+impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
+    pub(super) fn new(reader: Reader, writer: Writer, reply_port: u64, resume: bool) -> Self {
+        Self {
+            reader,
+            writer,
+            reply_port,
+            resume,
+            next_id: 1,
+            term: 0,
+            waiting: VecDeque::new(),
+            again_ns: None,
+            ready: VecDeque::new(),
+            set: None,
+            _type: PhantomData,
+        }
+    }
+
+    /// The service's name.
+    pub fn service(&self) -> &str {
+        self.reader.queue().name.as_str()
+    }
+
+    /// Requests that are not answered yet.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether a live server is there. It may die right after the answer.
+    pub fn has_server(&mut self) -> bool {
+        self.writer.check_served().is_ok()
+    }
+
+    /// Waits until a live server is there; `false` when `timeout` passed first.
+    ///
+    /// # Errors
+    /// `ForkedChild`; `Corrupt`.
+    pub fn wait_for_server(&mut self, timeout: Duration) -> Result<bool> {
+        self.writer.wait_for_consumer(after(timeout))
+    }
+
+    /// Sends a request; the answer comes with [`Client::receive`] and its like.
+    ///
+    /// # Errors
+    /// `ServerDied`: no live server, nothing was sent. `WouldBlock`: the server is so far behind
+    /// that the bound is reached. `InvalidArgument`: larger than the bound. `NoSpace`, `Corrupt`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`crate::Producer::send`].
+    #[inline]
+    pub fn send(&mut self, request: &Q) -> Result<Ticket> {
+        self.send_until(request, u64::MAX)
+    }
+
+    /// As [`Client::send`]; at `deadline_ns` of CLOCK_MONOTONIC ([`crate::now_ns`]) the request
+    /// fails with `Timeout`, and the server passes it over if it comes to it later.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`crate::Producer::send`].
+    pub fn send_until(&mut self, request: &Q, deadline_ns: u64) -> Result<Ticket> {
+        if let Err(e) = self.writer.check_served() {
+            return Err(self.no_server(e));
+        }
+        if self.writer.term() != self.term {
+            self.meet_server()?;
+        }
+        let (id, bytes) = (self.next_id, request.bytes());
+        if !self.writer.queue().meta.fits(bytes.len()) {
+            return Err(self.misfit(bytes.len()));
+        }
+        self.put(frame::REQUEST, id, deadline_ns, bytes)?;
+        self.next_id += 1;
+        let bytes = self.resume.then(|| bytes.into());
+        self.waiting.push_back(Waiting { id, deadline_ns, term: self.term, bytes });
+        Ok(Ticket(id))
+    }
+
+    fn no_server(&self, e: Error) -> Error {
+        if e.kind() == ErrorKind::OwnerDied { no_server(self.service()) } else { e }
+    }
+
+    /// Another server is there than the one before: what waits for that one fails or goes on.
+    #[cold]
+    fn meet_server(&mut self) -> Result<()> {
+        self.fetch()?;
+        self.settle()
+    }
+
+    #[cold]
+    fn misfit(&self, bytes: usize) -> Error {
+        Error::new(
+            ErrorKind::InvalidArgument,
+            "calling service",
+            self.service(),
+            format!("{bytes} bytes are no request of its type"),
+        )
+    }
+
+    /// One message to the server.
+    pub(super) fn put(&mut self, kind: u64, id: u64, deadline_ns: u64, bytes: &[u8]) -> Result<()> {
+        let at = request_bytes(self.writer.queue().meta.align);
+        let shape = *self.writer.shape();
+        let total = (at + bytes.len()) as u64;
+        let to = self.writer.reserve(total, &shape, Wait::Never).map_err(|e| self.no_server(e))?;
+        let (term, reply_port) = (self.term, self.reply_port);
+        let head = RequestHead { kind, id, term, deadline_ns, reply_port };
+        // SAFETY: `reserve` gave room for `total` bytes, aligned to 8 at least, which nobody reads
+        // before the commit.
+        unsafe {
+            head.write(to);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(at), bytes.len());
+        }
+        self.writer.commit(total, &shape);
+        Ok(())
+    }
+
+    /// Takes the replies that are there.
+    fn fetch(&mut self) -> Result<()> {
+        let shape = *self.reader.shape();
+        while self.reader.next(&shape)? {
+            let Some(hand) = self.reader.in_hand() else { break };
+            let align = self.reader.queue().meta.align;
+            // SAFETY: the message in hand has `bytes` bytes, aligned to 8 at least.
+            let head = unsafe { ReplyHead::read(hand.ptr, hand.bytes, align) };
+            let known = head.and_then(|h| self.waiting.iter().position(|w| w.id == h.id));
+            if let (Some(head), Some(i)) = (head, known) {
+                let from = frame::reply_bytes(align);
+                // SAFETY: `read` made sure that the message is longer than its head.
+                let (ptr, bytes) = unsafe { (hand.ptr.add(from), hand.bytes - from) };
+                // SAFETY: the rest of the message in hand.
+                let outcome = unsafe { outcome(head.kind, ptr, bytes, &self.reader.queue().meta) };
+                match outcome {
+                    Ok(Some(outcome)) => {
+                        if !matches!(outcome, Outcome::Part(_)) {
+                            self.waiting.remove(i);
+                        }
+                        let service = self.service().to_owned();
+                        self.ready.push_back(Reply { ticket: Ticket(head.id), service, outcome });
+                    }
+                    // No server writes this: it is not read any more, so nothing else comes.
+                    Ok(None) => {
+                        self.reader.refuse_in_hand("a reply");
+                        self.fail_all();
+                        continue;
+                    }
+                    Err(e) => return Err(e),
+                }
+            }
+            self.reader.take(1);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn fail_all(&mut self) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            self.fail(waiting.id, Outcome::ServerDied);
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, id: u64, outcome: Outcome<R>) {
+        let service = self.service().to_owned();
+        self.ready.push_back(Reply { ticket: Ticket(id), service, outcome });
+    }
+
+    /// Ends the requests whose time is up.
+    fn expire(&mut self) {
+        if self.waiting.iter().all(|w| w.deadline_ns == u64::MAX) {
+            return;
+        }
+        let now = clock::now_ns();
+        while let Some(i) = self.waiting.iter().position(|w| w.deadline_ns <= now) {
+            if let Some(late) = self.waiting.remove(i) {
+                self.fail(late.id, Outcome::Late);
+            }
+        }
+    }
+
+    /// Every reply that was there has been taken: is the server that the rest was sent to alive?
+    fn settle(&mut self) -> Result<()> {
+        let alive = match self.writer.check_served() {
+            Ok(()) => true,
+            Err(e) if e.kind() == ErrorKind::OwnerDied => false,
+            Err(e) => return Err(e),
+        };
+        if alive && self.writer.term() == self.term {
+            self.writer.check_accepted()?;
+        } else {
+            // What it committed before it went is visible now.
+            self.fetch()?;
+            if !self.resume && !fault("service.death_untold") {
+                self.fail_all();
+            }
+            if alive {
+                self.term = self.writer.term();
+                self.again_ns = Some(0);
+            }
+        }
+        self.expire();
+        if alive { self.send_again() } else { Ok(()) }
+    }
+
+    /// Sends what an earlier server left unanswered, in its order.
+    fn send_again(&mut self) -> Result<()> {
+        if self.again_ns.is_none_or(|at| at > 0 && at > clock::now_ns()) {
+            return Ok(());
+        }
+        while let Some(i) = self.waiting.iter().position(|w| w.term != self.term) {
+            let (id, deadline_ns) = (self.waiting[i].id, self.waiting[i].deadline_ns);
+            let Some(bytes) = self.waiting[i].bytes.take() else { break };
+            let sent = self.put(frame::REQUEST, id, deadline_ns, &bytes);
+            self.waiting[i].bytes = Some(bytes);
+            match sent {
+                Ok(()) => self.waiting[i].term = self.term,
+                // It is gone again: the next look begins anew.
+                Err(e) if e.kind() == ErrorKind::ServerDied => return Ok(()),
+                // The server has yet to pass over what was sent to its predecessor.
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    self.again_ns = Some(clock::now_ns() + AGAIN_NS);
+                    return Ok(());
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        self.again_ns = None;
+        Ok(())
+    }
+
+    /// When there is something to do without any news.
+    fn next_due(&self) -> u64 {
+        let deadlines = self.waiting.iter().map(|w| w.deadline_ns);
+        deadlines.chain(self.again_ns.filter(|at| *at > 0)).min().unwrap_or(u64::MAX)
+    }
+
+    /// Looks at the replies, then at the server.
+    fn look(&mut self) -> Result<()> {
+        self.fetch()?;
+        if self.ready.is_empty() && !self.waiting.is_empty() {
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    /// The next reply to any request, or the news that one fails; `None` when there is none now.
+    /// Never waits.
+    ///
+    /// # Errors
+    /// `ForkedChild`, `Corrupt`. What happened to one request is in its reply.
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`crate::Consumer::receive`].
+    pub fn receive(&mut self) -> Result<Option<Reply<R>>> {
+        if self.ready.is_empty() {
+            self.look()?;
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    /// As [`Client::receive`], waiting at most `timeout`.
+    ///
+    /// # Errors
+    /// As [`Client::receive`].
+    pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Reply<R>>> {
+        self.receive_until(after(timeout))
+    }
+
+    /// As [`Client::receive`], waiting until an instant of CLOCK_MONOTONIC in ns
+    /// ([`crate::now_ns`]).
+    ///
+    /// # Errors
+    /// As [`Client::receive`].
+    pub fn receive_until(&mut self, deadline_ns: u64) -> Result<Option<Reply<R>>> {
+        loop {
+            if let Some(reply) = self.receive()? {
+                return Ok(Some(reply));
+            }
+            if clock::now_ns() >= deadline_ns {
+                return Ok(None);
+            }
+            self.sleep(deadline_ns)?;
+        }
+    }
+
+    /// As [`Client::receive_until`], the next reply to one request only; others stay.
+    ///
+    /// # Errors
+    /// `Timeout`; as [`Client::receive`].
+    pub fn receive_for(&mut self, ticket: Ticket, deadline_ns: u64) -> Result<Reply<R>> {
+        loop {
+            self.fetch()?;
+            let found = self.ready.iter().position(|reply| reply.ticket == ticket);
+            if let Some(reply) = found.and_then(|i| self.ready.remove(i)) {
+                return Ok(reply);
+            }
+            if !self.waiting.iter().any(|w| w.id == ticket.0) {
+                return Err(self.unknown(ticket));
+            }
+            self.settle()?;
+            if self.ready.iter().any(|reply| reply.ticket == ticket) {
+                continue;
+            }
+            if clock::now_ns() >= deadline_ns {
+                return Err(late(self.service()));
+            }
+            self.sleep(deadline_ns)?;
+        }
+    }
+
+    fn sleep(&mut self, deadline_ns: u64) -> Result<()> {
+        let mut set = self.set.take().unwrap_or_default();
+        // Replies that wait for another call are no reason to stay awake.
+        let until = deadline_ns.min(self.next_due());
+        let slept = set.sleep(&mut [&mut Ends { client: self }], until);
+        self.set = Some(set);
+        slept
+    }
+
+    /// Asks and waits for the last answer, for as long as the server lives; earlier parts of a
+    /// streamed answer are dropped.
+    ///
+    /// # Errors
+    /// `ServerDied` at once when it dies; `Refused` with the server's words; as [`Client::send`].
+    pub fn call(&mut self, request: &Q) -> Result<Response<R>> {
+        self.call_until(request, u64::MAX)
+    }
+
+    /// As [`Client::call`], waiting at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`, and the request is cancelled; else as [`Client::call`].
+    pub fn call_timeout(&mut self, request: &Q, timeout: Duration) -> Result<Response<R>> {
+        self.call_until(request, after(timeout))
+    }
+
+    /// As [`Client::call`], waiting until an instant of CLOCK_MONOTONIC in ns.
+    ///
+    /// # Errors
+    /// As [`Client::call_timeout`].
+    pub fn call_until(&mut self, request: &Q, deadline_ns: u64) -> Result<Response<R>> {
+        let ticket = self.send_until(request, deadline_ns)?;
+        loop {
+            match self.receive_for(ticket, deadline_ns) {
+                Ok(reply) if !reply.is_last() => {}
+                Ok(reply) => return reply.into_response(),
+                Err(e) => {
+                    let _ = self.cancel(ticket);
+                    return Err(e);
+                }
+            }
+        }
+    }
+
+    /// Gives a request up: no reply to it comes any more, and the server is told.
+    ///
+    /// # Errors
+    /// `WouldBlock`, `ServerDied`, when the server could not be told; the request is given up all
+    /// the same.
+    pub fn cancel(&mut self, ticket: Ticket) -> Result<()> {
+        self.ready.retain(|reply| reply.ticket != ticket);
+        let Some(i) = self.waiting.iter().position(|w| w.id == ticket.0) else { return Ok(()) };
+        let Some(waiting) = self.waiting.remove(i) else { return Ok(()) };
+        self.put(frame::CANCEL, waiting.id, waiting.deadline_ns, &[])
+    }
+
+    #[cold]
+    fn unknown(&self, ticket: Ticket) -> Error {
+        Error::new(
+            ErrorKind::InvalidArgument,
+            "waiting for a reply of service",
+            self.service(),
+            format!("request {} is answered, cancelled, or not of this client", ticket.0),
+        )
+    }
+}
+
+/// What a reply's kind and payload say; `None` for what no server writes.
+///
+/// # Safety
+/// `from` is valid for reads of `bytes` bytes.
+unsafe fn outcome<R: Payload + ?Sized>(
+    kind: u64,
+    from: *const u8,
+    bytes: usize,
+    meta: &QueueMeta,
+) -> Result<Option<Outcome<R>>> {
+    // SAFETY: by the caller.
+    let body = || unsafe { Body::copy(from, bytes, meta) };
+    Ok(match kind {
+        frame::PART => body()?.map(Outcome::Part),
+        frame::LAST => body()?.map(Outcome::Last),
+        frame::REFUSED => {
+            // SAFETY: by the caller; copied at once.
+            let text = unsafe { std::slice::from_raw_parts(from, bytes) }.to_vec();
+            Some(Outcome::Refused(String::from_utf8_lossy(&text).into_owned()))
+        }
+        _ => None,
+    })
+}
+
+/// `timeout` from now.
+pub(super) fn after(timeout: Duration) -> u64 {
+    clock::now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64)
+}
+
+impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
+    fn plan_ends<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
+        let watched = self.waiting.is_empty() || self.writer.plan(plan, self.term, self.resume);
+        watched && self.reader.plan(plan)
+    }
+}
+
+/// A client that waits for a reply or for the end of its server.
+struct Ends<'c, Q: Payload + ?Sized, R: Payload + ?Sized> {
+    client: &'c mut Client<Q, R>,
+}
+
+impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Ends<'_, Q, R> {
+    fn is_ready(&mut self, now: u64) -> bool {
+        self.client.reader.is_ready(now)
+    }
+
+    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
+        self.client.plan_ends(plan)
+    }
+
+    fn seat(&self) -> Option<Seat<'_>> {
+        self.client.reader.seat()
+    }
+
+    fn overslept(&mut self) -> bool {
+        self.client.reader.overslept()
+    }
+}
+
+impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Client<Q, R> {
+    fn is_ready(&mut self, _now: u64) -> bool {
+        // What is wrong, the next call says.
+        self.look().is_err() || !self.ready.is_empty()
+    }
+
+    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
+        self.ready.is_empty() && self.plan_ends(plan)
+    }
+
+    fn seat(&self) -> Option<Seat<'_>> {
+        self.reader.seat()
+    }
+
+    fn overslept(&mut self) -> bool {
+        self.reader.overslept()
+    }
+
+    fn due(&self) -> u64 {
+        self.next_due()
+    }
+}

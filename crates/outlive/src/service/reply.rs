@@ -1,0 +1,122 @@
+//! Replies as their client holds them.
+
+use std::ops::Deref;
+
+use super::body::Body;
+use crate::{Error, ErrorKind, Payload, Result};
+
+/// Names a request that was sent and is not answered yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub(super) u64);
+
+impl Ticket {
+    /// Its number among the requests of this client.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// What a server answered, copied out of shared memory.
+#[derive(Debug)]
+pub struct Response<R: Payload + ?Sized>(pub(super) Body<R>);
+
+impl<R: Payload + ?Sized> Deref for Response<R> {
+    type Target = R;
+
+    #[inline]
+    fn deref(&self) -> &R {
+        &self.0
+    }
+}
+
+/// How a request went on.
+#[derive(Debug)]
+pub(super) enum Outcome<R: Payload + ?Sized> {
+    Part(Body<R>),
+    Last(Body<R>),
+    Refused(String),
+    Late,
+    ServerDied,
+}
+
+/// An answer, or the news that there will be none.
+#[derive(Debug)]
+pub struct Reply<R: Payload + ?Sized> {
+    pub(super) ticket: Ticket,
+    pub(super) service: String,
+    pub(super) outcome: Outcome<R>,
+}
+
+impl<R: Payload + ?Sized> Reply<R> {
+    /// Whose answer it is.
+    pub fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// Whether no more come for that request.
+    pub fn is_last(&self) -> bool {
+        !matches!(self.outcome, Outcome::Part(_))
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// `Refused` with the server's words; `Timeout`: its deadline passed; `ServerDied`: it may have
+    /// done what was asked, or not.
+    pub fn body(&self) -> Result<&R> {
+        match &self.outcome {
+            Outcome::Part(body) | Outcome::Last(body) => Ok(body),
+            Outcome::Refused(why) => Err(refused(&self.service, why)),
+            Outcome::Late => Err(late(&self.service)),
+            Outcome::ServerDied => Err(server_died(&self.service)),
+        }
+    }
+
+    /// The answer, owned.
+    ///
+    /// # Errors
+    /// As [`Reply::body`].
+    pub fn into_response(self) -> Result<Response<R>> {
+        match self.outcome {
+            Outcome::Part(body) | Outcome::Last(body) => Ok(Response(body)),
+            Outcome::Refused(why) => Err(refused(&self.service, &why)),
+            Outcome::Late => Err(late(&self.service)),
+            Outcome::ServerDied => Err(server_died(&self.service)),
+        }
+    }
+}
+
+#[cold]
+fn refused(service: &str, why: &str) -> Error {
+    Error::new(ErrorKind::Refused, "calling service", service, format!("the server said: {why}"))
+}
+
+#[cold]
+pub(super) fn late(service: &str) -> Error {
+    Error::new(
+        ErrorKind::Timeout,
+        "calling service",
+        service,
+        "the server lives and has not answered: allow more time",
+    )
+}
+
+#[cold]
+pub(super) fn server_died(service: &str) -> Error {
+    Error::new(
+        ErrorKind::ServerDied,
+        "calling service",
+        service,
+        "it may have done what was asked, or not: ask again once a server is there if that is safe",
+    )
+}
+
+#[cold]
+pub(super) fn no_server(service: &str) -> Error {
+    Error::new(
+        ErrorKind::ServerDied,
+        "calling service",
+        service,
+        "no live server: nothing was sent; start one, or wait with wait_for_server",
+    )
+}

@@ -1,0 +1,424 @@
+//! The answering end of a service.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::body::Body;
+use super::builder::ServiceBuilder;
+use super::client::after;
+use super::frame::{self, ReplyHead, RequestHead, reply_bytes, request_bytes};
+use super::request::Request;
+use super::site;
+use crate::os::clock;
+use crate::queue::layout::FIRST_BYTES;
+use crate::queue::membership::{Queue, Site};
+use crate::queue::reader::{QueueEvent, Reader};
+use crate::queue::writer::{Wait, Writer};
+use crate::sync::fault;
+use crate::wait::member::{Member, Plan, Seat};
+use crate::{Error, ErrorKind, Payload, ProducerId, Result};
+
+/// Requests that are taken in while the caller looks for cancellations.
+const BACKLOG_MAX: usize = 1024;
+/// Cancellations kept for requests that were handed out; beyond it the oldest is forgotten, and
+/// the answer to it is sent to a client that no longer wants it.
+const CANCELLED_MAX: usize = 1024;
+/// Requests whose answer could not be sent and whose clients are still to be told.
+const OWED_MAX: usize = 1024;
+/// Between two attempts to tell them, ns.
+const OWED_NS: u64 = 2_000_000;
+
+/// The way back to one client.
+#[derive(Debug)]
+pub(super) struct Way {
+    client: ProducerId,
+    port: u64,
+    writer: Writer,
+}
+
+/// The one server of a service: receives the requests of all clients and answers each in its own
+/// time, in any order, at once or in parts.
+///
+/// Requests of clients that are dead, whose deadline has passed, that were cancelled, or that were
+/// sent to an earlier server are passed over. If this process dies, its clients know at once.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let mut server = node.service::<u64, u64>("/square")?.server()?;
+/// let client_node = node.clone();
+/// let asking = std::thread::spawn(move || {
+///     let mut client = client_node.service::<u64, u64>("/square")?.client()?;
+///     Ok::<u64, outlive::Error>(*client.call(&7)?)
+/// });
+/// let request = loop {
+///     let timeout = std::time::Duration::from_secs(5);
+///     if let Some(request) = server.receive_timeout(timeout)? {
+///         break request;
+///     }
+/// };
+/// let answer = *request * *request;
+/// server.respond(request, &answer)?;
+/// assert_eq!(asking.join().unwrap()?, 49);
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Server<Q: Payload + ?Sized, R: Payload + ?Sized> {
+    reader: Reader,
+    builder: ServiceBuilder<Q, R>,
+    term: u64,
+    pub(super) ways: Vec<Way>,
+    backlog: VecDeque<Request<Q>>,
+    pub(super) cancelled: VecDeque<(ProducerId, u64)>,
+    /// Client and id of requests whose answer did not fit, and what to tell instead.
+    owed: VecDeque<(ProducerId, u64, String)>,
+    passed_over: u64,
+}
+
+impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
+    pub(super) fn new(reader: Reader, builder: ServiceBuilder<Q, R>) -> Self {
+        let term = reader.term();
+        Self {
+            reader,
+            builder,
+            term,
+            ways: Vec::new(),
+            backlog: VecDeque::new(),
+            cancelled: VecDeque::new(),
+            owed: VecDeque::new(),
+            passed_over: 0,
+        }
+    }
+
+    /// The service's name.
+    pub fn service(&self) -> &str {
+        self.reader.queue().name.as_str()
+    }
+
+    /// Requests that nobody waits for any more, and that were therefore not handed out.
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+
+    /// The next request, or `None` when there is none now. Never waits.
+    ///
+    /// # Errors
+    /// `ForkedChild`; `NoSpace`, `Io` when a client's reply queue cannot be opened.
+    ///
+    /// # Crash safety
+    /// **Strict.** Received when this returns. Dying before the answer, its client is told.
+    pub fn receive(&mut self) -> Result<Option<Request<Q>>> {
+        if self.backlog.is_empty() {
+            self.take_in(1)?;
+        }
+        Ok(self.backlog.pop_front())
+    }
+
+    /// As [`Server::receive`], waiting at most `timeout`.
+    ///
+    /// # Errors
+    /// As [`Server::receive`].
+    pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Request<Q>>> {
+        self.receive_until(after(timeout))
+    }
+
+    /// As [`Server::receive`], waiting until an instant of CLOCK_MONOTONIC in ns
+    /// ([`crate::now_ns`]).
+    ///
+    /// # Errors
+    /// As [`Server::receive`].
+    pub fn receive_until(&mut self, deadline_ns: u64) -> Result<Option<Request<Q>>> {
+        loop {
+            if let Some(request) = self.receive()? {
+                return Ok(Some(request));
+            }
+            if clock::now_ns() >= deadline_ns {
+                return Ok(None);
+            }
+            self.reader.sleep(deadline_ns.min(self.next_due()))?;
+        }
+    }
+
+    /// Whether nobody waits for the answer any more: the client has given the request up or is
+    /// dead, or the deadline passed. Looks at what came in since.
+    ///
+    /// # Errors
+    /// As [`Server::receive`].
+    pub fn is_cancelled(&mut self, request: &Request<Q>) -> Result<bool> {
+        self.take_in(BACKLOG_MAX)?;
+        let gone = match self.ways.iter_mut().find(|way| way.client == request.client) {
+            Some(way) => way.writer.check_served().is_err(),
+            None => true,
+        };
+        let late = request.deadline_ns <= clock::now_ns();
+        Ok(gone || late || self.cancelled.contains(&(request.client, request.id)))
+    }
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// `ClientDied`: nobody waits for the answer. `WouldBlock`: the client has read so little that
+    /// its bound is reached; `InvalidArgument`: larger than that. `NoSpace`, `Corrupt`. When it
+    /// lives and the answer could not be sent, it gets `Refused` as soon as there is room for that.
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`crate::Producer::send`]. Dying before it, the client is told.
+    pub fn respond(&mut self, request: Request<Q>, response: &R) -> Result<()> {
+        self.end(&request, frame::LAST, response.bytes())
+    }
+
+    /// Answers a part of a request; more parts follow, and [`Server::respond`] ends them.
+    ///
+    /// # Errors
+    /// As [`Server::respond`].
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`Server::respond`].
+    pub fn respond_part(&mut self, request: &Request<Q>, response: &R) -> Result<()> {
+        self.put(request.client, request.id, frame::PART, response.bytes())
+    }
+
+    /// Says that a request is not answered, and why; the client gets `Refused`.
+    ///
+    /// # Errors
+    /// As [`Server::respond`].
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`Server::respond`].
+    pub fn refuse(&mut self, request: Request<Q>, why: &str) -> Result<()> {
+        self.end(&request, frame::REFUSED, why.as_bytes())
+    }
+
+    /// Sends the last answer to a request; a client must not wait for one that cannot be sent.
+    fn end(&mut self, request: &Request<Q>, kind: u64, bytes: &[u8]) -> Result<()> {
+        let done = self.put(request.client, request.id, kind, bytes);
+        if let Err(e) = &done
+            && e.kind() != ErrorKind::ClientDied
+        {
+            if self.owed.len() >= OWED_MAX {
+                self.owed.pop_front();
+            }
+            self.owed.push_back((request.client, request.id, format!("no answer: {}", e.kind())));
+            self.pay();
+        }
+        self.cancelled.retain(|known| *known != (request.client, request.id));
+        done
+    }
+
+    /// Tells those whose answer could not be sent.
+    #[cold]
+    fn pay(&mut self) {
+        for (client, id, why) in std::mem::take(&mut self.owed) {
+            match self.put(client, id, frame::REFUSED, why.as_bytes()) {
+                Err(e) if e.kind() != ErrorKind::ClientDied => {
+                    self.owed.push_back((client, id, why));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn next_due(&self) -> u64 {
+        if self.owed.is_empty() { u64::MAX } else { clock::now_ns() + OWED_NS }
+    }
+
+    /// Takes requests in until `wanted` are there.
+    fn take_in(&mut self, wanted: usize) -> Result<()> {
+        if !self.owed.is_empty() {
+            self.pay();
+        }
+        let shape = *self.reader.shape();
+        while self.backlog.len() < wanted && self.reader.next(&shape)? {
+            let (Some(hand), Some(client)) = (self.reader.in_hand(), self.reader.sender()) else {
+                break;
+            };
+            let align = self.reader.queue().meta.align;
+            // SAFETY: the message in hand has `bytes` bytes, aligned to 8 at least.
+            let head = unsafe { RequestHead::read(hand.ptr, hand.bytes, align) };
+            let Some(head) = head.filter(|h| matches!(h.kind, frame::REQUEST | frame::CANCEL))
+            else {
+                self.reader.refuse_in_hand("the head of a request");
+                continue;
+            };
+            if head.kind == frame::CANCEL {
+                self.note_cancel(client, head.id);
+            } else if (head.term == self.term || fault("service.any_term"))
+                && head.deadline_ns > clock::now_ns()
+            {
+                let from = request_bytes(align);
+                // SAFETY: `read` made sure that the message is longer than its head; the rest of
+                // the message in hand.
+                let body = unsafe {
+                    let meta = &self.reader.queue().meta;
+                    Body::copy(hand.ptr.add(from), hand.bytes - from, meta)?
+                };
+                let Some(body) = body else {
+                    self.reader.refuse_in_hand("the length of a request");
+                    continue;
+                };
+                if self.find_way(client, head.reply_port)? {
+                    let RequestHead { id, deadline_ns, .. } = head;
+                    self.backlog.push_back(Request { client, id, deadline_ns, body });
+                } else {
+                    self.passed_over += 1;
+                }
+            } else {
+                self.passed_over += 1;
+            }
+            self.reader.take(1);
+        }
+        self.forget_the_gone();
+        Ok(())
+    }
+
+    fn note_cancel(&mut self, client: ProducerId, id: u64) {
+        let before = self.backlog.len();
+        self.backlog.retain(|request| request.client != client || request.id != id);
+        if self.backlog.len() < before {
+            self.passed_over += 1;
+        } else {
+            if self.cancelled.len() >= CANCELLED_MAX {
+                self.cancelled.pop_front();
+            }
+            self.cancelled.push_back((client, id));
+        }
+    }
+
+    /// Opens the way back to a client; `false` when it is dead or gone, or when what it calls its
+    /// reply queue cannot be used: that harms nobody else.
+    fn find_way(&mut self, client: ProducerId, port: u64) -> Result<bool> {
+        let known = self.ways.iter().position(|way| way.client == client && way.port == port);
+        let i = match known {
+            Some(i) => i,
+            None => {
+                let node = &self.builder.node;
+                let site = site::replies(node.domain(), &self.builder.name, client.node, port);
+                if !site.dir.exists() {
+                    return Ok(false);
+                }
+                match self.open_way(&site) {
+                    Ok(writer) => self.ways.push(Way { client, port, writer }),
+                    Err(e) if is_its_own_fault(e.kind()) => return Ok(false),
+                    Err(e) => return Err(e),
+                }
+                self.ways.len() - 1
+            }
+        };
+        match self.ways[i].writer.check_served() {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::OwnerDied => {
+                self.ways.swap_remove(i);
+                Ok(false)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn open_way(&self, site: &Site) -> Result<Writer> {
+        let meta = self.builder.reply_meta();
+        let (queue, joining) = Queue::join(&self.builder.node, site, &meta)?;
+        let writer = Writer::open(queue, self.builder.bound_bytes, FIRST_BYTES)?;
+        drop(joining);
+        Ok(writer)
+    }
+
+    /// Ways back to clients that died, left or are not read any more go with them.
+    fn forget_the_gone(&mut self) {
+        while let Some(event) = self.reader.next_event() {
+            let id = match event {
+                QueueEvent::ProducerDied(id) | QueueEvent::ProducerLeft(id) => id,
+                QueueEvent::ProducerCorrupt { producer, .. } => producer,
+                QueueEvent::ProducerJoined(_) => continue,
+            };
+            self.ways.retain(|way| way.client != id);
+            self.cancelled.retain(|(client, _)| *client != id);
+            self.owed.retain(|(client, ..)| *client != id);
+        }
+    }
+
+    fn put(&mut self, client: ProducerId, id: u64, kind: u64, bytes: &[u8]) -> Result<()> {
+        let Some(way) = self.ways.iter_mut().find(|way| way.client == client) else {
+            return Err(self.client_died(client));
+        };
+        let meta = &way.writer.queue().meta;
+        if kind != frame::REFUSED && !meta.fits(bytes.len()) {
+            return Err(self.misfit(bytes.len()));
+        }
+        let at = reply_bytes(meta.align);
+        let (shape, total) = (*way.writer.shape(), (at + bytes.len()) as u64);
+        let to = match way.writer.reserve(total, &shape, Wait::Never) {
+            Ok(to) => to,
+            Err(e) if e.kind() == ErrorKind::OwnerDied => return Err(self.client_died(client)),
+            Err(e) => return Err(e),
+        };
+        // SAFETY: `reserve` gave room for `total` bytes, aligned to 8 at least, which nobody reads
+        // before the commit.
+        unsafe {
+            ReplyHead { kind, id }.write(to);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(at), bytes.len());
+        }
+        way.writer.commit(total, &shape);
+        Ok(())
+    }
+
+    #[cold]
+    fn misfit(&self, bytes: usize) -> Error {
+        Error::new(
+            ErrorKind::InvalidArgument,
+            "answering a request of service",
+            self.service(),
+            format!("{bytes} bytes are no response of its type"),
+        )
+    }
+
+    #[cold]
+    fn client_died(&self, client: ProducerId) -> Error {
+        Error::new(
+            ErrorKind::ClientDied,
+            format!("answering client {client} of service"),
+            self.service(),
+            "nobody waits for the answer: go on with the next request",
+        )
+    }
+}
+
+/// Whether an error of opening a client's reply queue says something of that client alone.
+fn is_its_own_fault(kind: ErrorKind) -> bool {
+    use ErrorKind::{Corrupt, NotFound, NotOwned, Permission, Timeout, TooManyMembers};
+    matches!(
+        kind,
+        Corrupt
+            | NotFound
+            | NotOwned
+            | Permission
+            | Timeout
+            | TooManyMembers
+            | ErrorKind::TypeMismatch
+            | ErrorKind::VersionMismatch
+    )
+}
+
+impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Server<Q, R> {
+    fn is_ready(&mut self, _now: u64) -> bool {
+        // What is wrong, the next call says.
+        self.take_in(1).is_err() || !self.backlog.is_empty()
+    }
+
+    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
+        self.backlog.is_empty() && self.reader.plan(plan)
+    }
+
+    fn seat(&self) -> Option<Seat<'_>> {
+        self.reader.seat()
+    }
+
+    fn overslept(&mut self) -> bool {
+        self.reader.overslept()
+    }
+
+    fn due(&self) -> u64 {
+        self.next_due()
+    }
+}

@@ -1,0 +1,68 @@
+//! Where the queues of a service are.
+
+use std::path::{Path, PathBuf};
+
+use crate::Result;
+use crate::name::TopicName;
+use crate::node::NodeId;
+use crate::node::domain::DomainPath;
+use crate::os::file;
+use crate::queue::membership::{Site, Unread, reclaim};
+use crate::{ErrorKind, PayloadType};
+
+/// The directory of a service.
+pub(super) fn dir(domain: &DomainPath, name: &TopicName) -> PathBuf {
+    domain.services().join(name.file())
+}
+
+/// The queue of its requests.
+pub(super) fn requests(domain: &DomainPath, name: &TopicName) -> Site {
+    site(domain, name, "requests")
+}
+
+/// The queue of replies to the client that calls itself `port` of `node`.
+pub(super) fn replies(domain: &DomainPath, name: &TopicName, node: NodeId, port: u64) -> Site {
+    site(domain, name, &format!("reply.{node}.{port}"))
+}
+
+fn site(domain: &DomainPath, name: &TopicName, queue: &str) -> Site {
+    let service = dir(domain, name);
+    Site {
+        name: name.clone(),
+        dir: service.join(queue),
+        parents: vec![domain.services(), service],
+        // Nobody resumes what was sent to a process that is gone.
+        unread: Unread::Remove,
+    }
+}
+
+/// Removes the queues of the service in `dir` that have no live member; returns how many files.
+pub(super) fn sweep(domain: &DomainPath, dir: &Path) -> Result<usize> {
+    let mut files = 0;
+    for queue in file::open_dir(dir)?.entries()? {
+        match reclaim(domain, &dir.join(queue), Unread::Remove) {
+            Ok(r) => files += r.files,
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(files)
+}
+
+/// How the types of a service are written: both, since clients and servers meet in one queue.
+pub(super) fn type_name(request: &PayloadType, reply: &PayloadType) -> String {
+    format!("{}{ARROW}{}", one(request), one(reply))
+}
+
+const ARROW: &str = " -> ";
+
+fn one(of: &PayloadType) -> String {
+    format!("{}[{}, {} B]", of.name(), of.encoding().as_str(), of.size())
+}
+
+/// The names of both types in what `type_name` made.
+pub(super) fn names(type_name: &str) -> (&str, &str) {
+    let (q, r) = type_name.split_once(ARROW).unwrap_or((type_name, ""));
+    let name = |one: &str| one.rfind('[').unwrap_or(one.len());
+    (&q[..name(q)], &r[..name(r)])
+}

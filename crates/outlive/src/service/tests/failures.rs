@@ -1,0 +1,246 @@
+//! What goes wrong on one side, as the other sides see it.
+
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use super::*;
+use crate::service::frame;
+
+/// Offset of the layout version in every file.
+const LAYOUT_VERSION_AT: u64 = 8;
+
+/// The first file below `dir` whose path has all of `parts` in it.
+fn find(dir: &TempDir, parts: &[&str]) -> PathBuf {
+    let mut dirs = vec![dir.join("root")];
+    while let Some(at) = dirs.pop() {
+        for entry in std::fs::read_dir(at).unwrap().map(|e| e.unwrap().path()) {
+            let text = entry.display().to_string();
+            if entry.is_dir() {
+                dirs.push(entry);
+            } else if parts.iter().all(|part| text.contains(part)) {
+                return entry;
+            }
+        }
+    }
+    panic!("no file with {parts:?}")
+}
+
+fn scribble(file: &PathBuf, at: u64, bytes: &[u8]) {
+    let file = std::fs::OpenOptions::new().write(true).open(file).unwrap();
+    file.write_all_at(bytes, at).unwrap();
+}
+
+#[test]
+fn a_resuming_client_repeats_its_order_also_where_its_lane_is_full_of_the_old() {
+    let dir = TempDir::new("service-again");
+    let n = node(&dir);
+    let builder = || n.service::<[u64; 32], u64>("/s").unwrap();
+    let mut server = builder().server().unwrap();
+    let mut client = builder().resume(true).bound_bytes(4096).client().unwrap();
+    let mut tickets = Vec::new();
+    let full = loop {
+        match client.send(&[tickets.len() as u64; 32]) {
+            Ok(ticket) => tickets.push(ticket),
+            Err(e) => break e,
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::WouldBlock);
+    // The first is answered, so that the rest has moved up.
+    let first = server.receive().unwrap().unwrap();
+    server.respond(first, &0).unwrap();
+    assert_eq!(client.receive().unwrap().unwrap().ticket(), tickets[0]);
+    drop(server);
+    let mut server = builder().server().unwrap();
+    let mut order = Vec::new();
+    let deadline = crate::now_ns() + 20_000_000_000;
+    while order.len() + 1 < tickets.len() && crate::now_ns() < deadline {
+        while let Some(request) = server.receive().unwrap() {
+            order.push(request[0]);
+            let answer = request[0] * 10;
+            server.respond(request, &answer).unwrap();
+        }
+        while let Some(reply) = client.receive_timeout(Duration::from_millis(5)).unwrap() {
+            let at = tickets.iter().position(|t| *t == reply.ticket()).unwrap();
+            assert_eq!(*reply.body().unwrap(), at as u64 * 10);
+        }
+    }
+    assert_eq!(order, (1..tickets.len() as u64).collect::<Vec<_>>());
+    assert_eq!(server.passed_over(), tickets.len() as u64 - 1, "what the first did not receive");
+}
+
+#[test]
+fn a_client_hears_of_an_answer_that_cannot_be_sent() {
+    let dir = TempDir::new("service-no-room");
+    let n = node(&dir);
+    let builder = || n.service::<u64, [u8]>("/s").unwrap().bound_bytes(4096);
+    let mut server = builder().server().unwrap();
+    let mut client = builder().client().unwrap();
+    client.send(&0).unwrap();
+    let request = server.receive().unwrap().unwrap();
+    let e = server.respond(request, &[0; 5000]).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::InvalidArgument);
+    let e = client.receive().unwrap().unwrap().into_response().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Refused);
+    assert!(e.to_string().contains("invalid argument"), "{e}");
+
+    for i in 0..10 {
+        client.send(&i).unwrap();
+    }
+    let mut fitted = 0;
+    while let Some(request) = server.receive().unwrap() {
+        match server.respond(request, &[7; 1000]) {
+            Ok(()) => fitted += 1,
+            Err(e) => assert_eq!(e.kind(), ErrorKind::WouldBlock),
+        }
+    }
+    assert!((2..10).contains(&fitted));
+    let (mut answers, mut refused) = (0, 0);
+    while answers + refused < 10 {
+        match client.receive().unwrap() {
+            Some(reply) if reply.body().is_ok() => answers += 1,
+            Some(reply) => {
+                assert_eq!(reply.body().unwrap_err().kind(), ErrorKind::Refused);
+                refused += 1;
+            }
+            // Any call of the server tells them.
+            None => assert!(server.receive().unwrap().is_none()),
+        }
+    }
+    assert_eq!((answers, client.waiting()), (fitted, 0));
+}
+
+#[test]
+fn every_request_ends_at_its_deadline() {
+    let dir = TempDir::new("service-deadline");
+    let n = node(&dir);
+    let (mut server, mut client) = open(&n);
+    let soon = || crate::now_ns() + 20_000_000;
+    let a = client.send_until(&1, soon()).unwrap();
+    let held = server.receive().unwrap().unwrap();
+    assert!(held.deadline_ns().is_some() && !server.is_cancelled(&held).unwrap());
+    let b = client.send(&2).unwrap();
+    let reply = client.receive_timeout(LONG).unwrap().expect("the news that it is late");
+    assert_eq!((reply.ticket(), reply.is_last()), (a, true));
+    assert_eq!(reply.body().unwrap_err().kind(), ErrorKind::Timeout);
+    assert!(server.is_cancelled(&held).unwrap());
+    server.respond(held, &[1]).unwrap();
+    let other = server.receive().unwrap().unwrap();
+    server.respond(other, &[2]).unwrap();
+    assert_eq!(client.receive().unwrap().unwrap().ticket(), b, "the late answer is dropped");
+    let c = client.send_until(&3, soon()).unwrap();
+    let mut set = crate::WaitSet::new();
+    assert!(set.wait(&mut [&mut client], LONG).unwrap().contains(0));
+    assert_eq!(client.receive().unwrap().unwrap().ticket(), c);
+    assert!(server.receive().unwrap().is_none());
+    assert_eq!(server.passed_over(), 1);
+}
+
+#[test]
+fn a_client_whose_reply_queue_is_spoilt_harms_nobody_else() {
+    let dir = TempDir::new("service-spoilt");
+    let n = node(&dir);
+    let (mut server, mut client) = open(&n);
+    let mut bad = n.service::<u64, [u32]>("/s").unwrap().client().unwrap();
+    let port = format!("reply.{}.{}", n.id(), bad.reply_port);
+    scribble(&find(&dir, &[&port, "meta"]), 0, &[0xff; 128]);
+    for i in 0..3 {
+        bad.send(&1).unwrap();
+        client.send(&i).unwrap();
+        let request = server.receive().unwrap().unwrap();
+        assert_eq!(*request, i);
+        server.respond(request, &[9]).unwrap();
+        assert_eq!(client.receive().unwrap().unwrap().body().unwrap(), &[9]);
+    }
+    assert!(server.receive().unwrap().is_none());
+    assert_eq!(server.passed_over(), 3);
+    // A reply queue that it has never made.
+    bad.reply_port = 999;
+    bad.send(&1).unwrap();
+    assert!(server.receive().unwrap().is_none());
+    assert_eq!(server.passed_over(), 4);
+}
+
+#[test]
+fn a_client_that_sends_garbage_is_told_and_can_come_again() {
+    let dir = TempDir::new("service-garbage");
+    let n = node(&dir);
+    let (mut server, mut client) = open(&n);
+    client.send(&1).unwrap();
+    let request = server.receive().unwrap().unwrap();
+    server.respond(request, &[1]).unwrap();
+    for case in ["kind", "length"] {
+        let mut bad = n.service::<u64, [u32]>("/s").unwrap().client().unwrap();
+        bad.send(&2).unwrap();
+        let request = server.receive().unwrap().unwrap();
+        match case {
+            "kind" => bad.put(77, 5, u64::MAX, &[0; 8]).unwrap(),
+            _ => bad.put(frame::REQUEST, 5, u64::MAX, &[0; 7]).unwrap(),
+        }
+        bad.send(&3).unwrap();
+        assert!(server.receive().unwrap().is_none(), "{case}");
+        let e = bad.receive().unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Corrupt, "{case}");
+        assert!(e.to_string().contains("open"), "{e}");
+        let told = server.respond(request, &[2]).unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::ClientDied, "it is not read any more");
+    }
+    assert_eq!(server.ways.len(), 1, "only that of the other client");
+    client.send(&4).unwrap();
+    let request = server.receive().unwrap().unwrap();
+    server.respond(request, &[4]).unwrap();
+}
+
+#[test]
+fn cancellations_that_come_too_late_do_not_pile_up() {
+    let dir = TempDir::new("service-late-cancel");
+    let n = node(&dir);
+    let (mut server, mut client) = open(&n);
+    for i in 0..3000 {
+        let ticket = client.send(&i).unwrap();
+        let request = server.receive().unwrap().unwrap();
+        server.respond(request, &[1]).unwrap();
+        client.cancel(ticket).unwrap();
+    }
+    assert!(server.receive().unwrap().is_none());
+    assert!(server.cancelled.len() <= 1024, "{}", server.cancelled.len());
+    assert_eq!(client.waiting(), 0);
+    assert!(client.receive().unwrap().is_none());
+}
+
+#[test]
+fn bounds_and_versions_that_cannot_be_are_told() {
+    let dir = TempDir::new("service-bounds");
+    let n = node(&dir);
+    for bound in [0, 1, 4095] {
+        let builder = || n.service::<u64, u64>("/s").unwrap().bound_bytes(bound);
+        assert_eq!(builder().server().unwrap_err().kind(), ErrorKind::InvalidArgument);
+        assert_eq!(builder().client().unwrap_err().kind(), ErrorKind::InvalidArgument);
+    }
+    let mut server = n.service::<[u8], [u8]>("/t").unwrap().server().unwrap();
+    let mut client = n.service::<[u8], [u8]>("/t").unwrap().bound_bytes(4096).client().unwrap();
+    assert_eq!(client.send(&[0; 5000]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    client.send(&[1; 100]).unwrap();
+    assert_eq!(server.receive().unwrap().unwrap().len(), 100, "nothing was lost");
+    let consumer = find(&dir, &["requests", "consumer"]);
+    scribble(&consumer, LAYOUT_VERSION_AT, &[0xee, 0xee]);
+    let builder = || n.service::<[u8], [u8]>("/t").unwrap();
+    assert_eq!(builder().client().unwrap_err().kind(), ErrorKind::VersionMismatch);
+    drop(server);
+    let e = builder().server().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::VersionMismatch);
+    assert!(e.to_string().contains("consumer"), "{e}");
+}
+
+#[test]
+fn a_head_says_who_is_asked() {
+    // What an earlier server was asked is not done by the next one, whoever sends it.
+    let dir = TempDir::new("service-term");
+    let n = node(&dir);
+    let (mut server, mut client) = open(&n);
+    client.send(&1).unwrap();
+    assert!(server.receive().unwrap().is_some());
+    client.term ^= 1;
+    client.put(frame::REQUEST, 2, u64::MAX, &[0; 8]).unwrap();
+    assert!(server.receive().unwrap().is_none());
+    assert_eq!(server.passed_over(), 1);
+}

@@ -1,0 +1,292 @@
+//! Opening the ports of a topic.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use super::layout;
+use super::membership::Topic;
+use super::meta::Spec;
+use super::payload::{Encoding, Payload};
+use super::payload_type::PayloadType;
+use super::publisher::Publisher;
+use super::reader::{Reader, Wishes};
+use super::subscriber::Subscriber;
+use super::writer::{Manner, Writer};
+use crate::name::TopicName;
+use crate::node::Node;
+use crate::{Error, ErrorKind, Result};
+
+/// Samples a subscriber may hold unless it asks for more.
+pub const BORROWS_DEFAULT: usize = 8;
+/// Shared memory a publisher may take unless it asks for more or less, bytes.
+pub const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
+
+/// A topic about to be opened; see [`Node::topic`].
+pub struct TopicBuilder<T: Payload + ?Sized> {
+    wanted: Wanted,
+    _type: PhantomData<fn() -> Box<T>>,
+}
+
+/// What was asked for, of whatever type.
+#[derive(Clone, Debug)]
+struct Wanted {
+    node: Node,
+    name: TopicName,
+    depth: Option<u64>,
+    history: u64,
+    borrows: usize,
+    memory_bytes_max: u64,
+    reliable: bool,
+    reliable_timeout_ns: u64,
+    volatile: bool,
+    timestamps: bool,
+    type_name: Option<String>,
+    schema: Option<Vec<u8>>,
+    attributes: BTreeMap<String, String>,
+    payload_type: Option<PayloadType>,
+}
+
+// By hand, since a slice is no Clone.
+impl<T: Payload + ?Sized> Clone for TopicBuilder<T> {
+    fn clone(&self) -> Self {
+        Self { wanted: self.wanted.clone(), _type: PhantomData }
+    }
+}
+
+impl<T: Payload + ?Sized> fmt::Debug for TopicBuilder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TopicBuilder").field(&self.wanted).finish()
+    }
+}
+
+impl Node {
+    /// Begins to open topic `name` for messages of type `T`: a [`crate::Message`], a slice of
+    /// them, a [`crate::Headed`] slice, `msgpack::MsgPack`, or `[u8]` for raw bytes.
+    ///
+    /// # Errors
+    /// `InvalidName`: names are like `/camera/front`, at most 200 bytes.
+    pub fn topic<T: Payload + ?Sized>(&self, name: &str) -> Result<TopicBuilder<T>> {
+        let wanted = Wanted {
+            node: self.clone(),
+            name: TopicName::new(name)?,
+            depth: None,
+            history: 0,
+            borrows: BORROWS_DEFAULT,
+            memory_bytes_max: MEMORY_BYTES_DEFAULT,
+            reliable: false,
+            reliable_timeout_ns: 1_000_000_000,
+            volatile: false,
+            timestamps: true,
+            type_name: None,
+            schema: None,
+            attributes: BTreeMap::new(),
+            payload_type: None,
+        };
+        Ok(TopicBuilder { wanted, _type: PhantomData })
+    }
+}
+
+impl<T: Payload + ?Sized> TopicBuilder<T> {
+    /// Messages each publisher's ring holds, 1 to 65536, rounded up to a power of two; 16 unless
+    /// the first member asks otherwise. A topic that is less deep than asked is a mismatch.
+    pub fn depth(mut self, messages: u64) -> Self {
+        self.wanted.depth = Some(messages);
+        self
+    }
+
+    /// For a subscriber: how many messages from before it joined to receive, at most the depth;
+    /// also from publishers that are dead or have left. 0 unless given.
+    pub fn history(mut self, messages: u64) -> Self {
+        self.wanted.history = messages;
+        self
+    }
+
+    /// For a subscriber: how many samples it may hold at once, 1 to 64; 8 unless given.
+    pub fn borrows(mut self, samples: usize) -> Self {
+        self.wanted.borrows = samples;
+        self
+    }
+
+    /// For a publisher: most shared memory for its chunks, bytes; 1 GiB unless given. Memory
+    /// grows on demand; it needs (depth + borrowed + loaned) chunks at most.
+    pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
+        self.wanted.memory_bytes_max = bytes;
+        self
+    }
+
+    /// A description of the payload for tools, at most 64 KiB, instead of the one that the type
+    /// has ([`crate::Message::describe`]); must be the same for all members that give one.
+    pub fn schema(mut self, schema: impl Into<Vec<u8>>) -> Self {
+        self.wanted.schema = Some(schema.into());
+        self
+    }
+
+    /// Something about the topic for people and tools, such as a unit or a frame; the last value of
+    /// a key counts. Who makes the topic gives them; those of later members are left aside.
+    ///
+    /// A key has 1 to 64 letters, digits, `_`, `-`, `.` and `/`; a value up to 1024 bytes without
+    /// control characters; at most 64 attributes and 16 KiB in all, else opening is
+    /// `InvalidArgument`.
+    pub fn attribute(mut self, key: &str, value: &str) -> Self {
+        self.wanted.attributes.insert(key.into(), value.into());
+        self
+    }
+
+    /// Another name for the type than its own.
+    #[cfg(feature = "msgpack")]
+    pub(super) fn named(mut self, type_name: &str) -> Self {
+        self.wanted.type_name = Some(type_name.into());
+        self
+    }
+
+    /// For a subscriber: publishers wait for it before they overwrite what it has not read, up to
+    /// their `reliable_timeout`. Each subscriber chooses for itself; the dead are not waited for.
+    pub fn reliable(mut self, reliable: bool) -> Self {
+        self.wanted.reliable = reliable;
+        self
+    }
+
+    /// For a publisher: how long one publish waits for the slowest live reliable subscriber; 1 s
+    /// unless given, zero for not at all (`WouldBlock`).
+    pub fn reliable_timeout(mut self, timeout: Duration) -> Self {
+        self.wanted.reliable_timeout_ns = timeout.as_nanos().min(1 << 62) as u64;
+        self
+    }
+
+    /// For a publisher: keeps no message for late joiners once every subscriber has read it, so
+    /// that its memory, still in the cache, serves the next one. For large loans.
+    pub fn volatile(mut self, volatile: bool) -> Self {
+        self.wanted.volatile = volatile;
+        self
+    }
+
+    /// For a publisher: whether its messages say when they were published; they do unless told
+    /// otherwise. Without, [`Meta::timestamp_ns`](crate::Meta::timestamp_ns) is 0, and among
+    /// several publishers its messages count as the oldest.
+    ///
+    /// Reading the time costs about 10 ns, and several times that on the way of a small message to
+    /// a subscriber that spins: nothing else in `publish` waits for the processor.
+    pub fn timestamps(mut self, timestamps: bool) -> Self {
+        self.wanted.timestamps = timestamps;
+        self
+    }
+
+    fn manner(&self) -> Manner {
+        Manner {
+            memory_bytes_max: self.wanted.memory_bytes_max,
+            reliable_timeout_ns: self.wanted.reliable_timeout_ns,
+            volatile: self.wanted.volatile,
+            timestamps: self.wanted.timestamps,
+        }
+    }
+
+    fn wishes(&self) -> Wishes {
+        Wishes {
+            history: self.wanted.history,
+            borrows: self.wanted.borrows,
+            reliable: self.wanted.reliable,
+        }
+    }
+
+    fn spec(&self) -> Result<Spec> {
+        let depth = match self.wanted.depth {
+            Some(n) if n == 0 || n > layout::DEPTH_MAX => {
+                return Err(Error::new(
+                    ErrorKind::InvalidArgument,
+                    "opening topic",
+                    self.wanted.name.as_str(),
+                    format!("a depth of {n} is out of range: use 1 to {}", layout::DEPTH_MAX),
+                ));
+            }
+            depth => depth.unwrap_or(0),
+        };
+        let spec = match &self.wanted.payload_type {
+            Some(payload_type) => Spec::of_type(payload_type),
+            None => Spec::of::<T>(),
+        };
+        let mut spec = Spec { depth, ..spec };
+        spec.type_name = self.wanted.type_name.clone().unwrap_or(spec.type_name);
+        spec.schema = self.wanted.schema.clone().unwrap_or(spec.schema);
+        spec.attributes.clone_from(&self.wanted.attributes);
+        Ok(spec)
+    }
+
+    /// Joins as a publisher, making the topic if it does not exist.
+    ///
+    /// # Errors
+    /// `TypeMismatch` naming every field that differs; `InvalidArgument`; `NoSpace`;
+    /// `Corrupt`, `VersionMismatch` or `NotOwned` naming the file.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of the ring file.
+    pub fn publisher(self) -> Result<Publisher<T>> {
+        self.wanted.node.tend()?;
+        let (spec, manner) = (self.spec()?, self.manner());
+        let (topic, joining) = Topic::join(&self.wanted.node, self.wanted.name, Some(&spec))?;
+        let writer = Writer::open(topic, manner)?;
+        drop(joining);
+        // A successor clears away what its predecessors left and nobody needs.
+        let _ = writer.topic().reclaim();
+        Ok(Publisher::new(writer))
+    }
+
+    /// Joins as a subscriber, making the topic if it does not exist.
+    ///
+    /// # Errors
+    /// As [`TopicBuilder::publisher`]; `InvalidArgument` for `borrows` out of range.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of the `sub` file.
+    pub fn subscriber(self) -> Result<Subscriber<T>> {
+        self.wanted.node.tend()?;
+        let (spec, wishes) = (self.spec()?, self.wishes());
+        let (topic, joining) = Topic::join(&self.wanted.node, self.wanted.name, Some(&spec))?;
+        let reader = Reader::open(topic, wishes)?;
+        drop(joining);
+        let _ = reader.topic().reclaim();
+        Ok(Subscriber::new(reader, false))
+    }
+}
+
+impl TopicBuilder<[u8]> {
+    /// Opens ports for payloads of a type that is known only now, instead of raw bytes. What they
+    /// carry stays bytes: see [`PayloadType`].
+    pub fn of_type(mut self, payload_type: &PayloadType) -> Self {
+        self.wanted.payload_type = Some(payload_type.clone());
+        self
+    }
+
+    /// Joins an existing topic of any type and receives its payloads as bytes; for tools.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such topic yet; else as [`TopicBuilder::subscriber`].
+    pub fn subscriber_of_any_type(self) -> Result<Subscriber<[u8]>> {
+        self.wanted.node.tend()?;
+        let wishes = self.wishes();
+        let (topic, joining) = Topic::join(&self.wanted.node, self.wanted.name, None)?;
+        let reader = Reader::open(topic, wishes)?;
+        drop(joining);
+        let any = reader.topic().meta.encoding != Encoding::Bytes;
+        Ok(Subscriber::new(reader, any))
+    }
+
+    /// Joins an existing topic of any type as a publisher of payloads that are bytes already; for
+    /// tools. What is no payload of the topic's type is refused by its subscribers, not here.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such topic yet; else as [`TopicBuilder::publisher`].
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`TopicBuilder::publisher`].
+    pub fn publisher_of_any_type(self) -> Result<Publisher<[u8]>> {
+        self.wanted.node.tend()?;
+        let manner = self.manner();
+        let (topic, joining) = Topic::join(&self.wanted.node, self.wanted.name, None)?;
+        let writer = Writer::open(topic, manner)?;
+        drop(joining);
+        let _ = writer.topic().reclaim();
+        Ok(Publisher::new(writer))
+    }
+}

@@ -1,0 +1,393 @@
+//! MessagePack of any serde type, written straight into shared memory and decoded straight from it.
+//!
+//! For data whose shape changes or that has strings, maps and options in it. A fixed-size
+//! [`Message`](crate::Message) costs nothing to encode and is the better choice where it will do.
+//!
+//! Structs travel as maps with the names of their fields, so that every MessagePack library reads
+//! them and fields may be added (`#[serde(default)]`). Byte arrays are quick with the crate
+//! `serde_bytes` only: serde takes a plain `Vec<u8>` for a list of numbers.
+//!
+//! # Examples
+//! ```
+//! use std::time::Duration;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize, Debug, PartialEq)]
+//! struct Plan {
+//!     goal: String,
+//!     /// Path points, m.
+//!     points: Vec<(f64, f64)>,
+//! }
+//!
+//! # let dir = outlive::doc_dir();
+//! # let node = outlive::Node::builder().root(dir.path()).open()?;
+//! let publisher = node.msgpack::<Plan>("/plan")?.type_name("robot/Plan").publisher()?;
+//! let mut subscriber = node.msgpack::<Plan>("/plan")?.type_name("robot/Plan").subscriber()?;
+//!
+//! let plan = Plan { goal: "dock".into(), points: vec![(0.0, 0.5), (1.0, 0.5)] };
+//! publisher.publish_value(&plan)?;
+//! let got = subscriber.receive_value_timeout(Duration::from_secs(1))?.expect("sent just now");
+//! assert_eq!(*got, plan);
+//!
+//! // Without a copy of its text: the type borrows from the sample, which lies in shared memory.
+//! #[derive(Deserialize)]
+//! struct PlanRef<'a> {
+//!     goal: &'a str,
+//! }
+//!
+//! publisher.publish_value(&plan)?;
+//! let sample = subscriber.receive()?.expect("sent just now");
+//! let plan: PlanRef = sample.decode_as()?;
+//! assert_eq!(plan.goal, "dock");
+//! # Ok::<(), outlive::Error>(())
+//! ```
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::time::Duration;
+
+use serde::de::{Deserialize, DeserializeOwned};
+use serde::ser::Serialize;
+
+use super::layout::{INLINE_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use super::payload::{Encoding, Payload, sealed};
+use super::sample::{Meta, Sample};
+use super::{builder::TopicBuilder, publisher, subscriber};
+use crate::describe::TypeDescription;
+use crate::node::Node;
+use crate::{Error, ErrorKind, Result};
+
+/// Publishes values of type `T`; see [`publish_value`](publisher::Publisher::publish_value).
+pub type Publisher<T> = publisher::Publisher<MsgPack<T>>;
+/// Receives values of type `T`; see [`receive_value`](subscriber::Subscriber::receive_value).
+pub type Subscriber<T> = subscriber::Subscriber<MsgPack<T>>;
+
+/// Deepest nesting that is decoded: garbage must not exhaust the stack.
+const DEPTH_MAX: usize = 128;
+/// Attempts at a value whose encoded length changes from one to the next.
+const ATTEMPTS_MAX: usize = 3;
+
+/// The MessagePack of a `T`, as it lies in shared memory; what it says is read by
+/// [`MsgPack::decode`].
+#[repr(transparent)]
+pub struct MsgPack<T> {
+    _type: PhantomData<fn() -> T>,
+    bytes: [u8],
+}
+
+impl<T> MsgPack<T> {
+    /// Any bytes, to be decoded as a `T`.
+    pub fn new(bytes: &[u8]) -> &Self {
+        // SAFETY: transparent over `[u8]`; any bytes may be tried.
+        unsafe { &*(std::ptr::from_ref(bytes) as *const Self) }
+    }
+
+    /// The encoded bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Decodes the value.
+    ///
+    /// # Errors
+    /// `Corrupt`: the bytes are no MessagePack of a `T`.
+    pub fn decode<'a>(&'a self) -> Result<T>
+    where
+        T: Deserialize<'a>,
+    {
+        self.decode_as()
+    }
+
+    /// Decodes as another type, such as one that borrows `&str` and `&[u8]` from these bytes or
+    /// has fewer fields.
+    ///
+    /// # Errors
+    /// `Corrupt`: the bytes are no MessagePack of a `U`.
+    pub fn decode_as<'a, U: Deserialize<'a>>(&'a self) -> Result<U> {
+        let decoded = decode(&self.bytes);
+        decoded.map_err(|why| undecoded::<U>("a MessagePack value", self.bytes.len(), &why))
+    }
+}
+
+impl<T> fmt::Debug for MsgPack<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MsgPack({} bytes)", self.bytes.len())
+    }
+}
+
+impl<T> sealed::Sealed for MsgPack<T> {}
+
+// SAFETY: any number of bytes fits and any bytes are one.
+unsafe impl<T: 'static> Payload for MsgPack<T> {
+    type Element = u8;
+    const ENCODING: Encoding = Encoding::MessagePack;
+
+    fn payload_type_name() -> &'static str {
+        std::any::type_name::<T>()
+    }
+
+    fn describe_payload() -> TypeDescription {
+        TypeDescription::opaque::<u8>()
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    #[inline]
+    fn fits(_bytes: usize) -> bool {
+        true
+    }
+
+    #[inline]
+    unsafe fn cast<'a>(ptr: *const u8, bytes: usize) -> &'a Self {
+        // SAFETY: length and lifetime by the caller.
+        Self::new(unsafe { std::slice::from_raw_parts(ptr, bytes) })
+    }
+
+    #[inline]
+    unsafe fn cast_mut<'a>(ptr: *mut u8, bytes: usize) -> &'a mut Self {
+        // SAFETY: as in `cast`, and exclusive by the caller; transparent over `[u8]`.
+        unsafe { &mut *(std::ptr::slice_from_raw_parts_mut(ptr, bytes) as *mut Self) }
+    }
+}
+
+impl Node {
+    /// Begins to open topic `name` for values of type `T` as MessagePack; the same as
+    /// `topic::<MsgPack<T>>(name)`.
+    ///
+    /// # Errors
+    /// As [`Node::topic`].
+    pub fn msgpack<T: 'static>(&self, name: &str) -> Result<TopicBuilder<MsgPack<T>>> {
+        self.topic(name)
+    }
+}
+
+impl<T: 'static> TopicBuilder<MsgPack<T>> {
+    /// Name of the type that all members must agree on, 1 to 256 bytes, like `robot/Plan`.
+    ///
+    /// Without it the name is Rust's own path of `T`, which another language does not know, which
+    /// changes when the type moves, and which compilers do not promise to keep.
+    pub fn type_name(self, name: &str) -> Self {
+        self.named(name)
+    }
+}
+
+impl<T: Serialize + 'static> publisher::Publisher<MsgPack<T>> {
+    /// Encodes `value` straight into shared memory and publishes it; returns its `seq`.
+    ///
+    /// The slot is as long as the last value and an eighth; a value that needs more is encoded
+    /// once more into one that holds it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when serde cannot encode the value; else as
+    /// [`publish`](publisher::Publisher::publish). Nothing was published then.
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`publish`](publisher::Publisher::publish).
+    ///
+    /// # Real-time
+    /// As [`publish`](publisher::Publisher::publish), once the topic has seen values of this size;
+    /// what `T` does to serialise itself comes on top.
+    pub fn publish_value(&self, value: &T) -> Result<u64> {
+        let inline_max = self.writer.borrow().inline_bytes_max();
+        let mut wanted = self.length_hint.get();
+        for _ in 0..ATTEMPTS_MAX {
+            // Small ones may go into the entry itself: encode them beside it.
+            let mut small = [0; INLINE_BYTES_MAX];
+            let length = if wanted <= inline_max {
+                let length = self.encode(value, &mut small)?;
+                if length <= inline_max {
+                    return self.publish(MsgPack::new(&small[..length]));
+                }
+                length
+            } else {
+                let mut loan = self.loan_bytes(wanted.saturating_add(wanted / 8))?;
+                let length = self.encode(value, &mut loan.bytes)?;
+                if length <= inline_max {
+                    small[..length].copy_from_slice(&loan.bytes[..length]);
+                    drop(loan);
+                    return self.publish(MsgPack::new(&small[..length]));
+                }
+                if length <= loan.bytes.len() {
+                    return loan.publish_first(length);
+                }
+                length
+            };
+            if length > PAYLOAD_BYTES_MAX {
+                return Err(self.unencodable(format!("{length} bytes are more than a payload has")));
+            }
+            wanted = length;
+        }
+        Err(self.unencodable("its length changes from one attempt to the next".into()))
+    }
+
+    /// Encodes into `to` and returns the length, also if it is more than there is room for.
+    fn encode(&self, value: &T, to: &mut [u8]) -> Result<usize> {
+        let mut room = Room { to, length: 0 };
+        let mut serializer = rmp_serde::Serializer::new(&mut room).with_struct_map();
+        value.serialize(&mut serializer).map_err(|e| self.unencodable(e.to_string()))?;
+        let length = room.length;
+        self.length_hint.set(length);
+        Ok(length)
+    }
+
+    #[cold]
+    fn unencodable(&self, why: String) -> Error {
+        let remedy = format!("the value cannot be encoded as MessagePack: {why}: change its type");
+        Error::new(ErrorKind::InvalidArgument, "publishing on", self.topic(), remedy)
+    }
+}
+
+/// A slot to encode into. What does not fit is counted, so that the next one fits.
+struct Room<'a> {
+    to: &'a mut [u8],
+    length: usize,
+}
+
+impl io::Write for Room<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let end = self.length + bytes.len();
+        if let Some(to) = self.to.get_mut(self.length..end) {
+            to.copy_from_slice(bytes);
+        }
+        self.length = end;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A decoded value and where it came from.
+#[derive(Clone, Debug)]
+pub struct Decoded<T> {
+    value: T,
+    meta: Meta,
+}
+
+impl<T> Decoded<T> {
+    /// Publisher, number, time and losses.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// The value alone.
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+}
+
+impl<T> Deref for Decoded<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: 'static> Sample<MsgPack<T>> {
+    /// Decodes the value; as [`MsgPack::decode`], with an error that says which message it was.
+    ///
+    /// # Errors
+    /// `Corrupt`: the message is no MessagePack of a `T`.
+    pub fn decode<'a>(&'a self) -> Result<T>
+    where
+        T: Deserialize<'a>,
+    {
+        self.decode_as()
+    }
+
+    /// Decodes as another type; as [`MsgPack::decode_as`].
+    ///
+    /// # Errors
+    /// `Corrupt`: the message is no MessagePack of a `U`.
+    pub fn decode_as<'a, U: Deserialize<'a>>(&'a self) -> Result<U> {
+        decode(&self.bytes).map_err(|why| {
+            let object = format!("message {} of publisher {}", self.seq(), self.publisher());
+            undecoded::<U>(&object, self.bytes.len(), &why)
+        })
+    }
+}
+
+impl<T: DeserializeOwned + 'static> subscriber::Subscriber<MsgPack<T>> {
+    /// The next message, decoded, or `None` when there is none now. Never waits.
+    ///
+    /// # Errors
+    /// `Corrupt`, naming the topic: a message is no MessagePack of a `T`; it is consumed, the next
+    /// call goes on behind it. Else as [`receive`](subscriber::Subscriber::receive).
+    pub fn receive_value(&mut self) -> Result<Option<Decoded<T>>> {
+        let sample = self.receive()?;
+        sample.map(|sample| self.value_of(&sample)).transpose()
+    }
+
+    /// As [`receive_value`](subscriber::Subscriber::receive_value), waiting as
+    /// [`receive_timeout`](subscriber::Subscriber::receive_timeout) does.
+    ///
+    /// # Errors
+    /// As [`receive_value`](subscriber::Subscriber::receive_value).
+    pub fn receive_value_timeout(&mut self, timeout: Duration) -> Result<Option<Decoded<T>>> {
+        let sample = self.receive_timeout(timeout)?;
+        sample.map(|sample| self.value_of(&sample)).transpose()
+    }
+
+    fn value_of(&self, sample: &Sample<MsgPack<T>>) -> Result<Decoded<T>> {
+        let meta = *sample.meta();
+        let value = decode(&sample.bytes).map_err(|why| {
+            let object =
+                format!("{} (message {} of publisher {})", self.topic(), meta.seq, meta.publisher);
+            undecoded::<T>(&object, sample.bytes.len(), &why)
+        })?;
+        Ok(Decoded { value, meta })
+    }
+}
+
+/// The MessagePack of `value`, structs as maps with the names of their fields.
+///
+/// # Errors
+/// `InvalidArgument` when serde cannot encode it.
+pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
+    rmp_serde::to_vec_named(value).map_err(|e| {
+        let remedy = format!("it cannot be encoded as MessagePack: {e}: change its type");
+        Error::new(ErrorKind::InvalidArgument, "encoding", std::any::type_name::<T>(), remedy)
+    })
+}
+
+/// The one value that `bytes` consist of, or why there is none.
+fn decode<'a, U: Deserialize<'a>>(bytes: &'a [u8]) -> std::result::Result<U, String> {
+    let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes);
+    deserializer.set_max_depth(DEPTH_MAX);
+    let value = U::deserialize(&mut deserializer).map_err(|e| e.to_string())?;
+    match <()>::deserialize(&mut deserializer) {
+        // Not even a marker is left.
+        Err(rmp_serde::decode::Error::InvalidMarkerRead(_)) => Ok(value),
+        _ => Err("bytes follow the value".into()),
+    }
+}
+
+#[cold]
+fn undecoded<U>(object: &str, length: usize, why: &str) -> Error {
+    Error::new(
+        ErrorKind::Corrupt,
+        "decoding",
+        object,
+        format!(
+            "its {length} bytes are no {}: {why}: let publisher and subscriber have the same \
+             type, and give changed types another type_name()",
+            std::any::type_name::<U>()
+        ),
+    )
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,97 @@
+//! Subscribers whose samples outlive them: port, maps and node stay until the last sample is gone.
+//!
+//! The last sample closes the port. It looks whether anybody is parked right after it cleared its
+//! hazard, without a fence in between; if it is dropped in the same instant as its subscriber by
+//! another thread, both may miss the other. Then the next sample or subscriber to go does it.
+
+use std::sync::{Arc, TryLockError};
+
+use super::hazard;
+use super::membership::{Ports, Topic};
+use super::source::Source;
+use crate::node::OwnPort;
+use crate::os::sched;
+use crate::sync::Ordering::{Relaxed, SeqCst};
+use crate::sync::{AtomicU32, Mutex, MutexGuard};
+
+/// Tries for a lock that is held for some loads at a time; a forked child that inherited it locked
+/// would wait for ever.
+const TRIES_MAX: u32 = 10_000;
+
+static PARKED: Mutex<Vec<Parked>> = Mutex::new(Vec::new());
+/// How many are parked: all that a sample looks at.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// What the samples of a dropped subscriber need.
+#[derive(Debug)]
+pub(super) struct Parked {
+    pub(super) topic: Arc<Topic>,
+    pub(super) port: u64,
+    pub(super) own: OwnPort,
+    pub(super) sources: Vec<Source>,
+}
+
+impl Parked {
+    fn is_held(&self) -> bool {
+        hazard::held_count(self.own.view().hazards()) > 0
+    }
+
+    fn close(self) {
+        self.topic.node.release_port(self.port);
+        drop(self.sources);
+        self.topic.ring_bell(Ports::Subscribers);
+    }
+}
+
+/// Keeps what a dropped subscriber's samples need.
+#[cold]
+pub(super) fn park(parked: Parked) {
+    let Some(mut all) = (0..TRIES_MAX).find_map(|_| try_lock().or_else(give_way)) else {
+        // Its port stays open for as long as the process lives.
+        return std::mem::forget(parked);
+    };
+    all.push(parked);
+    COUNT.store(all.len() as u32, SeqCst);
+}
+
+/// Closes the ports of dropped subscribers whose last sample is gone.
+#[inline]
+pub(super) fn sweep() {
+    if COUNT.load(Relaxed) != 0 {
+        sweep_slow();
+    }
+}
+
+#[cold]
+fn sweep_slow() {
+    // Who holds it is sweeping.
+    let Some(mut all) = try_lock() else { return };
+    let mut done = Vec::new();
+    for parked in std::mem::take(&mut *all) {
+        if !parked.topic.node.is_own_process() {
+            // The parent's, in a forked child: inherited samples may still be read.
+            std::mem::forget(parked);
+        } else if parked.is_held() {
+            all.push(parked);
+        } else {
+            done.push(parked);
+        }
+    }
+    COUNT.store(all.len() as u32, Relaxed);
+    drop(all);
+    // Outside the lock: the last reference may close a node, and that takes time.
+    done.into_iter().for_each(Parked::close);
+}
+
+fn try_lock() -> Option<MutexGuard<'static, Vec<Parked>>> {
+    match PARKED.try_lock() {
+        Ok(all) => Some(all),
+        Err(TryLockError::Poisoned(e)) => Some(e.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+fn give_way<T>() -> Option<T> {
+    sched::yield_now();
+    None
+}

@@ -1,0 +1,139 @@
+//! A subscriber as a member of a wait, and behind a descriptor of its own.
+
+use std::os::fd::BorrowedFd;
+
+use super::super::membership::Ports;
+use super::Reader;
+use crate::os::clock;
+use crate::os::sched;
+use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::wait::bridge::Bridge;
+use crate::wait::call;
+use crate::wait::handshake::{Request, WAITING_FD};
+use crate::wait::member::{Member, Plan, Seat};
+use crate::{Result, crash_point};
+
+/// How long a descriptor that was just armed looks on: longer than a store takes to become visible.
+/// Its owner sleeps elsewhere, so there is no short first sleep.
+const ARMED_LOOK_NS: u64 = 5_000;
+
+impl Reader {
+    fn request(&self) -> Request<'_> {
+        call::request(self.own.view())
+    }
+
+    /// A descriptor that is readable unless the last call that receives found nothing.
+    ///
+    /// # Errors
+    /// `NoSpace`, or `Io` when the process is out of descriptors.
+    pub(crate) fn fd(&mut self) -> Result<BorrowedFd<'_>> {
+        self.topic.node.tend()?;
+        if self.bridge.is_none() {
+            let mut bridge = Bridge::new(true)?;
+            bridge.open_socket(&self.topic.node)?;
+            bridge.trip();
+            self.bridge = Some(bridge);
+        }
+        match &self.bridge {
+            Some(bridge) => Ok(bridge.fd()),
+            None => unreachable!("made above"),
+        }
+    }
+
+    /// Nothing was found: with a descriptor, makes it quiet. `true` when there is something now;
+    /// the descriptor stays readable then, and once for events that nobody has looked at.
+    #[inline]
+    pub(crate) fn rest(&mut self) -> bool {
+        self.bridge.is_some() && self.rest_with_fd()
+    }
+
+    /// # Crash safety
+    /// **Strict.** Dying here leaves a raised flag: the next call finds nobody.
+    #[cold]
+    fn rest_with_fd(&mut self) -> bool {
+        let Some(mut bridge) = self.bridge.take() else { return false };
+        bridge.take();
+        // The flag may have been lowered by another way of waiting.
+        let anew = bridge.renew() || self.request().flag.load(Relaxed) != WAITING_FD;
+        if anew {
+            bridge.arm(&self.topic.node, self.request());
+        }
+        let mut in_doubt = false;
+        for peer in self.sources.iter().filter_map(|s| s.peer.as_ref()) {
+            bridge.watch(peer);
+            in_doubt |= !peer.looks_alive();
+        }
+        bridge.set_hasty(in_doubt);
+        crash_point!("reader.rest.armed");
+        let mut found = !self.is_quiet();
+        if anew && sched::allowed_cpus() > 1 {
+            let until = clock::now_ns() + ARMED_LOOK_NS;
+            while !found && clock::now_ns() < until {
+                std::hint::spin_loop();
+                found = !self.is_quiet();
+            }
+        }
+        let news = self.has_news();
+        if news {
+            self.told();
+        }
+        if found || news {
+            bridge.trip();
+        }
+        self.bridge = Some(bridge);
+        found
+    }
+
+    fn has_news(&self) -> bool {
+        self.events_seen != self.events_told && !self.events.is_empty()
+    }
+}
+
+impl Member for Reader {
+    fn is_ready(&mut self, _now: u64) -> bool {
+        loop {
+            if self.has_news() || self.sources.iter().any(|s| s.sleep_word().is_none()) {
+                return true;
+            }
+            match if self.is_cut() { self.attend() } else { self.attend_if_needed() } {
+                Ok(true) => {}
+                Ok(false) => return self.has_news(),
+                // The next call that receives says what is wrong.
+                Err(_) => return true,
+            }
+        }
+    }
+
+    fn told(&mut self) {
+        self.events_told = self.events_seen;
+    }
+
+    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
+        for source in &self.sources {
+            let Some((word, seen)) = source.sleep_word() else { return false };
+            plan.word(word, seen);
+            let Some(peer) = &source.peer else { return false };
+            if source.poisoned().is_some() || !plan.life(peer) {
+                return false;
+            }
+        }
+        plan.bell(self.topic.bell_word(Ports::Publishers), self.seen_epoch as u32);
+        self.topic.epoch(Ports::Publishers).load(Acquire) == self.seen_epoch
+    }
+
+    fn seat(&self) -> Option<Seat<'_>> {
+        Some(Seat { request: self.request(), node: &self.topic.node })
+    }
+
+    fn awake(&mut self) {
+        // While it was lowered nobody called the descriptor.
+        if let Some(bridge) = &self.bridge {
+            bridge.trip();
+        }
+    }
+
+    fn overslept(&mut self) -> bool {
+        let gone = self.sources.iter().any(|s| s.is_gone());
+        gone || self.look_again().is_err() || !self.is_quiet()
+    }
+}

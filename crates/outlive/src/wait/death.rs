@@ -1,0 +1,18 @@
+//! A node's death as a member of a wait.
+
+use super::member::{Member, Plan};
+use crate::node::Watch;
+
+impl Member for Watch {
+    fn is_ready(&mut self, _now: u64) -> bool {
+        !self.is_alive()
+    }
+
+    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
+        plan.life(self.peer())
+    }
+
+    fn overslept(&mut self) -> bool {
+        self.peer().is_gone()
+    }
+}

@@ -1,0 +1,97 @@
+//! Foreign file descriptors as members of a wait.
+
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+
+use super::member::{Member, Plan};
+use crate::os::poll;
+
+/// A file descriptor that is not of this crate: a socket, a pipe, a terminal, a device.
+///
+/// Ready when `poll` says so, which includes the other side's hang-up and errors: then it stays
+/// ready until it is taken out of the list.
+///
+/// Costs: with one of these in a wait the whole wait goes through descriptors. Each sleep is then
+/// one `ppoll` more, and each publisher that wakes it sends a datagram instead of waking a futex
+/// (a few us instead of below 1 us). See [`WaitSet`](crate::WaitSet).
+///
+/// # Examples
+/// ```
+/// use std::io::Write;
+/// use std::time::Duration;
+/// let (reader, mut writer) = std::os::unix::net::UnixStream::pair().unwrap();
+/// let mut input = outlive::Descriptor::readable(&reader);
+/// let mut set = outlive::WaitSet::new();
+/// assert!(set.wait(&mut [&mut input], Duration::ZERO)?.is_empty());
+/// writer.write_all(b"x").unwrap();
+/// assert_eq!(set.wait(&mut [&mut input], Duration::from_secs(5))?.len(), 1);
+/// assert!(input.is_readable() && !input.is_hung_up());
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptor<'fd> {
+    fd: RawFd,
+    wanted: i16,
+    found: i16,
+    _open: PhantomData<BorrowedFd<'fd>>,
+}
+
+impl<'fd> Descriptor<'fd> {
+    /// Ready when there is something to read.
+    pub fn readable(fd: &'fd impl AsFd) -> Self {
+        Self::new(fd, poll::READABLE)
+    }
+
+    /// Ready when there is room to write.
+    pub fn writable(fd: &'fd impl AsFd) -> Self {
+        Self::new(fd, poll::WRITABLE)
+    }
+
+    /// Ready for either.
+    pub fn readable_or_writable(fd: &'fd impl AsFd) -> Self {
+        Self::new(fd, poll::READABLE | poll::WRITABLE)
+    }
+
+    fn new(fd: &'fd impl AsFd, wanted: i16) -> Self {
+        let fd = fd.as_fd().as_raw_fd();
+        Self { fd, wanted, found: 0, _open: PhantomData }
+    }
+
+    /// The last wait found something to read.
+    pub fn is_readable(&self) -> bool {
+        self.found & poll::READABLE != 0
+    }
+
+    /// The last wait found room to write.
+    pub fn is_writable(&self) -> bool {
+        self.found & poll::WRITABLE != 0
+    }
+
+    /// The last wait found the other side gone.
+    pub fn is_hung_up(&self) -> bool {
+        self.found & poll::HUNG_UP != 0
+    }
+
+    /// The last wait found it broken or closed.
+    pub fn has_failed(&self) -> bool {
+        self.found & poll::FAILED != 0
+    }
+}
+
+impl Member for Descriptor<'_> {
+    fn is_ready(&mut self, _now: u64) -> bool {
+        self.found != 0
+    }
+
+    fn plan<'a>(&'a self, _plan: &mut Plan<'a>) -> bool {
+        true
+    }
+
+    fn descriptor(&self) -> Option<(RawFd, i16)> {
+        Some((self.fd, self.wanted))
+    }
+
+    fn found(&mut self, events: i16) {
+        self.found = events;
+    }
+}

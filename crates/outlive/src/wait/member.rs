@@ -1,0 +1,140 @@
+//! What can be waited for: the trait behind [`Waitable`], and one sleep as its members describe it.
+//!
+//! A member of a kind that is yet to come implements [`Member`]; nothing else here need know it.
+
+use std::os::fd::RawFd;
+
+use super::SleepSet;
+use super::bridge::Bridge;
+use super::handshake::Request;
+use crate::node::Node;
+use crate::node::peer::Peer;
+use crate::os::robust;
+use crate::sync::AtomicU32;
+use crate::sync::Ordering::Acquire;
+
+/// What a [`WaitSet`](crate::WaitSet) can wait for: a [`Subscriber`](crate::Subscriber), the
+/// [`Consumer`](crate::Consumer) of a queue, a [`Watch`](crate::Watch) on a node's death, a
+/// [`Timer`](crate::Timer), a [`Descriptor`](crate::Descriptor).
+///
+/// Only this crate implements it.
+pub trait Waitable: Member {}
+
+impl<T: Member + ?Sized> Waitable for T {}
+
+/// One thing to wait for.
+#[doc(hidden)]
+pub trait Member {
+    /// Notices what changed by `now`; whether a call on it would give something.
+    fn is_ready(&mut self, now: u64) -> bool;
+
+    /// The caller was told that it is ready.
+    fn told(&mut self) {}
+
+    /// Adds what ends a sleep on it. `false`: there is something to look at already.
+    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool;
+
+    /// Where writers learn that its owner sleeps, if writers have to wake it.
+    fn seat(&self) -> Option<Seat<'_>> {
+        None
+    }
+
+    /// A sleep is over and its flag is lowered.
+    fn awake(&mut self) {}
+
+    /// A long sleep brought nothing: looks also at what no wake tells of. `true`: there is news.
+    fn overslept(&mut self) -> bool {
+        false
+    }
+
+    /// When it will be ready by itself, ns of CLOCK_MONOTONIC.
+    fn due(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// The foreign descriptor it stands for, and the events it waits for.
+    fn descriptor(&self) -> Option<(RawFd, i16)> {
+        None
+    }
+
+    /// What was found out about that descriptor.
+    fn found(&mut self, events: i16) {
+        let _ = events;
+    }
+}
+
+/// A sleeper's request in shared memory, and the node whose it is.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Seat<'a> {
+    pub(crate) request: Request<'a>,
+    pub(crate) node: &'a Node,
+}
+
+/// How a sleep will be ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// By the words that commits change.
+    Words,
+    /// By a doorbell, and by tokens.
+    Doorbell,
+    /// By a descriptor.
+    Fd,
+    /// There is no sleep: a look only.
+    Look,
+}
+
+/// One sleep, as its members describe it.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Plan<'a> {
+    mode: Mode,
+    pub(super) set: SleepSet<'a>,
+    writers: usize,
+    bridge: Option<&'a Bridge>,
+    /// Somebody's token says dead and its file lock does not: only looking tells.
+    pub(super) in_doubt: bool,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(mode: Mode, bridge: Option<&'a Bridge>) -> Self {
+        Self { mode, set: SleepSet::empty(), writers: 0, bridge, in_doubt: false }
+    }
+
+    /// Words of writers so far.
+    pub(super) fn writers(&self) -> usize {
+        self.writers
+    }
+
+    /// A word that a writer's commit changes. Who adds it raises its flag, see [`Member::seat`].
+    pub(crate) fn word(&mut self, word: &'a AtomicU32, seen: u32) {
+        self.writers += 1;
+        if self.mode == Mode::Words {
+            self.set.word(word, seen);
+        }
+    }
+
+    /// A bell. Its ringers also ring doorbells and call sockets.
+    pub(crate) fn bell(&mut self, word: &'a AtomicU32, seen: u32) {
+        if self.mode == Mode::Words {
+            self.set.push(word, seen);
+        }
+    }
+
+    /// The life of `peer`; `false` when it is dead.
+    pub(crate) fn life(&mut self, peer: &'a Peer) -> bool {
+        if let Some(bridge) = self.bridge {
+            bridge.watch(peer);
+        }
+        let seen = peer.token().load(Acquire);
+        if !peer.is_alive() {
+            return false;
+        }
+        match self.mode {
+            Mode::Words | Mode::Doorbell => self.set.token(peer.token(), seen),
+            Mode::Fd => self.in_doubt |= !robust::is_alive_word(seen),
+            Mode::Look => {}
+        }
+        true
+    }
+}

@@ -1,0 +1,152 @@
+//! Sleeping until a peer writes, leaves or dies.
+//!
+//! # Theory of operation
+//! A sleeper waits on words that the writers' own commits change, on the writers' liveness tokens
+//! and on the topic's bell, all through read-only maps. Its waiting flag is only a request that
+//! makes writers call wake; it is never what the sleeper sleeps on, so no wake can be lost to it.
+//! How flag and first sleep make up for the barrier that writers do without: `handshake`.
+//!
+//! Without `futex_waitv` one writer is waited for on its word and several on the sleeper's
+//! doorbell; tokens are then polled every `POLL_NS`. A file descriptor and a futex cannot be waited
+//! for together: with descriptors in the wait, writers call a socket instead (`bridge`).
+//!
+//! | file | what |
+//! |---|---|
+//! | `handshake` | the algorithm: flags, first short sleep, one call per generation |
+//! | `bells`, `call` | doorbells; a writer's side of waking one sleeper |
+//! | `bridge` | everything that wakes a sleeper, behind one descriptor |
+//! | `member` | what can be waited for: the trait, and one sleep as members describe it |
+//! | `set` | waiting for many members at once |
+//! | `timer`, `descriptor`, `death` | members that are no ports |
+
+pub(crate) mod bells;
+pub(crate) mod bridge;
+pub(crate) mod call;
+mod death;
+mod descriptor;
+pub(crate) mod handshake;
+pub(crate) mod member;
+mod set;
+#[cfg(test)]
+mod tests;
+mod timer;
+
+pub(crate) use crate::node::{POLL_NS, slice_ns_max};
+use crate::os::futex::{self, WaitWord, Woken};
+use crate::os::{clock, robust};
+use crate::sync::AtomicU32;
+pub use descriptor::Descriptor;
+use handshake::Slept;
+pub use member::Waitable;
+pub use set::{Ready, WaitSet};
+pub use timer::Timer;
+
+/// Most words that one `futex_waitv` takes.
+const WORDS_MAX: usize = 128;
+
+/// What an empty place of a sleep refers to.
+static NOTHING: AtomicU32 = AtomicU32::new(0);
+
+/// The words of one sleep: those that commits change, bells and tokens.
+#[derive(Debug)]
+pub(crate) struct SleepSet<'a> {
+    words: [WaitWord<'a>; WORDS_MAX],
+    len: usize,
+    /// The word to sleep on where there can be only one.
+    main: Option<usize>,
+    /// First token, if any: our death while asleep on it passes its wake on.
+    token: Option<&'a AtomicU32>,
+    overflow: bool,
+    poll: bool,
+}
+
+impl<'a> SleepSet<'a> {
+    pub(crate) fn empty() -> Self {
+        let nothing = WaitWord { word: &NOTHING, expected: 0 };
+        let words = [nothing; WORDS_MAX];
+        Self { words, len: 0, main: None, token: None, overflow: false, poll: false }
+    }
+
+    /// Begins with a word that is there besides those of writers: the topic's bell.
+    pub(crate) fn new(word: &'a AtomicU32, expected: u32) -> Self {
+        let mut set = Self::empty();
+        set.push(word, expected);
+        set
+    }
+
+    /// A word that a writer's commit changes.
+    pub(crate) fn word(&mut self, word: &'a AtomicU32, expected: u32) {
+        self.main = self.main.or(Some(self.len));
+        self.push(word, expected);
+    }
+
+    /// Any other word.
+    pub(crate) fn push(&mut self, word: &'a AtomicU32, expected: u32) {
+        match self.words.get_mut(self.len) {
+            Some(place) => {
+                *place = WaitWord { word, expected };
+                self.len += 1;
+            }
+            None => self.overflow = true,
+        }
+    }
+
+    /// More was added than one sleep takes.
+    pub(crate) fn overflows(&self) -> bool {
+        self.overflow
+    }
+
+    /// Looks again every `POLL_NS`: something cannot be slept on.
+    pub(crate) fn set_poll(&mut self) {
+        self.poll = true;
+    }
+
+    /// A liveness token; `expected` is what was read before it was judged alive.
+    pub(crate) fn token(&mut self, word: &'a AtomicU32, expected: u32) {
+        // While it passes between threads only the file lock tells of a death.
+        self.poll |= !robust::is_alive_word(expected);
+        if self.token.is_none() {
+            self.token = Some(word);
+        }
+        // Ports of one node often come one after the other.
+        if self.words[..self.len].iter().rev().any(|w| std::ptr::eq(w.word, word)) {
+            return;
+        }
+        self.push(word, expected);
+    }
+
+    /// Sleeps until a word changes, at most until `until`.
+    ///
+    /// # Crash safety
+    /// Dying here: the kernel passes the wake of the first token on (`pending_guard`); sleepers
+    /// on further tokens wake at the end of their slice at the latest.
+    pub(crate) fn sleep(&self, until: u64) -> Slept {
+        let words = &self.words[..self.len];
+        let _pending = self.token.map(robust::pending_guard);
+        let poll_until = until.min(clock::now_ns() + POLL_NS);
+        let woken = match futex::wait_many(words, Some(if self.poll { poll_until } else { until }))
+        {
+            Ok(woken) => woken,
+            Err(_) if self.len == 0 => futex::wait(&NOTHING, 0, Some(until)),
+            Err(_) => {
+                let w = self.words[self.main.unwrap_or(0)];
+                futex::wait(w.word, w.expected, Some(poll_until))
+            }
+        };
+        if woken == Woken::Timeout {
+            return Slept::Slice;
+        }
+        self.pass_on();
+        Slept::Woken
+    }
+
+    /// The kernel wakes one waiter of a dead token: wake the others.
+    fn pass_on(&self) {
+        for w in &self.words[..self.len] {
+            let word = w.word.load(crate::sync::Ordering::Relaxed);
+            if word != w.expected && robust::has_died(word) {
+                futex::wake(w.word, i32::MAX);
+            }
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Waiting for many things at once.
+//!
+//! # Why a call with a list, and no registration
+//! A set of the epoll kind would keep references to its members or ids of them. References would
+//! lock every subscriber for as long as the set lives, since receiving needs it mutably; ids would
+//! need the words that a subscriber sleeps on, which change with every message, in a shared place
+//! of their own, and cost the hot path. So the list is given anew with each wait, as to `poll`: no
+//! lifetimes, nothing to take out when a member is dropped, any order, any subset. futex_waitv
+//! takes its whole list with each call anyway. The key of a member is its index in the list. In C
+//! it becomes an array of handles, in Python a list.
+//!
+//! # Theory of operation
+//! Look at all members; if none is ready, raise the flag of each that writers have to wake, look
+//! again, sleep, lower the flags, look. How the sleep is ended is chosen per wait:
+//!
+//! | members | sleeps on |
+//! |---|---|
+//! | few | one `futex_waitv`: entry of each publisher, bell of each topic, token of each node |
+//! | more | a doorbell that writers ring, and tokens; what is beyond 128 is looked at every 2 ms |
+//! | any, without `futex_waitv` | a doorbell, or the one word; the rest is looked at every 2 ms |
+//! | with foreign descriptors | `ppoll` on them and on a `bridge` that writers send datagrams to |
+//!
+//! Every sleep ends after 1 s at most.
+
+use std::time::Duration;
+
+use super::bells::Doorbells;
+use super::bridge::Bridge;
+use super::handshake::{self, DOORBELL_SHIFT, Slept, WAITING_DOORBELL, WAITING_WORDS};
+use super::member::{Mode, Plan, Seat, Waitable};
+use super::{POLL_NS, slice_ns_max};
+use crate::os::poll::{self, PollFd, READABLE};
+use crate::os::{clock, futex, sched};
+use crate::sync::AtomicU32;
+use crate::sync::Ordering::{Acquire, Relaxed, SeqCst};
+use crate::{Result, crash_point};
+
+/// Looks at all members before sleeping, where they are few.
+const SPINS: usize = 50;
+/// Members that look again after a long sleep: each may list a directory.
+const AGAIN_MAX: usize = 64;
+/// Numbers of doorbells; sets that meet at one wake each other needlessly.
+static NEXT_DOORBELL: AtomicU32 = AtomicU32::new(0);
+
+/// Waits until one of several things is ready: a message, the death of a node, a timer, a foreign
+/// file descriptor.
+///
+/// The list of members is given with each wait; what is ready is named by its index in the list.
+/// Ready means that a call on the member gives something now, and it stays so until it has been
+/// called for (level-triggered):
+///
+/// | member | ready while |
+/// |---|---|
+/// | [`Subscriber`](crate::Subscriber) | there is a message; and once for each event that is new |
+/// | [`Consumer`](crate::Consumer) | there is a message; and once for each event that is new |
+/// | [`Watch`](crate::Watch) | the node is dead: take it out of the list then |
+/// | [`Timer`](crate::Timer) | it is due and [`fired`](crate::Timer::fired) was not asked yet |
+/// | [`Descriptor`](crate::Descriptor) | `poll` says so |
+///
+/// All that are ready are reported, beginning each time with another one. So also who serves only
+/// the first of them starves nobody.
+///
+/// A publisher killed at any instruction wakes the set: by its message if that was committed, and
+/// by its death. Any number of threads may wait, each with a set and members of its own.
+///
+/// # Real-time
+/// No allocation once the list has had this length before, and no system call while something is
+/// ready, unless foreign descriptors or deaths are looked at. A sleep is one system call per wake.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// # let other = outlive::Node::builder().root(dir.path()).open()?;
+/// use std::time::Duration;
+///
+/// let mut poses = node.topic::<f64>("/pose")?.subscriber()?;
+/// let mut images = node.topic::<[u8]>("/image")?.subscriber()?;
+/// let mut planner = node.watch(other.id())?;
+/// let mut tick = outlive::Timer::every(Duration::from_millis(100));
+/// let mut set = outlive::WaitSet::new();
+///
+/// let publisher = node.topic::<f64>("/pose")?.publisher()?;
+/// publisher.publish(&1.5)?;
+/// let mut seen = 0.0;
+/// while seen == 0.0 {
+///     let timeout = Duration::from_secs(5);
+///     for i in set.wait(&mut [&mut poses, &mut images, &mut planner, &mut tick], timeout)? {
+///         match i {
+///             0 => while let Some(pose) = poses.receive()? { seen = *pose },
+///             1 => while let Some(image) = images.receive()? { println!("{}", image.len()) },
+///             2 => println!("the planner died"),
+///             _ => println!("{} ticks", tick.fired()),
+///         }
+///     }
+/// }
+/// assert_eq!(seen, 1.5);
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct WaitSet {
+    /// One after the member that was named first last time.
+    turn: usize,
+    /// Which member is the next to look again after a long sleep.
+    again: usize,
+    ready: Vec<usize>,
+    fds: Vec<PollFd>,
+    /// Doorbells of the members' nodes, by `Node::instance`.
+    bells: Vec<(u64, Doorbells)>,
+    doorbell: u32,
+    bridge: Option<Bridge>,
+}
+
+/// The indices of what is ready; none when the time is up. See [`WaitSet::wait`].
+#[derive(Clone, Debug)]
+pub struct Ready<'a>(std::iter::Copied<std::slice::Iter<'a, usize>>);
+
+impl Ready<'_> {
+    /// Whether the time was up first.
+    pub fn is_empty(&self) -> bool {
+        self.0.len() == 0
+    }
+
+    /// Whether the member at `index` is ready.
+    pub fn contains(&self, index: usize) -> bool {
+        self.0.clone().any(|i| i == index)
+    }
+}
+
+impl Iterator for Ready<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        self.0.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Ready<'_> {}
+
+impl Default for WaitSet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl WaitSet {
+    /// A set. It takes nothing until a wait needs a doorbell or a descriptor.
+    pub fn new() -> Self {
+        Self {
+            turn: 0,
+            again: 0,
+            ready: Vec::new(),
+            fds: Vec::new(),
+            bells: Vec::new(),
+            doorbell: NEXT_DOORBELL.fetch_add(1, Relaxed),
+            bridge: None,
+        }
+    }
+
+    /// Waits until a member is ready, at most `timeout`; 0 only looks.
+    ///
+    /// # Errors
+    /// `NoSpace` or `Io` when a doorbell or a socket is needed and cannot be made. What is wrong
+    /// with a member makes that member ready, and the call on it says what it is.
+    ///
+    /// # Crash safety
+    /// **Strict.** Dying asleep leaves raised flags; the next wake finds us dead.
+    pub fn wait(
+        &mut self,
+        members: &mut [&mut dyn Waitable],
+        timeout: Duration,
+    ) -> Result<Ready<'_>> {
+        let deadline = if timeout.is_zero() { 0 } else { clock::in_future(timeout) };
+        self.wait_until(members, deadline)
+    }
+
+    /// As [`WaitSet::wait`], until an instant of CLOCK_MONOTONIC in ns ([`crate::now_ns`]).
+    ///
+    /// # Errors
+    /// As [`WaitSet::wait`].
+    pub fn wait_until(
+        &mut self,
+        members: &mut [&mut dyn Waitable],
+        deadline_ns: u64,
+    ) -> Result<Ready<'_>> {
+        loop {
+            let now = clock::now_ns();
+            let due = self.look(members, now);
+            if !self.ready.is_empty() || now >= deadline_ns {
+                break;
+            }
+            self.sleep(members, deadline_ns.min(due))?;
+        }
+        let first = self.ready.iter().position(|i| *i >= self.turn).unwrap_or(0);
+        self.ready.rotate_left(first);
+        for &i in &self.ready {
+            members[i].told();
+        }
+        self.turn = self.ready.first().map_or(self.turn, |i| i + 1);
+        Ok(Ready(self.ready.iter().copied()))
+    }
+
+    /// Notes who is ready; returns when the next timer is due.
+    fn look(&mut self, members: &mut [&mut dyn Waitable], now: u64) -> u64 {
+        self.fds.clear();
+        let wanted = members.iter().filter_map(|m| m.descriptor());
+        self.fds.extend(wanted.map(|(fd, events)| PollFd::new(fd, events)));
+        if !self.fds.is_empty() {
+            poll::poll(&mut self.fds, 0);
+        }
+        let mut found = self.fds.iter();
+        self.ready.clear();
+        let mut due = u64::MAX;
+        for (i, member) in members.iter_mut().enumerate() {
+            if member.descriptor().is_some() {
+                member.found(found.next().map_or(0, PollFd::found));
+            }
+            if member.is_ready(now) {
+                self.ready.push(i);
+            }
+            due = due.min(member.due());
+        }
+        due
+    }
+
+    /// Sleeps until something may have changed, at most until `until`.
+    pub(crate) fn sleep(&mut self, members: &mut [&mut dyn Waitable], until: u64) -> Result<()> {
+        let Some(mode) = self.choose(members) else { return Ok(()) };
+        let slice_ns = self.raise(members, mode)?;
+        crash_point!("waitset.flags_raised");
+        let now = clock::now_ns;
+        let mut look_again = now() + slice_ns_max();
+        let done = handshake::in_slices(until, slice_ns, now, |slice_end| {
+            if clock::now_ns() >= look_again {
+                look_again = clock::now_ns() + slice_ns_max();
+                if self.overslept(members) {
+                    return Ok(None);
+                }
+            }
+            self.sleep_once(members, mode, slice_end)
+        });
+        for member in members.iter_mut() {
+            if let Some(seat) = member.seat() {
+                seat.request.flag.store(0, Relaxed);
+                member.awake();
+            }
+        }
+        done
+    }
+
+    /// Nothing came for long: some members, in turn, look at what no wake tells of.
+    fn overslept(&mut self, members: &mut [&mut dyn Waitable]) -> bool {
+        let n = members.len();
+        let first = self.again;
+        self.again = first.wrapping_add(AGAIN_MAX.min(n));
+        (0..n.min(AGAIN_MAX)).any(|i| members[first.wrapping_add(i) % n].overslept())
+    }
+
+    /// How to sleep; `None` when there is something to look at.
+    fn choose(&self, members: &[&mut dyn Waitable]) -> Option<Mode> {
+        let rounds = if sched::allowed_cpus() > 1 { SPINS / members.len().max(1) } else { 0 };
+        let mut look = Plan::new(Mode::Look, None);
+        for _ in 0..rounds {
+            if !members.iter().all(|m| m.plan(&mut look)) {
+                return None;
+            }
+            std::hint::spin_loop();
+        }
+        if !self.fds.is_empty() {
+            return Some(Mode::Fd);
+        }
+        let mut plan = Plan::new(Mode::Words, None);
+        if !members.iter().all(|m| m.plan(&mut plan)) {
+            return None;
+        }
+        let seats = members.iter().filter(|m| m.seat().is_some()).count();
+        let one_call = !plan.set.overflows() && (futex::has_waitv() || plan.writers() <= 1);
+        // With nobody who would ring, tokens are looked at every so often.
+        Some(if one_call || seats == 0 { Mode::Words } else { Mode::Doorbell })
+    }
+
+    /// Raises the flags; returns the longest time without a look.
+    fn raise(&mut self, members: &[&mut dyn Waitable], mode: Mode) -> Result<u64> {
+        let seats = || members.iter().filter_map(|m| m.seat());
+        let request = match mode {
+            Mode::Doorbell => {
+                self.open_bells(seats())?;
+                WAITING_DOORBELL | self.doorbell << DOORBELL_SHIFT
+            }
+            Mode::Fd => return self.arm(seats()),
+            _ => WAITING_WORDS,
+        };
+        for seat in seats() {
+            // ORDERING(WAITING): pairs with `handshake::wanted`.
+            seat.request.flag.swap(request, SeqCst);
+        }
+        Ok(slice_ns_max())
+    }
+
+    fn open_bells<'a>(&mut self, seats: impl Iterator<Item = Seat<'a>>) -> Result<()> {
+        let mut used = Vec::with_capacity(self.bells.len());
+        for Seat { node, .. } in seats {
+            let instance = node.instance();
+            if !used.iter().any(|(i, _)| *i == instance) {
+                let known = self.bells.iter().find(|(i, _)| *i == instance);
+                let bells = match known {
+                    Some((_, bells)) => bells.clone(),
+                    None => Doorbells::open_own(node.domain(), node.id())?,
+                };
+                used.push((instance, bells));
+            }
+        }
+        self.bells = used;
+        Ok(())
+    }
+
+    fn arm<'a>(&mut self, seats: impl Iterator<Item = Seat<'a>> + Clone) -> Result<u64> {
+        if self.bridge.is_none() {
+            self.bridge = Some(Bridge::new(false)?);
+        }
+        let Some(bridge) = &mut self.bridge else { return Ok(slice_ns_max()) };
+        bridge.take();
+        bridge.renew();
+        for seat in seats.clone() {
+            bridge.open_socket(seat.node)?;
+        }
+        seats.for_each(|seat| bridge.arm(seat.node, seat.request));
+        Ok(bridge.backstop_ns())
+    }
+
+    /// Looks, and sleeps until `until` if there is nothing to look at.
+    fn sleep_once(
+        &mut self,
+        members: &[&mut dyn Waitable],
+        mode: Mode,
+        until: u64,
+    ) -> Result<Option<Slept>> {
+        let bridge = self.bridge.as_ref().filter(|_| mode == Mode::Fd);
+        let mut plan = Plan::new(mode, bridge);
+        if mode == Mode::Doorbell {
+            for (_, bells) in &self.bells {
+                let word = bells.word(self.doorbell)?;
+                plan.set.word(word, word.load(Acquire));
+            }
+        }
+        if !members.iter().all(|m| m.plan(&mut plan)) {
+            return Ok(None);
+        }
+        let Some(bridge) = bridge else {
+            if plan.set.overflows() {
+                plan.set.set_poll();
+            }
+            return Ok(Some(plan.set.sleep(until)));
+        };
+        self.fds.push(PollFd::new(std::os::fd::AsRawFd::as_raw_fd(&bridge.fd()), READABLE));
+        let soon = clock::now_ns() + POLL_NS;
+        let ready = poll::poll(&mut self.fds, if plan.in_doubt { until.min(soon) } else { until });
+        self.fds.pop();
+        Ok(Some(if ready == 0 { Slept::Slice } else { Slept::Woken }))
+    }
+}

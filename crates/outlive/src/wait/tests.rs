@@ -1,0 +1,321 @@
+//! What a wait for many promises, within one process. Deaths are the kill harness's.
+
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use super::*;
+use crate::os::fixture::TempDir;
+use crate::os::poll::{PollFd, READABLE, poll};
+use crate::{Event, Node, Publisher, Subscriber};
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn node(dir: &TempDir) -> Node {
+    Node::builder().root(dir.join("root")).name("test").open().unwrap()
+}
+
+fn pair(node: &Node, name: &str) -> (Publisher<u64>, Subscriber<u64>) {
+    let publisher = node.topic::<u64>(name).unwrap().publisher().unwrap();
+    let mut subscriber = node.topic::<u64>(name).unwrap().subscriber().unwrap();
+    while subscriber.next_event().is_some() {}
+    (publisher, subscriber)
+}
+
+fn ready_now(members: &mut [&mut dyn Waitable]) -> Vec<usize> {
+    let mut ready: Vec<_> = WaitSet::new().wait(members, Duration::ZERO).unwrap().collect();
+    ready.sort_unstable();
+    ready
+}
+
+#[test]
+fn each_kind_of_member_is_ready_for_its_own_reason_and_until_it_was_served() {
+    let dir = TempDir::new("set-kinds");
+    let (n, other) = (node(&dir), node(&dir));
+    let (p, mut sub) = pair(&n, "/a");
+    let mut watch = n.watch(other.id()).unwrap();
+    let mut timer = Timer::after(Duration::from_secs(3600));
+    let (reader, mut writer) = UnixStream::pair().unwrap();
+    let mut fd = Descriptor::readable(&reader);
+    let mut now = |timer: &mut Timer, sub: &mut Subscriber<u64>| {
+        ready_now(&mut [sub, &mut watch, timer, &mut fd])
+    };
+    assert_eq!(now(&mut timer, &mut sub), []);
+    p.publish(&1).unwrap();
+    p.publish(&2).unwrap();
+    assert_eq!(now(&mut timer, &mut sub), [0]);
+    sub.receive().unwrap().unwrap();
+    assert_eq!(now(&mut timer, &mut sub), [0], "one more message");
+    sub.receive().unwrap().unwrap();
+    timer = Timer::at(crate::now_ns());
+    assert_eq!(now(&mut timer, &mut sub), [2]);
+    assert_eq!((timer.fired(), now(&mut timer, &mut sub)), (1, vec![]));
+    writer.write_all(b"xy").unwrap();
+    assert_eq!(now(&mut timer, &mut sub), [3]);
+    (&reader).read_exact(&mut [0; 2]).unwrap();
+    assert_eq!(now(&mut timer, &mut sub), []);
+    drop(other);
+    assert_eq!(now(&mut timer, &mut sub), [1]);
+    assert_eq!(now(&mut timer, &mut sub), [1], "dead for good");
+}
+
+#[test]
+fn an_event_is_told_once_and_a_message_until_it_was_received() {
+    let dir = TempDir::new("set-events");
+    let n = node(&dir);
+    let mut sub = n.topic::<u64>("/a").unwrap().subscriber().unwrap();
+    assert_eq!(ready_now(&mut [&mut sub]), []);
+    // Another subscriber changes the membership, but brings nothing for us.
+    let _other = n.topic::<u64>("/a").unwrap().subscriber().unwrap();
+    assert_eq!(ready_now(&mut [&mut sub]), []);
+    let p = n.topic::<u64>("/a").unwrap().publisher().unwrap();
+    assert_eq!(ready_now(&mut [&mut sub]), [0]);
+    assert_eq!(ready_now(&mut [&mut sub]), [], "who does not care need not ask");
+    p.publish(&1).unwrap();
+    drop(p);
+    assert_eq!((ready_now(&mut [&mut sub]), ready_now(&mut [&mut sub])), (vec![0], vec![0]));
+    assert_eq!(*sub.receive().unwrap().unwrap(), 1);
+    assert_eq!((ready_now(&mut [&mut sub]), ready_now(&mut [&mut sub])), (vec![0], vec![]));
+    let events: Vec<_> = std::iter::from_fn(|| sub.next_event()).collect();
+    assert!(matches!(events[..], [Event::PublisherJoined(_), Event::PublisherLeft(_)]));
+}
+
+#[test]
+fn who_serves_only_the_first_of_the_ready_starves_nobody() {
+    let dir = TempDir::new("set-fair");
+    let n = node(&dir);
+    let mut pairs: Vec<_> = (0..5).map(|i| pair(&n, &format!("/{i}"))).collect();
+    let mut set = WaitSet::new();
+    let mut served = [0; 5];
+    for _ in 0..100 {
+        // Member 0 is busy all the time; the others get a message each now and then.
+        for (i, (p, _)) in pairs.iter().enumerate() {
+            if i == 0 || served[i] == served[0] / 2 {
+                p.publish(&0).unwrap();
+            }
+        }
+        let mut list: Vec<_> = pairs.iter_mut().map(|(_, s)| s as &mut dyn Waitable).collect();
+        let first = set.wait(&mut list, LONG).unwrap().next().unwrap();
+        pairs[first].1.receive().unwrap().unwrap();
+        served[first] += 1;
+    }
+    assert!(served.iter().all(|n| *n >= 10), "{served:?}");
+}
+
+#[test]
+fn the_list_may_change_from_wait_to_wait_and_be_empty() {
+    let mut set = WaitSet::new();
+    assert!(set.wait(&mut [], Duration::from_millis(2)).unwrap().is_empty());
+    let mut timer = Timer::after(Duration::from_millis(2));
+    let ready = set.wait(&mut [&mut timer], LONG).unwrap();
+    assert!(ready.contains(0) && !ready.contains(1) && ready.len() == 1);
+    let start = crate::now_ns();
+    let (reader, _writer) = UnixStream::pair().unwrap();
+    let mut fd = Descriptor::readable(&reader);
+    assert!(set.wait(&mut [&mut fd], Duration::from_millis(30)).unwrap().is_empty());
+    assert!(crate::now_ns() - start >= 30_000_000);
+}
+
+fn quiet(sub: &mut Subscriber<u64>) -> bool {
+    let fd = sub.fd().unwrap().as_raw_fd();
+    poll(&mut [PollFd::new(fd, READABLE)], 0) == 0
+}
+
+#[test]
+fn a_descriptor_is_readable_unless_the_last_receive_found_nothing() {
+    let dir = TempDir::new("set-fd");
+    let n = node(&dir);
+    let (p, mut sub) = pair(&n, "/a");
+    assert!(!quiet(&mut sub), "nobody has looked yet");
+    for round in 0..3 {
+        assert!(sub.receive().unwrap().is_none());
+        assert!(quiet(&mut sub));
+        p.publish(&round).unwrap();
+        p.publish(&round).unwrap();
+        assert!(!quiet(&mut sub));
+        sub.receive().unwrap().unwrap();
+        assert!(!quiet(&mut sub), "there is one more");
+        sub.receive().unwrap().unwrap();
+        assert!(!quiet(&mut sub), "nothing said that it was the last");
+        assert!(sub.latest().unwrap().is_none());
+        assert!(quiet(&mut sub));
+    }
+    // Other ways of waiting in between do not lose a call.
+    assert!(sub.receive_timeout(Duration::from_millis(1)).unwrap().is_none());
+    let _ = WaitSet::new().wait(&mut [&mut sub], Duration::from_millis(1)).unwrap();
+    p.publish(&7).unwrap();
+    assert!(!quiet(&mut sub));
+    assert_eq!(*sub.receive().unwrap().unwrap(), 7);
+    assert!(sub.receive().unwrap().is_none());
+    // Who comes and goes makes it readable too, until somebody has had the chance to look.
+    let q = n.topic::<u64>("/a").unwrap().publisher().unwrap();
+    assert!(!quiet(&mut sub));
+    assert!(sub.receive().unwrap().is_none() && !quiet(&mut sub), "an event is new");
+    assert!(sub.receive().unwrap().is_none() && quiet(&mut sub));
+    drop(q);
+    assert!(!quiet(&mut sub));
+    assert!(sub.receive().unwrap().is_none());
+    assert!(matches!(sub.next_event(), Some(Event::PublisherJoined(_))));
+    assert!(matches!(sub.next_event(), Some(Event::PublisherLeft(_))));
+    assert!(sub.receive().unwrap().is_none() && quiet(&mut sub));
+    drop((p, sub));
+    let left = std::fs::read_dir(dir.join("root/default/nodes")).unwrap();
+    let left: Vec<_> = left.map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["1"], "the socket went with its subscriber");
+}
+
+#[test]
+fn a_writer_calls_once_however_often_it_writes() {
+    let dir = TempDir::new("set-calls");
+    let n = node(&dir);
+    let (p, mut sub) = pair(&n, "/a");
+    assert!(sub.fd().is_ok() && sub.receive().unwrap().is_none());
+    for i in 0..5000 {
+        p.publish(&i).unwrap();
+    }
+    // One datagram and no more: one drain makes it quiet.
+    while sub.receive().unwrap().is_some() {}
+    assert!(quiet(&mut sub));
+    p.publish(&1).unwrap();
+    assert!(!quiet(&mut sub));
+}
+
+#[test]
+fn what_dead_nodes_left_of_their_sockets_is_swept() {
+    let dir = TempDir::new("set-sweep");
+    let n = node(&dir);
+    let nodes = dir.join("root/default/nodes");
+    for name in ["77.wake.3", "77.bells"] {
+        std::fs::write(nodes.join(name), [0; 4096]).unwrap();
+    }
+    let own = nodes.join(format!("{}.wake.9", n.id()));
+    std::fs::write(&own, []).unwrap();
+    let other = node(&dir);
+    assert!(!nodes.join("77.wake.3").exists() && !nodes.join("77.bells").exists());
+    assert!(own.exists(), "its node is alive");
+    drop((n, other));
+    let domain = crate::Domain::of(&Node::builder().root(dir.join("root"))).unwrap();
+    assert!(domain.clean().unwrap().domain_removed);
+}
+
+/// Run under ThreadSanitizer: nothing is shared but through our own atomics and `join`.
+mod threads {
+    use super::*;
+
+    /// How a sleep is brought to end: by many words, a doorbell, a descriptor.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Way {
+        Words,
+        NoWaitv,
+        TooMany,
+        Fd,
+    }
+
+    /// A waiter over `topics`; each is sent `rounds` messages by a thread of another node, which
+    /// pauses so that the waiter sleeps, joins late and leaves early.
+    fn all_arrive(way: Way) {
+        futex::set_waitv_for_tests(way != Way::NoWaitv);
+        let topics = if way == Way::TooMany { 80 } else { 3 };
+        let rounds = if way == Way::TooMany { 4 } else { 40 };
+        let dir = TempDir::new("set-threads");
+        let (here, there) = (node(&dir), node(&dir));
+        let name = |i: usize| format!("/{i}");
+        let subscribe = |i| here.topic::<u64>(&name(i)).unwrap().subscriber().unwrap();
+        let mut subs: Vec<_> = (0..topics).map(subscribe).collect();
+        let _keep: Vec<_> = (0..topics).map(|i| pair(&here, &name(i)).0).collect();
+        let (reader, mut writer) = UnixStream::pair().unwrap();
+        let sender = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(5));
+            let publish = |i| there.topic::<u64>(&name(i)).unwrap().publisher().unwrap();
+            let publishers: Vec<_> = (0..topics).map(publish).collect();
+            for round in 0..rounds {
+                for p in &publishers {
+                    std::thread::sleep(Duration::from_micros(700));
+                    p.publish(&round).unwrap();
+                }
+            }
+            if way == Way::Fd {
+                writer.write_all(b"x").unwrap();
+            }
+        });
+        let mut set = WaitSet::new();
+        let mut next = vec![0; topics];
+        let mut left = 0;
+        let mut byte = way != Way::Fd;
+        while next.iter().any(|n| *n < rounds) || left < topics || !byte {
+            let mut list: Vec<_> = subs.iter_mut().map(|s| s as &mut dyn Waitable).collect();
+            let mut input = Descriptor::readable(&reader);
+            if way == Way::Fd && !byte {
+                list.push(&mut input);
+            }
+            let ready: Vec<_> = set.wait(&mut list, LONG).unwrap().collect();
+            assert!(!ready.is_empty(), "{way:?}: {left} left, {next:?}");
+            for i in ready {
+                if i == topics {
+                    byte = true;
+                    continue;
+                }
+                while let Some(sample) = subs[i].receive().unwrap() {
+                    assert_eq!(*sample, next[i]);
+                    next[i] += 1;
+                }
+                let gone = |e: &Event| matches!(e, Event::PublisherLeft(_));
+                left += std::iter::from_fn(|| subs[i].next_event()).filter(gone).count();
+            }
+        }
+        sender.join().unwrap();
+        futex::set_waitv_for_tests(true);
+    }
+
+    #[test]
+    fn messages_of_several_topics_wake_one_waiter() {
+        all_arrive(Way::Words);
+    }
+
+    #[test]
+    fn messages_wake_a_waiter_without_waitv() {
+        all_arrive(Way::NoWaitv);
+    }
+
+    #[test]
+    fn messages_wake_a_waiter_on_more_words_than_one_sleep_takes() {
+        all_arrive(Way::TooMany);
+    }
+
+    #[test]
+    fn messages_and_a_foreign_descriptor_wake_one_waiter() {
+        all_arrive(Way::Fd);
+    }
+
+    #[test]
+    fn a_descriptor_wakes_a_loop_that_waits_for_it() {
+        let dir = TempDir::new("set-loop");
+        let (here, there) = (node(&dir), node(&dir));
+        let mut sub = here.topic::<u64>("/a").unwrap().subscriber().unwrap();
+        let fd = sub.fd().unwrap().as_raw_fd();
+        let sender = std::thread::spawn(move || {
+            let p = there.topic::<u64>("/a").unwrap().publisher().unwrap();
+            for i in 0..200 {
+                if i % 3 == 0 {
+                    std::thread::sleep(Duration::from_micros(300));
+                }
+                p.publish(&i).unwrap();
+            }
+        });
+        let mut next = 0;
+        let mut left = false;
+        while !left {
+            assert_eq!(poll(&mut [PollFd::new(fd, READABLE)], clock::in_future(LONG)), 1);
+            while let Some(sample) = sub.receive().unwrap() {
+                next += sample.lost_before();
+                assert_eq!(*sample, next);
+                next += 1;
+            }
+            let gone = |e| matches!(e, Event::PublisherLeft(_));
+            left = std::iter::from_fn(|| sub.next_event()).any(gone);
+        }
+        assert_eq!(next, 200);
+        sender.join().unwrap();
+    }
+}

@@ -1,0 +1,126 @@
+//! Points in time as members of a wait.
+
+use std::time::Duration;
+
+use super::member::{Member, Plan};
+use crate::os::clock;
+
+/// Ready at one instant, or every so often.
+///
+/// A periodic timer keeps to its grid: however late it is looked at, it is next ready at the first
+/// instant of `first + n * period` that is still to come. It is no descriptor and costs no system
+/// call: the sleep of the set ends when it is due.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// let mut tick = outlive::Timer::every(Duration::from_millis(2));
+/// let mut set = outlive::WaitSet::new();
+/// let ready = set.wait(&mut [&mut tick], Duration::from_secs(5))?;
+/// assert_eq!(ready.collect::<Vec<_>>(), [0]);
+/// assert!(tick.fired() >= 1);
+/// assert_eq!(tick.fired(), 0, "asked twice within one period");
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Timer {
+    /// When it is ready next; `u64::MAX`: never.
+    next_ns: u64,
+    /// 0: once.
+    period_ns: u64,
+}
+
+impl Timer {
+    /// Ready once, from `instant_ns` of CLOCK_MONOTONIC on ([`crate::now_ns`]).
+    pub fn at(instant_ns: u64) -> Self {
+        Self { next_ns: instant_ns, period_ns: 0 }
+    }
+
+    /// Ready once, `delay` from now.
+    pub fn after(delay: Duration) -> Self {
+        Self::at(clock::in_future(delay))
+    }
+
+    /// Ready every `period` (at least 1 ns), the first time one period from now.
+    pub fn every(period: Duration) -> Self {
+        Self::periodic(clock::in_future(period), period)
+    }
+
+    /// Ready at `first_ns` of CLOCK_MONOTONIC and every `period` (at least 1 ns) after it.
+    pub fn periodic(first_ns: u64, period: Duration) -> Self {
+        let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
+        Self { next_ns: first_ns, period_ns }
+    }
+
+    /// How often it became due since the last call; until it is asked, it stays ready. More than 1
+    /// says that periods were missed.
+    pub fn fired(&mut self) -> u64 {
+        let now = clock::now_ns();
+        if now < self.next_ns {
+            return 0;
+        }
+        if self.period_ns == 0 {
+            self.stop();
+            return 1;
+        }
+        let times = (now - self.next_ns) / self.period_ns + 1;
+        self.next_ns = self.next_ns.saturating_add(times.saturating_mul(self.period_ns));
+        times
+    }
+
+    /// When it is ready next, ns of CLOCK_MONOTONIC; `None` when never.
+    pub fn next_ns(&self) -> Option<u64> {
+        (self.next_ns != u64::MAX).then_some(self.next_ns)
+    }
+
+    /// Never ready from here on.
+    pub fn stop(&mut self) {
+        (self.next_ns, self.period_ns) = (u64::MAX, 0);
+    }
+}
+
+impl Member for Timer {
+    fn is_ready(&mut self, now: u64) -> bool {
+        now >= self.next_ns
+    }
+
+    fn plan<'a>(&'a self, _plan: &mut Plan<'a>) -> bool {
+        true
+    }
+
+    fn due(&self) -> u64 {
+        self.next_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::os::clock::set_test_offset;
+
+    #[test]
+    fn a_late_look_counts_the_periods_and_keeps_to_the_grid() {
+        let first = clock::now_ns() + 1_000_000_000;
+        let mut timer = Timer::periodic(first, Duration::from_secs(1));
+        assert_eq!(timer.fired(), 0);
+        set_test_offset(4_500_000_000);
+        let fired = timer.fired();
+        assert!(fired >= 4);
+        assert_eq!(timer.next_ns(), Some(first + fired * 1_000_000_000));
+        assert_eq!(timer.fired(), 0);
+        set_test_offset(0);
+    }
+
+    #[test]
+    fn a_single_shot_is_fired_once_and_a_stopped_one_never() {
+        let mut once = Timer::after(Duration::ZERO);
+        assert!(once.is_ready(clock::now_ns()));
+        assert_eq!((once.fired(), once.fired(), once.next_ns()), (1, 0, None));
+        assert!(!once.is_ready(u64::MAX - 1));
+        let mut stopped = Timer::every(Duration::from_nanos(0));
+        stopped.stop();
+        assert_eq!(stopped.fired(), 0);
+        let mut far = Timer::every(Duration::MAX);
+        assert_eq!(far.fired(), 0);
+    }
+}

@@ -1,0 +1,178 @@
+//! Faults planted on purpose, one at a time: each must be caught, and without it the same check
+//! must pass.
+//!
+//! The library is built with the feature `faults`; `OUTLIVE_FAULT` names the one that misbehaves.
+//! - `--loom LOG`: what `cargo test --test loom` said, whose mutants are faults as well.
+//! - `--all`: the checks that are slow to build, too.
+//! - `--write`: writes the table into docs/CRASH_MODEL.md; else it must be as it would be written.
+//! - `--only PART`: faults of the library whose name contains that; the sum is of all.
+//! - `--explore`: every check against every fault.
+//! - `--sweep NAME`: one sweep, in this process.
+
+mod check;
+mod list;
+mod sweeps;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use check::{Check, Programs, Verdict};
+use list::{FAULTS, Fault};
+use testkit::process::Affinity;
+
+/// A check with a fault planted, or none.
+type Job = (Option<&'static str>, Check);
+
+struct Settings {
+    all: bool,
+    write: bool,
+    explore: bool,
+    loom: Option<String>,
+    only: String,
+}
+
+fn settings() -> Result<Settings, String> {
+    let mut settings =
+        Settings { all: false, write: false, explore: false, loom: None, only: String::new() };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
+        match arg.as_str() {
+            "--all" => settings.all = true,
+            "--write" => settings.write = true,
+            "--explore" => settings.explore = true,
+            "--loom" => settings.loom = Some(value()?),
+            "--only" => settings.only = value()?,
+            _ => return Err(format!("unknown argument {arg}")),
+        }
+    }
+    Ok(settings)
+}
+
+/// Whether a check takes part: those of the kit's tests are slow to build.
+fn takes_part(check: Check, all: bool) -> bool {
+    all || !matches!(check, Check::Kit(..))
+}
+
+fn programs(all: bool) -> Result<Programs, String> {
+    let unit = ["-p", "outlive", "--features", "faults,crash-points", "--lib"];
+    let mut programs = Programs::build(&unit)?;
+    if all {
+        let kit = ["-p", "testkit", "--features", "faults", "--test", "bad_input", "--test"];
+        let more = ["node", "--test", "fork", "--test", "full_disk"];
+        programs.merge(Programs::build(&[&kit[..], &more[..]].concat())?);
+    }
+    Ok(programs)
+}
+
+/// Runs the jobs on all processors, each on one of its own: a sweep pins itself to the first.
+fn run_all(programs: &Programs, jobs: &[Job]) -> Result<Vec<Verdict>, String> {
+    let next = AtomicUsize::new(0);
+    let verdicts = Mutex::new(BTreeMap::new());
+    let failed = Mutex::new(None);
+    let work = |cpu: usize| {
+        Affinity::one(cpu).apply();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&(fault, check)) = jobs.get(at) else { return };
+            match programs.run(check, fault) {
+                Ok(verdict) => drop(verdicts.lock().unwrap().insert(at, verdict)),
+                Err(e) => *failed.lock().unwrap() = Some(e),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for cpu in Affinity::current().cpus() {
+            scope.spawn(move || work(cpu));
+        }
+    });
+    match failed.into_inner().unwrap() {
+        Some(e) => Err(e),
+        None => Ok(verdicts.into_inner().unwrap().into_values().collect()),
+    }
+}
+
+/// What the run found out about the faults of the library.
+fn plant(settings: &Settings) -> Result<Vec<String>, String> {
+    let chosen: Vec<&Fault> = FAULTS.iter().filter(|f| f.name.contains(&settings.only)).collect();
+    let part = |check: &Check| takes_part(*check, settings.all || settings.explore);
+    let declared = chosen.iter().flat_map(|f| f.caught_by.iter().copied()).filter(part);
+    let mut baseline: BTreeSet<Check> = declared.collect();
+    if settings.explore {
+        baseline.extend(sweeps::names().map(Check::Sweep));
+    }
+    let mut jobs: Vec<Job> = baseline.iter().map(|check| (None, *check)).collect();
+    for fault in &chosen {
+        let checks: Vec<Check> = match settings.explore {
+            true => baseline.iter().copied().collect(),
+            false => fault.caught_by.iter().copied().filter(part).collect(),
+        };
+        jobs.extend(checks.into_iter().map(|check| (Some(fault.name), check)));
+    }
+    let verdicts = run_all(&programs(settings.all || settings.explore)?, &jobs)?;
+    let mut wrong = Vec::new();
+    for ((fault, check), verdict) in jobs.iter().zip(verdicts) {
+        let expected = fault.map(|name| {
+            let fault = chosen.iter().find(|f| f.name == name);
+            fault.is_some_and(|f| f.caught_by.contains(check))
+        });
+        match (expected, verdict) {
+            (None, Verdict::Failed(why)) => {
+                wrong.push(format!("{check} fails without any fault: {why}"));
+            }
+            (Some(true), Verdict::Passed) => {
+                wrong.push(format!("{check} does not catch {}", fault.unwrap_or("")));
+            }
+            (Some(false), Verdict::Failed(_)) => {
+                println!("{check} catches {} as well", fault.unwrap_or(""));
+            }
+            _ => {}
+        }
+    }
+    Ok(wrong)
+}
+
+fn run() -> Result<bool, String> {
+    let settings = settings()?;
+    let models = table::models()?;
+    let part = |check| takes_part(check, settings.all);
+    let mut wrong = Vec::new();
+    if let Some(log) = &settings.loom {
+        let said = std::fs::read_to_string(log).map_err(|e| format!("{log}: {e}"))?;
+        let caught: BTreeSet<&str> =
+            said.lines().filter_map(|line| line.trim().strip_prefix("caught: ")).collect();
+        let missing = models.iter().filter(|name| !caught.contains(name.as_str()));
+        wrong.extend(missing.map(|name| format!("no model of {log} caught {name}")));
+    }
+    wrong.extend(plant(&settings)?);
+    if settings.write {
+        table::write(&models)?;
+    } else if !table::is_current(&models)? {
+        wrong.push("the table in docs/CRASH_MODEL.md is old: run it with --write".into());
+    }
+    testkit::temp::remove_dead_leftovers();
+    for what in &wrong {
+        println!("WRONG: {what}");
+    }
+    println!("{}", table::summary(&models, settings.loom.is_some(), part, wrong.len()));
+    Ok(wrong.is_empty())
+}
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    if args.next().as_deref() == Some("--sweep") {
+        let passed = args.next().is_some_and(|name| sweeps::passes(&name));
+        return if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            println!("faults: FAILED: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Kills nodes and topics at every instruction of their hot paths, and at every system call and
+//! change of shared bytes of the long ones. `--quick` takes a seeded part of the points.
+
+use std::process::ExitCode;
+
+use testkit::scenarios::join::Step;
+use testkit::scenarios::merged::Merged;
+use testkit::scenarios::modes::Mode;
+use testkit::scenarios::topic::{HandOff, Publish, Receive, Send, Sleep, Wake};
+use testkit::scenarios::waitset::{self, Way};
+use testkit::sweep::Suite;
+
+fn main() -> ExitCode {
+    let mut suite = Suite::from_env();
+    for how in [Send::Inline, Send::Loan] {
+        suite.every_instruction(&Publish(how));
+        suite.every_instruction(&Receive(how));
+    }
+    for form in Merged::ALL {
+        suite.every_instruction(&form);
+    }
+    suite.every_instruction(&HandOff);
+    suite.every_instruction(&Wake);
+    suite.every_instruction(&Mode::Volatile);
+    suite.long_path(&Mode::Reliable);
+    suite.asleep(&Mode::Reliable);
+    suite.long_path(&Sleep);
+    suite.asleep(&Sleep);
+    for way in Way::ALL {
+        suite.long_path(&waitset::Wake(way));
+        suite.long_path(&waitset::Wait(way));
+        suite.asleep(&waitset::Wait(way));
+    }
+    for step in Step::ALL {
+        suite.long_path(&step);
+    }
+    suite.finish()
+}

@@ -1,0 +1,4 @@
+//! The target `files` for libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| outlive_fuzz::files::run(data));

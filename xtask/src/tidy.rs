@@ -1,0 +1,79 @@
+//! `xtask tidy`: rules of the house that rustc, rustfmt and clippy do not know.
+//!
+//! | rule | says |
+//! |---|---|
+//! | `sizes` | files <= 800 lines without tests (hint over 400), Rust lines <= 100 columns |
+//! | `labels` | an ordering label stands at both ends; a crash point's name is unique |
+//! | `words` | no paths of one machine, no marks of unfinished work |
+//! | `borders` | in the core: unsafe only in files that say so, atomics only through `sync.rs` |
+//! | `links` | relative links in Markdown lead somewhere, decisions and pages are listed |
+//! | `commands` | commands of `outlive` that documents name exist, and the other way round |
+
+mod borders;
+mod commands;
+mod labels;
+mod links;
+mod sizes;
+mod tree;
+mod words;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use tree::Tree;
+
+type Rule = fn(&Tree) -> Vec<Finding>;
+
+const RULES: [Rule; 11] = [
+    sizes::long_files,
+    sizes::wide_lines,
+    labels::orderings,
+    labels::crash_points,
+    words::machine_paths,
+    words::unfinished,
+    borders::unsafe_files,
+    borders::raw_atomics,
+    links::relative,
+    links::unlisted,
+    commands::documented,
+];
+
+/// One place that breaks a rule. A hint is printed and does not fail the run.
+#[derive(Debug, PartialEq)]
+struct Finding {
+    path: String,
+    line: usize,
+    text: String,
+    hint: bool,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, text: impl Into<String>) -> Self {
+        Self { path: path.into(), line, text: text.into(), hint: false }
+    }
+
+    fn hint(self) -> Self {
+        Self { hint: true, ..self }
+    }
+}
+
+/// Reads the tree, applies every rule, prints what they found.
+pub(crate) fn run(root: &Path) -> ExitCode {
+    let tree = match Tree::read(root) {
+        Ok(tree) => tree,
+        Err(error) => {
+            eprintln!("tidy: cannot read {}: {error}", root.display());
+            return ExitCode::from(2);
+        }
+    };
+    let mut findings: Vec<_> = RULES.iter().flat_map(|rule| rule(&tree)).collect();
+    findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    for f in &findings {
+        let kind = if f.hint { "hint: " } else { "" };
+        println!("{}:{}: {kind}{}", f.path, f.line, f.text);
+    }
+    let hints = findings.iter().filter(|f| f.hint).count();
+    let errors = findings.len() - hints;
+    println!("tidy: {} files, {errors} findings, {hints} hints", tree.files.len());
+    if errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
