@@ -65,3 +65,16 @@ pub(crate) fn parts<'a>(array: &'a Bound<'_, PyAny>) -> PyResult<(&'a [u8], &'a 
     };
     Ok((bytes, array.shape()))
 }
+
+/// What `__array__` of something whose array this is answers.
+pub(crate) fn as_numpy_asks<'py>(
+    array: Bound<'py, PyAny>,
+    dtype: Option<Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let array = match dtype {
+        Some(dtype) => array.call_method1("astype", (dtype, "K", "unsafe", true, false))?,
+        None => array,
+    };
+    if copy == Some(true) { array.call_method0("copy") } else { Ok(array) }
+}

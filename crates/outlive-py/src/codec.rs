@@ -164,6 +164,27 @@ impl Codec {
         Ok(encoded)
     }
 
+    /// The bytes of several objects of a fixed size, one behind the other.
+    pub(crate) fn encode_batch<'py>(&self, objects: &Bound<'py, PyAny>) -> PyResult<Encoded<'py>> {
+        let py = objects.py();
+        let refuse = |why: &str| {
+            Err(fail(ErrorKind::InvalidArgument, "sending several of", self.of.name(), why))
+        };
+        let Form::Array { dtype, shape, any_length: false } = &self.form else {
+            return refuse("messages of this type are not all of one size: send each alone");
+        };
+        let dtype = dtype.bind(py);
+        let array = match array::is_plain(objects, dtype) {
+            true => objects.clone(),
+            false => py.import("numpy")?.call_method1("ascontiguousarray", (objects, dtype))?,
+        };
+        let has = array::parts(&array)?.1;
+        if has.split_first().is_none_or(|(_, inner)| inner != shape.as_slice()) {
+            return refuse(&format!("its shape is {has:?}, this takes (any, {shape:?})"));
+        }
+        Ok(Encoded::Array(array))
+    }
+
     /// Size of a payload to be filled in place: `count` elements of one of any length.
     pub(crate) fn room(&self, py: Python<'_>, count: Option<usize>) -> PyResult<usize> {
         let size = match (&self.form, count) {

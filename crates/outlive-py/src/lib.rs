@@ -17,11 +17,12 @@
 //! | `gpu` | arrays on a device |
 //! | `node` | nodes, watches |
 //! | `publisher`, `loan`, `subscriber`, `sample` | topics |
-//! | `queue`, `service`, `lock`, `wait` | the other classes |
+//! | `queue`, `service`, `lock`, `sync`, `wait`, `domain` | the other classes |
 
 mod array;
 mod codec;
 mod dlpack;
+mod domain;
 mod error;
 mod gpu;
 mod loan;
@@ -34,6 +35,7 @@ mod queue;
 mod sample;
 mod service;
 mod subscriber;
+mod sync;
 mod wait;
 
 use pyo3::prelude::*;
@@ -49,6 +51,7 @@ fn _outlive(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sample::Sample>()?;
     module.add_class::<queue::Producer>()?;
     module.add_class::<queue::Consumer>()?;
+    module.add_class::<queue::Received>()?;
     module.add_class::<service::Client>()?;
     module.add_class::<service::Reply>()?;
     module.add_class::<service::Server>()?;
@@ -56,8 +59,13 @@ fn _outlive(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<lock::RobustMutex>()?;
     module.add_class::<lock::RobustRwLock>()?;
     module.add_class::<lock::Guard>()?;
+    module.add_class::<sync::RobustCondition>()?;
+    module.add_class::<sync::RobustSemaphore>()?;
+    module.add_class::<sync::Permit>()?;
+    module.add_class::<sync::LocklessSet>()?;
     module.add_class::<wait::WaitSet>()?;
     module.add_class::<wait::Timer>()?;
+    module.add_class::<domain::Domain>()?;
     module.add_function(wrap_pyfunction!(node::now_ns, module)?)?;
     module.add_function(wrap_pyfunction!(gpu::devices, module)?)?;
     module.add_function(wrap_pyfunction!(objects::packb, module)?)?;

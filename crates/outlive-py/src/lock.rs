@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outlive::ErrorKind;
 use outlive::lock::{Acquired, LockError, LockResult, RawMutex, RawRwLock};
+use outlive::{ErrorKind, PayloadType};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -12,15 +12,69 @@ use crate::error::{OrRaise, raise};
 use crate::node::Node;
 use crate::port::{deadline, wait};
 
-/// What a lock protects, if it was given a type.
-fn data_type(
-    py: Python<'_>,
-    of: Option<Bound<'_, PyAny>>,
-    shape: Option<Bound<'_, PyAny>>,
-    type_name: Option<&str>,
-) -> PyResult<Option<Codec>> {
-    of.map(|of| Codec::resolve(py, Some(of), shape, type_name)).transpose()
+/// What a lock protects, if it was given a type, and what of it is not in shared memory.
+struct Data {
+    codec: Option<Codec>,
+    repair: Option<Py<PyAny>>,
+    owner_died: AtomicBool,
 }
+
+impl Data {
+    /// Opens a lock with `bare`, or with `typed` and the first value where there is a type.
+    fn open<L>(
+        py: Python<'_>,
+        (of, shape, type_name): Type<'_>,
+        initial: Option<Bound<'_, PyAny>>,
+        repair: Option<Py<PyAny>>,
+        bare: impl FnOnce() -> outlive::Result<L>,
+        typed: impl FnOnce(&PayloadType, Option<&[u8]>) -> outlive::Result<L>,
+    ) -> PyResult<(L, Self)> {
+        let codec = of.map(|of| Codec::resolve(py, Some(of), shape, type_name)).transpose()?;
+        let lock = match &codec {
+            Some(codec) => {
+                let first = initial.map(|value| codec.encode(&value)).transpose()?;
+                let first = first.as_ref().map(|value| value.bytes()).transpose()?;
+                typed(&codec.of, first).or_raise()?
+            }
+            None => bare().or_raise()?,
+        };
+        Ok((lock, Self { codec, repair, owner_died: AtomicBool::new(false) }))
+    }
+
+    /// The data at `at` as an array that keeps the lock `of`; None without a type.
+    fn view<'py>(
+        &self,
+        of: Bound<'py, PyAny>,
+        at: *mut u8,
+        writable: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(codec) = &self.codec else { return Ok(None) };
+        // SAFETY: the lock keeps as many bytes mapped; that only its holder uses them is the
+        // caller's part, as with every lock of Python.
+        let view = unsafe { codec.view(of.py(), at, codec.of.size(), writable, of)? };
+        Ok(Some(view))
+    }
+
+    /// Notes how the lock was taken; repairs what a dead owner left, if it was told how.
+    fn taken<'py>(
+        &self,
+        how: Acquired,
+        data: impl FnOnce() -> PyResult<Option<Bound<'py, PyAny>>>,
+        mark_consistent: impl FnOnce() -> outlive::Result<()>,
+    ) -> PyResult<()> {
+        self.owner_died.store(how == Acquired::OwnerDied, Ordering::Relaxed);
+        if let (Acquired::OwnerDied, Some(repair)) = (how, &self.repair) {
+            let data = data()?;
+            Python::attach(|py| repair.call1(py, (data,)))?;
+            mark_consistent().or_raise()?;
+            self.owner_died.store(false, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// `type`, `shape` and `type_name` of a lock.
+type Type<'py> = (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>, Option<&'py str>);
 
 /// One try of a wait: `None` to go on.
 fn tried<T, G>(taken: LockResult<T, G>) -> outlive::Result<Option<T>> {
@@ -33,7 +87,7 @@ fn tried<T, G>(taken: LockResult<T, G>) -> outlive::Result<Option<T>> {
 }
 
 /// Takes a lock: looks at once, else waits without the interpreter's lock. `None`: time is up.
-fn take<T: Send, G>(
+pub(crate) fn take<T: Send, G>(
     py: Python<'_>,
     timeout: Option<f64>,
     now: impl FnOnce() -> LockResult<T, G>,
@@ -60,9 +114,24 @@ fn take<T: Send, G>(
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct RobustMutex {
     inner: RawMutex,
-    codec: Option<Codec>,
-    repair: Option<Py<PyAny>>,
-    owner_died: AtomicBool,
+    data: Data,
+}
+
+impl RobustMutex {
+    /// The lock without its data.
+    pub(crate) fn raw(&self) -> &RawMutex {
+        &self.inner
+    }
+
+    /// After it was taken: repairs what a dead owner left, if it was told how, or lets it go.
+    pub(crate) fn taken(slf: &Bound<'_, Self>, how: Acquired) -> PyResult<()> {
+        let lock = &slf.get().inner;
+        let done = slf.get().data.taken(how, || Self::data(slf), || lock.mark_consistent());
+        if done.is_err() {
+            let _ = lock.unlock();
+        }
+        done
+    }
 }
 
 #[pymethods]
@@ -81,17 +150,12 @@ impl RobustMutex {
         initial: Option<Bound<'_, PyAny>>,
         repair: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let codec = data_type(py, r#type, shape, type_name)?;
         let node = &node.bind(py).get().inner;
-        let inner = match &codec {
-            Some(codec) => {
-                let first = initial.map(|value| codec.encode(&value)).transpose()?;
-                let first = first.as_ref().map(|value| value.bytes()).transpose()?;
-                RawMutex::open_with(node, name, &codec.of, first).or_raise()?
-            }
-            None => RawMutex::open(node, name).or_raise()?,
-        };
-        Ok(Self { inner, codec, repair, owner_died: AtomicBool::new(false) })
+        let bare = || RawMutex::open(node, name);
+        let typed = |of: &_, first: Option<&[u8]>| RawMutex::open_with(node, name, of, first);
+        let of = (r#type, shape, type_name);
+        let (inner, data) = Data::open(py, of, initial, repair, bare, typed)?;
+        Ok(Self { inner, data })
     }
 
     /// Takes the lock; False when `timeout` seconds passed first. 0 never waits.
@@ -103,15 +167,7 @@ impl RobustMutex {
         let lock = &this.inner;
         let got = take(py, timeout, || lock.try_lock(), |end| lock.lock_until(end))?;
         let Some(got) = got else { return Ok(false) };
-        this.owner_died.store(got == Acquired::OwnerDied, Ordering::Relaxed);
-        if let (Acquired::OwnerDied, Some(repair)) = (got, &this.repair) {
-            let repaired = Self::data(slf).and_then(|data| repair.call1(py, (data,)));
-            if let Err(e) = repaired.and_then(|_| this.mark_consistent()) {
-                let _ = this.inner.unlock();
-                return Err(e);
-            }
-        }
-        Ok(true)
+        Self::taken(slf, got).map(|()| true)
     }
 
     /// Lets the lock go. ``NotOwned`` when this thread does not hold it.
@@ -122,13 +178,13 @@ impl RobustMutex {
     /// For the thread that holds it: whether its last owner died inside and nothing is repaired.
     #[getter]
     fn owner_died(&self) -> bool {
-        self.owner_died.load(Ordering::Relaxed)
+        self.data.owner_died.load(Ordering::Relaxed)
     }
 
     /// For the thread that holds it: the data is in order again.
     fn mark_consistent(&self) -> PyResult<()> {
         self.inner.mark_consistent().or_raise()?;
-        self.owner_died.store(false, Ordering::Relaxed);
+        self.data.owner_died.store(false, Ordering::Relaxed);
         Ok(())
     }
 
@@ -136,13 +192,7 @@ impl RobustMutex {
     /// type.
     #[getter]
     fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let this = slf.get();
-        let Some(codec) = &this.codec else { return Ok(None) };
-        let base = slf.clone().into_any();
-        // SAFETY: the mutex keeps as many bytes mapped; that only its holder uses them is the
-        // caller's part, as with every lock of Python.
-        let view = unsafe { codec.view(slf.py(), this.inner.data(), codec.of.size(), true, base)? };
-        Ok(Some(view))
+        slf.get().data.view(slf.clone().into_any(), slf.get().inner.data(), true)
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -164,20 +214,12 @@ impl RobustMutex {
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct RobustRwLock {
     inner: RawRwLock,
-    codec: Option<Codec>,
-    repair: Option<Py<PyAny>>,
-    owner_died: AtomicBool,
+    data: Data,
 }
 
 impl RobustRwLock {
     fn view<'py>(slf: &Bound<'py, Self>, writable: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let this = slf.get();
-        let Some(codec) = &this.codec else { return Ok(None) };
-        let base = slf.clone().into_any();
-        let data = this.inner.data();
-        // SAFETY: as of the mutex.
-        let view = unsafe { codec.view(slf.py(), data, codec.of.size(), writable, base)? };
-        Ok(Some(view))
+        slf.get().data.view(slf.clone().into_any(), slf.get().inner.data(), writable)
     }
 }
 
@@ -197,17 +239,12 @@ impl RobustRwLock {
         initial: Option<Bound<'_, PyAny>>,
         repair: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let codec = data_type(py, r#type, shape, type_name)?;
         let node = &node.bind(py).get().inner;
-        let inner = match &codec {
-            Some(codec) => {
-                let first = initial.map(|value| codec.encode(&value)).transpose()?;
-                let first = first.as_ref().map(|value| value.bytes()).transpose()?;
-                RawRwLock::open_with(node, name, &codec.of, first).or_raise()?
-            }
-            None => RawRwLock::open(node, name).or_raise()?,
-        };
-        Ok(Self { inner, codec, repair, owner_died: AtomicBool::new(false) })
+        let bare = || RawRwLock::open(node, name);
+        let typed = |of: &_, first: Option<&[u8]>| RawRwLock::open_with(node, name, of, first);
+        let of = (r#type, shape, type_name);
+        let (inner, data) = Data::open(py, of, initial, repair, bare, typed)?;
+        Ok(Self { inner, data })
     }
 
     /// For ``with``: takes it for reading and gives the data, read-only. ``Timeout`` after
@@ -243,13 +280,10 @@ impl RobustRwLock {
         let lock = &this.inner;
         let got = take(py, timeout, || lock.try_write(), |end| lock.write_until(end))?;
         let Some(got) = got else { return Ok(false) };
-        this.owner_died.store(got == Acquired::OwnerDied, Ordering::Relaxed);
-        if let (Acquired::OwnerDied, Some(repair)) = (got, &this.repair) {
-            let repaired = Self::view(slf, true).and_then(|data| repair.call1(py, (data,)));
-            if let Err(e) = repaired.and_then(|_| this.mark_consistent()) {
-                let _ = this.inner.unlock_write();
-                return Err(e);
-            }
+        let done = this.data.taken(got, || Self::view(slf, true), || lock.mark_consistent());
+        if let Err(e) = done {
+            let _ = lock.unlock_write();
+            return Err(e);
         }
         Ok(true)
     }
@@ -262,13 +296,13 @@ impl RobustRwLock {
     /// For the writer: whether a writer died inside and nothing is repaired.
     #[getter]
     fn owner_died(&self) -> bool {
-        self.owner_died.load(Ordering::Relaxed)
+        self.data.owner_died.load(Ordering::Relaxed)
     }
 
     /// For the writer: the data is in order again.
     fn mark_consistent(&self) -> PyResult<()> {
         self.inner.mark_consistent().or_raise()?;
-        self.owner_died.store(false, Ordering::Relaxed);
+        self.data.owner_died.store(false, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -1,18 +1,36 @@
 //! Nodes, and watching them.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use outlive::{Node as CoreNode, NodeId, Watch as CoreWatch};
+use outlive::{Node as CoreNode, NodeBuilder, NodeId, Watch as CoreWatch};
 use pyo3::prelude::*;
 
 use crate::error::OrRaise;
-use crate::port::{Port, deadline, remaining, wait};
+use crate::port::{Port, wait_until_true};
 
 /// Now, ns of CLOCK_MONOTONIC: the clock of all time stamps.
 #[pyfunction]
 pub(crate) fn now_ns() -> u64 {
     outlive::now_ns()
+}
+
+/// Which domain is meant.
+pub(crate) fn settings(
+    domain: Option<String>,
+    root: Option<PathBuf>,
+    group: Option<u32>,
+) -> NodeBuilder {
+    let mut builder = CoreNode::builder();
+    if let Some(domain) = domain {
+        builder = builder.domain(domain);
+    }
+    if let Some(root) = root {
+        builder = builder.root(root);
+    }
+    if let Some(group) = group {
+        builder = builder.group(group);
+    }
+    builder
 }
 
 /// A process's membership in a domain. Any thread may use it.
@@ -38,18 +56,9 @@ impl Node {
         group: Option<u32>,
         strict: bool,
     ) -> PyResult<Self> {
-        let mut builder = CoreNode::builder().strict(strict);
+        let mut builder = settings(domain, root, group).strict(strict);
         if let Some(name) = name {
             builder = builder.name(name);
-        }
-        if let Some(domain) = domain {
-            builder = builder.domain(domain);
-        }
-        if let Some(root) = root {
-            builder = builder.root(root);
-        }
-        if let Some(group) = group {
-            builder = builder.group(group);
         }
         Ok(Self { inner: py.detach(|| builder.open()).or_raise()? })
     }
@@ -97,10 +106,6 @@ impl Watch {
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let watch = self.inner.hold()?;
         let watch: &CoreWatch = &watch;
-        let gone = wait(py, deadline(timeout), |slice| {
-            let time = remaining(slice).max(Duration::from_nanos(1));
-            Ok(watch.wait(time).then_some(()))
-        })?;
-        Ok(gone.is_some())
+        wait_until_true(py, timeout, |time| Ok(watch.wait(time)))
     }
 }

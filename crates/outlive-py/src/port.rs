@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlive::ErrorKind;
 use pyo3::prelude::*;
 
-use crate::error::fail;
+use crate::error::{OrRaise, fail};
 
 /// Longest wait between two looks for signals.
 const SLICE_NS: u64 = 100_000_000;
@@ -42,12 +42,25 @@ impl<T> Port<T> {
 
     /// Takes it away.
     pub(crate) fn close(&self) -> PyResult<()> {
-        match self.0.try_lock() {
-            Ok(mut guard) => drop(guard.take()),
-            Err(TryLockError::Poisoned(e)) => drop(e.into_inner().take()),
-            Err(TryLockError::WouldBlock) => drop(self.hold()?),
+        self.close_unless(|_| false)
+    }
+
+    /// Takes it away, unless `in_use` keeps it for later.
+    pub(crate) fn close_unless(&self, in_use: impl FnOnce(&mut T) -> bool) -> PyResult<()> {
+        let mut guard = match self.0.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(e)) => e.into_inner(),
+            Err(TryLockError::WouldBlock) => return self.hold().map(drop),
+        };
+        if !guard.as_mut().is_some_and(in_use) {
+            drop(guard.take());
         }
         Ok(())
+    }
+
+    /// Waits until it is free. Only where whoever has it neither waits nor needs the interpreter.
+    pub(crate) fn hold_soon(&self) -> MutexGuard<'_, Option<T>> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
@@ -73,21 +86,21 @@ impl<T> std::ops::DerefMut for Held<'_, T> {
     }
 }
 
+/// Seconds from Python as a time span; a negative one is none.
+pub(crate) fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)
+}
+
 /// Seconds from Python as an instant; `None` is for ever, nothing or less is not at all.
 pub(crate) fn deadline(timeout: Option<f64>) -> u64 {
     match timeout {
         None => u64::MAX,
         Some(s) if s <= 0.0 || s.is_nan() => 0,
         Some(s) => {
-            let wait = Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX);
-            outlive::now_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))
+            let wait = u64::try_from(seconds(s).as_nanos()).unwrap_or(u64::MAX);
+            outlive::now_ns().saturating_add(wait)
         }
     }
-}
-
-/// How long it is to a deadline.
-pub(crate) fn remaining(deadline_ns: u64) -> Duration {
-    Duration::from_nanos(deadline_ns.saturating_sub(outlive::now_ns()))
 }
 
 /// Calls `look` without the interpreter's lock until it finds something or the deadline passes, in
@@ -99,10 +112,40 @@ pub(crate) fn wait<T: Send>(
 ) -> PyResult<Option<T>> {
     loop {
         let slice = outlive::now_ns().saturating_add(SLICE_NS).min(deadline_ns);
-        let found = py.detach(|| look(slice)).map_err(|e| crate::error::raise(&e))?;
+        let found = py.detach(|| look(slice)).or_raise()?;
         if found.is_some() || outlive::now_ns() >= deadline_ns {
             return Ok(found);
         }
         py.check_signals()?;
     }
+}
+
+/// As `wait`, for a call that says `Timeout` at the end of its slice. Its own words at the end.
+pub(crate) fn wait_in_slices<T: Send>(
+    py: Python<'_>,
+    deadline_ns: u64,
+    mut call: impl FnMut(u64) -> outlive::Result<T> + Send,
+) -> PyResult<T> {
+    loop {
+        let slice = outlive::now_ns().saturating_add(SLICE_NS).min(deadline_ns);
+        match py.detach(|| call(slice)) {
+            Err(e) if e.kind() == ErrorKind::Timeout && slice < deadline_ns => {
+                py.check_signals()?
+            }
+            done => return done.or_raise(),
+        }
+    }
+}
+
+/// As `wait`, for what takes a time span and says whether it came.
+pub(crate) fn wait_until_true(
+    py: Python<'_>,
+    timeout: Option<f64>,
+    mut came: impl FnMut(Duration) -> outlive::Result<bool> + Send,
+) -> PyResult<bool> {
+    let found = wait(py, deadline(timeout), |slice| {
+        let left = slice.saturating_sub(outlive::now_ns()).max(1);
+        Ok(came(Duration::from_nanos(left))?.then_some(()))
+    })?;
+    Ok(found.is_some())
 }

@@ -2,7 +2,6 @@
 
 use std::mem::transmute;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use outlive::{ErrorKind, Loan as CoreLoan, Publisher as CorePublisher, TopicBuilder};
 use pyo3::prelude::*;
@@ -13,6 +12,7 @@ use crate::error::{OrRaise, fail};
 use crate::gpu::Place;
 use crate::loan::{Lent, LentBy, Loan};
 use crate::node::Node;
+use crate::port;
 
 /// A publisher of the core, which loans refer to.
 pub(crate) struct Sender(CorePublisher<[u8]>);
@@ -98,8 +98,7 @@ impl Publisher {
             builder = builder.memory_bytes_max(bytes);
         }
         if let Some(seconds) = reliable_timeout {
-            let time = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
-            builder = builder.reliable_timeout(time);
+            builder = builder.reliable_timeout(port::seconds(seconds));
         }
         let sender = Sender(py.detach(|| builder.publisher()).or_raise()?);
         let shared = Arc::new(Shared { gate: Mutex::new(()), sender });

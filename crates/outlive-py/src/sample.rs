@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::codec::Codec;
-use crate::{dlpack, gpu};
+use crate::{array, dlpack, gpu};
 
 /// A received message. Large ones lie in shared memory, without a copy; arrays over it keep it, so
 /// that it may outlive its subscriber, and its publisher's death changes nothing about it.
@@ -89,12 +89,7 @@ impl Sample {
         dtype: Option<Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let array = Self::array(slf)?;
-        let array = match dtype {
-            Some(dtype) => array.call_method1("astype", (dtype, "K", "unsafe", true, false))?,
-            None => array,
-        };
-        if copy == Some(true) { array.call_method0("copy") } else { Ok(array) }
+        array::as_numpy_asks(Self::array(slf)?, dtype, copy)
     }
 
     /// For `torch.from_dlpack(sample)` and its like: the same memory, read-only.

@@ -1,7 +1,6 @@
 //! Services: requests and responses.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use outlive::{
     Client as CoreClient, ErrorKind, Reply as CoreReply, Request as CoreRequest,
@@ -13,7 +12,7 @@ use pyo3::types::PyTuple;
 use crate::codec::Codec;
 use crate::error::{OrRaise, fail};
 use crate::node::Node;
-use crate::port::{Port, deadline, wait};
+use crate::port::{Port, deadline, wait, wait_in_slices, wait_until_true};
 
 /// What requests and responses are.
 #[derive(Debug)]
@@ -177,11 +176,7 @@ impl Client {
     fn wait_for_server(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let mut port = self.inner.hold()?;
         let port: &mut CoreClient<[u8], [u8]> = &mut port;
-        let found = wait(py, deadline(timeout), |slice| {
-            let time = Duration::from_nanos(slice.saturating_sub(outlive::now_ns()));
-            Ok(port.wait_for_server(time)?.then_some(()))
-        })?;
-        Ok(found.is_some())
+        wait_until_true(py, timeout, |time| port.wait_for_server(time))
     }
 
     /// Leaves the service.
@@ -203,18 +198,8 @@ impl Client {
     fn receive_ticket(&self, py: Python<'_>, ticket: Ticket, until: u64) -> PyResult<Reply> {
         let mut port = self.inner.hold()?;
         let port: &mut CoreClient<[u8], [u8]> = &mut port;
-        let found = wait(py, until, |slice| match port.receive_for(ticket, slice) {
-            Ok(reply) => Ok(Some(Ok(reply))),
-            Err(e) if e.kind() == ErrorKind::Timeout && slice < until => Ok(None),
-            Err(e) => Ok(Some(Err(e))),
-        })?;
-        match found {
-            Some(reply) => reply.or_raise().map(|reply| self.reply(reply)),
-            None => {
-                let remedy = "the server lives and has not answered: allow more time";
-                Err(fail(ErrorKind::Timeout, "calling", "a service", remedy))
-            }
-        }
+        let reply = wait_in_slices(py, until, |slice| port.receive_for(ticket, slice))?;
+        Ok(self.reply(reply))
     }
 }
 

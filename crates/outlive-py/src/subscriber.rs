@@ -96,18 +96,17 @@ impl Subscriber {
     /// "died" or "corrupt", and the publisher's node and port.
     fn events(&self) -> PyResult<Vec<(&'static str, (u64, u64))>> {
         let mut port = self.inner.hold()?;
-        let mut events = Vec::new();
-        while let Some(event) = port.next_event() {
+        let told = |event| {
             let (what, id) = match event {
                 Event::PublisherJoined(id) => ("joined", id),
                 Event::PublisherLeft(id) => ("left", id),
                 Event::PublisherDied { publisher, .. } => ("died", publisher),
                 Event::PublisherCorrupt { publisher, .. } => ("corrupt", publisher),
-                _ => continue,
+                _ => return None,
             };
-            events.push((what, (id.node.get(), id.port)));
-        }
-        Ok(events)
+            Some((what, (id.node.get(), id.port)))
+        };
+        Ok(std::iter::from_fn(|| port.next_event()).filter_map(told).collect())
     }
 
     /// A descriptor for event loops: readable unless the last call that receives found nothing.

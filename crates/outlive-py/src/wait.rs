@@ -1,12 +1,10 @@
 //! Waiting for several things at once.
 
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
 
 use outlive::{
-    Client as CoreClient, Consumer as CoreConsumer, Descriptor, Server as CoreServer,
-    Subscriber as CoreSubscriber, Timer as CoreTimer, WaitSet as CoreSet, Waitable,
-    Watch as CoreWatch,
+    Client as CoreClient, Descriptor, Server as CoreServer, Subscriber as CoreSubscriber,
+    Timer as CoreTimer, WaitSet as CoreSet, Waitable, Watch as CoreWatch,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -14,8 +12,8 @@ use pyo3::types::PyList;
 
 use crate::error::raise;
 use crate::node::Watch;
-use crate::port::{Held, Port, deadline};
-use crate::queue::Consumer;
+use crate::port::{Held, Port, deadline, seconds};
+use crate::queue::{Consumer, Lane};
 use crate::service::{Client, Server};
 use crate::subscriber::Subscriber;
 
@@ -30,10 +28,9 @@ impl Timer {
     #[new]
     #[pyo3(signature = (period=None, *, delay=None))]
     fn new(period: Option<f64>, delay: Option<f64>) -> PyResult<Self> {
-        let time = |s: f64| Duration::try_from_secs_f64(s.max(0.0)).unwrap_or(Duration::MAX);
         let timer = match (period, delay) {
-            (Some(period), None) => CoreTimer::every(time(period)),
-            (None, Some(delay)) => CoreTimer::after(time(delay)),
+            (Some(period), None) => CoreTimer::every(seconds(period)),
+            (None, Some(delay)) => CoreTimer::after(seconds(delay)),
             _ => return Err(PyTypeError::new_err("give either a period or a delay, in seconds")),
         };
         Ok(Self { inner: Port::new(timer) })
@@ -54,7 +51,7 @@ pub(crate) struct WaitSet {
 /// A member that this thread has for the wait.
 enum Member<'a> {
     Subscriber(Held<'a, CoreSubscriber<[u8]>>),
-    Consumer(Held<'a, CoreConsumer<[u8]>>),
+    Consumer(Held<'a, Lane>),
     Server(Held<'a, CoreServer<[u8], [u8]>>),
     Client(Held<'a, CoreClient<[u8], [u8]>>),
     Watch(Held<'a, CoreWatch>),
@@ -66,7 +63,7 @@ impl Member<'_> {
     fn waitable(&mut self) -> &mut dyn Waitable {
         match self {
             Self::Subscriber(held) => &mut **held,
-            Self::Consumer(held) => &mut **held,
+            Self::Consumer(held) => held.consumer(),
             Self::Server(held) => &mut **held,
             Self::Client(held) => &mut **held,
             Self::Watch(held) => &mut **held,
@@ -169,7 +166,7 @@ fn member<'a>(
         return it.get().inner.hold().map(Member::Subscriber);
     }
     if let Ok(it) = object.cast::<Consumer>() {
-        return it.get().inner.hold().map(Member::Consumer);
+        return it.get().hold().map(Member::Consumer);
     }
     if let Ok(it) = object.cast::<Server>() {
         return it.get().inner.hold().map(Member::Server);

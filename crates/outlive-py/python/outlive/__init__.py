@@ -18,20 +18,27 @@ Each process opens its own node: nothing here survives ``os.fork``; ``spawn`` an
 nothing special. Errors are exceptions by kind, all of them an ``outlive.Error``.
 """
 
-from . import _errors
+from . import _domain, _errors
+from ._domain import *  # noqa: F403
 from ._errors import *  # noqa: F403
 from ._outlive import (
     Client,
     Consumer,
+    Domain,
     Guard,
     Loan,
+    LocklessSet,
     Node,
+    Permit,
     Producer,
     Publisher,
+    Received,
     Reply,
     Request,
+    RobustCondition,
     RobustMutex,
     RobustRwLock,
+    RobustSemaphore,
     Sample,
     Server,
     Subscriber,
@@ -49,17 +56,23 @@ from ._types import Headed, describe
 __all__ = [
     "Client",
     "Consumer",
+    "Domain",
     "Guard",
     "Headed",
     "Loan",
+    "LocklessSet",
     "Node",
+    "Permit",
     "Producer",
     "Publisher",
+    "Received",
     "Queue",
     "Reply",
     "Request",
+    "RobustCondition",
     "RobustMutex",
     "RobustRwLock",
+    "RobustSemaphore",
     "Sample",
     "Server",
     "Subscriber",
@@ -71,5 +84,6 @@ __all__ = [
     "now_ns",
     "packb",
     "unpackb",
+    *_domain.__all__,
     *_errors.__all__,
 ]

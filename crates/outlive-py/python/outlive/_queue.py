@@ -39,9 +39,17 @@ class Queue:
         """Sends a value: see ``Producer.send``."""
         self.producer().send(value, timeout)
 
+    def put_batch(self, values, timeout=None):
+        """Sends many at once: see ``Producer.send_batch``."""
+        self.producer().send_batch(values, timeout)
+
     def get(self, timeout=None):
         """The next value, or None: see ``Consumer.receive``."""
         return self.consumer().receive(timeout)
+
+    def borrow(self, timeout=None):
+        """The next value where it lies, or None: see ``Consumer.borrow``."""
+        return self.consumer().borrow(timeout)
 
     def __iter__(self):
         return iter(self.consumer())

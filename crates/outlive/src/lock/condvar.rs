@@ -150,10 +150,11 @@ impl RobustCondvar {
         until: u64,
     ) -> Held<'a, (MutexGuard<'a, T>, bool), T> {
         let lock = guard.lock();
-        let notified = self.sleep(until, || {
+        let let_go = || {
             drop(guard);
             true
-        });
+        };
+        let notified = self.sleep(until, let_go, || true);
         lock.lock().map(|guard| (guard, notified))
     }
 
@@ -167,17 +168,41 @@ impl RobustCondvar {
     /// # Crash safety
     /// **Strict.** As `wait`.
     pub fn wait_raw(&self, mutex: &RawMutex, deadline_ns: u64) -> LockResult<(Acquired, bool)> {
+        self.wait_raw_while(mutex, deadline_ns, || true)
+    }
+
+    /// As [`wait_raw`](Self::wait_raw), as long as `go_on` says so. It is asked without the mutex,
+    /// after at most 100 ms and after every signal that the thread handled; no notification is
+    /// missed for it.
+    ///
+    /// # Errors
+    /// As `wait_raw`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `wait`.
+    pub fn wait_raw_while(
+        &self,
+        mutex: &RawMutex,
+        deadline_ns: u64,
+        go_on: impl FnMut() -> bool,
+    ) -> LockResult<(Acquired, bool)> {
         let mut freed = Ok(());
-        let notified = self.sleep(deadline_ns, || {
+        let let_go = || {
             freed = mutex.unlock();
             freed.is_ok()
-        });
+        };
+        let notified = self.sleep(deadline_ns, let_go, go_on);
         freed.map_err(LockError::Failed)?;
         mutex.lock().map(|acquired| (acquired, notified))
     }
 
     /// Sleeps if the mutex could be let go; whether a notification came.
-    fn sleep(&self, until: u64, let_go: impl FnOnce() -> bool) -> bool {
+    fn sleep(
+        &self,
+        until: u64,
+        let_go: impl FnOnce() -> bool,
+        mut go_on: impl FnMut() -> bool,
+    ) -> bool {
         // ORDERING(CONDVAR): pairs with `notify`: it sees the sleeper, or we see its change.
         self.sleepers().fetch_add(1, SeqCst);
         let seen = self.count().load(SeqCst);
@@ -191,6 +216,9 @@ impl RobustCondvar {
             let slice = until.min(now.saturating_add(slice_ns_max() / 10));
             futex::wait(futex::low_half(self.count()), seen as u32, Some(slice));
             notified = self.count().load(SeqCst) != seen;
+            if !notified && !go_on() {
+                break;
+            }
         }
         self.sleepers().fetch_sub(1, SeqCst);
         notified

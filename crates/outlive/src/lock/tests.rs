@@ -340,6 +340,29 @@ fn a_condvar_wakes_waiters_and_keeps_deadlines() {
 }
 
 #[test]
+fn a_wait_that_is_told_to_stop_has_the_mutex_again() {
+    let dir = TempDir::new("lock");
+    let node = node(&dir);
+    let (lock, condvar) = (RawMutex::open(&node, "/a").unwrap(), node.condvar("/c").unwrap());
+    let unheld = condvar.wait_raw_while(&lock, u64::MAX, || true).unwrap_err();
+    assert_eq!(unheld.kind(), ErrorKind::NotOwned);
+    assert_eq!(lock.lock().unwrap(), Acquired::Clean);
+    let mut asked = 0;
+    let stopped = condvar.wait_raw_while(&lock, u64::MAX, || {
+        asked += 1;
+        asked < 2
+    });
+    assert_eq!((stopped.unwrap(), asked), ((Acquired::Clean, false), 2));
+    // What came while it was asked counts.
+    let notified = condvar.wait_raw_while(&lock, u64::MAX, || {
+        condvar.notify_all();
+        true
+    });
+    assert_eq!(notified.unwrap(), (Acquired::Clean, true));
+    lock.unlock().unwrap();
+}
+
+#[test]
 fn permits_are_bounded_and_come_back_from_the_dead() {
     let dir = TempDir::new("lock");
     let node = node(&dir);

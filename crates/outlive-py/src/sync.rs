@@ -1,0 +1,300 @@
+//! Condition variables, semaphores, sets of numbers.
+
+use std::mem::transmute;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::ThreadId;
+
+use outlive::ErrorKind;
+use outlive::lock::{
+    LocklessSet as CoreSet, Permit as CorePermit, RobustCondvar, RobustSemaphore as CoreSemaphore,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::error::{OrRaise, fail};
+use crate::lock::{RobustMutex, take};
+use crate::node::Node;
+use crate::port::deadline;
+
+/// Waiting for a change of data under a ``RobustMutex``, between processes as between threads.
+///
+/// Wake-ups without a cause are normal: look at the data again, or let ``wait_for`` do it. Killed
+/// waiters and notifiers keep nobody waiting. That nobody is left who *would* notify it cannot
+/// tell: wait with a timeout, or watch the node.
+///
+/// >>> goal = outlive.RobustMutex(node, "/arm/goal", np.int64)
+/// >>> changed = outlive.RobustCondition(node, "/arm/goal-changed")
+/// >>> with goal as data:
+/// ...     changed.wait_for(goal, lambda: int(data) > 0, timeout=0.01)
+/// ...     data[...] = 7
+/// ...     changed.notify_all()
+/// ...     changed.wait_for(goal, lambda: int(data) > 0)
+/// False
+/// True
+#[pyclass(frozen, module = "outlive")]
+#[derive(Debug)]
+pub(crate) struct RobustCondition {
+    inner: RobustCondvar,
+}
+
+impl RobustCondition {
+    fn wait_by(&self, py: Python<'_>, mutex: &Py<RobustMutex>, until: u64) -> PyResult<bool> {
+        let mutex = mutex.bind(py);
+        let (condvar, lock) = (&self.inner, mutex.get().raw());
+        let mut signal = None;
+        let waited = py.detach(|| {
+            let go_on = || {
+                signal = Python::attach(|py| py.check_signals()).err();
+                signal.is_none()
+            };
+            condvar.wait_raw_while(lock, until, go_on).map_err(outlive::Error::from)
+        });
+        let (how, notified) = waited.or_raise()?;
+        // On failure the mutex is let go.
+        RobustMutex::taken(mutex, how)?;
+        signal.map_or(Ok(notified), Err)
+    }
+}
+
+#[pymethods]
+impl RobustCondition {
+    /// Opens the condition variable `name` of the node's domain, or makes it.
+    #[new]
+    fn new(py: Python<'_>, node: Py<Node>, name: &str) -> PyResult<Self> {
+        Ok(Self { inner: node.bind(py).get().inner.condvar(name).or_raise()? })
+    }
+
+    /// Lets the mutex go, which this thread holds, waits for a notification, at most `timeout`
+    /// seconds, and takes the mutex again, however long that takes; False: no notification came.
+    ///
+    /// ``NotOwned``: this thread does not hold it. If its owner died meanwhile, the mutex says so
+    /// (``owner_died``), or repairs the data; with ``Unrecoverable`` it is not held any more.
+    #[pyo3(signature = (mutex, timeout=None))]
+    fn wait(&self, py: Python<'_>, mutex: Py<RobustMutex>, timeout: Option<f64>) -> PyResult<bool> {
+        self.wait_by(py, &mutex, deadline(timeout))
+    }
+
+    /// Waits as ``wait`` until `predicate()` is true, at most `timeout` seconds; returns what it
+    /// said last.
+    #[pyo3(signature = (mutex, predicate, timeout=None))]
+    fn wait_for(
+        &self,
+        py: Python<'_>,
+        mutex: Py<RobustMutex>,
+        predicate: Py<PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
+        let until = deadline(timeout);
+        loop {
+            let said = predicate.call0(py)?;
+            if said.is_truthy(py)? || outlive::now_ns() >= until {
+                return Ok(said);
+            }
+            self.wait_by(py, &mutex, until)?;
+        }
+    }
+
+    /// Wakes one waiter, if there is any. With or without the mutex held.
+    fn notify(&self) {
+        self.inner.notify_one();
+    }
+
+    /// Wakes all waiters.
+    fn notify_all(&self) {
+        self.inner.notify_all();
+    }
+}
+
+/// A counting semaphore: at most so many threads at once, over all processes. A killed holder's
+/// permit comes back.
+///
+/// >>> gpu = outlive.RobustSemaphore(node, "/gpu", 2)
+/// >>> with gpu as permit:
+/// ...     permit.owner_died, gpu.available
+/// (False, 1)
+/// >>> gpu.available
+/// 2
+#[pyclass(frozen, module = "outlive")]
+pub(crate) struct RobustSemaphore {
+    inner: Arc<CoreSemaphore>,
+    /// Those of ``with``.
+    taken: Mutex<Vec<(ThreadId, Py<Permit>)>>,
+}
+
+impl RobustSemaphore {
+    fn taken(&self) -> MutexGuard<'_, Vec<(ThreadId, Py<Permit>)>> {
+        self.taken.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+#[pymethods]
+impl RobustSemaphore {
+    /// Opens the semaphore `name`, or makes it with so many permits, 1 to 1024. ``TypeMismatch``:
+    /// it exists with another number.
+    #[new]
+    fn new(py: Python<'_>, node: Py<Node>, name: &str, permits: usize) -> PyResult<Self> {
+        let inner = Arc::new(node.bind(py).get().inner.semaphore(name, permits).or_raise()?);
+        Ok(Self { inner, taken: Mutex::default() })
+    }
+
+    /// Takes a permit; None when `timeout` seconds passed and living threads held all of them. 0
+    /// never waits, None waits for ever.
+    ///
+    /// ``Deadlock``: this thread holds them all.
+    #[pyo3(signature = (timeout=None))]
+    fn acquire(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Permit>> {
+        let semaphore = &*self.inner;
+        let lend = |permit: CorePermit<'_>| {
+            // SAFETY: the permit refers to the semaphore, which the new object keeps for longer.
+            Lent(unsafe { transmute::<CorePermit<'_>, CorePermit<'static>>(permit) })
+        };
+        let now = || semaphore.try_acquire().map(lend);
+        let got = take(py, timeout, now, |end| semaphore.acquire_until(end).map(lend))?;
+        Ok(got.map(|permit| Permit {
+            index: permit.0.index(),
+            owner_died: permit.0.owner_died(),
+            lent: Mutex::new(Some(permit)),
+            _of: Arc::clone(&self.inner),
+        }))
+    }
+
+    /// How many permits there are.
+    #[getter(permits)]
+    fn count(&self) -> usize {
+        self.inner.permits()
+    }
+
+    /// How many are free right now; others may take them at once. Dead holders' count as held.
+    #[getter]
+    fn available(&self) -> usize {
+        self.inner.available()
+    }
+
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<Permit>> {
+        let Some(permit) = self.acquire(py, None)? else {
+            return Err(fail(ErrorKind::Timeout, "taking", "a permit", "wait longer"));
+        };
+        let permit = Py::new(py, permit)?;
+        self.taken().push((std::thread::current().id(), permit.clone_ref(py)));
+        Ok(permit)
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+        let mut permits = self.taken();
+        let me = std::thread::current().id();
+        let mine = permits.iter().rposition(|(thread, _)| *thread == me);
+        let permit = mine.map(|at| permits.remove(at).1);
+        drop(permits);
+        if let Some(permit) = permit {
+            permit.get().release();
+        }
+    }
+}
+
+/// A permit of the core that refers to a semaphore beside it.
+struct Lent(CorePermit<'static>);
+
+// SAFETY: giving it back is one CAS from the id of the thread that took it, which the permit has in
+// itself; which thread does it makes no difference.
+unsafe impl Send for Lent {}
+
+/// A permit of a ``RobustSemaphore``, until released or dropped. It is the thread's that took it.
+#[pyclass(frozen, module = "outlive")]
+pub(crate) struct Permit {
+    index: usize,
+    owner_died: bool,
+    /// Goes before the semaphore that it refers to.
+    lent: Mutex<Option<Lent>>,
+    _of: Arc<CoreSemaphore>,
+}
+
+#[pymethods]
+impl Permit {
+    /// Which of the permits it is, from 0: for instance the number of a device.
+    #[getter]
+    fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Whether the holder before died with it: what it guards may be in disorder.
+    #[getter]
+    fn owner_died(&self) -> bool {
+        self.owner_died
+    }
+
+    /// Gives it back. Done twice, it is nothing.
+    fn release(&self) {
+        drop(self.lent.lock().unwrap_or_else(|e| e.into_inner()).take());
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+        self.release();
+    }
+}
+
+/// A bounded set of numbers from 1 to 2**64 - 1 that any number of threads and processes change
+/// without a lock.
+///
+/// They belong to nobody: those that a killed process put in stay until somebody takes them out.
+///
+/// >>> ready = outlive.LocklessSet(node, "/fleet/ready", 16)
+/// >>> ready.insert(7), ready.insert(7), 7 in ready, len(ready)
+/// (True, False, True, 1)
+/// >>> ready.remove(7), list(ready)
+/// (True, [])
+#[pyclass(frozen, module = "outlive")]
+#[derive(Debug)]
+pub(crate) struct LocklessSet {
+    inner: CoreSet,
+}
+
+#[pymethods]
+impl LocklessSet {
+    /// Opens the set `name`, or makes it with room for so many numbers, 1 to 16777216.
+    /// ``TypeMismatch``: it exists with other room.
+    #[new]
+    fn new(py: Python<'_>, node: Py<Node>, name: &str, capacity: usize) -> PyResult<Self> {
+        let node = &node.bind(py).get().inner;
+        Ok(Self { inner: node.lockless_set(name, capacity).or_raise()? })
+    }
+
+    /// Makes `id` a member; False if it was one already. Two that insert the same at the same time
+    /// may both be told True. ``NoSpace``: the set is full; ``InvalidArgument`` for 0.
+    fn insert(&self, id: u64) -> PyResult<bool> {
+        self.inner.insert(id).or_raise()
+    }
+
+    /// Ends the membership of `id`; False if it was none.
+    fn remove(&self, id: u64) -> bool {
+        self.inner.remove(id)
+    }
+
+    /// All members in ascending order; those that come or go meanwhile may be in it or not.
+    fn ids(&self, py: Python<'_>) -> Vec<u64> {
+        py.detach(|| self.inner.ids())
+    }
+
+    /// For how many there is room.
+    #[getter]
+    fn capacity(&self) -> usize {
+        self.inner.capacity()
+    }
+
+    fn __contains__(&self, id: u64) -> bool {
+        self.inner.contains(id)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.ids(py).len()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        PyList::new(py, self.ids(py))?.call_method0("__iter__")
+    }
+}
