@@ -4,6 +4,8 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
+use zerocopy::FromZeros;
+
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -35,6 +37,23 @@ impl std::fmt::Display for Exit {
             Self::Signal(signal) => write!(f, "signal {signal}"),
         }
     }
+}
+
+/// A `T` of zeroes that this process shares with the children it forks; it stays mapped for the
+/// life of all of them.
+///
+/// # Panics
+/// When there is no memory.
+pub fn shared_zeroes<T: FromZeros + Sync>() -> &'static T {
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    // Memory counts as it is touched.
+    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping disturbs nothing.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), size_of::<T>(), rights, flags, -1, 0) };
+    assert!(at != libc::MAP_FAILED, "no shared memory: {}", io::Error::last_os_error());
+    const { assert!(align_of::<T>() <= 4096) };
+    // SAFETY: zeroes are a `T` (FromZeros); large enough, page aligned, never unmapped.
+    unsafe { &*at.cast::<T>() }
 }
 
 /// A forked child; killed and reaped on drop.

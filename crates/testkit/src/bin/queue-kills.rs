@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use outlive::{Domain, ErrorKind, Node, NodeBuilder, QueueEvent, internals, now_ns};
 use testkit::crash::{Aim, aim, hook};
-use testkit::process::{Child, sleeps_on_futex, wait_until};
+use testkit::process::{Child, shared_zeroes, sleeps_on_futex, wait_until};
 use testkit::{Rng, TempDomain, fork_child, seed_from_env};
+use zerocopy::FromZeros;
 
 const PRODUCERS: usize = 3;
 const QUEUE: &str = "/load";
@@ -27,6 +28,7 @@ const FLOOR_BYTES: u64 = PRODUCERS as u64 * (4 * (16 << 10) + 4096);
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// What the processes tell each other; anonymous shared memory.
+#[derive(FromZeros)]
 #[repr(C)]
 struct Board {
     /// 0: go on; 1: send slowly; 2: end.
@@ -47,18 +49,6 @@ struct Board {
     when: AtomicU64,
     joined: AtomicU64,
     go: AtomicU64,
-}
-
-fn board() -> &'static Board {
-    // SAFETY: a new shared mapping of zeroes, never unmapped; zeroes are a valid Board.
-    unsafe {
-        let size = size_of::<Board>();
-        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        let rights = libc::PROT_READ | libc::PROT_WRITE;
-        let at = libc::mmap(std::ptr::null_mut(), size, rights, flags, -1, 0);
-        assert!(at != libc::MAP_FAILED, "no shared memory");
-        &*at.cast::<Board>()
-    }
 }
 
 fn settings(root: &Path, name: &str) -> NodeBuilder {
@@ -140,7 +130,7 @@ fn start(what: &str, body: impl FnOnce() -> outlive::Result<()>) -> Child {
 /// The consumer is killed and replaced.
 fn replace(kills: u64, rng: &mut Rng) -> Result<String, String> {
     let temp = TempDomain::new("queue-load").map_err(|e| e.to_string())?;
-    let (root, board) = (temp.path().join("root"), board());
+    let (root, board) = (temp.path().join("root"), shared_zeroes::<Board>());
     let mut producers: Vec<Child> =
         (0..PRODUCERS).map(|me| start("producer", || produce(&root, board, me))).collect();
     let mut consumer = start("consumer", || consume(&root, board));
@@ -239,7 +229,7 @@ fn victim(root: &Path, board: &Board, round: u64) -> outlive::Result<()> {
 /// Producers die between commit and wake.
 fn wake(kills: u64, waitv: bool) -> Result<String, String> {
     let temp = TempDomain::new("queue-wake").map_err(|e| e.to_string())?;
-    let (root, board) = (temp.path().join("root"), board());
+    let (root, board) = (temp.path().join("root"), shared_zeroes::<Board>());
     let mut consumer = start("consumer", || {
         internals::set_waitv(waitv);
         internals::set_slice_ns_max(3_600_000_000_000);

@@ -17,14 +17,16 @@ use std::time::Duration;
 
 use outlive::{Descriptor, Event, Node, Subscriber, WaitSet, internals, now_ns};
 use testkit::crash::{Aim, aim, hook};
-use testkit::process::{Child, sleeps, wait_until};
+use testkit::process::{Child, shared_zeroes, sleeps, wait_until};
 use testkit::{TempDomain, fork_child};
+use zerocopy::FromZeros;
 
 const SLEEPERS: usize = 8;
 const BOUND: Duration = Duration::from_secs(60);
 const TOPIC: &str = "/wake";
 
 /// What the processes tell each other; anonymous shared memory.
+#[derive(FromZeros)]
 #[repr(C)]
 struct Board {
     /// Publisher deaths each sleeper has seen, and when it saw the last.
@@ -39,18 +41,6 @@ struct Board {
     /// The victim may publish; when it did.
     go: AtomicU64,
     published: AtomicU64,
-}
-
-fn board() -> &'static Board {
-    // SAFETY: a new shared mapping of zeroes, never unmapped; zeroes are a valid Board.
-    unsafe {
-        let size = size_of::<Board>();
-        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        let rights = libc::PROT_READ | libc::PROT_WRITE;
-        let at = libc::mmap(std::ptr::null_mut(), size, rights, flags, -1, 0);
-        assert!(at != libc::MAP_FAILED, "no shared memory");
-        &*at.cast::<Board>()
-    }
 }
 
 /// How the sleepers sleep.
@@ -181,7 +171,7 @@ fn round(root: &Path, board: &Board, sleepers: &[Child], n: u64) -> Result<u64, 
 fn series(name: &str, way: Way, waitv: bool, rounds: u64) -> bool {
     let temp = TempDomain::new("wake").expect("a directory on the RAM disk");
     let root = temp.path().join("root");
-    let board = board();
+    let board: &Board = shared_zeroes();
     let start = |me| {
         let body = || {
             internals::set_waitv(waitv);

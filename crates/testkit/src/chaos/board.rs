@@ -4,6 +4,10 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use zerocopy::FromZeros;
+
+use crate::process::shared_zeroes;
+
 /// Members at most.
 pub(super) const SLOTS_MAX: usize = 48;
 /// Lives of one member at most; then it is left alone.
@@ -49,6 +53,7 @@ impl Fault {
 /// | producer | messages tried, committed | had in hand by a consumer | let go of by it |
 /// | client | requests tried, answered | had by a server | the server's life that had it, plus 1 |
 /// | locker | changes under the mutex | changes under the rwlock, tried | committed |
+#[derive(FromZeros)]
 #[repr(C)]
 pub(super) struct Life {
     pub(super) tried: AtomicU64,
@@ -103,6 +108,7 @@ impl Call {
 }
 
 /// One member's place; its lives follow each other.
+#[derive(FromZeros)]
 #[repr(C)]
 pub(super) struct Slot {
     /// Twice the number of calls that ended, plus 1 while it is in one.
@@ -148,6 +154,7 @@ impl Slot {
 }
 
 /// See the module.
+#[derive(FromZeros)]
 #[repr(C)]
 pub(super) struct Board {
     pub(super) phase: AtomicU64,
@@ -175,14 +182,7 @@ impl fmt::Debug for Board {
 impl Board {
     /// A new one; it lives as long as the process and its children.
     pub(super) fn new() -> &'static Self {
-        // SAFETY: a new shared mapping of zeroes, never unmapped; zeroes are a valid Board.
-        unsafe {
-            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-            let rights = libc::PROT_READ | libc::PROT_WRITE;
-            let at = libc::mmap(std::ptr::null_mut(), size_of::<Self>(), rights, flags, -1, 0);
-            assert!(at != libc::MAP_FAILED, "no shared memory");
-            &*at.cast::<Self>()
-        }
+        shared_zeroes()
     }
 
     pub(super) fn slot(&self, slot: usize) -> &Slot {

@@ -19,6 +19,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
+use zerocopy::FromZeros;
+
+use crate::process::shared_zeroes;
 use crate::{Child, Exit, TempDomain, fork_child};
 
 /// How long a round lasts once everybody is there.
@@ -32,7 +35,7 @@ const MEMORY_KIB_MAX: u64 = 400 << 10;
 
 /// What the processes of a round tell each other; zeroed anonymous shared memory.
 #[repr(C)]
-#[derive(Debug, Default)]
+#[derive(Debug, Default, FromZeros)]
 pub(crate) struct Board {
     /// 1: end.
     pub(crate) stop: AtomicU64,
@@ -52,7 +55,7 @@ pub(crate) struct Board {
 
 /// One survivor.
 #[repr(C)]
-#[derive(Debug, Default)]
+#[derive(Debug, Default, FromZeros)]
 pub(crate) struct Member {
     pub(crate) ready: AtomicU64,
     /// Operations done, errors they told of, messages received.
@@ -68,14 +71,7 @@ pub(crate) const MEMBERS: usize = 5;
 
 impl Board {
     fn map() -> &'static Self {
-        // SAFETY: a new shared mapping of zeroes, never unmapped; zeroes are a valid Board.
-        unsafe {
-            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-            let rights = libc::PROT_READ | libc::PROT_WRITE;
-            let at = libc::mmap(std::ptr::null_mut(), size_of::<Self>(), rights, flags, -1, 0);
-            assert!(at != libc::MAP_FAILED, "no shared memory");
-            &*at.cast::<Self>()
-        }
+        shared_zeroes()
     }
 
     pub(crate) fn ends(&self) -> bool {
