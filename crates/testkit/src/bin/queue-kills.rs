@@ -31,7 +31,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 #[derive(FromZeros)]
 #[repr(C)]
 struct Board {
-    /// 0: go on; 1: send slowly; 2: end.
+    /// 0: go on; 1: send slowly; 2: producers end; 3: the consumer ends when nothing is left.
     phase: AtomicU64,
     /// Last number each producer sent for certain, and how often it was told of a dead consumer.
     sent: [AtomicU64; PRODUCERS],
@@ -83,7 +83,7 @@ fn produce(root: &Path, board: &Board, me: usize) -> outlive::Result<()> {
     Ok(())
 }
 
-/// Receives until nothing has come for a while after the end.
+/// Receives until nothing is left after the producers' end.
 fn consume(root: &Path, board: &Board) -> outlive::Result<()> {
     let node = settings(root, "consumer").open()?;
     let mut consumer = node.queue::<Load>(QUEUE)?.consumer()?;
@@ -92,7 +92,7 @@ fn consume(root: &Path, board: &Board) -> outlive::Result<()> {
     loop {
         let Some(message) = consumer.receive_timeout(Duration::from_millis(200))? else {
             while consumer.next_event().is_some() {}
-            if board.phase.load(Acquire) == 2 && consumer.receive()?.is_none() {
+            if board.phase.load(Acquire) == 3 && consumer.receive()?.is_none() {
                 return Ok(());
             }
             continue;
@@ -153,8 +153,12 @@ fn replace(kills: u64, rng: &mut Rng) -> Result<String, String> {
         return Err(format!("{} bytes are in use at the end", bytes_below(&lanes)));
     }
     board.phase.store(2, Release);
-    if !producers.iter_mut().all(|p| p.wait().success()) || !consumer.wait().success() {
-        return Err("a producer or the last consumer failed".into());
+    if !producers.iter_mut().all(|p| p.wait().success()) {
+        return Err("a producer failed".into());
+    }
+    board.phase.store(3, Release);
+    if !consumer.wait().success() {
+        return Err("the last consumer failed".into());
     }
     let words = |w: &[AtomicU64]| w.iter().map(|w| w.load(Acquire)).collect::<Vec<_>>();
     let (sent, got, told) = (words(&board.sent), words(&board.in_hand), words(&board.told));
