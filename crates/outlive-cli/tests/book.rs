@@ -4,7 +4,7 @@
 //! that differ from run to run (three digits and more, times, rates) are compared as `#`, runs of
 //! blanks as one; the directory is that of user 1000. Lines that begin with `outlive: ` are on
 //! standard error, so their order among the others is not compared. After a command in the
-//! background, whose own news are not looked at, the next one waits until that has joined.
+//! background, whose own news are not looked at, the next one waits until that has made its topic.
 
 mod common;
 
@@ -16,9 +16,9 @@ use common::*;
 
 const BEGIN: &str = "\
 exec 2>&1
-cd \"$OUTLIVE_DIR/..\"
-nodes() { outlive node list | wc -l; }
-await_more_than() { while [ \"$(nodes)\" -le \"$1\" ]; do sleep 0.02; done; }
+cd \"$(dirname \"$OUTLIVE_DIR\")\" || exit
+topics() { outlive topic list | wc -l; }
+await_more_than() { while [ \"$(topics)\" -le \"$1\" ]; do sleep 0.02; done; }
 ";
 const ROOT: &str = "/dev/shm/outlive-1000";
 
@@ -88,7 +88,7 @@ fn play(steps: &[Step]) -> Vec<Vec<String>> {
     for step in steps {
         let (before, command, wait) = match step.command.strip_suffix('&') {
             Some(command) => {
-                ("before=$(nodes)", format!("{command} 2>/dev/null &"), "await_more_than $before")
+                ("before=$(topics)", format!("{command} 2>/dev/null &"), "await_more_than $before")
             }
             None => ("", step.command.clone(), ""),
         };

@@ -2,159 +2,13 @@
 
 mod common;
 
-use std::fs;
-use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{DONE, FAILED, Home, NOT_FOUND, Ran, Running, USAGE};
+use common::robot::{IDLE, Robot, kill, publisher};
+use common::{DONE, FAILED, NOT_FOUND, USAGE};
 use serde_json::Value;
 use testkit::Rng;
-
-/// A directory with a robot file; what still runs at the end is ended.
-struct Robot {
-    home: Home,
-    file: PathBuf,
-}
-
-/// A process that joins as a node, and publishes once on a topic of its own.
-fn publisher(topic: &str) -> String {
-    let outlive = env!("CARGO_BIN_EXE_outlive");
-    format!(
-        "['sh', '-c', 'echo up; (echo 12; sleep 9999) | exec {outlive} topic pub {topic} \
-         --from-stdin --frame-bytes 2 --linger inf']"
-    )
-}
-
-const IDLE: &str = "['sh', '-c', 'echo up; while :; do sleep 0.05; done']";
-
-impl Robot {
-    fn new(label: &str, text: &str) -> Self {
-        let home = Home::new(label);
-        let dir = home.root().parent().unwrap().to_path_buf();
-        let robot = Self { home, file: dir.join("robot.toml") };
-        robot.write(text);
-        robot
-    }
-
-    fn write(&self, text: &str) {
-        let head = "[robot]\nlogs = 'logs'\ngrace = '2s'\n";
-        fs::write(&self.file, format!("{head}{text}")).unwrap();
-    }
-
-    fn start(&self) -> Running {
-        self.home.start(&format!("run {}", self.file.display()), b"")
-    }
-
-    /// `outlive ps --json`, once there is a supervisor.
-    fn ps(&self) -> Value {
-        loop {
-            let ran = self.home.run("ps --json");
-            if ran.code == Some(DONE) {
-                return ran.json();
-            }
-            sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn process(&self, name: &str) -> Value {
-        let all = self.ps();
-        let list = all["processes"].as_array().unwrap();
-        list.iter().find(|p| p["name"] == name).cloned().unwrap_or(Value::Null)
-    }
-
-    fn pid(&self, name: &str) -> i64 {
-        self.process(name)["pid"].as_i64().unwrap()
-    }
-
-    /// Waits until `is` holds for a process.
-    fn until(&self, name: &str, is: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let now = self.process(name);
-            if is(&now) {
-                return now;
-            }
-            sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// Waits until it is ready and has another process. A dead one has no pid.
-    fn until_another(&self, name: &str, pid: i64) -> Value {
-        let another = |p: &Value| p["pid"].as_i64().is_some_and(|now| now != pid);
-        self.until(name, |p| p["state"] == "ready" && another(p))
-    }
-
-    fn until_ready(&self, names: &[&str]) {
-        for name in names {
-            self.until(name, |p| p["state"] == "ready");
-        }
-    }
-
-    fn log(&self, name: &str) -> String {
-        let file = self.file.with_file_name("logs").join(format!("{name}.log"));
-        fs::read_to_string(file).unwrap_or_default()
-    }
-
-    fn until_log(&self, name: &str, text: &str) -> String {
-        loop {
-            let log = self.log(name);
-            if log.contains(text) {
-                return log;
-            }
-            sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// Live processes that bear the marks of this robot's supervisors, with their names; of each
-    /// process of the file the first, without helpers.
-    fn marked(&self) -> Vec<(String, i32)> {
-        self.marks(true)
-    }
-
-    fn marks(&self, leaders: bool) -> Vec<(String, i32)> {
-        let dir = format!("OUTLIVE_RUN_DIR={}", self.home.root().join(".run-default").display());
-        let mut found = Vec::new();
-        for entry in fs::read_dir("/proc").unwrap().flatten() {
-            let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
-            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-            let text = String::from_utf8_lossy(&environment).into_owned();
-            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-            let fields: Vec<&str> =
-                stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-            let leads = fields.get(3).is_some_and(|session| *session == pid.to_string());
-            let zombie = fields.first().is_none_or(|state| *state == "Z");
-            if text.split('\0').any(|v| v == dir) && !zombie && (leads || !leaders) {
-                let name = text.split('\0').find_map(|v| v.strip_prefix("OUTLIVE_RUN_NAME="));
-                found.push((name.unwrap_or_default().to_owned(), pid));
-            }
-        }
-        found.sort();
-        found
-    }
-
-    #[track_caller]
-    fn expect_nothing_left(&self) {
-        for _ in 0..200 {
-            if self.marks(false).is_empty() {
-                return;
-            }
-            sleep(Duration::from_millis(10)); // killed, and not gone yet
-        }
-        panic!("left: {:?}", self.marks(false));
-    }
-}
-
-impl Drop for Robot {
-    fn drop(&mut self) {
-        self.home.run("stop");
-    }
-}
-
-fn kill(pid: i64, signal: i32) {
-    // SAFETY: integers only; the pid is of a process that `ps` has just shown.
-    unsafe { libc::kill(pid as i32, signal) };
-}
 
 #[test]
 fn processes_start_in_order_and_stop_in_reverse_and_nothing_is_left() {
@@ -223,6 +77,35 @@ fn a_killed_service_restarts_and_a_crash_loop_ends_at_its_limit() {
     assert_eq!(robot.process("camera")["state"], "stopped");
     assert_eq!(robot.pid("core"), core, "nothing of this touches the core");
     assert!(robot.home.run("logs camera").expect(DONE).text().ends_with("up\n"));
+}
+
+/// It said "ready", without a pid, until the supervisor had seen the end.
+#[test]
+fn ps_calls_nobody_ready_who_has_ended() {
+    let robot = Robot::new(
+        "run-ps",
+        &format!("[process.camera]\ncommand = {IDLE}\nbackoff.first = '10ms'\n"),
+    );
+    let running = robot.start();
+    robot.until_ready(&["camera"]);
+    let mut pid = robot.pid("camera");
+    // A supervisor that stands still sees nothing.
+    running.stop();
+    kill(pid, libc::SIGKILL);
+    let told = robot.until("camera", |p| p["pid"].is_null());
+    assert_eq!(told["state"], "ended", "{told}");
+    let ran = robot.home.run("ps").expect(DONE);
+    assert!(ran.text().contains(" ended "), "{}", ran.text());
+    assert!(ran.err.contains("does not answer: this is what it said last"), "{}", ran.err);
+    running.signal(libc::SIGCONT);
+    for _ in 0..5 {
+        let now = robot.until("camera", |p| {
+            assert!(p["state"] != "ready" || p["pid"].is_i64(), "{p}");
+            p["state"] == "ready" && p["pid"] != pid
+        });
+        pid = now["pid"].as_i64().unwrap();
+        kill(pid, libc::SIGKILL);
+    }
 }
 
 #[test]
@@ -299,26 +182,6 @@ fn a_wrong_file_is_told_with_line_and_column() {
     robot.home.run("ps").expect(NOT_FOUND);
     robot.home.run("stop").expect(NOT_FOUND);
     robot.home.run("run /nonexistent.toml").expect(USAGE);
-}
-
-#[test]
-fn a_service_manager_is_told() {
-    let robot = Robot::new("run-notify", &format!("[process.a]\ncommand = {IDLE}\n"));
-    let path = robot.file.with_file_name("notify");
-    let manager = UnixDatagram::bind(&path).unwrap();
-    let mut command = robot.home.outlive(&format!("run {} --quiet", robot.file.display()));
-    let child = command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "40000").spawn().unwrap();
-    let hear = || {
-        let mut bytes = [0; 100];
-        let n = manager.recv(&mut bytes).unwrap();
-        String::from_utf8_lossy(&bytes[..n]).into_owned()
-    };
-    while hear() != "READY=1" {}
-    while hear() != "WATCHDOG=1" {}
-    kill(i64::from(child.id()), libc::SIGTERM);
-    while hear() != "STOPPING=1" {}
-    let ran = Ran::from(child.wait_with_output().unwrap()).expect(DONE);
-    assert!(!ran.text().contains("a   | up"), "{}", ran.text());
 }
 
 #[test]

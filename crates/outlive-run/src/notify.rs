@@ -1,6 +1,7 @@
 //! Tells systemd how we are (`sd_notify`); nothing where nobody listens.
 
 use std::env;
+use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -10,6 +11,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub(crate) struct Notify {
     socket: Option<(UnixDatagram, SocketAddr)>,
+    /// Said while the manager's queue was full; two lines at most.
+    unheard: Vec<&'static str>,
     /// Half of the time after which the watchdog bites.
     every: Option<Duration>,
     next: Option<Instant>,
@@ -32,21 +35,37 @@ impl Notify {
             env::var("WATCHDOG_PID").map_or(true, |pid| pid.parse() == Ok(std::process::id()));
         let usec = env::var("WATCHDOG_USEC").ok().and_then(|usec| usec.parse().ok());
         let every = usec.filter(|_| for_us).map(|usec: u64| Duration::from_micros(usec / 2));
-        Self { socket: socket.ok(), every, next: None }
+        Self { socket: socket.ok(), unheard: Vec::new(), every, next: None }
     }
 
-    /// Sends lines like `READY=1`.
-    pub(crate) fn send(&self, text: &str) {
-        if let Some((socket, address)) = &self.socket {
-            let _ = socket.send_to_addr(text.as_bytes(), address);
+    /// Sends lines like `READY=1`; again at the next turns while the manager's queue is full.
+    pub(crate) fn send(&mut self, text: &'static str) {
+        self.unheard.push(text);
+        self.repeat();
+    }
+
+    fn repeat(&mut self) {
+        while let Some(text) = self.unheard.first()
+            && self.try_send(text)
+        {
+            self.unheard.remove(0);
         }
+    }
+
+    /// False if the queue of the manager is full; one that is gone needs nothing.
+    fn try_send(&self, text: &str) -> bool {
+        let Some((socket, address)) = &self.socket else { return true };
+        let sent = socket.send_to_addr(text.as_bytes(), address);
+        !sent.is_err_and(|e| e.kind() == ErrorKind::WouldBlock)
     }
 
     /// Called at each turn: a supervisor that hangs misses it.
     pub(crate) fn alive(&mut self) {
+        self.repeat();
         let (Some(every), now) = (self.every, Instant::now()) else { return };
         if self.next.is_none_or(|next| now >= next) {
-            self.send("WATCHDOG=1");
+            // A full queue is full of these.
+            self.try_send("WATCHDOG=1");
             self.next = Some(now + every);
         }
     }

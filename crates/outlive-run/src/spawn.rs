@@ -114,10 +114,10 @@ pub(crate) fn spawn(spec: &ProcessSpec, log: &File, around: &Surroundings) -> io
             let mut steps = Vec::new();
             let _ = told.read_to_end(&mut steps);
             let step = steps.last().and_then(|n| STEPS.get(usize::from(*n)));
-            let step = step.unwrap_or(&"enter its directory");
-            let what = match *step {
-                "run its program" => format!("run {}", spec.command[0]),
-                step => step.to_owned(),
+            let what = match step {
+                Some(&"run its program") => format!("run {}", spec.command[0]),
+                Some(step) => (*step).to_owned(),
+                None => format!("enter {}", spec.dir.display()),
             };
             Err(io::Error::new(e.kind(), format!("cannot {what}: {e}")))
         }

@@ -51,7 +51,16 @@ pub(super) fn state(dir: &RunDir, settings: &Settings) -> Result<State, Failure>
     match ask(dir, &Request::Ps, Duration::from_secs(5)) {
         Ok(Answer::Done(state)) => Ok(state),
         Ok(Answer::Refused(why)) => Err(Failure::new(Code::Failed, why)),
-        Err(_) => last_state(dir, settings),
+        Err(e) => {
+            let state = last_state(dir, settings)?;
+            if state.is_supervised() && e.kind() != std::io::ErrorKind::ConnectionRefused {
+                let pid = state.supervisor.pid;
+                note(format_args!(
+                    "the supervisor (pid {pid}) does not answer: this is what it said last"
+                ));
+            }
+            Ok(state)
+        }
     }
 }
 
@@ -86,6 +95,8 @@ pub(crate) fn run(args: &PsArgs, settings: &Settings) -> Outcome {
 fn row(status: &Status, supervised: bool, now_ns: u64) -> Row<'_> {
     let live = status.process.filter(Identity::is_alive);
     let state = match (supervised, live) {
+        // The supervisor has not seen it yet.
+        (true, None) if status.process.is_some() => "ended",
         (true, _) => status.phase.name(),
         (false, Some(_)) if status.on_supervisor_death == Orphan::Adopt => "orphan",
         (false, Some(_)) => "left",

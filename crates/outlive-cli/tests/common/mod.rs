@@ -1,6 +1,8 @@
 //! A directory of its own for each test, and the command in it.
 #![allow(dead_code)] // each test file uses a part of it
 
+pub(crate) mod robot;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -19,6 +21,7 @@ pub(crate) const CORRUPT: i32 = 5;
 pub(crate) const MISMATCH: i32 = 6;
 pub(crate) const REFUSED: i32 = 7;
 pub(crate) const PARTIAL: i32 = 9;
+pub(crate) const HELD_UP: i32 = 10;
 
 /// Where the command of one test finds its domains.
 pub(crate) struct Home {
@@ -86,6 +89,11 @@ impl Home {
         let mut child = self.outlive(args).stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input).unwrap();
         Running { child: Some(child) }
+    }
+
+    /// Starts a command that was made with [`Home::outlive`].
+    pub(crate) fn start_command(&self, mut command: Command) -> Running {
+        Running { child: Some(command.spawn().unwrap()) }
     }
 
     /// Starts it with a standard input to which nothing ever comes.

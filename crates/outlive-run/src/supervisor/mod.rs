@@ -21,11 +21,12 @@ mod turn;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use outlive::{Domain, now_ns};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -157,7 +158,10 @@ pub struct Supervisor {
     dirty: bool,
     told_ready: bool,
     told_full: bool,
-    changed: Option<SystemTime>,
+    /// The file as it was read.
+    stamp: Option<Stamp>,
+    /// Another one, and since when: it may be half written.
+    newer: Option<(Stamp, Instant)>,
 }
 
 impl Supervisor {
@@ -189,7 +193,8 @@ impl Supervisor {
             root: root.to_string_lossy().into_owned(),
         };
         let mut new = Self {
-            changed: modified(&config),
+            stamp: Stamp::of(&config),
+            newer: None,
             options,
             dir,
             _lock: lock,
@@ -332,8 +337,15 @@ impl Supervisor {
     }
 }
 
-fn modified(config: &Config) -> Option<SystemTime> {
-    fs::metadata(&config.file).and_then(|m| m.modified()).ok()
+/// What changes with a file: time, size, and which file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp(SystemTime, u64, u64);
+
+impl Stamp {
+    fn of(config: &Config) -> Option<Self> {
+        let meta = fs::metadata(&config.file).ok()?;
+        Some(Self(meta.modified().ok()?, meta.len(), meta.ino()))
+    }
 }
 
 /// Whether `identity` has ended.

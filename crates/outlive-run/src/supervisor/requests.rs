@@ -1,12 +1,17 @@
 //! What people ask for, and what a changed file asks for.
 
+use std::time::{Duration, Instant};
+
 use outlive::now_ns;
 
 use super::instance::{After, Instance, Life, form};
-use super::{Outcome, Supervisor, modified};
+use super::{Outcome, Stamp, Supervisor};
 use crate::config::Config;
 use crate::control::{Answer, Request};
 use crate::logs::Log;
+
+/// A changed file is read when nobody has written to it for so long.
+const STILL: Duration = Duration::from_millis(200);
 
 impl Supervisor {
     /// Answers what has been asked since the last turn.
@@ -89,21 +94,30 @@ impl Supervisor {
         }
     }
 
-    /// Where the file asks for it: reads it again when it has another time stamp.
+    /// Where the file asks for it: reads it again once it is another one and stands still. An
+    /// editor may write it in parts, and a part can be a right file with fewer processes.
     pub(super) fn reload_if_changed(&mut self) {
         if !self.config.watch {
             return;
         }
-        let now = modified(&self.config);
-        if now.is_some() && now != self.changed {
-            self.reload();
+        let Some(now) = Stamp::of(&self.config).filter(|now| Some(*now) != self.stamp) else {
+            self.newer = None;
+            return;
+        };
+        match self.newer {
+            Some((seen, since)) if seen == now => {
+                if since.elapsed() >= STILL {
+                    self.reload();
+                }
+            }
+            _ => self.newer = Some((now, Instant::now())),
         }
     }
 
     /// Reads the file again. Services that are new, gone or changed are started, stopped and
     /// restarted; a core that runs stays as it is.
     pub(super) fn reload(&mut self) {
-        self.changed = modified(&self.config);
+        (self.stamp, self.newer) = (Stamp::of(&self.config), None);
         if self.ending.is_some() {
             return;
         }

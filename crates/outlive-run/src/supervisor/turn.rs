@@ -16,8 +16,9 @@ impl Supervisor {
     /// One turn; the outcome once nothing runs and nothing will.
     pub(super) fn turn(&mut self) -> Option<Outcome> {
         self.signalled();
-        self.asked();
+        // Answers know of every end so far.
         self.reap();
+        self.asked();
         for at in 0..self.instances.len() {
             self.look_after(at);
         }

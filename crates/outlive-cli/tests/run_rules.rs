@@ -1,0 +1,144 @@
+//! When processes start, restart and end: readiness, heartbeats, limits, graces, a watched file.
+
+mod common;
+
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
+use common::robot::{IDLE, Robot, kill, publisher};
+use common::{DONE, FAILED};
+use serde_json::Value;
+
+#[test]
+fn who_comes_after_another_waits_until_that_ones_own_topic_is_there() {
+    let outlive = env!("CARGO_BIN_EXE_outlive");
+    let robot = Robot::new(
+        "run-ready",
+        &format!(
+            "[process.viewer]\ncommand = {IDLE}\nafter = 'camera'\n\
+             [process.camera]\nready.topics = '/camera'\n\
+             command = ['sh', '-c', 'while [ ! -e go ]; do sleep 0.02; done; (echo 12; sleep 9999) \
+             | exec {outlive} topic pub /camera --from-stdin --frame-bytes 2 --linger inf']\n"
+        ),
+    );
+    let publish = "topic pub /camera --from-stdin --frame-bytes 2 --linger inf";
+    let _stranger = robot.home.start(publish, b"12");
+    let _running = robot.start();
+    robot.until("camera", |p| p["state"] == "starting");
+    // A topic of somebody else's makes nobody ready.
+    while !robot.home.run("topic list").text().contains("/camera") {
+        sleep(Duration::from_millis(10));
+    }
+    for _ in 0..5 {
+        assert_eq!(robot.process("camera")["state"], "starting");
+        let viewer = robot.process("viewer");
+        assert!(viewer["state"] == "waiting" && viewer["pid"].is_null(), "{viewer}");
+    }
+    fs::write(robot.file.with_file_name("go"), "").unwrap();
+    robot.until_ready(&["camera", "viewer"]);
+    let log = robot.log("run");
+    assert!(log.find("camera ready after") < log.find("viewer started"), "{log}");
+}
+
+#[test]
+fn a_service_that_is_stopped_or_has_no_node_misses_its_heartbeat() {
+    let outlive = env!("CARGO_BIN_EXE_outlive");
+    let robot = Robot::new(
+        "run-pulse",
+        &format!(
+            "[process.camera]\ncommand = '{outlive} robot-role camera'\n\
+             ready.topics = '/camera'\nbackoff = {{ first = '10ms', limit = 1000 }}\n\
+             heartbeat = {{ topics = '/camera', timeout = '2s' }}\n\
+             [process.idle]\ncommand = {IDLE}\nheartbeat = {{ timeout = '300ms' }}\n\
+             backoff = {{ first = '1ms', limit = 1 }}\n"
+        ),
+    );
+    let _running = robot.start();
+    robot.until_ready(&["camera"]);
+    let pid = robot.pid("camera");
+    kill(pid, libc::SIGSTOP);
+    let again = robot.until_another("camera", pid);
+    assert_eq!(again["last_end"], "was ended by SIGKILL, nothing on /camera for 2000 ms");
+    robot.until("idle", |p| p["state"] == "failed");
+    robot.until_log("run", "idle hangs (no live node for 300 ms): killed");
+}
+
+#[test]
+fn a_service_at_its_limit_stops_the_robot_where_it_is_to() {
+    let robot = Robot::new(
+        "run-limit",
+        &format!(
+            "[process.camera]\ncommand = {IDLE}\n\
+             [process.planner]\ncommand = 'sh -c \"exit 3\"'\non_end = 'stop-robot'\n\
+             backoff = {{ first = '1ms', max = '5ms', limit = 2 }}\n"
+        ),
+    );
+    let ran = robot.start().end().expect(FAILED);
+    let text = ran.text();
+    assert!(text.contains("planner ended with code 3; given up: 2 restarts within 60 s"), "{text}");
+    assert!(text.contains("stopping the robot: planner reached its limit"), "{text}");
+    assert!(ran.err.contains("a core ended, or a service reached its limit"), "{}", ran.err);
+    robot.expect_nothing_left();
+}
+
+#[test]
+fn each_is_asked_with_its_own_signal_and_killed_after_its_grace() {
+    let robot = Robot::new(
+        "run-grace",
+        "[process.polite]\nstop_signal = 'SIGUSR1'\ngrace = '1h'\ncommand = ['sh', '-c', \
+         'trap \"echo asked; exit 0\" USR1; echo up; while :; do sleep 0.05; done']\n\
+         [process.deaf]\ngrace = '300ms'\ncommand = ['sh', '-c', \
+         'trap \"\" TERM; echo up; while :; do sleep 0.05; done']\n",
+    );
+    let running = robot.start();
+    for name in ["polite", "deaf"] {
+        robot.until_log(name, "up\n"); // the trap is set
+    }
+    running.signal(libc::SIGTERM);
+    let ran = running.end().expect(DONE);
+    assert!(robot.log("polite").ends_with("asked\n"));
+    let text = ran.text();
+    assert!(text.contains("polite ended with code 0"), "{text}");
+    assert!(text.contains("deaf did not end within 300 ms: killed"), "{text}");
+    robot.expect_nothing_left();
+}
+
+#[test]
+fn a_watched_file_is_read_when_it_changes_and_a_wrong_one_changes_nothing() {
+    let service = |name: &str, level: u32| {
+        format!("[process.{name}]\ncommand = {IDLE}\nenv = {{ LEVEL = {level} }}\n")
+    };
+    let text = |services: &str| {
+        format!("reload = 'watch'\n[process.core]\nkind = 'core'\ncommand = {IDLE}\n{services}")
+    };
+    let old = text(&(service("kept", 1) + &service("gone", 1) + &service("other", 1)));
+    let robot = Robot::new("run-watch", &old);
+    let _running = robot.start();
+    robot.until_ready(&["core", "kept", "gone", "other"]);
+    let pids = || ["core", "kept", "gone", "other"].map(|name| robot.pid(name));
+    let before = pids();
+    robot.write("reload = 'watch'\n[process.core]\ncomand = 'x'\n");
+    let file = robot.file.display();
+    robot.until_log("run", &format!("{file}:6:1: unknown key 'comand' in [process.core]: did you"));
+    robot.until_log("run", "the changed file is wrong, nothing is changed");
+    assert_eq!(pids(), before, "the old robot runs on");
+    robot.write(&text(&(service("kept", 1) + &service("other", 2) + &service("new", 1))));
+    robot.until_ready(&["new"]);
+    robot.until_another("other", before[3]);
+    robot.until("gone", Value::is_null);
+    assert_eq!([robot.pid("core"), robot.pid("kept")], before[..2]);
+    // Once more: the watch goes on.
+    robot.write(&text(&publisher_of("seen")));
+    robot.until_ready(&["seen"]);
+    robot.until("new", Value::is_null);
+    assert_eq!(robot.pid("core"), before[0]);
+}
+
+/// A section of a process that is ready when its topic is there.
+fn publisher_of(name: &str) -> String {
+    format!(
+        "[process.{name}]\ncommand = {}\nready.topics = '/{name}'\n",
+        publisher(&format!("/{name}"))
+    )
+}
