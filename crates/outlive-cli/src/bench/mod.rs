@@ -22,7 +22,7 @@ mod gpu;
 mod liveness;
 mod loads;
 mod locks;
-mod machine;
+pub(crate) mod machine;
 pub(crate) mod pair;
 mod pipeline;
 mod queue;

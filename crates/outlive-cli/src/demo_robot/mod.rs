@@ -3,11 +3,13 @@
 //! | file | what |
 //! |---|---|
 //! | `story` | what happens, and what must be true of it |
+//! | `file` | the robot's file |
 //! | `core` | the stages, the guard and the drives of the core |
 //! | `services` | camera, perception, dashboard |
 //! | `witness` | how long the machine itself holds up a thread of the core's priority |
 
 mod core;
+mod file;
 mod services;
 mod story;
 mod witness;
@@ -72,11 +74,12 @@ pub(crate) fn run_role(args: &RobotRoleArgs, settings: &Settings) -> Outcome {
 /// beside a camera, two perception services and a dashboard, all under 'outlive run'. Killed
 /// services restart and the core's latency is compared with that of windows without kills; then the
 /// kinematics are killed and the drives must brake. Code 1 and a line that begins with "untrue" if
-/// anything of what it prints does not hold.
+/// anything of what it prints does not hold; code 10 if the machine stood still for so long that a
+/// sleeper beside the core overslept, too, with every period up to 32 ms.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   outlive demo-robot
-  outlive demo-robot --kills 100 --rounds 10      the measurement")]
+  outlive demo-robot --kills 100 --rounds 10 --window-ms 10000      the measurement")]
 pub(crate) struct DemoRobotArgs {
     /// Service kills, spread over the rounds.
     #[arg(long, default_value_t = 12)]

@@ -9,8 +9,6 @@ use std::time::Duration;
 use outlive::now_ns;
 use outlive::rt::{Realtime, Stop, Wait};
 
-const EVERY_NS: u64 = 1_000_000;
-
 /// Ends its sleepers when dropped.
 pub(super) struct Witness {
     stop: Stop,
@@ -18,8 +16,8 @@ pub(super) struct Witness {
 }
 
 impl Witness {
-    /// `fifo` as the core has it.
-    pub(super) fn start(fifo: u8, cpus: &[usize]) -> Self {
+    /// `fifo` as the core has it; each wakes every `every_ns`.
+    pub(super) fn start(fifo: u8, cpus: &[usize], every_ns: u64) -> Self {
         let witness = Self { stop: Stop::new(), worst_ns: Arc::default() };
         for cpu in cpus {
             let (stop, worst_ns) = (witness.stop.clone(), Arc::clone(&witness.worst_ns));
@@ -31,7 +29,7 @@ impl Witness {
             thread::spawn(move || {
                 realtime.apply();
                 while !stop.is_stopped() {
-                    let wake_ns = now_ns() + EVERY_NS;
+                    let wake_ns = now_ns() + every_ns;
                     Wait::SpinThenSleep { spin_ns: 0 }.until(wake_ns);
                     worst_ns.fetch_max(now_ns().saturating_sub(wake_ns), Relaxed);
                 }

@@ -1,0 +1,41 @@
+//! The robot's file: its core, its services.
+
+use crate::exit::Failure;
+
+pub(super) const CORE: [&str; 5] = ["drives", "planner", "ik", "ethercat", "guard"];
+pub(super) const SERVICES: [&str; 4] = ["camera", "detector", "tracker", "dashboard"];
+
+/// Whether this user may give itself a real-time priority.
+pub(super) fn may_fifo(priority: u8) -> bool {
+    priority > 0
+        && std::thread::spawn(move || {
+            let wanted =
+                outlive::rt::Realtime { priority: Some(priority + 3), ..Default::default() };
+            wanted.apply().is_complete()
+        })
+        .join()
+        .unwrap_or(false)
+}
+
+/// The file; cycle 0 of the core is released at `start_ns`.
+pub(super) fn robot_file(period_us: u64, start_ns: u64, fifo: u8) -> Result<String, Failure> {
+    let program = std::env::current_exe().map_err(|e| Failure::io("find this program", &e))?;
+    let program = program.display();
+    let mut text = String::from("[robot]\nlogs = \"logs\"\ngrace = \"1s\"\n");
+    text += "on_supervisor_death = \"kill\"\n";
+    for part in CORE {
+        text += &format!(
+            "[process.{part}]\nkind = \"core\"\non_end = \"stay\"\nready.nodes = \"{part}\"\n\
+             command = ['{program}', 'robot-role', '{part}', '--domain', 'robot', \
+             '--period-us', '{period_us}', '--start-ns', '{start_ns}', '--fifo', '{fifo}']\n"
+        );
+    }
+    for part in SERVICES {
+        text += &format!(
+            "[process.{part}]\nnice = 5\nready.nodes = \"{part}\"\n\
+             command = ['{program}', 'robot-role', '{part}', '--domain', 'robot']\n\
+             backoff = {{ first = \"20ms\", max = \"100ms\", limit = 1000000 }}\n"
+        );
+    }
+    Ok(text)
+}
