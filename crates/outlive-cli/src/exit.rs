@@ -70,12 +70,15 @@ impl Failure {
 
     /// A failure of the operating system while doing `what`.
     pub(crate) fn io(what: &str, source: &io::Error) -> Self {
-        let code = match source.kind() {
+        Self::new(Self::code_of(source.kind()), format!("{what}: {source}"))
+    }
+
+    pub(crate) fn code_of(kind: io::ErrorKind) -> Code {
+        match kind {
             io::ErrorKind::PermissionDenied => Code::Refused,
             io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => Code::NoRoom,
             _ => Code::Failed,
-        };
-        Self::new(code, format!("{what}: {source}"))
+        }
     }
 }
 

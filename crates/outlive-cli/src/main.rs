@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `topic/`, `queue`, `service`, `lock`, `node` | the subcommands for what is shared |
 //! | `robot/` | `run`, `ps`, `restart`, `stop`, `logs` |
-//! | `look`, `top/` | a domain at one moment; the same in a terminal |
+//! | `record/` | `record`, `play`, `info`: MCAP files |
+//! | `look`, `top/`, `metrics` | a domain at one moment; in a terminal; for Prometheus |
 //! | `chaos/`, `demo_robot/` | blows for a running robot; the reference robot under blows |
 //! | `clean`, `doctor/`, `demo/`, `bench/` | the other subcommands |
 //! | `settings`, `exit` | options of all of them; exit codes and how errors become one |
@@ -21,11 +22,13 @@ mod exit;
 mod input;
 mod lock;
 mod look;
+mod metrics;
 mod node;
 mod os;
 mod os_probe;
 mod output;
 mod queue;
+mod record;
 mod robot;
 mod service;
 mod settings;
@@ -51,6 +54,7 @@ Examples:
     outlive topic pub /camera --from-stdin --frame-bytes 6220800
   outlive topic info /camera                      who sends, who reads, who holds what
   outlive topic hz /camera                        how often, without subscribing
+  outlive record --output run.mcap --all          everything into a file, for 'outlive play'
   outlive service call /planner/plan '[1, 2.5]'   ask, and print the answer
   outlive run robot.toml                          start a robot and keep it running
   outlive doctor                                  what is wrong here, and what to do about it
@@ -89,6 +93,10 @@ enum Command {
     Stop(robot::StopArgs),
     Logs(robot::LogsArgs),
     Top(top::TopArgs),
+    Record(record::RecordArgs),
+    Play(record::PlayArgs),
+    Info(record::InfoArgs),
+    Metrics(metrics::MetricsArgs),
     Chaos(chaos::ChaosArgs),
     Clean(clean::CleanArgs),
     Doctor(doctor::DoctorArgs),
@@ -134,6 +142,10 @@ fn main() -> ExitCode {
         Command::Logs(args) => robot::logs(&args, &settings),
         Command::Chaos(args) => chaos::run(&args, &settings),
         Command::Top(args) => top::run(&args, &settings),
+        Command::Record(args) => record::record(&args, &settings),
+        Command::Play(args) => record::play(&args, &settings),
+        Command::Info(args) => record::info(&args),
+        Command::Metrics(args) => metrics::run(&args, &settings),
         Command::Doctor(args) => doctor::run(&args, &settings),
         Command::Completions(args) => completions(&args),
         Command::Clean(args) => clean::run(&args, &settings),

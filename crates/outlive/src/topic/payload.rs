@@ -89,10 +89,15 @@ pub enum Encoding {
 }
 
 impl Encoding {
+    const ALL: [Self; 5] = [Self::Fixed, Self::Slice, Self::Bytes, Self::MessagePack, Self::Headed];
+
     pub(crate) fn from_raw(raw: u32) -> Option<Self> {
-        [Self::Fixed, Self::Slice, Self::Bytes, Self::MessagePack, Self::Headed]
-            .into_iter()
-            .find(|e| *e as u32 == raw)
+        Self::ALL.into_iter().find(|e| *e as u32 == raw)
+    }
+
+    /// The encoding of that name, as [`Encoding::as_str`] gives it; `None` if there is none.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|e| e.as_str() == name)
     }
 
     /// `fixed`, `slice`, `bytes`, `msgpack` or `headed`.

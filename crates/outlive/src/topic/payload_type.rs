@@ -1,6 +1,7 @@
 //! Payload types that are known only when the program runs: what other languages open ports with.
 
 use super::layout::PAYLOAD_BYTES_MAX;
+use super::layout::meta::SCHEMA_BYTES_MAX;
 use super::payload::{Encoding, Payload};
 use crate::describe::TypeDescription;
 use crate::{Error, ErrorKind, Result};
@@ -70,6 +71,30 @@ impl PayloadType {
         let tail = fields.last().filter(|f| f.ty().is_any_length()).map(|f| f.ty().size());
         let tail = tail.unwrap_or(1).max(1);
         Self { encoding, name: name.into(), size, align, schema, tail }
+    }
+
+    /// A type that was written down before, by a recorder for instance: what [`PayloadType`]'s
+    /// other methods say of it, and the description as it was stored ([`PayloadType::schema`]).
+    ///
+    /// # Errors
+    /// `InvalidArgument` as [`PayloadType::fixed`], or for a description of more than 64 KiB.
+    pub fn stored(
+        encoding: Encoding,
+        name: &str,
+        (size, align): (usize, usize),
+        schema: &[u8],
+    ) -> Result<Self> {
+        if name.is_empty() || name.len() > 256 {
+            return Err(invalid(name, "a type name has 1 to 256 bytes"));
+        }
+        if size == 0 || size > PAYLOAD_BYTES_MAX || !align.is_power_of_two() || align > 4096 {
+            return Err(invalid(name, format!("{size} bytes aligned to {align} cannot be shared")));
+        }
+        if schema.len() > SCHEMA_BYTES_MAX {
+            let why = format!("a schema has at most {SCHEMA_BYTES_MAX} bytes");
+            return Err(invalid(name, why));
+        }
+        Ok(Self::from_parts(encoding, name, (size, align), schema.into()))
     }
 
     /// The same under another name.
@@ -180,6 +205,12 @@ impl PayloadType {
     /// What payloads look like, if that is known.
     pub fn description(&self) -> Option<TypeDescription> {
         TypeDescription::parse(&self.schema).ok()
+    }
+
+    /// The description as it is stored: nothing if there is none, or what the topic's maker gave
+    /// instead ([`TopicBuilder::schema`](crate::TopicBuilder::schema)).
+    pub fn schema(&self) -> &[u8] {
+        &self.schema
     }
 
     /// Whether a payload may have `bytes` bytes.

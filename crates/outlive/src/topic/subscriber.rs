@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::membership::PublisherId;
 use super::payload::{Encoding, Payload};
+use super::payload_type::PayloadType;
 use super::reader::{Event, Reader};
 use super::sample::{Meta, Received, Sample, Slot};
 use crate::describe::TypeDescription;
@@ -330,6 +331,19 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// How the topic's payloads are to be read.
     pub fn encoding(&self) -> Encoding {
         self.reader.topic().meta.encoding
+    }
+
+    /// The topic's type as a value: opens ports of the same type elsewhere, such as for a tool
+    /// that copies messages of any type.
+    pub fn payload_type(&self) -> PayloadType {
+        let meta = &self.reader.topic().meta;
+        let form = (meta.size, meta.align);
+        PayloadType::from_parts(meta.encoding, &meta.type_name, form, meta.schema.clone())
+    }
+
+    /// Messages that each publisher's ring holds.
+    pub fn depth(&self) -> u64 {
+        self.reader.topic().meta.depth
     }
 
     /// What the topic's payloads look like, if its first member described its type.

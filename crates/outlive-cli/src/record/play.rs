@@ -1,0 +1,138 @@
+//! `outlive play`: a file of messages into topics, in the original time.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use outlive::MEMORY_BYTES_DEFAULT;
+use outlive_record::{PlayOptions, Player, Recording, Selection};
+
+use super::seconds_text;
+use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::os;
+use crate::settings::{Settings, deadline_ns, seconds, sleep_until};
+
+const EXAMPLES: &str = "\
+Examples:
+  outlive play run.mcap                              as it was
+  outlive play run.mcap --rate 0.5 --start 10 --end 12.5
+                                                     two and a half seconds of it, slowly
+  outlive play run.mcap --loop --topic '/camera/*'   some topics, again and again
+  outlive play run.mcap --remap /camera:=/test/camera";
+
+/// Play a recording into topics of the types and depths that they had.
+///
+/// Each publisher of the file becomes one publisher here. A topic that is there with another type
+/// is an error that names what differs; --remap plays it elsewhere. Who is subscribed at the end
+/// still receives what is in the rings.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
+pub(crate) struct PlayArgs {
+    /// MCAP file.
+    file: PathBuf,
+    /// How many times as fast as it was recorded.
+    #[arg(long, value_name = "FACTOR", value_parser = factor, default_value = "1")]
+    rate: f64,
+    /// Leave out so much at the beginning.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0")]
+    start: Duration,
+    /// Leave out what is later than so long after the beginning of the file.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    end: Option<Duration>,
+    /// Again and again, until a signal.
+    #[arg(long = "loop")]
+    again: bool,
+    /// Only these topics, like '/camera/*'; may be given several times.
+    #[arg(long, value_name = "TOPIC")]
+    topic: Vec<String>,
+    /// Play a topic under another name; may be given several times.
+    #[arg(long, value_name = "A:=B", value_parser = remap)]
+    remap: Vec<(String, String)>,
+    /// Play nothing before each topic has so many subscribers.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    wait_for_subscribers: usize,
+    /// Most time to wait for them, seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "inf")]
+    timeout: Duration,
+    /// Most time that a message waits for a slow reliable subscriber, seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
+    reliable_timeout: Duration,
+    /// Stay so long after the last message, so that late joiners find it; inf: until a signal.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0")]
+    linger: Duration,
+    /// Most shared memory of each publisher, bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = MEMORY_BYTES_DEFAULT)]
+    memory_bytes: u64,
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor: f64 = text.parse().map_err(|_| "write it like 2 or 0.5".to_owned())?;
+    if (1e-3..=1e3).contains(&factor) { Ok(factor) } else { Err("use 0.001 to 1000".into()) }
+}
+
+fn remap(text: &str) -> Result<(String, String), String> {
+    let (from, to) = text.split_once(":=").ok_or("write it like /camera:=/test/camera")?;
+    Ok((from.into(), to.into()))
+}
+
+pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
+    os::catch_stop_signals();
+    let recording = Recording::open(&args.file)?;
+    if !recording.finished {
+        note(format_args!("{} is not finished: playing what is there", args.file.display()));
+    }
+    let selection = match args.topic.is_empty() {
+        true => Selection::all(),
+        false => Selection::new(&args.topic, false)?,
+    };
+    let options = PlayOptions {
+        rate: args.rate,
+        start: args.start,
+        end: args.end,
+        selection,
+        remap: args.remap.clone(),
+        reliable_timeout: args.reliable_timeout,
+        memory_bytes_max: args.memory_bytes,
+    };
+    let node = settings.node("play")?;
+    let mut player = Player::open(&node, recording, options)?;
+    if player.topics().is_empty() {
+        let message =
+            format!("{} has no such topic: 'outlive info' lists them", args.file.display());
+        return Err(Failure::new(Code::NotFound, message));
+    }
+    let deadline = deadline_ns(args.timeout);
+    while player.subscribers_min()? < args.wait_for_subscribers && !os::stop_asked() {
+        if outlive::now_ns() >= deadline {
+            let message = format!("no {} subscribers came in time", args.wait_for_subscribers);
+            return Err(Failure::new(Code::NotFound, message));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    loop {
+        player.play(|due| {
+            sleep_until(due);
+            !os::stop_asked()
+        })?;
+        if !args.again || os::stop_asked() || player.played().messages == 0 {
+            break;
+        }
+    }
+    let played = player.played();
+    note(format_args!(
+        "played {} messages of {} topics, at most {} late",
+        played.messages,
+        player.topics().len(),
+        seconds_text(played.late_ns_max),
+    ));
+    if played.invalid > 0 {
+        let message = format!(
+            "{} messages are no payloads of their topics' types and were left out: {} is damaged",
+            played.invalid,
+            args.file.display()
+        );
+        return Err(Failure::new(Code::Corrupt, message));
+    }
+    sleep_until(deadline_ns(args.linger));
+    Ok(Code::Done)
+}

@@ -1,0 +1,164 @@
+//! `outlive record`: messages of any topics into an MCAP file.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, value_parser};
+use outlive_record::{Compression, Options, Progress, Recorder, Selection};
+
+use crate::exit::{CODES_HELP, Code, Outcome, note};
+use crate::os;
+use crate::output::bytes;
+use crate::settings::{Settings, deadline_ns, seconds};
+
+const EXAMPLES: &str = "\
+Examples:
+  outlive record --output run.mcap --all            everything, until Ctrl-C
+  outlive record --output run.mcap /camera/front '/arm/*'
+  outlive record --output run.mcap --regex '/camera/(front|rear)'
+  outlive record --output run.mcap --all --split-seconds 600
+                                                    run_000.mcap, run_001.mcap, ...
+  outlive record --output run.mcap --reliable /arm/state
+                                                    publishers wait rather than we lose
+  outlive info run.mcap
+  outlive play run.mcap
+
+A name may have * (not over a /), ** and ?. Topics that appear later are recorded too. Files open in
+every program that knows MCAP; one whose recorder was killed is readable up to its last second.";
+
+/// Record topics into an MCAP file, until a signal.
+///
+/// Holds nobody up unless --reliable is given: what was overwritten before it could be read is
+/// counted, told, and written into the file.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
+pub(crate) struct RecordArgs {
+    /// Topics, like /camera/front or '/arm/*'.
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    topics: Vec<String>,
+    /// Every topic.
+    #[arg(long)]
+    all: bool,
+    /// Read TOPICS as regular expressions for the whole name.
+    #[arg(long)]
+    regex: bool,
+    /// File to write.
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace the file if it is there.
+    #[arg(long)]
+    overwrite: bool,
+    /// Let publishers wait for the recorder instead of losing messages.
+    #[arg(long)]
+    reliable: bool,
+    /// Also so many messages of each publisher from before, at most the topic's depth.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    history: u64,
+    /// How to compress.
+    #[arg(long, value_name = "HOW", default_value = "lz4")]
+    compression: How,
+    /// Begin another file after so many bytes.
+    #[arg(long, value_name = "BYTES", value_parser = value_parser!(u64).range(1..))]
+    split_bytes: Option<u64>,
+    /// Begin another file after so long.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    split_seconds: Option<Duration>,
+    /// End after so long.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds, default_value = "inf")]
+    how_long: Duration,
+    /// End after so many messages.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    count: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum How {
+    Lz4,
+    None,
+}
+
+pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
+    os::catch_stop_signals();
+    let selection = match args.all {
+        true => Selection::all(),
+        false => Selection::new(&args.topics, args.regex)?,
+    };
+    let options = Options {
+        reliable: args.reliable,
+        history: args.history,
+        compression: match args.compression {
+            How::Lz4 => Compression::Lz4,
+            How::None => Compression::None,
+        },
+        split_bytes: args.split_bytes,
+        split_after: args.split_seconds,
+        overwrite: args.overwrite,
+        ..Options::default()
+    };
+    let node = settings.node("record")?;
+    let mut recorder = Recorder::start(&node, selection, &args.output, options)?;
+    let mut line = Line::new();
+    let until = deadline_ns(args.how_long);
+    let enough = |p: Progress| args.count.is_some_and(|count| p.messages >= count);
+    while !os::stop_asked() && outlive::now_ns() < until && !enough(recorder.progress()) {
+        recorder.step(until.min(outlive::now_ns() + os::SLICE_NS))?;
+        for text in recorder.take_notes() {
+            line.clear();
+            note(text);
+        }
+        line.show(recorder.progress());
+    }
+    line.clear();
+    let done = recorder.finish()?;
+    let lost = if done.lost > 0 { format!(", {} lost", done.lost) } else { String::new() };
+    note(format_args!(
+        "recorded {} messages of {} topics ({}){lost} into {} of {}",
+        done.messages,
+        done.topics,
+        bytes(done.payload_bytes),
+        if done.files == 1 { "a file".into() } else { format!("{} files", done.files) },
+        bytes(done.file_bytes),
+    ));
+    Ok(if done.lost > 0 { Code::Loss } else { Code::Done })
+}
+
+/// A line at a terminal that says how far we are, once a second.
+struct Line {
+    at_terminal: bool,
+    shown: bool,
+    before: Progress,
+    since_ns: u64,
+}
+
+impl Line {
+    fn new() -> Self {
+        let at_terminal = std::io::stderr().is_terminal();
+        Self { at_terminal, shown: false, before: Progress::default(), since_ns: outlive::now_ns() }
+    }
+
+    fn show(&mut self, now: Progress) {
+        let passed = outlive::now_ns().saturating_sub(self.since_ns);
+        if !self.at_terminal || passed < 1_000_000_000 {
+            return;
+        }
+        let per_s = |n: u64| (n as f64 * 1e9 / passed as f64) as u64;
+        let text = format!(
+            "\r\x1b[K{} messages ({}/s), {} ({}/s) into {}, {} lost",
+            now.messages,
+            per_s(now.messages - self.before.messages),
+            bytes(now.payload_bytes),
+            bytes(per_s(now.payload_bytes - self.before.payload_bytes)),
+            bytes(now.file_bytes),
+            now.lost,
+        );
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        (self.shown, self.before, self.since_ns) = (true, now, outlive::now_ns());
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            let _ = std::io::stderr().write_all(b"\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Messages into files and back: `record`, `info`, `play`.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use common::*;
+
+const INT: i32 = libc::SIGINT;
+const TERM: i32 = libc::SIGTERM;
+const KILL: i32 = libc::SIGKILL;
+
+fn info(home: &Home, file: &Path) -> serde_json::Value {
+    home.run(&format!("info {} --json", file.display())).expect(DONE).json()
+}
+
+/// Waits until the file has so many messages in whole chunks.
+fn await_recorded(home: &Home, file: &Path, messages: u64) {
+    loop {
+        let ran = home.run(&format!("info {} --json", file.display()));
+        if ran.code == Some(DONE) && ran.json()["messages"].as_u64().unwrap() >= messages {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Topic, type and payloads in order, of each publisher.
+fn content(file: &Path) -> Vec<(String, String, Vec<Vec<u8>>)> {
+    let recording = outlive_record::Recording::open(file).unwrap();
+    let mut data: BTreeMap<u16, Vec<Vec<u8>>> = BTreeMap::new();
+    for message in recording.messages().unwrap() {
+        let message = message.unwrap();
+        data.entry(message.channel.id).or_default().push(message.data.into_owned());
+    }
+    let sources = recording.sources.iter();
+    let mut all: Vec<_> = sources
+        .map(|s| {
+            let of = &s.source.payload_type;
+            let name = format!("{} {:?} {:?}", of.name(), of.encoding(), s.source.depth);
+            (s.source.topic.clone(), name, data.remove(&s.channel).unwrap_or_default())
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn what_is_recorded_is_played_byte_for_byte_though_its_publishers_were_killed() {
+    let home = Home::new("record-play");
+    let (first, second) =
+        (home.root().with_extension("1.mcap"), home.root().with_extension("2.mcap"));
+    let record =
+        home.start(&format!("record --all --history 64 --output {}", first.display()), b"");
+    let data = noise(40 * 5000);
+    let blobs =
+        "topic pub /blob --from-stdin --frame-bytes 5000 --depth 64 --rate 400 --linger inf";
+    let blobs = home.start(blobs, &data[..60_000]);
+    let numbers = "topic pub /pose --type f64[] --json [1.5,-2] --depth 64 --rate 200 --count 20 \
+                   --linger inf";
+    let numbers = home.start(numbers, b"");
+    let words = r#"topic pub /words --type msgpack --json {"a":[1,"b"]} --count 1 --linger inf"#;
+    let words = home.start(words, b"");
+    await_recorded(&home, &first, 12 + 20 + 1);
+    for publisher in [blobs, numbers, words] {
+        publisher.signal(KILL);
+        publisher.end();
+    }
+    record.signal(INT);
+    let told = record.end().expect(DONE).err;
+    assert!(told.contains("recorded 33 messages of 3 topics"), "{told}");
+
+    let again = format!("record --all --count 33 --output {}", second.display());
+    let again = home.start(&again, b"");
+    let play = format!("play {} --rate 2 --wait-for-subscribers 1", first.display());
+    let played = home.run(&play).expect(DONE);
+    assert!(played.err.contains("played 33 messages of 3 topics"), "{}", played.err);
+    again.end().expect(DONE);
+    let (before, after) = (content(&first), content(&second));
+    assert_eq!(before.iter().map(|(.., m)| m.len()).collect::<Vec<_>>(), [12, 20, 1]);
+    assert!(before == after, "other messages came back");
+    assert_eq!(before[0].2.concat(), data[..60_000]);
+}
+
+#[test]
+fn the_file_of_a_killed_recorder_is_readable_up_to_its_last_chunk() {
+    let home = Home::new("record-killed");
+    let file = home.root().with_extension("mcap");
+    let record = home.start(&format!("record /n --output {}", file.display()), b"");
+    let publish = "topic pub /n --from-stdin --frame-bytes 1 --rate 200 --linger inf";
+    let publisher = home.start(publish, &[7; 10_000]);
+    await_recorded(&home, &file, 100);
+    record.signal(KILL);
+    record.end();
+    let seen = info(&home, &file);
+    let messages = seen["messages"].as_u64().unwrap();
+    assert_eq!((&seen["finished"], messages >= 100), (&false.into(), true), "{seen}");
+    publisher.signal(KILL);
+    publisher.end();
+    let play = format!("play {} --rate 1000", file.display());
+    let played = home.run(&play).expect(DONE);
+    assert!(played.err.contains("is not finished"), "{}", played.err);
+    assert!(played.err.contains(&format!("played {messages} messages")), "{}", played.err);
+}
+
+#[test]
+fn losses_are_counted_told_and_written_into_the_file() {
+    let home = Home::new("record-loss");
+    let file = home.root().with_extension("mcap");
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let publisher = node.topic::<[u8]>("/fast").unwrap().depth(4).publisher().unwrap();
+    let record = home.start(&format!("record /fast --count 4 --output {}", file.display()), b"");
+    home.await_subscriber();
+    record.stop();
+    for i in 0..10 {
+        publisher.publish(&[i]).unwrap();
+    }
+    record.signal(libc::SIGCONT);
+    let told = record.end().expect(LOSS).err;
+    assert!(told.contains("lost 6 messages of publisher"), "{told}");
+    let seen = info(&home, &file);
+    assert_eq!((&seen["lost"], &seen["messages"]), (&6.into(), &4.into()), "{seen}");
+    let by = format!("/fast {}", publisher.id());
+    assert_eq!(seen["losses"][by], 6, "{seen}");
+}
+
+#[test]
+fn a_reliable_recorder_loses_nothing_and_a_signal_finishes_the_file() {
+    let home = Home::new("record-reliable");
+    let file = home.root().with_extension("mcap");
+    let out = file.display();
+    let record = format!("record --reliable --regex /(fast|slow) --output {out}");
+    let record = home.start(&record, b"");
+    let publish = "topic pub /fast --from-stdin --frame-bytes 100 --depth 4 \
+                   --wait-for-subscribers 1 --reliable-timeout 60";
+    let data = noise(3000 * 100);
+    home.feed(publish, &data).expect(DONE);
+    record.signal(TERM);
+    record.end().expect(DONE);
+    let seen = info(&home, &file);
+    assert_eq!((&seen["finished"], &seen["lost"]), (&true.into(), &0.into()), "{seen}");
+    assert!(content(&file)[0].2.concat() == data, "{seen}");
+}
+
+#[test]
+fn what_cannot_be_played_or_read_says_why() {
+    let home = Home::new("record-wrong");
+    let file = home.root().with_extension("mcap");
+    let out = file.display();
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let publisher = node.topic::<f64>("/n").unwrap().publisher().unwrap();
+    publisher.publish(&1.5).unwrap();
+    home.run(&format!("record /n --history 1 --count 1 --output {out}")).expect(DONE);
+    let twice = home.run(&format!("record /n --output {out}")).expect(FAILED);
+    assert!(twice.err.contains("exists"), "{}", twice.err);
+    drop(publisher);
+    let _other = node.topic::<u32>("/n").unwrap().publisher().unwrap();
+    let wrong = home.run(&format!("play {out}")).expect(MISMATCH);
+    assert!(wrong.err.contains("type is u32") && wrong.err.contains("f64"), "{}", wrong.err);
+    home.run(&format!("play {out} --remap /n:=/m")).expect(DONE);
+    home.run(&format!("play {out} --remap /none:=/m")).expect(USAGE);
+    home.run(&format!("play {out} --topic /none")).expect(NOT_FOUND);
+    home.run(&format!("info {out}.gone")).expect(NOT_FOUND);
+    std::fs::write(&file, b"garbage, and some more of it").unwrap();
+    let garbage = home.run(&format!("info {out}")).expect(CORRUPT);
+    assert!(garbage.err.contains("cannot be read as a recording"), "{}", garbage.err);
+}

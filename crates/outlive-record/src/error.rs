@@ -1,0 +1,89 @@
+//! Why recording, reading or playing does not go on.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Every failure of this crate; its text names the thing and the remedy.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// Of a topic or the domain.
+    Outlive(outlive::Error),
+    /// The file system's: what was done, to which file.
+    Io {
+        /// What was done.
+        what: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file is no recording, or its bytes are wrong.
+    Corrupt {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// An argument makes no sense.
+    Usage(String),
+}
+
+impl Error {
+    pub(crate) fn io(what: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { what, path: path.into(), source }
+    }
+
+    /// A failure while writing `path`.
+    pub(crate) fn writing(path: &Path, error: mcap::McapError) -> Self {
+        match error {
+            mcap::McapError::Io(source) => Self::io("write", path, source),
+            other => Self::io("write", path, io::Error::other(other)),
+        }
+    }
+
+    /// A failure while reading `path`.
+    pub(crate) fn reading(path: &Path, error: mcap::McapError) -> Self {
+        match error {
+            mcap::McapError::Io(source) => Self::io("read", path, source),
+            mcap::McapError::UnsupportedCompression(name) => {
+                let why = format!(
+                    "its chunks are compressed with {name}: write it anew with lz4 or none, for \
+                     instance with 'mcap compress'"
+                );
+                Self::Corrupt { path: path.into(), why }
+            }
+            other => Self::Corrupt { path: path.into(), why: other.to_string() },
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Outlive(error) => error.fmt(f),
+            Self::Io { what, path, source } => write!(f, "{what} {}: {source}", path.display()),
+            Self::Corrupt { path, why } => {
+                write!(f, "{} cannot be read as a recording: {why}", path.display())
+            }
+            Self::Usage(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Outlive(error) => Some(error),
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<outlive::Error> for Error {
+    fn from(error: outlive::Error) -> Self {
+        Self::Outlive(error)
+    }
+}

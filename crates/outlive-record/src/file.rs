@@ -1,0 +1,258 @@
+//! Files being written: whole chunks only, so that a kill costs at most the last one.
+//!
+//! A chunk is put together in memory and handed to the system in one piece; what was handed over
+//! survives the death of this process. A file that nobody finished lacks the index at its end.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use mcap::records::{MessageHeader, Metadata};
+
+use crate::channel::{SCHEMA_ENCODING, Source};
+use crate::{Error, Options};
+
+/// How chunks are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// LZ4, fast and common.
+    #[default]
+    Lz4,
+    /// Not at all: for data that does not shrink, such as compressed images.
+    None,
+}
+
+/// A message's place and times; ns since the epoch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp {
+    pub(crate) seq: u64,
+    pub(crate) log_ns: u64,
+    pub(crate) publish_ns: u64,
+}
+
+/// Metadata records of ours.
+pub(crate) const ABOUT: &str = "outlive";
+pub(crate) const LOSSES: &str = "outlive.losses";
+
+/// Bytes handed over in one call.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// One file, or a row of them when it is to be split.
+#[derive(Debug)]
+pub(crate) struct Files {
+    path: PathBuf,
+    options: Options,
+    about: BTreeMap<String, String>,
+    current: File,
+    /// Files before this one, and their bytes.
+    finished: u64,
+    finished_bytes: u64,
+}
+
+struct File {
+    path: PathBuf,
+    writer: mcap::Writer<Counted>,
+    bytes: Rc<Cell<u64>>,
+    /// By topic's and publisher's ordinal.
+    channels: HashMap<usize, u16>,
+    began_ns: u64,
+    messages: u64,
+}
+
+impl std::fmt::Debug for File {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("File").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// A file that knows its length and is never sought in.
+struct Counted {
+    to: io::BufWriter<fs::File>,
+    bytes: Rc<Cell<u64>>,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.to.write(bytes)?;
+        self.bytes.set(self.bytes.get() + n as u64);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+impl Seek for Counted {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match to {
+            SeekFrom::Current(0) => Ok(self.bytes.get()),
+            SeekFrom::Start(at) if at == self.bytes.get() => Ok(at),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+}
+
+impl File {
+    fn create(
+        path: &Path,
+        options: &Options,
+        about: &BTreeMap<String, String>,
+    ) -> Result<Self, Error> {
+        let mut how = fs::OpenOptions::new();
+        how.write(true);
+        if options.overwrite {
+            how.create(true).truncate(true);
+        } else {
+            how.create_new(true);
+        }
+        let file = how.open(path).map_err(|e| Error::io("create", path, e))?;
+        let bytes = Rc::new(Cell::new(0));
+        let to = io::BufWriter::with_capacity(BUFFER_BYTES, file);
+        let counted = Counted { to, bytes: bytes.clone() };
+        let compression = match options.compression {
+            Compression::Lz4 => Some(mcap::Compression::Lz4),
+            Compression::None => None,
+        };
+        let wrong = |e| Error::writing(path, e);
+        let mut writer = mcap::WriteOptions::new()
+            .compression(compression)
+            .chunk_size(Some(options.chunk_bytes))
+            // Chunks have checksums of their own.
+            .calculate_data_section_crc(false)
+            .disable_seeking(true)
+            .library(concat!("outlive ", env!("CARGO_PKG_VERSION")))
+            .create(counted)
+            .map_err(wrong)?;
+        let metadata = Metadata { name: ABOUT.into(), metadata: about.clone() };
+        writer.write_metadata(&metadata).and_then(|()| writer.flush()).map_err(wrong)?;
+        let (path, channels) = (path.to_owned(), HashMap::new());
+        Ok(Self { path, writer, bytes, channels, began_ns: outlive::now_ns(), messages: 0 })
+    }
+
+    fn write(
+        &mut self,
+        key: usize,
+        source: &Source,
+        stamp: Stamp,
+        data: &[u8],
+    ) -> mcap::McapResult<()> {
+        let channel_id = match self.channels.get(&key) {
+            Some(id) => *id,
+            None => {
+                let (of, schema) = (&source.payload_type, source.payload_type.schema());
+                let schema = match schema.is_empty() {
+                    true => 0,
+                    false => self.writer.add_schema(of.name(), SCHEMA_ENCODING, schema)?,
+                };
+                let (encoding, about) = (source.message_encoding(), source.metadata());
+                let id = self.writer.add_channel(schema, &source.topic, encoding, &about)?;
+                self.channels.insert(key, id);
+                id
+            }
+        };
+        let header = MessageHeader {
+            channel_id,
+            // MCAP has 32 bits for it.
+            sequence: stamp.seq as u32,
+            log_time: stamp.log_ns,
+            publish_time: stamp.publish_ns,
+        };
+        self.messages += 1;
+        self.writer.write_to_known_channel(&header, data)
+    }
+
+    /// Hands everything over, and the losses so far if there are new ones.
+    fn flush(&mut self, losses: Option<&BTreeMap<String, String>>) -> mcap::McapResult<()> {
+        if let Some(losses) = losses {
+            let metadata = Metadata { name: LOSSES.into(), metadata: losses.clone() };
+            self.writer.write_metadata(&metadata)?;
+        }
+        self.writer.flush()
+    }
+
+    /// Writes the index.
+    fn finish(mut self) -> Result<u64, Error> {
+        self.writer.finish().map_err(|e| Error::writing(&self.path, e))?;
+        let mut out = self.writer.into_inner();
+        out.flush().map_err(|e| Error::io("write", &self.path, e))?;
+        Ok(self.bytes.get())
+    }
+}
+
+impl Files {
+    pub(crate) fn create(
+        path: &Path,
+        options: &Options,
+        about: BTreeMap<String, String>,
+    ) -> Result<Self, Error> {
+        let first = if options.splits() { numbered(path, 0) } else { path.to_owned() };
+        let current = File::create(&first, options, &about)?;
+        let (path, options) = (path.to_owned(), options.clone());
+        Ok(Self { path, options, about, current, finished: 0, finished_bytes: 0 })
+    }
+
+    /// Appends a message; `key` is the same for the same source.
+    pub(crate) fn write(
+        &mut self,
+        key: usize,
+        source: &Source,
+        stamp: Stamp,
+        data: &[u8],
+    ) -> Result<(), Error> {
+        if self.is_full() {
+            self.finished += 1;
+            let next = numbered(&self.path, self.finished);
+            let next = File::create(&next, &self.options, &self.about)?;
+            self.finished_bytes += std::mem::replace(&mut self.current, next).finish()?;
+        }
+        let current = &mut self.current;
+        let written = current.write(key, source, stamp, data);
+        written.map_err(|e| Error::writing(&current.path, e))
+    }
+
+    fn is_full(&self) -> bool {
+        let (now, options) = (outlive::now_ns(), &self.options);
+        let long = |d: std::time::Duration| u128::from(now - self.current.began_ns) >= d.as_nanos();
+        let large = |bytes| self.current.bytes.get() >= bytes;
+        self.current.messages > 0
+            && (options.split_bytes.is_some_and(large) || options.split_after.is_some_and(long))
+    }
+
+    /// Hands over what was written so far, so that it survives our death.
+    pub(crate) fn flush(&mut self, losses: Option<&BTreeMap<String, String>>) -> Result<(), Error> {
+        let current = &mut self.current;
+        current.flush(losses).map_err(|e| Error::writing(&current.path, e))
+    }
+
+    /// Bytes handed over, over all files.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.finished_bytes + self.current.bytes.get()
+    }
+
+    /// Finishes the last file. Returns the bytes of all, and how many they are.
+    pub(crate) fn finish(self) -> Result<(u64, u64), Error> {
+        Ok((self.finished_bytes + self.current.finish()?, self.finished + 1))
+    }
+}
+
+/// `run.mcap` as `run_000.mcap`.
+fn numbered(path: &Path, number: u64) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let ending = path.extension().map_or(String::new(), |e| format!(".{}", e.to_string_lossy()));
+    path.with_file_name(format!("{stem}_{number:03}{ending}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_numbered_before_the_ending() {
+        assert_eq!(numbered(Path::new("/a/run.mcap"), 7), Path::new("/a/run_007.mcap"));
+        assert_eq!(numbered(Path::new("run"), 1234), Path::new("run_1234"));
+    }
+}

@@ -1,0 +1,52 @@
+//! Records topics to [MCAP](https://mcap.dev) files and plays them again.
+//!
+//! A recorder is a subscriber like any other: it joins topics of any type, stores what they say of
+//! their types beside the messages, and holds nobody up unless it is asked to
+//! ([`Options::reliable`]).
+//!
+//! | file | what |
+//! |---|---|
+//! | `selection` | which topics: names, globs, regular expressions |
+//! | `channel` | what a file says of a topic and a publisher |
+//! | `recorder`, `file` | from subscribers into files |
+//! | `recording` | reads files, finished or not |
+//! | `player` | from a file into publishers, in the original time |
+//!
+//! # Examples
+//! ```
+//! # let dir = outlive::doc_dir();
+//! # std::fs::create_dir_all(dir.path())?;
+//! # let node = outlive::Node::builder().root(dir.path()).open()?;
+//! use outlive_record::{Options, Recorder, Recording, Selection};
+//!
+//! let publisher = node.topic::<f64>("/arm/angle")?.publisher()?;
+//! let path = dir.path().join("arm.mcap");
+//! let topics = Selection::new(&["/arm/*"], false)?;
+//! let mut recorder = Recorder::start(&node, topics, &path, Options::default())?;
+//! publisher.publish(&0.5)?;
+//! recorder.step(outlive::now_ns())?;
+//! assert_eq!(recorder.finish()?.messages, 1);
+//!
+//! let recording = Recording::open(&path)?;
+//! let message = recording.messages()?.next().expect("one was recorded")?;
+//! assert_eq!(message.data.as_ref(), 0.5f64.to_ne_bytes());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![deny(unsafe_code)]
+
+mod channel;
+mod error;
+mod file;
+mod player;
+mod recorder;
+mod recording;
+mod selection;
+
+pub use channel::Source;
+pub use error::Error;
+pub use file::Compression;
+pub use mcap::Message;
+pub use player::{PlayOptions, Played, Player};
+pub use recorder::{Options, Progress, Recorder};
+pub use recording::{Messages, RecordedSource, Recording};
+pub use selection::Selection;

@@ -1,0 +1,197 @@
+//! From a file into publishers, in the original time.
+//!
+//! Each channel of the file gets a publisher of its own, so that messages keep their order and
+//! their numbers count what they counted. A message is due at
+//! `begin + (its time - that of the first) / rate`: instants, not pauses, so that being late once
+//! does not add up.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use mcap::Message;
+use outlive::{Node, Publisher};
+
+use crate::channel::Source;
+use crate::{Error, Recording, Selection};
+
+/// A message is not played earlier than so long before it was recorded, ns: what a recorder took
+/// from a topic's history may be old.
+const HISTORY_NS_MAX: u64 = 1_000_000_000;
+
+/// How to play.
+#[derive(Clone, Debug)]
+pub struct PlayOptions {
+    /// How many times as fast as recorded; above 0.
+    pub rate: f64,
+    /// Leave out so much at the beginning.
+    pub start: Duration,
+    /// Leave out what is later than so long after the beginning.
+    pub end: Option<Duration>,
+    /// Which topics, by their names in the file.
+    pub selection: Selection,
+    /// Other names for topics: `(in the file, to be played on)`.
+    pub remap: Vec<(String, String)>,
+    /// How long one message waits for a slow reliable subscriber.
+    pub reliable_timeout: Duration,
+    /// Most shared memory of each publisher, bytes.
+    pub memory_bytes_max: u64,
+}
+
+impl Default for PlayOptions {
+    fn default() -> Self {
+        Self {
+            rate: 1.0,
+            start: Duration::ZERO,
+            end: None,
+            selection: Selection::all(),
+            remap: Vec::new(),
+            reliable_timeout: Duration::from_secs(10),
+            memory_bytes_max: outlive::MEMORY_BYTES_DEFAULT,
+        }
+    }
+}
+
+/// What was played so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Played {
+    /// Messages published.
+    pub messages: u64,
+    /// Messages left out: their bytes are no payload of their topic's type.
+    pub invalid: u64,
+    /// How far behind the original time the message that was furthest behind came, ns.
+    pub late_ns_max: u64,
+}
+
+/// Plays a recording.
+#[derive(Debug)]
+pub struct Player {
+    recording: Recording,
+    options: PlayOptions,
+    /// By channel of the file.
+    publishers: HashMap<u16, (Source, Publisher<[u8]>)>,
+    played: Played,
+}
+
+impl Player {
+    /// Joins all topics that are to be played, making those that are not there with the type and
+    /// depth that they had.
+    ///
+    /// # Errors
+    /// `TypeMismatch` when a topic is there with another type or less depth: it lists what differs.
+    /// [`Error::Usage`] when a name to be remapped is not in the file.
+    pub fn open(node: &Node, recording: Recording, options: PlayOptions) -> Result<Self, Error> {
+        for (from, _) in &options.remap {
+            if !recording.sources.iter().any(|s| rooted(&s.source.topic) == rooted(from)) {
+                let why =
+                    format!("{} has no topic {from} to be remapped", recording.path.display());
+                return Err(Error::Usage(why));
+            }
+        }
+        let mut publishers = HashMap::new();
+        for recorded in &recording.sources {
+            let source = &recorded.source;
+            if !options.selection.matches(&source.topic) {
+                continue;
+            }
+            let renamed =
+                options.remap.iter().find(|(from, _)| rooted(from) == rooted(&source.topic));
+            let name = renamed.map_or(&source.topic, |(_, to)| to);
+            let mut topic = node
+                .topic::<[u8]>(name)?
+                .of_type(&source.payload_type)
+                .reliable_timeout(options.reliable_timeout)
+                .memory_bytes_max(options.memory_bytes_max);
+            for (key, value) in &source.attributes {
+                topic = topic.attribute(key, value);
+            }
+            if let Some(depth) = source.depth {
+                topic = topic.depth(depth);
+            }
+            publishers.insert(recorded.channel, (source.clone(), topic.publisher()?));
+        }
+        Ok(Self { recording, options, publishers, played: Played::default() })
+    }
+
+    /// What is played.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// Names of the topics, without repetition.
+    pub fn topics(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.publishers.values().map(|(_, p)| p.topic()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The fewest subscribers that any of the topics has.
+    ///
+    /// # Errors
+    /// Those of reading the topic.
+    pub fn subscribers_min(&self) -> Result<usize, Error> {
+        let mut fewest = usize::MAX;
+        for (_, publisher) in self.publishers.values() {
+            fewest = fewest.min(publisher.subscribers()?);
+        }
+        Ok(fewest)
+    }
+
+    /// What was played so far, over all rounds.
+    pub fn played(&self) -> Played {
+        self.played
+    }
+
+    /// Plays once, from `start` to `end`. `wait_until` sleeps until an instant of CLOCK_MONOTONIC
+    /// in ns and says whether to go on; it is asked before each message.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where the file is broken; what is before that was played. `Timeout` when
+    /// a reliable subscriber is too slow, `OutOfMemory` and their like of a topic.
+    pub fn play(&mut self, mut wait_until: impl FnMut(u64) -> bool) -> Result<(), Error> {
+        let first = self.recording.start_ns + self.options.start.as_nanos() as u64;
+        let last = self.options.end.map_or(u64::MAX, |end| {
+            self.recording.start_ns.saturating_add(end.as_nanos().min(1 << 62) as u64)
+        });
+        let begin = outlive::now_ns();
+        let mut due = begin;
+        let mut origin = None;
+        for message in self.recording.messages()? {
+            let message = message?;
+            if message.log_time < first || message.log_time > last {
+                continue;
+            }
+            let Some((source, publisher)) = self.publishers.get(&message.channel.id) else {
+                continue;
+            };
+            if !source.payload_type.fits(message.data.len()) {
+                self.played.invalid += 1;
+                continue;
+            }
+            let time = time_of(&message, source);
+            let after = time.saturating_sub(*origin.get_or_insert(time)) as f64;
+            due = due.max(begin + (after / self.options.rate) as u64);
+            if !wait_until(due) {
+                break;
+            }
+            publisher.publish(&message.data)?;
+            self.played.messages += 1;
+            let late = outlive::now_ns().saturating_sub(due);
+            self.played.late_ns_max = self.played.late_ns_max.max(late);
+        }
+        Ok(())
+    }
+}
+
+/// When it was published, as far as that can be: others' files may count that by another clock.
+fn time_of(message: &Message<'_>, source: &Source) -> u64 {
+    if source.publisher.is_empty() {
+        return message.log_time;
+    }
+    let earliest = message.log_time.saturating_sub(HISTORY_NS_MAX);
+    message.publish_time.clamp(earliest, message.log_time)
+}
+
+fn rooted(name: &str) -> &str {
+    name.strip_prefix('/').unwrap_or(name)
+}

@@ -1,0 +1,329 @@
+//! From subscribers into files.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use outlive::{Domain, ErrorKind, Event, Node, PublisherId, Subscriber, WaitSet, Waitable};
+
+use crate::channel::Source;
+use crate::file::{Compression, Files, Stamp};
+use crate::{Error, Selection};
+
+/// How often topics that appeared are looked for, ns.
+const LOOK_NS: u64 = 200_000_000;
+/// Messages taken from one topic before the others have their turn.
+const TURN_MESSAGES: usize = 256;
+/// The same in bytes.
+const TURN_BYTES: usize = 64 << 20;
+/// Most messages of a topic that are read at the end.
+const LAST_MESSAGES: usize = 1 << 20;
+
+/// How to record.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Let publishers wait for us instead of losing messages.
+    pub reliable: bool,
+    /// Also so many messages of each publisher from before the start; of topics that appear later
+    /// everything that is still there is recorded.
+    pub history: u64,
+    /// How chunks are compressed.
+    pub compression: Compression,
+    /// Bytes of messages, before compression, after which a chunk ends; 4 MiB.
+    pub chunk_bytes: u64,
+    /// Longest time that a message stays in our memory, if more come; 1 s.
+    pub flush_every: Duration,
+    /// Begin another file after so many bytes.
+    pub split_bytes: Option<u64>,
+    /// Begin another file after so long.
+    pub split_after: Option<Duration>,
+    /// Replace files that are there.
+    pub overwrite: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            reliable: false,
+            history: 0,
+            compression: Compression::Lz4,
+            chunk_bytes: 4 << 20,
+            flush_every: Duration::from_secs(1),
+            split_bytes: None,
+            split_after: None,
+            overwrite: false,
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn splits(&self) -> bool {
+        self.split_bytes.is_some() || self.split_after.is_some()
+    }
+}
+
+/// What was done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Topics joined.
+    pub topics: usize,
+    /// Messages recorded.
+    pub messages: u64,
+    /// Their bytes.
+    pub payload_bytes: u64,
+    /// Bytes of the files.
+    pub file_bytes: u64,
+    /// Messages that were overwritten before we read them.
+    pub lost: u64,
+    /// Files begun.
+    pub files: u64,
+}
+
+/// Records until [`Recorder::finish`].
+///
+/// Topics that match and appear later are joined when they are seen, at most 0.2 s later, with all
+/// that their rings still hold. While it records it is a member of its topics: they stay.
+///
+/// # Crash safety
+/// Shared memory: **Strict**, as a subscriber's. The file: killed at any point, all chunks that
+/// were handed over are readable; they are at most [`Options::flush_every`] behind while
+/// [`Recorder::step`] is called.
+#[derive(Debug)]
+pub struct Recorder {
+    node: Node,
+    domain: Domain,
+    selection: Selection,
+    options: Options,
+    files: Files,
+    topics: Vec<Topic>,
+    joined: HashSet<String>,
+    wait: WaitSet,
+    look_at_ns: u64,
+    flush_at_ns: u64,
+    /// What to add to CLOCK_MONOTONIC for the time since the epoch, ns.
+    epoch_ns: u64,
+    progress: Progress,
+    /// By topic and publisher.
+    losses: BTreeMap<String, String>,
+    losses_are_new: bool,
+    notes: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Topic {
+    subscriber: Subscriber<[u8]>,
+    sources: HashMap<PublisherId, (usize, Source, u64)>,
+}
+
+impl Recorder {
+    /// Begins `path` and joins all topics of `selection` that are there.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the file exists and is not to be replaced, or cannot be made; the
+    /// domain's own.
+    pub fn start(
+        node: &Node,
+        selection: Selection,
+        path: &Path,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let since_epoch = since_epoch.map_or(0, |d| d.as_nanos() as u64);
+        let now = outlive::now_ns();
+        let epoch_ns = since_epoch.saturating_sub(now);
+        let about = BTreeMap::from([
+            ("version".into(), env!("CARGO_PKG_VERSION").into()),
+            // For those who want the publishers' own time stamps back.
+            ("monotonic_to_epoch_ns".into(), epoch_ns.to_string()),
+        ]);
+        let files = Files::create(path, &options, about)?;
+        let mut recorder = Self {
+            domain: Domain::of_node(node),
+            node: node.clone(),
+            selection,
+            files,
+            topics: Vec::new(),
+            joined: HashSet::new(),
+            wait: WaitSet::new(),
+            look_at_ns: now + LOOK_NS,
+            flush_at_ns: now,
+            epoch_ns,
+            progress: Progress::default(),
+            losses: BTreeMap::new(),
+            losses_are_new: false,
+            notes: Vec::new(),
+            options,
+        };
+        recorder.look(recorder.options.history)?;
+        recorder.schedule_flush(now);
+        Ok(recorder)
+    }
+
+    /// Records what comes until an instant of CLOCK_MONOTONIC in ns, or until something came.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the disk is full or fails; what was handed over before stays readable.
+    pub fn step(&mut self, deadline_ns: u64) -> Result<(), Error> {
+        if outlive::now_ns() >= self.look_at_ns {
+            self.look(u64::MAX)?;
+            self.look_at_ns = outlive::now_ns() + LOOK_NS;
+        }
+        let until = deadline_ns.min(self.look_at_ns).min(self.flush_at_ns);
+        if self.topics.is_empty() {
+            let left = until.saturating_sub(outlive::now_ns());
+            std::thread::sleep(Duration::from_nanos(left));
+        } else {
+            let mut members: Vec<&mut dyn Waitable> =
+                self.topics.iter_mut().map(|t| &mut t.subscriber as &mut dyn Waitable).collect();
+            let ready: Vec<usize> = self.wait.wait_until(&mut members, until)?.collect();
+            for topic in ready {
+                self.take(topic, TURN_MESSAGES, u64::MAX)?;
+            }
+        }
+        let now = outlive::now_ns();
+        if now >= self.flush_at_ns {
+            self.flush()?;
+            self.schedule_flush(now);
+        }
+        Ok(())
+    }
+
+    /// What was recorded so far.
+    pub fn progress(&self) -> Progress {
+        let (topics, file_bytes) = (self.topics.len(), self.files.bytes());
+        Progress { topics, file_bytes, ..self.progress }
+    }
+
+    /// What happened since the last call that a person may want to know: topics joined, losses,
+    /// deaths of publishers.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Records what is there now, leaves the topics and finishes the file.
+    ///
+    /// # Errors
+    /// As [`Recorder::step`].
+    pub fn finish(mut self) -> Result<Progress, Error> {
+        let now = outlive::now_ns();
+        for topic in 0..self.topics.len() {
+            self.take(topic, LAST_MESSAGES, now)?;
+        }
+        self.flush()?;
+        let mut done = self.progress();
+        (done.file_bytes, done.files) = self.files.finish()?;
+        Ok(done)
+    }
+
+    fn schedule_flush(&mut self, now: u64) {
+        self.flush_at_ns = now.saturating_add(self.options.flush_every.as_nanos() as u64);
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let losses = std::mem::take(&mut self.losses_are_new).then_some(&self.losses);
+        self.files.flush(losses)
+    }
+
+    /// Joins topics that are asked for and not joined yet.
+    fn look(&mut self, history: u64) -> Result<(), Error> {
+        for info in self.domain.topics()? {
+            if self.joined.contains(&info.name) || !self.selection.matches(&info.name) {
+                continue;
+            }
+            let topic = self.node.topic::<[u8]>(&info.name)?.reliable(self.options.reliable);
+            match topic.history(history.min(info.depth)).subscriber_of_any_type() {
+                Ok(subscriber) => {
+                    self.notes.push(format!("recording {}", info.name));
+                    self.topics.push(Topic { subscriber, sources: HashMap::new() });
+                }
+                // Left in between; it may come again.
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                Err(e) => self.notes.push(format!("{} is left out: {e}", info.name)),
+            }
+            self.joined.insert(info.name);
+        }
+        Ok(())
+    }
+
+    /// Records what one topic has, up to messages that were published after `until_ns`.
+    fn take(&mut self, index: usize, most: usize, until_ns: u64) -> Result<(), Error> {
+        let mut bytes = 0;
+        for _ in 0..most {
+            let topic = &mut self.topics[index];
+            let Some(sample) = topic.subscriber.receive()? else { break };
+            let meta = *sample.meta();
+            if meta.timestamp_ns > until_ns {
+                break;
+            }
+            let next = (index << 32) + topic.sources.len();
+            let (key, source, lost) = topic
+                .sources
+                .entry(meta.publisher)
+                .or_insert_with(|| (next, source(&topic.subscriber, meta.publisher), 0));
+            // Without a time stamp it is as old as we know it.
+            let log_ns = self.epoch_ns + outlive::now_ns();
+            let publish_ns = match meta.timestamp_ns {
+                0 => log_ns,
+                then => self.epoch_ns + then,
+            };
+            let stamp = Stamp { seq: meta.seq, log_ns, publish_ns };
+            self.files.write(*key, source, stamp, &sample)?;
+            self.progress.messages += 1;
+            self.progress.payload_bytes += sample.len() as u64;
+            bytes += sample.len();
+            if meta.lost_before > 0 {
+                *lost += meta.lost_before;
+                let lost = *lost;
+                drop(sample);
+                self.lost(index, meta.publisher, meta.lost_before, lost);
+            }
+            if bytes >= TURN_BYTES && until_ns == u64::MAX {
+                break;
+            }
+        }
+        self.events(index);
+        Ok(())
+    }
+
+    fn events(&mut self, index: usize) {
+        while let Some(event) = self.topics[index].subscriber.next_event() {
+            let topic = &mut self.topics[index];
+            let name = topic.subscriber.topic().to_owned();
+            match event {
+                Event::PublisherDied { publisher, lost, .. } => {
+                    self.notes.push(format!("{name}: publisher {publisher} died"));
+                    if lost > 0 {
+                        let before = topic.sources.get_mut(&publisher);
+                        let total = before.map_or(lost, |(.., all)| {
+                            *all += lost;
+                            *all
+                        });
+                        self.lost(index, publisher, lost, total);
+                    }
+                }
+                Event::PublisherCorrupt { publisher, why } => {
+                    self.notes.push(format!("{name}: publisher {publisher} is corrupt: {why}"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn lost(&mut self, index: usize, publisher: PublisherId, now: u64, total: u64) {
+        self.progress.lost += now;
+        let name = self.topics[index].subscriber.topic();
+        self.notes.push(format!("{name}: lost {now} messages of publisher {publisher}"));
+        self.losses.insert(format!("{name} {publisher}"), total.to_string());
+        self.losses_are_new = true;
+    }
+}
+
+fn source(of: &Subscriber<[u8]>, publisher: PublisherId) -> Source {
+    Source {
+        topic: of.topic().into(),
+        payload_type: of.payload_type(),
+        depth: Some(of.depth()),
+        attributes: of.attributes(),
+        publisher: publisher.to_string(),
+    }
+}

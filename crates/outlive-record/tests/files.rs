@@ -1,0 +1,206 @@
+//! Files that were cut off or spoiled, and what is kept of types and numbers.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use outlive::{Encoding, Node};
+use outlive_record::{
+    Compression, Message, Options, PlayOptions, Player, Recorder, Recording, Selection,
+};
+use testkit::{TempDomain, Watchdog};
+
+struct Home {
+    temp: TempDomain,
+    _watchdog: Watchdog,
+}
+
+impl Home {
+    fn new(label: &str) -> Self {
+        let temp = TempDomain::new(&format!("record-{label}")).unwrap();
+        Self { temp, _watchdog: Watchdog::start(label, Duration::from_secs(120)) }
+    }
+
+    fn node(&self, name: &str) -> Node {
+        Node::builder().root(self.temp.path().join("root")).name(name).open().unwrap()
+    }
+
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.temp.path().join(name)
+    }
+}
+
+fn messages(path: &Path) -> Vec<Message<'static>> {
+    let all = Recording::open(path).unwrap().messages().unwrap();
+    all.map(|m| m.unwrap()).collect()
+}
+
+/// A file with 40 messages of two topics in many chunks.
+fn sample(home: &Home, compression: Compression) -> std::path::PathBuf {
+    let node = home.node("sample");
+    let numbers = node.topic::<f64>("/numbers").unwrap().depth(64).publisher().unwrap();
+    let bytes = node.topic::<[u8]>("/bytes").unwrap().depth(64).publisher().unwrap();
+    for i in 0..20u8 {
+        numbers.publish(&f64::from(i)).unwrap();
+        bytes.publish(&[i; 50]).unwrap();
+    }
+    let options = Options { compression, history: 64, chunk_bytes: 200, ..Options::default() };
+    let path = home.file(&format!("{compression:?}.mcap"));
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    while recorder.progress().messages < 40 {
+        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+    }
+    assert_eq!(recorder.finish().unwrap().messages, 40);
+    path
+}
+
+#[test]
+fn a_file_cut_off_anywhere_has_the_messages_of_its_whole_chunks() {
+    let home = Home::new("cut");
+    for compression in [Compression::Lz4, Compression::None] {
+        let whole = sample(&home, compression);
+        let bytes = std::fs::read(&whole).unwrap();
+        let all = messages(&whole);
+        let cut = home.file("cut.mcap");
+        let mut most = 0;
+        for len in (0..bytes.len()).step_by(7) {
+            std::fs::write(&cut, &bytes[..len]).unwrap();
+            let Ok(recording) = Recording::open(&cut) else {
+                assert!(len < 400, "{len} of {} bytes are a recording", bytes.len());
+                continue;
+            };
+            let some: Vec<_> = recording.messages().unwrap().map(|m| m.unwrap()).collect();
+            assert_eq!(some.len() as u64, recording.messages, "{len} bytes");
+            assert!(some.len() >= most, "{len} bytes have fewer messages than a shorter file");
+            most = some.len();
+            let same = some.iter().zip(&all).all(|(a, b)| a == b);
+            assert!(same, "{len} bytes have other messages");
+        }
+        assert_eq!(most, all.len(), "the index is not needed");
+    }
+}
+
+#[test]
+fn spoiled_bytes_are_an_error_or_unimportant_and_never_a_panic() {
+    let home = Home::new("spoiled");
+    let whole = sample(&home, Compression::Lz4);
+    let bytes = std::fs::read(&whole).unwrap();
+    let spoiled = home.file("spoiled.mcap");
+    let mut errors = 0;
+    for at in (0..bytes.len()).step_by(3) {
+        // The upper bytes of lengths would only ask for memory that nobody has.
+        let mut copy = bytes.clone();
+        copy[at] ^= 0x15;
+        std::fs::write(&spoiled, &copy).unwrap();
+        match Recording::open(&spoiled) {
+            Err(_) => errors += 1,
+            Ok(recording) => {
+                errors += recording.messages().unwrap().filter(Result::is_err).count();
+            }
+        }
+    }
+    assert!(errors > 0);
+    std::fs::write(&spoiled, b"no recording").unwrap();
+    let why = Recording::open(&spoiled).unwrap_err().to_string();
+    assert!(why.contains("spoiled.mcap cannot be read as a recording"), "{why}");
+}
+
+#[test]
+fn types_depths_attributes_and_numbers_come_back() {
+    let home = Home::new("types");
+    let node = home.node("maker");
+    let imu = node.topic::<outlive::msg::Imu>("/imu").unwrap().depth(32);
+    let imu = imu.attribute("frame", "base").publisher().unwrap();
+    let slices = node.topic::<[u16]>("/slices").unwrap().publisher().unwrap();
+    let text = node.msgpack::<String>("/text").unwrap().publisher().unwrap();
+    let path = home.file("types.mcap");
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, Options::default()).unwrap();
+    use outlive::zerocopy::FromZeros;
+    imu.publish(&outlive::msg::Imu::new_zeroed()).unwrap();
+    slices.publish(&[1, 2, 3]).unwrap();
+    text.publish_value(&"hello".into()).unwrap();
+    while recorder.progress().messages < 3 {
+        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+    }
+    recorder.finish().unwrap();
+
+    let recording = Recording::open(&path).unwrap();
+    assert!(recording.finished);
+    let by_topic: BTreeMap<_, _> =
+        recording.sources.iter().map(|s| (s.source.topic.as_str(), &s.source)).collect();
+    let of = outlive::PayloadType::of::<outlive::msg::Imu>();
+    assert_eq!(by_topic["/imu"].payload_type, of);
+    assert_eq!(by_topic["/imu"].depth, Some(32));
+    assert_eq!(by_topic["/imu"].attributes["frame"], "base");
+    assert_eq!(by_topic["/imu"].publisher, imu.id().to_string());
+    assert_eq!(by_topic["/slices"].payload_type.encoding(), Encoding::Slice);
+    assert_eq!(by_topic["/text"].payload_type.encoding(), Encoding::MessagePack);
+
+    // Played elsewhere, the types open again.
+    let other = Node::builder().root(home.file("other")).open().unwrap();
+    let mut player = Player::open(&other, recording.clone(), PlayOptions::default()).unwrap();
+    let mut imu = other.topic::<outlive::msg::Imu>("/imu").unwrap().depth(32).subscriber().unwrap();
+    let mut slices = other.topic::<[u16]>("/slices").unwrap().subscriber().unwrap();
+    let mut text = other.msgpack::<String>("/text").unwrap().subscriber().unwrap();
+    player.play(|_| true).unwrap();
+    assert!(imu.receive().unwrap().is_some());
+    assert_eq!(&slices.receive().unwrap().unwrap()[..], [1, 2, 3]);
+    assert_eq!(text.receive().unwrap().unwrap().decode().unwrap(), "hello");
+    drop((player, imu, slices, text));
+
+    // A topic of another type is in the way.
+    let _taken = other.topic::<f64>("/imu").unwrap().subscriber().unwrap();
+    let why = Player::open(&other, recording.clone(), PlayOptions::default()).unwrap_err();
+    assert!(why.to_string().contains("/imu") && why.to_string().contains("type"), "{why}");
+    let remap = vec![("/imu".into(), "/imu2".into())];
+    let options = PlayOptions { remap, ..PlayOptions::default() };
+    let player = Player::open(&other, recording, options).unwrap();
+    assert_eq!(player.topics(), ["/imu2", "/slices", "/text"]);
+}
+
+#[test]
+fn a_recording_is_not_replaced_unless_that_is_asked_for() {
+    let home = Home::new("replace");
+    let node = home.node("recorder");
+    let path = home.file("there.mcap");
+    std::fs::write(&path, b"precious").unwrap();
+    let start = |options| Recorder::start(&node, Selection::all(), &path, options);
+    let why = start(Options::default()).unwrap_err().to_string();
+    assert!(why.contains("there.mcap") && why.contains("exists"), "{why}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    start(Options { overwrite: true, ..Options::default() }).unwrap().finish().unwrap();
+    assert_eq!(Recording::open(&path).unwrap().messages, 0);
+}
+
+#[test]
+fn a_long_recording_is_split_into_files_that_stand_alone() {
+    let home = Home::new("split");
+    let node = home.node("both");
+    let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(64).publisher().unwrap();
+    let options = Options {
+        split_bytes: Some(20_000),
+        chunk_bytes: 4096,
+        compression: Compression::None,
+        ..Options::default()
+    };
+    let path = home.file("run.mcap");
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    for i in 0..60u8 {
+        publisher.publish(&[i; 1000]).unwrap();
+        while recorder.progress().messages <= u64::from(i) {
+            recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+        }
+    }
+    let done = recorder.finish().unwrap();
+    assert!(done.files >= 3, "{done:?}");
+    let mut next = 0;
+    for number in 0..done.files {
+        let part = home.file(&format!("run_{number:03}.mcap"));
+        assert!(Recording::open(&part).unwrap().finished);
+        for message in messages(&part) {
+            assert_eq!((message.sequence, message.data[0]), (next, next as u8));
+            next += 1;
+        }
+    }
+    assert_eq!(next, 60);
+}
