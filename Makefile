@@ -44,6 +44,7 @@ bench:
 
 bench-peers:
 	@bench/run $(ARGS)
+	@scripts/bench-cpp
 
 gpu-check:
 	@scripts/gpu-check $(ARGS)

@@ -1,6 +1,7 @@
 //! One voice of the conversation test; see crates/outlive-py/tests/test_conversation.py.
 
 use std::io::{BufRead, stdin};
+use std::time::Duration;
 
 use outlive::lock::LockError;
 use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -16,6 +17,14 @@ struct Reading {
     number: u32,
     values: [f64; 3],
     grid: [[i16; 2]; 2],
+}
+
+/// What travels as MessagePack.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Plan {
+    goal: String,
+    number: u32,
+    speeds: Vec<f64>,
 }
 
 fn make(number: u32) -> Reading {
@@ -52,6 +61,26 @@ fn main() -> outlive::Result<()> {
             for number in numbers() {
                 publisher.publish(&make(number))?;
                 println!("ok");
+            }
+        }
+        "plan" => {
+            let publisher = node.msgpack::<Plan>("/c/plan")?.type_name("test/Plan").publisher()?;
+            println!("ready");
+            for number in numbers() {
+                let speeds = vec![0.5, 0.25];
+                publisher.publish_value(&Plan { goal: "dock".into(), number, speeds })?;
+                println!("ok");
+            }
+        }
+        "follow" => {
+            let topic = node.msgpack::<Plan>("/c/plan")?.type_name("test/Plan");
+            let mut subscriber = topic.subscriber()?;
+            println!("ready");
+            loop {
+                let Some(plan) = subscriber.receive_value_timeout(Duration::from_secs(1))? else {
+                    continue;
+                };
+                println!("{} {} {}", plan.goal, plan.number, plan.speeds.iter().sum::<f64>());
             }
         }
         "subscribe" => {

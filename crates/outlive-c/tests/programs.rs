@@ -106,6 +106,24 @@ fn every_class_of_cpp_does_what_it_says_without_a_warning() {
     }
 }
 
+/// Whether msgpack-cxx is there, which `outlive/msgpack.hpp` is made for.
+fn has_msgpack() -> bool {
+    Path::new("/usr/include/msgpack.hpp").exists()
+}
+
+#[test]
+fn types_of_ones_own_travel_as_messagepack() {
+    if !has_msgpack() {
+        return;
+    }
+    let said = run(cpp_compilers()[0], "c++20", "examples/cpp/messagepack.cpp");
+    assert!(said.contains("messagepack: to the dock at 0.5 m/s"), "{said}");
+    for compiler in cpp_compilers() {
+        let said = run(compiler, "c++20", "tests/cpp/msgpack.cpp");
+        assert!(said.contains("msgpack: values of our own"), "{compiler} said: {said}");
+    }
+}
+
 #[test]
 fn a_type_that_cannot_be_shared_does_not_compile_and_the_compiler_says_why() {
     let temp = Temp::new("refused");

@@ -1,5 +1,6 @@
 """One voice of the conversation test; see test_conversation.py."""
 
+import dataclasses
 import sys
 
 import numpy as np
@@ -16,6 +17,15 @@ READING = np.dtype(
     ]
 )
 OF = {"type": READING, "type_name": "test/Reading"}
+
+
+@dataclasses.dataclass
+class Plan:
+    """What travels as MessagePack."""
+
+    goal: str
+    number: int
+    speeds: list
 
 
 def make(number):
@@ -51,6 +61,18 @@ def main(role):
         for number in numbers():
             publisher.publish(make(number))
             say("ok")
+    elif role == "plan":
+        publisher = outlive.Publisher(node, "/c/plan", Plan, type_name="test/Plan")
+        say("ready")
+        for number in numbers():
+            publisher.publish(Plan("dock", number, [0.5, 0.25]))
+            say("ok")
+    elif role == "follow":
+        subscriber = outlive.Subscriber(node, "/c/plan", Plan, type_name="test/Plan")
+        say("ready")
+        for sample in subscriber:
+            plan = sample.value
+            say(plan.goal, plan.number, f"{sum(plan.speeds):g}")
     elif role == "subscribe":
         subscriber = outlive.Subscriber(node, "/c/topic", **OF)
         say("ready")

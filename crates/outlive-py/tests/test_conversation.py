@@ -143,6 +143,18 @@ def test_a_topic_outlives_its_publishers_and_subscribers(voices):
         talk()
 
 
+@pytest.mark.skipif(
+    not pathlib.Path("/usr/include/msgpack.hpp").exists(), reason="needs libmsgpack-cxx-dev"
+)
+def test_a_plan_is_understood_in_every_language_with_messagepack(voices):
+    languages = ["rust", "cpp", "python"]
+    publishers, subscribers = voices("plan", languages), voices("follow", languages)
+    for number, publisher in enumerate(publishers):
+        assert publisher.ask(number) == "ok", publisher.name
+        for subscriber in subscribers:
+            assert subscriber.says() == f"dock {number} 0.75", (publisher.name, subscriber.name)
+
+
 def test_a_queue_outlives_its_producers_and_consumers(voices):
     for language in LANGUAGES:
         consumer, producers = voices("consume", [language])[0], voices("produce")

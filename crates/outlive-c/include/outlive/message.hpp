@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "expected.hpp"
 
@@ -64,9 +65,31 @@ template <std::size_t N> struct type_label {
 };
 
 /// One MessagePack value of a type by this name, the same in all languages: msgpack<"robot/Plan">.
-/// It is sent and received as its bytes; encode and decode with the library of your choice, such as
-/// nlohmann::json::to_msgpack and from_msgpack.
+/// It is sent and received as its bytes; for types of your own see packable.
 template <type_label Name> struct msgpack {};
+
+/// How a type of your own travels as MessagePack. OUTLIVE_MSGPACK of outlive/msgpack.hpp writes it
+/// over msgpack-cxx; over another library specialise it yourself:
+///
+///     template <> struct outlive::packed_traits<plan> {
+///         static constexpr const char *name = "robot/Plan"; // the same in all languages
+///         static void pack(const plan &value, std::vector<std::byte> &to);        // appends
+///         static bool unpack(std::span<const std::byte> from, plan &value);       // false: is none
+///     };
+///
+/// Bytes of others may be anything: unpack must neither throw nor trust a length.
+template <class T> struct packed_traits;
+
+/// What may be sent as MessagePack: publisher<plan>, producer<plan>, client<plan, plan>. Structs are
+/// maps of their fields' names, as in Rust and Python.
+template <class T>
+concept packable = std::default_initializable<T> &&
+                   requires(const T &value, T &filled, std::vector<std::byte> &to,
+                            std::span<const std::byte> from) {
+                       { packed_traits<T>::name } -> std::convertible_to<const char *>;
+                       packed_traits<T>::pack(value, to);
+                       { packed_traits<T>::unpack(from, filled) } -> std::convertible_to<bool>;
+                   };
 
 namespace detail {
 template <number T> constexpr const char *number_name() {
@@ -142,6 +165,7 @@ template <class T> struct payload {
                   "OUTLIVE_MESSAGE(type, \"name\", fields...); use std::array instead of "
                   "std::vector or std::string, std::uint8_t instead of bool, and no pointers");
     using view = const T &;
+    using argument = view;
     static constexpr bool is_fixed = true;
     static view of(const void *data, std::size_t) { return *static_cast<const T *>(data); }
     static outlive_status type(::outlive_type **out) {
@@ -154,6 +178,7 @@ template <class T> struct payload {
 template <class E> struct payload<E[]> {
     static_assert(shareable<E>, "outlive: elements of this type cannot be shared");
     using view = std::span<const E>;
+    using argument = view;
     static constexpr bool is_fixed = false;
     static view of(const void *data, std::size_t size) {
         return {static_cast<const E *>(data), size / sizeof(E)};
@@ -169,8 +194,54 @@ template <class E> struct payload<E[]> {
     static std::size_t size(view value) { return value.size_bytes(); }
 };
 
+/// A value on its way, as bytes that stay for the call.
+template <class T> class packed {
+  public:
+    packed(const T &value) : bytes_(room()) {
+        room().clear();
+        packed_traits<T>::pack(value, room());
+        bytes_ = room();
+    }
+    packed(std::span<const std::byte> bytes) : bytes_(bytes) {}
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+  private:
+    /// Grows to the largest value of a thread and stays.
+    static std::vector<std::byte> &room() {
+        static thread_local std::vector<std::byte> room;
+        return room;
+    }
+    std::span<const std::byte> bytes_;
+};
+
+template <packable T> struct payload<T> {
+    using view = std::span<const std::byte>;
+    using argument = packed<T>;
+    static constexpr bool is_fixed = false;
+    static view of(const void *data, std::size_t size) {
+        return {static_cast<const std::byte *>(data), size};
+    }
+    static outlive_status type(::outlive_type **out) {
+        return ::outlive_type_msgpack(packed_traits<T>::name, out);
+    }
+    static const void *data(const argument &value) { return value.bytes().data(); }
+    static std::size_t size(const argument &value) { return value.bytes().size(); }
+};
+
+template <packable T> expected<T> unpacked(std::span<const std::byte> bytes) {
+    expected<T> value(std::in_place);
+    if (!packed_traits<T>::unpack(bytes, *value)) {
+        using namespace std::string_literals;
+        value = unexpected(error(OUTLIVE_CORRUPT, "receiving "s + packed_traits<T>::name +
+                                                      ": the bytes are no MessagePack of it; "
+                                                      "compare the types of both ends"));
+    }
+    return value;
+}
+
 template <type_label Name> struct payload<msgpack<Name>> {
     using view = std::span<const std::byte>;
+    using argument = view;
     static constexpr bool is_fixed = false;
     static view of(const void *data, std::size_t size) {
         return {static_cast<const std::byte *>(data), size};
@@ -191,6 +262,7 @@ template <class H, class E> struct headed_view {
 template <class H, class E> struct payload<headed<H, E>> {
     static_assert(alignof(E) <= alignof(H), "outlive: elements are aligned to more than the header");
     using view = headed_view<H, E>;
+    using argument = view;
     static constexpr bool is_fixed = false;
     static view of(const void *data, std::size_t size) {
         const auto *bytes = static_cast<const std::byte *>(data);

@@ -78,7 +78,7 @@ template <class T> class producer {
   public:
     /// Sends a copy, waiting for room until the deadline. OUTLIVE_OWNER_DIED: no live consumer, or
     /// it died while this call waited; nothing was sent.
-    expected<void> send(typename payload::view value, deadline until = deadline::never)
+    expected<void> send(typename payload::argument value, deadline until = deadline::never)
         requires requires { payload::size(value); }
     {
         const auto sent = ::outlive_producer_send(at_.get(), payload::data(value),
@@ -89,7 +89,7 @@ template <class T> class producer {
         return unexpected(error::last(::outlive_producer_status(at_.get())));
     }
     /// As send, without ever waiting.
-    expected<void> try_send(typename payload::view value)
+    expected<void> try_send(typename payload::argument value)
         requires requires { payload::size(value); }
     {
         return send(value, deadline::now);
@@ -162,6 +162,12 @@ template <class T> class message {
         requires detail::payload<T>::is_fixed
     {
         return &**this;
+    }
+    /// What was packed; OUTLIVE_CORRUPT: the bytes are none of it.
+    [[nodiscard]] expected<T> value() const
+        requires packable<T>
+    {
+        return detail::unpacked<T>(**this);
     }
     [[nodiscard]] port_id producer() const noexcept { return raw_.producer; }
     /// ns of CLOCK_MONOTONIC; 0 in a queue without time stamps.

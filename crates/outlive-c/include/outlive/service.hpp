@@ -37,6 +37,12 @@ template <class R> class reply {
     {
         return &**this;
     }
+    /// What was packed; OUTLIVE_CORRUPT: the bytes are none of it.
+    [[nodiscard]] expected<R> value() const
+        requires packable<R>
+    {
+        return detail::unpacked<R>(**this);
+    }
     [[nodiscard]] std::uint64_t ticket() const noexcept { return ::outlive_reply_ticket(at_.get()); }
     /// Whether no more come for that request.
     [[nodiscard]] bool is_last() const noexcept { return ::outlive_reply_is_last(at_.get()); }
@@ -53,14 +59,14 @@ template <class Q, class R> class client {
 
   public:
     /// Asks and waits for the answer: OUTLIVE_SERVER_DIED at once when the server dies.
-    expected<reply<R>> call(typename payload::view request, deadline until = deadline::never) {
+    expected<reply<R>> call(typename payload::argument request, deadline until = deadline::never) {
         ::outlive_reply *at = nullptr;
         const auto code = ::outlive_client_call(at_.get(), payload::data(request),
                                                 payload::size(request), until.ns(), &at);
         return given(at, code);
     }
     /// Sends a request; its ticket. The answer comes with receive.
-    expected<std::uint64_t> send(typename payload::view request, deadline until = deadline::never) {
+    expected<std::uint64_t> send(typename payload::argument request, deadline until = deadline::never) {
         std::uint64_t ticket = 0;
         const auto code = ::outlive_client_send(at_.get(), payload::data(request),
                                                 payload::size(request), until.ns(), &ticket);
@@ -116,6 +122,12 @@ template <class Q> class request {
     {
         return &**this;
     }
+    /// What was packed; OUTLIVE_CORRUPT: the bytes are none of it.
+    [[nodiscard]] expected<Q> value() const
+        requires packable<Q>
+    {
+        return detail::unpacked<Q>(**this);
+    }
     [[nodiscard]] port_id client() const noexcept { return ::outlive_request_client(at_.get()); }
     [[nodiscard]] deadline until() const noexcept {
         return deadline::at_ns(::outlive_request_deadline_ns(at_.get()));
@@ -142,13 +154,13 @@ template <class Q, class R> class server {
         return request<Q>(at);
     }
     /// Answers a request. OUTLIVE_CLIENT_DIED: nobody waits for it; go on with the next.
-    expected<void> respond(request<Q> &&to, typename payload::view response) {
+    expected<void> respond(request<Q> &&to, typename payload::argument response) {
         return detail::done(::outlive_server_respond(at_.get(), to.at_.release(),
                                                      payload::data(response),
                                                      payload::size(response)));
     }
     /// Answers a part; more follow, and respond ends them.
-    expected<void> respond_part(const request<Q> &to, typename payload::view response) {
+    expected<void> respond_part(const request<Q> &to, typename payload::argument response) {
         return detail::done(::outlive_server_respond_part(
             at_.get(), to.at_.get(), payload::data(response), payload::size(response)));
     }

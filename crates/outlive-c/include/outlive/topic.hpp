@@ -116,7 +116,7 @@ template <class T> class publisher {
 
   public:
     /// Copies a value in and publishes it; its number.
-    expected<std::uint64_t> publish(typename payload::view value)
+    expected<std::uint64_t> publish(typename payload::argument value)
         requires requires { payload::size(value); }
     {
         std::uint64_t seq = 0;
@@ -221,6 +221,12 @@ template <class T> class sample {
         requires detail::payload<T>::is_fixed
     {
         return &**this;
+    }
+    /// What was packed; OUTLIVE_CORRUPT: the bytes are none of it.
+    [[nodiscard]] expected<T> value() const
+        requires packable<T>
+    {
+        return detail::unpacked<T>(**this);
     }
     [[nodiscard]] outlive::meta meta() const noexcept {
         outlive::meta meta;

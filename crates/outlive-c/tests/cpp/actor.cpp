@@ -1,8 +1,12 @@
 // One voice of the conversation test; see crates/outlive-py/tests/test_conversation.py.
 #include <outlive.hpp>
+#if __has_include(<msgpack.hpp>)
+#include <outlive/msgpack.hpp>
+#endif
 
 #include <cstring>
 #include <iostream>
+#include <numeric>
 
 struct reading {
     std::uint64_t stamp_ns;
@@ -11,6 +15,17 @@ struct reading {
     std::array<std::array<std::int16_t, 2>, 2> grid;
 };
 OUTLIVE_MESSAGE(reading, "test/Reading", stamp_ns, sender, number, values, grid)
+
+#ifdef OUTLIVE_MSGPACK
+// What travels as MessagePack.
+struct plan {
+    std::string goal;
+    unsigned number = 0;
+    std::vector<double> speeds;
+    MSGPACK_DEFINE_MAP(goal, number, speeds)
+};
+OUTLIVE_MSGPACK(plan, "test/Plan")
+#endif
 
 static reading make(unsigned number) {
     return {1, 2, number, {1.5, 2.5, 3.5}, {{{1, 2}, {3, 4}}}};
@@ -56,6 +71,27 @@ int main(int argc, char **argv) {
             publisher.publish(make(number)).value();
             std::cout << "ok" << std::endl;
         }
+#ifdef OUTLIVE_MSGPACK
+    } else if (role == "plan") {
+        auto publisher = node.publisher<plan>("/c/plan").value();
+        ready();
+        while (std::cin >> number) {
+            publisher.publish(plan{"dock", number, {0.5, 0.25}}).value();
+            std::cout << "ok" << std::endl;
+        }
+    } else if (role == "follow") {
+        auto subscriber = node.subscriber<plan>("/c/plan").value();
+        ready();
+        for (;;) {
+            if (auto sample = subscriber.receive(never)) {
+                const auto got = sample->value().value();
+                const auto sum = std::accumulate(got.speeds.begin(), got.speeds.end(), 0.0);
+                std::cout << got.goal << ' ' << got.number << ' ' << sum << std::endl;
+            } else {
+                subscriber.next_event();
+            }
+        }
+#endif
     } else if (role == "subscribe") {
         auto subscriber = node.subscriber<reading>("/c/topic").value();
         ready();
