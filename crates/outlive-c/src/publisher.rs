@@ -172,18 +172,21 @@ pub extern "C" fn outlive_publisher_loan(
     loan: Option<&mut MaybeUninit<outlive_loan>>,
 ) -> outlive_status {
     run(|| {
-        let out = need(loan, "a loan")?;
-        let none = outlive_loan { data: std::ptr::null_mut(), size: 0, internal: [0; LOAN_WORDS] };
-        let out = out.write(none);
+        let out = need(loan, "a loan")?.as_mut_ptr();
+        // SAFETY: the caller's own memory, to be written only.
+        unsafe { (&raw mut (*out).data).write(std::ptr::null_mut()) };
         let publisher = need(publisher, "a publisher")?;
         publisher.check(size)?;
         // SAFETY: the caller keeps the publisher open while it has the loan.
         let lender: &'static Publisher<[u8]> =
             unsafe { &*std::ptr::from_ref(&publisher.publisher) };
         let mut loan = lender.loan_slice(size)?;
-        (out.data, out.size) = (loan.as_mut_ptr().cast(), size);
-        // SAFETY: the words have room and alignment, asserted above.
-        unsafe { out.internal.as_mut_ptr().cast::<Loan<'static, [u8]>>().write(loan) };
+        // SAFETY: as above; the words have room and alignment, asserted above.
+        unsafe {
+            (&raw mut (*out).data).write(loan.as_mut_ptr().cast());
+            (&raw mut (*out).size).write(size);
+            (&raw mut (*out).internal).cast::<Loan<'static, [u8]>>().write(loan);
+        }
         Ok(())
     })
 }

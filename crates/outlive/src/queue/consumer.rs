@@ -67,7 +67,7 @@ impl<T: Payload + ?Sized> Consumer<T> {
     fn next_as(&mut self, shape: &Shape) -> Result<Option<InHand>> {
         if let Some(hand) = self.reader.next_at_once(shape) {
             // The lane's end has checked the length of a fixed-size message.
-            if T::ENCODING == Encoding::Fixed || self.fits(hand.bytes) {
+            if T::ENCODING == Encoding::Fixed || shape.item != 0 || self.fits(hand.bytes) {
                 return Ok(Some(hand));
             }
         }

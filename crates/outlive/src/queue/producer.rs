@@ -180,10 +180,13 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// Where the type is known at run time only, so is the length.
     #[inline(always)]
     fn check(&self, bytes: usize) -> Result<()> {
-        match T::ENCODING {
-            Encoding::Bytes if !self.writer.queue().meta.fits(bytes) => Err(self.misfit(bytes)),
-            _ => Ok(()),
-        }
+        // A shape with a size is nearer than the queue's type and says the same.
+        let fits = match self.writer.shape().item {
+            _ if T::ENCODING != Encoding::Bytes => true,
+            0 => self.writer.queue().meta.fits(bytes),
+            item => item == bytes as u64,
+        };
+        if fits { Ok(()) } else { Err(self.misfit(bytes)) }
     }
 
     #[cold]

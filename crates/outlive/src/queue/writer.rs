@@ -248,9 +248,16 @@ impl Writer {
                 self.tail.begin_run(self.segment.ring())
             }
         };
+        let (from, to) = (bytes.as_ptr(), self.payload(at));
         // SAFETY: the run at the tail fits (checked when it was begun), the message is one of its
         // `per_run`; nobody reads it before the commit.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.payload(at), bytes.len()) };
+        unsafe {
+            match bytes.len() {
+                // Without a call of memcpy where the type is known at run time only.
+                8 => std::ptr::copy_nonoverlapping(from, to, 8),
+                len => std::ptr::copy_nonoverlapping(from, to, len),
+            }
+        }
         crash_point!("queue.send.run.before_commit");
         let at = self.tail.commit_in_run(self.segment.ring(), shape.per_run);
         self.after_commit(at);
