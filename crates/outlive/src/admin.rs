@@ -17,7 +17,7 @@ use crate::topic::membership::{Entry, RingHeader, list, reclaim};
 use crate::topic::meta::Meta;
 use crate::topic::{Encoding, PublisherId};
 use crate::topic::{SubscriberInfo, audit, inspect};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, PayloadType, Result};
 
 /// A domain, seen from outside.
 ///
@@ -83,6 +83,7 @@ pub struct TopicInfo {
     pub encoding: Encoding,
     /// Size of the type, or of one element, bytes.
     pub element_bytes: usize,
+    align: usize,
     /// Messages per ring.
     pub depth: u64,
     /// Description of the type for tools, as stored; see [`TopicInfo::description`].
@@ -96,6 +97,12 @@ pub struct TopicInfo {
 }
 
 impl TopicInfo {
+    /// The type of its messages, to open it with ([`TopicBuilder::of_type`](crate::TopicBuilder)).
+    pub fn payload_type(&self) -> PayloadType {
+        let form = (self.element_bytes, self.align);
+        PayloadType::from_parts(self.encoding, &self.type_name, form, self.schema.clone())
+    }
+
     /// What payloads look like, if the topic's first member described its type.
     pub fn description(&self) -> Option<TypeDescription> {
         TypeDescription::parse(&self.schema).ok()
@@ -254,6 +261,7 @@ impl Domain {
             type_name: meta.type_name,
             encoding: meta.encoding,
             element_bytes: meta.size,
+            align: meta.align,
             depth: meta.depth,
             schema: meta.schema,
             attributes: meta.attributes,

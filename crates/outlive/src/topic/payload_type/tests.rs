@@ -95,3 +95,23 @@ fn bytes_of_a_run_time_type_and_the_rust_type_share_topic_queue_service_and_lock
     let no_value = crate::lock::RawMutex::open_with(&node, "/m", &of, None);
     assert_eq!(no_value.unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
+
+#[test]
+fn a_type_made_from_what_a_topic_says_is_the_same_and_others_are_refused() {
+    let (_dir, node) = node();
+    let imu = PayloadType::of::<crate::msg::Imu>();
+    let _publisher = node.topic::<[u8]>("/imu").unwrap().of_type(&imu).publisher().unwrap();
+    let info = crate::Domain::of_node(&node).find_topic("/imu").unwrap().unwrap();
+    assert_eq!(info.payload_type(), imu);
+
+    let made = |name: &str, form, schema: &[u8]| {
+        PayloadType::stored(Encoding::Fixed, name, form, schema).map_err(|e| e.kind())
+    };
+    assert_eq!(made(imu.name(), (imu.size(), imu.align()), imu.schema()), Ok(imu));
+    let wrong = Err(ErrorKind::InvalidArgument);
+    for form in [(0, 8), (8, 0), (8, 3), (8192, 8192), (usize::MAX, 1)] {
+        assert_eq!(made("x", form, &[]), wrong, "{form:?}");
+    }
+    assert_eq!(made("", (8, 8), &[]), wrong);
+    assert_eq!(made("x", (8, 8), &[b'x'; 65_537]), wrong);
+}

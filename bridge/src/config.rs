@@ -1,0 +1,395 @@
+//! Reads the bridge's file: what is carried, where to, how.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::pattern::Pattern;
+
+/// Rules at most.
+const RULES_MAX: usize = 256;
+
+/// What is wrong in the file, where, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConfigError {
+    file: String,
+    line: usize,
+    column: usize,
+    what: String,
+    remedy: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, column, what, remedy } = self;
+        write!(f, "{file}:{line}:{column}: {what}: {remedy}")
+    }
+}
+
+/// Which way something is carried, seen from this machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Direction {
+    /// To the others.
+    Out,
+    /// From the others.
+    In,
+    /// Both.
+    #[default]
+    Both,
+}
+
+impl Direction {
+    pub(crate) fn goes_out(self) -> bool {
+        self != Self::In
+    }
+
+    pub(crate) fn comes_in(self) -> bool {
+        self != Self::Out
+    }
+}
+
+/// How the topics of a pattern are carried.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TopicRule {
+    pub(crate) pattern: Pattern,
+    pub(crate) direction: Direction,
+    /// Most messages each second; more are dropped and counted.
+    pub(crate) rate_hz: Option<f64>,
+    /// Waits for a busy link instead of dropping.
+    pub(crate) reliable: bool,
+    /// Payloads of more bytes are compressed.
+    pub(crate) compress_over: Option<u64>,
+}
+
+/// How the services of a pattern are carried.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ServiceRule {
+    pub(crate) pattern: Pattern,
+    pub(crate) direction: Direction,
+    /// How long a call from elsewhere may take that has no deadline of its own, ms.
+    pub(crate) timeout_ms: u64,
+}
+
+/// Certificates of a link over TLS; paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tls {
+    /// Who may be trusted.
+    pub(crate) ca: Option<String>,
+    /// This machine's certificate and key.
+    pub(crate) certificate: Option<String>,
+    pub(crate) key: Option<String>,
+    /// Whether those who connect must show a certificate, too.
+    #[serde(default)]
+    pub(crate) mutual: bool,
+}
+
+/// A checked file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    pub(crate) namespace: String,
+    pub(crate) host: Option<String>,
+    pub(crate) domain: Option<String>,
+    pub(crate) mode: Mode,
+    pub(crate) listen: Vec<String>,
+    pub(crate) connect: Vec<String>,
+    pub(crate) multicast: bool,
+    pub(crate) lease_ms: u64,
+    pub(crate) stats_ms: u64,
+    pub(crate) nodes: bool,
+    pub(crate) tls: Tls,
+    deny: Vec<Pattern>,
+    topics: Vec<TopicRule>,
+    services: Vec<ServiceRule>,
+}
+
+/// Zenoh's modes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    /// Speaks with those it has a link to.
+    #[default]
+    Peer,
+    /// Passes on between those that have no link to each other.
+    Router,
+    /// Has a router speak for it.
+    Client,
+}
+
+impl Mode {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Peer => "peer",
+            Self::Router => "router",
+            Self::Client => "client",
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    namespace: Option<Spanned<String>>,
+    host: Option<Spanned<String>>,
+    domain: Option<String>,
+    #[serde(default)]
+    mode: Mode,
+    #[serde(default)]
+    listen: Vec<Spanned<String>>,
+    #[serde(default)]
+    connect: Vec<Spanned<String>>,
+    #[serde(default)]
+    multicast: bool,
+    lease_ms: Option<Spanned<u64>>,
+    stats_ms: Option<Spanned<u64>>,
+    nodes: Option<bool>,
+    #[serde(default)]
+    tls: Tls,
+    #[serde(default)]
+    deny: Vec<Spanned<String>>,
+    #[serde(default)]
+    topic: Vec<Spanned<TopicSection>>,
+    #[serde(default)]
+    service: Vec<Spanned<ServiceSection>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TopicSection {
+    pattern: Spanned<String>,
+    #[serde(default)]
+    direction: Direction,
+    rate_hz: Option<Spanned<f64>>,
+    #[serde(default)]
+    reliable: bool,
+    compress_over: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServiceSection {
+    pattern: Spanned<String>,
+    #[serde(default)]
+    direction: Direction,
+    timeout_ms: Option<Spanned<u64>>,
+}
+
+impl Config {
+    /// Reads and checks the file at `path`.
+    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| ConfigError {
+            file: file.clone(),
+            line: 1,
+            column: 1,
+            what: format!("it cannot be read: {e}"),
+            remedy: "name a file that says what to carry".into(),
+        })?;
+        Self::parse(&file, &text)
+    }
+
+    /// Reads and checks `text`, which came from `file`; tells the first thing that is wrong.
+    pub(crate) fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
+        let source = Source { file, text };
+        let read: File = toml::from_str(text).map_err(|e| {
+            let what = e.message().trim().replace('\n', ", ");
+            source.wrong(e.span().unwrap_or(0..0), what, "docs/book/bridge.md lists all keys")
+        })?;
+        read.check(&source)
+    }
+
+    /// The rule for the topic `name`; none when it is not carried.
+    pub(crate) fn topic(&self, name: &str) -> Option<&TopicRule> {
+        let denied = self.deny.iter().any(|pattern| pattern.matches(name));
+        self.topics.iter().find(|rule| !denied && rule.pattern.matches(name))
+    }
+
+    /// The rule for the service `name`; none when it is not carried.
+    pub(crate) fn service(&self, name: &str) -> Option<&ServiceRule> {
+        let denied = self.deny.iter().any(|pattern| pattern.matches(name));
+        self.services.iter().find(|rule| !denied && rule.pattern.matches(name))
+    }
+}
+
+struct Source<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn wrong(&self, span: Range<usize>, what: impl Into<String>, remedy: &str) -> ConfigError {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+        let (file, what, remedy) = (self.file.into(), what.into(), remedy.into());
+        ConfigError { file, line, column, what, remedy }
+    }
+
+    fn pattern(&self, text: &Spanned<String>) -> Result<Pattern, ConfigError> {
+        let wrong = |(what, remedy)| self.wrong(text.span(), what, remedy);
+        Pattern::new(text.get_ref()).map_err(wrong)
+    }
+
+    /// A number of `range`, or `default`.
+    fn number(
+        &self,
+        value: Option<Spanned<u64>>,
+        default: u64,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<u64, ConfigError> {
+        let Some(value) = value else { return Ok(default) };
+        if range.contains(value.get_ref()) {
+            return Ok(*value.get_ref());
+        }
+        let remedy = format!("use {} to {}", range.start(), range.end());
+        Err(self.wrong(value.span(), format!("{} is out of range", value.get_ref()), &remedy))
+    }
+
+    fn endpoints(&self, all: Vec<Spanned<String>>) -> Result<Vec<String>, ConfigError> {
+        for endpoint in &all {
+            let text = endpoint.get_ref();
+            let rest = text.strip_prefix("tcp/").or(text.strip_prefix("tls/"));
+            if !rest.is_some_and(|r| r.contains(':') && !r.contains(char::is_whitespace)) {
+                let what = format!("'{text}' is no address");
+                let remedy = "write it like \"tcp/10.0.0.2:7447\" or \"tls/robot:7447\"";
+                return Err(self.wrong(endpoint.span(), what, remedy));
+            }
+        }
+        Ok(all.into_iter().map(Spanned::into_inner).collect())
+    }
+
+    /// A name of one part, or with `parts` of several, without '/' in front.
+    fn plain(&self, text: &Spanned<String>, parts: bool) -> Result<String, ConfigError> {
+        let name = text.get_ref();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        let fine = |part: &str| !part.is_empty() && part.chars().all(plain);
+        if name.len() > 64 || !name.split('/').all(fine) || (!parts && name.contains('/')) {
+            let remedy = if parts { "parts separated by '/', " } else { "" };
+            let remedy = format!("use {remedy}letters, digits, '_', '-' and '.', at most 64");
+            return Err(self.wrong(text.span(), format!("'{name}' is no name here"), &remedy));
+        }
+        Ok(name.clone())
+    }
+}
+
+impl File {
+    fn check(self, source: &Source<'_>) -> Result<Config, ConfigError> {
+        let Some(namespace) = &self.namespace else {
+            let remedy = "add namespace = \"fleet\": bridges of one namespace find each other";
+            return Err(source.wrong(0..0, "no namespace", remedy));
+        };
+        let namespace = source.plain(namespace, true)?;
+        let host = self.host.as_ref().map(|host| source.plain(host, false)).transpose()?;
+        let (listen, connect) = (source.endpoints(self.listen)?, source.endpoints(self.connect)?);
+        if listen.is_empty() && connect.is_empty() && !self.multicast {
+            let remedy = "add connect = [\"tcp/ADDRESS:7447\"], listen, or multicast = true";
+            return Err(source.wrong(0..0, "it reaches nobody", remedy));
+        }
+        let deny = self.deny.iter().map(|p| source.pattern(p)).collect::<Result<_, _>>()?;
+        if self.topic.len() + self.service.len() > RULES_MAX {
+            let last = self.topic.last().map_or(0..0, Spanned::span);
+            return Err(source.wrong(last, "too many sections", "use at most 256"));
+        }
+        let mut topics = Vec::new();
+        for section in self.topic {
+            let section = section.into_inner();
+            let pattern = source.pattern(&section.pattern)?;
+            if let Some(rate) = &section.rate_hz
+                && !(*rate.get_ref() > 0.0 && *rate.get_ref() <= 1e6)
+            {
+                let what = format!("{} messages each second is no rate", rate.get_ref());
+                return Err(source.wrong(rate.span(), what, "use more than 0, at most 1000000"));
+            }
+            topics.push(TopicRule {
+                pattern,
+                direction: section.direction,
+                rate_hz: section.rate_hz.map(Spanned::into_inner),
+                reliable: section.reliable,
+                compress_over: section.compress_over,
+            });
+        }
+        let mut services = Vec::new();
+        for section in self.service {
+            let section = section.into_inner();
+            let pattern = source.pattern(&section.pattern)?;
+            let timeout_ms = source.number(section.timeout_ms, 10_000, 1..=3_600_000)?;
+            services.push(ServiceRule { pattern, direction: section.direction, timeout_ms });
+        }
+        if topics.is_empty() && services.is_empty() {
+            let remedy = "add [[topic]] with pattern = \"/camera/**\"";
+            return Err(source.wrong(0..0, "it carries nothing", remedy));
+        }
+        Ok(Config {
+            namespace,
+            host,
+            domain: self.domain,
+            mode: self.mode,
+            listen,
+            connect,
+            multicast: self.multicast,
+            lease_ms: source.number(self.lease_ms, 1000, 100..=60_000)?,
+            stats_ms: source.number(self.stats_ms, 1000, 100..=3_600_000)?,
+            nodes: self.nodes.unwrap_or(true),
+            tls: self.tls,
+            deny,
+            topics,
+            services,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "namespace = \"fleet\"\nlisten = [\"tcp/0.0.0.0:7447\"]\n";
+
+    fn said(rest: &str) -> String {
+        match Config::parse("b.toml", &format!("{HEAD}{rest}")) {
+            Ok(config) => format!("{config:?}"),
+            Err(e) => e.to_string(),
+        }
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_counts_and_deny_beats_all() {
+        let config = Config::parse(
+            "b.toml",
+            &format!(
+                "{HEAD}deny = [\"/camera/raw/**\"]\n\
+                 [[topic]]\npattern = \"/camera/front\"\nrate_hz = 5.0\ndirection = \"out\"\n\
+                 [[topic]]\npattern = \"/camera/**\"\nreliable = true\n"
+            ),
+        )
+        .expect("a good file");
+        let front = config.topic("/camera/front").expect("carried");
+        assert_eq!((front.rate_hz, front.reliable), (Some(5.0), false));
+        assert!(front.direction.goes_out() && !front.direction.comes_in());
+        assert!(config.topic("/camera/left").expect("carried").reliable);
+        assert!(config.topic("/camera/raw/left").is_none());
+        assert!(config.topic("/pose").is_none());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place_and_remedy() {
+        for (rest, expected) in [
+            ("[[topic]]\npattern = \"x\"\n", "b.toml:4:11: 'x' is no pattern: it has no '/'"),
+            ("topics = 1\n", "b.toml:3:1: unknown field `topics`, expected one of"),
+            ("[[topic]]\npattern = \"/x\"\nrate_hz = 0.0\n", "b.toml:5:11: 0 messages each second"),
+            ("lease_ms = 5\n[[topic]]\npattern = \"/x\"\n", "b.toml:3:12: 5 is out of range: use"),
+            ("connect = [\"10.0.0.1\"]\n", "b.toml:3:12: '10.0.0.1' is no address: write it"),
+            ("", "b.toml:1:1: it carries nothing: add [[topic]]"),
+            ("[[topic]]\n", "b.toml:3:1: missing field `pattern`"),
+            ("[[topic\n", "b.toml:3:"),
+        ] {
+            let said = said(rest);
+            assert!(said.starts_with(expected), "{rest:?} says {said}");
+        }
+        let none = Config::parse("b.toml", "").expect_err("nothing in it").to_string();
+        assert!(none.contains("no namespace: add namespace"), "{none}");
+    }
+}

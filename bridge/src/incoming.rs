@@ -1,0 +1,291 @@
+//! A topic on its way from another machine: Zenoh's thread hands over, ours publishes.
+//!
+//! Zenoh's thread never waits: what this machine cannot take is dropped and counted.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use outlive::{Error, ErrorKind, PayloadType, Publisher};
+use zenoh::Wait;
+use zenoh::bytes::ZBytes;
+use zenoh::sample::Sample;
+
+use crate::outgoing::Failed;
+use crate::shared::{Shared, say};
+use crate::stats::Counted;
+use crate::wire::{Header, TopicNote, wall_now_ns};
+
+/// Messages that wait for our thread at most.
+const WAITING_MAX: usize = 1024;
+/// Their bytes, unless it is a single one.
+const WAITING_BYTES_MAX: u64 = 64 << 20;
+/// Between two attempts to open a topic.
+const RETRY_EVERY: Duration = Duration::from_millis(500);
+/// How long messages may come after their topic's token went: it overtakes them.
+const LINGER: Duration = Duration::from_millis(300);
+/// Payloads up to here travel inside the ring, without a loan.
+const SMALL_BYTES: usize = 104;
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Where the numbers of a topic of a bridge go on, also after a broken link.
+pub(crate) type Expected = Arc<Mutex<Option<u64>>>;
+
+/// A remote topic that is published here. Dropping it ends that, after what has come.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    stop: Arc<AtomicBool>,
+    to: SyncSender<Item>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+enum Item {
+    Message(Header, ZBytes),
+    /// That node is gone: so is who speaks for it here.
+    NodeGone(u64),
+}
+
+impl Incoming {
+    /// Begins to publish the topic `name` of `bridge`.
+    pub(crate) fn start(
+        shared: &Arc<Shared>,
+        bridge: &str,
+        name: &str,
+        expected: Expected,
+    ) -> Self {
+        let (to, from) = sync_channel(WAITING_MAX);
+        let stop = Arc::new(AtomicBool::new(false));
+        let counted = shared.stats.of(false, name);
+        let intake = Intake { to: to.clone(), waiting_bytes: Arc::default(), counted, expected };
+        let mut route = Route {
+            shared: shared.clone(),
+            bridge: bridge.to_owned(),
+            name: name.to_owned(),
+            stop: stop.clone(),
+        };
+        let run = move || route.run(&intake, &from);
+        let thread = thread::Builder::new().name("incoming".into()).spawn(run).ok();
+        Self { stop, to, thread }
+    }
+
+    /// Lets go of who speaks here for a node that is gone.
+    pub(crate) fn node_gone(&self, node: u64) {
+        // No room: the node is let go of with the topic.
+        let _ = self.to.try_send(Item::NodeGone(node));
+    }
+
+    /// Asks it to end; the thread does so by itself.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Zenoh's side.
+#[derive(Clone)]
+struct Intake {
+    to: SyncSender<Item>,
+    waiting_bytes: Arc<AtomicU64>,
+    counted: Counted,
+    expected: Expected,
+}
+
+impl Intake {
+    fn take(&self, sample: &Sample) {
+        let header = sample.attachment().and_then(|a| Header::parse(&a.to_bytes()));
+        let Some(header) = header else { return self.counted.with(|c| c.bad += 1) };
+        let lost = {
+            let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+            let lost = expected.map_or(0, |e| header.seq.saturating_sub(e));
+            *expected = Some(header.seq.wrapping_add(1).max(expected.unwrap_or(0)));
+            lost
+        };
+        let bytes = sample.payload().len() as u64;
+        let before = self.waiting_bytes.fetch_add(bytes, Relaxed);
+        let room = before == 0 || before + bytes <= WAITING_BYTES_MAX;
+        let item = Item::Message(header, sample.payload().clone());
+        let taken = room && self.to.try_send(item).is_ok();
+        if !taken {
+            self.waiting_bytes.fetch_sub(bytes, Relaxed);
+        }
+        if lost > 0 || !taken {
+            self.counted.with(|c| {
+                c.lost += lost;
+                c.dropped += u64::from(!taken);
+            });
+        }
+    }
+}
+
+struct Route {
+    shared: Arc<Shared>,
+    bridge: String,
+    name: String,
+    stop: Arc<AtomicBool>,
+}
+
+impl Route {
+    fn run(&mut self, intake: &Intake, from: &Receiver<Item>) {
+        let mut told = String::new();
+        while !self.stop.load(Relaxed) {
+            let why = match self.carry(intake, from) {
+                Ok(()) => return,
+                Err(e) => e.to_string(),
+            };
+            if why != told {
+                say(format_args!("topic {} of {}: {why}", self.name, self.bridge));
+                told = why;
+            }
+            let until = Instant::now() + RETRY_EVERY;
+            while Instant::now() < until && !self.stop.load(Relaxed) {
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    /// Until it is to stop.
+    fn carry(&self, intake: &Intake, from: &Receiver<Item>) -> Result<(), Failed> {
+        let note: TopicNote =
+            serde_json::from_str(&ask(&self.shared, &self.bridge, "note/topic", &self.name)?)?;
+        let of = note.of.payload_type()?;
+        // The topic is there from now on, whoever speaks first.
+        let own = self.publisher(&note, &of, None)?;
+        let mut ports = Ports { route: self, note: &note, of: &of, own, of_nodes: HashMap::new() };
+        let key = self.shared.keys.of(&self.bridge, "data", &self.name);
+        let taker = intake.clone();
+        let subscriber = self.shared.session.declare_subscriber(key);
+        let subscriber = subscriber.callback(move |sample| taker.take(&sample)).wait()?;
+        let mut until = None;
+        loop {
+            if until.is_none() && self.stop.load(Relaxed) {
+                until = Some(Instant::now() + LINGER);
+            }
+            match from.recv_timeout(LOOK_EVERY) {
+                Ok(Item::Message(header, payload)) => {
+                    intake.waiting_bytes.fetch_sub(payload.len() as u64, Relaxed);
+                    ports.publish(&header, &payload, &intake.counted);
+                }
+                Ok(Item::NodeGone(node)) => drop(ports.of_nodes.remove(&node)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                break;
+            }
+        }
+        subscriber.undeclare().wait()?;
+        Ok(())
+    }
+
+    /// A port of the node that speaks for `node` there; of our own for none.
+    fn publisher(
+        &self,
+        note: &TopicNote,
+        of: &PayloadType,
+        node: Option<&outlive::Node>,
+    ) -> Result<Publisher<[u8]>, Error> {
+        let node = node.unwrap_or(&self.shared.node);
+        let mut topic = node.topic::<[u8]>(&self.name)?.of_type(of);
+        for (key, value) in &note.attributes {
+            topic = topic.attribute(key, value);
+        }
+        match topic.clone().depth(note.depth).publisher() {
+            // Somebody here has made it less deep: what matters is that it is of one type.
+            Err(e) if e.kind() == ErrorKind::TypeMismatch => topic.publisher(),
+            opened => opened,
+        }
+    }
+}
+
+/// Asks `bridge` for a note.
+pub(crate) fn ask(shared: &Shared, bridge: &str, kind: &str, name: &str) -> Result<String, Failed> {
+    let key = shared.keys.of(bridge, kind, name);
+    let replies = shared.session.get(key).timeout(Duration::from_secs(2)).wait()?;
+    while let Ok(reply) = replies.recv() {
+        if let Ok(sample) = reply.result() {
+            return Ok(sample.payload().try_to_string()?.into_owned());
+        }
+    }
+    Err("its bridge does not answer; tried again".into())
+}
+
+/// The local publishers of a remote topic: one for each remote node.
+struct Ports<'a> {
+    route: &'a Route,
+    note: &'a TopicNote,
+    of: &'a PayloadType,
+    /// For nodes that nobody speaks for yet, or any more.
+    own: Publisher<[u8]>,
+    of_nodes: HashMap<u64, Publisher<[u8]>>,
+}
+
+impl Ports<'_> {
+    fn publish(&mut self, header: &Header, payload: &ZBytes, counted: &Counted) {
+        let done = self.try_publish(header, payload);
+        let latency_us = (wall_now_ns() as i64 - header.wall_ns as i64) / 1000;
+        counted.with(|c| match &done {
+            Ok(()) => {
+                c.received += 1;
+                c.bytes += header.payload_bytes;
+                c.wire_bytes += payload.len() as u64 + crate::wire::HEADER_BYTES as u64;
+                c.latency(latency_us);
+            }
+            Err(e) if e.kind() == ErrorKind::Corrupt => c.bad += 1,
+            Err(_) => c.dropped += 1,
+        });
+    }
+
+    fn try_publish(&mut self, header: &Header, payload: &ZBytes) -> Result<(), Error> {
+        let bytes = header.payload_bytes as usize;
+        let bad = |why| Error::new(ErrorKind::Corrupt, "receiving", &*self.route.name, why);
+        if !self.of.fits(bytes) || (!header.compressed && payload.len() != bytes) {
+            return Err(bad("its length is none of the topic's type"));
+        }
+        let port = self.port(header.node);
+        let mut small = [0; SMALL_BYTES];
+        if let (false, Some(small)) = (header.compressed, small.get_mut(..bytes)) {
+            payload.reader().read_exact(small).map_err(|_| bad("it is too short"))?;
+            return port.publish(small).map(drop);
+        }
+        let mut loan = port.loan_slice(bytes)?;
+        let filled = if header.compressed {
+            lz4_flex::block::decompress_into(&payload.to_bytes(), loan.as_bytes_mut())
+                .is_ok_and(|n| n == bytes)
+        } else {
+            payload.reader().read_exact(loan.as_bytes_mut()).is_ok()
+        };
+        if !filled {
+            drop(loan);
+            return Err(bad("it cannot be unpacked"));
+        }
+        loan.publish().map(drop)
+    }
+
+    fn port(&mut self, node: u64) -> &Publisher<[u8]> {
+        let route = self.route;
+        if !self.of_nodes.contains_key(&node)
+            && let Some(proxy) = route.shared.proxy(&route.bridge, node)
+            && let Ok(publisher) = route.publisher(self.note, self.of, Some(&proxy))
+        {
+            self.of_nodes.insert(node, publisher);
+        }
+        self.of_nodes.get(&node).unwrap_or(&self.own)
+    }
+}

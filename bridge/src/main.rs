@@ -1,0 +1,193 @@
+//! `outlive-bridge`: carries topics and services between machines, over Zenoh.
+//!
+//! | file | what |
+//! |---|---|
+//! | `config`, `pattern` | the file that says what is carried |
+//! | `wire` | keys, headers, notes: what bridges say to each other |
+//! | `control` | what is here and there; keeps the routes |
+//! | `outgoing`, `incoming` | a topic on its way out and in |
+//! | `services` | calls, both sides |
+//! | `link` | the Zenoh session |
+//! | `stats` | counters, and how they are shown |
+//! | `shared` | what all threads know |
+
+mod config;
+mod control;
+mod incoming;
+mod link;
+mod outgoing;
+mod pattern;
+mod services;
+mod shared;
+mod stats;
+mod wire;
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use outlive::lock::LockError;
+use outlive::msgpack::MsgPack;
+use outlive::{Domain, Node, Publisher};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use config::Config;
+use control::Control;
+use outgoing::Failed;
+use shared::{NODE_NAME, Shared, say};
+
+const HELP: &str = "\
+Carries topics and services between machines, over Zenoh.
+
+Usage: outlive-bridge [OPTIONS] FILE
+
+Arguments:
+  FILE       what is carried, as docs/book/bridge.md describes
+
+Options:
+  --check        only read FILE and say what is wrong in it
+  --stats        print what was carried, every stats_ms of FILE
+  --domain NAME  the domain, whatever FILE says
+  -h, --help
+  -V, --version
+
+The domain is that of FILE or 'default', in $OUTLIVE_DIR or /dev/shm/outlive-<uid>.
+
+Exit codes:
+  0 ended by SIGTERM or SIGINT   1 failed   2 wrong usage, or FILE is wrong
+";
+
+/// What the command line says.
+#[derive(Debug, Default)]
+struct Args {
+    file: Option<PathBuf>,
+    check: bool,
+    stats: bool,
+    domain: Option<String>,
+}
+
+fn main() -> ExitCode {
+    let args = match args() {
+        Ok(Some(args)) => args,
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(what) => {
+            say(format_args!("{what}; outlive-bridge --help shows how"));
+            return ExitCode::from(2);
+        }
+    };
+    let file = args.file.unwrap_or_default();
+    let mut config = match Config::load(&file) {
+        Ok(config) => config,
+        Err(e) => {
+            say(e);
+            return ExitCode::from(2);
+        }
+    };
+    if args.check {
+        return ExitCode::SUCCESS;
+    }
+    config.domain = args.domain.or(config.domain);
+    match run(config, args.stats) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            say(e);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn args() -> Result<Option<Args>, String> {
+    let mut args = Args::default();
+    let mut rest = std::env::args_os().skip(1);
+    while let Some(arg) = rest.next() {
+        match arg.to_str() {
+            Some("-h" | "--help") => {
+                print(HELP);
+                return Ok(None);
+            }
+            Some("-V" | "--version") => {
+                print(concat!("outlive-bridge ", env!("CARGO_PKG_VERSION"), "\n"));
+                return Ok(None);
+            }
+            Some("--check") => args.check = true,
+            Some("--stats") => args.stats = true,
+            Some("--domain") => {
+                let name = rest.next().and_then(|name| name.into_string().ok());
+                args.domain = Some(name.ok_or("--domain wants a name")?);
+            }
+            Some(option) if option.starts_with('-') => return Err(format!("no option {option}")),
+            _ if args.file.is_some() => return Err("more than one FILE".into()),
+            _ => args.file = Some(arg.into()),
+        }
+    }
+    if args.file.is_none() { Err("no FILE".into()) } else { Ok(Some(args)) }
+}
+
+/// A reader that went away is no reason to fail.
+fn print(text: &str) {
+    let mut out = std::io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn run(mut config: Config, stats: bool) -> Result<(), Failed> {
+    let end = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register(signal, end.clone())?;
+    }
+    config.host.get_or_insert_with(link::host_name);
+    let mut builder = Node::builder().name(NODE_NAME);
+    if let Some(domain) = &config.domain {
+        builder = builder.domain(domain);
+    }
+    let domain = Domain::of(&builder)?;
+    let node = builder.open()?;
+    // Two bridges of one namespace in one domain would carry everything twice.
+    let lock_name = format!("/{NODE_NAME}/{}", config.namespace);
+    let lock = node.mutex::<u64>(&lock_name)?;
+    let _alone = match lock.try_lock() {
+        Ok(guard) => guard,
+        Err(LockError::OwnerDied(left)) => left.mark_consistent(),
+        Err(LockError::WouldBlock) => {
+            let namespace = &config.namespace;
+            let what = format!("another bridge carries namespace {namespace} in this domain");
+            return Err(format!("{what}: stop it, or use another namespace").into());
+        }
+        Err(e) => return Err(outlive::Error::from(e).into()),
+    };
+
+    let session = link::open(&config)?;
+    let own = session.zid().to_string();
+    let stats_ms = config.stats_ms;
+    let topic = format!("/{NODE_NAME}/{}/stats", config.namespace);
+    let shared = Arc::new(Shared::new((config, node, domain), session, own));
+    let (to, tokens) = channel();
+    let _listening = link::listen(&shared, to)?;
+    let published =
+        shared.node.msgpack::<stats::Snapshot>(&topic)?.type_name("outlive/BridgeStats");
+    let published: Publisher<MsgPack<stats::Snapshot>> = published.depth(4).publisher()?;
+    say(format_args!("namespace {}, bridge {}", shared.config.namespace, shared.own));
+
+    let mut control = Control::new(shared.clone());
+    let period = Duration::from_millis(stats_ms);
+    let mut next = Instant::now() + period;
+    while !end.load(Relaxed) {
+        control.step(&tokens, next)?;
+        if Instant::now() >= next {
+            next = Instant::now() + period;
+            let snapshot = shared.stats.snapshot(control.bridges());
+            published.publish_value(&snapshot)?;
+            if stats {
+                print(&snapshot.lines());
+            }
+        }
+    }
+    drop(control);
+    shared.proxies.lock().map(|mut p| std::mem::replace(&mut *p, HashMap::new())).map(drop).ok();
+    link::close(&shared);
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! A topic on its way to other machines: one thread reads the ring and gives to Zenoh.
+//!
+//! No local publisher waits for it: a link that is too slow costs messages, which are counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use bytes::Bytes;
+use outlive::{Sample, Subscriber, now_ns};
+use zenoh::Wait;
+use zenoh::bytes::ZBytes;
+use zenoh::pubsub::Publisher;
+use zenoh::qos::CongestionControl;
+use zenoh::sample::Locality;
+
+use crate::config::TopicRule;
+use crate::shared::{Shared, say};
+use crate::stats::Counted;
+use crate::wire::{Header, TopicNote, TypeNote, wall_now_ns};
+
+/// How soon a stop is noticed.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A topic that is carried. Dropping it sends what is still there, then tells the others.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Outgoing {
+    /// Begins to carry the topic `info`.
+    pub(crate) fn start(shared: &Arc<Shared>, name: &str, rule: &TopicRule) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (shared, name, rule) = (shared.clone(), name.to_owned(), rule.clone());
+        let seen = stop.clone();
+        let run = move || {
+            if let Err(e) = carry(&shared, &name, &rule, &seen) {
+                say(format_args!("topic {name} is not carried: {e}"));
+            }
+        };
+        let thread = thread::Builder::new().name("outgoing".into()).spawn(run).ok();
+        Self { stop, thread }
+    }
+
+    /// Whether its thread has given up: it is to be started anew, later.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+fn carry(
+    shared: &Arc<Shared>,
+    name: &str,
+    rule: &TopicRule,
+    stop: &AtomicBool,
+) -> Result<(), Failed> {
+    let Some(info) = shared.domain.find_topic(name)? else { return Ok(()) };
+    let subscriber = shared.node.topic::<[u8]>(name)?.borrows(2).subscriber_of_any_type()?;
+    let note = TopicNote {
+        of: TypeNote::of(&info.payload_type()),
+        depth: info.depth,
+        attributes: info.attributes.clone(),
+    };
+    let note_key = shared.keys.of(&shared.own, "note/topic", name);
+    shared.set_note(note_key.clone(), Some(serde_json::to_string(&note)?));
+
+    let congestion = if rule.reliable { CongestionControl::Block } else { CongestionControl::Drop };
+    let publisher = shared
+        .session
+        .declare_publisher(shared.keys.of(&shared.own, "data", name))
+        .congestion_control(congestion)
+        .allowed_destination(Locality::Remote)
+        .wait()?;
+    let heard = Arc::new(AtomicBool::new(publisher.matching_status().wait()?.matching()));
+    let to = heard.clone();
+    publisher
+        .matching_listener()
+        .callback(move |status| to.store(status.matching(), Relaxed))
+        .background()
+        .wait()?;
+    let token_key = shared.keys.of(&shared.own, "live/topic", name);
+    let token = shared.session.liveliness().declare_token(token_key).wait()?;
+
+    let counted = shared.stats.of(true, name);
+    let mut route = Route { shared, rule, publisher, heard, counted, seq: 0, next_ns: 0 };
+    let done = route.run(subscriber, stop);
+    token.undeclare().wait()?;
+    shared.set_note(note_key, None);
+    done
+}
+
+struct Route<'a> {
+    shared: &'a Shared,
+    rule: &'a TopicRule,
+    publisher: Publisher<'a>,
+    /// Whether somebody elsewhere wants it.
+    heard: Arc<AtomicBool>,
+    counted: Counted,
+    seq: u64,
+    /// The rate limit lets nothing pass before.
+    next_ns: u64,
+}
+
+impl Route<'_> {
+    fn run(&mut self, mut from: Subscriber<[u8]>, stop: &AtomicBool) -> Result<(), Failed> {
+        loop {
+            // Asked first: what was committed before the stop is still sent.
+            let last = stop.load(Relaxed);
+            match from.receive_timeout(if last { Duration::ZERO } else { LOOK_EVERY }) {
+                Ok(Some(sample)) => self.pass(sample)?,
+                Ok(None) => while from.next_event().is_some() {},
+                Err(e) if e.kind() == outlive::ErrorKind::Corrupt => {
+                    self.counted.with(|c| c.bad += 1);
+                }
+                Err(e) => return Err(e.into()),
+            }
+            if last && from.receive().is_ok_and(|sample| sample.is_none()) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn pass(&mut self, sample: Sample<[u8]>) -> Result<(), Failed> {
+        // It came from elsewhere: sent again, it would go round for ever.
+        if self.shared.is_bridge(sample.publisher().node) {
+            return Ok(());
+        }
+        let overrun = sample.lost_before();
+        if overrun > 0 {
+            self.counted.with(|c| c.overrun += overrun);
+        }
+        if !self.heard.load(Relaxed) {
+            self.counted.with(|c| c.unheard += 1);
+            return Ok(());
+        }
+        let now = now_ns();
+        if let Some(rate) = self.rule.rate_hz {
+            if now < self.next_ns {
+                self.counted.with(|c| c.dropped += 1);
+                return Ok(());
+            }
+            let period = (1e9 / rate) as u64;
+            // On the grid, so that the mean is the rate; never more than one message saved up.
+            self.next_ns = (self.next_ns + period).max(now.saturating_sub(period) + period);
+        }
+        self.send(sample, now)
+    }
+
+    fn send(&mut self, sample: Sample<[u8]>, now: u64) -> Result<(), Failed> {
+        let age_ns = match sample.timestamp_ns() {
+            0 => 0,
+            at => now.saturating_sub(at),
+        };
+        let bytes = sample.len() as u64;
+        let node = sample.publisher().node.get();
+        let packed = self.rule.compress_over.filter(|over| bytes > *over).and_then(|_| {
+            let packed = lz4_flex::block::compress(&sample);
+            // What does not shrink by an eighth is not worth the work of unpacking it.
+            (packed.len() as u64 <= bytes - bytes / 8).then_some(packed)
+        });
+        let header = Header {
+            compressed: packed.is_some(),
+            node,
+            seq: self.seq,
+            wall_ns: wall_now_ns().saturating_sub(age_ns),
+            payload_bytes: bytes,
+        };
+        let payload = match packed {
+            Some(packed) => ZBytes::from(packed),
+            // Zenoh reads the chunk itself; it is let go once it is on its way.
+            None => ZBytes::from(Bytes::from_owner(Held(sample))),
+        };
+        let wire = payload.len() as u64;
+        self.publisher.put(payload).attachment(header.to_bytes()).wait()?;
+        self.seq += 1;
+        self.counted.with(|c| {
+            c.sent += 1;
+            c.bytes += bytes;
+            c.wire_bytes += wire + crate::wire::HEADER_BYTES as u64;
+        });
+        Ok(())
+    }
+}
+
+/// A sample as the owner of its bytes.
+struct Held(Sample<[u8]>);
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}

@@ -1,0 +1,195 @@
+//! Hosts of a test: network namespaces with a domain and a bridge each. The test itself is on all
+//! hosts at once, since shared memory knows no namespaces of networks.
+#![allow(missing_docs, unreachable_pub, dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use outlive::{Domain, Node, NodeBuilder, Subscriber};
+use serde_json::Value;
+
+/// No test waits longer for an event.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+static NETS: AtomicU32 = AtomicU32::new(0);
+
+/// Runs a command; whether it succeeded.
+fn ran(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let program = words.next().unwrap_or_default();
+    let done = Command::new(program).args(words).stderr(Stdio::piped()).output();
+    match done {
+        Ok(out) if out.status.success() => true,
+        Ok(out) => {
+            eprintln!("{line}: {}", String::from_utf8_lossy(&out.stderr).trim());
+            false
+        }
+        Err(e) => {
+            eprintln!("{line}: {e}");
+            false
+        }
+    }
+}
+
+/// Hosts in a row, each linked to the first; removed at the end.
+pub struct Net {
+    pub hosts: Vec<Host>,
+}
+
+pub struct Host {
+    /// Of the namespace.
+    space: String,
+    dir: PathBuf,
+    child: Option<Child>,
+}
+
+impl Net {
+    /// None, with a notice, where the kernel or the rights for that are missing.
+    pub fn new(count: usize) -> Option<Self> {
+        let n = NETS.fetch_add(1, Relaxed);
+        let mut net = Self { hosts: Vec::new() };
+        for i in 0..count {
+            let space = format!("olb-{}-{n}-{i}", std::process::id());
+            let dir = PathBuf::from(format!("/dev/shm/outlive-test-{space}"));
+            if !ran(&format!("ip netns add {space}")) {
+                println!("skipped: no network namespaces here (root and iproute2 are needed)");
+                return None;
+            }
+            net.hosts.push(Host { space, dir, child: None });
+            let host = &net.hosts[i];
+            std::fs::create_dir(&host.dir).expect("a folder on the RAM disk");
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+            std::fs::set_permissions(&host.dir, mode).expect("its mode");
+            ran(&format!("ip -n {} link set lo up", host.space));
+            if i == 0 {
+                continue;
+            }
+            let hub = &net.hosts[0].space;
+            let space = &host.space;
+            let fine =
+                ran(&format!("ip -n {hub} link add eth{i} type veth peer name eth0 netns {space}"))
+                    && ran(&format!("ip -n {hub} addr add 10.0.{i}.1/24 dev eth{i}"))
+                    && ran(&format!("ip -n {space} addr add 10.0.{i}.2/24 dev eth0"))
+                    && ran(&format!("ip -n {hub} link set eth{i} up"))
+                    && ran(&format!("ip -n {space} link set eth0 up"));
+            if !fine {
+                println!("skipped: no pairs of virtual Ethernet here");
+                return None;
+            }
+        }
+        Some(net)
+    }
+
+    /// Cuts the link of host `i` to the first, or mends it.
+    pub fn link(&self, i: usize, up: bool) {
+        let state = if up { "up" } else { "down" };
+        assert!(ran(&format!("ip -n {} link set eth{i} {state}", self.hosts[0].space)));
+    }
+
+    /// Limits what the first host sends to host `i`; false where the kernel cannot.
+    pub fn limit(&self, i: usize, rate: &str) -> bool {
+        let space = &self.hosts[0].space;
+        ran(&format!(
+            "tc -n {space} qdisc add dev eth{i} root tbf rate {rate} burst 32kbit latency 50ms"
+        ))
+    }
+
+    /// Starts a bridge on host `i`: the first listens, the others connect to it.
+    pub fn bridge(&mut self, i: usize, rules: &str) {
+        let reach = match i {
+            0 => "listen = [\"tcp/0.0.0.0:7447\"]".to_owned(),
+            _ => format!("connect = [\"tcp/10.0.{i}.1:7447\"]"),
+        };
+        let host = &mut self.hosts[i];
+        let file = host.dir.join("bridge.toml");
+        let head = format!("namespace = \"fleet\"\nhost = \"h{i}\"\nstats_ms = 100\n{reach}\n");
+        std::fs::write(&file, head + rules).expect("the bridge's file");
+        host.start();
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for host in &mut self.hosts {
+            host.kill();
+            ran(&format!("ip netns del {}", host.space));
+            let _ = std::fs::remove_dir_all(&host.dir);
+        }
+    }
+}
+
+impl Host {
+    pub fn root(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Starts the bridge with the file it had before.
+    pub fn start(&mut self) {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.space, env!("CARGO_BIN_EXE_outlive-bridge")]);
+        command.arg(self.dir.join("bridge.toml")).env("OUTLIVE_DIR", &self.dir);
+        self.child = Some(command.spawn().expect("the bridge"));
+    }
+
+    /// SIGKILL: `ip netns exec` has become the bridge.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    pub fn settings(&self) -> NodeBuilder {
+        Node::builder().root(&self.dir)
+    }
+
+    pub fn node(&self, name: &str) -> Node {
+        self.settings().name(name).open().expect("a node")
+    }
+
+    pub fn domain(&self) -> Domain {
+        Domain::of(&self.settings()).expect("a domain")
+    }
+}
+
+/// Asks again until there is an answer; a test that waits in vain fails and says for what.
+pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The counters of a host's bridge.
+pub struct Counters(Subscriber<outlive::MsgPack<Value>>);
+
+impl Counters {
+    pub fn of(node: &Node) -> Self {
+        let topic = || node.msgpack::<Value>("/outlive-bridge/fleet/stats");
+        let topic = topic().expect("a name").type_name("outlive/BridgeStats");
+        Self(topic.history(1).subscriber().expect("the counters"))
+    }
+
+    /// The newest, as soon as there are new ones.
+    pub fn newest(&mut self) -> Value {
+        wait_for("counters", || {
+            self.0.latest().expect("a sample").map(|s| s.decode().expect("counters"))
+        })
+    }
+
+    /// The newest that `fit`.
+    pub fn until(&mut self, what: &str, mut fit: impl FnMut(&Value) -> bool) -> Value {
+        wait_for(what, || Some(self.newest()).filter(&mut fit))
+    }
+}
+
+/// A counter of a topic; 0 while there is none.
+pub fn count(of: &Value, side: &str, topic: &str, counter: &str) -> u64 {
+    of[side][topic][counter].as_u64().unwrap_or(0)
+}
