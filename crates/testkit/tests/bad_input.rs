@@ -248,7 +248,9 @@ impl Drop for Spoilt {
 fn values(old: u64) -> Vec<u64> {
     let near = [0, 1, 2, old ^ 1, old.wrapping_add(64)];
     let far = [u64::from(u32::MAX), (1 << 62) - 1, 1 << 62, u64::MAX];
-    near.into_iter().chain(far).filter(|v| *v != old).collect()
+    // Packed fields of which only a length or an index is another, and far off.
+    let packed = [old ^ 1 << 31, old ^ 1 << 40];
+    near.into_iter().chain(far).chain(packed).filter(|v| *v != old).collect()
 }
 
 /// Puts every value into every one of these words of `file`, and lets everybody look.
@@ -329,6 +331,8 @@ tests! {
     garbage_in_the_acknowledgements_harms_its_publisher_alone:
         |t| garbage(t, World::ring, 512..520);
     garbage_in_entries_harms_its_publisher_alone: |t| garbage(t, World::ring, 2560..2566);
+    garbage_in_the_entry_of_a_chunk_harms_its_publisher_alone:
+        |t| garbage(t, World::ring, 2576..2580);
     garbage_in_a_data_header_harms_its_publisher_alone: |t| garbage(t, World::data, 0..12);
     garbage_in_a_node_header_harms_its_node_alone:
         |t| garbage(t, World::node_file, (0..8).chain(16..26));

@@ -141,6 +141,7 @@ fn a_node_outlives_the_thread_that_opened_it() {
             over.store(true, Ordering::Relaxed);
             assert!(looks.join().unwrap() > LOOKS as u64);
         });
+        assert!(watch.seems_alive(), "{kind}: nobody took the token over");
         alive_at_every_look(&watch);
         killed_and_told_at_once(&mut actor, watch);
         drop(node);

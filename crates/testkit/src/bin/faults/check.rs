@@ -9,6 +9,8 @@ use testkit::process::wait_until;
 
 /// A check ends by then, or counts as hanging: so does a fault show, too.
 const LIMIT: Duration = Duration::from_secs(20);
+/// One of the kit takes longer; its processes have watchdogs of their own.
+const KIT_LIMIT: Duration = Duration::from_secs(120);
 /// A sweep finds hangs by itself; this one only ends a sweep that went wrong.
 const SWEEP_LIMIT: Duration = Duration::from_secs(300);
 
@@ -105,7 +107,11 @@ impl Programs {
         command.stdin(Stdio::null()).stdout(file).stderr(copy).process_group(0);
         let mut child = command.spawn().map_err(|e| format!("{check}: {e}"))?;
         let mut status = None;
-        let limit = if matches!(check, Check::Sweep(_)) { SWEEP_LIMIT } else { LIMIT };
+        let limit = match check {
+            Check::Unit(_) => LIMIT,
+            Check::Sweep(_) => SWEEP_LIMIT,
+            Check::Kit(..) => KIT_LIMIT,
+        };
         let ended = wait_until(limit, || {
             status = child.try_wait().ok().flatten();
             status.is_some()

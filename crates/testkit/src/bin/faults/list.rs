@@ -20,6 +20,8 @@ const fn fault(name: &'static str, what: &'static str, caught_by: &'static [Chec
 
 const GIVEN_UP: Check =
     Unit("lock::tests::a_taker_that_dies_leaves_it_to_the_next_and_one_that_gives_up_ends_it");
+const GARBAGE_IN_A_CHUNK: Check =
+    Kit("bad_input", "garbage_in_the_entry_of_a_chunk_harms_its_publisher_alone");
 const HELD: Check =
     Unit("topic::tests::a_held_sample_never_changes_and_the_limit_is_told_to_its_holder_only");
 
@@ -50,15 +52,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "who waits for a descriptor or on a doorbell is not called",
         &[Unit("wait::tests::a_writer_calls_once_however_often_it_writes")],
     ),
-    fault(
-        "chunk.index_unchecked",
-        "a chunk's number is believed",
-        &[Kit("bad_input", "garbage_in_entries_harms_its_publisher_alone")],
-    ),
+    fault("chunk.index_unchecked", "a chunk's number is believed", &[GARBAGE_IN_A_CHUNK]),
     fault(
         "chunk.length_unchecked",
         "a message's length is believed beyond its chunk",
-        &[Kit("bad_input", "garbage_in_entries_harms_its_publisher_alone")],
+        &[GARBAGE_IN_A_CHUNK],
     ),
     fault(
         "consumer.lock_unasked",
