@@ -3,10 +3,12 @@
 use outlive::Result;
 
 use super::anchor;
+use super::awaited::await_messages;
 use super::locks::{LOCKERS_MAX, use_locks};
 use super::others::{clean, come_and_go, wait_for_many};
 use super::part::Part;
 use super::queues::{self, FIXED, ORDERED, Way};
+use super::realtime::{read_newest, write_newest};
 use super::services;
 use super::topics::{self, INLINE, Inline, LOANED, Loaned, Mode, SLICES};
 
@@ -22,6 +24,9 @@ pub(super) enum Role {
     ReadsLoaned(Mode),
     ReadsSlices(Mode),
     WaitsForMany,
+    Awaits,
+    WritesNewest,
+    ReadsNewest,
     SendsFixed(Way),
     SendsOrdered(Way),
     SendsVaried,
@@ -53,6 +58,9 @@ pub(super) const CAST: &[Role] = &[
     ReadsSlices(Mode::Reliable),
     ReadsSlices(Mode::Latest),
     WaitsForMany,
+    Awaits,
+    WritesNewest,
+    ReadsNewest,
     SendsFixed(Way::One),
     SendsFixed(Way::Batch),
     SendsFixed(Way::Reserve),
@@ -101,6 +109,9 @@ impl Role {
             ReadsLoaned(mode) => topics::subscribe::<Loaned>(part, LOANED, mode),
             ReadsSlices(mode) => topics::subscribe::<[u64]>(part, SLICES, mode),
             WaitsForMany => wait_for_many(part),
+            Awaits => await_messages(part),
+            WritesNewest => write_newest(part),
+            ReadsNewest => read_newest(part),
             SendsFixed(way) => queues::send_fixed(part, FIXED, way),
             SendsOrdered(way) => queues::send_fixed(part, ORDERED, way),
             SendsVaried => queues::send_varied(part),
@@ -123,6 +134,8 @@ impl Role {
                 | ReadsLoaned(_)
                 | ReadsSlices(_)
                 | WaitsForMany
+                | Awaits
+                | ReadsNewest
                 | ConsumesFixed
                 | ConsumesOrdered
                 | ConsumesVaried

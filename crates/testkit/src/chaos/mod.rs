@@ -20,6 +20,7 @@
 
 mod account;
 mod anchor;
+mod awaited;
 mod board;
 mod cast;
 mod director;
@@ -28,6 +29,7 @@ mod message;
 mod others;
 mod part;
 mod queues;
+mod realtime;
 mod services;
 mod topics;
 
