@@ -18,7 +18,7 @@ struct Home {
 impl Home {
     fn new(label: &str) -> Self {
         let temp = TempDomain::new(&format!("record-{label}")).unwrap();
-        Self { temp, _watchdog: Watchdog::start(label, Duration::from_secs(120)) }
+        Self { temp, _watchdog: Watchdog::start(label, Duration::from_secs(600)) }
     }
 
     fn node(&self, name: &str) -> Node {
