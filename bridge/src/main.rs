@@ -22,7 +22,6 @@ mod shared;
 mod stats;
 mod wire;
 
-use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -187,7 +186,8 @@ fn run(mut config: Config, stats: bool) -> Result<(), Failed> {
         }
     }
     drop(control);
-    shared.proxies.lock().map(|mut p| std::mem::replace(&mut *p, HashMap::new())).map(drop).ok();
+    // Stand-ins leave in order, whatever else still holds what is shared.
+    drop(shared.proxies.lock().map(|mut proxies| std::mem::take(&mut *proxies)));
     link::close(&shared);
     Ok(())
 }
