@@ -8,9 +8,11 @@
 //! | `types` | a type description, a payload, a path | descriptions, comparison, values |
 //! | `names` | a name; a file's name | names of everything, listings |
 //! | `msgpack` | MessagePack | types of all shapes |
+//! | `config` | `robot.toml` | the supervisor |
 //! | `cli` | payloads, descriptions, JSON | the command; not for libFuzzer: a process each |
 
 pub mod cli;
+pub mod config;
 pub mod files;
 pub mod input;
 pub mod live;
@@ -24,11 +26,12 @@ pub mod world;
 pub type Target = (&'static str, fn(&[u8]), usize);
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     ("files", files::run, 96),
     ("live", live::run, 96),
     ("types", types::run, 400),
     ("names", names::run, 64),
     ("msgpack", msgpack::run, 200),
+    ("config", config::run, 600),
     ("cli", cli::run, 300),
 ];
