@@ -6,6 +6,7 @@
 //! | `robot/` | `run`, `ps`, `restart`, `stop`, `logs` |
 //! | `record/` | `record`, `play`, `info`: MCAP files |
 //! | `look`, `top/`, `metrics` | a domain at one moment; in a terminal; for Prometheus |
+//! | `bridge` | hands over to `outlive-bridge` |
 //! | `chaos/`, `demo_robot/` | blows for a running robot; the reference robot under blows |
 //! | `clean`, `doctor/`, `demo/`, `bench/` | the other subcommands |
 //! | `settings`, `exit` | options of all of them; exit codes and how errors become one |
@@ -13,6 +14,7 @@
 //! | `os`, `os_probe` | the few system calls; what the kernel can do |
 
 mod bench;
+mod bridge;
 mod chaos;
 mod clean;
 mod demo;
@@ -97,6 +99,7 @@ enum Command {
     Play(record::PlayArgs),
     Info(record::InfoArgs),
     Metrics(metrics::MetricsArgs),
+    Bridge(bridge::BridgeArgs),
     Chaos(chaos::ChaosArgs),
     Clean(clean::CleanArgs),
     Doctor(doctor::DoctorArgs),
@@ -146,6 +149,7 @@ fn main() -> ExitCode {
         Command::Play(args) => record::play(&args, &settings),
         Command::Info(args) => record::info(&args),
         Command::Metrics(args) => metrics::run(&args, &settings),
+        Command::Bridge(args) => bridge::run(&args, &settings),
         Command::Doctor(args) => doctor::run(&args, &settings),
         Command::Completions(args) => completions(&args),
         Command::Clean(args) => clean::run(&args, &settings),

@@ -1,0 +1,76 @@
+//! `outlive bridge`: hands over to `outlive-bridge`, which has the network library inside.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+
+use crate::exit::{Code, Failure, Outcome};
+use crate::settings::Settings;
+
+const PROGRAM: &str = "outlive-bridge";
+
+/// Carry topics and services to other machines.
+///
+/// Becomes the program outlive-bridge, found beside this one or in PATH. It is a program of its own
+/// so that nobody else needs what it brings along (Zenoh).
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  outlive bridge robot-bridge.toml --check        is the file right?
+  outlive bridge robot-bridge.toml --stats        carry, and say what was carried
+
+A file:
+  namespace = \"fleet\"
+  connect = [\"tcp/10.0.0.1:7447\"]
+  [[topic]]
+  pattern = \"/camera/**\"
+  rate_hz = 10.0
+
+All keys: docs/book/bridge.md")]
+pub(crate) struct BridgeArgs {
+    /// What is carried, where to, how.
+    file: PathBuf,
+    /// Only check the file.
+    #[arg(long)]
+    check: bool,
+    /// Print what was carried, again and again.
+    #[arg(long)]
+    stats: bool,
+}
+
+pub(crate) fn run(args: &BridgeArgs, settings: &Settings) -> Outcome {
+    let mut command = Command::new(program());
+    command.arg(&args.file);
+    for (wanted, option) in [(args.check, "--check"), (args.stats, "--stats")] {
+        if wanted {
+            command.arg(option);
+        }
+    }
+    if settings.domain != "default" {
+        command.args(["--domain", &settings.domain]);
+    }
+    if let Some(root) = &settings.root {
+        command.env("OUTLIVE_DIR", root);
+    }
+    let error = command.exec();
+    Err(match error.kind() {
+        ErrorKind::NotFound => Failure::new(
+            Code::Failed,
+            format!(
+                "{PROGRAM} is neither beside this program nor in PATH; install it: \
+                 cargo install --path bridge"
+            ),
+        ),
+        _ => Failure::io(&format!("starting {PROGRAM}"), &error),
+    })
+}
+
+/// Beside this program, else whatever PATH has.
+fn program() -> OsString {
+    let own = std::env::current_exe().ok();
+    let beside = own.as_deref().and_then(Path::parent).map(|dir| dir.join(PROGRAM));
+    beside.filter(|path| path.is_file()).map_or(PROGRAM.into(), PathBuf::into_os_string)
+}
