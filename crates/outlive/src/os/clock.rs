@@ -1,7 +1,8 @@
 //! Monotonic time in nanoseconds, behind a seam for tests.
 #![allow(unsafe_code)]
 
-/// A cheap time stamp for messages, in ns of CLOCK_MONOTONIC; never goes back on one thread.
+/// A cheap time stamp for messages, in ns of CLOCK_MONOTONIC; never goes back on one thread, unless
+/// the machine was suspended. Two in a row may be equal.
 ///
 /// On x86_64 with a kernel that itself keeps time by the TSC it agrees with `now_ns` to well under
 /// 1 us (see `tsc`); elsewhere it is `now_ns`.

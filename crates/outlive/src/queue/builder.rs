@@ -86,7 +86,8 @@ impl<T: Payload + ?Sized> QueueBuilder<T> {
     }
 
     /// For a consumer: receives the messages of all producers in the order of their time stamps
-    /// (see [`QueueBuilder::stamped`], which it implies). Each producer's own order always holds.
+    /// (see [`QueueBuilder::stamped`], which it implies). Each producer's own order always holds;
+    /// two producers' messages with the same stamp, in ns, come in either order.
     ///
     /// A message is held back until every other producer has a later one waiting, or for at most
     /// `holdback`: a producer may have taken its stamp and not yet committed. That delay, and a
