@@ -141,6 +141,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// A message that is committed later than another but stamped earlier (its publisher was
     /// interrupted in between) comes late: the order is that of the stamps of what has arrived.
+    /// Equal stamps of two publishers, in ns, come in either order.
     /// Costs one look at every publisher's ring per message.
     ///
     /// # Errors

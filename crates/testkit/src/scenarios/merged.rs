@@ -12,6 +12,8 @@ use crate::sweep::{Gate, Outcome, Point, Scenario};
 const TOPIC: &str = "/sweep/merged";
 const DEPTH: u64 = 4;
 const LARGE: usize = 6000 / 8;
+/// More than the stamps of two processes differ by, ns.
+const APART_NS: u64 = 20_000;
 
 /// Who is killed, and whether messages travel in chunks or inside the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +75,18 @@ impl Merged {
         publisher.publish(&[value; 3]).map(drop).map_err(text)
     }
 
+    /// The survivor's next message, by one of its publishers, and time passes: equal stamps have
+    /// no order.
+    fn publish_next(self, world: &mut World, publisher: usize) -> Result<(), String> {
+        self.publish(&world.publishers[publisher], world.next)?;
+        world.next += 1;
+        let then = outlive::now_ns();
+        while outlive::now_ns() < then + APART_NS {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
     /// The value of a message that is whole.
     fn value(self, sample: &Sample<[u64]>) -> Result<u64, String> {
         let words = if self.large() { LARGE } else { 3 };
@@ -101,9 +115,8 @@ impl Merged {
     /// Both publishers send once, and both messages arrive in order.
     fn round(self, world: &mut World) -> Result<(), String> {
         let first = world.next;
-        for publisher in &world.publishers {
-            self.publish(publisher, world.next)?;
-            world.next += 1;
+        for publisher in 0..world.publishers.len() {
+            self.publish_next(world, publisher)?;
         }
         let got = self.drain(&mut world.subscriber)?;
         if got == [first, first + 1] { Ok(()) } else { Err(format!("{got:?} after {first}")) }
@@ -183,9 +196,8 @@ impl Scenario for Merged {
 
     fn at_gate(&self, _dir: &Path, world: &mut World) -> Result<(), String> {
         // To a reader this also acknowledges it, so that it borrows.
-        for publisher in &world.publishers {
-            self.publish(publisher, world.next)?;
-            world.next += 1;
+        for publisher in 0..world.publishers.len() {
+            self.publish_next(world, publisher)?;
         }
         Ok(())
     }
@@ -202,8 +214,7 @@ impl Scenario for Merged {
             }
             Self::Writer { .. } => {
                 // Younger than whatever the dead one sent.
-                self.publish(&world.publishers[0], world.next)?;
-                world.next += 1;
+                self.publish_next(world, 0)?;
                 let got = self.drain(&mut world.subscriber)?;
                 let died = |event| matches!(event, Event::PublisherDied { .. });
                 if !std::iter::from_fn(|| world.subscriber.next_event()).any(died) {
