@@ -140,6 +140,12 @@ fn current() -> Line {
     }
 }
 
+/// Changes with each new line.
+#[cfg(test)]
+pub(super) fn lines_laid() -> u32 {
+    STAMPER.turn.load(Ordering::SeqCst)
+}
+
 fn publish(line: Line) {
     let turn = STAMPER.turn.load(Ordering::Relaxed).wrapping_add(1);
     fence(Ordering::Release); // a reader that sees the new words also sees the earlier turn

@@ -122,9 +122,9 @@ fn quiet(sub: &mut Subscriber<u64>) -> bool {
     poll(&mut [PollFd::new(fd, READABLE)], 0) == 0
 }
 
-/// With nothing to receive; a call in vain may come first.
+/// With nothing to receive. One call in vain was seen under load, its cause not found: no more.
 fn goes_quiet(sub: &mut Subscriber<u64>) -> bool {
-    (0..100).any(|_| sub.receive().unwrap().is_none() && quiet(sub))
+    (0..2).any(|_| sub.receive().unwrap().is_none() && quiet(sub))
 }
 
 #[test]
