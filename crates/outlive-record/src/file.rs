@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use mcap::records::{MessageHeader, Metadata};
 
-use crate::channel::{SCHEMA_ENCODING, Source};
+use crate::channel::{Form, Source};
 use crate::{Error, Options};
 
 /// How chunks are compressed.
@@ -25,12 +25,33 @@ pub enum Compression {
     None,
 }
 
+/// In whose form messages are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Payloads as they are, described as outlive does.
+    #[default]
+    Outlive,
+    /// As messages of ROS 2 for its tools: CDR with definitions. Topics that ROS has no message
+    /// for are left out.
+    Ros2,
+}
+
 /// A message's place and times; ns since the epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
     pub(crate) seq: u64,
     pub(crate) log_ns: u64,
     pub(crate) publish_ns: u64,
+}
+
+/// A channel of the file; the same for the same source and form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) topic: usize,
+    /// Ordinal among the topic's publishers.
+    pub(crate) source: usize,
+    /// What [`Source::message`] says.
+    pub(crate) form: usize,
 }
 
 /// Metadata records of ours.
@@ -56,8 +77,7 @@ struct File {
     path: PathBuf,
     writer: mcap::Writer<Counted>,
     bytes: Rc<Cell<u64>>,
-    /// By topic's and publisher's ordinal.
-    channels: HashMap<usize, u16>,
+    channels: HashMap<Key, u16>,
     began_ns: u64,
     messages: u64,
 }
@@ -124,6 +144,10 @@ impl File {
             // Chunks have checksums of their own.
             .calculate_data_section_crc(false)
             .disable_seeking(true)
+            .profile(match options.profile {
+                Profile::Outlive => "",
+                Profile::Ros2 => "ros2",
+            })
             .library(concat!("outlive ", env!("CARGO_PKG_VERSION")))
             .create(counted)
             .map_err(wrong)?;
@@ -135,7 +159,7 @@ impl File {
 
     fn write(
         &mut self,
-        key: usize,
+        key: Key,
         source: &Source,
         stamp: Stamp,
         data: &[u8],
@@ -143,13 +167,13 @@ impl File {
         let channel_id = match self.channels.get(&key) {
             Some(id) => *id,
             None => {
-                let (of, schema) = (&source.payload_type, source.payload_type.schema());
-                let schema = match schema.is_empty() {
-                    true => 0,
-                    false => self.writer.add_schema(of.name(), SCHEMA_ENCODING, schema)?,
+                let Form { schema, message_encoding } = source.form(key.form);
+                let schema = match schema {
+                    None => 0,
+                    Some((name, encoding, data)) => self.writer.add_schema(name, encoding, data)?,
                 };
-                let (encoding, about) = (source.message_encoding(), source.metadata());
-                let id = self.writer.add_channel(schema, &source.topic, encoding, &about)?;
+                let (topic, about) = (&source.topic, source.metadata());
+                let id = self.writer.add_channel(schema, topic, message_encoding, &about)?;
                 self.channels.insert(key, id);
                 id
             }
@@ -195,10 +219,10 @@ impl Files {
         Ok(Self { path, options, about, current, finished: 0, finished_bytes: 0 })
     }
 
-    /// Appends a message; `key` is the same for the same source.
+    /// Appends a message.
     pub(crate) fn write(
         &mut self,
-        key: usize,
+        key: Key,
         source: &Source,
         stamp: Stamp,
         data: &[u8],

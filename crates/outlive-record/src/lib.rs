@@ -11,6 +11,7 @@
 //! | `recorder`, `file` | from subscribers into files |
 //! | `recording` | reads files, finished or not |
 //! | `player` | from a file into publishers, in the original time |
+//! | `ros2` | messages of ROS 2: definitions, CDR, what becomes what |
 //!
 //! # Examples
 //! ```
@@ -40,11 +41,12 @@ mod file;
 mod player;
 mod recorder;
 mod recording;
+mod ros2;
 mod selection;
 
 pub use channel::Source;
 pub use error::Error;
-pub use file::Compression;
+pub use file::{Compression, Profile};
 pub use mcap::Message;
 pub use player::{PlayOptions, Played, Player};
 pub use recorder::{Options, Progress, Recorder};

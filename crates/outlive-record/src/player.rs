@@ -164,17 +164,17 @@ impl Player {
             let Some((source, publisher)) = self.publishers.get(&message.channel.id) else {
                 continue;
             };
-            if !source.payload_type.fits(message.data.len()) {
+            let Ok(payload) = source.payload(&message.data) else {
                 self.played.invalid += 1;
                 continue;
-            }
+            };
             let time = time_of(&message, source);
             let after = time.saturating_sub(*origin.get_or_insert(time)) as f64;
             due = due.max(begin + (after / self.options.rate) as u64);
             if !wait_until(due) {
                 break;
             }
-            publisher.publish(&message.data)?;
+            publisher.publish(&payload)?;
             self.played.messages += 1;
             let late = outlive::now_ns().saturating_sub(due);
             self.played.late_ns_max = self.played.late_ns_max.max(late);

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use outlive::{Domain, ErrorKind, Event, Node, PublisherId, Subscriber, WaitSet, Waitable};
 
-use crate::channel::Source;
-use crate::file::{Compression, Files, Stamp};
+use crate::channel::{Ros, Source};
+use crate::file::{Compression, Files, Key, Profile, Stamp};
+use crate::ros2::ToRos;
 use crate::{Error, Selection};
 
 /// How often topics that appeared are looked for, ns.
@@ -27,6 +29,8 @@ pub struct Options {
     /// Also so many messages of each publisher from before the start; of topics that appear later
     /// everything that is still there is recorded.
     pub history: u64,
+    /// In whose form messages are written.
+    pub profile: Profile,
     /// How chunks are compressed.
     pub compression: Compression,
     /// Bytes of messages, before compression, after which a chunk ends; 4 MiB.
@@ -46,6 +50,7 @@ impl Default for Options {
         Self {
             reliable: false,
             history: 0,
+            profile: Profile::Outlive,
             compression: Compression::Lz4,
             chunk_bytes: 4 << 20,
             flush_every: Duration::from_secs(1),
@@ -75,6 +80,8 @@ pub struct Progress {
     pub file_bytes: u64,
     /// Messages that were overwritten before we read them.
     pub lost: u64,
+    /// Messages left out: ROS cannot say what they do.
+    pub left_out: u64,
     /// Files begun.
     pub files: u64,
 }
@@ -112,7 +119,17 @@ pub struct Recorder {
 #[derive(Debug)]
 struct Topic {
     subscriber: Subscriber<[u8]>,
-    sources: HashMap<PublisherId, (usize, Source, u64)>,
+    ros: Ros,
+    sources: HashMap<PublisherId, Publisher>,
+    left_out: u64,
+}
+
+/// A publisher.
+#[derive(Debug)]
+struct Publisher {
+    ordinal: usize,
+    source: Source,
+    lost: u64,
 }
 
 impl Recorder {
@@ -232,10 +249,7 @@ impl Recorder {
             }
             let topic = self.node.topic::<[u8]>(&info.name)?.reliable(self.options.reliable);
             match topic.history(history.min(info.depth)).subscriber_of_any_type() {
-                Ok(subscriber) => {
-                    self.notes.push(format!("recording {}", info.name));
-                    self.topics.push(Topic { subscriber, sources: HashMap::new() });
-                }
+                Ok(subscriber) => self.join(subscriber),
                 // Left in between; it may come again.
                 Err(e) if e.kind() == ErrorKind::NotFound => continue,
                 Err(e) => self.notes.push(format!("{} is left out: {e}", info.name)),
@@ -243,6 +257,23 @@ impl Recorder {
             self.joined.insert(info.name);
         }
         Ok(())
+    }
+
+    fn join(&mut self, subscriber: Subscriber<[u8]>) {
+        let (name, of) = (subscriber.topic(), subscriber.payload_type());
+        let ros = match self.options.profile {
+            Profile::Outlive => Ros::No,
+            Profile::Ros2 => match ToRos::of(&of, self.epoch_ns) {
+                Some(to) => Ros::To(Arc::new(to)),
+                None => {
+                    let of = of.name();
+                    self.notes.push(format!("{name} is left out: ROS has no message like {of}"));
+                    return;
+                }
+            },
+        };
+        self.notes.push(format!("recording {name}"));
+        self.topics.push(Topic { subscriber, ros, sources: HashMap::new(), left_out: 0 });
     }
 
     /// Records what one topic has, up to messages that were published after `until_ns`.
@@ -255,11 +286,11 @@ impl Recorder {
             if meta.timestamp_ns > until_ns {
                 break;
             }
-            let next = (index << 32) + topic.sources.len();
-            let (key, source, lost) = topic
-                .sources
-                .entry(meta.publisher)
-                .or_insert_with(|| (next, source(&topic.subscriber, meta.publisher), 0));
+            let ordinal = topic.sources.len();
+            let from = topic.sources.entry(meta.publisher).or_insert_with(|| {
+                let source = source(&topic.subscriber, meta.publisher, topic.ros.clone());
+                Publisher { ordinal, source, lost: 0 }
+            });
             // Without a time stamp it is as old as we know it.
             let log_ns = self.epoch_ns + outlive::now_ns();
             let publish_ns = match meta.timestamp_ns {
@@ -267,13 +298,26 @@ impl Recorder {
                 then => self.epoch_ns + then,
             };
             let stamp = Stamp { seq: meta.seq, log_ns, publish_ns };
-            self.files.write(*key, source, stamp, &sample)?;
-            self.progress.messages += 1;
-            self.progress.payload_bytes += sample.len() as u64;
+            match from.source.message(&sample) {
+                Ok((form, data)) => {
+                    let key = Key { topic: index, source: from.ordinal, form };
+                    self.files.write(key, &from.source, stamp, &data)?;
+                    self.progress.messages += 1;
+                    self.progress.payload_bytes += sample.len() as u64;
+                }
+                Err(why) => {
+                    self.progress.left_out += 1;
+                    topic.left_out += 1;
+                    if topic.left_out == 1 {
+                        let name = topic.subscriber.topic();
+                        self.notes.push(format!("{name}: some messages are left out: {why}"));
+                    }
+                }
+            }
             bytes += sample.len();
             if meta.lost_before > 0 {
-                *lost += meta.lost_before;
-                let lost = *lost;
+                from.lost += meta.lost_before;
+                let lost = from.lost;
                 drop(sample);
                 self.lost(index, meta.publisher, meta.lost_before, lost);
             }
@@ -294,9 +338,9 @@ impl Recorder {
                     self.notes.push(format!("{name}: publisher {publisher} died"));
                     if lost > 0 {
                         let before = topic.sources.get_mut(&publisher);
-                        let total = before.map_or(lost, |(.., all)| {
-                            *all += lost;
-                            *all
+                        let total = before.map_or(lost, |from| {
+                            from.lost += lost;
+                            from.lost
                         });
                         self.lost(index, publisher, lost, total);
                     }
@@ -318,12 +362,13 @@ impl Recorder {
     }
 }
 
-fn source(of: &Subscriber<[u8]>, publisher: PublisherId) -> Source {
+fn source(of: &Subscriber<[u8]>, publisher: PublisherId, ros: Ros) -> Source {
     Source {
         topic: of.topic().into(),
         payload_type: of.payload_type(),
         depth: Some(of.depth()),
         attributes: of.attributes(),
         publisher: publisher.to_string(),
+        ros,
     }
 }

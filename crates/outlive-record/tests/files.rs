@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlive::{Encoding, Node};
 use outlive_record::{
-    Compression, Message, Options, PlayOptions, Player, Recorder, Recording, Selection,
+    Compression, Message, Options, PlayOptions, Player, Profile, Recorder, Recording, Selection,
 };
 use testkit::{TempDomain, Watchdog};
 
@@ -156,6 +156,55 @@ fn types_depths_attributes_and_numbers_come_back() {
     let options = PlayOptions { remap, ..PlayOptions::default() };
     let player = Player::open(&other, recording, options).unwrap();
     assert_eq!(player.topics(), ["/imu2", "/slices", "/text"]);
+}
+
+#[test]
+fn a_file_for_ros_has_its_messages_and_plays_into_the_same_types() {
+    use outlive::msg::{Header, Pose};
+    let home = Home::new("ros2");
+    let node = home.node("maker");
+    let pose = node.topic::<Pose>("/pose").unwrap().depth(8).publisher().unwrap();
+    let plan = node.msgpack::<(u8, u8)>("/plan").unwrap().type_name("robot/Plan");
+    let plan = plan.publisher().unwrap();
+    let text = node.msgpack::<BTreeMap<String, String>>("/text").unwrap();
+    let text = text.type_name("std_msgs/msg/String").publisher().unwrap();
+    let path = home.file("ros2.mcap");
+    let options = Options { profile: Profile::Ros2, ..Options::default() };
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    let notes = recorder.take_notes().join("; ");
+    let left_out = "/plan is left out: ROS has no message like robot/Plan";
+    assert!(notes.contains(left_out), "{notes}");
+    let sent = Pose { header: Header::now("map"), ..Pose::default() };
+    pose.publish(&sent).unwrap();
+    plan.publish_value(&(1, 2)).unwrap();
+    let message = |key: &str| BTreeMap::from([(key.to_owned(), "hello".to_owned())]);
+    text.publish_value(&message("data")).unwrap();
+    text.publish_value(&message("date")).unwrap();
+    while recorder.progress().messages < 2 || recorder.progress().left_out < 1 {
+        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+    }
+    let notes = recorder.take_notes().join("; ");
+    assert!(notes.contains("/text: some messages are left out: the definition has no field date"));
+    recorder.finish().unwrap();
+
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!((recording.profile.as_str(), recording.messages), ("ros2", 2));
+    let names: Vec<_> = recording.sources.iter().map(|s| s.source.ros_name().unwrap()).collect();
+    assert_eq!(names, ["geometry_msgs/msg/PoseStamped", "std_msgs/msg/String"]);
+    let of = outlive::PayloadType::of::<Pose>();
+    assert_eq!(recording.sources[0].source.payload_type, of);
+    let other = Node::builder().root(home.file("other")).open().unwrap();
+    let mut player = Player::open(&other, recording, PlayOptions::default()).unwrap();
+    let mut poses = other.topic::<Pose>("/pose").unwrap().depth(8).subscriber().unwrap();
+    let texts = other.msgpack::<BTreeMap<String, String>>("/text").unwrap();
+    let mut texts = texts.type_name("std_msgs/msg/String").subscriber().unwrap();
+    player.play(|_| true).unwrap();
+    assert_eq!((player.played().messages, player.played().invalid), (2, 0));
+    let got = poses.receive().unwrap().unwrap();
+    assert_eq!(got.position, sent.position);
+    let since = got.header.stamp_ns - sent.header.stamp_ns;
+    assert!(since > 1 << 60, "stamps count from 1970, {since} more");
+    assert_eq!(texts.receive_value().unwrap().unwrap()["data"], "hello");
 }
 
 #[test]

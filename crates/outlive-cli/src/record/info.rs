@@ -48,6 +48,7 @@ struct Topic {
     name: String,
     r#type: String,
     encoding: &'static str,
+    ros: Option<String>,
     depth: Option<u64>,
     publisher: String,
     messages: u64,
@@ -59,6 +60,7 @@ pub(crate) fn run(args: &InfoArgs) -> Outcome {
         name: s.source.topic.clone(),
         r#type: s.source.payload_type.name().into(),
         encoding: s.source.payload_type.encoding().as_str(),
+        ros: s.source.ros_name().map(String::from),
         depth: s.source.depth,
         publisher: s.source.publisher.clone(),
         messages: s.messages,
@@ -99,8 +101,8 @@ pub(crate) fn run(args: &InfoArgs) -> Outcome {
         let lost = info.losses.get(&format!("{} {}", t.name, t.publisher)).copied().unwrap_or(0);
         rows.push(vec![
             t.name.clone(),
-            t.r#type.clone(),
-            t.encoding.into(),
+            t.ros.as_ref().unwrap_or(&t.r#type).clone(),
+            if t.ros.is_some() { "cdr".into() } else { t.encoding.into() },
             t.depth.map_or("-".into(), |d| d.to_string()),
             if t.publisher.is_empty() { "-".into() } else { t.publisher.clone() },
             t.messages.to_string(),

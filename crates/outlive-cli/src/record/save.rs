@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
-use outlive_record::{Compression, Options, Progress, Recorder, Selection};
+use outlive_record::{Compression, Options, Profile, Progress, Recorder, Selection};
 
 use crate::exit::{CODES_HELP, Code, Outcome, note};
 use crate::os;
@@ -21,6 +21,8 @@ Examples:
                                                     run_000.mcap, run_001.mcap, ...
   outlive record --output run.mcap --reliable /arm/state
                                                     publishers wait rather than we lose
+  outlive record --output run.mcap --all --profile ros2
+                                                    for the tools of ROS 2
   outlive info run.mcap
   outlive play run.mcap
 
@@ -55,6 +57,10 @@ pub(crate) struct RecordArgs {
     /// Also so many messages of each publisher from before, at most the topic's depth.
     #[arg(long, value_name = "N", default_value_t = 0)]
     history: u64,
+    /// In whose form: ros2 writes messages of ROS 2 for its tools, and leaves out topics that it
+    /// has no message for.
+    #[arg(long, value_name = "WHOSE", default_value = "outlive")]
+    profile: Whose,
     /// How to compress.
     #[arg(long, value_name = "HOW", default_value = "lz4")]
     compression: How,
@@ -78,6 +84,12 @@ enum How {
     None,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Whose {
+    Outlive,
+    Ros2,
+}
+
 pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
     os::catch_stop_signals();
     let selection = match args.all {
@@ -87,6 +99,10 @@ pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
     let options = Options {
         reliable: args.reliable,
         history: args.history,
+        profile: match args.profile {
+            Whose::Outlive => Profile::Outlive,
+            Whose::Ros2 => Profile::Ros2,
+        },
         compression: match args.compression {
             How::Lz4 => Compression::Lz4,
             How::None => Compression::None,
@@ -111,7 +127,10 @@ pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
     }
     line.clear();
     let done = recorder.finish()?;
-    let lost = if done.lost > 0 { format!(", {} lost", done.lost) } else { String::new() };
+    let mut lost = if done.lost > 0 { format!(", {} lost", done.lost) } else { String::new() };
+    if done.left_out > 0 {
+        lost += &format!(", {} left out", done.left_out);
+    }
     note(format_args!(
         "recorded {} messages of {} topics ({}){lost} into {} of {}",
         done.messages,
@@ -120,7 +139,7 @@ pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
         if done.files == 1 { "a file".into() } else { format!("{} files", done.files) },
         bytes(done.file_bytes),
     ));
-    Ok(if done.lost > 0 { Code::Loss } else { Code::Done })
+    Ok(if done.lost + done.left_out > 0 { Code::Loss } else { Code::Done })
 }
 
 /// A line at a terminal that says how far we are, once a second.

@@ -1,0 +1,340 @@
+//! Definitions of messages as ROS 2 writes them (`ros2msg`): those in the program, and those that a
+//! file brings along.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::value::Value;
+
+/// Deepest nesting, and most types of one message: definitions may come from anywhere.
+const DEPTH_MAX: usize = 64;
+const TYPES_MAX: usize = 4096;
+
+/// Stands between the definitions of a schema.
+const SEPARATOR: &str =
+    "================================================================================";
+
+/// By full names like `std_msgs/msg/Header`.
+static EMBEDDED: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
+    let all = include_str!("definitions.msgs").split("=== ").skip(1);
+    all.filter_map(|one| one.split_once('\n')).collect()
+});
+
+/// A type that has no parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    Bool,
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    U64,
+    I64,
+    F32,
+    F64,
+}
+
+/// What a field or an element is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Base(Base),
+    Text,
+    /// Index in [`Schema::types`].
+    Message(usize),
+}
+
+/// How many of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Many {
+    One,
+    Fixed(usize),
+    Any,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) many: Many,
+}
+
+/// A message's definition with all that it consists of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Schema {
+    /// Full name, like `sensor_msgs/msg/Image`.
+    pub(crate) name: String,
+    /// Fields of each type; the last is the message itself.
+    pub(crate) types: Vec<Vec<Field>>,
+    /// As it stands in a file.
+    pub(crate) text: String,
+}
+
+impl Base {
+    pub(crate) fn size(self) -> usize {
+        match self {
+            Self::Bool | Self::U8 | Self::I8 => 1,
+            Self::U16 | Self::I16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "bool" => Self::Bool,
+            "byte" | "char" | "uint8" => Self::U8,
+            "int8" => Self::I8,
+            "uint16" => Self::U16,
+            "int16" => Self::I16,
+            "uint32" => Self::U32,
+            "int32" => Self::I32,
+            "uint64" => Self::U64,
+            "int64" => Self::I64,
+            "float32" => Self::F32,
+            "float64" => Self::F64,
+            _ => return None,
+        })
+    }
+
+    /// A little-endian scalar; 0 if `bytes` are not as many as it has.
+    pub(crate) fn read(self, bytes: &[u8]) -> Value<'static> {
+        macro_rules! number {
+            ($t:ty) => {
+                <$t>::from_le_bytes(bytes.try_into().unwrap_or_default())
+            };
+        }
+        match self {
+            Self::Bool => Value::Bool(number!(u8) != 0),
+            Self::U8 => Value::Unsigned(number!(u8).into()),
+            Self::I8 => Value::Signed(number!(i8).into()),
+            Self::U16 => Value::Unsigned(number!(u16).into()),
+            Self::I16 => Value::Signed(number!(i16).into()),
+            Self::U32 => Value::Unsigned(number!(u32).into()),
+            Self::I32 => Value::Signed(number!(i32).into()),
+            Self::U64 => Value::Unsigned(number!(u64)),
+            Self::I64 => Value::Signed(number!(i64)),
+            Self::F32 => Value::F32(number!(f32)),
+            Self::F64 => Value::F64(number!(f64)),
+        }
+    }
+}
+
+impl Base {
+    /// The number as this scalar, little-endian, zeros behind it; `None` if it does not fit.
+    pub(crate) fn write(self, value: &Value<'_>) -> Option<[u8; 8]> {
+        let mut out = [0; 8];
+        macro_rules! whole {
+            ($t:ty) => {
+                out[..size_of::<$t>()]
+                    .copy_from_slice(&<$t>::try_from(value.whole()?).ok()?.to_le_bytes())
+            };
+        }
+        match self {
+            Self::Bool => out[0] = u8::try_from(value.whole()?).ok().filter(|v| *v < 2)?,
+            Self::U8 => whole!(u8),
+            Self::I8 => whole!(i8),
+            Self::U16 => whole!(u16),
+            Self::I16 => whole!(i16),
+            Self::U32 => whole!(u32),
+            Self::I32 => whole!(i32),
+            Self::U64 => whole!(u64),
+            Self::I64 => whole!(i64),
+            Self::F32 => out[..4].copy_from_slice(&(value.number()? as f32).to_le_bytes()),
+            Self::F64 => out = value.number()?.to_le_bytes(),
+        }
+        Some(out)
+    }
+}
+
+impl Schema {
+    /// The message `name`, as this program knows it.
+    pub(crate) fn embedded(name: &str) -> Option<Self> {
+        let text = EMBEDDED.get(full(name)?.as_str())?;
+        Self::parse(name, text).ok()
+    }
+
+    /// The message `name`; what `text` uses and does not define is one that the program knows.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, String> {
+        let name = full(name).ok_or_else(|| format!("'{name}' is no name of a message"))?;
+        let mut parts = text.split(SEPARATOR);
+        let mut given = HashMap::new();
+        given.insert(name.clone(), parts.next().unwrap_or_default());
+        for part in parts {
+            let (head, body) = part.trim_start().split_once('\n').unwrap_or((part.trim(), ""));
+            let of = head.trim().strip_prefix("MSG:").and_then(|n| full(n.trim()));
+            let of = of.ok_or_else(|| format!("'{head}' does not name a definition"))?;
+            given.entry(of).or_insert(body);
+        }
+        let mut all = Resolver { given, done: HashMap::new(), types: Vec::new(), parts: vec![] };
+        all.resolve(&name, DEPTH_MAX)?;
+        // The message itself was finished last and stands first.
+        let (root, others) = all.parts.split_last().ok_or("it is empty")?;
+        let mut text = root.1.clone();
+        for (name, body) in others {
+            let short = name.replace("/msg/", "/");
+            text += &format!("{SEPARATOR}\nMSG: {short}\n{body}");
+        }
+        Ok(Self { name, types: all.types, text })
+    }
+
+    /// The fields of the message.
+    pub(crate) fn root(&self) -> &[Field] {
+        self.types.last().map_or(&[], Vec::as_slice)
+    }
+}
+
+struct Resolver<'a> {
+    given: HashMap<String, &'a str>,
+    done: HashMap<String, usize>,
+    types: Vec<Vec<Field>>,
+    /// Names and definitions, parts before what consists of them.
+    parts: Vec<(String, String)>,
+}
+
+impl Resolver<'_> {
+    fn resolve(&mut self, name: &str, depth: usize) -> Result<usize, String> {
+        if let Some(index) = self.done.get(name) {
+            return Ok(*index);
+        }
+        if depth == 0 || self.types.len() >= TYPES_MAX {
+            return Err(format!("{name} contains itself, or very many types"));
+        }
+        let known = self.given.get(name).copied().or_else(|| EMBEDDED.get(name).copied());
+        let text = known.ok_or_else(|| format!("{name} is not defined"))?;
+        let package = name.split('/').next().unwrap_or_default();
+        let (mut fields, mut body) = (Vec::new(), String::new());
+        for line in text.lines().map(str::trim) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            body += &format!("{line}\n");
+            if let Some(field) = self.field(package, line, depth)? {
+                fields.push(field);
+            }
+        }
+        if fields.is_empty() {
+            // What ROS 2 makes of a message without fields.
+            let name = "structure_needs_at_least_one_member".into();
+            fields.push(Field { name, kind: Kind::Base(Base::U8), many: Many::One });
+        }
+        self.types.push(fields);
+        self.parts.push((name.into(), body));
+        self.done.insert(name.into(), self.types.len() - 1);
+        Ok(self.types.len() - 1)
+    }
+
+    /// `None` for a constant.
+    fn field(&mut self, package: &str, line: &str, depth: usize) -> Result<Option<Field>, String> {
+        let wrong = || format!("'{line}' is no field");
+        let (of, rest) = line.split_once(char::is_whitespace).ok_or_else(wrong)?;
+        let rest = rest.trim_start();
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let (name, after) = rest.split_at(end);
+        if name.is_empty() {
+            return Err(wrong());
+        }
+        if after.trim_start().starts_with('=') {
+            return Ok(None);
+        }
+        let (of, many) = match of.strip_suffix(']').and_then(|of| of.rsplit_once('[')) {
+            None => (of, Many::One),
+            Some((of, len)) if len.is_empty() || len.starts_with("<=") => (of, Many::Any),
+            Some((of, len)) => (of, Many::Fixed(len.parse().map_err(|_| wrong())?)),
+        };
+        let kind = match Base::of(of) {
+            Some(base) => Kind::Base(base),
+            None if of == "string" || of.starts_with("string<=") => Kind::Text,
+            None if of.starts_with("wstring") => return Err("it has text of wide letters".into()),
+            None => {
+                let name = match full(of) {
+                    Some(name) => name,
+                    None if of == "Header" => "std_msgs/msg/Header".into(),
+                    None => format!("{package}/msg/{of}"),
+                };
+                Kind::Message(self.resolve(&name, depth - 1)?)
+            }
+        };
+        Ok(Some(Field { name: name.into(), kind, many }))
+    }
+}
+
+/// `std_msgs/Header` and `std_msgs/msg/Header` as the latter; `None` for anything else.
+fn full(name: &str) -> Option<String> {
+    let parts: Vec<_> = name.split('/').collect();
+    match parts.as_slice() {
+        [package, "msg", name] | [package, name] if !package.is_empty() && !name.is_empty() => {
+            Some(format!("{package}/msg/{name}"))
+        }
+        _ => None,
+    }
+}
+
+/// Names of the messages that the program knows.
+#[cfg(test)]
+pub(crate) fn embedded() -> Vec<&'static str> {
+    let mut names: Vec<_> = EMBEDDED.keys().copied().collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_definition_in_the_program_is_whole() {
+        let names = embedded();
+        assert_eq!(names.len(), 99);
+        for name in names {
+            let schema = Schema::embedded(name).unwrap_or_else(|| panic!("{name}"));
+            assert!(!schema.root().is_empty(), "{name}");
+            // What is written into a file needs nothing from outside.
+            let again = Schema::parse(name, &schema.text).unwrap();
+            assert_eq!(again, schema, "{name}");
+        }
+        let header = Schema::embedded("std_msgs/Header").unwrap();
+        assert_eq!(
+            header.text,
+            format!(
+                "builtin_interfaces/Time stamp\nstring frame_id\n{SEPARATOR}\n\
+                 MSG: builtin_interfaces/Time\nint32 sec\nuint32 nanosec\n"
+            )
+        );
+    }
+
+    #[test]
+    fn definitions_of_others_are_read_with_all_that_they_may_have() {
+        let text = format!(
+            "# a comment\nHeader header # another\nint32 MAX = 5\nstring NAME='a=b'\n\
+             string<=10 name \"x=y\"\nfloat64[3] a [1.0, 2.0, 3.0]\nPart[<=4] parts\n\
+             uint8[] data\n{SEPARATOR}\nMSG: mine/Part\nbool on true\nint8 X=-1\n"
+        );
+        let schema = Schema::parse("mine/msg/Whole", &text).unwrap();
+        let part = schema.types.iter().position(|t| t[0].name == "on").unwrap();
+        let fields: Vec<_> =
+            schema.root().iter().map(|f| (f.name.as_str(), f.kind.clone(), f.many)).collect();
+        assert_eq!(
+            fields[1..],
+            [
+                ("name", Kind::Text, Many::One),
+                ("a", Kind::Base(Base::F64), Many::Fixed(3)),
+                ("parts", Kind::Message(part), Many::Any),
+                ("data", Kind::Base(Base::U8), Many::Any),
+            ]
+        );
+        assert_eq!(schema.types[part].len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_definition_says_why() {
+        let why = |text: &str| Schema::parse("a/msg/A", text).unwrap_err();
+        assert!(why("A inner").contains("contains itself"));
+        assert!(why("B b").contains("a/msg/B is not defined"));
+        assert!(why("x").contains("'x' is no field") && why("int32 =3").contains("is no field"));
+        assert!(why("int32[x] a").contains("is no field") && why("wstring a").contains("wide"));
+        assert!(Schema::parse("A", "").unwrap_err().contains("no name"));
+        assert!(Schema::embedded("std_msgs/msg/Nothing").is_none());
+    }
+}

@@ -1,0 +1,73 @@
+//! Messages of ROS 2 in files: what topics become for its tools, and what its files become here.
+//!
+//! | topic | message |
+//! |---|---|
+//! | [`Image`](outlive::msg::Image) | `sensor_msgs/msg/Image`; `CompressedImage` of JPEG and PNG |
+//! | [`PointCloud`](outlive::msg::PointCloud) | `sensor_msgs/msg/PointCloud2` |
+//! | [`Imu`](outlive::msg::Imu), [`JointState`](outlive::msg::JointState) | the same |
+//! | [`Pose`](outlive::msg::Pose) | `geometry_msgs/msg/PoseStamped` |
+//! | [`Twist`](outlive::msg::Twist) | `geometry_msgs/msg/TwistStamped` |
+//! | a number, `bool` | `std_msgs/msg/Float64` and its like |
+//! | numbers, bytes | `std_msgs/msg/Float64MultiArray` and its like |
+//! | MessagePack named like a message of ROS | that message; fields are keys |
+//!
+//! The other way round every message that the table does not have becomes MessagePack.
+//!
+//! | file | what |
+//! |---|---|
+//! | `definitions.msgs`, `definition` | definitions of messages, ours and those in files |
+//! | `value`, `cdr` | a message as a tree, and its bytes |
+//! | `to_ros`, `from_ros` | the table above in both directions |
+
+mod cdr;
+mod definition;
+mod from_ros;
+mod to_ros;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use from_ros::FromRos;
+pub(crate) use to_ros::ToRos;
+
+use definition::Base;
+
+/// Encodings of schemas and messages in files of ROS 2.
+pub(crate) const SCHEMA_ENCODING: &str = "ros2msg";
+pub(crate) const MESSAGE_ENCODING: &str = "cdr";
+
+/// Time stamps from here on count from 1970, before from the start of the machine; ns.
+const EPOCH_NS: u64 = 1 << 60;
+
+/// Our names of pixel formats that ROS knows, and its own.
+const FORMATS: [(u32, &str); 10] = {
+    use outlive::msg::PixelFormat as P;
+    [
+        (P::MONO8.0, "mono8"),
+        (P::MONO16.0, "mono16"),
+        (P::RGB8.0, "rgb8"),
+        (P::BGR8.0, "bgr8"),
+        (P::RGBA8.0, "rgba8"),
+        (P::BGRA8.0, "bgra8"),
+        (P::YUYV.0, "yuv422_yuy2"),
+        (P::BAYER_RGGB8.0, "bayer_rggb8"),
+        (P::DEPTH_MM16.0, "16UC1"),
+        (P::DEPTH_M32.0, "32FC1"),
+    ]
+};
+
+/// Numbers as `std_msgs` has them.
+const NUMBERS: [(&str, Base, &str); 11] = [
+    ("bool", Base::Bool, "Bool"),
+    ("u8", Base::U8, "UInt8"),
+    ("i8", Base::I8, "Int8"),
+    ("u16", Base::U16, "UInt16"),
+    ("i16", Base::I16, "Int16"),
+    ("u32", Base::U32, "UInt32"),
+    ("i32", Base::I32, "Int32"),
+    ("u64", Base::U64, "UInt64"),
+    ("i64", Base::I64, "Int64"),
+    ("f32", Base::F32, "Float32"),
+    ("f64", Base::F64, "Float64"),
+];

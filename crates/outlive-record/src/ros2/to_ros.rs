@@ -1,0 +1,237 @@
+//! Payloads of topics as messages of ROS.
+
+use outlive::msg::{
+    Header, Image, Imu, JointState, PixelFormat, PointCloud, Pose, Quaternion, Twist, Vector3,
+};
+use outlive::msgpack::MsgPack;
+use outlive::zerocopy::{FromBytes, IntoBytes};
+use outlive::{Encoding, PayloadType};
+
+use super::definition::{Base, Schema};
+use super::value::{Value, fields};
+use super::{EPOCH_NS, FORMATS, NUMBERS, cdr};
+
+/// How payloads of one topic become messages of ROS.
+#[derive(Clone, Debug)]
+pub(crate) struct ToRos {
+    form: Form,
+    /// A topic of images may have compressed ones, which are another message.
+    schemas: Vec<Schema>,
+    /// What to add to CLOCK_MONOTONIC for the time since the epoch, ns.
+    epoch_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Form {
+    Image,
+    PointCloud,
+    Imu,
+    JointState,
+    Pose,
+    Twist,
+    Number(Base),
+    Numbers(Base),
+    MessagePack,
+}
+
+impl ToRos {
+    /// `None` if ROS has nothing like it.
+    pub(crate) fn of(of: &PayloadType, epoch_ns: u64) -> Option<Self> {
+        let (form, names) = form(of)?;
+        let schemas = names.iter().map(|name| Schema::embedded(name)).collect::<Option<_>>()?;
+        Some(Self { form, schemas, epoch_ns })
+    }
+
+    /// The definition of a message that [`ToRos::message`] returned.
+    pub(crate) fn schema(&self, which: usize) -> &Schema {
+        &self.schemas[which]
+    }
+
+    /// A payload as CDR, and which of the schemas it has.
+    ///
+    /// # Errors
+    /// What ROS cannot say.
+    pub(crate) fn message(&self, payload: &[u8]) -> Result<(usize, Vec<u8>), String> {
+        let (which, value) =
+            self.value(payload).ok_or("its bytes are no payload of its type")??;
+        Ok((which, cdr::encode(&self.schemas[which], &value)?))
+    }
+
+    /// `None` if it is no payload of the type.
+    fn value<'a>(&self, payload: &'a [u8]) -> Option<Result<(usize, Value<'a>), String>> {
+        let value = match self.form {
+            Form::Image => return Some(self.image(Image::parse(payload)?)),
+            Form::PointCloud => self.cloud(PointCloud::parse(payload)?),
+            Form::Imu => self.imu(Imu::ref_from_bytes(payload).ok()?),
+            Form::JointState => self.joints(JointState::parse(payload)?),
+            Form::Pose => {
+                let pose = Pose::ref_from_bytes(payload).ok()?;
+                let position = vector(&pose.position);
+                let inner = [("position", position), ("orientation", rotation(&pose.orientation))];
+                fields([("header", self.header(&pose.header)), ("pose", fields(inner))])
+            }
+            Form::Twist => {
+                let twist = Twist::ref_from_bytes(payload).ok()?;
+                let (linear, angular) = (vector(&twist.linear), vector(&twist.angular));
+                let inner = fields([("linear", linear), ("angular", angular)]);
+                fields([("header", self.header(&twist.header)), ("twist", inner)])
+            }
+            Form::Number(base) if payload.len() == base.size() => {
+                fields([("data", base.read(payload))])
+            }
+            Form::Numbers(base) if payload.len() % base.size() == 0 => {
+                fields([("data", Value::Numbers(base, payload.into()))])
+            }
+            Form::Number(_) | Form::Numbers(_) => return None,
+            Form::MessagePack => {
+                let decoded = MsgPack::<()>::new(payload).decode_as::<Value<'a>>();
+                return Some(decoded.map(|value| (0, value)).map_err(|e| e.to_string()));
+            }
+        };
+        Some(Ok((0, value)))
+    }
+
+    fn time(&self, stamp_ns: u64) -> Value<'static> {
+        let ns = match stamp_ns {
+            0 | EPOCH_NS.. => stamp_ns,
+            since_start => self.epoch_ns + since_start,
+        };
+        let (sec, nanosec) = (ns / 1_000_000_000, ns % 1_000_000_000);
+        fields([("sec", Value::Unsigned(sec)), ("nanosec", Value::Unsigned(nanosec))])
+    }
+
+    fn header<'a>(&self, header: &'a Header) -> Value<'a> {
+        let frame = Value::text(header.frame_id.as_str());
+        fields([("stamp", self.time(header.stamp_ns)), ("frame_id", frame)])
+    }
+
+    fn image<'a>(&self, image: &'a Image) -> Result<(usize, Value<'a>), String> {
+        let h = image.header();
+        let (header, data) = (self.header(&h.header), Value::bytes(image.pixels()));
+        if [PixelFormat::JPEG, PixelFormat::PNG].contains(&h.format) {
+            let format = Value::text(h.format.as_str());
+            return Ok((1, fields([("header", header), ("format", format), ("data", data)])));
+        }
+        let encoding = FORMATS.iter().find(|(format, _)| *format == h.format.0);
+        let no = || format!("ROS has no name for pixels of format {}", h.format.0);
+        let (_, encoding) = encoding.ok_or_else(no)?;
+        let message = fields([
+            ("header", header),
+            ("height", Value::Unsigned(h.height.into())),
+            ("width", Value::Unsigned(h.width.into())),
+            ("encoding", Value::text(encoding)),
+            ("is_bigendian", Value::Unsigned(0)),
+            ("step", Value::Unsigned(h.row_bytes.into())),
+            ("data", data),
+        ]);
+        Ok((0, message))
+    }
+
+    fn cloud<'a>(&self, cloud: &'a PointCloud) -> Value<'a> {
+        /// `sensor_msgs/msg/PointField.FLOAT32`.
+        const FLOAT32: u64 = 7;
+        let h = cloud.header();
+        let (rows, width) = (u64::from(h.height), u64::from(h.width));
+        let field = |(i, name): (u64, &'static str)| {
+            let number = Value::Unsigned;
+            fields([
+                ("name", Value::text(name)),
+                ("offset", number(4 * i)),
+                ("datatype", number(FLOAT32)),
+                ("count", number(1)),
+            ])
+        };
+        let names = (0..).zip(["x", "y", "z", "intensity"]);
+        fields([
+            ("header", self.header(&h.header)),
+            ("height", Value::Unsigned(rows)),
+            ("width", Value::Unsigned(width)),
+            ("fields", Value::List(names.map(field).collect())),
+            ("is_bigendian", Value::Bool(false)),
+            ("point_step", Value::Unsigned(16)),
+            ("row_step", Value::Unsigned(16 * width)),
+            ("data", Value::bytes(cloud.points().as_bytes())),
+            ("is_dense", Value::Bool(cloud.points().iter().all(|p| !p.x.is_nan()))),
+        ])
+    }
+
+    fn imu<'a>(&self, imu: &'a Imu) -> Value<'a> {
+        fields([
+            ("header", self.header(&imu.header)),
+            ("orientation", rotation(&imu.orientation)),
+            ("orientation_covariance", Value::f64s(&imu.orientation_covariance)),
+            ("angular_velocity", vector(&imu.angular_velocity)),
+            ("angular_velocity_covariance", Value::f64s(&imu.angular_velocity_covariance)),
+            ("linear_acceleration", vector(&imu.linear_acceleration)),
+            ("linear_acceleration_covariance", Value::f64s(&imu.linear_acceleration_covariance)),
+        ])
+    }
+
+    fn joints<'a>(&self, state: &'a JointState) -> Value<'a> {
+        let joints = state.tail();
+        let names = joints.iter().map(|j| Value::text(j.name.as_str())).collect();
+        // ROS leaves out what no joint measures.
+        let numbers = |of: fn(&outlive::msg::Joint) -> f64| {
+            let all: Vec<f64> = joints.iter().map(of).collect();
+            Value::f64s(if all.iter().all(|v| v.is_nan()) { &[] } else { &all })
+        };
+        fields([
+            ("header", self.header(&state.header().header)),
+            ("name", Value::List(names)),
+            ("position", numbers(|j| j.position)),
+            ("velocity", numbers(|j| j.velocity)),
+            ("effort", numbers(|j| j.effort)),
+        ])
+    }
+}
+
+fn vector(v: &Vector3) -> Value<'static> {
+    fields([("x", Value::F64(v.x)), ("y", Value::F64(v.y)), ("z", Value::F64(v.z))])
+}
+
+fn rotation(q: &Quaternion) -> Value<'static> {
+    let (x, y) = (Value::F64(q.x), Value::F64(q.y));
+    fields([("x", x), ("y", y), ("z", Value::F64(q.z)), ("w", Value::F64(q.w))])
+}
+
+/// Whether it is that type; programs in other languages may not have described it.
+fn is<T: outlive::Payload + ?Sized>(of: &PayloadType) -> bool {
+    let want = PayloadType::of::<T>();
+    let key = |of: &PayloadType| (of.encoding(), of.name().to_owned(), of.size(), of.align());
+    key(of) == key(&want)
+}
+
+fn form(of: &PayloadType) -> Option<(Form, Vec<String>)> {
+    let named = |form, names: &[&str]| Some((form, names.iter().map(|n| (*n).into()).collect()));
+    if is::<Image>(of) {
+        let names = ["sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage"];
+        return named(Form::Image, &names);
+    }
+    if is::<PointCloud>(of) {
+        return named(Form::PointCloud, &["sensor_msgs/msg/PointCloud2"]);
+    }
+    if is::<Imu>(of) {
+        return named(Form::Imu, &["sensor_msgs/msg/Imu"]);
+    }
+    if is::<JointState>(of) {
+        return named(Form::JointState, &["sensor_msgs/msg/JointState"]);
+    }
+    if is::<Pose>(of) {
+        return named(Form::Pose, &["geometry_msgs/msg/PoseStamped"]);
+    }
+    if is::<Twist>(of) {
+        return named(Form::Twist, &["geometry_msgs/msg/TwistStamped"]);
+    }
+    if of.encoding() == Encoding::MessagePack {
+        return named(Form::MessagePack, &[of.name()]);
+    }
+    let (_, base, name) = NUMBERS.iter().find(|(name, ..)| *name == of.name())?;
+    let one = of.encoding() == Encoding::Fixed && of.size() == base.size();
+    match of.encoding() {
+        _ if one => named(Form::Number(*base), &[&format!("std_msgs/msg/{name}")]),
+        // There is no array of them.
+        _ if *base == Base::Bool => None,
+        Encoding::Headed => None,
+        _ => named(Form::Numbers(*base), &[&format!("std_msgs/msg/{name}MultiArray")]),
+    }
+}
