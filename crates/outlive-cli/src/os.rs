@@ -29,6 +29,26 @@ pub(crate) fn catch_stop_signals() {
     }
 }
 
+static SAVE: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn ask_to_save(_signal: libc::c_int) {
+    SAVE.store(true, Relaxed);
+}
+
+/// From here on SIGUSR1 only raises the flag that [`take_save_asked`] reads.
+pub(crate) fn catch_save_signal() {
+    // SAFETY: all zeroes is a valid sigaction: no flags, an empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = ask_to_save as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: `action` is complete; its handler only stores to an atomic.
+    unsafe { libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()) };
+}
+
+/// Whether SIGUSR1 came since the last call.
+pub(crate) fn take_save_asked() -> bool {
+    SAVE.swap(false, Relaxed)
+}
+
 /// Whether SIGINT or SIGTERM came.
 pub(crate) fn stop_asked() -> bool {
     STOP.load(Relaxed)

@@ -170,3 +170,36 @@ fn what_cannot_be_played_or_read_says_why() {
     let garbage = home.run(&format!("info {out}")).expect(CORRUPT);
     assert!(garbage.err.contains("cannot be read as a recording"), "{}", garbage.err);
 }
+
+#[test]
+fn the_last_seconds_are_saved_by_a_signal_and_by_a_service() {
+    let home = Home::new("record-last");
+    let dir = home.root().parent().unwrap().to_owned();
+    let box_of = |n: u32| dir.join(format!("box_{n:03}.mcap"));
+    let record = format!("record /n --last 3600 --output {}", dir.join("box.mcap").display());
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let publisher = node.topic::<u32>("/n").unwrap().depth(64).publisher().unwrap();
+    let record = home.start(&record, b"");
+    home.await_subscriber();
+    (0..50).for_each(|i| assert!(publisher.publish(&i).is_ok()));
+    let ask = ["service", "call", "/record/save", "it fell", "--json", "--full"];
+    let messages_of = |n| content(&box_of(n)).first().map_or(0, |(.., messages)| messages.len());
+    let mut asked = home.outlive("");
+    let said = Ran::from(asked.args(ask).output().unwrap()).expect(DONE).out;
+    assert!(String::from_utf8(said).unwrap().contains("box_000.mcap"));
+    let about = outlive_record::Recording::open(&box_of(0)).unwrap().about;
+    assert_eq!((messages_of(0), about["why"].as_str()), (50, "it fell"));
+    publisher.publish(&50).unwrap();
+    record.signal(libc::SIGUSR1);
+    while !box_of(1).exists()
+        || !outlive_record::Recording::open(&box_of(1)).is_ok_and(|r| r.finished)
+    {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    record.signal(INT);
+    let told = record.end().expect(DONE).err;
+    assert_eq!(messages_of(1), 51, "{told}");
+    assert!(told.contains("saved 50 messages of") && told.contains("into 2 files"), "{told}");
+    let left: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "two files and the root: {left:?}");
+}

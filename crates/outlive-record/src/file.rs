@@ -73,8 +73,8 @@ pub(crate) struct Files {
     finished_bytes: u64,
 }
 
-struct File {
-    path: PathBuf,
+pub(crate) struct File {
+    pub(crate) path: PathBuf,
     writer: mcap::Writer<Counted>,
     bytes: Rc<Cell<u64>>,
     channels: HashMap<Key, u16>,
@@ -117,7 +117,7 @@ impl Seek for Counted {
 }
 
 impl File {
-    fn create(
+    pub(crate) fn create(
         path: &Path,
         options: &Options,
         about: &BTreeMap<String, String>,
@@ -157,7 +157,7 @@ impl File {
         Ok(Self { path, writer, bytes, channels, began_ns: outlive::now_ns(), messages: 0 })
     }
 
-    fn write(
+    pub(crate) fn write(
         &mut self,
         key: Key,
         source: &Source,
@@ -190,7 +190,10 @@ impl File {
     }
 
     /// Hands everything over, and the losses so far if there are new ones.
-    fn flush(&mut self, losses: Option<&BTreeMap<String, String>>) -> mcap::McapResult<()> {
+    pub(crate) fn flush(
+        &mut self,
+        losses: Option<&BTreeMap<String, String>>,
+    ) -> mcap::McapResult<()> {
         if let Some(losses) = losses {
             let metadata = Metadata { name: LOSSES.into(), metadata: losses.clone() };
             self.writer.write_metadata(&metadata)?;
@@ -199,7 +202,7 @@ impl File {
     }
 
     /// Writes the index.
-    fn finish(mut self) -> Result<u64, Error> {
+    pub(crate) fn finish(mut self) -> Result<u64, Error> {
         self.writer.finish().map_err(|e| Error::writing(&self.path, e))?;
         let mut out = self.writer.into_inner();
         out.flush().map_err(|e| Error::io("write", &self.path, e))?;
@@ -264,7 +267,7 @@ impl Files {
 }
 
 /// `run.mcap` as `run_000.mcap`.
-fn numbered(path: &Path, number: u64) -> PathBuf {
+pub(crate) fn numbered(path: &Path, number: u64) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let ending = path.extension().map_or(String::new(), |e| format!(".{}", e.to_string_lossy()));
     path.with_file_name(format!("{stem}_{number:03}{ending}"))

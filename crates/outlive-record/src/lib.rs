@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `selection` | which topics: names, globs, regular expressions |
 //! | `channel` | what a file says of a topic and a publisher |
-//! | `recorder`, `file` | from subscribers into files |
+//! | `options`, `recorder`, `file` | from subscribers into files |
+//! | `ring` | the last seconds in memory |
 //! | `recording` | reads files, finished or not |
 //! | `player` | from a file into publishers, in the original time |
 //! | `ros2` | messages of ROS 2: definitions, CDR, what becomes what |
@@ -38,9 +39,11 @@
 mod channel;
 mod error;
 mod file;
+mod options;
 mod player;
 mod recorder;
 mod recording;
+mod ring;
 mod ros2;
 mod selection;
 
@@ -48,7 +51,9 @@ pub use channel::Source;
 pub use error::Error;
 pub use file::{Compression, Profile};
 pub use mcap::Message;
+pub use options::{Options, Progress};
 pub use player::{PlayOptions, Played, Player};
-pub use recorder::{Options, Progress, Recorder};
+pub use recorder::Recorder;
 pub use recording::{Messages, RecordedSource, Recording};
+pub use ring::Saved;
 pub use selection::Selection;

@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime};
 use outlive::{Domain, ErrorKind, Event, Node, PublisherId, Subscriber, WaitSet, Waitable};
 
 use crate::channel::{Ros, Source};
-use crate::file::{Compression, Files, Key, Profile, Stamp};
+use crate::file::{Files, Key, Profile, Stamp};
+use crate::options::{Options, Progress};
+use crate::ring::{Ring, Saved};
 use crate::ros2::ToRos;
 use crate::{Error, Selection};
 
@@ -18,73 +20,8 @@ const LOOK_NS: u64 = 200_000_000;
 const TURN_MESSAGES: usize = 256;
 /// The same in bytes.
 const TURN_BYTES: usize = 64 << 20;
-/// Most messages of a topic that are read at the end.
+/// Most messages of a topic that are read at the end, or before a file is saved.
 const LAST_MESSAGES: usize = 1 << 20;
-
-/// How to record.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Let publishers wait for us instead of losing messages.
-    pub reliable: bool,
-    /// Also so many messages of each publisher from before the start; of topics that appear later
-    /// everything that is still there is recorded.
-    pub history: u64,
-    /// In whose form messages are written.
-    pub profile: Profile,
-    /// How chunks are compressed.
-    pub compression: Compression,
-    /// Bytes of messages, before compression, after which a chunk ends; 4 MiB.
-    pub chunk_bytes: u64,
-    /// Longest time that a message stays in our memory, if more come; 1 s.
-    pub flush_every: Duration,
-    /// Begin another file after so many bytes.
-    pub split_bytes: Option<u64>,
-    /// Begin another file after so long.
-    pub split_after: Option<Duration>,
-    /// Replace files that are there.
-    pub overwrite: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            reliable: false,
-            history: 0,
-            profile: Profile::Outlive,
-            compression: Compression::Lz4,
-            chunk_bytes: 4 << 20,
-            flush_every: Duration::from_secs(1),
-            split_bytes: None,
-            split_after: None,
-            overwrite: false,
-        }
-    }
-}
-
-impl Options {
-    pub(crate) fn splits(&self) -> bool {
-        self.split_bytes.is_some() || self.split_after.is_some()
-    }
-}
-
-/// What was done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Topics joined.
-    pub topics: usize,
-    /// Messages recorded.
-    pub messages: u64,
-    /// Their bytes.
-    pub payload_bytes: u64,
-    /// Bytes of the files.
-    pub file_bytes: u64,
-    /// Messages that were overwritten before we read them.
-    pub lost: u64,
-    /// Messages left out: ROS cannot say what they do.
-    pub left_out: u64,
-    /// Files begun.
-    pub files: u64,
-}
 
 /// Records until [`Recorder::finish`].
 ///
@@ -101,7 +38,7 @@ pub struct Recorder {
     domain: Domain,
     selection: Selection,
     options: Options,
-    files: Files,
+    sink: Sink,
     topics: Vec<Topic>,
     joined: HashSet<String>,
     wait: WaitSet,
@@ -113,7 +50,16 @@ pub struct Recorder {
     /// By topic and publisher.
     losses: BTreeMap<String, String>,
     losses_are_new: bool,
+    /// Memory was too small, which was told.
+    short: bool,
     notes: Vec<String>,
+}
+
+/// Where messages go.
+#[derive(Debug)]
+enum Sink {
+    Files(Box<Files>),
+    Ring(Box<Ring>),
 }
 
 #[derive(Debug)]
@@ -153,12 +99,15 @@ impl Recorder {
             // For those who want the publishers' own time stamps back.
             ("monotonic_to_epoch_ns".into(), epoch_ns.to_string()),
         ]);
-        let files = Files::create(path, &options, about)?;
+        let sink = match options.last {
+            None => Sink::Files(Box::new(Files::create(path, &options, about)?)),
+            Some(last) => Sink::Ring(Box::new(Ring::new(path, &options, last, about))),
+        };
         let mut recorder = Self {
             domain: Domain::of_node(node),
             node: node.clone(),
             selection,
-            files,
+            sink,
             topics: Vec::new(),
             joined: HashSet::new(),
             wait: WaitSet::new(),
@@ -168,6 +117,7 @@ impl Recorder {
             progress: Progress::default(),
             losses: BTreeMap::new(),
             losses_are_new: false,
+            short: false,
             notes: Vec::new(),
             options,
         };
@@ -207,8 +157,12 @@ impl Recorder {
 
     /// What was recorded so far.
     pub fn progress(&self) -> Progress {
-        let (topics, file_bytes) = (self.topics.len(), self.files.bytes());
-        Progress { topics, file_bytes, ..self.progress }
+        let topics = self.topics.len();
+        let (file_bytes, memory_bytes) = match &self.sink {
+            Sink::Files(files) => (files.bytes(), 0),
+            Sink::Ring(ring) => (ring.saved().1, ring.bytes()),
+        };
+        Progress { topics, file_bytes, memory_bytes, ..self.progress }
     }
 
     /// What happened since the last call that a person may want to know: topics joined, losses,
@@ -217,19 +171,54 @@ impl Recorder {
         std::mem::take(&mut self.notes)
     }
 
-    /// Records what is there now, leaves the topics and finishes the file.
+    /// Begins to write what is in memory into the next file, if [`Options::last`] is given: the
+    /// path with the first number that no file has. All that was published before is in it. `why`
+    /// is stored in it. False if a file is being written, or nothing is kept in memory.
+    ///
+    /// # Errors
+    /// As [`Recorder::step`].
+    pub fn save(&mut self, why: &str) -> Result<bool, Error> {
+        if self.options.last.is_none() || self.is_saving() {
+            return Ok(false);
+        }
+        self.take_all()?;
+        let now = self.epoch_ns + outlive::now_ns();
+        Ok(if let Sink::Ring(ring) = &mut self.sink { ring.save(now, why) } else { false })
+    }
+
+    /// Whether a file is being written after [`Recorder::save`].
+    pub fn is_saving(&self) -> bool {
+        if let Sink::Ring(ring) = &self.sink { ring.is_saving() } else { false }
+    }
+
+    /// What became of [`Recorder::save`], once, when it is known. Never waits.
+    pub fn take_saved(&mut self) -> Option<Result<Saved, Error>> {
+        if let Sink::Ring(ring) = &mut self.sink { ring.take_saved(false) } else { None }
+    }
+
+    /// Records what is there now, leaves the topics and finishes the file; what is only in memory
+    /// is lost, but a file that is being saved is waited for.
     ///
     /// # Errors
     /// As [`Recorder::step`].
     pub fn finish(mut self) -> Result<Progress, Error> {
-        let now = outlive::now_ns();
-        for topic in 0..self.topics.len() {
-            self.take(topic, LAST_MESSAGES, now)?;
-        }
+        self.take_all()?;
         self.flush()?;
         let mut done = self.progress();
-        (done.file_bytes, done.files) = self.files.finish()?;
+        match self.sink {
+            Sink::Files(files) => (done.file_bytes, done.files) = files.finish()?,
+            Sink::Ring(mut ring) => {
+                ring.take_saved(true).transpose()?;
+                (done.files, done.file_bytes) = ring.saved();
+            }
+        }
         Ok(done)
+    }
+
+    /// Records what was published until now.
+    fn take_all(&mut self) -> Result<(), Error> {
+        let now = outlive::now_ns();
+        (0..self.topics.len()).try_for_each(|topic| self.take(topic, LAST_MESSAGES, now))
     }
 
     fn schedule_flush(&mut self, now: u64) {
@@ -238,7 +227,16 @@ impl Recorder {
 
     fn flush(&mut self) -> Result<(), Error> {
         let losses = std::mem::take(&mut self.losses_are_new).then_some(&self.losses);
-        self.files.flush(losses)
+        match &mut self.sink {
+            Sink::Files(files) => files.flush(losses),
+            Sink::Ring(ring) => {
+                if std::mem::take(&mut ring.is_short) && !std::mem::replace(&mut self.short, true) {
+                    let most = self.options.memory_bytes_max;
+                    self.notes.push(format!("not all of it fits into {most} bytes of memory"));
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Joins topics that are asked for and not joined yet.
@@ -276,16 +274,13 @@ impl Recorder {
         self.topics.push(Topic { subscriber, ros, sources: HashMap::new(), left_out: 0 });
     }
 
-    /// Records what one topic has, up to messages that were published after `until_ns`.
+    /// Records what one topic has, up to the first message that was published after `until_ns`.
     fn take(&mut self, index: usize, most: usize, until_ns: u64) -> Result<(), Error> {
         let mut bytes = 0;
         for _ in 0..most {
             let topic = &mut self.topics[index];
             let Some(sample) = topic.subscriber.receive()? else { break };
             let meta = *sample.meta();
-            if meta.timestamp_ns > until_ns {
-                break;
-            }
             let ordinal = topic.sources.len();
             let from = topic.sources.entry(meta.publisher).or_insert_with(|| {
                 let source = source(&topic.subscriber, meta.publisher, topic.ros.clone());
@@ -301,7 +296,10 @@ impl Recorder {
             match from.source.message(&sample) {
                 Ok((form, data)) => {
                     let key = Key { topic: index, source: from.ordinal, form };
-                    self.files.write(key, &from.source, stamp, &data)?;
+                    match &mut self.sink {
+                        Sink::Files(files) => files.write(key, &from.source, stamp, &data)?,
+                        Sink::Ring(ring) => ring.write(key, &from.source, stamp, &data),
+                    }
                     self.progress.messages += 1;
                     self.progress.payload_bytes += sample.len() as u64;
                 }
@@ -321,7 +319,8 @@ impl Recorder {
                 drop(sample);
                 self.lost(index, meta.publisher, meta.lost_before, lost);
             }
-            if bytes >= TURN_BYTES && until_ns == u64::MAX {
+            let late = meta.timestamp_ns > until_ns;
+            if late || bytes >= TURN_BYTES && until_ns == u64::MAX {
                 break;
             }
         }
@@ -357,7 +356,11 @@ impl Recorder {
         self.progress.lost += now;
         let name = self.topics[index].subscriber.topic();
         self.notes.push(format!("{name}: lost {now} messages of publisher {publisher}"));
-        self.losses.insert(format!("{name} {publisher}"), total.to_string());
+        let by = format!("{name} {publisher}");
+        if let Sink::Ring(ring) = &mut self.sink {
+            ring.lost(self.epoch_ns + outlive::now_ns(), by.clone(), now);
+        }
+        self.losses.insert(by, total.to_string());
         self.losses_are_new = true;
     }
 }

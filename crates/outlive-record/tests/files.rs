@@ -253,3 +253,69 @@ fn a_long_recording_is_split_into_files_that_stand_alone() {
     }
     assert_eq!(next, 60);
 }
+
+#[test]
+fn the_last_seconds_are_saved_when_asked_and_memory_stays_bounded() {
+    let home = Home::new("last");
+    let node = home.node("both");
+    let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(64).publisher().unwrap();
+    let options = Options {
+        last: Some(Duration::from_secs(3600)),
+        // Of a kilobyte each, about ten.
+        memory_bytes_max: 11_300,
+        ..Options::default()
+    };
+    let path = home.file("box.mcap");
+    std::fs::write(home.file("box_000.mcap"), b"of an earlier recorder").unwrap();
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    let feed = |recorder: &mut Recorder, from: u8, to: u8| {
+        for i in from..to {
+            publisher.publish(&[i; 1000]).unwrap();
+            while recorder.progress().messages <= u64::from(i) {
+                recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+            }
+            assert!(recorder.progress().memory_bytes <= 11_300);
+        }
+    };
+    let saved = |recorder: &mut Recorder| loop {
+        if let Some(saved) = recorder.take_saved() {
+            break saved.unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    feed(&mut recorder, 0, 5);
+    assert!(recorder.save("first").unwrap() && !recorder.save("too early").unwrap());
+    let first = saved(&mut recorder);
+    assert_eq!((&first.path, first.messages), (&home.file("box_001.mcap"), 5));
+    feed(&mut recorder, 5, 40);
+    assert!(recorder.save("second").unwrap());
+    let second = saved(&mut recorder);
+    assert_eq!((&second.path, second.messages), (&home.file("box_002.mcap"), 10));
+    assert_eq!(recorder.finish().unwrap().files, 2);
+
+    let sequences: Vec<_> =
+        messages(&second.path).iter().map(|m| (m.sequence, m.data[0])).collect();
+    assert_eq!(sequences, (30..40).map(|i| (i, i as u8)).collect::<Vec<_>>());
+    let about = Recording::open(&second.path).unwrap().about;
+    assert_eq!(about["why"], "second");
+    assert_eq!(std::fs::read(home.file("box_000.mcap")).unwrap(), b"of an earlier recorder");
+}
+
+#[test]
+fn what_is_older_than_the_last_seconds_is_not_saved() {
+    let home = Home::new("old");
+    let node = home.node("both");
+    let publisher = node.topic::<[u8]>("/bytes").unwrap().publisher().unwrap();
+    let last = Some(Duration::from_nanos(1));
+    let options = Options { last, ..Options::default() };
+    let path = home.file("box.mcap");
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    publisher.publish(&[1]).unwrap();
+    while recorder.progress().messages < 1 {
+        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(1));
+    assert!(recorder.save("").unwrap());
+    assert_eq!(recorder.finish().unwrap().files, 1);
+    assert_eq!(Recording::open(&home.file("box_000.mcap")).unwrap().messages, 0);
+}

@@ -1,6 +1,7 @@
 //! `outlive record`, `play`, `info`: files of messages.
 
 mod info;
+mod last;
 mod play;
 mod save;
 

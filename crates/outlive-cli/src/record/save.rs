@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, value_parser};
 use outlive_record::{Compression, Options, Profile, Progress, Recorder, Selection};
 
+use super::last::Asking;
 use crate::exit::{CODES_HELP, Code, Outcome, note};
 use crate::os;
 use crate::output::bytes;
@@ -23,6 +24,8 @@ Examples:
                                                     publishers wait rather than we lose
   outlive record --output run.mcap --all --profile ros2
                                                     for the tools of ROS 2
+  outlive record --output box.mcap --all --last 30  the last 30 s, in memory, until asked for:
+  outlive service call /record/save 'it fell'       into box_000.mcap; so does SIGUSR1
   outlive info run.mcap
   outlive play run.mcap
 
@@ -70,6 +73,17 @@ pub(crate) struct RecordArgs {
     /// Begin another file after so long.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     split_seconds: Option<Duration>,
+    /// Keep the last so long in memory, and write them into the next numbered file whenever that is
+    /// asked for, by SIGUSR1 or the service.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds,
+          conflicts_with_all = ["split_bytes", "split_seconds", "count"])]
+    last: Option<Duration>,
+    /// Most memory for --last, bytes; while a file is being saved twice as much.
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30, requires = "last")]
+    memory_bytes: u64,
+    /// Service that saves; its request is text that is stored in the file.
+    #[arg(long, value_name = "NAME", default_value = "/record/save", requires = "last")]
+    save_service: String,
     /// End after so long.
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds, default_value = "inf")]
     how_long: Duration,
@@ -109,11 +123,17 @@ pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
         },
         split_bytes: args.split_bytes,
         split_after: args.split_seconds,
+        last: args.last,
+        memory_bytes_max: args.memory_bytes,
         overwrite: args.overwrite,
         ..Options::default()
     };
     let node = settings.node("record")?;
     let mut recorder = Recorder::start(&node, selection, &args.output, options)?;
+    let mut asking = match args.last {
+        Some(_) => Some(Asking::new(&node, &args.save_service)?),
+        None => None,
+    };
     let mut line = Line::new();
     let until = deadline_ns(args.how_long);
     let enough = |p: Progress| args.count.is_some_and(|count| p.messages >= count);
@@ -123,6 +143,9 @@ pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
             line.clear();
             note(text);
         }
+        if let Some(asking) = &mut asking {
+            asking.look(&mut recorder)?;
+        }
         line.show(recorder.progress());
     }
     line.clear();
@@ -131,12 +154,16 @@ pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
     if done.left_out > 0 {
         lost += &format!(", {} left out", done.left_out);
     }
+    let files = match (done.files, args.last) {
+        (0, _) => "no file".into(),
+        (1, _) => "a file".into(),
+        (n, _) => format!("{n} files"),
+    };
     note(format_args!(
-        "recorded {} messages of {} topics ({}){lost} into {} of {}",
+        "recorded {} messages of {} topics ({}){lost} into {files} of {}",
         done.messages,
         done.topics,
         bytes(done.payload_bytes),
-        if done.files == 1 { "a file".into() } else { format!("{} files", done.files) },
         bytes(done.file_bytes),
     ));
     Ok(if done.lost + done.left_out > 0 { Code::Loss } else { Code::Done })
@@ -168,7 +195,10 @@ impl Line {
             per_s(now.messages - self.before.messages),
             bytes(now.payload_bytes),
             bytes(per_s(now.payload_bytes - self.before.payload_bytes)),
-            bytes(now.file_bytes),
+            match now.memory_bytes {
+                0 => bytes(now.file_bytes),
+                memory => format!("{} of memory", bytes(memory)),
+            },
             now.lost,
         );
         let _ = std::io::stderr().write_all(text.as_bytes());

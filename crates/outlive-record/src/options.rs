@@ -1,0 +1,78 @@
+//! How to record, and what was recorded.
+
+use std::time::Duration;
+
+use crate::file::{Compression, Profile};
+
+/// How to record.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Let publishers wait for us instead of losing messages.
+    pub reliable: bool,
+    /// Also so many messages of each publisher from before the start; of topics that appear later
+    /// everything that is still there is recorded.
+    pub history: u64,
+    /// In whose form messages are written.
+    pub profile: Profile,
+    /// How chunks are compressed.
+    pub compression: Compression,
+    /// Bytes of messages, before compression, after which a chunk ends; 4 MiB.
+    pub chunk_bytes: u64,
+    /// Longest time that a message stays in our memory, if more come; 1 s.
+    pub flush_every: Duration,
+    /// Begin another file after so many bytes.
+    pub split_bytes: Option<u64>,
+    /// Begin another file after so long.
+    pub split_after: Option<Duration>,
+    /// Keep only the last so long, in memory; see [`Recorder::save`](crate::Recorder::save).
+    pub last: Option<Duration>,
+    /// Most memory for that, bytes; twice as much while a file is being saved.
+    pub memory_bytes_max: u64,
+    /// Replace files that are there.
+    pub overwrite: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            reliable: false,
+            history: 0,
+            profile: Profile::Outlive,
+            compression: Compression::Lz4,
+            chunk_bytes: 4 << 20,
+            flush_every: Duration::from_secs(1),
+            split_bytes: None,
+            split_after: None,
+            last: None,
+            memory_bytes_max: 1 << 30,
+            overwrite: false,
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn splits(&self) -> bool {
+        self.split_bytes.is_some() || self.split_after.is_some()
+    }
+}
+
+/// What was done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Topics joined.
+    pub topics: usize,
+    /// Messages recorded.
+    pub messages: u64,
+    /// Their bytes.
+    pub payload_bytes: u64,
+    /// Bytes of the files.
+    pub file_bytes: u64,
+    /// Bytes in memory, of a recorder that keeps the last seconds.
+    pub memory_bytes: u64,
+    /// Messages that were overwritten before we read them.
+    pub lost: u64,
+    /// Messages left out: ROS cannot say what they do.
+    pub left_out: u64,
+    /// Files begun.
+    pub files: u64,
+}

@@ -1,0 +1,209 @@
+//! The last seconds in memory, written into a file when that is asked for.
+//!
+//! # Theory of operation
+//! Messages are copied once and kept by reference. To save takes the references and leaves the
+//! writing to a thread of its own, so that the disk holds nobody up; what is overwritten in the
+//! ring meanwhile stays in memory until it is written.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::channel::Source;
+use crate::file::{File, Key, Stamp, numbered};
+use crate::{Error, Options};
+
+/// What a message costs besides its bytes, about.
+const ENTRY_BYTES: u64 = 128;
+/// Most files of one name.
+const FILES_MAX: u64 = 1_000_000;
+
+/// A file that was saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// Where.
+    pub path: PathBuf,
+    /// Messages in it.
+    pub messages: u64,
+    /// From the first to the last of them.
+    pub duration: Duration,
+    /// Its size, bytes.
+    pub file_bytes: u64,
+}
+
+pub(crate) struct Ring {
+    path: PathBuf,
+    options: Options,
+    last_ns: u64,
+    about: BTreeMap<String, String>,
+    sources: HashMap<Key, Arc<Source>>,
+    entries: VecDeque<Entry>,
+    /// Losses by topic and publisher, and when they were seen.
+    losses: VecDeque<(u64, String, u64)>,
+    bytes: u64,
+    saving: Option<JoinHandle<Result<Saved, Error>>>,
+    saved_bytes: u64,
+    saved_files: u64,
+    /// The oldest messages had to go before their time.
+    pub(crate) is_short: bool,
+}
+
+#[derive(Clone)]
+struct Entry {
+    key: Key,
+    stamp: Stamp,
+    data: Arc<[u8]>,
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ring").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Ring {
+    pub(crate) fn new(
+        path: &Path,
+        options: &Options,
+        last: Duration,
+        about: BTreeMap<String, String>,
+    ) -> Self {
+        Self {
+            path: path.into(),
+            options: options.clone(),
+            last_ns: last.as_nanos().min(1 << 62) as u64,
+            about,
+            sources: HashMap::new(),
+            entries: VecDeque::new(),
+            losses: VecDeque::new(),
+            bytes: 0,
+            saving: None,
+            saved_bytes: 0,
+            saved_files: 0,
+            is_short: false,
+        }
+    }
+
+    pub(crate) fn write(&mut self, key: Key, source: &Source, stamp: Stamp, data: &[u8]) {
+        self.sources.entry(key).or_insert_with(|| Arc::new(source.clone()));
+        self.bytes += data.len() as u64 + ENTRY_BYTES;
+        self.entries.push_back(Entry { key, stamp, data: data.into() });
+        self.forget(stamp.log_ns);
+    }
+
+    pub(crate) fn lost(&mut self, now_ns: u64, by: String, count: u64) {
+        self.losses.push_back((now_ns, by, count));
+        self.forget(now_ns);
+    }
+
+    /// Lets go what is too old at `now_ns`, or too much.
+    fn forget(&mut self, now_ns: u64) {
+        let oldest = now_ns.saturating_sub(self.last_ns);
+        while let Some(entry) = self.entries.front() {
+            let in_time = entry.stamp.log_ns >= oldest;
+            if in_time && self.bytes <= self.options.memory_bytes_max {
+                break;
+            }
+            self.is_short |= in_time;
+            self.bytes -= entry.data.len() as u64 + ENTRY_BYTES;
+            self.entries.pop_front();
+        }
+        let oldest = self.entries.front().map_or(oldest, |entry| entry.stamp.log_ns);
+        while self.losses.front().is_some_and(|(at, ..)| *at < oldest) {
+            self.losses.pop_front();
+        }
+    }
+
+    /// Bytes in memory, without those that are being saved.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Files saved, and their bytes.
+    pub(crate) fn saved(&self) -> (u64, u64) {
+        (self.saved_files, self.saved_bytes)
+    }
+
+    /// Begins to write what is there at `now_ns`; false if a file is being written.
+    pub(crate) fn save(&mut self, now_ns: u64, why: &str) -> bool {
+        if self.saving.is_some() {
+            return false;
+        }
+        self.forget(now_ns);
+        let entries: Vec<_> = self.entries.iter().cloned().collect();
+        let sources = self.sources.clone();
+        let mut losses: BTreeMap<String, u64> = BTreeMap::new();
+        for (_, by, count) in &self.losses {
+            *losses.entry(by.clone()).or_default() += count;
+        }
+        let losses = losses.into_iter().map(|(by, count)| (by, count.to_string())).collect();
+        let (path, options, mut about) =
+            (self.path.clone(), self.options.clone(), self.about.clone());
+        about.insert("why".into(), why.into());
+        let first = self.saved_files;
+        self.saving = Some(std::thread::spawn(move || {
+            let file = free(&path, &options, &about, first)?;
+            write(file, &entries, &sources, losses)
+        }));
+        true
+    }
+
+    pub(crate) fn is_saving(&self) -> bool {
+        self.saving.is_some()
+    }
+
+    /// The file that was asked for, once it is written; `wait`s for it if that is asked for.
+    pub(crate) fn take_saved(&mut self, wait: bool) -> Option<Result<Saved, Error>> {
+        self.saving.take_if(|thread| wait || thread.is_finished()).map(|thread| {
+            let saved = thread.join().unwrap_or_else(|_| {
+                Err(Error::io("write", &self.path, std::io::Error::other("its thread panicked")))
+            })?;
+            self.saved_files += 1;
+            self.saved_bytes += saved.file_bytes;
+            Ok(saved)
+        })
+    }
+}
+
+/// The first of the numbered files that is not there yet.
+fn free(
+    path: &Path,
+    options: &Options,
+    about: &BTreeMap<String, String>,
+    first: u64,
+) -> Result<File, Error> {
+    let mut number = first;
+    loop {
+        match File::create(&numbered(path, number), options, about) {
+            Err(Error::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::AlreadyExists && number < FILES_MAX =>
+            {
+                number += 1;
+            }
+            made => return made,
+        }
+    }
+}
+
+fn write(
+    mut file: File,
+    entries: &[Entry],
+    sources: &HashMap<Key, Arc<Source>>,
+    losses: BTreeMap<String, String>,
+) -> Result<Saved, Error> {
+    let path = file.path.clone();
+    let wrong = |e| Error::writing(&path, e);
+    for Entry { key, stamp, data } in entries {
+        if let Some(source) = sources.get(key) {
+            file.write(*key, source, *stamp, data).map_err(wrong)?;
+        }
+    }
+    file.flush((!losses.is_empty()).then_some(&losses)).map_err(wrong)?;
+    let file_bytes = file.finish()?;
+    let time = |entry: Option<&Entry>| entry.map_or(0, |e| e.stamp.log_ns);
+    let duration_ns = time(entries.last()).saturating_sub(time(entries.first()));
+    let duration = Duration::from_nanos(duration_ns);
+    Ok(Saved { path, messages: entries.len() as u64, duration, file_bytes })
+}
