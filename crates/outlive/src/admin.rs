@@ -320,7 +320,8 @@ impl Domain {
     }
 
     /// Removes everything that dead processes left behind and no live one needs; the domain's
-    /// directory too, when nobody is left. Never touches what a live or stopped process uses.
+    /// directory too, when nobody is left. Never touches what a live or stopped process uses. A
+    /// domain of another layout goes as a whole, once nobody is left in it.
     ///
     /// # Errors
     /// `Timeout` when a stopped process holds the domain's lock; else the first thing that is not
@@ -361,6 +362,14 @@ impl Domain {
         }
         report.node_files = sweep_dead(&self.path)?;
         report.live_nodes = self.nodes()?.iter().filter(|n| n.alive).count();
+        if lock.is_of_another_layout() {
+            // Its nodes cannot be read, but the sweep has left those that are alive.
+            report.live_nodes = entries(&self.path.nodes())?.iter().filter(is_node_file).count();
+            strange = None;
+            if report.live_nodes == 0 {
+                lock.remove_contents()?;
+            }
+        }
         if report.live_nodes == 0 {
             report.domain_removed = lock.remove_domain()?;
         }
@@ -404,6 +413,10 @@ impl Domain {
 fn is_unreadable(e: &Error) -> bool {
     use ErrorKind::{Corrupt, NotFound, NotOwned, Permission, VersionMismatch};
     matches!(e.kind(), NotFound | Corrupt | VersionMismatch | NotOwned | Permission)
+}
+
+fn is_node_file(name: &&String) -> bool {
+    name.parse::<u64>().is_ok()
 }
 
 /// `None` for what is not there.

@@ -22,6 +22,9 @@ use crate::{Error, ErrorKind, Result};
 /// How long a slow path may wait for the domain's lock before it says `Timeout`.
 pub(crate) const SLOW_PATH_NS_MAX: u64 = 10_000_000_000;
 
+/// Directories inside each other that a domain has at most, in any layout.
+const TREE_DEPTH_MAX: usize = 4;
+
 /// Names a domain on disk: its root directory, its name, and who may join.
 #[derive(Clone, Debug)]
 pub(crate) struct DomainPath {
@@ -232,6 +235,26 @@ impl DomainLock {
         Ok(ordinal)
     }
 
+    /// Whether another layout made this domain: nobody of this build can join it.
+    pub(crate) fn is_of_another_layout(&self) -> bool {
+        self.domain.map_id().is_err_and(|e| e.kind() == ErrorKind::VersionMismatch)
+    }
+
+    /// Removes all but `id` and `lock`, whatever their layout; the caller has seen that no file of
+    /// a node is left. The lock on that file says in every layout whether the node is alive.
+    ///
+    /// # Crash safety
+    /// **Strict.** Each unlink stands alone; `id` still says whose the rest is: the next goes on.
+    pub(crate) fn remove_contents(&self) -> Result<()> {
+        let dir = &self.domain.dir;
+        for name in file::open_dir(dir)?.entries()? {
+            if name != "id" && name != "lock" {
+                remove_tree(&dir.join(name), TREE_DEPTH_MAX)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes the empty domain; the caller has seen that no live node and no topic is left.
     ///
     /// # Crash safety
@@ -263,6 +286,19 @@ impl DomainLock {
         let _ = file::remove_dir(&d.root);
         Ok(true)
     }
+}
+
+/// Removes a file, or a directory with what is in it.
+fn remove_tree(path: &Path, depth: usize) -> Result<()> {
+    if !path.symlink_metadata().is_ok_and(|of| of.is_dir()) {
+        return file::unlink(path).map(drop);
+    }
+    if depth > 0 {
+        for name in file::open_dir(path)?.entries()? {
+            remove_tree(&path.join(name), depth - 1)?;
+        }
+    }
+    file::remove_dir(path).map(drop)
 }
 
 fn parent_exists(path: &Path) -> bool {
