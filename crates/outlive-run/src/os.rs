@@ -17,7 +17,9 @@ pub(crate) fn in_child(
 
 /// Gives the calling process SCHED_FIFO.
 pub(crate) fn fifo(priority: u8) -> io::Result<()> {
-    let param = libc::sched_param { sched_priority: i32::from(priority) };
+    // SAFETY: all zeroes is a valid sched_param; musl's has more fields than glibc's.
+    let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
+    param.sched_priority = i32::from(priority);
     // The call itself: musl's function of this name refuses.
     // SAFETY: 0 is the calling thread; `param` is read during the call.
     let rc = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &param) };

@@ -11,11 +11,12 @@ pub(crate) fn fifo(priority: u8) -> Result<()> {
         let remedy = "use a priority from 1 to 99";
         return Err(Error::new(ErrorKind::InvalidArgument, "ask for", object, remedy));
     }
-    // SAFETY: integers only; 0 is the calling thread.
+    // SAFETY: 0 is the calling thread; all zeroes are a valid `param`, read during the call.
     let rc = unsafe {
         let mut param: libc::sched_param = std::mem::zeroed();
         param.sched_priority = i32::from(priority);
-        libc::sched_setscheduler(0, libc::SCHED_FIFO, &param)
+        // The call itself: musl's function of this name refuses.
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const param)
     };
     if rc == 0 {
         return Ok(());
