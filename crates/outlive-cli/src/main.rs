@@ -7,6 +7,7 @@
 //! | `record/` | `record`, `play`, `info`: MCAP files |
 //! | `look`, `top/`, `metrics` | a domain at one moment; in a terminal; for Prometheus |
 //! | `bridge` | hands over to `outlive-bridge` |
+//! | `man` | manual pages |
 //! | `chaos/`, `demo_robot/` | blows for a running robot; the reference robot under blows |
 //! | `clean`, `doctor/`, `demo/`, `bench/` | the other subcommands |
 //! | `settings`, `exit` | options of all of them; exit codes and how errors become one |
@@ -24,6 +25,7 @@ mod exit;
 mod input;
 mod lock;
 mod look;
+mod man;
 mod metrics;
 mod node;
 mod os;
@@ -64,7 +66,7 @@ Examples:
 
 /// Shared-memory messaging that survives `kill -9`.
 #[derive(Debug, Parser)]
-#[command(version, after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
+#[command(name = "outlive", version, after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 struct Cli {
     #[command(flatten)]
     settings: Settings,
@@ -104,6 +106,7 @@ enum Command {
     Clean(clean::CleanArgs),
     Doctor(doctor::DoctorArgs),
     Completions(CompletionsArgs),
+    Man(man::ManArgs),
     Demo(demo::DemoArgs),
     #[command(hide = true)]
     DemoRole(demo::RoleArgs),
@@ -152,6 +155,7 @@ fn main() -> ExitCode {
         Command::Bridge(args) => bridge::run(&args, &settings),
         Command::Doctor(args) => doctor::run(&args, &settings),
         Command::Completions(args) => completions(&args),
+        Command::Man(args) => man::run(&args, Cli::command()),
         Command::Clean(args) => clean::run(&args, &settings),
         Command::Demo(args) => demo::run(&args),
         Command::DemoRole(args) => demo::run_role(&args, &settings),
