@@ -1,5 +1,5 @@
 # The work is in scripts/ and xtask/; these are its names.
-.PHONY: help demo demo-robot test test-all soak bench bench-peers fmt lint install header
+.PHONY: help demo demo-robot test test-all soak bench bench-peers fmt lint install header man deb wheel
 
 help:
 	@echo "make demo      see a publisher killed and everybody else carry on"
@@ -11,6 +11,9 @@ help:
 	@echo "make bench-peers  other people's libraries beside outlive; installs or names what they need"
 	@echo "make gpu-check all that needs a GPU, and its bench table; says so where there is none"
 	@echo "make install   the C and C++ interface into PREFIX (/usr/local)"
+	@echo "make deb       Debian packages into target/deb; BRIDGE=1 makes that of outlive-bridge, too"
+	@echo "make wheel     the Python package as a wheel, into target/wheels"
+	@echo "make man       manual pages and completions into target/share"
 	@echo "make header    write outlive.h anew from crates/outlive-c"
 	@echo "make fmt       format the code"
 	@echo "make lint      clippy and tidy alone"
@@ -63,3 +66,16 @@ install:
 
 header:
 	OUTLIVE_WRITE_HEADER=1 cargo test --quiet -p outlive-c --test header
+
+man:
+	@scripts/setup
+	@scripts/share target/share
+	@echo "manual pages and completions: target/share"
+
+deb:
+	@scripts/setup
+	@scripts/deb
+
+wheel:
+	@scripts/setup
+	@scripts/wheel
