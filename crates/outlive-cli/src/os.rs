@@ -100,6 +100,58 @@ pub(crate) fn die_with_parent(parent: u32) {
     }
 }
 
+/// Single keys of the terminal at standard input, which shows them no more until this is dropped.
+pub(crate) struct Keys {
+    before: libc::termios,
+}
+
+impl Keys {
+    /// `None` if standard input is no terminal, or not ours at present.
+    pub(crate) fn of_terminal() -> Option<Self> {
+        // SAFETY: all zeroes is a valid termios; no other pointer is passed, and the call that
+        // fills it in is asked whether it did.
+        let before = unsafe {
+            let mut before: libc::termios = std::mem::zeroed();
+            let ours = libc::tcgetpgrp(0) == libc::getpgrp();
+            (ours && libc::tcgetattr(0, &mut before) == 0).then_some(before)
+        }?;
+        let mut raw = before;
+        raw.c_lflag &= !(libc::ICANON | libc::ECHO);
+        // SAFETY: `raw` is a copy of what the terminal had.
+        (unsafe { libc::tcsetattr(0, libc::TCSANOW, &raw) } == 0).then_some(Self { before })
+    }
+
+    /// The next key within `timeout_ns`, whole ms; of an arrow its last letter.
+    pub(crate) fn next(&mut self, timeout_ns: u64) -> Option<u8> {
+        let mut timeout_ms = timeout_ns / 1_000_000;
+        let mut key = None;
+        while poll(io::stdin(), libc::POLLIN, timeout_ms).ok()? {
+            let mut byte = 0u8;
+            // SAFETY: one writable byte.
+            let read = unsafe { libc::read(0, (&raw mut byte).cast(), 1) };
+            if read != 1 {
+                // The terminal is gone: it would be ready for ever.
+                std::thread::sleep(std::time::Duration::from_millis(timeout_ms));
+                return None;
+            }
+            key = Some(byte);
+            match byte {
+                // What follows belongs to it.
+                0x1b | b'[' => timeout_ms = 0,
+                _ => break,
+            }
+        }
+        key
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        // SAFETY: `before` is what the terminal had.
+        unsafe { libc::tcsetattr(0, libc::TCSANOW, &self.before) };
+    }
+}
+
 /// Free bytes of the file system at `path`.
 pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).ok()?;

@@ -51,6 +51,15 @@ impl Default for PlayOptions {
     }
 }
 
+/// A message whose turn is next.
+#[derive(Clone, Copy, Debug)]
+pub struct Due {
+    /// When it is due, ns of CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// Its time in the file, ns since the epoch; never less than that of the one before.
+    pub time_ns: u64,
+}
+
 /// What was played so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Played {
@@ -149,12 +158,21 @@ impl Player {
     /// [`Error::Corrupt`] where the file is broken; what is before that was played. `Timeout` when
     /// a reliable subscriber is too slow, `OutOfMemory` and their like of a topic.
     pub fn play(&mut self, mut wait_until: impl FnMut(u64) -> bool) -> Result<(), Error> {
+        self.play_paced(|due| wait_until(due.at_ns).then_some(due.at_ns))
+    }
+
+    /// As [`Player::play`], and `wait` may change the pace: it returns the instant at which the
+    /// message counts as due, from which on those behind it are counted; `None` ends.
+    ///
+    /// # Errors
+    /// As [`Player::play`].
+    pub fn play_paced(&mut self, mut wait: impl FnMut(Due) -> Option<u64>) -> Result<(), Error> {
         let first = self.recording.start_ns + self.options.start.as_nanos() as u64;
         let last = self.options.end.map_or(u64::MAX, |end| {
             self.recording.start_ns.saturating_add(end.as_nanos().min(1 << 62) as u64)
         });
-        let begin = outlive::now_ns();
-        let mut due = begin;
+        let mut begin = outlive::now_ns();
+        let mut due = Due { at_ns: begin, time_ns: 0 };
         let mut origin = None;
         for message in self.recording.messages()? {
             let message = message?;
@@ -170,13 +188,14 @@ impl Player {
             };
             let time = time_of(&message, source);
             let after = time.saturating_sub(*origin.get_or_insert(time)) as f64;
-            due = due.max(begin + (after / self.options.rate) as u64);
-            if !wait_until(due) {
-                break;
-            }
+            due.at_ns = due.at_ns.max(begin + (after / self.options.rate) as u64);
+            due.time_ns = due.time_ns.max(time);
+            let Some(at_ns) = wait(due) else { break };
+            begin = begin.saturating_add_signed(at_ns.wrapping_sub(due.at_ns) as i64);
+            due.at_ns = at_ns;
             publisher.publish(&payload)?;
             self.played.messages += 1;
-            let late = outlive::now_ns().saturating_sub(due);
+            let late = outlive::now_ns().saturating_sub(at_ns);
             self.played.late_ns_max = self.played.late_ns_max.max(late);
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 mod info;
 mod last;
+mod pace;
 mod play;
 mod save;
 

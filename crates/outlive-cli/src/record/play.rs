@@ -7,6 +7,7 @@ use clap::Args;
 use outlive::MEMORY_BYTES_DEFAULT;
 use outlive_record::{PlayOptions, Player, Recording, Selection};
 
+use super::pace::Pace;
 use super::seconds_text;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::os;
@@ -18,7 +19,10 @@ Examples:
   outlive play run.mcap --rate 0.5 --start 10 --end 12.5
                                                      two and a half seconds of it, slowly
   outlive play run.mcap --loop --topic '/camera/*'   some topics, again and again
-  outlive play run.mcap --remap /camera:=/test/camera";
+  outlive play run.mcap --remap /camera:=/test/camera
+  outlive play run.mcap --clock                      with its time on topic /clock
+
+At a terminal the space bar pauses and goes on; n or the right arrow plays one message.";
 
 /// Play a recording into topics of the types and depths that they had.
 ///
@@ -48,6 +52,17 @@ pub(crate) struct PlayArgs {
     /// Play a topic under another name; may be given several times.
     #[arg(long, value_name = "A:=B", value_parser = remap)]
     remap: Vec<(String, String)>,
+    /// Begin paused; needs a terminal.
+    #[arg(long)]
+    paused: bool,
+    /// Publish the time of the recording, a u64 in ns since 1970, before each message and so many
+    /// times a second.
+    #[arg(long, value_name = "HERTZ", value_parser = hertz, num_args = 0..=1,
+          default_missing_value = "100")]
+    clock: Option<f64>,
+    /// Topic for it.
+    #[arg(long, value_name = "TOPIC", default_value = "/clock", requires = "clock")]
+    clock_topic: String,
     /// Play nothing before each topic has so many subscribers.
     #[arg(long, value_name = "N", default_value_t = 0)]
     wait_for_subscribers: usize,
@@ -68,6 +83,11 @@ pub(crate) struct PlayArgs {
 fn factor(text: &str) -> Result<f64, String> {
     let factor: f64 = text.parse().map_err(|_| "write it like 2 or 0.5".to_owned())?;
     if (1e-3..=1e3).contains(&factor) { Ok(factor) } else { Err("use 0.001 to 1000".into()) }
+}
+
+fn hertz(text: &str) -> Result<f64, String> {
+    let hertz: f64 = text.parse().map_err(|_| "write it like 100".to_owned())?;
+    if (0.1..=1e5).contains(&hertz) { Ok(hertz) } else { Err("use 0.1 to 100000".into()) }
 }
 
 fn remap(text: &str) -> Result<(String, String), String> {
@@ -101,6 +121,23 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
             format!("{} has no such topic: 'outlive info' lists them", args.file.display());
         return Err(Failure::new(Code::NotFound, message));
     }
+    let mut pace = Pace::new(args.paused);
+    if args.paused && !pace.has_keys() {
+        let message = "--paused needs a terminal as standard input, for the key that goes on";
+        return Err(Failure::new(Code::Usage, message));
+    }
+    if let Some(hertz) = args.clock {
+        let topic = &args.clock_topic;
+        let same = |name: &String| name.trim_start_matches('/') == topic.trim_start_matches('/');
+        if player.topics().iter().any(same) {
+            let message = format!(
+                "{} has a topic {topic} of its own: use --remap or --clock-topic",
+                args.file.display()
+            );
+            return Err(Failure::new(Code::Usage, message));
+        }
+        pace.set_clock(&node, topic, hertz, args.rate)?;
+    }
     let deadline = deadline_ns(args.timeout);
     while player.subscribers_min()? < args.wait_for_subscribers && !os::stop_asked() {
         if outlive::now_ns() >= deadline {
@@ -110,10 +147,17 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
         std::thread::sleep(Duration::from_millis(5));
     }
     loop {
-        player.play(|due| {
-            sleep_until(due);
-            !os::stop_asked()
+        let mut failed = None;
+        pace.begin();
+        player.play_paced(|due| {
+            pace.wait(due).unwrap_or_else(|e| {
+                failed = Some(e);
+                None
+            })
         })?;
+        if let Some(failure) = failed {
+            return Err(failure);
+        }
         if !args.again || os::stop_asked() || player.played().messages == 0 {
             break;
         }

@@ -1,0 +1,207 @@
+//! `outlive play` by hand: keys at a terminal, and the clock that nodes follow.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use common::*;
+use outlive::{Node, Subscriber};
+use outlive_record::{Options, Recorder, Recording, Selection};
+
+/// Longest time for what must come; a watchdog ends the rest.
+const LONG: Duration = Duration::from_secs(100);
+
+fn node(home: &Home) -> Node {
+    Node::builder().root(home.root()).open().unwrap()
+}
+
+/// A file with the numbers 0, 1, ... on topic /n, so far apart.
+fn recorded(home: &Home, count: u32, apart: Duration) -> PathBuf {
+    let path = home.root().with_extension("mcap");
+    let node = node(home);
+    let publisher = node.topic::<u32>("/n").unwrap().publisher().unwrap();
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, Options::default()).unwrap();
+    for i in 0..count {
+        publisher.publish(&i).unwrap();
+        while recorder.progress().messages <= u64::from(i) {
+            recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+        }
+        if i + 1 < count {
+            std::thread::sleep(apart);
+        }
+    }
+    recorder.finish().unwrap();
+    path
+}
+
+/// The next message; somebody who joins or leaves also ends a wait.
+fn next<T: outlive::Message + Copy>(of: &mut Subscriber<T>) -> T {
+    loop {
+        if let Some(message) = of.receive_timeout(LONG).unwrap() {
+            return *message;
+        }
+    }
+}
+
+fn times(path: &Path) -> Vec<u64> {
+    let messages = Recording::open(path).unwrap().messages().unwrap();
+    messages.map(|m| m.unwrap().publish_time).collect()
+}
+
+/// A terminal and the side of it that a person has.
+fn terminal() -> (std::fs::File, OwnedFd) {
+    // SAFETY: plain calls; each descriptor is owned from here on; `name` is as long as said.
+    unsafe {
+        let person = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
+        assert!(person >= 0 && libc::grantpt(person) == 0 && libc::unlockpt(person) == 0);
+        let mut name = [0; 64];
+        assert_eq!(libc::ptsname_r(person, name.as_mut_ptr(), name.len()), 0);
+        let program = libc::open(name.as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
+        assert!(program >= 0);
+        (std::fs::File::from_raw_fd(person), OwnedFd::from_raw_fd(program))
+    }
+}
+
+/// A command at a terminal of its own, killed on drop.
+struct AtTerminal {
+    child: Child,
+    keys: std::fs::File,
+    /// Kept open, so that the state of the terminal can be looked at.
+    terminal: OwnedFd,
+    said: BufReader<std::process::ChildStderr>,
+}
+
+impl AtTerminal {
+    fn start(mut command: Command) -> Self {
+        let (keys, terminal) = terminal();
+        command.stdin(Stdio::from(terminal.try_clone().unwrap()));
+        // SAFETY: two system calls between fork and exec, without memory of the parent.
+        unsafe {
+            command.pre_exec(|| {
+                libc::setsid();
+                libc::ioctl(0, libc::TIOCSCTTY, 0);
+                Ok(())
+            });
+        }
+        let mut child = command.spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap());
+        Self { child, keys, terminal, said }
+    }
+
+    /// Waits until it says so.
+    fn await_said(&mut self, what: &str) {
+        let mut line = String::new();
+        while !line.contains(what) {
+            line.clear();
+            assert!(self.said.read_line(&mut line).unwrap() > 0, "it ended before '{what}'");
+        }
+    }
+
+    fn press(&mut self, keys: &[u8]) {
+        self.keys.write_all(keys).unwrap();
+    }
+
+    /// Whether the terminal shows keys and hands out lines, as a shell expects it.
+    fn is_as_before(&self) -> bool {
+        // SAFETY: all zeroes is a valid termios; the call fills it in.
+        let state = unsafe {
+            let mut state: libc::termios = std::mem::zeroed();
+            assert_eq!(libc::tcgetattr(self.terminal.as_raw_fd(), &mut state), 0);
+            state
+        };
+        state.c_lflag & (libc::ICANON | libc::ECHO) == libc::ICANON | libc::ECHO
+    }
+}
+
+impl Drop for AtTerminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn keys_pause_go_on_and_play_one_message() {
+    let home = Home::new("play-keys");
+    let path = recorded(&home, 5, Duration::ZERO);
+    let node = node(&home);
+    let mut numbers = node.topic::<u32>("/n").unwrap().subscriber().unwrap();
+    let args = format!("play {} --paused --wait-for-subscribers 1", path.display());
+    let mut play = AtTerminal::start(home.outlive(&args));
+    play.await_said("space pauses");
+    assert!(!play.is_as_before());
+    play.press(b"n");
+    assert_eq!(next(&mut numbers), 0);
+    play.press(b"x\x1b[C");
+    assert_eq!(next(&mut numbers), 1);
+    play.press(b" ");
+    assert_eq!([next(&mut numbers), next(&mut numbers), next(&mut numbers)], [2, 3, 4]);
+    play.await_said("goes on");
+    play.await_said("played 5 messages");
+    assert!(play.child.wait().unwrap().success() && play.is_as_before());
+    assert!(numbers.receive().unwrap().is_none());
+}
+
+#[test]
+fn a_key_pauses_what_plays_and_a_pause_delays_what_follows() {
+    let home = Home::new("play-pause");
+    // A thousand times as slowly: minutes, which nobody waits for.
+    let path = recorded(&home, 3, Duration::from_millis(100));
+    let node = node(&home);
+    let mut numbers = node.topic::<u32>("/n").unwrap().subscriber().unwrap();
+    let args = format!("play {} --rate 0.001 --wait-for-subscribers 1", path.display());
+    let mut play = AtTerminal::start(home.outlive(&args));
+    assert_eq!(next(&mut numbers), 0);
+    // What plays takes no steps.
+    play.press(b"n ");
+    play.await_said("paused");
+    play.press(b"n");
+    assert_eq!(next(&mut numbers), 1);
+    play.press(b"n");
+    assert_eq!(next(&mut numbers), 2);
+    play.await_said("played 3 messages");
+    let wrong = home.run(&format!("play {} --paused", path.display())).expect(USAGE);
+    assert!(wrong.err.contains("needs a terminal"), "{}", wrong.err);
+}
+
+#[test]
+fn the_clock_has_the_time_of_the_recording() {
+    let home = Home::new("play-clock");
+    let path = recorded(&home, 2, Duration::from_millis(100));
+    let times = times(&path);
+    let node = node(&home);
+    let mut clock = node.topic::<u64>("/clock").unwrap().subscriber().unwrap();
+    let args = format!("play {} --rate 0.001 --clock 1000", path.display());
+    let slow = home.start(&args, b"");
+    let mut before = next(&mut clock);
+    assert_eq!(before, times[0], "a message and its time");
+    for _ in 0..20 {
+        let now = next(&mut clock);
+        assert!(now >= before && now < times[1], "{before} {now} {times:?}");
+        before = now;
+    }
+    assert!(before > times[0]);
+    drop(slow);
+    drop(clock);
+
+    let args =
+        format!("play {} --rate 1000 --clock --clock-topic /time --linger inf", path.display());
+    let _quick = home.start(&args, b"");
+    let mut last = 0;
+    while last != times[1] {
+        // Joined anew each time, it finds what was published before.
+        if let Ok(topic) = node.topic::<u64>("/time")
+            && let Ok(mut clock) = topic.history(1).subscriber()
+        {
+            last = clock.receive_timeout(Duration::from_millis(20)).unwrap().map_or(0, |t| *t);
+        }
+    }
+    let wrong = format!("play {} --clock --clock-topic /n", path.display());
+    let wrong = home.run(&wrong).expect(USAGE);
+    assert!(wrong.err.contains("a topic /n of its own"), "{}", wrong.err);
+}
