@@ -3,7 +3,7 @@
 
 /// A cheap time stamp for messages, in ns of CLOCK_MONOTONIC. Two in a row may be equal: a TSC may
 /// tick every 10 ns. By one line of `tsc` it never goes back on one thread; from one line to the
-/// next it may by a little (2 ns were seen; no bound is proven).
+/// next it may by a little (2 ns were seen; no bound is proven). A publisher's own never do.
 ///
 /// On x86_64 with a kernel that itself keeps time by the TSC it agrees with `now_ns` to well under
 /// 1 us (see `tsc`); elsewhere it is `now_ns`.

@@ -45,6 +45,25 @@ fn nothing_is_lost_and_each_publishers_order_holds_while_the_clock_jumps() {
 }
 
 #[test]
+fn stamps_of_one_publisher_never_go_back() {
+    let dir = TempDir::new("topic-stamps");
+    let node = node(&dir);
+    let topic = || node.topic::<[u8]>("/t").unwrap().depth(16);
+    let publisher = topic().publisher().unwrap();
+    let mut subscriber = topic().subscriber().unwrap();
+    let mut last = 0;
+    // As a line of `os::tsc` that is slower than the one before; inline and in a chunk.
+    for (shift, bytes) in [(0, 8), (5_000, 8), (0, 8), (9_000_000_000, 4096), (0, 4096), (0, 8)] {
+        set_test_offset(shift);
+        publisher.publish(&vec![1; bytes]).unwrap();
+        let stamp = subscriber.receive().unwrap().unwrap().timestamp_ns();
+        assert!(stamp >= last && stamp > 0, "{stamp} after {last}");
+        last = stamp;
+    }
+    set_test_offset(0);
+}
+
+#[test]
 fn a_deadline_that_a_jump_has_passed_hides_no_message() {
     let dir = TempDir::new("topic-deadline");
     let node = node(&dir);

@@ -83,6 +83,8 @@ pub(crate) struct Writer {
     /// Keeps no history; see `withdraw_newest`.
     volatile: bool,
     timestamps: bool,
+    /// The latest stamp: none of this publisher's is before it.
+    stamped_ns: u64,
 }
 
 /// How a publisher wants to send.
@@ -155,6 +157,7 @@ impl Writer {
             room_spins: super::room::SPINS,
             volatile,
             timestamps,
+            stamped_ns: 0,
             topic,
         };
         let born = writer.topic.ring_bell(Ports::Publishers);
@@ -232,9 +235,13 @@ impl Writer {
         Ok(())
     }
 
+    /// From one line of the clock to the next a thread's stamps may go back by some ns.
     #[inline]
-    fn timestamp(&self) -> u64 {
-        if self.timestamps { clock::timestamp() } else { 0 }
+    fn timestamp(&mut self) -> u64 {
+        if self.timestamps {
+            self.stamped_ns = self.stamped_ns.max(clock::timestamp());
+        }
+        self.stamped_ns
     }
 
     /// Publishes `bytes` inside the entry; they fit (`inline_bytes_max`).
@@ -246,7 +253,8 @@ impl Writer {
         debug_assert!(bytes.len() <= self.inline_bytes_max());
         self.before_publish()?;
         let n = self.next;
-        self.entry(n).publish_inline(n, self.timestamp(), bytes);
+        let timestamp = self.timestamp();
+        self.entry(n).publish_inline(n, timestamp, bytes);
         self.after_commit(n, bytes.len(), None);
         Ok(n)
     }
@@ -262,7 +270,8 @@ impl Writer {
             return Err(self.truncated());
         }
         let n = self.next;
-        self.entry(n).publish_chunk(n, self.timestamp(), location.encode(), bytes);
+        let timestamp = self.timestamp();
+        self.entry(n).publish_chunk(n, timestamp, location.encode(), bytes);
         self.after_commit(n, bytes, Some(location));
         Ok(n)
     }

@@ -122,9 +122,22 @@ fn quiet(sub: &mut Subscriber<u64>) -> bool {
     poll(&mut [PollFd::new(fd, READABLE)], 0) == 0
 }
 
-/// With nothing to receive. One call in vain was seen under load, its cause not found: no more.
+/// With nothing to receive. Twice: in between, a tick or the death of anybody whom this process
+/// watches may have made it readable.
 fn goes_quiet(sub: &mut Subscriber<u64>) -> bool {
     (0..2).any(|_| sub.receive().unwrap().is_none() && quiet(sub))
+}
+
+#[test]
+fn a_tick_makes_a_descriptor_readable_once() {
+    let dir = TempDir::new("set-vain");
+    let n = node(&dir);
+    let (_p, mut sub) = pair(&n, "/a");
+    assert!(sub.fd().is_ok() && goes_quiet(&mut sub));
+    let fd = sub.fd().unwrap().as_raw_fd();
+    let soon = || crate::now_ns() + 10_000_000_000;
+    assert_eq!(poll(&mut [PollFd::new(fd, READABLE)], soon()), 1, "nobody called, it ticked");
+    assert!(goes_quiet(&mut sub));
 }
 
 #[test]
@@ -134,8 +147,7 @@ fn a_descriptor_is_readable_unless_the_last_receive_found_nothing() {
     let (p, mut sub) = pair(&n, "/a");
     assert!(!quiet(&mut sub), "nobody has looked yet");
     for round in 0..3 {
-        assert!(sub.receive().unwrap().is_none());
-        assert!(quiet(&mut sub));
+        assert!(goes_quiet(&mut sub));
         p.publish(&round).unwrap();
         p.publish(&round).unwrap();
         assert!(!quiet(&mut sub));
@@ -143,8 +155,7 @@ fn a_descriptor_is_readable_unless_the_last_receive_found_nothing() {
         assert!(!quiet(&mut sub), "there is one more");
         sub.receive().unwrap().unwrap();
         assert!(!quiet(&mut sub), "nothing said that it was the last");
-        assert!(sub.latest().unwrap().is_none());
-        assert!(quiet(&mut sub));
+        assert!((0..2).any(|_| sub.latest().unwrap().is_none() && quiet(&mut sub)));
     }
     // Other ways of waiting in between do not lose a call.
     assert!(sub.receive_timeout(Duration::from_millis(1)).unwrap().is_none());
