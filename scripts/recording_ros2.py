@@ -1,7 +1,9 @@
 """Bags of ROS 2: `make DIR` writes one with the package rosbags, `check DIR` compares what came of
 it: played into topics by outlive, recorded from them as messages of ROS, read by the packages
-rosbags and mcap-ros2-support."""
+rosbags and mcap-ros2-support. `images` and `converted` do the same for `outlive convert`."""
 
+import csv
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from rosbags.typesys import Stores, get_typestore
 
 PACKAGES = ("std_msgs", "geometry_msgs", "sensor_msgs", "nav_msgs", "tf2_msgs", "rosgraph_msgs")
 START_NS = 1_600_000_000_000_000_000
+FRAMES = 10
 
 store = get_typestore(Stores.ROS2_JAZZY)
 names = sorted(n for n in store.fielddefs if n.split("/")[0] in PACKAGES)
@@ -154,6 +157,62 @@ def check(dir):
           "read by rosbags and mcap-ros2-support")
 
 
+def images(dir):
+    """Frames that become brighter, and a number beside them."""
+    with Writer(dir / "images", version=9, storage_plugin=StoragePlugin.MCAP) as bag:
+        image, float64 = "sensor_msgs/msg/Image", "std_msgs/msg/Float64"
+        frames = bag.add_connection("/camera/front", image, typestore=store)
+        numbers = bag.add_connection("/number", float64, typestore=store)
+        for i in range(FRAMES):
+            time = START_NS + i * 10**8
+            data = bright(i).reshape(-1)
+            frame = message(image, height=24, width=33, step=99, encoding="rgb8", is_bigendian=0,
+                            data=data)
+            bag.write(frames, time, store.serialize_cdr(frame, image))
+            number = message(float64, data=i / 8)
+            bag.write(numbers, time, store.serialize_cdr(number, float64))
+
+
+def bright(i):
+    frame = numpy.full((24, 33, 3), 20 * i, numpy.uint8)
+    frame[:, :16, 0] = 255
+    return frame
+
+
+def decoded(ffmpeg, path):
+    """All frames of a picture or film, by ffmpeg."""
+    run = [ffmpeg, "-v", "error", "-i", path, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    return subprocess.run(run, check=True, stdout=subprocess.PIPE).stdout
+
+
+def converted(dir):
+    """Tables and pictures that `outlive convert` made of those images, read by others."""
+    with open(dir / "png" / "number.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(r["value"]) for r in rows] == [i / 8 for i in range(FRAMES)], rows
+    times = [START_NS + i * 10**8 for i in range(FRAMES)]
+    assert [int(r["log_time_ns"]) for r in rows] == times, rows
+    with open(dir / "png" / "camera" / "front.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    files = [f"front/{i:06}.png" for i in range(FRAMES)]
+    assert [r["file"] for r in rows] == files, rows
+    assert all((r["width"], r["height"]) == ("33", "24") for r in rows), rows
+    ffmpeg = sys.argv[3] if len(sys.argv) > 3 else ""
+    if not ffmpeg:
+        print("recordings: tables read; no ffmpeg, so that nobody looked at pictures and films")
+        return
+    for i, name in enumerate(files):
+        assert decoded(ffmpeg, dir / "png" / "camera" / name) == bright(i).tobytes(), name
+    film = decoded(ffmpeg, dir / "mp4" / "camera" / "front.mp4")
+    film = numpy.frombuffer(film, numpy.uint8).reshape(-1, 24, 34, 3)
+    assert len(film) == FRAMES, film.shape
+    for i, frame in enumerate(film):
+        # Compression changes colours a little.
+        difference = numpy.abs(frame[:, :33].astype(int) - bright(i))
+        assert numpy.median(difference) < 12, (i, difference)
+    print(f"recordings: {FRAMES} images as PNG and MP4, read by ffmpeg; tables")
+
+
 def definitions(path):
     """Those in the program are those of ROS."""
     text = Path(path).read_text()
@@ -167,4 +226,5 @@ def definitions(path):
     print(f"recordings: {len(parts)} definitions are those of ROS 2 Jazzy")
 
 
-{"make": make, "check": check, "definitions": definitions}[sys.argv[1]](Path(sys.argv[2]))
+commands = {f.__name__: f for f in (make, check, definitions, images, converted)}
+commands[sys.argv[1]](Path(sys.argv[2]))

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `topic/`, `queue`, `service`, `lock`, `node` | the subcommands for what is shared |
 //! | `robot/` | `run`, `ps`, `restart`, `stop`, `logs` |
-//! | `record/` | `record`, `play`, `info`: MCAP files |
+//! | `record/` | `record`, `play`, `info`, `convert`: MCAP files |
 //! | `look`, `top/`, `metrics` | a domain at one moment; in a terminal; for Prometheus |
 //! | `bridge` | hands over to `outlive-bridge` |
 //! | `man` | manual pages |
@@ -100,6 +100,7 @@ enum Command {
     Record(record::RecordArgs),
     Play(record::PlayArgs),
     Info(record::InfoArgs),
+    Convert(record::ConvertArgs),
     Metrics(metrics::MetricsArgs),
     Bridge(bridge::BridgeArgs),
     Chaos(chaos::ChaosArgs),
@@ -151,6 +152,7 @@ fn main() -> ExitCode {
         Command::Record(args) => record::record(&args, &settings),
         Command::Play(args) => record::play(&args, &settings),
         Command::Info(args) => record::info(&args),
+        Command::Convert(args) => record::convert(&args),
         Command::Metrics(args) => metrics::run(&args, &settings),
         Command::Bridge(args) => bridge::run(&args, &settings),
         Command::Doctor(args) => doctor::run(&args, &settings),

@@ -1,5 +1,6 @@
-//! `outlive record`, `play`, `info`: files of messages.
+//! `outlive record`, `play`, `info`, `convert`: files of messages.
 
+mod convert;
 mod info;
 mod last;
 mod pace;
@@ -10,6 +11,7 @@ use outlive_record::Error;
 
 use crate::exit::{Code, Failure};
 
+pub(crate) use convert::{ConvertArgs, run as convert};
 pub(crate) use info::{InfoArgs, run as info};
 pub(crate) use play::{PlayArgs, run as play};
 pub(crate) use save::{RecordArgs, run as record};

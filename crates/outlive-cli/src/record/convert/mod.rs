@@ -1,0 +1,246 @@
+//! `outlive convert`: a recording as tables, pictures and films.
+
+mod picture;
+mod table;
+mod video;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use outlive::PayloadType;
+use outlive::msg::Image;
+use outlive::zerocopy::IntoBytes;
+use outlive_record::{RecordedSource, Recording, Selection};
+
+use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::os;
+use table::Table;
+use video::Films;
+
+const EXAMPLES: &str = "\
+Examples:
+  outlive convert run.mcap                           run/imu.csv, run/camera/front/000000.png ...
+  outlive convert run.mcap --output tables --topic '/arm/*' --images none
+  outlive convert run.mcap --images mp4              films instead, by ffmpeg";
+
+/// Write a recording as CSV tables, one for each topic, and images as PNG or MP4.
+///
+/// A table has a row for each message: its times, its publisher and its fields. Of images it has
+/// the header and the name of the picture; JPEG and PNG images are written as they are.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
+pub(crate) struct ConvertArgs {
+    /// MCAP file, ours or one of ROS 2.
+    file: PathBuf,
+    /// Directory to write [default: FILE without its ending].
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Write into a directory that has something in it, over files of the same names.
+    #[arg(long)]
+    overwrite: bool,
+    /// Only these topics, like '/arm/*'; may be given several times.
+    #[arg(long, value_name = "TOPIC")]
+    topic: Vec<String>,
+    /// What becomes of images.
+    #[arg(long, value_name = "HOW", default_value = "png")]
+    images: Images,
+    /// Program that makes MP4.
+    #[arg(long, value_name = "PROGRAM", default_value = "ffmpeg")]
+    ffmpeg: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Images {
+    Png,
+    Mp4,
+    None,
+}
+
+/// What is written of one topic.
+struct Topic {
+    table: Table,
+    /// Path without ending.
+    base: PathBuf,
+    is_images: bool,
+    pictures: u64,
+    films: Option<Films>,
+}
+
+pub(crate) fn run(args: &ConvertArgs) -> Outcome {
+    os::catch_stop_signals();
+    let recording = Recording::open(&args.file)?;
+    let selection = match args.topic.is_empty() {
+        true => Selection::all(),
+        false => Selection::new(&args.topic, false)?,
+    };
+    let chosen = |s: &&RecordedSource| selection.matches(&s.source.topic) && s.messages > 0;
+    let sources: HashMap<u16, &RecordedSource> =
+        recording.sources.iter().filter(chosen).map(|s| (s.channel, s)).collect();
+    if sources.is_empty() {
+        let message = format!("{} has no message of such a topic", args.file.display());
+        return Err(Failure::new(Code::NotFound, message));
+    }
+    if args.images == Images::Mp4 {
+        video::check(&args.ffmpeg)?;
+    }
+    let dir = args.output.clone().unwrap_or_else(|| args.file.with_extension(""));
+    make_dir(&dir, args.overwrite)?;
+    let rates =
+        if args.images == Images::Mp4 { rates(&recording, &sources)? } else { HashMap::new() };
+    let mut topics: BTreeMap<&str, Topic> = BTreeMap::new();
+    let mut taken = HashSet::new();
+    let (mut rows, mut invalid, mut pictures) = (0u64, 0u64, 0u64);
+    let mut aligned = Vec::new();
+    for message in recording.messages()? {
+        let message = message?;
+        if os::stop_asked() {
+            note("stopped before the end");
+            break;
+        }
+        let Some(recorded) = sources.get(&message.channel.id) else { continue };
+        let source = &recorded.source;
+        let Ok(payload) = source.payload(&message.data) else {
+            invalid += 1;
+            continue;
+        };
+        let topic = match topics.entry(&source.topic) {
+            std::collections::btree_map::Entry::Occupied(topic) => topic.into_mut(),
+            std::collections::btree_map::Entry::Vacant(free) => {
+                let base = base(&dir, &source.topic, &mut taken);
+                let is_images = is_image(&source.payload_type);
+                let table = Table::create(&base, &source.payload_type, is_images)?;
+                let rate = rates.get(source.topic.as_str()).copied().unwrap_or(30.0);
+                let films = args.images == Images::Mp4 && is_images;
+                let films = films.then(|| Films::new(&args.ffmpeg, &base, rate));
+                free.insert(Topic { table, base, is_images, pictures: 0, films })
+            }
+        };
+        let mut file = String::new();
+        if topic.is_images && args.images != Images::None {
+            let image = align(&payload, &mut aligned);
+            let Some(image) = Image::parse(image) else {
+                invalid += 1;
+                continue;
+            };
+            file = topic.picture(image)?.unwrap_or_default();
+            pictures += u64::from(!file.is_empty());
+        }
+        topic.table.row(&message, source, &payload, &file)?;
+        rows += 1;
+    }
+    let count = topics.len();
+    for topic in topics.into_values() {
+        topic.table.finish()?;
+        if let Some(films) = topic.films {
+            films.finish()?;
+        }
+    }
+    let dir = dir.display();
+    note(format_args!("{rows} messages of {count} topics, {pictures} pictures into {dir}"));
+    if invalid > 0 {
+        let message = format!("{invalid} messages are damaged and were left out");
+        return Err(Failure::new(Code::Corrupt, message));
+    }
+    Ok(Code::Done)
+}
+
+impl Topic {
+    /// Writes an image; the name of the file, if it can be written.
+    fn picture(&mut self, image: &Image) -> Result<Option<String>, Failure> {
+        let number = self.pictures;
+        let written = match &mut self.films {
+            Some(films) => films.frame(image)?,
+            None => picture::write(&self.base.join(format!("{number:06}")), image)?,
+        };
+        self.pictures += u64::from(written.is_some());
+        let name = self.base.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(written.map(|file| if self.films.is_some() { file } else { format!("{name}/{file}") }))
+    }
+}
+
+fn is_image(of: &PayloadType) -> bool {
+    let image = PayloadType::of::<Image>();
+    (of.encoding(), of.name(), of.size()) == (image.encoding(), image.name(), image.size())
+}
+
+/// The same bytes where a type with 64-bit numbers may begin.
+fn align<'a>(payload: &[u8], words: &'a mut Vec<u64>) -> &'a [u8] {
+    words.resize(payload.len().div_ceil(8), 0);
+    let bytes = words.as_mut_bytes();
+    bytes[..payload.len()].copy_from_slice(payload);
+    &bytes[..payload.len()]
+}
+
+fn make_dir(dir: &Path, overwrite: bool) -> Result<(), Failure> {
+    fs::create_dir_all(dir).map_err(|e| failed("make", dir, &e))?;
+    let mut entries = fs::read_dir(dir).map_err(|e| failed("read", dir, &e))?;
+    if !overwrite && entries.next().is_some() {
+        let message =
+            format!("{} exists and is not empty: use --overwrite or --output", dir.display());
+        return Err(Failure::new(Code::Failed, message));
+    }
+    Ok(())
+}
+
+fn failed(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::io(&format!("{what} {}", path.display()), error)
+}
+
+/// A path below `dir` that no other topic has: names in files may be anything.
+fn base(dir: &Path, topic: &str, taken: &mut HashSet<PathBuf>) -> PathBuf {
+    let plain = |c: char| if c.is_alphanumeric() || "_-.".contains(c) { c } else { '_' };
+    let parts = topic.split('/').filter(|part| !part.is_empty());
+    let parts = parts.map(|part| part.chars().map(plain).collect::<String>());
+    let mut path = dir.to_path_buf();
+    path.extend(parts.map(|part| match part.starts_with('.') {
+        true => format!("_{part}"),
+        false => part,
+    }));
+    if path == dir {
+        path.push("_");
+    }
+    while !taken.insert(path.clone()) {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push("_");
+        path.set_file_name(name);
+    }
+    path
+}
+
+/// Images per second of each topic, over all of it.
+fn rates<'a>(
+    recording: &Recording,
+    sources: &HashMap<u16, &'a RecordedSource>,
+) -> Result<HashMap<&'a str, f64>, Failure> {
+    let mut spans: HashMap<&str, (u64, u64, u64)> = HashMap::new();
+    for message in recording.messages()? {
+        let message = message?;
+        if let Some(source) = sources.get(&message.channel.id) {
+            let time = message.log_time;
+            let span = spans.entry(&source.source.topic).or_insert((time, time, 0));
+            *span = (span.0.min(time), span.1.max(time), span.2 + 1);
+        }
+    }
+    let rate = |(first, last, count): (u64, u64, u64)| match last - first {
+        0 => 30.0,
+        ns => ((count - 1) as f64 * 1e9 / ns as f64).clamp(0.1, 1000.0),
+    };
+    Ok(spans.into_iter().map(|(topic, span)| (topic, rate(span))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_topic_leaves_the_directory_or_takes_anothers_file() {
+        let mut taken = HashSet::new();
+        let mut of = |topic| base(Path::new("d"), topic, &mut taken).display().to_string();
+        assert_eq!(of("/camera/front"), "d/camera/front");
+        assert_eq!(of("camera//front"), "d/camera/front_");
+        assert_eq!(of("/../../etc/x y"), "d/_../_../etc/x_y");
+        assert_eq!((of("/"), of("")), ("d/_".into(), "d/__".into()));
+    }
+}

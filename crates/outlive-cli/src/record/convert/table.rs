@@ -1,0 +1,91 @@
+//! The CSV table of one topic.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use outlive::{Encoding, PayloadType};
+use outlive_record::{Message, Source};
+
+use super::failed;
+use crate::exit::Failure;
+use crate::topic::decode::Decoder;
+use crate::tree::quoted;
+
+pub(super) struct Table {
+    path: PathBuf,
+    out: BufWriter<File>,
+    decoder: Decoder,
+    is_images: bool,
+    /// Paths of the payload's parts, once there was a message.
+    columns: Option<Vec<String>>,
+}
+
+impl Table {
+    pub(super) fn create(base: &Path, of: &PayloadType, is_images: bool) -> Result<Self, Failure> {
+        let mut path = base.as_os_str().to_owned();
+        path.push(".csv");
+        let path = PathBuf::from(path);
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir).map_err(|e| failed("make", dir, &e))?;
+        }
+        let file = File::create(&path).map_err(|e| failed("create", &path, &e))?;
+        let described = of.description();
+        let decoder = Decoder::of_type(of.name(), of.encoding(), of.size(), described, true);
+        Ok(Self { path, out: BufWriter::new(file), decoder, is_images, columns: None })
+    }
+
+    /// Appends a message; of an image `file`, where it was written, and not its pixels.
+    pub(super) fn row(
+        &mut self,
+        message: &Message<'_>,
+        source: &Source,
+        payload: &[u8],
+        file: &str,
+    ) -> Result<(), Failure> {
+        let mut text = String::new();
+        let columns = match self.columns.take() {
+            Some(columns) => columns,
+            None => {
+                let columns = self.first_columns(source, payload);
+                text += "log_time_ns,publish_time_ns,publisher,seq,bytes";
+                let named = columns.iter().map(|c| if c.is_empty() { "value" } else { c });
+                // Of what is not known there is one column, in hexadecimal.
+                let named = named.chain(columns.is_empty().then_some("hex"));
+                named.for_each(|name| text += &format!(",{}", quoted(name)));
+                text += if self.is_images { ",file\n" } else { "\n" };
+                columns
+            }
+        };
+        let Message { log_time, publish_time, sequence, .. } = message;
+        let (publisher, bytes) = (&source.publisher, payload.len());
+        text += &format!("{log_time},{publish_time},{},{sequence},{bytes}", quoted(publisher));
+        for path in &columns {
+            text.push(',');
+            text += &self.decoder.field(payload, path).map_or(String::new(), |v| v.cell());
+        }
+        if columns.is_empty() {
+            text.push(',');
+            text += &self.decoder.json(payload).1.cell();
+        }
+        if self.is_images {
+            text += &format!(",{}", quoted(file));
+        }
+        text.push('\n');
+        self.columns = Some(columns);
+        self.out.write_all(text.as_bytes()).map_err(|e| failed("write", &self.path, &e))
+    }
+
+    fn first_columns(&self, source: &Source, payload: &[u8]) -> Vec<String> {
+        let mut columns = self.decoder.columns(payload);
+        if self.is_images && source.payload_type.encoding() == Encoding::Headed {
+            // The pixels.
+            columns.pop();
+        }
+        columns
+    }
+
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(|e| failed("write", &self.path, &e))
+    }
+}
