@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 use std::sync::Barrier;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::time::{Duration, Instant};
 
 use outlive::Result;
@@ -73,6 +73,24 @@ pub(super) fn pairs<L: Lock>(
         known.wait();
         pinned.map(|_| Samples::new(samples))
     })
+}
+
+/// What no lock of two locked instructions can be quicker than: a compare-and-swap to a name and
+/// one back to free, ns for both.
+pub(super) fn bare_pairs(cores: Cores, count: u64) -> Result<Samples> {
+    let map = SharedMap::new(4096)?;
+    let [word] = map.words(0);
+    let _pinned = Pinned::to(cores.ours)?;
+    let batch = || {
+        let start = ticks::now();
+        for _ in 0..count / BATCHES {
+            let taken = word.compare_exchange(0, black_box(7), SeqCst, Relaxed).is_ok();
+            let freed = word.compare_exchange(7, 0, Release, Relaxed).is_ok();
+            black_box(taken & freed);
+        }
+        ticks::now().wrapping_sub(start) as f64 * ticks::ns_per_tick() / (count / BATCHES) as f64
+    };
+    Ok(Samples::new((0..BATCHES + 1).map(|_| batch()).skip(1).collect()))
 }
 
 /// Two processes that read at the same time: ns for a lock and an unlock of one. Counts only while

@@ -21,7 +21,7 @@ use super::report::{Row, Unit};
 use super::stats::{Comparison, Samples, Target, interleave};
 use forms::{Alone, Form, Shared};
 pub(crate) use kills::Kills;
-use measure::{Load, contended, pairs, pairs_together, take_over};
+use measure::{Load, bare_pairs, contended, pairs, pairs_together, take_over};
 
 /// Locks and unlocks of one run without a rival.
 const PAIRS: u64 = 1_000_000;
@@ -83,6 +83,9 @@ fn alone(cores: Cores, rounds: usize) -> Result<Vec<Row>> {
             }
         } else if is(lock, PLAIN) {
             rows.push(Row::measured(&format!("{}, pair", PLAIN.name()), Unit::Ns, &plain()?));
+            let c = interleave(rounds, plain, || bare_pairs(cores, PAIRS))?;
+            let name = "two bare compare-and-swaps";
+            rows.push(Row::compared(name, Unit::Ns, PLAIN.name(), &c, Target::None));
         } else {
             let aim = aim(lock, Target::AtMost(0.9), rounds);
             let c = interleave(aim.rounds, plain, || pairs(cores, lock, Alone, 0, PAIRS))?;
