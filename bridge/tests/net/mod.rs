@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 static NETS: AtomicU32 = AtomicU32::new(0);
 
 /// Runs a command; whether it succeeded.
-fn ran(line: &str) -> bool {
+pub fn ran(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let program = words.next().unwrap_or_default();
     let done = Command::new(program).args(words).stderr(Stdio::piped()).output();
@@ -96,12 +96,57 @@ impl Net {
         ))
     }
 
+    /// Bytes that the first host has received from host `i`, and sent to it.
+    pub fn carried(&self, i: usize) -> (u64, u64) {
+        let space = &self.hosts[0].space;
+        let mut ip = Command::new("ip");
+        ip.args(["-n", space, "-s", "-j", "link", "show", "dev", &format!("eth{i}")]);
+        let told = ip.output().expect("the counters of a link").stdout;
+        let told: Value = serde_json::from_slice(&told).expect("counters as JSON");
+        let bytes = |way: &str| told[0]["stats64"][way]["bytes"].as_u64().expect("a counter");
+        (bytes("rx"), bytes("tx"))
+    }
+
+    /// Loses so many of a hundred packets of TCP that the first host gets from host `i`, and of
+    /// those that it sends there; false where the kernel or `nft` cannot.
+    pub fn lose(&self, i: usize, percent: u32) -> bool {
+        let rule = |hook: &str, side: &str| {
+            format!(
+                "add chain inet loss {hook} {{ type filter hook {hook} priority 0; }}\n\
+                 add rule inet loss {hook} {side} \"eth{i}\" meta l4proto tcp \
+                 numgen random mod 100 < {percent} counter drop\n"
+            )
+        };
+        let rules = rule("input", "iifname") + &rule("output", "oifname");
+        let file = self.hosts[0].dir.join("loss.nft");
+        std::fs::write(&file, format!("add table inet loss\n{rules}")).expect("a file");
+        ran(&format!("ip netns exec {} nft -f {}", self.hosts[0].space, file.display()))
+    }
+
+    /// Ends that; how many packets were lost.
+    pub fn lose_none(&self) -> u64 {
+        let space = &self.hosts[0].space;
+        let list = ["netns", "exec", space, "nft", "-j", "list", "table", "inet", "loss"];
+        let told = Command::new("ip").args(list).output().expect("the rules").stdout;
+        let told: Value = serde_json::from_slice(&told).expect("rules as JSON");
+        let rules = told["nftables"].as_array().into_iter().flatten();
+        let parts = rules.filter_map(|r| r["rule"]["expr"].as_array()).flatten();
+        let lost = parts.filter_map(|part| part["counter"]["packets"].as_u64()).sum();
+        assert!(ran(&format!("ip netns exec {space} nft delete table inet loss")));
+        lost
+    }
+
     /// Starts a bridge on host `i`: the first listens, the others connect to it.
     pub fn bridge(&mut self, i: usize, rules: &str) {
         let reach = match i {
             0 => "listen = [\"tcp/0.0.0.0:7447\"]".to_owned(),
             _ => format!("connect = [\"tcp/10.0.{i}.1:7447\"]"),
         };
+        self.bridge_by(i, &reach, rules);
+    }
+
+    /// The same, with keys that say how others are reached.
+    pub fn bridge_by(&mut self, i: usize, reach: &str, rules: &str) {
         let host = &mut self.hosts[i];
         let file = host.dir.join("bridge.toml");
         let head = format!("namespace = \"fleet\"\nhost = \"h{i}\"\nstats_ms = 100\n{reach}\n");
@@ -139,6 +184,21 @@ impl Host {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+
+    /// The network namespace.
+    pub fn space(&self) -> &str {
+        &self.space
+    }
+
+    /// Processor time of the bridge.
+    pub fn cpu(&self) -> Duration {
+        let pid = self.child.as_ref().map_or(0, Child::id);
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("a running bridge");
+        let words: Vec<_> = stat.rsplit(") ").next().unwrap_or("").split(' ').collect();
+        // utime and stime, in hundredths of a second.
+        let ticks = |i: usize| words[i].parse::<u64>().expect("a number");
+        Duration::from_millis(10 * (ticks(11) + ticks(12)))
     }
 
     pub fn settings(&self) -> NodeBuilder {
