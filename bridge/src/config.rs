@@ -74,6 +74,14 @@ pub(crate) struct ServiceRule {
     pub(crate) timeout_ms: u64,
 }
 
+/// Which queues of a pattern are carried.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct QueueRule {
+    pub(crate) pattern: Pattern,
+    /// The way of the messages.
+    pub(crate) direction: Direction,
+}
+
 /// Certificates of a link over TLS; paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,6 +113,7 @@ pub(crate) struct Config {
     deny: Vec<Pattern>,
     topics: Vec<TopicRule>,
     services: Vec<ServiceRule>,
+    queues: Vec<QueueRule>,
 }
 
 /// Zenoh's modes.
@@ -155,6 +164,8 @@ struct File {
     topic: Vec<Spanned<TopicSection>>,
     #[serde(default)]
     service: Vec<Spanned<ServiceSection>>,
+    #[serde(default)]
+    queue: Vec<Spanned<QueueSection>>,
 }
 
 #[derive(Deserialize)]
@@ -176,6 +187,14 @@ struct ServiceSection {
     #[serde(default)]
     direction: Direction,
     timeout_ms: Option<Spanned<u64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueueSection {
+    pattern: Spanned<String>,
+    #[serde(default)]
+    direction: Direction,
 }
 
 impl Config {
@@ -212,6 +231,12 @@ impl Config {
     pub(crate) fn service(&self, name: &str) -> Option<&ServiceRule> {
         let denied = self.deny.iter().any(|pattern| pattern.matches(name));
         self.services.iter().find(|rule| !denied && rule.pattern.matches(name))
+    }
+
+    /// The rule for the queue `name`; none when it is not carried.
+    pub(crate) fn queue(&self, name: &str) -> Option<&QueueRule> {
+        let denied = self.deny.iter().any(|pattern| pattern.matches(name));
+        self.queues.iter().find(|rule| !denied && rule.pattern.matches(name))
     }
 }
 
@@ -319,7 +344,13 @@ impl File {
             let timeout_ms = source.number(section.timeout_ms, 10_000, 1..=3_600_000)?;
             services.push(ServiceRule { pattern, direction: section.direction, timeout_ms });
         }
-        if topics.is_empty() && services.is_empty() {
+        let mut queues = Vec::new();
+        for section in self.queue {
+            let section = section.into_inner();
+            let pattern = source.pattern(&section.pattern)?;
+            queues.push(QueueRule { pattern, direction: section.direction });
+        }
+        if topics.is_empty() && services.is_empty() && queues.is_empty() {
             let remedy = "add [[topic]] with pattern = \"/camera/**\"";
             return Err(source.wrong(0..0, "it carries nothing", remedy));
         }
@@ -338,6 +369,7 @@ impl File {
             deny,
             topics,
             services,
+            queues,
         })
     }
 }

@@ -18,6 +18,7 @@ use zenoh::liveliness::LivelinessToken;
 
 use crate::incoming::{Expected, Incoming};
 use crate::outgoing::{Failed, Outgoing};
+use crate::queues::{Sink, Source};
 use crate::services::{Offer, Stand};
 use crate::shared::{NODE_NAME, Shared, is_bridge_name, say};
 use crate::wire::Of;
@@ -49,6 +50,10 @@ pub(crate) struct Control {
     expected: HashMap<(String, String), Expected>,
     offers: HashMap<String, Offer>,
     stands: HashMap<(String, String), Stand>,
+    sinks: HashMap<String, Sink>,
+    sources: HashMap<(String, String), Source>,
+    /// Sources begun so far.
+    sources_begun: u64,
     /// What each other bridge has said is there.
     bridges: BTreeMap<String, HashSet<String>>,
 }
@@ -64,6 +69,9 @@ impl Control {
             expected: HashMap::new(),
             offers: HashMap::new(),
             stands: HashMap::new(),
+            sinks: HashMap::new(),
+            sources: HashMap::new(),
+            sources_begun: 0,
             bridges: BTreeMap::new(),
         }
     }
@@ -95,6 +103,7 @@ impl Control {
             .collect();
         self.look_at_topics(&live)?;
         self.look_at_services(&live)?;
+        self.look_at_queues(&live)?;
         // Last, so that a node's last message is on its way before its death is told.
         if self.shared.config.nodes {
             self.look_at_nodes(&live)?;
@@ -157,6 +166,25 @@ impl Control {
         Ok(())
     }
 
+    /// Messages come in to where the consumer is.
+    fn look_at_queues(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
+        let shared = self.shared.clone();
+        let mut there = HashSet::new();
+        for queue in shared.domain.queues()? {
+            let Some(rule) = shared.config.queue(&queue.name) else { continue };
+            let consumed = queue.consumer.is_some_and(|node| live.contains_key(&node.get()));
+            if !rule.direction.comes_in() || !consumed {
+                continue;
+            }
+            there.insert(queue.name.clone());
+            if !self.sinks.contains_key(&queue.name) && self.sinks.len() < ROUTES_MAX {
+                self.sinks.insert(queue.name.clone(), Sink::start(&shared, &queue));
+            }
+        }
+        self.sinks.retain(|name, sink| there.contains(name) && !sink.has_ended());
+        Ok(())
+    }
+
     fn token(&mut self, token: &Token) {
         let Some((bridge, of)) = self.shared.keys.token(&token.key) else { return };
         if bridge == self.shared.own {
@@ -178,6 +206,8 @@ impl Control {
             }
             Of::Service(name) if token.there => self.service_came(bridge, name),
             Of::Service(name) => drop(self.stands.remove(&(bridge, name))),
+            Of::Queue(name) if token.there => self.queue_came(bridge, name),
+            Of::Queue(name) => drop(self.sources.remove(&(bridge, name))),
         }
     }
 
@@ -252,6 +282,16 @@ impl Control {
         if rule.direction.comes_in() && !full && !self.stands.contains_key(&key) {
             let stand = Stand::start(&self.shared, &key.0, &key.1, rule);
             self.stands.insert(key, stand);
+        }
+    }
+    fn queue_came(&mut self, bridge: String, name: String) {
+        let Some(rule) = self.shared.config.queue(&name) else { return };
+        let key = (bridge, name);
+        let full = self.sources.len() >= ROUTES_MAX;
+        if rule.direction.goes_out() && !full && !self.sources.contains_key(&key) {
+            self.sources_begun += 1;
+            let source = Source::start(&self.shared, &key.0, &key.1, self.sources_begun);
+            self.sources.insert(key, source);
         }
     }
 }

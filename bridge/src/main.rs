@@ -1,4 +1,4 @@
-//! `outlive-bridge`: carries topics and services between machines, over Zenoh.
+//! `outlive-bridge`: carries topics, queues and services between machines, over Zenoh.
 //!
 //! | file | what |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `wire` | keys, headers, notes: what bridges say to each other |
 //! | `control` | what is here and there; keeps the routes |
 //! | `outgoing`, `incoming` | a topic on its way out and in |
-//! | `services` | calls, both sides |
+//! | `services`, `queues` | calls and queues, both sides |
 //! | `link` | the Zenoh session |
 //! | `stats` | counters, and how they are shown |
 //! | `shared` | what all threads know |
@@ -17,6 +17,7 @@ mod incoming;
 mod link;
 mod outgoing;
 mod pattern;
+mod queues;
 mod services;
 mod shared;
 mod stats;
@@ -41,7 +42,7 @@ use outgoing::Failed;
 use shared::{NODE_NAME, Shared, say};
 
 const HELP: &str = "\
-Carries topics and services between machines, over Zenoh.
+Carries topics, queues and services between machines, over Zenoh.
 
 Usage: outlive-bridge [OPTIONS] FILE
 

@@ -38,17 +38,22 @@ const LAST: u8 = 1;
 
 /// A thread that can be asked to end.
 #[derive(Debug)]
-struct Worker {
+pub(crate) struct Worker {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Worker {
-    fn start(name: &str, run: impl FnOnce(&AtomicBool) + Send + 'static) -> Self {
+    pub(crate) fn start(name: &str, run: impl FnOnce(&AtomicBool) + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = stop.clone();
         let thread = thread::Builder::new().name(name.into()).spawn(move || run(&seen)).ok();
         Self { stop, thread }
+    }
+
+    /// Whether it has given up.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 }
 
@@ -76,7 +81,7 @@ impl Offer {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.0.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.0.has_ended()
     }
 }
 
@@ -112,7 +117,7 @@ fn offer(
 }
 
 /// Zenoh's thread never waits.
-fn take(to: &SyncSender<Query>, query: Query) {
+pub(crate) fn take(to: &SyncSender<Query>, query: Query) {
     if let Err(e) = to.try_send(query) {
         let (std::sync::mpsc::TrySendError::Full(query)
         | std::sync::mpsc::TrySendError::Disconnected(query)) = e;

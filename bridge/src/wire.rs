@@ -5,10 +5,13 @@
 //! outlive/1/NAMESPACE/BRIDGE/live/node/ID/HOST/NAME   ... of a node
 //! outlive/1/NAMESPACE/BRIDGE/live/topic/NAME          ... of a topic that is carried
 //! outlive/1/NAMESPACE/BRIDGE/live/service/NAME        ... of a service with a server
+//! outlive/1/NAMESPACE/BRIDGE/live/queue/NAME          ... of a queue with a consumer
 //! outlive/1/NAMESPACE/BRIDGE/note/topic/NAME          answers with the type, as JSON
 //! outlive/1/NAMESPACE/BRIDGE/note/service/NAME        ... with both types
+//! outlive/1/NAMESPACE/BRIDGE/note/queue/NAME          ... as that of a topic
 //! outlive/1/NAMESPACE/BRIDGE/data/NAME                messages; the header is the attachment
 //! outlive/1/NAMESPACE/BRIDGE/call/NAME                requests; answers are replies
+//! outlive/1/NAMESPACE/BRIDGE/send/NAME                a message of a queue; the reply: it is in
 //! ```
 //! BRIDGE is the Zenoh id of the bridge's session: new with each start.
 
@@ -131,6 +134,14 @@ pub(crate) struct ServiceNote {
     pub(crate) response: TypeNote,
 }
 
+/// The same of a queue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct QueueNote {
+    #[serde(rename = "type")]
+    pub(crate) of: TypeNote,
+    pub(crate) stamped: bool,
+}
+
 /// What a token is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
@@ -143,6 +154,7 @@ pub(crate) enum Of {
     },
     Topic(String),
     Service(String),
+    Queue(String),
 }
 
 /// The keys of one namespace.
@@ -175,6 +187,7 @@ impl Keys {
             "bridge" => Of::Bridge,
             "topic" => Of::Topic(format!("/{name}")),
             "service" => Of::Service(format!("/{name}")),
+            "queue" => Of::Queue(format!("/{name}")),
             "node" => {
                 let mut parts = name.splitn(3, '/');
                 let id = parts.next()?.parse().ok()?;

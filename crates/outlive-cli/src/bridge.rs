@@ -13,7 +13,7 @@ use crate::settings::Settings;
 
 const PROGRAM: &str = "outlive-bridge";
 
-/// Carry topics and services to other machines.
+/// Carry topics, queues and services to other machines.
 ///
 /// Becomes the program outlive-bridge, found beside this one or in PATH. It is a program of its own
 /// so that nobody else needs what it brings along (Zenoh).

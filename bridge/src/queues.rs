@@ -1,0 +1,279 @@
+//! Queues across machines: where the consumer is, the bridge is a producer (`Sink`); where
+//! producers are, it is the consumer (`Source`). A message leaves its lane when it is in the
+//! other's: one round trip each, and none is lost, whoever dies.
+//!
+//! | what ends | who is told |
+//! |---|---|
+//! | the consumer, its machine, the link | producers elsewhere: `OwnerDied`; what is unread stays |
+//! | a producer elsewhere | nobody; what it had sent is carried |
+//! | a bridge | the message under way comes again: once more, if it had arrived |
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use outlive::{Consumer, ErrorKind, Producer, QueueInfo};
+use zenoh::Wait;
+use zenoh::query::{ConsolidationMode, Query};
+use zenoh::sample::Locality;
+
+use crate::incoming::ask;
+use crate::outgoing::Failed;
+use crate::services::{Worker, take};
+use crate::shared::{Shared, say};
+use crate::stats::Counted;
+use crate::wire::{QueueNote, TypeNote};
+
+/// Other bridges whose message is on its way at once, at most.
+const SENDERS_MAX: usize = 1024;
+/// How soon a stop is noticed.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// For room in the consumer's lane, and then for the answer.
+const ROOM_TIMEOUT: Duration = Duration::from_millis(500);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Before a message is tried again.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Between two attempts to become the consumer: another one may be there.
+const RETRY_EVERY: Duration = Duration::from_millis(500);
+
+/// What an answer begins with.
+const TAKEN: u8 = 0;
+/// It can never be taken: longer than a lane, or no payload of the type.
+const REFUSED: u8 = 1;
+
+/// The name of a queue's counters.
+fn counters_of(name: &str) -> String {
+    format!("queue {name}")
+}
+
+/// A local queue whose consumer is here: others may send into it.
+#[derive(Debug)]
+pub(crate) struct Sink(Worker);
+
+impl Sink {
+    pub(crate) fn start(shared: &Arc<Shared>, info: &QueueInfo) -> Self {
+        let (shared, info) = (shared.clone(), info.clone());
+        Self(Worker::start("sink", move |stop| {
+            if let Err(e) = sink(&shared, &info, stop) {
+                say(format_args!("queue {} is not offered: {e}", info.name));
+            }
+        }))
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.has_ended()
+    }
+}
+
+fn sink(shared: &Arc<Shared>, info: &QueueInfo, stop: &AtomicBool) -> Result<(), Failed> {
+    let name = &info.name;
+    let of = info.payload_type();
+    let queue = shared.node.queue::<[u8]>(name)?.of_type(&of);
+    let producer = if info.stamped { queue.stamped() } else { queue }.producer()?;
+    let note = QueueNote { of: TypeNote::of(&of), stamped: info.stamped };
+    let note_key = shared.keys.of(&shared.own, "note/queue", name);
+    shared.set_note(note_key.clone(), Some(serde_json::to_string(&note)?));
+    let (to, queries) = sync_channel(SENDERS_MAX);
+    let queryable = shared
+        .session
+        .declare_queryable(shared.keys.of(&shared.own, "send", name))
+        .callback(move |query| take(&to, query))
+        .wait()?;
+    let token_key = shared.keys.of(&shared.own, "live/queue", name);
+    let token = shared.session.liveliness().declare_token(token_key).wait()?;
+    let counted = shared.stats.of(false, &counters_of(name));
+    Sunk { producer, counted, last: HashMap::new() }.run(&queries, stop);
+    token.undeclare().wait()?;
+    queryable.undeclare().wait()?;
+    shared.set_note(note_key, None);
+    Ok(())
+}
+
+struct Sunk {
+    producer: Producer<[u8]>,
+    counted: Counted,
+    /// The number of the last message of each source: one whose answer was lost comes again.
+    last: HashMap<[u8; 16], u64>,
+}
+
+impl Sunk {
+    fn run(&mut self, queries: &Receiver<Query>, stop: &AtomicBool) {
+        while !stop.load(Relaxed) {
+            match queries.recv_timeout(LOOK_EVERY) {
+                Ok(query) => {
+                    // A source that has gone meanwhile tries again, or its successor does.
+                    let _ = match self.put(&query) {
+                        Ok(answer) => query.reply(query.key_expr().clone(), [answer]).wait(),
+                        Err(why) => query.reply_err(why).wait(),
+                    };
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn put(&mut self, query: &Query) -> Result<u8, String> {
+        let head = query.attachment().map(|a| a.to_bytes().into_owned()).unwrap_or_default();
+        let (source, seq) = parse_head(&head).ok_or("no message of a bridge")?;
+        if self.last.get(&source).is_some_and(|last| *last >= seq) {
+            return Ok(TAKEN);
+        }
+        let bytes = query.payload().map(|p| p.to_bytes()).unwrap_or_default();
+        match self.producer.send_timeout(&bytes, ROOM_TIMEOUT) {
+            Ok(()) => {
+                if self.last.len() > SENDERS_MAX {
+                    self.last.clear();
+                }
+                self.last.insert(source, seq);
+                self.counted.with(|c| {
+                    c.received += 1;
+                    c.bytes += bytes.len() as u64;
+                });
+                Ok(TAKEN)
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::InvalidArgument | ErrorKind::TypeMismatch) => {
+                self.counted.with(|c| c.bad += 1);
+                Ok(REFUSED)
+            }
+            Err(e) => Err(e.to_string()),
+        }
+    }
+}
+
+/// A number of the source, new with each start of it, and the message's number from 1.
+fn head(source: [u8; 16], seq: u64) -> [u8; 24] {
+    let mut out = [0; 24];
+    out[..16].copy_from_slice(&source);
+    out[16..].copy_from_slice(&seq.to_le_bytes());
+    out
+}
+
+fn parse_head(bytes: &[u8]) -> Option<([u8; 16], u64)> {
+    let seq = bytes.get(16..24)?.try_into().ok()?;
+    (bytes.len() == 24).then_some(())?;
+    Some((bytes[..16].try_into().ok()?, u64::from_le_bytes(seq)))
+}
+
+/// Stands here for a consumer elsewhere. Dropping it leaves the queue; what is unread stays.
+#[derive(Debug)]
+pub(crate) struct Source {
+    _worker: Worker,
+}
+
+impl Source {
+    /// `number` tells this source from all others of this bridge.
+    pub(crate) fn start(shared: &Arc<Shared>, bridge: &str, name: &str, number: u64) -> Self {
+        let shared = shared.clone();
+        let (bridge, name) = (bridge.to_owned(), name.to_owned());
+        let worker = Worker::start("source", move |stop| {
+            let mut told = String::new();
+            let mut seq = 0;
+            while !stop.load(Relaxed) {
+                let Err(e) = source(&shared, (&bridge, &name), number, &mut seq, stop) else {
+                    return;
+                };
+                if e.to_string() != told {
+                    told = e.to_string();
+                    say(format_args!("queue {name} of {bridge}: {told}"));
+                }
+                for _ in 0..RETRY_EVERY.as_millis() / PAUSE.as_millis() {
+                    if !stop.load(Relaxed) {
+                        thread::sleep(PAUSE);
+                    }
+                }
+            }
+        });
+        Self { _worker: worker }
+    }
+}
+
+fn source(
+    shared: &Arc<Shared>,
+    (bridge, name): (&str, &str),
+    number: u64,
+    seq: &mut u64,
+    stop: &AtomicBool,
+) -> Result<(), Failed> {
+    let note: QueueNote = serde_json::from_str(&ask(shared, bridge, "note/queue", name)?)?;
+    let queue = shared.node.queue::<[u8]>(name)?.of_type(&note.of.payload_type()?);
+    let consumer = if note.stamped { queue.stamped() } else { queue }.consumer()?;
+    let mut id = shared.session.zid().to_le_bytes();
+    for (byte, with) in id.iter_mut().zip(number.to_le_bytes()) {
+        *byte ^= with;
+    }
+    let key = shared.keys.of(bridge, "send", name);
+    let counted = shared.stats.of(true, &counters_of(name));
+    carry(shared, &key, consumer, (id, seq), &counted, stop)
+}
+
+fn carry(
+    shared: &Shared,
+    key: &str,
+    mut from: Consumer<[u8]>,
+    (id, seq): ([u8; 16], &mut u64),
+    counted: &Counted,
+    stop: &AtomicBool,
+) -> Result<(), Failed> {
+    while !stop.load(Relaxed) {
+        while from.next_event().is_some() {}
+        let Some(message) = from.receive_timeout(LOOK_EVERY)? else { continue };
+        *seq += 1;
+        let answer = loop {
+            if let Some(answer) = put(shared, key, &message, head(id, *seq)) {
+                break answer;
+            }
+            if stop.load(Relaxed) {
+                // Not taken: the next consumer receives it.
+                std::mem::forget(message);
+                return Ok(());
+            }
+            thread::sleep(PAUSE);
+        };
+        let bytes = message.len() as u64;
+        counted.with(|c| match answer {
+            TAKEN => {
+                c.sent += 1;
+                c.bytes += bytes;
+            }
+            _ => c.bad += 1,
+        });
+    }
+    Ok(())
+}
+
+/// None when it is to be tried again.
+fn put(shared: &Shared, key: &str, message: &[u8], head: [u8; 24]) -> Option<u8> {
+    let replies = shared
+        .session
+        .get(key)
+        .payload(message)
+        .attachment(head)
+        .timeout(ANSWER_TIMEOUT)
+        .consolidation(ConsolidationMode::None)
+        .allowed_destination(Locality::Remote)
+        .wait()
+        .ok()?;
+    while let Ok(reply) = replies.recv() {
+        if let Ok(sample) = reply.result() {
+            return sample.payload().to_bytes().first().copied();
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_survives_the_wire_and_garbage_is_none() {
+        let bytes = head([7; 16], 1 << 40);
+        assert_eq!(parse_head(&bytes), Some(([7; 16], 1 << 40)));
+        assert_eq!(parse_head(&bytes[..23]), None);
+        assert_eq!(parse_head(&[&bytes[..], &[0]].concat()), None);
+    }
+}
