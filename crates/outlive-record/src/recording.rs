@@ -73,12 +73,16 @@ impl std::fmt::Debug for Messages {
 
 impl Recording {
     /// Reads the index at the file's end; if there is none, because nobody finished the file, all
-    /// of it.
+    /// of it. Of a directory, such as a bag of ROS 2, the one MCAP file in it.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for what is no MCAP file or broken before its end; [`Error::Io`].
+    /// [`Error::Corrupt`] for what is no MCAP file or broken before its end; [`Error::Io`];
+    /// [`Error::Usage`] for a directory without a file, or with several.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let io = |e| Error::io("open", path, e);
+        if path.is_dir() {
+            return Self::open(&file_in(path)?);
+        }
         let mut file = File::open(path).map_err(io)?;
         let file_bytes = file.metadata().map_err(io)?.len();
         let mut recording = Self {
@@ -143,6 +147,18 @@ impl Recording {
         LinearReaderOptions::default()
             .with_prevalidate_chunk_crcs(true)
             .with_record_length_limit(limit)
+    }
+
+    /// Why it cannot be read; bags of ROS 2 used to be data bases.
+    fn no_recording(&self, error: mcap::McapError) -> Error {
+        let mut begin = [0; 16];
+        let read = File::open(&self.path).and_then(|mut file| file.read_exact(&mut begin));
+        if read.is_ok() && &begin == b"SQLite format 3\0" {
+            let why =
+                "it is a bag of ROS 2 in SQLite: write it anew as MCAP, with 'ros2 bag convert'";
+            return self.corrupt(why);
+        }
+        Error::reading(&self.path, error)
     }
 
     fn corrupt(&self, why: impl Into<String>) -> Error {
@@ -218,7 +234,7 @@ impl Recording {
                 Some(Ok(LinearReadEvent::Record { opcode, data })) => (opcode, data),
                 // The end of what its writer handed over before it was killed.
                 Some(Err(mcap::McapError::UnexpectedEof)) if self.file_bytes > 8 => break,
-                Some(Err(e)) => return Err(Error::reading(&self.path, e)),
+                Some(Err(e)) => return Err(self.no_recording(e)),
             };
             let record = mcap::parse_record(opcode, data);
             match record.map_err(|e| Error::reading(&self.path, e))? {
@@ -269,6 +285,26 @@ impl Iterator for Messages {
             Err(mcap::McapError::UnexpectedEof) if !self.finished => None,
             Err(e) => Some(Err(Error::reading(&self.path, e))),
         }
+    }
+}
+
+/// The one file in a bag.
+fn file_in(dir: &Path) -> Result<PathBuf, Error> {
+    let io = |e| Error::io("read", dir, e);
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        if path.extension().is_some_and(|ending| ending == "mcap") && path.is_file() {
+            found.push(path);
+        }
+    }
+    match found.as_slice() {
+        [one] => Ok(one.clone()),
+        others => Err(Error::Usage(format!(
+            "{} has {} MCAP files: name one",
+            dir.display(),
+            others.len()
+        ))),
     }
 }
 

@@ -106,6 +106,25 @@ fn spoiled_bytes_are_an_error_or_unimportant_and_never_a_panic() {
 }
 
 #[test]
+fn a_bag_is_read_by_its_directory_and_one_in_sqlite_says_what_to_do() {
+    let home = Home::new("bag");
+    let whole = sample(&home, Compression::None);
+    let bag = home.file("bag");
+    let why = |path: &Path| Recording::open(path).unwrap_err().to_string();
+    std::fs::create_dir(&bag).unwrap();
+    assert!(why(&bag).contains("has 0 MCAP files"), "{}", why(&bag));
+    std::fs::copy(&whole, bag.join("bag_0.mcap")).unwrap();
+    std::fs::write(bag.join("metadata.yaml"), "version: 9").unwrap();
+    let recording = Recording::open(&bag).unwrap();
+    assert_eq!((recording.path, recording.messages), (bag.join("bag_0.mcap"), 40));
+    std::fs::copy(&whole, bag.join("bag_1.mcap")).unwrap();
+    assert!(why(&bag).contains("has 2 MCAP files"), "{}", why(&bag));
+    let sqlite = home.file("bag_0.db3");
+    std::fs::write(&sqlite, b"SQLite format 3\0 and all its pages").unwrap();
+    assert!(why(&sqlite).contains("ros2 bag convert"), "{}", why(&sqlite));
+}
+
+#[test]
 fn types_depths_attributes_and_numbers_come_back() {
     let home = Home::new("types");
     let node = home.node("maker");

@@ -20,7 +20,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct InfoArgs {
-    /// MCAP file.
+    /// MCAP file, or the directory of a bag of ROS 2.
     file: PathBuf,
     /// Print JSON.
     #[arg(long)]

@@ -32,7 +32,7 @@ At a terminal the space bar pauses and goes on; n or the right arrow plays one m
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct PlayArgs {
-    /// MCAP file.
+    /// MCAP file, or the directory of a bag of ROS 2.
     file: PathBuf,
     /// How many times as fast as it was recorded.
     #[arg(long, value_name = "FACTOR", value_parser = factor, default_value = "1")]

@@ -32,7 +32,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct ConvertArgs {
-    /// MCAP file, ours or one of ROS 2.
+    /// MCAP file, ours or of ROS 2, or the directory of its bag.
     file: PathBuf,
     /// Directory to write [default: FILE without its ending].
     #[arg(long, short, value_name = "DIR")]
