@@ -47,7 +47,7 @@ fn a_killed_service_restarts_and_a_crash_loop_ends_at_its_limit() {
         &format!(
             "[process.core]\nkind = 'core'\ncommand = {IDLE}\n\
              [process.camera]\ncommand = {IDLE}\nbackoff.first = '10ms'\n\
-             [process.broken]\ncommand = 'sh -c \"exit 3\"'\n\
+             [process.broken]\ncommand = 'sh -c \"exit 3\"'\nready.topics = '/never'\n\
              backoff = {{ first = '5ms', max = '20ms', limit = 4, within = '60s' }}\n\
              [process.missing]\ncommand = '/nonexistent/program'\nbackoff.limit = 0\n"
         ),
