@@ -229,5 +229,6 @@ def definitions(path):
     print(f"recordings: {len(parts)} definitions are those of ROS 2 Jazzy")
 
 
-commands = {f.__name__: f for f in (make, check, definitions, images, converted)}
-commands[sys.argv[1]](Path(sys.argv[2]))
+if __name__ == "__main__":
+    commands = {f.__name__: f for f in (make, check, definitions, images, converted)}
+    commands[sys.argv[1]](Path(sys.argv[2]))

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::pattern::Pattern;
+use crate::ros2::config::{Ros2Config, Ros2Section};
 
 /// Rules at most.
 const RULES_MAX: usize = 256;
@@ -114,6 +115,7 @@ pub(crate) struct Config {
     topics: Vec<TopicRule>,
     services: Vec<ServiceRule>,
     queues: Vec<QueueRule>,
+    pub(crate) ros2: Option<Ros2Config>,
 }
 
 /// Zenoh's modes.
@@ -166,6 +168,7 @@ struct File {
     service: Vec<Spanned<ServiceSection>>,
     #[serde(default)]
     queue: Vec<Spanned<QueueSection>>,
+    ros2: Option<Ros2Section>,
 }
 
 #[derive(Deserialize)]
@@ -240,13 +243,19 @@ impl Config {
     }
 }
 
-struct Source<'a> {
+/// A file's text, to say where in it something is wrong.
+pub(crate) struct Source<'a> {
     file: &'a str,
     text: &'a str,
 }
 
 impl Source<'_> {
-    fn wrong(&self, span: Range<usize>, what: impl Into<String>, remedy: &str) -> ConfigError {
+    pub(crate) fn wrong(
+        &self,
+        span: Range<usize>,
+        what: impl Into<String>,
+        remedy: &str,
+    ) -> ConfigError {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
@@ -254,13 +263,24 @@ impl Source<'_> {
         ConfigError { file, line, column, what, remedy }
     }
 
-    fn pattern(&self, text: &Spanned<String>) -> Result<Pattern, ConfigError> {
+    pub(crate) fn pattern(&self, text: &Spanned<String>) -> Result<Pattern, ConfigError> {
         let wrong = |(what, remedy)| self.wrong(text.span(), what, remedy);
         Pattern::new(text.get_ref()).map_err(wrong)
     }
 
+    /// A rate is more than nothing.
+    pub(crate) fn rate(&self, rate: Option<&Spanned<f64>>) -> Result<(), ConfigError> {
+        match rate {
+            Some(rate) if !(*rate.get_ref() > 0.0 && *rate.get_ref() <= 1e6) => {
+                let what = format!("{} messages each second is no rate", rate.get_ref());
+                Err(self.wrong(rate.span(), what, "use more than 0, at most 1000000"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A number of `range`, or `default`.
-    fn number(
+    pub(crate) fn number(
         &self,
         value: Option<Spanned<u64>>,
         default: u64,
@@ -323,12 +343,7 @@ impl File {
         for section in self.topic {
             let section = section.into_inner();
             let pattern = source.pattern(&section.pattern)?;
-            if let Some(rate) = &section.rate_hz
-                && !(*rate.get_ref() > 0.0 && *rate.get_ref() <= 1e6)
-            {
-                let what = format!("{} messages each second is no rate", rate.get_ref());
-                return Err(source.wrong(rate.span(), what, "use more than 0, at most 1000000"));
-            }
+            source.rate(section.rate_hz.as_ref())?;
             topics.push(TopicRule {
                 pattern,
                 direction: section.direction,
@@ -350,8 +365,10 @@ impl File {
             let pattern = source.pattern(&section.pattern)?;
             queues.push(QueueRule { pattern, direction: section.direction });
         }
-        if topics.is_empty() && services.is_empty() && queues.is_empty() {
-            let remedy = "add [[topic]] with pattern = \"/camera/**\"";
+        let ros2 = self.ros2.map(|section| section.check(source)).transpose()?;
+        let no_ros = ros2.as_ref().is_none_or(Ros2Config::is_empty);
+        if topics.is_empty() && services.is_empty() && queues.is_empty() && no_ros {
+            let remedy = "add [[topic]] or [[ros2.topic]] with pattern = \"/camera/**\"";
             return Err(source.wrong(0..0, "it carries nothing", remedy));
         }
         Ok(Config {
@@ -370,6 +387,7 @@ impl File {
             topics,
             services,
             queues,
+            ros2,
         })
     }
 }

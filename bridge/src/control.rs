@@ -12,13 +12,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use outlive::{Node, NodeInfo};
+use outlive::{Node, NodeInfo, TopicInfo};
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 
 use crate::incoming::{Expected, Incoming};
 use crate::outgoing::{Failed, Outgoing};
 use crate::queues::{Sink, Source};
+use crate::ros2::Graph;
 use crate::services::{Offer, Stand};
 use crate::shared::{NODE_NAME, Shared, is_bridge_name, say};
 use crate::wire::Of;
@@ -56,11 +57,13 @@ pub(crate) struct Control {
     sources_begun: u64,
     /// What each other bridge has said is there.
     bridges: BTreeMap<String, HashSet<String>>,
+    ros2: Option<Graph>,
 }
 
 impl Control {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self {
+    pub(crate) fn new(shared: Arc<Shared>) -> Result<Self, Failed> {
+        let ros2 = shared.config.ros2.clone().map(|config| Graph::join(&shared, config));
+        Ok(Self {
             shared,
             nodes: HashMap::new(),
             out: HashMap::new(),
@@ -73,7 +76,8 @@ impl Control {
             sources: HashMap::new(),
             sources_begun: 0,
             bridges: BTreeMap::new(),
-        }
+            ros2: ros2.transpose()?,
+        })
     }
 
     /// Other bridges that have something there.
@@ -129,12 +133,17 @@ impl Control {
     fn look_at_topics(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
         let shared = self.shared.clone();
         let mut there = HashSet::new();
-        for topic in shared.domain.topics()? {
+        let topics = shared.domain.topics()?;
+        let spoken = |topic: &TopicInfo| {
+            let mut publishers = topic.publishers.iter().filter(|p| p.alive && !p.closed);
+            publishers.any(|p| live.contains_key(&p.id.node.get()))
+        };
+        let topics: Vec<_> = topics.into_iter().map(|topic| (spoken(&topic), topic)).collect();
+        if let Some(ros2) = &mut self.ros2 {
+            ros2.look(topics.iter().filter_map(|(spoken, topic)| spoken.then_some(topic)))?;
+        }
+        for (spoken, topic) in topics {
             let Some(rule) = shared.config.topic(&topic.name) else { continue };
-            let spoken = topic
-                .publishers
-                .iter()
-                .any(|p| p.alive && !p.closed && live.contains_key(&p.id.node.get()));
             if !rule.direction.goes_out() || !spoken {
                 continue;
             }

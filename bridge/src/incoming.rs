@@ -21,13 +21,13 @@ use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, wall_now_ns};
 
 /// Messages that wait for our thread at most.
-const WAITING_MAX: usize = 1024;
+pub(crate) const WAITING_MAX: usize = 1024;
 /// Their bytes, unless it is a single one.
-const WAITING_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const WAITING_BYTES_MAX: u64 = 64 << 20;
 /// Between two attempts to open a topic.
-const RETRY_EVERY: Duration = Duration::from_millis(500);
+pub(crate) const RETRY_EVERY: Duration = Duration::from_millis(500);
 /// How long messages may come after their topic's token went: it overtakes them.
-const LINGER: Duration = Duration::from_millis(300);
+pub(crate) const LINGER: Duration = Duration::from_millis(300);
 /// Payloads up to here travel inside the ring, without a loan.
 const SMALL_BYTES: usize = 104;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -127,7 +127,7 @@ impl Intake {
         }
         if lost > 0 || !taken {
             self.counted.with(|c| {
-                c.lost += lost;
+                c.lost = c.lost.saturating_add(lost);
                 c.dropped += u64::from(!taken);
             });
         }
@@ -239,7 +239,7 @@ struct Ports<'a> {
 impl Ports<'_> {
     fn publish(&mut self, header: &Header, payload: &ZBytes, counted: &Counted) {
         let done = self.try_publish(header, payload);
-        let latency_us = (wall_now_ns() as i64 - header.wall_ns as i64) / 1000;
+        let latency_us = (wall_now_ns() as i64).saturating_sub(header.wall_ns as i64) / 1000;
         counted.with(|c| match &done {
             Ok(()) => {
                 c.received += 1;

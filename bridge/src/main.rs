@@ -7,6 +7,7 @@
 //! | `control` | what is here and there; keeps the routes |
 //! | `outgoing`, `incoming` | a topic on its way out and in |
 //! | `services`, `queues` | calls and queues, both sides |
+//! | `ros2` | topics to and from ROS 2 |
 //! | `link` | the Zenoh session |
 //! | `stats` | counters, and how they are shown |
 //! | `shared` | what all threads know |
@@ -18,6 +19,7 @@ mod link;
 mod outgoing;
 mod pattern;
 mod queues;
+mod ros2;
 mod services;
 mod shared;
 mod stats;
@@ -53,6 +55,7 @@ Options:
   --check        only read FILE and say what is wrong in it
   --stats        print what was carried, every stats_ms of FILE
   --domain NAME  the domain, whatever FILE says
+  --ros2-types   only list the messages of ROS 2 that are known, with their hashes
   -h, --help
   -V, --version
 
@@ -114,6 +117,10 @@ fn args() -> Result<Option<Args>, String> {
                 print(concat!("outlive-bridge ", env!("CARGO_PKG_VERSION"), "\n"));
                 return Ok(None);
             }
+            Some("--ros2-types") => {
+                print(&ros2::known());
+                return Ok(None);
+            }
             Some("--check") => args.check = true,
             Some("--stats") => args.stats = true,
             Some("--domain") => {
@@ -172,7 +179,7 @@ fn run(mut config: Config, stats: bool) -> Result<(), Failed> {
     let published: Publisher<MsgPack<stats::Snapshot>> = published.depth(4).publisher()?;
     say(format_args!("namespace {}, bridge {}", shared.config.namespace, shared.own));
 
-    let mut control = Control::new(shared.clone());
+    let mut control = Control::new(shared.clone())?;
     let period = Duration::from_millis(stats_ms);
     let mut next = Instant::now() + period;
     while !end.load(Relaxed) {

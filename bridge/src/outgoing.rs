@@ -33,11 +33,19 @@ pub(crate) struct Outgoing {
 impl Outgoing {
     /// Begins to carry the topic `info`.
     pub(crate) fn start(shared: &Arc<Shared>, name: &str, rule: &TopicRule) -> Self {
+        let (shared, of, rule) = (shared.clone(), name.to_owned(), rule.clone());
+        Self::spawn(name, move |stop| carry(&shared, &of, &rule, stop))
+    }
+
+    /// A thread that carries the topic `name` until it is told to stop.
+    pub(crate) fn spawn(
+        name: &str,
+        carry: impl FnOnce(&AtomicBool) -> Result<(), Failed> + Send + 'static,
+    ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let (shared, name, rule) = (shared.clone(), name.to_owned(), rule.clone());
-        let seen = stop.clone();
+        let (name, seen) = (name.to_owned(), stop.clone());
         let run = move || {
-            if let Err(e) = carry(&shared, &name, &rule, &seen) {
+            if let Err(e) = carry(&seen) {
                 say(format_args!("topic {name} is not carried: {e}"));
             }
         };
@@ -85,6 +93,21 @@ fn carry(
         .congestion_control(congestion)
         .allowed_destination(Locality::Remote)
         .wait()?;
+    let heard = heard(&publisher)?;
+    let token_key = shared.keys.of(&shared.own, "live/topic", name);
+    let token = shared.session.liveliness().declare_token(token_key).wait()?;
+
+    let counted = shared.stats.of(true, name);
+    let mut pump = Pump::new(shared, rule.rate_hz, heard, counted.clone());
+    let mut route = Route { rule, publisher, counted, seq: 0 };
+    let done = pump.run(subscriber, stop, |sample, now| route.send(sample, now));
+    token.undeclare().wait()?;
+    shared.set_note(note_key, None);
+    done
+}
+
+/// Whether somebody elsewhere wants what goes out there; kept up to date.
+pub(crate) fn heard(publisher: &Publisher<'_>) -> Result<Arc<AtomicBool>, Failed> {
     let heard = Arc::new(AtomicBool::new(publisher.matching_status().wait()?.matching()));
     let to = heard.clone();
     publisher
@@ -92,36 +115,46 @@ fn carry(
         .callback(move |status| to.store(status.matching(), Relaxed))
         .background()
         .wait()?;
-    let token_key = shared.keys.of(&shared.own, "live/topic", name);
-    let token = shared.session.liveliness().declare_token(token_key).wait()?;
-
-    let counted = shared.stats.of(true, name);
-    let mut route = Route { shared, rule, publisher, heard, counted, seq: 0, next_ns: 0 };
-    let done = route.run(subscriber, stop);
-    token.undeclare().wait()?;
-    shared.set_note(note_key, None);
-    done
+    Ok(heard)
 }
 
-struct Route<'a> {
+/// Reads a topic's ring, and lets pass what is to go out.
+pub(crate) struct Pump<'a> {
     shared: &'a Shared,
-    rule: &'a TopicRule,
-    publisher: Publisher<'a>,
-    /// Whether somebody elsewhere wants it.
+    rate_hz: Option<f64>,
     heard: Arc<AtomicBool>,
     counted: Counted,
-    seq: u64,
     /// The rate limit lets nothing pass before.
     next_ns: u64,
 }
 
-impl Route<'_> {
-    fn run(&mut self, mut from: Subscriber<[u8]>, stop: &AtomicBool) -> Result<(), Failed> {
+impl<'a> Pump<'a> {
+    pub(crate) fn new(
+        shared: &'a Shared,
+        rate_hz: Option<f64>,
+        heard: Arc<AtomicBool>,
+        counted: Counted,
+    ) -> Self {
+        Self { shared, rate_hz, heard, counted, next_ns: 0 }
+    }
+
+    /// Until it is to stop: calls `send` with each sample that passes, and the time.
+    pub(crate) fn run(
+        &mut self,
+        mut from: Subscriber<[u8]>,
+        stop: &AtomicBool,
+        mut send: impl FnMut(Sample<[u8]>, u64) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
         loop {
             // Asked first: what was committed before the stop is still sent.
             let last = stop.load(Relaxed);
             match from.receive_timeout(if last { Duration::ZERO } else { LOOK_EVERY }) {
-                Ok(Some(sample)) => self.pass(sample)?,
+                Ok(Some(sample)) => {
+                    let now = now_ns();
+                    if self.passes(&sample, now) {
+                        send(sample, now)?;
+                    }
+                }
                 Ok(None) => while from.next_event().is_some() {},
                 Err(e) if e.kind() == outlive::ErrorKind::Corrupt => {
                     self.counted.with(|c| c.bad += 1);
@@ -134,10 +167,10 @@ impl Route<'_> {
         }
     }
 
-    fn pass(&mut self, sample: Sample<[u8]>) -> Result<(), Failed> {
+    fn passes(&mut self, sample: &Sample<[u8]>, now: u64) -> bool {
         // It came from elsewhere: sent again, it would go round for ever.
         if self.shared.is_bridge(sample.publisher().node) {
-            return Ok(());
+            return false;
         }
         let overrun = sample.lost_before();
         if overrun > 0 {
@@ -145,26 +178,39 @@ impl Route<'_> {
         }
         if !self.heard.load(Relaxed) {
             self.counted.with(|c| c.unheard += 1);
-            return Ok(());
+            return false;
         }
-        let now = now_ns();
-        if let Some(rate) = self.rule.rate_hz {
+        if let Some(rate) = self.rate_hz {
             if now < self.next_ns {
                 self.counted.with(|c| c.dropped += 1);
-                return Ok(());
+                return false;
             }
             let period = (1e9 / rate) as u64;
             // On the grid, so that the mean is the rate; never more than one message saved up.
             self.next_ns = (self.next_ns + period).max(now.saturating_sub(period) + period);
         }
-        self.send(sample, now)
+        true
     }
+}
 
+/// When a sample was published, ns since 1970.
+pub(crate) fn wall_ns(sample: &Sample<[u8]>, now: u64) -> u64 {
+    let age_ns = match sample.timestamp_ns() {
+        0 => 0,
+        at => now.saturating_sub(at),
+    };
+    wall_now_ns().saturating_sub(age_ns)
+}
+
+struct Route<'a> {
+    rule: &'a TopicRule,
+    publisher: Publisher<'a>,
+    counted: Counted,
+    seq: u64,
+}
+
+impl Route<'_> {
     fn send(&mut self, sample: Sample<[u8]>, now: u64) -> Result<(), Failed> {
-        let age_ns = match sample.timestamp_ns() {
-            0 => 0,
-            at => now.saturating_sub(at),
-        };
         let bytes = sample.len() as u64;
         let node = sample.publisher().node.get();
         let packed = self.rule.compress_over.filter(|over| bytes > *over).and_then(|_| {
@@ -176,7 +222,7 @@ impl Route<'_> {
             compressed: packed.is_some(),
             node,
             seq: self.seq,
-            wall_ns: wall_now_ns().saturating_sub(age_ns),
+            wall_ns: wall_ns(&sample, now),
             payload_bytes: bytes,
         };
         let payload = match packed {

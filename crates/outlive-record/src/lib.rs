@@ -44,7 +44,7 @@ mod player;
 mod recorder;
 mod recording;
 mod ring;
-mod ros2;
+pub mod ros2;
 mod selection;
 
 pub use channel::Source;

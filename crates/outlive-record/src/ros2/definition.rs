@@ -58,6 +58,18 @@ pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) many: Many,
+    pub(crate) declared: Declared,
+}
+
+/// What a type description says of a field, and CDR does not need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Declared {
+    /// As `type_description_interfaces/msg/FieldType` numbers it.
+    pub(crate) type_id: u8,
+    /// Of an array: its length or bound.
+    pub(crate) capacity: usize,
+    /// Bound of its text.
+    pub(crate) string_capacity: usize,
 }
 
 /// A message's definition with all that it consists of.
@@ -67,6 +79,8 @@ pub(crate) struct Schema {
     pub(crate) name: String,
     /// Fields of each type; the last is the message itself.
     pub(crate) types: Vec<Vec<Field>>,
+    /// Their full names.
+    pub(crate) names: Vec<String>,
     /// As it stands in a file.
     pub(crate) text: String,
 }
@@ -169,6 +183,7 @@ impl Schema {
         }
         let mut all = Resolver { given, done: HashMap::new(), types: Vec::new(), parts: vec![] };
         all.resolve(&name, DEPTH_MAX)?;
+        let names = all.parts.iter().map(|(name, _)| name.clone()).collect();
         // The message itself was finished last and stands first.
         let (root, others) = all.parts.split_last().ok_or("it is empty")?;
         let mut text = root.1.clone();
@@ -176,7 +191,7 @@ impl Schema {
             let short = name.replace("/msg/", "/");
             text += &format!("{SEPARATOR}\nMSG: {short}\n{body}");
         }
-        Ok(Self { name, types: all.types, text })
+        Ok(Self { name, types: all.types, names, text })
     }
 
     /// The fields of the message.
@@ -217,7 +232,8 @@ impl Resolver<'_> {
         if fields.is_empty() {
             // What ROS 2 makes of a message without fields.
             let name = "structure_needs_at_least_one_member".into();
-            fields.push(Field { name, kind: Kind::Base(Base::U8), many: Many::One });
+            let declared = Declared { type_id: type_id("uint8"), ..Declared::default() };
+            fields.push(Field { name, kind: Kind::Base(Base::U8), many: Many::One, declared });
         }
         self.types.push(fields);
         self.parts.push((name.into(), body));
@@ -238,11 +254,21 @@ impl Resolver<'_> {
         if after.trim_start().starts_with('=') {
             return Ok(None);
         }
-        let (of, many) = match of.strip_suffix(']').and_then(|of| of.rsplit_once('[')) {
-            None => (of, Many::One),
-            Some((of, len)) if len.is_empty() || len.starts_with("<=") => (of, Many::Any),
-            Some((of, len)) => (of, Many::Fixed(len.parse().map_err(|_| wrong())?)),
+        let number = |text: &str| text.parse().map_err(|_| wrong());
+        let (of, many, form, capacity) =
+            match of.strip_suffix(']').and_then(|of| of.rsplit_once('[')) {
+                None => (of, Many::One, 0, 0),
+                Some((of, "")) => (of, Many::Any, UNBOUNDED, 0),
+                Some((of, len)) => match len.strip_prefix("<=") {
+                    Some(bound) => (of, Many::Any, BOUNDED, number(bound)?),
+                    None => (of, Many::Fixed(number(len)?), FIXED, number(len)?),
+                },
+            };
+        let (bare, string_capacity) = match of.split_once("<=") {
+            Some(("string", bound)) => ("string<=", number(bound)?),
+            _ => (of, 0),
         };
+        let declared = Declared { type_id: form + type_id(bare), capacity, string_capacity };
         let kind = match Base::of(of) {
             Some(base) => Kind::Base(base),
             None if of == "string" || of.starts_with("string<=") => Kind::Text,
@@ -256,7 +282,34 @@ impl Resolver<'_> {
                 Kind::Message(self.resolve(&name, depth - 1)?)
             }
         };
-        Ok(Some(Field { name: name.into(), kind, many }))
+        Ok(Some(Field { name: name.into(), kind, many, declared }))
+    }
+}
+
+/// What an array adds to the number of its elements' type.
+const FIXED: u8 = 48;
+const BOUNDED: u8 = 96;
+const UNBOUNDED: u8 = 144;
+
+/// The number of a type in `type_description_interfaces/msg/FieldType`; 1 is another message.
+fn type_id(name: &str) -> u8 {
+    match name {
+        "int8" => 2,
+        // What `rosidl_adapter` makes of `char`, too; 13 is that of IDL.
+        "uint8" | "char" => 3,
+        "int16" => 4,
+        "uint16" => 5,
+        "int32" => 6,
+        "uint32" => 7,
+        "int64" => 8,
+        "uint64" => 9,
+        "float32" => 10,
+        "float64" => 11,
+        "bool" => 15,
+        "byte" => 16,
+        "string" => 17,
+        "string<=" => 21,
+        _ => 1,
     }
 }
 
@@ -271,9 +324,8 @@ fn full(name: &str) -> Option<String> {
     }
 }
 
-/// Names of the messages that the program knows.
-#[cfg(test)]
-pub(crate) fn embedded() -> Vec<&'static str> {
+/// Names of the messages that the program knows, like `sensor_msgs/msg/Image`.
+pub fn embedded() -> Vec<&'static str> {
     let mut names: Vec<_> = EMBEDDED.keys().copied().collect();
     names.sort();
     names

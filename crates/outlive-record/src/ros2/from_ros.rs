@@ -13,7 +13,7 @@ use super::{FORMATS, NUMBERS, cdr};
 
 /// How messages of one channel become payloads.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct FromRos {
+pub struct FromRos {
     schema: Schema,
     form: Form,
 }
@@ -38,7 +38,7 @@ impl FromRos {
     ///
     /// # Errors
     /// What the definition lacks.
-    pub(crate) fn of(
+    pub fn of(
         name: &str,
         text: &str,
         native: Option<PayloadType>,
@@ -76,15 +76,15 @@ impl FromRos {
     }
 
     /// Name of the messages, like `sensor_msgs/msg/Image`.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.schema.name
     }
 
     /// A message as a payload.
     ///
     /// # Errors
-    /// What is wrong with its bytes.
-    pub(crate) fn payload(&self, data: &[u8]) -> Result<Vec<u8>, String> {
+    /// What is wrong with its bytes, which may come from anywhere.
+    pub fn payload(&self, data: &[u8]) -> Result<Vec<u8>, String> {
         let value = cdr::decode(&self.schema, data)?;
         let of = |value: Option<Vec<u8>>| {
             value.ok_or_else(|| format!("it has not the fields of {}", self.schema.name))

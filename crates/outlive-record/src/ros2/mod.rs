@@ -1,4 +1,5 @@
-//! Messages of ROS 2 in files: what topics become for its tools, and what its files become here.
+//! Messages of ROS 2 without ROS: what topics become for its tools, and what its messages become
+//! here.
 //!
 //! | topic | message |
 //! |---|---|
@@ -18,9 +19,28 @@
 //! | `definitions.msgs`, `definition` | definitions of messages, ours and those in files |
 //! | `value`, `cdr` | a message as a tree, and its bytes |
 //! | `to_ros`, `from_ros` | the table above in both directions |
+//! | `description` | what the hash of a type is taken of |
+//!
+//! # Examples
+//! ```
+//! use outlive::PayloadType;
+//! use outlive_record::ros2::{FromRos, ToRos};
+//!
+//! let of = PayloadType::of::<f64>();
+//! let to = ToRos::of(&of, 0).expect("ROS has std_msgs/msg/Float64");
+//! let (which, cdr) = to.message(&1.5f64.to_le_bytes())?;
+//! assert_eq!(to.name(which), Some("std_msgs/msg/Float64"));
+//!
+//! let (from, becomes) = FromRos::of("std_msgs/msg/Float64", "", None)?;
+//! assert_eq!(becomes, of);
+//! assert_eq!(from.payload(&cdr)?, 1.5f64.to_le_bytes());
+//! assert!(from.payload(&cdr[..7]).is_err());
+//! # Ok::<(), String>(())
+//! ```
 
 mod cdr;
 mod definition;
+mod description;
 mod from_ros;
 mod to_ros;
 mod value;
@@ -28,8 +48,10 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use from_ros::FromRos;
-pub(crate) use to_ros::ToRos;
+pub use definition::embedded;
+pub use description::type_description;
+pub use from_ros::FromRos;
+pub use to_ros::ToRos;
 
 use definition::Base;
 

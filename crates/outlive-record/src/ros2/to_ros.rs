@@ -13,7 +13,7 @@ use super::{EPOCH_NS, FORMATS, NUMBERS, cdr};
 
 /// How payloads of one topic become messages of ROS.
 #[derive(Clone, Debug)]
-pub(crate) struct ToRos {
+pub struct ToRos {
     form: Form,
     /// A topic of images may have compressed ones, which are another message.
     schemas: Vec<Schema>,
@@ -35,11 +35,18 @@ enum Form {
 }
 
 impl ToRos {
-    /// `None` if ROS has nothing like it.
-    pub(crate) fn of(of: &PayloadType, epoch_ns: u64) -> Option<Self> {
+    /// Of payloads of the type `of`; `None` if ROS has nothing like it. `epoch_ns` is what to add
+    /// to [`outlive::now_ns`] for the time since 1970: so stamps are written.
+    pub fn of(of: &PayloadType, epoch_ns: u64) -> Option<Self> {
         let (form, names) = form(of)?;
         let schemas = names.iter().map(|name| Schema::embedded(name)).collect::<Option<_>>()?;
         Some(Self { form, schemas, epoch_ns })
+    }
+
+    /// Full name of a message that [`ToRos::message`] returned, like `sensor_msgs/msg/Image`; of 0
+    /// on, what it may return.
+    pub fn name(&self, which: usize) -> Option<&str> {
+        self.schemas.get(which).map(|schema| schema.name.as_str())
     }
 
     /// The definition of a message that [`ToRos::message`] returned.
@@ -47,11 +54,11 @@ impl ToRos {
         &self.schemas[which]
     }
 
-    /// A payload as CDR, and which of the schemas it has.
+    /// A payload as CDR, and which of the names it has: a topic of images has two.
     ///
     /// # Errors
-    /// What ROS cannot say.
-    pub(crate) fn message(&self, payload: &[u8]) -> Result<(usize, Vec<u8>), String> {
+    /// What ROS cannot say, and bytes that are no payload of the type.
+    pub fn message(&self, payload: &[u8]) -> Result<(usize, Vec<u8>), String> {
         let (which, value) =
             self.value(payload).ok_or("its bytes are no payload of its type")??;
         Ok((which, cdr::encode(&self.schemas[which], &value)?))

@@ -1,0 +1,225 @@
+//! Section `[ros2]` of the bridge's file.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::names;
+use crate::config::{ConfigError, Direction, Source};
+use crate::pattern::Pattern;
+
+/// The highest domain of ROS 2 on Linux.
+const DOMAIN_MAX: u64 = 232;
+/// Rules at most.
+const RULES_MAX: usize = 256;
+
+/// A checked section.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ros2Config {
+    pub(crate) domain: u32,
+    /// The bridge in the graph of ROS.
+    pub(crate) node: String,
+    pub(crate) namespace: String,
+    rules: Vec<Ros2Rule>,
+}
+
+/// How the topics of a pattern are carried.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ros2Rule {
+    pattern: Pattern,
+    /// Here, and in ROS, where the names differ.
+    names: Option<(String, String)>,
+    pub(crate) direction: Direction,
+    /// Only messages of this type.
+    pub(crate) of: Option<String>,
+    /// Most messages each second that go out.
+    pub(crate) rate_hz: Option<f64>,
+    /// Waits for a busy link instead of dropping.
+    pub(crate) reliable: bool,
+    /// Of topics that are made here.
+    pub(crate) depth: u64,
+}
+
+impl Ros2Config {
+    /// Whether it carries nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The rule for the topic `name` of this domain, and its name in ROS.
+    pub(crate) fn goes_out(&self, name: &str) -> Option<(&Ros2Rule, String)> {
+        let rule = self.rules.iter().find(|rule| rule.pattern.matches(name))?;
+        let there = rule.names.as_ref().map_or(name, |(_, there)| there);
+        rule.direction.goes_out().then(|| (rule, there.to_owned()))
+    }
+
+    /// The rule for a topic of ROS, and its name here.
+    pub(crate) fn comes_in(&self, topic: &names::Topic) -> Option<(&Ros2Rule, String)> {
+        let name = &topic.name;
+        let rule = self.rules.iter().find(|rule| match &rule.names {
+            Some((_, there)) => there == name,
+            None => rule.pattern.matches(name),
+        })?;
+        let here = rule.names.as_ref().map_or(name, |(here, _)| here);
+        let fits = rule.of.as_ref().is_none_or(|of| *of == topic.of);
+        (rule.direction.comes_in() && fits).then(|| (rule, here.to_owned()))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ros2Section {
+    domain: Option<Spanned<u64>>,
+    node: Option<Spanned<String>>,
+    namespace: Option<Spanned<String>>,
+    #[serde(default)]
+    topic: Vec<Spanned<TopicSection>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TopicSection {
+    pattern: Spanned<String>,
+    name: Option<Spanned<String>>,
+    #[serde(default)]
+    direction: Direction,
+    #[serde(rename = "type")]
+    of: Option<Spanned<String>>,
+    rate_hz: Option<Spanned<f64>>,
+    #[serde(default)]
+    reliable: bool,
+    depth: Option<Spanned<u64>>,
+}
+
+impl Ros2Section {
+    pub(crate) fn check(self, source: &Source<'_>) -> Result<Ros2Config, ConfigError> {
+        let domain = source.number(self.domain, 0, 0..=DOMAIN_MAX)? as u32;
+        let node = match self.node {
+            None => "outlive_bridge".to_owned(),
+            Some(node) if !node.get_ref().contains('/') && is_name(node.get_ref()) => {
+                node.into_inner()
+            }
+            Some(node) => {
+                let what = format!("'{}' is no name of a node in ROS", node.get_ref());
+                let remedy = "use letters, digits and '_', no digit in front";
+                return Err(source.wrong(node.span(), what, remedy));
+            }
+        };
+        let namespace = match self.namespace {
+            None => "/".to_owned(),
+            Some(at) if at.get_ref() == "/" || names::is_topic_name(at.get_ref()) => {
+                at.into_inner()
+            }
+            Some(at) => {
+                let what = format!("'{}' is no namespace of ROS", at.get_ref());
+                return Err(source.wrong(at.span(), what, "write it like \"/robot1\""));
+            }
+        };
+        if self.topic.len() > RULES_MAX {
+            let span = self.topic[RULES_MAX].span();
+            return Err(source.wrong(span, "too many sections", "use at most 256"));
+        }
+        let rules = self.topic.into_iter().map(|section| section.into_inner().check(source));
+        Ok(Ros2Config { domain, node, namespace, rules: rules.collect::<Result<_, _>>()? })
+    }
+}
+
+impl TopicSection {
+    fn check(self, source: &Source<'_>) -> Result<Ros2Rule, ConfigError> {
+        let pattern = source.pattern(&self.pattern)?;
+        let names = match &self.name {
+            None => None,
+            Some(name) if self.pattern.get_ref().contains('*') => {
+                let what = "a name for a pattern of many topics";
+                let remedy = "name one topic in 'pattern', or leave 'name' out";
+                return Err(source.wrong(name.span(), what, remedy));
+            }
+            Some(name) if names::is_topic_name(name.get_ref()) => {
+                Some((self.pattern.get_ref().clone(), name.get_ref().clone()))
+            }
+            Some(name) => {
+                let what = format!("'{}' is no name of a topic in ROS", name.get_ref());
+                let remedy = "use parts of letters, digits and '_', each with '/' in front";
+                return Err(source.wrong(name.span(), what, remedy));
+            }
+        };
+        if let Some(of) = &self.of
+            && names::type_hash(of.get_ref()).is_none()
+        {
+            let what = format!("'{}' is no message that is known here", of.get_ref());
+            let remedy = "outlive-bridge --ros2-types lists them";
+            return Err(source.wrong(of.span(), what, remedy));
+        }
+        source.rate(self.rate_hz.as_ref())?;
+        Ok(Ros2Rule {
+            pattern,
+            names,
+            direction: self.direction,
+            of: self.of.map(Spanned::into_inner),
+            rate_hz: self.rate_hz.map(Spanned::into_inner),
+            reliable: self.reliable,
+            depth: source.number(self.depth, 10, 1..=4096)?,
+        })
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    names::is_topic_name(&format!("/{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    const HEAD: &str = "namespace = \"fleet\"\nconnect = [\"tcp/127.0.0.1:7447\"]\n[ros2]\n";
+
+    fn read(rest: &str) -> Result<Ros2Config, String> {
+        let read = Config::parse("b.toml", &format!("{HEAD}{rest}")).map_err(|e| e.to_string())?;
+        read.ros2.ok_or_else(|| "no section".into())
+    }
+
+    fn topic(name: &str, of: &str) -> names::Topic {
+        names::Topic::new(name, of).expect("a known type")
+    }
+
+    #[test]
+    fn names_and_types_are_mapped_both_ways() {
+        let config = read(
+            "domain = 7\n[[ros2.topic]]\npattern = \"/drive\"\nname = \"/cmd_vel\"\n\
+             type = \"geometry_msgs/msg/Twist\"\ndirection = \"in\"\n\
+             [[ros2.topic]]\npattern = \"/camera/**\"\ndirection = \"out\"\nreliable = true\n\
+             [[ros2.topic]]\npattern = \"/tf\"\n",
+        )
+        .expect("a good file");
+        assert_eq!((config.domain, config.node.as_str()), (7, "outlive_bridge"));
+        let (_, here) = config.comes_in(&topic("/cmd_vel", "geometry_msgs/msg/Twist")).expect("it");
+        assert_eq!(here, "/drive");
+        assert!(config.comes_in(&topic("/cmd_vel", "geometry_msgs/msg/TwistStamped")).is_none());
+        assert!(config.comes_in(&topic("/drive", "geometry_msgs/msg/Twist")).is_none());
+        assert!(config.goes_out("/drive").is_none(), "it only comes in");
+        let (rule, there) = config.goes_out("/camera/left").expect("it");
+        assert!(rule.reliable && there == "/camera/left");
+        assert!(config.comes_in(&topic("/camera/left", "sensor_msgs/msg/Image")).is_none());
+        assert!(config.goes_out("/tf").is_some());
+        assert!(config.comes_in(&topic("/tf", "tf2_msgs/msg/TFMessage")).is_some());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place_and_remedy() {
+        for (rest, expected) in [
+            ("domain = 233\n", "b.toml:4:10: 233 is out of range: use 0 to 232"),
+            ("node = \"a/b\"\n", "b.toml:4:8: 'a/b' is no name of a node in ROS: use letters"),
+            ("namespace = \"x\"\n", "b.toml:4:13: 'x' is no namespace of ROS: write it"),
+            ("", "b.toml:1:1: it carries nothing: add [[topic]]"),
+            ("[[ros2.topic]]\npattern = \"/x\"\ntype = \"a/b\"\n", "b.toml:6:8: 'a/b' is no mes"),
+            ("[[ros2.topic]]\npattern = \"/x\"\nname = \"y\"\n", "b.toml:6:8: 'y' is no name of"),
+            ("[[ros2.topic]]\npattern = \"/*\"\nname = \"/y\"\n", "b.toml:6:8: a name for a pat"),
+            ("[[ros2.topic]]\npattern = \"/x\"\ndepth = 0\n", "b.toml:6:9: 0 is out of range"),
+            ("[[ros2.topic]]\npattern = \"/x\"\nrate_hz = -1.0\n", "b.toml:6:11: -1 messages"),
+            ("[[ros2.topics]]\n", "b.toml:4:"),
+        ] {
+            let said = read(rest).expect_err(rest);
+            assert!(said.starts_with(expected), "{rest:?} says {said}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A topic on its way from ROS: Zenoh's thread hands over, ours decodes and publishes.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use outlive::{Error, ErrorKind, PayloadType, Publisher};
+use outlive_record::ros2::FromRos;
+use zenoh::Wait;
+use zenoh::bytes::ZBytes;
+use zenoh::sample::{Locality, Sample};
+
+use super::Member;
+use super::config::Ros2Rule;
+use super::names::{ATTACHMENT_BYTES, Attachment, Port, Topic};
+use crate::incoming::{LINGER, RETRY_EVERY, WAITING_BYTES_MAX, WAITING_MAX};
+use crate::outgoing::Failed;
+use crate::shared::say;
+use crate::stats::Counted;
+use crate::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
+
+/// Publishers whose numbers are followed at most.
+const FOLLOWED_MAX: usize = 1024;
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A topic of ROS that is published here. Dropping it ends that, after what has come.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+type Item = (Attachment, ZBytes);
+
+impl Incoming {
+    /// Begins to publish `topic` as `here`.
+    pub(super) fn start(member: &Arc<Member>, topic: &Topic, here: &str, rule: &Ros2Rule) -> Self {
+        let (to, from) = sync_channel(WAITING_MAX);
+        let stop = Arc::new(AtomicBool::new(false));
+        let counted = member.shared.stats.of(false, &format!("ros2:{}", topic.name));
+        let intake = Intake {
+            to,
+            waiting_bytes: Arc::default(),
+            counted,
+            expected: Arc::new(Mutex::new(HashMap::new())),
+        };
+        let route = Route {
+            member: member.clone(),
+            topic: topic.clone(),
+            here: here.to_owned(),
+            depth: rule.depth,
+            stop: stop.clone(),
+        };
+        let run = move || route.run(&intake, &from);
+        let thread = thread::Builder::new().name("from-ros".into()).spawn(run).ok();
+        Self { stop, thread }
+    }
+
+    /// Asks it to end; the thread does so by itself.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Zenoh's side.
+#[derive(Clone)]
+struct Intake {
+    to: SyncSender<Item>,
+    waiting_bytes: Arc<AtomicU64>,
+    counted: Counted,
+    /// The next number of each publisher.
+    expected: Arc<Mutex<HashMap<[u8; 16], i64>>>,
+}
+
+impl Intake {
+    fn take(&self, sample: &Sample) {
+        let bytes = sample.payload().len() as u64;
+        let attachment = sample.attachment().and_then(|a| Attachment::parse(&a.to_bytes()));
+        let Some(attachment) = attachment.filter(|_| bytes <= PAYLOAD_BYTES_MAX) else {
+            return self.counted.with(|c| c.bad += 1);
+        };
+        let lost = self.follow(&attachment);
+        let before = self.waiting_bytes.fetch_add(bytes, Relaxed);
+        let room = before == 0 || before + bytes <= WAITING_BYTES_MAX;
+        let taken = room && self.to.try_send((attachment, sample.payload().clone())).is_ok();
+        if !taken {
+            self.waiting_bytes.fetch_sub(bytes, Relaxed);
+        }
+        if lost > 0 || !taken {
+            self.counted.with(|c| {
+                c.lost = c.lost.saturating_add(lost);
+                c.dropped += u64::from(!taken);
+            });
+        }
+    }
+
+    /// How many of its publisher's messages before it never came.
+    fn follow(&self, attachment: &Attachment) -> u64 {
+        let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        if expected.len() >= FOLLOWED_MAX && !expected.contains_key(&attachment.gid) {
+            expected.clear();
+        }
+        let next = attachment.seq.saturating_add(1);
+        match expected.insert(attachment.gid, next) {
+            Some(expected) if attachment.seq > expected => attachment.seq.abs_diff(expected),
+            _ => 0,
+        }
+    }
+}
+
+struct Route {
+    member: Arc<Member>,
+    topic: Topic,
+    here: String,
+    depth: u64,
+    stop: Arc<AtomicBool>,
+}
+
+impl Route {
+    fn run(&self, intake: &Intake, from: &Receiver<Item>) {
+        let mut told = String::new();
+        while !self.stop.load(Relaxed) {
+            let why = match self.carry(intake, from) {
+                Ok(()) => return,
+                Err(e) => e.to_string(),
+            };
+            if why != told {
+                say(format_args!("topic {} of ROS 2 as {}: {why}", self.topic.name, self.here));
+                told = why;
+            }
+            let until = Instant::now() + RETRY_EVERY;
+            while Instant::now() < until && !self.stop.load(Relaxed) {
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    /// Until it is to stop.
+    fn carry(&self, intake: &Intake, from: &Receiver<Item>) -> Result<(), Failed> {
+        let (from_ros, of) = FromRos::of(&self.topic.of, "", None)?;
+        // The topic is there from now on.
+        let port = self.publisher(&of)?;
+        let session = &self.member.shared.session;
+        let taker = intake.clone();
+        let key = self.topic.key(self.member.participant.domain);
+        let subscriber = session
+            .declare_subscriber(key)
+            .allowed_origin(Locality::Remote)
+            .callback(move |sample| taker.take(&sample))
+            .wait()?;
+        let token = self.member.port_token(Port::Subscription, &self.topic, self.depth);
+        let token = session.liveliness().declare_token(token).wait()?;
+        let mut told = false;
+        let mut until = None;
+        loop {
+            if until.is_none() && self.stop.load(Relaxed) {
+                until = Some(Instant::now() + LINGER);
+            }
+            match from.recv_timeout(LOOK_EVERY) {
+                Ok((attachment, message)) => {
+                    intake.waiting_bytes.fetch_sub(message.len() as u64, Relaxed);
+                    let message = message.to_bytes();
+                    let done = match from_ros.payload(&message) {
+                        Ok(payload) => publish(&port, &payload),
+                        Err(why) => {
+                            Err(Error::new(ErrorKind::Corrupt, "receiving", &*self.here, &*why))
+                        }
+                    };
+                    if let Err(e) = &done
+                        && !told
+                    {
+                        say(format_args!("topic {} of ROS 2: {e}", self.topic.name));
+                        told = true;
+                    }
+                    count(&intake.counted, &attachment, message.len(), done);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                break;
+            }
+        }
+        token.undeclare().wait()?;
+        subscriber.undeclare().wait()?;
+        Ok(())
+    }
+
+    fn publisher(&self, of: &PayloadType) -> Result<Publisher<[u8]>, Error> {
+        let topic = self.member.shared.node.topic::<[u8]>(&self.here)?.of_type(of);
+        match topic.clone().depth(self.depth).publisher() {
+            // Somebody here has made it less deep: what matters is that it is of one type.
+            Err(e) if e.kind() == ErrorKind::TypeMismatch => topic.publisher(),
+            opened => opened,
+        }
+    }
+}
+
+fn publish(port: &Publisher<[u8]>, payload: &[u8]) -> Result<u64, Error> {
+    port.publish(payload).map(|_| payload.len() as u64)
+}
+
+fn count(counted: &Counted, attachment: &Attachment, wire: usize, done: Result<u64, Error>) {
+    let latency_us = (wall_now_ns() as i64).saturating_sub(attachment.wall_ns) / 1000;
+    counted.with(|c| match done {
+        Ok(bytes) => {
+            c.received += 1;
+            c.bytes += bytes;
+            c.wire_bytes += (wire + ATTACHMENT_BYTES) as u64;
+            c.latency(latency_us);
+        }
+        Err(e) if e.kind() == ErrorKind::Corrupt => c.bad += 1,
+        Err(_) => c.dropped += 1,
+    });
+}

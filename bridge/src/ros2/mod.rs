@@ -1,0 +1,220 @@
+//! Topics to and from ROS 2, as rmw_zenoh carries them.
+//!
+//! | file | what |
+//! |---|---|
+//! | `config` | section `[ros2]` of the bridge's file |
+//! | `names` | keys, tokens, hashes, attachments |
+//! | `outgoing`, `incoming` | a topic on its way to ROS, and from there |
+//!
+//! The bridge is one node of ROS. A topic here with a live publisher is a publisher of that node; a
+//! topic with a publisher there is a subscription of it, and a publisher here.
+
+pub(crate) mod config;
+mod incoming;
+mod names;
+mod outgoing;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, channel};
+
+use outlive::{TopicInfo, now_ns};
+use zenoh::Wait;
+use zenoh::liveliness::LivelinessToken;
+use zenoh::pubsub::Subscriber;
+use zenoh::sample::SampleKind;
+
+use crate::control::Token;
+use crate::outgoing::{Failed, Outgoing};
+use crate::shared::{Shared, say};
+use crate::wire::wall_now_ns;
+use config::Ros2Config;
+use incoming::Incoming;
+use names::{Participant, Port, Topic};
+
+/// Topics carried in each direction at most.
+const ROUTES_MAX: usize = 512;
+/// Publishers there that are remembered at most.
+const PUBLISHERS_MAX: usize = 16_384;
+/// Topics that cannot be carried, told once each, at most.
+const TOLD_MAX: usize = 4096;
+
+/// The messages that are known, with their hashes; a line each.
+pub(crate) fn known() -> String {
+    let line = |name: &str| format!("{name} {}\n", names::type_hash(name).unwrap_or_default());
+    outlive_record::ros2::embedded().into_iter().map(line).collect()
+}
+
+/// What routes need to be part of the graph.
+struct Member {
+    shared: Arc<Shared>,
+    participant: Participant,
+    /// Ports numbered so far; 0 is the node.
+    ports: AtomicU64,
+}
+
+impl Member {
+    fn port_token(&self, port: Port, topic: &Topic, depth: u64) -> String {
+        let id = self.ports.fetch_add(1, Relaxed);
+        self.participant.port_token(id, port, topic, depth)
+    }
+}
+
+/// The bridge as a node of ROS.
+pub(crate) struct Graph {
+    config: Ros2Config,
+    member: Arc<Member>,
+    _node: LivelinessToken,
+    _listening: Subscriber<()>,
+    tokens: Receiver<Token>,
+    /// Tokens of each topic's publishers there.
+    publishers: HashMap<Topic, HashSet<String>>,
+    known: usize,
+    out: HashMap<String, Outgoing>,
+    into: HashMap<Topic, Incoming>,
+    /// Stopped, not ended yet.
+    ending: Vec<Incoming>,
+    told: HashSet<String>,
+}
+
+impl Graph {
+    /// Shows the bridge, and begins to listen to who else is there.
+    pub(crate) fn join(shared: &Arc<Shared>, config: Ros2Config) -> Result<Self, Failed> {
+        let participant = Participant {
+            domain: config.domain,
+            session: shared.own.clone(),
+            namespace: config.namespace.clone(),
+            name: config.node.clone(),
+        };
+        let liveliness = shared.session.liveliness();
+        let (to, tokens) = channel();
+        let listening = liveliness
+            .declare_subscriber(format!("@ros2_lv/{}/**", config.domain))
+            .history(true)
+            .callback(move |sample| {
+                let there = sample.kind() == SampleKind::Put;
+                let _ = to.send(Token { key: sample.key_expr().as_str().to_owned(), there });
+            })
+            .wait()?;
+        let node = liveliness.declare_token(participant.node_token()).wait()?;
+        let member = Member { shared: shared.clone(), participant, ports: AtomicU64::new(1) };
+        Ok(Self {
+            config,
+            member: Arc::new(member),
+            _node: node,
+            _listening: listening,
+            tokens,
+            publishers: HashMap::new(),
+            known: 0,
+            out: HashMap::new(),
+            into: HashMap::new(),
+            ending: Vec::new(),
+            told: HashSet::new(),
+        })
+    }
+
+    /// Keeps a route for each topic that is to be carried; `topics` are those with a live publisher
+    /// here that is no bridge.
+    pub(crate) fn look<'a>(
+        &mut self,
+        topics: impl Iterator<Item = &'a TopicInfo>,
+    ) -> Result<(), Failed> {
+        while let Ok(token) = self.tokens.try_recv() {
+            self.token(token);
+        }
+        let mut there = HashSet::new();
+        for topic in topics {
+            if self.goes_out(topic) {
+                there.insert(topic.name.clone());
+            }
+        }
+        self.out.retain(|name, route| there.contains(name) && !route.has_ended());
+        self.comes_in();
+        self.ending.retain(|route| !route.has_ended());
+        Ok(())
+    }
+
+    fn goes_out(&mut self, topic: &TopicInfo) -> bool {
+        if self.out.contains_key(&topic.name) {
+            return true;
+        }
+        let Some((rule, there)) = self.config.goes_out(&topic.name) else { return false };
+        let rule = rule.clone();
+        if !names::is_topic_name(&there) {
+            let name = &topic.name;
+            self.tell(format!("topic {name} is not carried to ROS 2: the name is none there"));
+            return false;
+        }
+        let epoch_ns = wall_now_ns().saturating_sub(now_ns());
+        let Some(way) = outgoing::Way::new(topic, &rule, &there, epoch_ns) else {
+            let of = topic.payload_type();
+            let (name, of) = (&topic.name, of.name());
+            let wanted = rule.of.as_deref().unwrap_or("that type");
+            self.tell(format!("topic {name} is not carried to ROS 2: {of} is no {wanted} there"));
+            return false;
+        };
+        if self.out.len() >= ROUTES_MAX {
+            return false;
+        }
+        self.out.insert(topic.name.clone(), way.start(&self.member, topic.depth, rule));
+        true
+    }
+
+    fn token(&mut self, token: Token) {
+        let Participant { domain, session, .. } = &self.member.participant;
+        let Some(topic) = names::publisher(&token.key, *domain, session) else { return };
+        if token.there {
+            if self.known < PUBLISHERS_MAX
+                && self.publishers.entry(topic).or_default().insert(token.key)
+            {
+                self.known += 1;
+            }
+        } else if let Some(of) = self.publishers.get_mut(&topic) {
+            self.known -= usize::from(of.remove(&token.key));
+            if of.is_empty() {
+                self.publishers.remove(&topic);
+            }
+        }
+    }
+
+    /// A route in for each topic with a publisher there.
+    fn comes_in(&mut self) {
+        let gone = |topic: &Topic, route: &Incoming| {
+            !self.publishers.contains_key(topic) || route.has_ended()
+        };
+        let stopped = self.into.extract_if(|topic, route| gone(topic, route));
+        for (_, route) in stopped {
+            route.stop();
+            self.ending.push(route);
+        }
+        let mut strange = Vec::new();
+        for topic in self.publishers.keys() {
+            if self.into.contains_key(topic) || self.into.len() >= ROUTES_MAX {
+                continue;
+            }
+            let Some((rule, here)) = self.config.comes_in(topic) else { continue };
+            if names::type_hash(&topic.of).as_ref() != Some(&topic.hash) {
+                strange.push(topic.clone());
+                continue;
+            }
+            let route = Incoming::start(&self.member, topic, &here, rule);
+            self.into.insert(topic.clone(), route);
+        }
+        for Topic { name, of, hash } in strange {
+            let what = match names::type_hash(&of) {
+                Some(own) => format!("its {of} has the hash {hash}, ours is {own}"),
+                None => format!("{of} is not known here"),
+            };
+            self.tell(format!("topic {name} of ROS 2 is not carried: {what}"));
+        }
+    }
+
+    /// Once.
+    fn tell(&mut self, line: String) {
+        if self.told.len() < TOLD_MAX && !self.told.contains(&line) {
+            say(&line);
+            self.told.insert(line);
+        }
+    }
+}

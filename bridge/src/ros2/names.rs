@@ -1,0 +1,276 @@
+//! What rmw_zenoh writes on the wire, as its `docs/design.md` and sources have it: keys, liveliness
+//! tokens, what is attached to a message, and the hash of a type.
+//!
+//! ```text
+//! DOMAIN/TOPIC/TYPE/HASH                                                         messages, CDR
+//! @ros2_lv/DOMAIN/SESSION/NODE/NODE/NN/ENCLAVE/NAMESPACE/NAME                    a node
+//! @ros2_lv/DOMAIN/SESSION/NODE/ID/KIND/ENCLAVE/NAMESPACE/NAME/TOPIC/TYPE/HASH/QOS   its port
+//! ```
+//! TYPE is `std_msgs::msg::dds_::String_`; KIND is MP of a publisher, MS of a subscription, SS and
+//! SC of services. In tokens every '/' of a name is a '%', which alone stands for nothing.
+
+use outlive_record::ros2;
+use sha2::{Digest, Sha256};
+use twox_hash::XxHash3_128;
+
+/// Bytes of an attachment: number, stamp, length of the id, the id; little-endian.
+pub(crate) const ATTACHMENT_BYTES: usize = 33;
+const GID_BYTES: usize = 16;
+
+/// Whose message, which, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attachment {
+    /// Counted by the publisher, from 1.
+    pub(crate) seq: i64,
+    /// ns since 1970, by its clock.
+    pub(crate) wall_ns: i64,
+    /// Of the publisher.
+    pub(crate) gid: [u8; GID_BYTES],
+}
+
+impl Attachment {
+    pub(crate) fn to_bytes(self) -> [u8; ATTACHMENT_BYTES] {
+        let mut out = [0; ATTACHMENT_BYTES];
+        out[..8].copy_from_slice(&self.seq.to_le_bytes());
+        out[8..16].copy_from_slice(&self.wall_ns.to_le_bytes());
+        out[16] = GID_BYTES as u8;
+        out[17..].copy_from_slice(&self.gid);
+        out
+    }
+
+    /// None for what rmw_zenoh does not write.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let (seq, rest) = bytes.split_first_chunk()?;
+        let (wall_ns, rest) = rest.split_first_chunk()?;
+        let (len, gid) = rest.split_first()?;
+        let gid = gid.try_into().ok().filter(|_| usize::from(*len) == GID_BYTES)?;
+        Some(Self { seq: i64::from_le_bytes(*seq), wall_ns: i64::from_le_bytes(*wall_ns), gid })
+    }
+}
+
+/// The id of who has the token `token`.
+pub(crate) fn gid(token: &str) -> [u8; GID_BYTES] {
+    // The low word comes first, each little-endian: the number as it is.
+    XxHash3_128::oneshot(token.as_bytes()).to_le_bytes()
+}
+
+/// The hash of the message `name` as REP 2016 has it; none of one that is not known here.
+pub(crate) fn type_hash(name: &str) -> Option<String> {
+    let digest = Sha256::digest(ros2::type_description(name)?);
+    Some(digest.iter().fold("RIHS01_".to_owned(), |out, byte| out + &format!("{byte:02x}")))
+}
+
+/// `std_msgs/msg/String` as DDS calls it.
+pub(crate) fn dds_type(name: &str) -> String {
+    let mut parts: Vec<_> = name.split('/').collect();
+    let last = parts.pop().unwrap_or_default();
+    format!("{}::dds_::{last}_", parts.join("::"))
+}
+
+/// The other way round; none for what is no message.
+pub(crate) fn ros_type(dds: &str) -> Option<String> {
+    let (package, rest) = dds.split_once("::msg::dds_::")?;
+    Some(format!("{package}/msg/{}", rest.strip_suffix('_')?))
+}
+
+/// Whether ROS takes `name` for that of a topic.
+pub(crate) fn is_topic_name(name: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let part = |part: &str| {
+        part.starts_with(letter) && part.chars().all(|c| letter(c) || c.is_ascii_digit())
+    };
+    name.strip_prefix('/').is_some_and(|bare| bare.split('/').all(part))
+}
+
+/// A topic with its type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Topic {
+    /// With '/' in front.
+    pub(crate) name: String,
+    /// Like `std_msgs/msg/String`.
+    pub(crate) of: String,
+    pub(crate) hash: String,
+}
+
+impl Topic {
+    /// None if the type is not known here.
+    pub(crate) fn new(name: &str, of: &str) -> Option<Self> {
+        Some(Self { name: name.into(), of: of.into(), hash: type_hash(of)? })
+    }
+
+    /// Where its messages go.
+    pub(crate) fn key(&self, domain: u32) -> String {
+        format!("{domain}{}/{}/{}", self.name, dds_type(&self.of), self.hash)
+    }
+}
+
+/// A node of ours in the graph of ROS.
+#[derive(Clone, Debug)]
+pub(crate) struct Participant {
+    pub(crate) domain: u32,
+    /// Id of the Zenoh session.
+    pub(crate) session: String,
+    /// With '/' in front, or only that.
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+/// What a port of ours is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Port {
+    Publisher,
+    Subscription,
+}
+
+impl Port {
+    fn as_str(self) -> &'static str {
+        if self == Self::Publisher { "MP" } else { "MS" }
+    }
+}
+
+impl Participant {
+    fn token(&self, id: u64, kind: &str) -> String {
+        let Self { domain, session, namespace, name } = self;
+        format!("@ros2_lv/{domain}/{session}/0/{id}/{kind}/%/{}/{name}", mangled(namespace))
+    }
+
+    /// The node's own token: its number in the session is 0.
+    pub(crate) fn node_token(&self) -> String {
+        self.token(0, "NN")
+    }
+
+    /// That of a port with the number `id`, which keeps the last `depth` messages.
+    pub(crate) fn port_token(&self, id: u64, port: Port, topic: &Topic, depth: u64) -> String {
+        let token = self.token(id, port.as_str());
+        let (name, of) = (mangled(&topic.name), dds_type(&topic.of));
+        // Empty is the default: reliable, volatile, keep last, no deadline, lifespan, lease.
+        format!("{token}/{name}/{of}/{}/::,{depth}:,:,:,,", topic.hash)
+    }
+}
+
+/// The publisher that the token of another session is of; none for any other token.
+pub(crate) fn publisher(token: &str, domain: u32, own_session: &str) -> Option<Topic> {
+    let rest = token.strip_prefix(&format!("@ros2_lv/{domain}/"))?;
+    // Releases may write more behind the QoS.
+    let parts: Vec<&str> = rest.split('/').collect();
+    let [session, _, _, "MP", _, _, _, name, of, hash, _, ..] = parts.as_slice() else {
+        return None;
+    };
+    let name = name.replace('%', "/");
+    let fine = *session != own_session && is_topic_name(&name);
+    fine.then_some(Topic { name, of: ros_type(of)?, hash: (*hash).to_owned() })
+}
+
+fn mangled(name: &str) -> String {
+    name.replace('/', "%")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STRING: &str = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
+
+    /// The examples of rmw_zenoh's docs/design.md.
+    #[test]
+    fn keys_and_tokens_are_those_of_the_design_document() {
+        let topic = Topic::new("/chatter", "std_msgs/msg/String").expect("a known type");
+        let key = format!("0/chatter/std_msgs::msg::dds_::String_/{STRING}");
+        assert_eq!(topic.key(0), key);
+        let spaced = Topic::new("/robot1/chatter", "std_msgs/msg/String").expect("a known type");
+        let key = format!("0/robot1/chatter/std_msgs::msg::dds_::String_/{STRING}");
+        assert_eq!(spaced.key(0), key);
+
+        let mut node = Participant {
+            domain: 2,
+            session: "aac3178e146ba6f1fc6e6a4085e77f21".into(),
+            namespace: "/".into(),
+            name: "listener".into(),
+        };
+        let listener = "@ros2_lv/2/aac3178e146ba6f1fc6e6a4085e77f21/0/0/NN/%/%/listener";
+        assert_eq!(node.node_token(), listener);
+        let subscription = format!(
+            "@ros2_lv/2/aac3178e146ba6f1fc6e6a4085e77f21/0/10/MS/%/%/listener/%chatter/\
+             std_msgs::msg::dds_::String_/{STRING}/::,10:,:,:,,"
+        );
+        assert_eq!(node.port_token(10, Port::Subscription, &topic, 10), subscription);
+        node.session = "8b20917502ee955ac4476e0266340d5c".into();
+        node.name = "talker".into();
+        let talker = format!(
+            "@ros2_lv/2/8b20917502ee955ac4476e0266340d5c/0/10/MP/%/%/talker/%chatter/\
+             std_msgs::msg::dds_::String_/{STRING}/::,7:,:,:,,"
+        );
+        assert_eq!(node.port_token(10, Port::Publisher, &topic, 7), talker);
+
+        assert_eq!(publisher(&talker, 2, "other"), Some(topic.clone()));
+        assert_eq!(publisher(&format!("{talker}/zenoh/shm"), 2, "other"), Some(topic));
+        assert_eq!(publisher(&talker, 2, &node.session), None, "our own");
+        assert_eq!(publisher(&talker, 0, "other"), None, "another domain");
+        for other in [listener, &subscription, "@ros2_lv/2/a/0/1/MP", "", "@ros2_lv/2/////////////"]
+        {
+            assert_eq!(publisher(other, 2, "other"), None, "{other}");
+        }
+    }
+
+    /// Hashes that rosidl's generators have written into the sources of ROS 2 packages.
+    #[test]
+    fn hashes_are_those_that_ros_generates() {
+        for (name, hash) in [
+            ("String", &STRING[7..]),
+            ("Empty", "20b625256f32d5dbc0d04fee44f43c41e51c70d3502f84b4a08e7a9c26a96312"),
+            // `char` of a .msg file is `uint8` there.
+            ("Char", "3ad2d04dd29ba19d04b16659afa3ccaedd691914b02a64e82e252f2fa6a586a9"),
+            ("ByteMultiArray", "972fec7f50ab3c1d06783c228e79e8a9a509021708c511c059926261ada901d4"),
+        ] {
+            let name = format!("std_msgs/msg/{name}");
+            assert_eq!(type_hash(&name), Some(format!("RIHS01_{hash}")), "{name}");
+        }
+        for (name, hash) in [
+            ("Imu", "7d9a00ff131080897a5ec7e26e315954b8eae3353c3f995c55faf71574000b5b"),
+            ("Image", "d31d41a9a4c4bc8eae9be757b0beed306564f7526c88ea6a4588fb9582527d47"),
+        ] {
+            let name = format!("sensor_msgs/msg/{name}");
+            assert_eq!(type_hash(&name), Some(format!("RIHS01_{hash}")), "{name}");
+        }
+        assert_eq!(type_hash("mine/msg/Own"), None);
+    }
+
+    #[test]
+    fn an_attachment_survives_the_wire_and_garbage_is_none() {
+        let token = "@ros2_lv/0/1/0/0/NN/%/%/n";
+        let attachment = Attachment { seq: 1, wall_ns: 1 << 60, gid: gid(token) };
+        let bytes = attachment.to_bytes();
+        assert_eq!((bytes[0], bytes[16]), (1, 16));
+        assert_eq!(Attachment::parse(&bytes), Some(attachment));
+        for len in 0..bytes.len() {
+            assert_eq!(Attachment::parse(&bytes[..len]), None, "{len}");
+        }
+        let mut wrong = bytes;
+        wrong[16] = 15;
+        assert_eq!(Attachment::parse(&wrong), None);
+        assert_eq!(Attachment::parse(&[&bytes[..], &[0]].concat()), None, "too long");
+    }
+
+    #[test]
+    fn ids_are_xxh3_of_the_token_low_word_first() {
+        // XXH3_128bits("") of the specification of xxHash.
+        let expected = 0x99aa_06d3_0147_98d8_6001_c324_468d_497f_u128;
+        assert_eq!(gid(""), expected.to_le_bytes());
+    }
+
+    #[test]
+    fn names_of_types_and_topics() {
+        assert_eq!(dds_type("tf2_msgs/msg/TFMessage"), "tf2_msgs::msg::dds_::TFMessage_");
+        assert_eq!(
+            ros_type("tf2_msgs::msg::dds_::TFMessage_").as_deref(),
+            Some("tf2_msgs/msg/TFMessage")
+        );
+        assert_eq!(ros_type("example_interfaces::srv::dds_::AddTwoInts_"), None);
+        for fine in ["/chatter", "/a/b_1", "/_x"] {
+            assert!(is_topic_name(fine), "{fine}");
+        }
+        for wrong in ["chatter", "/", "/a//b", "/1a", "/a-b", "/a.b", "/a/"] {
+            assert!(!is_topic_name(wrong), "{wrong}");
+        }
+    }
+}

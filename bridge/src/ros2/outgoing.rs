@@ -1,0 +1,115 @@
+//! A topic on its way to ROS: each payload becomes a message in CDR.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use outlive::{Sample, TopicInfo};
+use outlive_record::ros2::ToRos;
+use zenoh::Wait;
+use zenoh::pubsub::Publisher;
+use zenoh::qos::CongestionControl;
+use zenoh::sample::Locality;
+
+use super::Member;
+use super::config::Ros2Rule;
+use super::names::{self, Attachment, Port, Topic};
+use crate::outgoing::{Failed, Outgoing, Pump, heard, wall_ns};
+use crate::stats::Counted;
+
+/// What a topic becomes there.
+pub(super) struct Way {
+    /// Its name here.
+    name: String,
+    to_ros: ToRos,
+    /// The one of its messages that is meant.
+    which: usize,
+    topic: Topic,
+}
+
+impl Way {
+    /// None if ROS has no message for it, or not that of the rule.
+    pub(super) fn new(
+        info: &TopicInfo,
+        rule: &Ros2Rule,
+        there: &str,
+        epoch_ns: u64,
+    ) -> Option<Self> {
+        let to_ros = ToRos::of(&info.payload_type(), epoch_ns)?;
+        let names = (0..).map_while(|which| Some((which, to_ros.name(which)?)));
+        let mut fitting = names.filter(|(_, of)| rule.of.as_deref().is_none_or(|want| want == *of));
+        let (which, of) = fitting.next()?;
+        let topic = Topic::new(there, of)?;
+        drop(fitting);
+        Some(Self { name: info.name.clone(), to_ros, which, topic })
+    }
+
+    pub(super) fn start(self, member: &Arc<Member>, depth: u64, rule: Ros2Rule) -> Outgoing {
+        let member = member.clone();
+        let name = format!("{} of ROS 2", self.topic.name);
+        Outgoing::spawn(&name, move |stop| self.carry(&member, depth, &rule, stop))
+    }
+
+    fn carry(
+        self,
+        member: &Member,
+        depth: u64,
+        rule: &Ros2Rule,
+        stop: &AtomicBool,
+    ) -> Result<(), Failed> {
+        let shared = &member.shared;
+        let builder = shared.node.topic::<[u8]>(&self.name)?.borrows(2);
+        let subscriber = builder.subscriber_of_any_type()?;
+        let congestion =
+            if rule.reliable { CongestionControl::Block } else { CongestionControl::Drop };
+        let publisher = shared
+            .session
+            .declare_publisher(self.topic.key(member.participant.domain))
+            .congestion_control(congestion)
+            .allowed_destination(Locality::Remote)
+            .wait()?;
+        let heard = heard(&publisher)?;
+        let token_key = member.port_token(Port::Publisher, &self.topic, depth);
+        let gid = names::gid(&token_key);
+        let token = shared.session.liveliness().declare_token(token_key).wait()?;
+
+        let counted = shared.stats.of(true, &format!("ros2:{}", self.topic.name));
+        let mut route = Route { way: self, publisher, counted: counted.clone(), seq: 1, gid };
+        let mut pump = Pump::new(shared, rule.rate_hz, heard, counted);
+        let done = pump.run(subscriber, stop, |sample, now| route.send(&sample, now));
+        token.undeclare().wait()?;
+        done
+    }
+}
+
+struct Route<'a> {
+    way: Way,
+    publisher: Publisher<'a>,
+    counted: Counted,
+    /// Number of the next message: ROS counts from 1.
+    seq: i64,
+    gid: [u8; 16],
+}
+
+impl Route<'_> {
+    fn send(&mut self, sample: &Sample<[u8]>, now: u64) -> Result<(), Failed> {
+        let message = match self.way.to_ros.message(sample) {
+            Ok((which, message)) if which == self.way.which => message,
+            // A compressed image among others, or what ROS has no word for.
+            Ok(_) | Err(_) => {
+                self.counted.with(|c| c.bad += 1);
+                return Ok(());
+            }
+        };
+        let wall_ns = wall_ns(sample, now) as i64;
+        let attachment = Attachment { seq: self.seq, wall_ns, gid: self.gid };
+        let wire = message.len() as u64;
+        self.publisher.put(message).attachment(attachment.to_bytes()).wait()?;
+        self.seq += 1;
+        self.counted.with(|c| {
+            c.sent += 1;
+            c.bytes += sample.len() as u64;
+            c.wire_bytes += wire + names::ATTACHMENT_BYTES as u64;
+        });
+        Ok(())
+    }
+}

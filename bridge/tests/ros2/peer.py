@@ -1,0 +1,203 @@
+"""What tests/ros2.rs talks to: a node of ROS 2 made of the packages zenoh-ros2-sdk and rosbags,
+which know nothing of outlive. `router PORT` is the router that ROS 2 has; `node PORT FOLDER DOMAIN`
+does what it is told by JSON in lines, and tells what happens in the same way."""
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import zenoh
+
+root = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(root / "scripts"))
+
+
+def tell(**what):
+    # In one piece: callbacks come from other threads.
+    os.write(1, (json.dumps(what) + "\n").encode())
+
+
+def router(port):
+    config = zenoh.Config()
+    config.insert_json5("mode", '"router"')
+    config.insert_json5("listen/endpoints", json.dumps([f"tcp/127.0.0.1:{port}"]))
+    config.insert_json5("scouting/multicast/enabled", "false")
+    with zenoh.open(config):
+        tell(ready=True)
+        sys.stdin.read()
+
+
+class Node:
+    def __init__(self, port, folder):
+        import xxhash
+        import zenoh_ros2_sdk
+        import recording_ros2
+        from zenoh_ros2_sdk import attachment, message_registry, session
+
+        self.xxhash, self.sdk, self.ros = xxhash, zenoh_ros2_sdk, recording_ros2
+        self.attachment = attachment.Attachment
+        # The package would clone repositories; rosbags has the same definitions.
+        message_registry.get_repository_for_package = lambda package: None
+        for name in self.ros.store.fielddefs:
+            package, kind, short = name.split("/")
+            text = self.ros.store.generate_msgdef(name, ros_version=2)[0].split("=" * 80)[0]
+            path = folder / package / kind / f"{short}.msg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        message_registry.get_registry().messages_dir = folder
+        self.session = session.ZenohSession.get_instance("127.0.0.1", port)
+        self.port = port
+        self.publishers, self.got, self.numbers = {}, {}, {}
+        self.lock = threading.Lock()
+        self.kept = [self.session.liveliness.declare_subscriber(
+            "@ros2_lv/**", self.token, history=True)]
+        tell(session=self.session.session_id)
+
+    def token(self, sample):
+        key = str(sample.key_expr)
+        if key.split("/")[2] != self.session.session_id:
+            there = sample.kind == zenoh.SampleKind.PUT
+            gid = self.xxhash.xxh3_128_intdigest(key.encode()).to_bytes(16, "little")
+            tell(token=key, there=there, gid=gid.hex(), ns=time.time_ns())
+
+    def subscribe(self, topic, type, hash=None):
+        def took(message):
+            with self.lock:
+                self.got.setdefault(topic, []).append(message)
+            tell(took=topic)
+
+        of = self.sdk.ROS2Subscriber(
+            topic, type, took, router_port=self.port, domain_id=self.domain, type_hash=hash)
+        self.kept.append(of)
+        # The same once more without the package: what is attached.
+        raw = self.session.session.declare_subscriber(of.keyexpr, lambda s: self.raw(topic, s))
+        self.kept.append(raw)
+        tell(subscribed=topic, key=of.keyexpr, hash=of.type_hash)
+
+    def raw(self, topic, sample):
+        a = self.attachment.from_bytes(sample.attachment.to_bytes())
+        tell(attached=topic, seq=a.sequence_id, wall_ns=a.timestamp_ns, gid=a.gid.hex(),
+             bytes=len(sample.attachment.to_bytes()), now_ns=time.time_ns())
+
+    def advertise(self, topic, type, hash=None):
+        of = self.sdk.ROS2Publisher(
+            topic, type, router_port=self.port, domain_id=self.domain, type_hash=hash)
+        self.publishers[topic] = of, type, []
+        tell(advertised=topic, hash=of.type_hash)
+
+    def matched(self, topics):
+        while not all(self.publishers[t][0].pub.matching_status.matching for t in topics):
+            time.sleep(0.01)
+        tell(matched=len(topics))
+
+    def any(self, type):
+        """Any message."""
+        message = self.ros.standard(type)
+        if type in ("std_msgs/msg/Byte", "std_msgs/msg/ByteMultiArray"):
+            # rosbags takes a byte for signed where a definition was given to it.
+            message.data = message.data & 0x7F
+        return message
+
+    def publish(self, topic, count=1, value=None):
+        of, type, sent = self.publishers[topic]
+        for _ in range(count):
+            message = self.build(type, value) if value is not None else self.any(type)
+            fields = [name for name, _ in self.ros.store.fielddefs[type][1]]
+            of.publish(**{name: getattr(message, name) for name in fields})
+            sent.append(message)
+
+    def build(self, type, value):
+        """A message of what JSON says."""
+        from rosbags.interfaces import Nodetype
+        import numpy
+
+        def one(desc, value):
+            node, of = desc
+            if node == Nodetype.BASE:
+                return value
+            if node == Nodetype.NAME:
+                return self.build(of, value)
+            if of[0][0] == Nodetype.BASE and of[0][1][0] != "string":
+                return numpy.array(value, dtype=of[0][1][0])
+            return [one(of[0], item) for item in value]
+
+        fields = self.ros.store.fielddefs[type][1]
+        return self.ros.store.types[type](**{n: one(d, value[n]) for n, d in fields})
+
+    def unpack(self, value):
+        if hasattr(value, "__msgtype__"):
+            fields = self.ros.store.fielddefs[value.__msgtype__][1]
+            return {name: self.unpack(getattr(value, name)) for name, _ in fields}
+        if isinstance(value, list):
+            return [self.unpack(item) for item in value]
+        return value.tolist() if hasattr(value, "tolist") else value
+
+    def value(self, topic):
+        """The last message of a topic."""
+        with self.lock:
+            tell(value=self.unpack(self.got[topic][-1]), of=topic)
+
+    def compare(self, sent, got):
+        """Whether what came are copies of the first message, then each other one once."""
+        type = self.publishers[sent][1]
+        messages = self.publishers[sent][2]
+        with self.lock:
+            came = list(self.got.get(got, []))
+        first = len(came) - (len(messages) - 1)
+        fine = first >= 1 and all(self.ros.same(messages[0], m) for m in came[:first])
+        fine = fine and all(
+            self.ros.same(a, b) for a, b in zip(messages[1:], came[first:], strict=True))
+        what = "" if fine else f"{messages}\n{came}"
+        tell(compared=got, type=type, fine=fine, came=len(came), what=what)
+
+    def spoil(self, topic, count):
+        """What no publisher of ROS writes, on the key of one; how many messages that were."""
+        of, type, _ = self.publishers[topic]
+        fine = bytes(self.session.store.serialize_cdr(self.ros.standard(type), type))
+        attached = self.attachment(1, time.time_ns(), b"x" * 16).to_bytes()
+        put = self.session.session.put
+        put(of.keyexpr, fine)
+        put(of.keyexpr, fine, attachment=attached[:-1])
+        put(of.keyexpr, fine, attachment=b"")
+        put(of.keyexpr, b"", attachment=attached)
+        for cut in range(count):
+            part = fine[:len(fine) * cut // count]
+            put(of.keyexpr, part[:max(0, len(part) - 4)], attachment=attached)
+        for n in range(count):
+            noise = bytes(self.ros.octets(n % 97))
+            put(of.keyexpr, b"\0\1\0\0\xff\xff\xff\xff" + noise, attachment=attached)
+        tell(spoiled=4 + 2 * count)
+
+    def names(self):
+        tell(names=self.ros.names)
+
+    def types(self, names):
+        """Hashes of types: those of the package and those of rosbags."""
+        store = self.ros.store
+        registry = sys.modules["zenoh_ros2_sdk.message_registry"].get_registry()
+        utils = sys.modules["zenoh_ros2_sdk.utils"]
+        out = {}
+        for name in names:
+            text = registry.get_msg_file_path(name).read_text()
+            needs = utils.load_dependencies_recursive(name, text, registry)
+            out[name] = [utils.get_type_hash(name, text, needs), store.hash_rihs01(name)]
+        tell(types=out)
+
+
+def node(port, folder, domain):
+    node = Node(port, folder)
+    node.domain = domain
+    for line in sys.stdin:
+        what = json.loads(line)
+        getattr(node, what.pop("do"))(**what)
+    # Zenoh's threads would be waited for.
+    os._exit(0)
+
+
+if sys.argv[1] == "router":
+    router(int(sys.argv[2]))
+else:
+    node(int(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
