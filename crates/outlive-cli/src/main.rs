@@ -5,7 +5,8 @@
 //! | `topic/`, `queue`, `service`, `lock`, `node` | the subcommands for what is shared |
 //! | `robot/` | `run`, `ps`, `restart`, `stop`, `logs` |
 //! | `record/` | `record`, `play`, `info`, `convert`: MCAP files |
-//! | `look`, `top/`, `metrics` | a domain at one moment; in a terminal; for Prometheus |
+//! | `look/`, `top/`, `metrics/` | a domain at one moment; in a terminal; for Prometheus |
+//! | `dashboard/`, `http` | the same in a browser; the server of both |
 //! | `bridge` | hands over to `outlive-bridge` |
 //! | `man` | manual pages |
 //! | `chaos/`, `demo_robot/` | blows for a running robot; the reference robot under blows |
@@ -18,10 +19,12 @@ mod bench;
 mod bridge;
 mod chaos;
 mod clean;
+mod dashboard;
 mod demo;
 mod demo_robot;
 mod doctor;
 mod exit;
+mod http;
 mod input;
 mod lock;
 mod look;
@@ -58,6 +61,7 @@ Examples:
     outlive topic pub /camera --from-stdin --frame-bytes 6220800
   outlive topic info /camera                      who sends, who reads, who holds what
   outlive topic hz /camera                        how often, without subscribing
+  outlive dashboard                               the robot as a page of the browser
   outlive record --output run.mcap --all          everything into a file, for 'outlive play'
   outlive service call /planner/plan '[1, 2.5]'   ask, and print the answer
   outlive run robot.toml                          start a robot and keep it running
@@ -97,6 +101,7 @@ enum Command {
     Stop(robot::StopArgs),
     Logs(robot::LogsArgs),
     Top(top::TopArgs),
+    Dashboard(dashboard::DashboardArgs),
     Record(record::RecordArgs),
     Play(record::PlayArgs),
     Info(record::InfoArgs),
@@ -149,6 +154,7 @@ fn main() -> ExitCode {
         Command::Logs(args) => robot::logs(&args, &settings),
         Command::Chaos(args) => chaos::run(&args, &settings),
         Command::Top(args) => top::run(&args, &settings),
+        Command::Dashboard(args) => dashboard::run(&args, &settings),
         Command::Record(args) => record::record(&args, &settings),
         Command::Play(args) => record::play(&args, &settings),
         Command::Info(args) => record::info(&args),

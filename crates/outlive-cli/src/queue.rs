@@ -52,8 +52,9 @@ Examples:
   outlive queue send /goals '{\"position\": [1, 2], \"id\": 7}' --timeout 1
   outlive queue send /firmware <image.bin";
 
+/// What is said of a queue.
 #[derive(Serialize)]
-struct Row {
+pub(crate) struct Row {
     name: String,
     r#type: String,
     encoding: &'static str,
@@ -76,7 +77,7 @@ struct Lane {
 }
 
 impl Row {
-    fn of(info: QueueInfo) -> Self {
+    pub(crate) fn of(info: QueueInfo) -> Self {
         let lanes: Vec<_> = info
             .lanes
             .iter()

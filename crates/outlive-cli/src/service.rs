@@ -56,8 +56,9 @@ Examples:
   outlive service call /arm/stop null --timeout 0.5
   outlive service call /ocr --json <page.png";
 
+/// What is said of a service.
 #[derive(Serialize)]
-struct Row {
+pub(crate) struct Row {
     name: String,
     request: Payload,
     response: Payload,
@@ -82,7 +83,7 @@ impl Payload {
 }
 
 impl Row {
-    fn of(info: ServiceInfo) -> Self {
+    pub(crate) fn of(info: ServiceInfo) -> Self {
         Self {
             request: Payload::of(&info.request),
             response: Payload::of(&info.response),

@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::browser::{chromium, png_size};
 use common::*;
 use testkit::Watchdog;
-
-/// Says so in the environment where a missing browser is a failure.
-const REQUIRED: &str = "OUTLIVE_NEED_CHROMIUM";
 
 /// Measures the rendered page: labels that lie on another or outside their plot.
 const PROBE: &str = r#"<script>
@@ -43,14 +41,6 @@ verdict.textContent = `plots ${plots.length}; found ${JSON.stringify(found)}; en
 document.body.append(verdict);
 </script>"#;
 
-fn chromium() -> Option<PathBuf> {
-    let named = std::env::var_os("OUTLIVE_CHROMIUM").map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let found = std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name)));
-    named.into_iter().chain(found).find(|program| program.is_file())
-}
-
 /// Runs the browser on a page; what it prints. `None` when it hangs.
 fn browse(program: &Path, profile: &Path, args: &[String], page: &Path) -> Option<String> {
     let mut child = Command::new(program)
@@ -81,23 +71,9 @@ fn browse(program: &Path, profile: &Path, args: &[String], page: &Path) -> Optio
     reader.join().ok()?.ok()
 }
 
-/// Width and height of a PNG, from its header.
-fn png_size(bytes: &[u8]) -> Option<(u32, u32)> {
-    let head = bytes.strip_prefix(b"\x89PNG\r\n\x1a\n")?;
-    let number = |at: usize| Some(u32::from_be_bytes(head.get(at..at + 4)?.try_into().ok()?));
-    Some((number(8)?, number(12)?))
-}
-
 #[test]
 fn the_report_renders_in_a_browser_and_no_label_lies_on_another() {
-    let Some(program) = chromium() else {
-        assert!(std::env::var_os(REQUIRED).is_none(), "no Chromium: apt-get install chromium");
-        println!(
-            "skipped: no Chromium here; apt-get install chromium, or name it in \
-                  OUTLIVE_CHROMIUM"
-        );
-        return;
-    };
+    let Some(program) = chromium() else { return };
     let home = Home::new("page");
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("page");
     std::fs::create_dir_all(&dir).unwrap();

@@ -11,6 +11,7 @@ use outlive_record::Error;
 
 use crate::exit::{Code, Failure};
 
+pub(crate) use convert::picture::rgb;
 pub(crate) use convert::{ConvertArgs, run as convert};
 pub(crate) use info::{InfoArgs, run as info};
 pub(crate) use play::{PlayArgs, run as play};

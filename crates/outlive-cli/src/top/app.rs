@@ -2,7 +2,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::look::{Life, Lock, Look, Node, Topic};
+use crate::look::{Life, Lock, Look, Mood, Node, Topic};
 use crate::output::bytes;
 
 /// The lists.
@@ -57,14 +57,6 @@ impl View {
             ],
         }
     }
-}
-
-/// How bad a row is, for its colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Mood {
-    Good,
-    Slow,
-    Bad,
 }
 
 /// One line of a list: what is shown, what it is sorted by.
@@ -214,16 +206,7 @@ fn count(n: u64) -> String {
 }
 
 fn topic(topic: &Topic) -> Row {
-    let dead = topic.publishers.iter().filter(|p| p.life == Life::Dead && !p.closed).count();
-    let stopped = topic.publishers.iter().filter(|p| p.life == Life::Stopped).count();
-    let live = topic.publishers.iter().filter(|p| p.life == Life::Alive && !p.closed).count();
-    let (state, mood) = match topic.slow() {
-        _ if stopped > 0 => ("stopped".to_owned(), Mood::Bad),
-        _ if live == 0 && dead > 0 => ("dead".into(), Mood::Bad),
-        Some(slow) => (format!("slow: {}", slow.name), Mood::Slow),
-        None if live == 0 => ("no publisher".into(), Mood::Slow),
-        None => ("-".into(), Mood::Good),
-    };
+    let (state, mood) = topic.state();
     let bytes_per_s = topic.bytes_per_s();
     let rate_of = if bytes_per_s > 0.0 { bytes(bytes_per_s as u64) } else { "-".into() };
     Row {
@@ -235,7 +218,7 @@ fn topic(topic: &Topic) -> Row {
             bytes(topic.memory_bytes()),
             count(topic.lag()),
             count(topic.lost()),
-            state,
+            state.unwrap_or_else(|| "-".into()),
         ],
         weights: vec![
             0.0,
@@ -291,13 +274,7 @@ fn up(seconds: f64) -> String {
 }
 
 fn lock(lock: &Lock) -> Row {
-    let dead = lock.holder.as_ref().is_some_and(|(.., life)| *life != Life::Alive);
-    let mood = match lock.state {
-        _ if dead => Mood::Bad,
-        "abandoned" | "unrecoverable" => Mood::Bad,
-        _ if lock.waiters => Mood::Slow,
-        _ => Mood::Good,
-    };
+    let mood = lock.mood();
     let holder = lock.holder.as_ref().map_or("-".into(), |(id, name, life)| match life {
         Life::Alive => format!("{id} {name}"),
         life => format!("{id} {name}, {}", life.name()),

@@ -6,8 +6,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as Cells, Table, TableState, Wrap};
 
-use super::app::{App, Mood, View};
-use crate::look::Life;
+use super::app::{App, View};
+use crate::look::{Life, Mood};
 use crate::output::bytes;
 
 /// Draws all of it.

@@ -52,13 +52,14 @@ fn made_up() -> Look {
         depth: 8,
         publishers: vec![publisher(1, "camera", Life::Alive, 30.0)],
         readers: vec![slow, asleep],
+        ..Topic::default()
     };
     let lone = |name: &str, publisher| Topic {
         name: name.into(),
         type_name: "Pose".into(),
         depth: 16,
         publishers: vec![publisher],
-        readers: Vec::new(),
+        ..Topic::default()
     };
     let mut arm = publisher(2, "planner", Life::Stopped, 0.0);
     arm.bytes_per_s = 0.0;
@@ -90,6 +91,7 @@ fn made_up() -> Look {
         ],
         topics: vec![camera, lone("/arm/goal", arm), lone("/scan", gone)],
         locks: vec![held, free],
+        ..Look::default()
     }
 }
 

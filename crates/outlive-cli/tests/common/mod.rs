@@ -1,6 +1,7 @@
 //! A directory of its own for each test, and the command in it.
 #![allow(dead_code)] // each test file uses a part of it
 
+pub(crate) mod browser;
 pub(crate) mod robot;
 
 use std::io::Write;
@@ -33,9 +34,14 @@ pub(crate) struct Home {
 impl Home {
     /// `label` names the test.
     pub(crate) fn new(label: &str) -> Self {
+        Self::lasting(label, Duration::from_secs(120))
+    }
+
+    /// For a test that a browser slows down.
+    pub(crate) fn lasting(label: &str, time: Duration) -> Self {
         let temp = TempDomain::new(&format!("cli-{label}")).unwrap();
         let root = temp.path().join("root");
-        Self { temp, root, _watchdog: Watchdog::start(label, Duration::from_secs(120)) }
+        Self { temp, root, _watchdog: Watchdog::start(label, time) }
     }
 
     /// On a disk with so much room, if the RAM disk has less.

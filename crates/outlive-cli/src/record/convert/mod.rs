@@ -1,6 +1,6 @@
 //! `outlive convert`: a recording as tables, pictures and films.
 
-mod picture;
+pub(crate) mod picture;
 mod table;
 mod video;
 
@@ -9,12 +9,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use outlive::PayloadType;
 use outlive::msg::Image;
 use outlive::zerocopy::IntoBytes;
 use outlive_record::{RecordedSource, Recording, Selection};
 
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::look::is_image;
 use crate::os;
 use table::Table;
 use video::Films;
@@ -158,11 +158,6 @@ impl Topic {
         let name = self.base.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(written.map(|file| if self.films.is_some() { file } else { format!("{name}/{file}") }))
     }
-}
-
-fn is_image(of: &PayloadType) -> bool {
-    let image = PayloadType::of::<Image>();
-    (of.encoding(), of.name(), of.size()) == (image.encoding(), image.name(), image.size())
 }
 
 /// The same bytes where a type with 64-bit numbers may begin.

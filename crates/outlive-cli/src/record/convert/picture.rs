@@ -103,7 +103,7 @@ fn pixels(image: &Image) -> Option<(ColorType, BitDepth, Vec<u8>)> {
 }
 
 /// BT.601, of the whole range as cameras give it.
-fn rgb(y: u8, u: u8, v: u8) -> [u8; 3] {
+pub(crate) fn rgb(y: u8, u: u8, v: u8) -> [u8; 3] {
     let (y, u, v) = (f32::from(y), f32::from(u) - 128.0, f32::from(v) - 128.0);
     [y + 1.402 * v, y - 0.344_136 * u - 0.714_136 * v, y + 1.772 * u].map(|c| c.round() as u8)
 }

@@ -1,176 +1,20 @@
-//! A domain at one moment, and what moved between two: read from outside, read-only, so that
-//! nobody whom it looks at waits or is woken.
+//! Taking a look, and what moved since the one before.
 
 use std::collections::HashMap;
 use std::fs;
 
-use outlive::Domain;
 use outlive::lock::LockState;
+use outlive::msg::Image;
+use outlive::{Domain, NodeInfo, PayloadType};
 
-/// Everything that is seen at once.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Look {
-    /// ns of CLOCK_MONOTONIC.
-    pub(crate) at_ns: u64,
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) topics: Vec<Topic>,
-    pub(crate) locks: Vec<Lock>,
-}
-
-/// How a process is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Life {
-    Dead,
-    /// By SIGSTOP or a debugger.
-    Stopped,
-    #[default]
-    Alive,
-}
-
-impl Life {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Dead => "dead",
-            Self::Stopped => "stopped",
-            Self::Alive => "alive",
-        }
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Node {
-    pub(crate) id: u64,
-    pub(crate) name: String,
-    pub(crate) pid: u32,
-    pub(crate) life: Life,
-    pub(crate) started_ns: u64,
-    /// Topics that it publishes, and reads.
-    pub(crate) publishes: Vec<String>,
-    pub(crate) reads: Vec<String>,
-    /// Samples that it holds.
-    pub(crate) holds: usize,
-    /// Locks that it holds.
-    pub(crate) locks: Vec<String>,
-    /// Shared memory of its publishers, bytes.
-    pub(crate) memory_bytes: u64,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Topic {
-    pub(crate) name: String,
-    pub(crate) type_name: String,
-    pub(crate) depth: u64,
-    pub(crate) publishers: Vec<Publisher>,
-    pub(crate) readers: Vec<Reader>,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Publisher {
-    pub(crate) node: u64,
-    pub(crate) port: u64,
-    pub(crate) name: String,
-    pub(crate) life: Life,
-    pub(crate) closed: bool,
-    pub(crate) messages: u64,
-    pub(crate) payload_bytes: u64,
-    pub(crate) newest_ns: Option<u64>,
-    pub(crate) memory_bytes: u64,
-    /// Since the look before.
-    pub(crate) hz: f64,
-    pub(crate) bytes_per_s: f64,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Reader {
-    pub(crate) node: u64,
-    pub(crate) port: u64,
-    pub(crate) name: String,
-    pub(crate) life: Life,
-    pub(crate) reliable: bool,
-    pub(crate) waiting: bool,
-    pub(crate) borrows: u64,
-    /// Messages that it has not read.
-    pub(crate) lag: u64,
-    pub(crate) sources: Vec<Source>,
-    /// The samples that it holds, as text.
-    pub(crate) held: Vec<String>,
-    /// Messages overwritten before it read them, since the first look; at least.
-    pub(crate) lost: u64,
-}
-
-/// How far a reader is with a publisher.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Source {
-    /// Node and port.
-    publisher: (u64, u64),
-    /// What it reads next.
-    next: u64,
-    /// Up to here every message is read, or counted as lost.
-    counted: u64,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Lock {
-    pub(crate) name: String,
-    pub(crate) kind: String,
-    pub(crate) state: &'static str,
-    pub(crate) holder: Option<(u64, String, Life)>,
-    pub(crate) waiters: bool,
-    pub(crate) users: usize,
-}
-
-impl Topic {
-    fn sum<T: std::iter::Sum<T>>(&self, of: impl Fn(&Publisher) -> T) -> T {
-        self.publishers.iter().map(of).sum()
-    }
-
-    pub(crate) fn hz(&self) -> f64 {
-        self.sum(|p| p.hz)
-    }
-
-    pub(crate) fn bytes_per_s(&self) -> f64 {
-        self.sum(|p| p.bytes_per_s)
-    }
-
-    pub(crate) fn messages(&self) -> u64 {
-        self.sum(|p| p.messages)
-    }
-
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.sum(|p| p.memory_bytes)
-    }
-
-    pub(crate) fn lost(&self) -> u64 {
-        self.readers.iter().map(|r| r.lost).sum()
-    }
-
-    pub(crate) fn lag(&self) -> u64 {
-        self.readers.iter().map(|r| r.lag).max().unwrap_or(0)
-    }
-
-    /// The reader that is furthest behind, if that is far.
-    pub(crate) fn slow(&self) -> Option<&Reader> {
-        let far = |r: &&Reader| r.life != Life::Dead && r.lag * 2 > self.depth;
-        self.readers.iter().filter(far).max_by_key(|r| r.lag)
-    }
-}
+use super::{Life, Lock, Look, Node, Publisher, Reader, Source, Topic};
+use crate::topic::type_text;
 
 impl Look {
     /// Looks at `domain`; rates and losses are since `before`.
     pub(crate) fn at(domain: &Domain, before: Option<&Self>) -> outlive::Result<Self> {
         let at_ns = outlive::now_ns();
-        let mut nodes: Vec<Node> = domain
-            .nodes()?
-            .into_iter()
-            .map(|n| Node {
-                id: n.id.get(),
-                name: n.name,
-                pid: n.pid,
-                life: if n.alive { life_of(n.pid) } else { Life::Dead },
-                started_ns: n.started_ns,
-                ..Node::default()
-            })
-            .collect();
+        let mut nodes = Self::nodes(domain)?;
         let names: HashMap<u64, (String, Life)> =
             nodes.iter().map(|n| (n.id, (n.name.clone(), n.life))).collect();
         let of = |id: u64| names.get(&id).cloned().unwrap_or(("?".into(), Life::Dead));
@@ -241,8 +85,10 @@ impl Look {
                 readers.push(reader);
             }
             topics.push(Topic {
+                image: is_image(&info.payload_type()),
+                encoding: info.encoding.as_str(),
                 name: info.name,
-                type_name: info.type_name,
+                type_name: type_text(&info.type_name, info.encoding),
                 depth: info.depth,
                 publishers,
                 readers,
@@ -288,7 +134,27 @@ impl Look {
             let holds = |l: &&Lock| l.holder.as_ref().is_some_and(|(id, ..)| *id == node.id);
             node.locks = locks.iter().filter(holds).map(|l| l.name.clone()).collect();
         }
-        Ok(Self { at_ns, nodes, topics, locks })
+        Ok(Self { at_ns, nodes, topics, locks, ..Self::default() })
+    }
+
+    /// Only the processes, and how they are.
+    pub(crate) fn nodes(domain: &Domain) -> outlive::Result<Vec<Node>> {
+        let life = |alive, pid| if alive { life_of(pid) } else { Life::Dead };
+        let node = |n: NodeInfo| Node {
+            id: n.id.get(),
+            name: n.name,
+            pid: n.pid,
+            life: life(n.alive, n.pid),
+            started_ns: n.started_ns,
+            ..Node::default()
+        };
+        Ok(domain.nodes()?.into_iter().map(node).collect())
+    }
+
+    /// The same with queues and services, whose unread messages are counted one by one.
+    pub(crate) fn whole(domain: &Domain, before: Option<&Self>) -> outlive::Result<Self> {
+        let (queues, services) = (domain.queues()?, domain.services()?);
+        Ok(Self { queues, services, ..Self::at(domain, before)? })
     }
 }
 
@@ -326,6 +192,12 @@ impl Reader {
             }
         }
     }
+}
+
+/// Whether payloads of this type are [`Image`].
+pub(crate) fn is_image(of: &PayloadType) -> bool {
+    let image = PayloadType::of::<Image>();
+    (of.encoding(), of.name(), of.size()) == (image.encoding(), image.name(), image.size())
 }
 
 /// Whether a live process runs; by its state in /proc, if it is one of this PID namespace.

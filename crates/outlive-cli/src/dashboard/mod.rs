@@ -1,0 +1,180 @@
+//! `outlive dashboard`: a domain as a page of a browser, as it goes.
+//!
+//! | file | what |
+//! |---|---|
+//! | `page/` | what the browser runs: one page, nothing fetched from elsewhere |
+//! | `journal` | deaths and other events, by comparing looks |
+//! | `state` | what is asked for every second, as JSON |
+//! | `watch` | subscribers for what a browser looks at: pictures, latencies |
+//! | `picture` | an image as a small picture |
+//!
+//! # Who may ask
+//! Whoever reaches the address: there are no passwords. A page of another site, open in the same
+//! browser, may not: names in `Host` that are not ours are refused, as is what a browser says to
+//! come from another site. Names and texts of the domain reach the page as JSON and become text
+//! nodes there; its content policy allows no script but its own.
+
+mod journal;
+mod picture;
+mod state;
+mod watch;
+
+use std::fs::File;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::exit::{CODES_HELP, Outcome, note};
+use crate::http::{self, Request, Response};
+use crate::os;
+use crate::settings::{Settings, seconds};
+use state::Board;
+use watch::Watch;
+
+const EXAMPLES: &str = "\
+Examples:
+  outlive dashboard                               then open http://127.0.0.1:8420/
+  outlive dashboard --bind 0.0.0.0:8420 --allow-host robot.lan
+  outlive dashboard --bind 127.0.0.1:0 --no-subscribe
+
+Looks from outside, as 'top' does. Only for pictures and latencies that a browser shows it joins the
+domain, with a subscriber that nobody waits for, and leaves when nobody looks any more.";
+
+/// Show the domain as a page in the browser: graph, rates, losses, deaths, pictures, latencies.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
+pub(crate) struct DashboardArgs {
+    /// Address to serve at; port 0 takes a free one and says which.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8420")]
+    bind: SocketAddr,
+    /// Name under which browsers may ask, besides addresses and localhost; several times.
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
+    /// Time between two looks; at least 0.1.
+    #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
+    every: Duration,
+    /// Never join the domain: no pictures, no latencies.
+    #[arg(long)]
+    no_subscribe: bool,
+}
+
+/// Where the page's own script and style are to stand, and the word that allows them.
+const PAGE: &str = include_str!("page/index.html");
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPTS: [&str; 3] =
+    [include_str!("page/graph.js"), include_str!("page/lists.js"), include_str!("page/main.js")];
+
+pub(crate) fn run(args: &DashboardArgs, settings: &Settings) -> Outcome {
+    let domain = settings.domain()?;
+    os::catch_stop_signals();
+    let (listener, bound) = http::listen(args.bind)?;
+    note(format_args!("dashboard at http://{bound}/"));
+    if !bound.ip().is_loopback() {
+        note("whoever reaches this address sees the names and the pictures of the domain");
+    }
+    let every = args.every.clamp(Duration::from_millis(100), Duration::from_secs(3600));
+    let board = Board::new(domain, settings.domain.clone(), every);
+    let watch = (!args.no_subscribe).then(|| Arc::new(Watch::new(settings.clone())));
+    let done = std::thread::scope(|scope| {
+        scope.spawn(|| board.look_on());
+        http::serve(&listener, |request| answer(request, args, &board, watch.as_ref()))
+    });
+    if let Some(watch) = watch {
+        watch.leave();
+    }
+    done
+}
+
+fn answer(
+    request: &Request,
+    args: &DashboardArgs,
+    board: &Board,
+    watch: Option<&Arc<Watch>>,
+) -> Response {
+    let mut response = answer_to(request, args, board, watch);
+    response.headers += "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
+        Referrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n\
+        X-Frame-Options: DENY\r\n";
+    response
+}
+
+fn answer_to(
+    request: &Request,
+    args: &DashboardArgs,
+    board: &Board,
+    watch: Option<&Arc<Watch>>,
+) -> Response {
+    if !request.host_is(&args.allow_host) {
+        let why = "not a name of this dashboard: use its address, or start it with --allow-host";
+        return Response::text("403 Forbidden", why);
+    }
+    // A link may lead to the page; nothing else may be asked for from another site.
+    let site = request.header("sec-fetch-site").unwrap_or("none");
+    if request.path != "/" && !["same-origin", "none"].contains(&site) {
+        return Response::text("403 Forbidden", "another site asks");
+    }
+    match request.path.as_str() {
+        "/" => page(),
+        "/api/state" => state(request, board, watch),
+        "/api/image" => image(request, watch),
+        // Browsers ask for it unasked.
+        "/favicon.ico" => Response::new("204 No Content", "text/plain", ""),
+        _ => Response::text("404 Not Found", "there are /, /api/state and /api/image"),
+    }
+}
+
+fn page() -> Response {
+    let Ok(nonce) = nonce() else {
+        return Response::text("500 Internal Server Error", "no random numbers");
+    };
+    let body = PAGE
+        .replace("{{nonce}}", &nonce)
+        .replace("{{style}}", STYLE)
+        .replace("{{script}}", &SCRIPTS.concat());
+    let mut response = Response::new("200 OK", "text/html; charset=utf-8", body);
+    response.headers = format!(
+        "Content-Security-Policy: default-src 'none'; script-src 'nonce-{nonce}'; \
+         style-src 'nonce-{nonce}'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'\r\n"
+    );
+    response
+}
+
+fn nonce() -> std::io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}
+
+/// What there is; `see=TOPIC` asks for a topic's pictures, `time=TOPIC` for its latencies.
+fn state(request: &Request, board: &Board, watch: Option<&Arc<Watch>>) -> Response {
+    let known = |(key, _): &(String, String)| ["see", "time"].contains(&key.as_str());
+    if !request.query.iter().all(known) {
+        return Response::bad("the query is see=TOPIC or time=TOPIC, again and again");
+    }
+    if request.query.len() > watch::WATCHED_MAX {
+        return Response::bad(&format!("at most {} topics at once", watch::WATCHED_MAX));
+    }
+    if request.query.iter().any(|(_, name)| name.len() > outlive::NAME_BYTES_MAX + 1) {
+        return Response::bad("no topic has so long a name");
+    }
+    let watched = watch.map(|watch| {
+        watch.look_at(&request.values("see").collect::<Vec<_>>(), false);
+        watch.look_at(&request.values("time").collect::<Vec<_>>(), true);
+        watch.json()
+    });
+    let own = watch.and_then(|watch| watch.own());
+    Response::new("200 OK", "application/json", board.json(own, watched))
+}
+
+fn image(request: &Request, watch: Option<&Arc<Watch>>) -> Response {
+    let topics: Vec<&str> = request.values("topic").collect();
+    let [topic] = topics[..] else { return Response::bad("the query is topic=TOPIC") };
+    match watch.and_then(|watch| watch.picture(topic)) {
+        Some(picture) => Response::new("200 OK", picture.kind, picture.bytes.clone()),
+        None => Response::text("404 Not Found", "no picture of this topic: nobody looks at it"),
+    }
+}

@@ -1,0 +1,276 @@
+//! Subscribers for what a browser looks at: pictures of images, and how old messages are on
+//! arrival.
+//!
+//! Each request renews a lease; a subscriber whose lease runs out leaves, and with the last one
+//! the node. For pictures nobody sleeps on the topic, so that no publisher has to wake us; for
+//! latencies we do, at most 50 times a second however many messages there are.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use outlive::msg::Image;
+use outlive::{Node, Sample, Subscriber};
+use serde_json::{Value, json};
+
+use super::picture::{Picture, picture};
+use crate::exit::Failure;
+use crate::look::is_image;
+use crate::settings::{Settings, deadline_ns};
+
+/// Topics that are subscribed to at once.
+pub(super) const WATCHED_MAX: usize = 24;
+/// How long a request keeps a subscriber.
+const LEASE: Duration = Duration::from_secs(5);
+/// Between two pictures of a topic, at least.
+const PICTURE_EVERY: Duration = Duration::from_millis(250);
+/// Between two messages that we let ourselves be woken for.
+const WAKE_EVERY: Duration = Duration::from_millis(20);
+/// Between two looks for a picture; the longest sleep for a message.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Latencies that are remembered.
+const AGES_MAX: usize = 1000;
+
+pub(super) struct Watch {
+    settings: Settings,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    topics: BTreeMap<String, Topic>,
+    /// One for all subscribers, and gone with the last of them.
+    node: Weak<Node>,
+    leaving: bool,
+    /// Of those that have left their lists.
+    ended: Vec<JoinHandle<()>>,
+}
+
+/// What is known of a watched topic.
+#[derive(Default)]
+struct Topic {
+    see_until_ns: u64,
+    time_until_ns: u64,
+    thread: Option<JoinHandle<()>>,
+    error: Option<String>,
+    ages_ns: VecDeque<u64>,
+    unstamped: bool,
+    picture: Option<Arc<Picture>>,
+    picture_error: Option<&'static str>,
+    pictures: u64,
+}
+
+/// What a subscriber is to do next.
+struct Wanted {
+    picture: bool,
+    age: bool,
+}
+
+impl Watch {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self { settings, inner: Mutex::default() }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Renews the leases of these topics, or begins them.
+    pub(super) fn look_at(self: &Arc<Self>, names: &[&str], time: bool) {
+        let mut inner = self.inner();
+        for name in names {
+            let new = !inner.topics.contains_key(*name);
+            if inner.leaving || (new && inner.topics.len() >= WATCHED_MAX) {
+                continue;
+            }
+            let topic = inner.topics.entry((*name).to_owned()).or_default();
+            let until_ns = deadline_ns(LEASE);
+            *(if time { &mut topic.time_until_ns } else { &mut topic.see_until_ns }) = until_ns;
+            if new {
+                let (watch, name) = (Arc::clone(self), (*name).to_owned());
+                let started = thread::Builder::new().spawn(move || watch.follow(&name));
+                match started {
+                    Ok(thread) => topic.thread = Some(thread),
+                    Err(e) => topic.error = Some(e.to_string()),
+                }
+            }
+        }
+    }
+
+    pub(super) fn picture(&self, name: &str) -> Option<Arc<Picture>> {
+        self.inner().topics.get(name)?.picture.clone()
+    }
+
+    /// The node that has joined for the subscribers, if any.
+    pub(super) fn own(&self) -> Option<u64> {
+        Some(self.inner().node.upgrade()?.id().get())
+    }
+
+    /// By topic: its picture's number and form, its latencies.
+    pub(super) fn json(&self) -> Value {
+        let inner = self.inner();
+        let one = |topic: &Topic| {
+            let picture = topic.picture.as_ref().map(|picture| {
+                let Picture { width, height, format, .. } = **picture;
+                json!({"number": topic.pictures, "width": width, "height": height,
+                       "format": format})
+            });
+            json!({
+                "error": topic.error,
+                "picture": picture,
+                "picture_error": topic.picture_error,
+                "unstamped": topic.unstamped,
+                "latency": latency(&topic.ages_ns),
+            })
+        };
+        inner.topics.iter().map(|(name, topic)| (name.clone(), one(topic))).collect()
+    }
+
+    /// Lets all subscribers leave, and waits for them.
+    pub(super) fn leave(&self) {
+        let threads: Vec<_> = {
+            let mut inner = self.inner();
+            inner.leaving = true;
+            let Inner { topics, ended, .. } = &mut *inner;
+            topics.values_mut().filter_map(|t| t.thread.take()).chain(ended.drain(..)).collect()
+        };
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+
+    /// What to do for this topic; `None` when nobody looks any more, and then it is off the list.
+    fn wanted(&self, name: &str) -> Option<Wanted> {
+        let mut inner = self.inner();
+        let now_ns = outlive::now_ns();
+        let leaving = inner.leaving;
+        let topic = inner.topics.get(name)?;
+        let wanted =
+            Wanted { picture: topic.see_until_ns > now_ns, age: topic.time_until_ns > now_ns };
+        if !leaving && (wanted.picture || wanted.age) {
+            return Some(wanted);
+        }
+        // Under one lock with the look at the lease: a request comes before it or begins anew.
+        let gone = inner.topics.remove(name);
+        inner.ended.retain(|thread| !thread.is_finished());
+        inner.ended.extend(gone.and_then(|topic| topic.thread));
+        None
+    }
+
+    fn follow(&self, name: &str) {
+        if let Err(failure) = self.subscribe(name) {
+            if let Some(topic) = self.inner().topics.get_mut(name) {
+                topic.error = Some(failure.to_string());
+            }
+            // Shown for as long as somebody asks.
+            while self.wanted(name).is_some() {
+                thread::sleep(LOOK_EVERY);
+            }
+        }
+    }
+
+    fn node(&self) -> Result<Arc<Node>, Failure> {
+        let mut inner = self.inner();
+        if let Some(node) = inner.node.upgrade() {
+            return Ok(node);
+        }
+        let node = Arc::new(self.settings.node("dashboard")?);
+        inner.node = Arc::downgrade(&node);
+        Ok(node)
+    }
+
+    fn subscribe(&self, name: &str) -> Result<(), Failure> {
+        let node = self.node()?;
+        let builder = node.topic::<[u8]>(name)?.history(1).borrows(2);
+        let mut subscriber: Subscriber<[u8]> = builder.subscriber_of_any_type()?;
+        let is_image = is_image(&subscriber.payload_type());
+        let mut next_picture_ns = 0;
+        while let Some(wanted) = self.wanted(name) {
+            let mut show = |sample: &Sample<[u8]>| {
+                if is_image && wanted.picture && outlive::now_ns() >= next_picture_ns {
+                    next_picture_ns = deadline_ns(PICTURE_EVERY);
+                    self.show(name, sample);
+                }
+            };
+            // What came while we did not look is too old for a latency.
+            if let Some(sample) = subscriber.latest()? {
+                show(&sample);
+            }
+            if wanted.age {
+                if let Some(sample) = subscriber.receive_until(deadline_ns(LOOK_EVERY))? {
+                    let now_ns = outlive::now_ns();
+                    self.time(name, now_ns, sample.timestamp_ns());
+                    show(&sample);
+                }
+                thread::sleep(WAKE_EVERY);
+            } else {
+                thread::sleep(LOOK_EVERY);
+            }
+            while subscriber.next_event().is_some() {}
+        }
+        Ok(())
+    }
+
+    fn time(&self, name: &str, now_ns: u64, stamp_ns: u64) {
+        let mut inner = self.inner();
+        let Some(topic) = inner.topics.get_mut(name) else { return };
+        topic.unstamped = stamp_ns == 0;
+        if stamp_ns > 0 {
+            topic.ages_ns.push_back(now_ns.saturating_sub(stamp_ns));
+            if topic.ages_ns.len() > AGES_MAX {
+                topic.ages_ns.pop_front();
+            }
+        }
+    }
+
+    fn show(&self, name: &str, sample: &Sample<[u8]>) {
+        let made = match Image::parse(sample.as_bytes()) {
+            Some(image) => picture(image),
+            None => Err("no image: too short"),
+        };
+        let mut inner = self.inner();
+        let Some(topic) = inner.topics.get_mut(name) else { return };
+        topic.pictures += 1;
+        topic.picture_error = made.as_ref().err().copied();
+        if let Ok(picture) = made {
+            topic.picture = Some(Arc::new(picture));
+        }
+    }
+}
+
+/// Counts by 1, 2, 5, 10 ... microseconds.
+fn latency(ages_ns: &VecDeque<u64>) -> Option<Value> {
+    let mut sorted: Vec<u64> = ages_ns.iter().copied().collect();
+    sorted.sort_unstable();
+    let max_ns = *sorted.last()?;
+    let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share).round() as usize];
+    let mut buckets = Vec::new();
+    let (mut from, mut upper) = (0, 1000);
+    for step in [2.0, 2.5, 2.0].into_iter().cycle().take(24) {
+        let to = sorted.partition_point(|age| *age <= upper);
+        buckets.push((upper, to - from));
+        if to == sorted.len() {
+            break;
+        }
+        (from, upper) = (to, (upper as f64 * step) as u64);
+    }
+    Some(json!({
+        "samples": sorted.len(), "min_ns": sorted[0], "p50_ns": at(0.5), "p99_ns": at(0.99),
+        "max_ns": max_ns, "buckets": buckets,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_are_counted_by_powers() {
+        assert_eq!(latency(&VecDeque::new()), None);
+        let found = latency(&[900, 1500, 1600, 4000, 12_000].into()).unwrap();
+        assert_eq!((&found["samples"], &found["p50_ns"]), (&json!(5), &json!(1600)));
+        let wanted = json!([[1000, 1], [2000, 2], [5000, 1], [10_000, 0], [20_000, 1]]);
+        assert_eq!(found["buckets"], wanted);
+    }
+}

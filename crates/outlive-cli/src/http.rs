@@ -1,0 +1,335 @@
+//! A small HTTP/1.1 server for what this command shows: GET and HEAD, one answer to a connection.
+//!
+//! Everything that comes in is a stranger's: lengths and times are bounded, and what is not
+//! exactly a request is answered with 400.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use crate::exit::{Code, note};
+use crate::exit::{Failure, Outcome};
+use crate::os;
+
+/// Longest request that is read, bytes.
+const REQUEST_BYTES_MAX: usize = 8192;
+/// Longest wait for a client that neither sends nor reads.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Connections that are answered at once; more are turned away.
+const CLIENTS_MAX: usize = 32;
+
+/// What a client asks for.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    /// Without the query, as it came.
+    pub(crate) path: String,
+    /// Names and values, decoded.
+    pub(crate) query: Vec<(String, String)>,
+    /// Names in lower case.
+    headers: Vec<(String, String)>,
+}
+
+impl Request {
+    /// The first header of this name, in lower case.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The values of `name` in the query.
+    pub(crate) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.query.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the name in `Host` is an address, `localhost`, or one of `allowed`. A page of
+    /// another site can make its own name lead here, but cannot change the name that is sent.
+    pub(crate) fn host_is(&self, allowed: &[String]) -> bool {
+        let Some(host) = self.header("host").and_then(host_name) else { return false };
+        let is = |name: &str| host.eq_ignore_ascii_case(name);
+        host.parse::<IpAddr>().is_ok() || is("localhost") || allowed.iter().any(|name| is(name))
+    }
+}
+
+/// The host of `host:port`, without the brackets of an IPv6 address.
+fn host_name(host: &str) -> Option<&str> {
+    let (name, rest) = match host.strip_prefix('[') {
+        Some(inner) => inner.split_once(']')?,
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    let port = rest.strip_prefix(':');
+    let digits = |port: &str| port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
+    (rest.is_empty() || port.is_some_and(digits)).then_some(name)
+}
+
+/// What a client gets.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) body: Vec<u8>,
+    /// More headers, a line each.
+    pub(crate) headers: String,
+}
+
+impl Response {
+    pub(crate) fn new(status: &'static str, kind: &'static str, body: impl Into<Vec<u8>>) -> Self {
+        Self { status, kind, body: body.into(), headers: String::new() }
+    }
+
+    /// A line of plain text.
+    pub(crate) fn text(status: &'static str, line: &str) -> Self {
+        Self::new(status, "text/plain; charset=utf-8", format!("{line}\n"))
+    }
+
+    pub(crate) fn bad(why: &str) -> Self {
+        Self::text("400 Bad Request", why)
+    }
+}
+
+/// Takes the address, or says why not.
+pub(crate) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
+    let failed = |e: io::Error| match e.kind() {
+        io::ErrorKind::AddrInUse => {
+            let message = format!(
+                "listen at {address}: the port is in use; name another, or port 0 for a free one"
+            );
+            Failure::new(Code::Failed, message)
+        }
+        _ => Failure::io(&format!("listen at {address}"), &e),
+    };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+/// Answers until a signal asks to stop.
+pub(crate) fn serve(
+    listener: &TcpListener,
+    answer: impl Fn(&Request) -> Response + Sync,
+) -> Outcome {
+    let clients = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        while !os::stop_asked() {
+            let ready = os::wait_readable(listener).map_err(|e| Failure::io("wait", &e))?;
+            // A client that is gone or too slow gets nothing, the next one does.
+            let Some((client, _)) = ready.then(|| listener.accept().ok()).flatten() else {
+                continue;
+            };
+            if clients.load(Relaxed) >= CLIENTS_MAX {
+                let busy = Response::text("503 Service Unavailable", "too many connections");
+                let _ = set_up(&client).and_then(|()| send(&client, &busy, false));
+                continue;
+            }
+            clients.fetch_add(1, Relaxed);
+            let (answer, clients) = (&answer, &clients);
+            let started = std::thread::Builder::new().spawn_scoped(scope, move || {
+                let _ = serve_one(&client, answer);
+                clients.fetch_sub(1, Relaxed);
+            });
+            if let Err(e) = started {
+                clients.fetch_sub(1, Relaxed);
+                note(format_args!("a client was turned away: {e}"));
+            }
+        }
+        Ok(Code::Done)
+    })
+}
+
+fn set_up(client: &TcpStream) -> io::Result<()> {
+    client.set_nonblocking(false)?;
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))
+}
+
+fn serve_one(client: &TcpStream, answer: impl Fn(&Request) -> Response) -> io::Result<()> {
+    set_up(client)?;
+    let (response, head_only) = match parse(&receive(client)?) {
+        Err(response) => (response, false),
+        Ok(request) => match request.method.as_str() {
+            "GET" => (answer(&request), false),
+            "HEAD" => (answer(&request), true),
+            _ => {
+                let mut wrong = Response::text("405 Method Not Allowed", "only GET");
+                wrong.headers += "Allow: GET, HEAD\r\n";
+                (wrong, false)
+            }
+        },
+    };
+    send(client, &response, head_only)
+}
+
+/// The head of a request; at most so long, and not for longer than our patience.
+fn receive(mut client: &TcpStream) -> io::Result<Vec<u8>> {
+    let mut request = Vec::new();
+    let mut piece = [0; 1024];
+    let until = Instant::now() + PATIENCE;
+    while !request.windows(4).any(|w| w == b"\r\n\r\n") && request.len() < REQUEST_BYTES_MAX {
+        if Instant::now() >= until {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match client.read(&mut piece)? {
+            0 => break,
+            n => request.extend_from_slice(&piece[..n]),
+        }
+    }
+    Ok(request)
+}
+
+fn send(mut client: &TcpStream, response: &Response, head_only: bool) -> io::Result<()> {
+    let Response { status, kind, body, headers } = response;
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{headers}\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    client.write_all(head.as_bytes())?;
+    if !head_only {
+        client.write_all(body)?;
+    }
+    client.flush()
+}
+
+/// Reads a request; the answer to what is none.
+fn parse(bytes: &[u8]) -> Result<Request, Response> {
+    let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else {
+        return Err(match bytes.len() >= REQUEST_BYTES_MAX {
+            true => Response::text("431 Request Header Fields Too Large", "at most 8 KiB"),
+            false => Response::bad("the request ends before its head does"),
+        });
+    };
+    let Ok(head) = std::str::from_utf8(&bytes[..end]) else {
+        return Err(Response::bad("the request is no text"));
+    };
+    if head.bytes().any(|b| b.is_ascii_control() && !b"\r\n\t".contains(&b)) {
+        return Err(Response::bad("control characters in the request"));
+    }
+    let mut lines = head.split("\r\n");
+    let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
+    let [method, target, version] = words[..] else {
+        return Err(Response::bad("the first line is METHOD TARGET VERSION"));
+    };
+    let is_method = !method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase());
+    if !is_method || !target.starts_with('/') || !["HTTP/1.0", "HTTP/1.1"].contains(&version) {
+        return Err(Response::bad("the first line is METHOD /TARGET HTTP/1.1"));
+    }
+    let mut headers = Vec::new();
+    for line in lines {
+        let name_of = |line: &str| line.find(':').filter(|at| *at > 0);
+        let Some(at) = name_of(line) else { return Err(Response::bad("a header without a name")) };
+        let (name, value) = (&line[..at], line[at + 1..].trim());
+        if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)) {
+            return Err(Response::bad("a header with a wrong name"));
+        }
+        if line.contains(['\r', '\n']) {
+            return Err(Response::bad("a lone line end"));
+        }
+        headers.push((name.to_ascii_lowercase(), value.to_owned()));
+    }
+    let hosts = headers.iter().filter(|(name, _)| name == "host").count();
+    if hosts > 1 || (hosts == 0 && version == "HTTP/1.1") {
+        return Err(Response::bad("a request has one Host"));
+    }
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let mut pairs = Vec::new();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match (decoded(name), decoded(value)) {
+            (Some(name), Some(value)) => pairs.push((name, value)),
+            _ => return Err(Response::bad("the query is not percent-encoded UTF-8")),
+        }
+    }
+    let (method, path) = (method.to_owned(), path.to_owned());
+    Ok(Request { method, path, query: pairs, headers })
+}
+
+/// Percent-encoded text.
+fn decoded(text: &str) -> Option<String> {
+    let mut out = Vec::new();
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'%' => {
+                let digit = |b: Option<u8>| char::from(b?).to_digit(16);
+                let (high, low) = (digit(bytes.next())?, digit(bytes.next())?);
+                (high * 16 + low) as u8
+            }
+            b'+' => b' ',
+            byte => byte,
+        });
+    }
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(request: &str) -> &'static str {
+        parse(request.as_bytes()).map_or_else(|wrong| wrong.status, |_| "good")
+    }
+
+    #[test]
+    fn a_request_is_read() {
+        let text = "GET /api/x?watch=%2Fa+b&watch=/c&d HTTP/1.1\r\nHost: h:1\r\nX-Y:  z \r\n\r\n";
+        let request = parse(text.as_bytes()).unwrap();
+        assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/api/x"));
+        assert_eq!(request.values("watch").collect::<Vec<_>>(), ["/a b", "/c"]);
+        assert_eq!((request.header("x-y"), request.header("z")), (Some("z"), None));
+    }
+
+    #[test]
+    fn what_is_no_request_is_bad() {
+        for text in [
+            "",
+            "GET\r\n\r\n",
+            "GET / HTTP/1.1",
+            "GET / HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+            "GET / HTTP/2.0\r\nHost: a\r\n\r\n",
+            "GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "get / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\n folded: x\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nx: y\nz: w\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nx: \x01\r\n\r\n",
+            "GET /?a=%zz HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /?a=%ff HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /?a=%f HTTP/1.1\r\nHost: a\r\n\r\n",
+        ] {
+            assert_eq!(status(text), "400 Bad Request", "{text:?}");
+        }
+        assert_eq!(status("GET / HTTP/1.0\r\n\r\n"), "good");
+        let long = "x".repeat(REQUEST_BYTES_MAX);
+        assert_eq!(status(&long), "431 Request Header Fields Too Large");
+    }
+
+    #[test]
+    fn foreign_hosts_are_told_from_ours() {
+        let is = |host: &str| {
+            let headers = vec![("host".to_owned(), host.to_owned())];
+            Request { headers, ..Request::default() }.host_is(&["Robot.lan".into()])
+        };
+        for own in
+            ["127.0.0.1:8420", "localhost", "LOCALHOST:1", "[::1]:9", "10.0.0.7", "robot.lan"]
+        {
+            assert!(is(own), "{own}");
+        }
+        for foreign in [
+            "evil.example",
+            "evil.example:8420",
+            "127.0.0.1.evil.example",
+            "localhost.evil",
+            "",
+            ":",
+        ] {
+            assert!(!is(foreign), "{foreign}");
+        }
+        for wrong in ["127.0.0.1:x", "[::1", "localhost:123456", "127.0.0.1@evil", "[::1]x"] {
+            assert!(!is(wrong), "{wrong}");
+        }
+        assert!(!Request::default().host_is(&[]));
+    }
+}

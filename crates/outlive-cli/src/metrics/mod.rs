@@ -1,0 +1,57 @@
+//! `outlive metrics`: a domain as numbers for Prometheus.
+//!
+//! | file | what |
+//! |---|---|
+//! | `families` | the numbers, and how Prometheus reads them |
+
+mod families;
+
+use std::net::SocketAddr;
+use std::sync::Mutex;
+
+use clap::Args;
+
+use crate::exit::{CODES_HELP, Outcome, note};
+use crate::http::{self, Request, Response};
+use crate::os;
+use crate::output::print;
+use crate::settings::Settings;
+use families::Metrics;
+
+const EXAMPLES: &str = "\
+Examples:
+  outlive metrics                                 once, to standard output
+  outlive metrics >/var/lib/node_exporter/outlive.prom
+  outlive metrics --listen 127.0.0.1:9464         for a Prometheus that asks
+
+Looks from outside, without subscribing: nobody notices.";
+
+/// Print the domain as metrics in the text format of Prometheus, or serve them over HTTP.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
+pub(crate) struct MetricsArgs {
+    /// Answer GET /metrics here until a signal; port 0 takes a free one and says which.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+}
+
+pub(crate) fn run(args: &MetricsArgs, settings: &Settings) -> Outcome {
+    let mut metrics = Metrics::new(settings.domain()?);
+    let Some(address) = args.listen else { return print(&metrics.text()?) };
+    os::catch_stop_signals();
+    let (listener, bound) = http::listen(address)?;
+    note(format_args!("metrics at http://{bound}/metrics"));
+    let metrics = Mutex::new(metrics);
+    http::serve(&listener, |request| answer(request, &metrics))
+}
+
+fn answer(request: &Request, metrics: &Mutex<Metrics>) -> Response {
+    if request.path != "/metrics" {
+        return Response::text("404 Not Found", "metrics are at /metrics");
+    }
+    let mut metrics = metrics.lock().unwrap_or_else(|broken| broken.into_inner());
+    match metrics.text() {
+        Ok(text) => Response::new("200 OK", "text/plain; version=0.0.4; charset=utf-8", text),
+        Err(e) => Response::text("500 Internal Server Error", &e.to_string()),
+    }
+}
