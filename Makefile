@@ -11,7 +11,7 @@ help:
 	@echo "make bench-peers  other people's libraries beside outlive; installs or names what they need"
 	@echo "make gpu-check all that needs a GPU, and its bench table; says so where there is none"
 	@echo "make install   the C and C++ interface into PREFIX (/usr/local)"
-	@echo "make deb       Debian packages into target/deb; BRIDGE=1 makes that of outlive-bridge, too"
+	@echo "make deb       Debian packages into target/deb; BRIDGE=1 VIEW=1 makes those of outlive-bridge and outlive-view, too"
 	@echo "make wheel     the Python package as a wheel, into target/wheels"
 	@echo "make man       manual pages and completions into target/share"
 	@echo "make header    write outlive.h anew from crates/outlive-c"

@@ -1,14 +1,12 @@
 //! `outlive bridge`: hands over to `outlive-bridge`, which has the network library inside.
 
-use std::ffi::OsString;
-use std::io::ErrorKind;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use clap::Args;
 
-use crate::exit::{Code, Failure, Outcome};
+use crate::exit::Outcome;
+use crate::program;
 use crate::settings::Settings;
 
 const PROGRAM: &str = "outlive-bridge";
@@ -42,35 +40,12 @@ pub(crate) struct BridgeArgs {
 }
 
 pub(crate) fn run(args: &BridgeArgs, settings: &Settings) -> Outcome {
-    let mut command = Command::new(program());
+    let mut command = Command::new(program::find(PROGRAM));
     command.arg(&args.file);
     for (wanted, option) in [(args.check, "--check"), (args.stats, "--stats")] {
         if wanted {
             command.arg(option);
         }
     }
-    if settings.domain != "default" {
-        command.args(["--domain", &settings.domain]);
-    }
-    if let Some(root) = &settings.root {
-        command.env("OUTLIVE_DIR", root);
-    }
-    let error = command.exec();
-    Err(match error.kind() {
-        ErrorKind::NotFound => Failure::new(
-            Code::Failed,
-            format!(
-                "{PROGRAM} is neither beside this program nor in PATH; install it: \
-                 cargo install --path bridge"
-            ),
-        ),
-        _ => Failure::io(&format!("starting {PROGRAM}"), &error),
-    })
-}
-
-/// Beside this program, else whatever PATH has.
-fn program() -> OsString {
-    let own = std::env::current_exe().ok();
-    let beside = own.as_deref().and_then(Path::parent).map(|dir| dir.join(PROGRAM));
-    beside.filter(|path| path.is_file()).map_or(PROGRAM.into(), PathBuf::into_os_string)
+    Err(program::become_it(PROGRAM, command, "cargo install --path bridge", settings))
 }

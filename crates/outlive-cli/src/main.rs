@@ -7,7 +7,7 @@
 //! | `record/` | `record`, `play`, `info`, `convert`: MCAP files |
 //! | `look/`, `top/`, `metrics/` | a domain at one moment; in a terminal; for Prometheus |
 //! | `dashboard/`, `http` | the same in a browser; the server of both |
-//! | `bridge` | hands over to `outlive-bridge` |
+//! | `bridge`, `view`, `program` | hand over to `outlive-bridge` and `outlive-view` |
 //! | `man` | manual pages |
 //! | `chaos/`, `demo_robot/` | blows for a running robot; the reference robot under blows |
 //! | `clean`, `doctor/`, `demo/`, `bench/` | the other subcommands |
@@ -34,6 +34,7 @@ mod node;
 mod os;
 mod os_probe;
 mod output;
+mod program;
 mod queue;
 mod record;
 mod robot;
@@ -43,6 +44,7 @@ mod top;
 mod topic;
 mod tree;
 mod value;
+mod view;
 
 use std::process::ExitCode;
 
@@ -63,6 +65,7 @@ Examples:
   outlive topic hz /camera                        how often, without subscribing
   outlive dashboard                               the robot as a page of the browser
   outlive record --output run.mcap --all          everything into a file, for 'outlive play'
+  outlive view                                    everything live, in Foxglove
   outlive service call /planner/plan '[1, 2.5]'   ask, and print the answer
   outlive run robot.toml                          start a robot and keep it running
   outlive doctor                                  what is wrong here, and what to do about it
@@ -107,6 +110,7 @@ enum Command {
     Info(record::InfoArgs),
     Convert(record::ConvertArgs),
     Metrics(metrics::MetricsArgs),
+    View(view::ViewArgs),
     Bridge(bridge::BridgeArgs),
     Chaos(chaos::ChaosArgs),
     Clean(clean::CleanArgs),
@@ -160,6 +164,7 @@ fn main() -> ExitCode {
         Command::Info(args) => record::info(&args),
         Command::Convert(args) => record::convert(&args),
         Command::Metrics(args) => metrics::run(&args, &settings),
+        Command::View(args) => view::run(&args, &settings),
         Command::Bridge(args) => bridge::run(&args, &settings),
         Command::Doctor(args) => doctor::run(&args, &settings),
         Command::Completions(args) => completions(&args),

@@ -111,20 +111,25 @@ fn no_memory_left_in_the_bound_is_8() {
 }
 
 #[test]
-fn bridge_becomes_its_program_or_says_how_to_get_it() {
-    let home = Home::new("bridge");
+fn bridge_and_view_become_their_programs_or_say_how_to_get_them() {
+    let home = Home::new("programs");
     let path = home.root().with_extension("bin");
     std::fs::create_dir(&path).unwrap();
-    let bridge = |path: &std::path::Path| {
-        let mut command = home.outlive("bridge robot.toml --stats --domain arm");
-        command.env("PATH", path);
-        home.start_command(command).end()
-    };
-    let ran = bridge(&path).expect(FAILED);
-    assert!(ran.err.contains("cargo install --path bridge"), "{}", ran.err);
-    let program = path.join("outlive-bridge");
-    std::fs::write(&program, "#!/bin/sh\necho \"$OUTLIVE_DIR: $*\"\nexit 5\n").unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let told = bridge(&path).expect(CORRUPT).text().trim().to_owned();
-    assert_eq!(told, format!("{}: robot.toml --stats --domain arm", home.root().display()));
+    for (name, given) in [
+        ("bridge", "robot.toml --stats --domain arm"),
+        ("view", "/a /b --stats --rate 5 --rate /a=inf --bind :: --port 0 --domain arm"),
+    ] {
+        let become_it = |path: &std::path::Path| {
+            let mut command = home.outlive(&format!("{name} {given}"));
+            command.env("PATH", path);
+            home.start_command(command).end()
+        };
+        let ran = become_it(&path).expect(FAILED);
+        assert!(ran.err.contains(&format!("cargo install --path {name}")), "{}", ran.err);
+        let program = path.join(format!("outlive-{name}"));
+        std::fs::write(&program, "#!/bin/sh\necho \"$OUTLIVE_DIR: $*\"\nexit 5\n").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let told = become_it(&path).expect(CORRUPT).text().trim().to_owned();
+        assert_eq!(told, format!("{}: {given}", home.root().display()));
+    }
 }

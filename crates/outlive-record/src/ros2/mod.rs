@@ -30,6 +30,7 @@
 //! let to = ToRos::of(&of, 0).expect("ROS has std_msgs/msg/Float64");
 //! let (which, cdr) = to.message(&1.5f64.to_le_bytes())?;
 //! assert_eq!(to.name(which), Some("std_msgs/msg/Float64"));
+//! assert_eq!(to.definition(which), Some("float64 data\n"));
 //!
 //! let (from, becomes) = FromRos::of("std_msgs/msg/Float64", "", None)?;
 //! assert_eq!(becomes, of);

@@ -49,6 +49,11 @@ impl ToRos {
         self.schemas.get(which).map(|schema| schema.name.as_str())
     }
 
+    /// Its definition as text (`ros2msg`), with those of all that it consists of.
+    pub fn definition(&self, which: usize) -> Option<&str> {
+        self.schemas.get(which).map(|schema| schema.text.as_str())
+    }
+
     /// The definition of a message that [`ToRos::message`] returned.
     pub(crate) fn schema(&self, which: usize) -> &Schema {
         &self.schemas[which]

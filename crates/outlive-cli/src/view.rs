@@ -1,0 +1,63 @@
+//! `outlive view`: hands over to `outlive-view`, which has the server for Foxglove inside.
+
+use std::net::IpAddr;
+use std::process::Command;
+
+use clap::Args;
+
+use crate::exit::Outcome;
+use crate::program;
+use crate::settings::Settings;
+
+const PROGRAM: &str = "outlive-view";
+
+/// Show topics live in Foxglove.
+///
+/// Foxglove connects to ws://127.0.0.1:8765 (Open connection, Foxglove WebSocket). Topics are read
+/// while somebody looks at them, and never hold a publisher up. Becomes the program outlive-view,
+/// found beside this one or in PATH.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  outlive view                                    every topic, for viewers on this machine
+  outlive view '/camera/*' /arm/state --rate 10   these, ten messages a second
+  outlive view --rate '/camera/*=5' --rate /arm/state=inf
+  outlive view --bind 0.0.0.0                     for viewers on other machines: no password!
+
+A name may have * (not over a /), ** and ?. More: docs/book/viewing.md")]
+pub(crate) struct ViewArgs {
+    /// Topics, like /camera/front or '/arm/*'; without any, every topic.
+    topics: Vec<String>,
+    /// Read TOPICS as regular expressions for the whole name.
+    #[arg(long, requires = "topics")]
+    regex: bool,
+    /// At most so many messages of a topic and publisher each second, the newest; inf: all; again
+    /// for other topics [default: 30].
+    #[arg(long, value_name = "[TOPICS=]HZ")]
+    rate: Vec<String>,
+    /// Where to listen [default: 127.0.0.1].
+    #[arg(long, value_name = "ADDRESS")]
+    bind: Option<IpAddr>,
+    /// Port to listen at; 0: any that is free [default: 8765].
+    #[arg(long)]
+    port: Option<u16>,
+    /// Let pages of this origin look, too; again for others, '*' for all.
+    #[arg(long, value_name = "URL")]
+    origin: Vec<String>,
+    /// Print what was shown and sent, every second.
+    #[arg(long)]
+    stats: bool,
+}
+
+pub(crate) fn run(args: &ViewArgs, settings: &Settings) -> Outcome {
+    let mut command = Command::new(program::find(PROGRAM));
+    command.args(&args.topics);
+    let flags = [(args.regex, "--regex"), (args.stats, "--stats")];
+    command.args(flags.iter().filter(|(wanted, _)| *wanted).map(|(_, option)| option));
+    command.args(args.rate.iter().flat_map(|rate| ["--rate", rate]));
+    command.args(args.origin.iter().flat_map(|origin| ["--origin", origin]));
+    let (bind, port) = (args.bind.map(|b| b.to_string()), args.port.map(|p| p.to_string()));
+    for (option, value) in [("--bind", bind), ("--port", port)] {
+        command.args(value.iter().flat_map(|value| [option, value]));
+    }
+    Err(program::become_it(PROGRAM, command, "cargo install --path view", settings))
+}

@@ -1,0 +1,150 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr};
+
+use outlive_record::Selection;
+
+use crate::topics::Rates;
+
+const HELP: &str = "\
+Shows topics live in Foxglove.
+
+Usage: outlive-view [OPTIONS] [TOPIC]...
+
+Arguments:
+  TOPIC  names and globs like /camera/front or '/arm/*'; without any, every topic
+
+Options:
+  --regex             read TOPICS as regular expressions for the whole name
+  --rate [TOPICS=]HZ  at most so many messages of a topic and publisher each second, the newest;
+                      inf: all; again for other topics (30)
+  --bind ADDRESS      where to listen (127.0.0.1: this machine only)
+  --port PORT         0: any that is free (8765)
+  --origin URL        let pages of this origin look, too; again for others, '*' for all
+  --stats             print what was shown and sent, every second
+  --domain NAME       the domain (default)
+  -h, --help
+  -V, --version
+
+The domain is in $OUTLIVE_DIR or /dev/shm/outlive-<uid>.
+
+Exit codes:
+  0 ended by SIGTERM or SIGINT   1 failed   2 wrong usage
+";
+
+/// What the command line says.
+#[derive(Debug)]
+pub(crate) struct Args {
+    pub(crate) selection: Selection,
+    pub(crate) rates: Rates,
+    pub(crate) bind: IpAddr,
+    pub(crate) port: u16,
+    pub(crate) origins: Vec<String>,
+    pub(crate) stats: bool,
+    pub(crate) domain: Option<String>,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    Run(Args),
+    Print(&'static str),
+}
+
+impl Args {
+    /// # Errors
+    /// What is wrong.
+    pub(crate) fn parse(given: impl Iterator<Item = OsString>) -> Result<Parsed, String> {
+        let mut args = Self {
+            selection: Selection::all(),
+            rates: Rates::default(),
+            bind: Ipv4Addr::LOCALHOST.into(),
+            port: 8765,
+            origins: Vec::new(),
+            stats: false,
+            domain: None,
+        };
+        let (mut topics, mut regex) = (Vec::new(), false);
+        let mut rest = given;
+        while let Some(arg) = rest.next() {
+            let arg = arg.into_string().map_err(|arg| format!("{} is no text", arg.display()))?;
+            let mut text = || {
+                let value = rest.next().ok_or_else(|| format!("{arg} wants a value"))?;
+                value.into_string().map_err(|v| format!("{arg} {} is no text", v.display()))
+            };
+            match arg.as_str() {
+                "-h" | "--help" => return Ok(Parsed::Print(HELP)),
+                "-V" | "--version" => {
+                    let version = concat!("outlive-view ", env!("CARGO_PKG_VERSION"), "\n");
+                    return Ok(Parsed::Print(version));
+                }
+                "--regex" => regex = true,
+                "--rate" => args.rates.add(&text()?)?,
+                "--bind" => {
+                    let address = text()?;
+                    let wrong = || {
+                        format!("--bind {address}: write an address like 0.0.0.0, 10.0.0.5 or ::")
+                    };
+                    args.bind = address.parse().map_err(|_| wrong())?;
+                }
+                "--port" => {
+                    let port = text()?;
+                    let wrong = || format!("--port {port}: write a number from 0 to 65535");
+                    args.port = port.parse().map_err(|_| wrong())?;
+                }
+                "--origin" => args.origins.push(text()?),
+                "--stats" => args.stats = true,
+                "--domain" => args.domain = Some(text()?),
+                option if option.starts_with('-') => return Err(format!("no option {option}")),
+                _ => topics.push(arg),
+            }
+        }
+        if !topics.is_empty() {
+            args.selection = Selection::new(&topics, regex).map_err(|e| e.to_string())?;
+        } else if regex {
+            return Err("--regex needs TOPICS".into());
+        }
+        Ok(Parsed::Run(args))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Parsed, String> {
+        Args::parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn all_options_are_taken() {
+        let line = "/a /b/* --rate 5 --rate /a=inf --bind :: --port 0 --origin http://x --stats \
+                    --domain d";
+        let Parsed::Run(args) = parse(line).unwrap() else { panic!() };
+        assert!(args.selection.matches("/b/c") && !args.selection.matches("/c"));
+        assert!(args.bind.is_unspecified() && args.port == 0 && args.stats);
+        assert_eq!((args.origins.len(), args.domain.as_deref()), (1, Some("d")));
+        let Parsed::Run(args) = parse("").unwrap() else { panic!() };
+        assert!(args.bind.is_loopback() && args.port == 8765 && args.selection.matches("/x"));
+        assert!(parse("--nonsense --help").is_err());
+        let version = |text: &str| text.starts_with("outlive-view ");
+        assert!(matches!(parse("/a -V"), Ok(Parsed::Print(text)) if version(text)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (line, why) in [
+            ("--nonsense", "no option --nonsense"),
+            ("--rate", "--rate wants a value"),
+            ("--rate fast", "'fast' is no rate"),
+            ("--bind localhost", "--bind localhost: write an address"),
+            ("--port 70000", "--port 70000: write a number"),
+            ("--regex", "--regex needs TOPICS"),
+            ("--regex /cam(", "'/cam(' is no regular expression"),
+        ] {
+            let said = parse(line).unwrap_err();
+            assert!(said.contains(why), "{line}: {said}");
+        }
+    }
+}

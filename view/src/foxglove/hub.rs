@@ -1,0 +1,336 @@
+//! The server: who is connected, which channels there are, who gets what.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use tungstenite::http::{HeaderValue, StatusCode};
+use tungstenite::protocol::WebSocketConfig;
+use tungstenite::{Message as Frame, accept_hdr_with_config};
+
+use super::client::{Client, Counts, Message};
+use super::wire::{self, Asked, Channel, Told};
+use crate::shared::say;
+
+/// Clients at a time.
+const CLIENTS_MAX: usize = 64;
+/// For the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// What a client may say at once; it has little to say.
+const ASKED_BYTES_MAX: usize = 4 << 20;
+/// In the kernel for a client: what lies there cannot be replaced by what is newer.
+const SOCKET_BYTES: usize = 256 << 10;
+/// For what is sent to the clients at the end.
+const END: Duration = Duration::from_millis(300);
+
+/// Known to all threads.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    name: String,
+    session: String,
+    origins: Vec<String>,
+    state: Mutex<State>,
+    changed: Condvar,
+    next_client: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    clients: Vec<Arc<Client>>,
+    channels: BTreeMap<u32, Channel>,
+    next_channel: u32,
+    /// Since the last [`Hub::wait`]: channel and client.
+    newcomers: Vec<(u32, u64)>,
+    /// Subscriptions have come or gone since then.
+    asked: bool,
+    /// Of the clients that have left.
+    past: Counts,
+}
+
+impl Hub {
+    pub(crate) fn new(name: String, session: String, origins: Vec<String>) -> Arc<Self> {
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        Arc::new(Self { name, session, origins, state, changed, next_client: AtomicU64::new(1) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes clients from here on, each with two threads.
+    pub(crate) fn listen(self: &Arc<Self>, listener: TcpListener) {
+        let hub = self.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(stream) = stream else {
+                    // Out of descriptors, most likely; some will be back.
+                    thread::sleep(Duration::from_millis(100));
+                    continue;
+                };
+                let hub = hub.clone();
+                let spawned = thread::Builder::new().spawn(move || {
+                    // A client that fails is no trouble of ours.
+                    let _ = hub.serve(stream);
+                });
+                if let Err(e) = spawned {
+                    say(format_args!("no thread for a client: {e}"));
+                }
+            }
+        });
+    }
+
+    /// Tells all clients of a channel; its number is not used again.
+    pub(crate) fn advertise(&self, mut channel: Channel) -> u32 {
+        let mut state = self.state();
+        state.next_channel += 1;
+        channel.id = state.next_channel;
+        let frame = Told::Advertise { channels: std::slice::from_ref(&channel) }.frame();
+        state.clients.iter().for_each(|client| client.control(frame.clone()));
+        let id = channel.id;
+        state.channels.insert(id, channel);
+        id
+    }
+
+    pub(crate) fn unadvertise(&self, channel: u32) {
+        let mut state = self.state();
+        if state.channels.remove(&channel).is_none() {
+            return;
+        }
+        let frame = Told::Unadvertise { channel_ids: &[channel] }.frame();
+        for client in &state.clients {
+            client.forget(channel);
+            client.control(frame.clone());
+        }
+    }
+
+    /// Whether anybody has subscribed to it.
+    pub(crate) fn wanted(&self, channel: u32) -> bool {
+        self.state().clients.iter().any(|client| client.has(channel))
+    }
+
+    /// To everybody who has subscribed, or to one of them.
+    pub(crate) fn message(&self, channel: u32, to: Option<u64>, message: &Message) {
+        let state = self.state();
+        let whom = state.clients.iter().filter(|client| to.is_none_or(|id| client.id == id));
+        whom.for_each(|client| client.message(channel, message));
+    }
+
+    /// Waits until somebody subscribes, unsubscribes or leaves, at most so long; who has subscribed
+    /// to what since the last call.
+    pub(crate) fn wait(&self, until: Instant) -> Vec<(u32, u64)> {
+        let mut state = self.state();
+        while !state.asked {
+            let left = until.saturating_duration_since(Instant::now());
+            if left == Duration::ZERO {
+                break;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.asked = false;
+        std::mem::take(&mut state.newcomers)
+    }
+
+    /// Warns the clients that lose messages, each of its own losses.
+    pub(crate) fn tell_losses(&self) {
+        let state = self.state();
+        for client in &state.clients {
+            for (id, dropped) in client.news_of_losses() {
+                let Some(channel) = state.channels.get(&id) else { continue };
+                let topic = &channel.topic;
+                let message = format!(
+                    "{topic}: {dropped} messages were left out because this viewer, or the link to \
+                     it, is too slow; outlive view --rate {topic}=HZ sends fewer"
+                );
+                let id = format!("slow {topic}");
+                let told = Told::Status { level: wire::WARNING, message: &message, id: Some(&id) };
+                client.control(told.frame());
+            }
+        }
+    }
+
+    /// Warns everybody.
+    pub(crate) fn warn(&self, id: &str, message: &str) {
+        let frame = Told::Status { level: wire::WARNING, message, id: Some(id) }.frame();
+        self.state().clients.iter().for_each(|client| client.control(frame.clone()));
+    }
+
+    /// Who is connected, and what became of messages; the first is everybody who has left.
+    pub(crate) fn counts(&self) -> (Counts, Vec<(SocketAddr, Counts)>) {
+        let state = self.state();
+        (state.past, state.clients.iter().map(|c| (c.peer, c.counts())).collect())
+    }
+
+    /// Says goodbye.
+    pub(crate) fn end(&self) {
+        let clients = self.state().clients.clone();
+        let until = Instant::now() + END;
+        for client in &clients {
+            // Close, because the server goes away.
+            client.control(vec![0x88, 2, 0x03, 0xe9]);
+            client.end();
+        }
+        clients.iter().for_each(|client| client.await_end(until));
+    }
+
+    fn serve(self: &Arc<Self>, stream: TcpStream) -> io::Result<()> {
+        let peer = stream.peer_addr()?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(HANDSHAKE))?;
+        let socket = socket2::SockRef::from(&stream);
+        socket.set_send_buffer_size(SOCKET_BYTES)?;
+        // Finds out that the other machine is gone.
+        socket.set_keepalive(true)?;
+        if self.state().clients.len() >= CLIENTS_MAX {
+            say(format_args!("{peer} is turned away: there are {CLIENTS_MAX} clients"));
+            return Ok(());
+        }
+        let id = self.next_client.fetch_add(1, Relaxed);
+        let client = Client::new(id, peer, Some(stream.try_clone()?));
+        let (writer, to) = (client.clone(), stream.try_clone()?);
+        thread::Builder::new().spawn(move || writer.write(to))?;
+        let both = Both { from: stream, to: client.clone() };
+        let config = WebSocketConfig::default()
+            .read_buffer_size(16 << 10)
+            .max_message_size(Some(ASKED_BYTES_MAX))
+            .max_frame_size(Some(ASKED_BYTES_MAX));
+        #[allow(clippy::result_large_err, reason = "the library's")]
+        let check = |request: &Request, response: Response| self.check(request, response);
+        let Ok(mut socket) = accept_hdr_with_config(both, check, Some(config)) else {
+            client.end();
+            return Ok(());
+        };
+        socket.get_ref().from.set_read_timeout(None)?;
+        self.join(&client);
+        loop {
+            match socket.read() {
+                Ok(Frame::Text(text)) => self.asked(&client, text.as_str()),
+                Ok(Frame::Binary(_)) => refuse(&client, "it only shows: nothing can be sent to it"),
+                Ok(Frame::Close(_)) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+        // The answer to a close.
+        let _ = socket.flush();
+        client.end();
+        self.leave(&client);
+        Ok(())
+    }
+
+    #[allow(clippy::result_large_err, reason = "the library's")]
+    fn check(&self, request: &Request, mut response: Response) -> Result<Response, ErrorResponse> {
+        let refused = |status, why: String| {
+            let mut refused = ErrorResponse::new(Some(why));
+            *refused.status_mut() = status;
+            refused
+        };
+        let header = |name: &str| {
+            let all = request.headers().get_all(name).into_iter();
+            all.filter_map(|value| value.to_str().ok()).collect::<Vec<_>>()
+        };
+        if let Some(origin) = header("origin").first()
+            && !wire::may_look(Some(origin), &self.origins)
+        {
+            say(format_args!("a page of {origin} is turned away; --origin {origin} lets it in"));
+            let why = format!("pages of {origin} may not look: outlive view --origin {origin}");
+            return Err(refused(StatusCode::FORBIDDEN, why));
+        }
+        let offered = header("sec-websocket-protocol");
+        let offered: Vec<_> = offered.iter().flat_map(|o| o.split(',')).map(str::trim).collect();
+        let Some(protocol) = wire::PROTOCOLS.iter().find(|p| offered.contains(p)) else {
+            let why = format!("speak one of {}", wire::PROTOCOLS.join(", "));
+            return Err(refused(StatusCode::BAD_REQUEST, why));
+        };
+        response.headers_mut().insert("sec-websocket-protocol", HeaderValue::from_static(protocol));
+        Ok(response)
+    }
+
+    /// Tells a new client what there is, and lets it hear what comes.
+    fn join(&self, client: &Arc<Client>) {
+        let mut state = self.state();
+        let metadata = [("outlive-view", env!("CARGO_PKG_VERSION"))].into();
+        let (name, session_id) = (self.name.as_str(), self.session.as_str());
+        client.control(Told::ServerInfo { name, capabilities: [], metadata, session_id }.frame());
+        let channels: Vec<_> = state.channels.values().cloned().collect();
+        if !channels.is_empty() {
+            client.control(Told::Advertise { channels: &channels }.frame());
+        }
+        state.clients.push(client.clone());
+    }
+
+    fn leave(&self, client: &Client) {
+        let mut state = self.state();
+        state.clients.retain(|other| other.id != client.id);
+        let Counts { sent, sent_bytes, dropped } = client.counts();
+        state.past.sent += sent;
+        state.past.sent_bytes += sent_bytes;
+        state.past.dropped += dropped;
+        state.asked = true;
+        self.changed.notify_all();
+    }
+
+    fn asked(&self, client: &Client, text: &str) {
+        let asked = match serde_json::from_str(text) {
+            Ok(asked) => asked,
+            Err(e) => return refuse(client, &format!("this is not understood: {e}")),
+        };
+        let mut state = self.state();
+        match asked {
+            Asked::Subscribe { subscriptions } => {
+                for one in subscriptions {
+                    let (id, channel) = (one.id, one.channel_id);
+                    // It may have gone while the client asked for it.
+                    if !state.channels.contains_key(&channel) {
+                        refuse(client, &format!("there is no channel {channel}"));
+                    } else if client.subscribe(id, channel) {
+                        state.newcomers.push((channel, client.id));
+                    } else {
+                        refuse(client, &format!("subscription {id} exists, or there are too many"));
+                    }
+                }
+            }
+            Asked::Unsubscribe { subscription_ids } => {
+                for id in subscription_ids.into_iter().filter(|id| !client.unsubscribe(*id)) {
+                    refuse(client, &format!("there is no subscription {id}"));
+                }
+            }
+            Asked::Other => refuse(client, "it only shows: this cannot be asked of it"),
+        }
+        state.asked = true;
+        self.changed.notify_all();
+    }
+}
+
+fn refuse(client: &Client, why: &str) {
+    let message = format!("outlive view: {why}");
+    client.control(Told::Status { level: wire::ERROR, message: &message, id: None }.frame());
+}
+
+/// What the library reads from and writes to: it writes whole frames, which wait with all others.
+#[derive(Debug)]
+struct Both {
+    from: TcpStream,
+    to: Arc<Client>,
+}
+
+impl Read for Both {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.from.read(to)
+    }
+}
+
+impl Write for Both {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.to.control(bytes.to_vec());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

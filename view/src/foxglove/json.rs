@@ -1,0 +1,320 @@
+//! Payloads that ROS has no message for, as JSON: described types, MessagePack, and bytes.
+//!
+//! | here | JSON |
+//! |---|---|
+//! | numbers up to 64 bits | numbers; null for NaN and infinity |
+//! | `u128`, `i128` | text |
+//! | bytes that nobody described, long arrays of `u8` | base64, as Foxglove has bytes in JSON |
+//! | what is no struct at the top | `{"value": ...}` |
+//! | bytes of unknown type | `{"bytes": their number, "data": the first 64 KiB}` |
+
+use std::fmt;
+
+use data_encoding::BASE64;
+use outlive::describe::{FieldType, Kind, Scalar, Value as Part};
+use outlive::msgpack::MsgPack;
+use outlive::{Encoding, PayloadType, TypeDescription};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value, json};
+
+/// Arrays of `u8` with more elements are bytes.
+const NUMBERS_MAX: usize = 32;
+/// Shown of what nobody knows.
+const UNKNOWN_BYTES: usize = 64 << 10;
+
+/// How payloads of one topic become JSON.
+#[derive(Clone, Debug)]
+pub(crate) enum Json {
+    Described(Box<TypeDescription>),
+    MessagePack,
+    Unknown,
+}
+
+impl Json {
+    pub(crate) fn of(of: &PayloadType) -> Self {
+        match of.description() {
+            _ if of.encoding() == Encoding::MessagePack => Self::MessagePack,
+            Some(described) if !described.is_opaque() => Self::Described(Box::new(described)),
+            _ => Self::Unknown,
+        }
+    }
+
+    /// A payload as an object.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn value(&self, payload: &[u8]) -> Result<Value, String> {
+        let value = match self {
+            Self::Described(described) => {
+                part(&described.decode(payload).ok_or("its bytes are no payload of its type")?)
+            }
+            Self::MessagePack => {
+                let decoded = MsgPack::<()>::new(payload).decode_as::<Any>();
+                decoded.map_err(|e| e.to_string())?.0
+            }
+            Self::Unknown => {
+                let shown = &payload[..payload.len().min(UNKNOWN_BYTES)];
+                json!({"bytes": payload.len(), "data": BASE64.encode(shown)})
+            }
+        };
+        Ok(if value.is_object() { value } else { json!({"value": value}) })
+    }
+
+    /// The schema of all payloads; of MessagePack that of `example`, as it says nothing before.
+    pub(crate) fn schema(&self, title: &str, example: Option<&Value>) -> Value {
+        let mut schema = match self {
+            Self::Described(described) => {
+                let root = described.root();
+                let schema = field(root, root.is_any_length(), root.dims());
+                match schema["type"] == "object" {
+                    true => schema,
+                    false => json!({"type": "object", "properties": {"value": schema}}),
+                }
+            }
+            Self::MessagePack => example.map_or_else(|| json!({"type": "object"}), like),
+            Self::Unknown => {
+                let properties = json!({"bytes": {"type": "integer"}, "data": bytes()});
+                json!({"type": "object", "properties": properties})
+            }
+        };
+        schema["title"] = title.into();
+        schema
+    }
+}
+
+fn bytes() -> Value {
+    json!({"type": "string", "contentEncoding": "base64"})
+}
+
+/// Whether an array of `u8` is shown as bytes.
+fn is_bytes(ty: &FieldType, any_length: bool, dims: &[usize]) -> bool {
+    let many = any_length || dims.iter().product::<usize>() > NUMBERS_MAX;
+    matches!(ty.kind(), Kind::Scalar(Scalar::U8)) && many
+}
+
+/// The schema of a field of which the dimensions `dims` are left.
+fn field(ty: &FieldType, any_length: bool, dims: &[usize]) -> Value {
+    let array = |items: Value| json!({"type": "array", "items": items});
+    match (dims, ty.kind()) {
+        _ if is_bytes(ty, any_length, dims) => bytes(),
+        _ if any_length => array(field(ty, false, dims)),
+        ([_], Kind::Scalar(Scalar::Char)) => json!({"type": "string"}),
+        ([_, inner @ ..], _) => array(field(ty, false, inner)),
+        ([], Kind::Scalar(scalar)) => {
+            let name = match scalar {
+                Scalar::Bool => "boolean",
+                Scalar::Char | Scalar::U128 | Scalar::I128 => "string",
+                Scalar::F32 | Scalar::F64 => "number",
+                _ => "integer",
+            };
+            json!({"type": name})
+        }
+        ([], Kind::Struct { fields, .. }) => {
+            let property = |f: &outlive::describe::Field| {
+                let ty = f.ty();
+                (f.name().to_owned(), field(ty, ty.is_any_length(), ty.dims()))
+            };
+            let properties: Map<_, _> = fields.iter().map(property).collect();
+            json!({"type": "object", "properties": properties})
+        }
+        ([], _) => bytes(),
+    }
+}
+
+/// The schema of values like this one.
+fn like(value: &Value) -> Value {
+    match value {
+        Value::Null => json!({}),
+        Value::Bool(_) => json!({"type": "boolean"}),
+        // The next one may have a fraction.
+        Value::Number(_) => json!({"type": "number"}),
+        Value::String(_) => json!({"type": "string"}),
+        Value::Array(items) => {
+            json!({"type": "array", "items": items.first().map_or_else(|| json!({}), like)})
+        }
+        Value::Object(fields) => {
+            let properties: Map<_, _> = fields.iter().map(|(k, v)| (k.clone(), like(v))).collect();
+            json!({"type": "object", "properties": properties})
+        }
+    }
+}
+
+fn part(of: &Part<'_>) -> Value {
+    match of {
+        Part::Bool(v) => (*v).into(),
+        Part::Unsigned(v) => u64::try_from(*v).map_or_else(|_| v.to_string().into(), Value::from),
+        Part::Signed(v) => i64::try_from(*v).map_or_else(|_| v.to_string().into(), Value::from),
+        Part::F32(v) => single(*v),
+        Part::F64(v) => (*v).into(),
+        Part::Text(v) => v.as_ref().into(),
+        Part::Bytes(v) => BASE64.encode(v).into(),
+        Part::Array(array) => match array.scalar() {
+            Some(Scalar::U8) if array.bytes().len() > NUMBERS_MAX => {
+                BASE64.encode(array.bytes()).into()
+            }
+            _ => array.iter().map(|v| part(&v)).collect(),
+        },
+        Part::Struct(fields) => {
+            Value::Object(fields.iter().map(|(k, v)| (k.to_owned(), part(&v))).collect())
+        }
+        _ => Value::Null,
+    }
+}
+
+/// The shortest text that reads back as it: 0.1, not 0.10000000149.
+fn single(v: f32) -> Value {
+    v.to_string().parse::<f64>().ok().and_then(Number::from_f64).map_or(Value::Null, Value::Number)
+}
+
+/// MessagePack has bytes and keys of any type; JSON has neither.
+struct Any(Value);
+
+impl<'de> Deserialize<'de> for Any {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(AnyVisitor)
+    }
+}
+
+struct AnyVisitor;
+
+impl<'de> Visitor<'de> for AnyVisitor {
+    type Value = Any;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value that JSON has, too")
+    }
+
+    fn visit_unit<E>(self) -> Result<Any, E> {
+        Ok(Any(Value::Null))
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Any, E> {
+        Ok(Any(v.into()))
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Any, E> {
+        Ok(Any(v.into()))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Any, E> {
+        Ok(Any(v.into()))
+    }
+
+    fn visit_f32<E>(self, v: f32) -> Result<Any, E> {
+        Ok(Any(single(v)))
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Any, E> {
+        Ok(Any(v.into()))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Any, E> {
+        Ok(Any(v.into()))
+    }
+
+    fn visit_bytes<E>(self, v: &[u8]) -> Result<Any, E> {
+        Ok(Any(BASE64.encode(v).into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Any, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Any(item)) = from.next_element()? {
+            list.push(item);
+        }
+        Ok(Any(list.into()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Any, A::Error> {
+        let mut fields = Map::new();
+        while let Some((Any(key), Any(value))) = from.next_entry()? {
+            let key = match key {
+                Value::String(key) => key,
+                other => other.to_string(),
+            };
+            fields.insert(key, value);
+        }
+        Ok(Any(fields.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scalar(of: Scalar) -> TypeDescription {
+        TypeDescription::scalar(of)
+    }
+
+    #[test]
+    fn a_described_payload_fits_its_schema() {
+        let cell = TypeDescription::struct_of(4, 4).field("level", 0, scalar(Scalar::F32));
+        let described = TypeDescription::struct_of(104, 8)
+            .field("stamp", 0, scalar(Scalar::U64))
+            .field("ok", 8, scalar(Scalar::Bool))
+            .field("name", 9, scalar(Scalar::Char).array(7))
+            .field("flags", 16, scalar(Scalar::U8).array(4))
+            .field("blob", 20, scalar(Scalar::U8).array(40))
+            .field("cells", 60, cell.array(2))
+            .field("matrix", 72, scalar(Scalar::F64).array(2).array(2))
+            .field("tail", 104, scalar(Scalar::I16).slice());
+        let json = Json::Described(Box::new(described));
+        let mut bytes = vec![0; 106];
+        bytes[0] = 7;
+        bytes[8] = 1;
+        bytes[9..12].copy_from_slice(b"map");
+        bytes[60..64].copy_from_slice(&0.1f32.to_le_bytes());
+        bytes[72..80].copy_from_slice(&f64::NAN.to_le_bytes());
+        bytes[104] = 3;
+        let value = json.value(&bytes).unwrap();
+        assert_eq!(value["stamp"], 7);
+        assert_eq!((&value["ok"], &value["name"]), (&true.into(), &"map".into()));
+        assert_eq!(value["flags"], json!([0, 0, 0, 0]));
+        assert_eq!(value["blob"], BASE64.encode(&[0; 40]));
+        assert_eq!(value["cells"], json!([{"level": 0.1}, {"level": 0.0}]));
+        assert_eq!(value["matrix"], json!([[null, 0.0], [0.0, 0.0]]));
+        assert_eq!(value["tail"], json!([3]));
+        let schema = json.schema("example/All", None);
+        let of = |name: &str| schema["properties"][name].clone();
+        assert_eq!((&schema["type"], &schema["title"]), (&"object".into(), &"example/All".into()));
+        assert_eq!(of("stamp"), json!({"type": "integer"}));
+        assert_eq!(of("name"), json!({"type": "string"}));
+        assert_eq!(of("flags"), json!({"type": "array", "items": {"type": "integer"}}));
+        assert_eq!(of("blob"), bytes_schema());
+        assert_eq!(of("matrix")["items"]["items"], json!({"type": "number"}));
+        assert_eq!(of("cells")["items"]["properties"]["level"], json!({"type": "number"}));
+        assert_eq!(of("tail"), json!({"type": "array", "items": {"type": "integer"}}));
+        assert!(json.value(&bytes[..50]).unwrap_err().contains("no payload"));
+    }
+
+    fn bytes_schema() -> Value {
+        super::bytes()
+    }
+
+    #[test]
+    fn what_is_no_struct_and_what_nobody_knows_is_an_object_all_the_same() {
+        let pairs = PayloadType::slice("example/Pairs", &scalar(Scalar::U128).array(2)).unwrap();
+        let json = Json::of(&pairs);
+        let schema = json.schema("p", None);
+        assert_eq!(schema["properties"]["value"]["items"]["items"], json!({"type": "string"}));
+        let value = json.value(&u128::MAX.to_le_bytes().repeat(2)).unwrap();
+        assert_eq!(value, json!({"value": [[u128::MAX.to_string(), u128::MAX.to_string()]]}));
+        let value = Json::Unknown.value(&[1; UNKNOWN_BYTES + 1]).unwrap();
+        assert_eq!(value["bytes"], UNKNOWN_BYTES + 1);
+        assert_eq!(value["data"].as_str().unwrap().len(), UNKNOWN_BYTES.div_ceil(3) * 4);
+    }
+
+    #[test]
+    fn messagepack_becomes_json_and_its_schema_is_that_of_an_example() {
+        let json = Json::of(&PayloadType::msgpack("example/Plan").unwrap());
+        // {"a": [1, -2, 0.5], 3: nil, "b": bytes 01 02}
+        let packed = b"\x83\xa1a\x93\x01\xfe\xca\x3f\x00\x00\x00\x03\xc0\xa1b\xc4\x02\x01\x02";
+        let value = json.value(packed).unwrap();
+        assert_eq!(value, json!({"a": [1, -2, 0.5], "3": null, "b": "AQI="}));
+        let schema = json.schema("example/Plan", Some(&value));
+        let numbers = json!({"type": "array", "items": {"type": "number"}});
+        assert_eq!(schema["properties"]["a"], numbers);
+        assert_eq!(json.value(b"\x07").unwrap(), json!({"value": 7}));
+        assert!(json.value(b"\x93\x01").is_err());
+        assert_eq!(json.schema("x", None), json!({"type": "object", "title": "x"}));
+    }
+}

@@ -1,0 +1,241 @@
+//! Topics as channels of Foxglove.
+//!
+//! What outlive has in common with ROS 2 is sent as its messages, which viewers draw; all else as
+//! JSON. What a topic's payloads are may show only when the first is there (compressed pictures,
+//! MessagePack): then its channel goes and comes again as another.
+//!
+//! | file | what |
+//! |---|---|
+//! | `wire` | the protocol |
+//! | `client`, `hub` | one client; all of them |
+//! | `json` | payloads as JSON |
+
+mod client;
+mod hub;
+mod json;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outlive::PayloadType;
+use outlive_record::ros2::ToRos;
+use serde_json::Value;
+
+use crate::shared::{Failed, print, say};
+use crate::topics::{Output, Shown};
+use client::Message;
+use hub::Hub;
+use json::Json;
+use wire::Channel;
+
+/// A channel does not change more often.
+const CHANGE: Duration = Duration::from_secs(1);
+/// Clients are told of their losses so often.
+const TELL: Duration = Duration::from_secs(2);
+
+/// Shows topics to whoever connects.
+#[derive(Debug)]
+pub(crate) struct Foxglove {
+    hub: Arc<Hub>,
+    topics: BTreeMap<String, Topic>,
+    /// Topics by channel.
+    names: BTreeMap<u32, String>,
+    epoch_ns: u64,
+    told_at: Instant,
+}
+
+#[derive(Debug)]
+struct Topic {
+    payload_type: PayloadType,
+    attributes: BTreeMap<String, String>,
+    form: Form,
+    /// Which of the forms the channel has.
+    which: usize,
+    channel: u32,
+    changed_at: Instant,
+    left_out: u64,
+}
+
+#[derive(Debug)]
+enum Form {
+    Ros(ToRos),
+    Json(Json),
+}
+
+impl Foxglove {
+    /// Listens where it is told to.
+    pub(crate) fn start(
+        at: SocketAddr,
+        origins: Vec<String>,
+        epoch_ns: u64,
+        domain: &str,
+    ) -> Result<Self, Failed> {
+        let listener = TcpListener::bind(at).map_err(|e| {
+            format!("cannot listen at {at}: {e}; --bind and --port choose another, 0 any free port")
+        })?;
+        let at = listener.local_addr()?;
+        if !at.ip().is_loopback() {
+            let ip = at.ip();
+            say(format_args!("whoever reaches {ip} sees these topics: nothing is asked or hidden"));
+        }
+        // Viewers forget the channels of another session.
+        let session = format!("{}", epoch_ns + outlive::now_ns());
+        let hub = Hub::new(format!("outlive {domain}"), session, origins);
+        hub.listen(listener);
+        say(format_args!("open ws://{at} in Foxglove (Open connection, Foxglove WebSocket)"));
+        let (topics, names) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { hub, topics, names, epoch_ns, told_at: Instant::now() })
+    }
+}
+
+impl Output for Foxglove {
+    fn open(&mut self, name: &str, topic: &Shown, example: Option<&[u8]>) {
+        let of = &topic.payload_type;
+        let form = match ToRos::of(of, self.epoch_ns) {
+            Some(to) => Form::Ros(to),
+            None => Form::Json(Json::of(of)),
+        };
+        let mut new = Topic {
+            payload_type: of.clone(),
+            attributes: topic.attributes.clone(),
+            form,
+            which: 0,
+            channel: 0,
+            changed_at: Instant::now().checked_sub(CHANGE).unwrap_or_else(Instant::now),
+            left_out: 0,
+        };
+        // An example that is none of its type will be told of when somebody looks.
+        let example = example.and_then(|payload| new.form.message(payload).ok());
+        let (which, value) = example.map_or((0, None), |m| (m.which, m.value));
+        new.which = which;
+        new.channel = self.hub.advertise(new.channel_of(name, value.as_ref()));
+        self.names.insert(new.channel, name.into());
+        self.topics.insert(name.into(), new);
+    }
+
+    fn close(&mut self, name: &str) {
+        if let Some(topic) = self.topics.remove(name) {
+            self.names.remove(&topic.channel);
+            self.hub.unadvertise(topic.channel);
+        }
+    }
+
+    fn wanted(&self, name: &str) -> bool {
+        self.topics.get(name).is_some_and(|topic| self.hub.wanted(topic.channel))
+    }
+
+    fn show(&mut self, name: &str, to: Option<u64>, time_ns: u64, payload: &[u8]) {
+        let Some(topic) = self.topics.get_mut(name) else { return };
+        let made = match topic.form.message(payload) {
+            Ok(made) => made,
+            Err(why) => {
+                topic.left_out += 1;
+                if topic.left_out == 1 {
+                    let text = format!("{name}: some messages are left out: {why}");
+                    say(&text);
+                    self.hub.warn(&format!("wrong {name}"), &text);
+                }
+                return;
+            }
+        };
+        if made.which != topic.which {
+            if topic.changed_at.elapsed() < CHANGE {
+                topic.left_out += 1;
+                return;
+            }
+            self.hub.unadvertise(topic.channel);
+            self.names.remove(&topic.channel);
+            topic.which = made.which;
+            topic.changed_at = Instant::now();
+            topic.channel = self.hub.advertise(topic.channel_of(name, made.value.as_ref()));
+            self.names.insert(topic.channel, name.into());
+        }
+        let message = Message { time_ns, data: Arc::new(made.data) };
+        self.hub.message(topic.channel, to, &message);
+    }
+
+    fn wait(&mut self, until: Instant) -> Vec<(String, u64)> {
+        if self.told_at.elapsed() >= TELL {
+            self.told_at = Instant::now();
+            self.hub.tell_losses();
+        }
+        let newcomers = self.hub.wait(until).into_iter();
+        newcomers.filter_map(|(c, client)| Some((self.names.get(&c)?.clone(), client))).collect()
+    }
+
+    fn left_out(&self, name: &str) -> u64 {
+        self.topics.get(name).map_or(0, |topic| topic.left_out)
+    }
+
+    fn print(&self) {
+        let (past, clients) = self.hub.counts();
+        let mut text = String::new();
+        let mut all = past;
+        for (peer, counts) in clients {
+            text += &format!(
+                "client {peer} sent {} bytes {} dropped {}\n",
+                counts.sent, counts.sent_bytes, counts.dropped
+            );
+            all.sent += counts.sent;
+            all.sent_bytes += counts.sent_bytes;
+            all.dropped += counts.dropped;
+        }
+        print(&format!(
+            "{text}all sent {} bytes {} dropped {}\n",
+            all.sent, all.sent_bytes, all.dropped
+        ));
+    }
+
+    fn end(&mut self) -> Result<(), Failed> {
+        self.hub.end();
+        Ok(())
+    }
+}
+
+impl Topic {
+    fn channel_of(&self, name: &str, example: Option<&Value>) -> Channel {
+        let of = &self.payload_type;
+        let (encoding, schema_name, schema_encoding, schema) = match &self.form {
+            Form::Ros(to) => {
+                let text = |of: Option<&str>| of.unwrap_or_default().to_owned();
+                ("cdr", text(to.name(self.which)), "ros2msg", text(to.definition(self.which)))
+            }
+            Form::Json(json) => {
+                let schema = json.schema(of.name(), example).to_string();
+                ("json", of.name().to_owned(), "jsonschema", schema)
+            }
+        };
+        let mut metadata = self.attributes.clone();
+        metadata.insert("outlive.type".into(), of.name().into());
+        metadata.insert("outlive.encoding".into(), of.encoding().as_str().into());
+        let topic = name.to_owned();
+        Channel { id: 0, topic, encoding, schema_name, schema_encoding, schema, metadata }
+    }
+}
+
+/// A message as it is sent.
+struct Made {
+    which: usize,
+    data: Vec<u8>,
+    /// What its schema may be made of.
+    value: Option<Value>,
+}
+
+impl Form {
+    fn message(&self, payload: &[u8]) -> Result<Made, String> {
+        match self {
+            Self::Ros(to) => {
+                to.message(payload).map(|(which, data)| Made { which, data, value: None })
+            }
+            Self::Json(json) => {
+                let value = json.value(payload)?;
+                // Of MessagePack the schema is known from the first one on.
+                let which = usize::from(matches!(json, Json::MessagePack));
+                Ok(Made { which, data: value.to_string().into_bytes(), value: Some(value) })
+            }
+        }
+    }
+}

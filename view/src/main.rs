@@ -1,0 +1,72 @@
+//! `outlive-view`: shows topics live in Foxglove.
+//!
+//! | file | what |
+//! |---|---|
+//! | `topics` | which topics there are, and how often they are read |
+//! | `foxglove/` | a server that viewers connect to |
+//! | `args` | the command line |
+//! | `shared` | what all parts need |
+
+mod args;
+mod foxglove;
+mod shared;
+mod topics;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime};
+
+use outlive::Node;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use args::{Args, Parsed};
+use shared::{Failed, say};
+use topics::{Output, View};
+
+/// How often `--stats` prints.
+const STATS: Duration = Duration::from_secs(1);
+
+fn main() -> ExitCode {
+    let args = match Args::parse(std::env::args_os().skip(1)) {
+        Ok(Parsed::Run(args)) => args,
+        Ok(Parsed::Print(text)) => {
+            shared::print(text);
+            return ExitCode::SUCCESS;
+        }
+        Err(what) => {
+            say(format_args!("{what}; outlive-view --help shows how"));
+            return ExitCode::from(2);
+        }
+    };
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            say(e);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: Args) -> Result<(), Failed> {
+    let end = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register(signal, end.clone())?;
+    }
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let epoch_ns = (since_epoch.as_nanos() as u64).saturating_sub(outlive::now_ns());
+    let domain = args.domain.as_deref().unwrap_or("default");
+    let node = Node::builder().domain(domain).name("view").open()?;
+    let at = (args.bind, args.port).into();
+    let mut out = foxglove::Foxglove::start(at, args.origins, epoch_ns, domain)?;
+    let mut view = View::new(node, args.selection, args.rates, epoch_ns);
+    let mut print_at = Instant::now() + STATS;
+    while !end.load(Relaxed) {
+        view.step(&mut out)?;
+        if args.stats && Instant::now() >= print_at {
+            print_at = Instant::now() + STATS;
+            view.print(&out);
+        }
+    }
+    out.end()
+}

@@ -1,0 +1,345 @@
+//! Which topics there are, which of them are joined, and how often they are read.
+//!
+//! A topic is joined while somebody looks at it, and read at its rate: what was published in
+//! between is skipped. Nothing is waited for, so publishers do not even have to wake us.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use outlive::{
+    Domain, Encoding, ErrorKind, Event, Node, PayloadType, Sample, Subscriber, TopicInfo,
+};
+use outlive_record::Selection;
+
+use crate::shared::{Failed, print, say};
+
+/// How often topics that come and go are looked for.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often topics are read of which every message is shown.
+const EVERY: Duration = Duration::from_millis(5);
+/// The same while nothing is joined: how late the end is noticed.
+const IDLE: Duration = Duration::from_millis(100);
+/// Messages taken of one topic before the others have their turn.
+const TURN_MESSAGES: usize = 4096;
+
+/// What is known of a topic.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) payload_type: PayloadType,
+    pub(crate) attributes: BTreeMap<String, String>,
+}
+
+/// Where messages are shown.
+pub(crate) trait Output {
+    /// A topic is there; one of its messages, if it has any.
+    fn open(&mut self, name: &str, topic: &Shown, example: Option<&[u8]>);
+    /// It is gone.
+    fn close(&mut self, name: &str);
+    /// Whether anybody looks at it.
+    fn wanted(&self, name: &str) -> bool;
+    /// A message, for everybody or only for one who came late.
+    fn show(&mut self, name: &str, to: Option<u64>, time_ns: u64, payload: &[u8]);
+    /// Waits at most so long; who looks at what since the last call.
+    fn wait(&mut self, until: Instant) -> Vec<(String, u64)>;
+    /// Messages that could not be shown.
+    fn left_out(&self, name: &str) -> u64;
+    /// Prints figures of its own.
+    fn print(&self);
+    /// Nothing comes any more.
+    fn end(&mut self) -> Result<(), Failed>;
+}
+
+/// How often topics are shown; the last rule that matches holds.
+#[derive(Debug, Default)]
+pub(crate) struct Rates(Vec<(Option<Selection>, f64)>);
+
+impl Rates {
+    /// Adds `HZ` or `TOPICS=HZ`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn add(&mut self, text: &str) -> Result<(), String> {
+        let (topics, hz) = match text.rsplit_once('=') {
+            Some((topics, hz)) => (Some(topics), hz),
+            None => (None, text),
+        };
+        let rate = hz.parse::<f64>().ok().filter(|rate| *rate >= 1e-3);
+        let rate = rate.ok_or_else(|| {
+            format!("--rate {text}: '{hz}' is no rate: write one like 10, '/camera/*=2.5', or inf")
+        })?;
+        let topics = topics.map(|topics| Selection::new(&[topics], false));
+        self.0.push((topics.transpose().map_err(|e| e.to_string())?, rate));
+        Ok(())
+    }
+
+    /// `None`: every message.
+    fn period(&self, topic: &str) -> Option<Duration> {
+        let holds = |of: &Option<Selection>| of.as_ref().is_none_or(|of| of.matches(topic));
+        let rate = self.0.iter().rev().find(|(of, _)| holds(of)).map_or(30.0, |(_, rate)| *rate);
+        rate.is_finite().then(|| Duration::from_secs_f64((1.0 / rate).max(1e-4)))
+    }
+}
+
+/// What became of a topic's messages.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    shown: u64,
+    skipped: u64,
+    lost: u64,
+}
+
+#[derive(Debug)]
+struct Topic {
+    shown: Shown,
+    period: Option<Duration>,
+    /// ns of CLOCK_MONOTONIC.
+    next_ns: u64,
+    subscriber: Option<Subscriber<[u8]>>,
+    counts: Counts,
+    /// It could not be read.
+    broken: bool,
+}
+
+/// From topics to an [`Output`].
+#[derive(Debug)]
+pub(crate) struct View {
+    node: Node,
+    domain: Domain,
+    selection: Selection,
+    rates: Rates,
+    /// What to add to CLOCK_MONOTONIC for the time since the epoch, ns.
+    epoch_ns: u64,
+    topics: BTreeMap<String, Topic>,
+    look_at: Instant,
+}
+
+impl View {
+    pub(crate) fn new(node: Node, selection: Selection, rates: Rates, epoch_ns: u64) -> Self {
+        let (domain, topics) = (Domain::of_node(&node), BTreeMap::new());
+        Self { node, domain, selection, rates, epoch_ns, topics, look_at: Instant::now() }
+    }
+
+    /// Shows what is due, and waits a while.
+    pub(crate) fn step(&mut self, out: &mut dyn Output) -> Result<(), Failed> {
+        if Instant::now() >= self.look_at {
+            self.look(out)?;
+            self.look_at = Instant::now() + LOOK;
+        }
+        let mut until = self.look_at.min(Instant::now() + IDLE);
+        for (name, topic) in &mut self.topics {
+            match (out.wanted(name) && !topic.broken, topic.subscriber.is_some()) {
+                (true, false) => topic.join(&self.node, name),
+                (false, true) => topic.leave(),
+                _ => {}
+            }
+            let now = outlive::now_ns();
+            if topic.subscriber.is_some() && now >= topic.next_ns {
+                if let Err(e) = topic.take(name, self.epoch_ns, out) {
+                    say(format_args!("{name} is not shown any more: {e}"));
+                    topic.leave();
+                    topic.broken = true;
+                }
+                let period = topic.period.unwrap_or(EVERY).as_nanos() as u64;
+                // All of one rate in one go.
+                topic.next_ns = (now / period + 1) * period;
+            }
+            if topic.subscriber.is_some() {
+                let left = Duration::from_nanos(topic.next_ns.saturating_sub(outlive::now_ns()));
+                until = until.min(Instant::now() + left);
+            }
+        }
+        for (name, client) in out.wait(until) {
+            // Those who came before have what is there.
+            let Some(topic) = self.topics.get_mut(&name) else { continue };
+            if topic.subscriber.is_some() {
+                for sample in newest(&self.node, &name) {
+                    topic.counts.shown += 1;
+                    out.show(&name, Some(client), stamp(self.epoch_ns, &sample), &sample);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints a line for each topic that was looked at.
+    pub(crate) fn print(&self, out: &dyn Output) {
+        let mut text = String::new();
+        for (name, topic) in &self.topics {
+            let Counts { shown, skipped, lost } = topic.now();
+            let left_out = out.left_out(name);
+            if shown + skipped + lost + left_out > 0 {
+                let _ = writeln!(
+                    text,
+                    "topic {name} shown {shown} skipped {skipped} lost {lost} left out {left_out}"
+                );
+            }
+        }
+        print(&text);
+        out.print();
+    }
+
+    fn look(&mut self, out: &mut dyn Output) -> Result<(), Failed> {
+        let mut there = BTreeSet::new();
+        for info in self.domain.topics()? {
+            let others = info.subscribers.iter().any(|id| *id != self.node.id());
+            // Of nobody but us and those who left in order: then we are what keeps it.
+            let kept = !others && info.publishers.iter().all(|publisher| publisher.closed);
+            if kept || !self.selection.matches(&info.name) {
+                continue;
+            }
+            there.insert(info.name.clone());
+            let of = info.payload_type();
+            if self.topics.get(&info.name).is_some_and(|t| t.shown.payload_type == of) {
+                continue;
+            }
+            self.forget(&info.name, out);
+            self.open(info, of, out);
+        }
+        let gone: Vec<_> = self.topics.keys().filter(|n| !there.contains(*n)).cloned().collect();
+        for name in &gone {
+            // What was published at last.
+            let last = self.topics.get_mut(name).map(|t| t.take(name, self.epoch_ns, out));
+            if let Some(Err(e)) = last {
+                say(format_args!("{name}: {e}"));
+            }
+            self.forget(name, out);
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, info: TopicInfo, payload_type: PayloadType, out: &mut dyn Output) {
+        // Types that do not say all of their messages.
+        let open = matches!(info.encoding, Encoding::MessagePack | Encoding::Headed);
+        let example = if open { newest(&self.node, &info.name).pop() } else { None };
+        let shown = Shown { payload_type, attributes: info.attributes };
+        out.open(&info.name, &shown, example.as_deref());
+        let topic = Topic {
+            shown,
+            period: self.rates.period(&info.name),
+            next_ns: 0,
+            subscriber: None,
+            counts: Counts::default(),
+            broken: false,
+        };
+        self.topics.insert(info.name, topic);
+    }
+
+    fn forget(&mut self, name: &str, out: &mut dyn Output) {
+        if self.topics.remove(name).is_some() {
+            out.close(name);
+        }
+    }
+}
+
+impl Topic {
+    fn join(&mut self, node: &Node, name: &str) {
+        match subscribe(node, name) {
+            Ok(subscriber) => (self.subscriber, self.next_ns) = (Some(subscriber), 0),
+            // It will be seen to be gone.
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => {
+                say(format_args!("{name} is not shown: {e}"));
+                self.broken = true;
+            }
+        }
+    }
+
+    fn leave(&mut self) {
+        self.counts = self.now();
+        self.subscriber = None;
+    }
+
+    fn now(&self) -> Counts {
+        let mut counts = self.counts;
+        if let Some(subscriber) = &self.subscriber {
+            counts.skipped += subscriber.skipped();
+            counts.lost += subscriber.lost();
+        }
+        counts
+    }
+
+    /// Shows the newest message of each publisher, or all.
+    fn take(&mut self, name: &str, epoch_ns: u64, out: &mut dyn Output) -> outlive::Result<()> {
+        let Some(subscriber) = &mut self.subscriber else { return Ok(()) };
+        let counts = &mut self.counts;
+        let mut show = |sample: &Sample<[u8]>| {
+            counts.shown += 1;
+            out.show(name, None, stamp(epoch_ns, sample), sample);
+        };
+        let mut skipped = 0;
+        if self.period.is_none() {
+            for sample in subscriber.drain().take(TURN_MESSAGES) {
+                show(&sample?);
+            }
+        } else if subscriber.publishers().len() == 1 {
+            if let Some(sample) = subscriber.latest()? {
+                show(&sample);
+            }
+        } else {
+            let mut newest = HashMap::new();
+            for _ in 0..TURN_MESSAGES {
+                match subscriber.receive() {
+                    Ok(Some(sample)) => {
+                        let older = newest.insert(sample.meta().publisher, sample);
+                        skipped += u64::from(older.is_some());
+                    }
+                    Ok(None) => break,
+                    // More publishers than samples can be held.
+                    Err(e) if e.kind() == ErrorKind::TooManyBorrows => {
+                        newest.drain().for_each(|(_, sample)| show(&sample));
+                    }
+                    Err(e) => return Err(e),
+                }
+            }
+            newest.into_values().for_each(|sample| show(&sample));
+        }
+        while let Some(event) = subscriber.next_event() {
+            if let Event::PublisherCorrupt { publisher, why } = event {
+                say(format_args!("{name}: publisher {publisher} is corrupt: {why}"));
+            }
+        }
+        self.counts.skipped += skipped;
+        Ok(())
+    }
+}
+
+fn subscribe(node: &Node, name: &str) -> outlive::Result<Subscriber<[u8]>> {
+    // Also what was published before anybody looked: maps, calibrations.
+    node.topic::<[u8]>(name)?.history(1).subscriber_of_any_type()
+}
+
+/// The last message of each publisher; of a topic that cannot be read none.
+fn newest(node: &Node, name: &str) -> Vec<Sample<[u8]>> {
+    let Ok(mut subscriber) = subscribe(node, name) else { return Vec::new() };
+    subscriber.drain().map_while(Result::ok).take(TURN_MESSAGES).collect()
+}
+
+fn stamp(epoch_ns: u64, sample: &Sample<[u8]>) -> u64 {
+    match sample.meta().timestamp_ns {
+        // Its publisher does not say.
+        0 => epoch_ns + outlive::now_ns(),
+        then => epoch_ns + then,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_rate_that_matches_holds_and_without_any_it_is_30() {
+        let mut rates = Rates::default();
+        let ms = |rates: &Rates, topic| rates.period(topic).map(|p| p.as_secs_f64() * 1e3);
+        assert_eq!(ms(&rates, "/a").map(f64::round), Some(33.0));
+        for text in ["10", "/camera/*=2", "/camera/rear=inf", "/imu=1000000"] {
+            rates.add(text).unwrap();
+        }
+        assert_eq!((ms(&rates, "/a"), ms(&rates, "/camera/front")), (Some(100.0), Some(500.0)));
+        assert_eq!((ms(&rates, "/camera/rear"), ms(&rates, "/imu")), (None, Some(0.1)));
+        for wrong in ["", "fast", "0", "-1", "nan", "/a=", "/a=x"] {
+            let why = rates.add(wrong).unwrap_err();
+            assert!(why.contains(&format!("--rate {wrong}: ")) && why.contains("inf"), "{why}");
+        }
+    }
+}
