@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::body::Body;
 use super::frame::{self, ReplyHead, RequestHead, request_bytes};
-use super::reply::{Outcome, Reply, Response, Ticket, late, no_server};
+use super::reply::{Failure, Outcome, Reply, Response, Ticket, Why, late, no_server};
 use crate::os::clock;
-use crate::queue::meta::Meta as QueueMeta;
+use crate::queue::membership::Queue;
 use crate::queue::reader::Reader;
 use crate::queue::writer::{Wait, Writer};
 use crate::sync::fault;
@@ -196,6 +196,14 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
 
     /// Takes the replies that are there.
     fn fetch(&mut self) -> Result<()> {
+        while let Some(reply) = self.next_reply()? {
+            self.ready.push_back(reply);
+        }
+        Ok(())
+    }
+
+    /// The next reply to a request that waits for one.
+    fn next_reply(&mut self) -> Result<Option<Reply<R>>> {
         let shape = *self.reader.shape();
         while self.reader.next(&shape)? {
             let Some(hand) = self.reader.in_hand() else { break };
@@ -203,45 +211,42 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             // SAFETY: the message in hand has `bytes` bytes, aligned to 8 at least.
             let head = unsafe { ReplyHead::read(hand.ptr, hand.bytes, align) };
             let known = head.and_then(|h| self.waiting.iter().position(|w| w.id == h.id));
-            if let (Some(head), Some(i)) = (head, known) {
-                let from = frame::reply_bytes(align);
-                // SAFETY: `read` made sure that the message is longer than its head.
-                let (ptr, bytes) = unsafe { (hand.ptr.add(from), hand.bytes - from) };
-                // SAFETY: the rest of the message in hand.
-                let outcome = unsafe { outcome(head.kind, ptr, bytes, &self.reader.queue().meta) };
-                match outcome {
-                    Ok(Some(outcome)) => {
-                        if !matches!(outcome, Outcome::Part(_)) {
-                            self.waiting.remove(i);
-                        }
-                        let service = self.service().to_owned();
-                        self.ready.push_back(Reply { ticket: Ticket(head.id), service, outcome });
-                    }
-                    // No server writes this: it is not read any more, so nothing else comes.
-                    Ok(None) => {
-                        self.reader.refuse_in_hand("a reply");
-                        self.fail_all();
-                        continue;
-                    }
-                    Err(e) => return Err(e),
-                }
+            let (Some(head), Some(i)) = (head, known) else {
+                self.reader.take(1);
+                continue;
+            };
+            let from = frame::reply_bytes(align);
+            // SAFETY: `read` made sure that the message is longer than its head.
+            let (ptr, bytes) = unsafe { (hand.ptr.add(from), hand.bytes - from) };
+            let queue = self.reader.queue();
+            // SAFETY: the rest of the message in hand.
+            let outcome = unsafe { outcome(head.kind, ptr, bytes, queue) }?;
+            let Some(outcome) = outcome else {
+                // No server writes this: it is not read any more, so nothing else comes.
+                self.reader.refuse_in_hand("a reply");
+                self.fail_all();
+                continue;
+            };
+            if !matches!(outcome, Outcome::Part(_)) {
+                self.waiting.remove(i);
             }
             self.reader.take(1);
+            return Ok(Some(Reply { ticket: Ticket(head.id), outcome }));
         }
-        Ok(())
+        Ok(None)
     }
 
     #[cold]
     fn fail_all(&mut self) {
         for waiting in std::mem::take(&mut self.waiting) {
-            self.fail(waiting.id, Outcome::ServerDied);
+            self.fail(waiting.id, Why::ServerDied);
         }
     }
 
     #[cold]
-    fn fail(&mut self, id: u64, outcome: Outcome<R>) {
-        let service = self.service().to_owned();
-        self.ready.push_back(Reply { ticket: Ticket(id), service, outcome });
+    fn fail(&mut self, id: u64, why: Why) {
+        let outcome = failed(self.service(), why);
+        self.ready.push_back(Reply { ticket: Ticket(id), outcome });
     }
 
     /// Ends the requests whose time is up.
@@ -252,7 +257,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         let now = clock::now_ns();
         while let Some(i) = self.waiting.iter().position(|w| w.deadline_ns <= now) {
             if let Some(late) = self.waiting.remove(i) {
-                self.fail(late.id, Outcome::Late);
+                self.fail(late.id, Why::Late);
             }
         }
     }
@@ -313,13 +318,15 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         deadlines.chain(self.again_ns.filter(|at| *at > 0)).min().unwrap_or(u64::MAX)
     }
 
-    /// Looks at the replies, then at the server.
-    fn look(&mut self) -> Result<()> {
-        self.fetch()?;
+    /// The next reply; where there is none, looks at the server.
+    fn look(&mut self) -> Result<Option<Reply<R>>> {
+        if let Some(reply) = self.next_reply()? {
+            return Ok(Some(reply));
+        }
         if self.ready.is_empty() && !self.waiting.is_empty() {
             self.settle()?;
         }
-        Ok(())
+        Ok(self.ready.pop_front())
     }
 
     /// The next reply to any request, or the news that one fails; `None` when there is none now.
@@ -331,10 +338,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// # Crash safety
     /// **Strict.** As [`crate::Consumer::receive`].
     pub fn receive(&mut self) -> Result<Option<Reply<R>>> {
-        if self.ready.is_empty() {
-            self.look()?;
+        match self.ready.pop_front() {
+            None => self.look(),
+            reply => Ok(reply),
         }
-        Ok(self.ready.pop_front())
     }
 
     /// As [`Client::receive`], waiting at most `timeout`.
@@ -368,10 +375,15 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// `Timeout`; as [`Client::receive`].
     pub fn receive_for(&mut self, ticket: Ticket, deadline_ns: u64) -> Result<Reply<R>> {
         loop {
-            self.fetch()?;
             let found = self.ready.iter().position(|reply| reply.ticket == ticket);
             if let Some(reply) = found.and_then(|i| self.ready.remove(i)) {
                 return Ok(reply);
+            }
+            while let Some(reply) = self.next_reply()? {
+                if reply.ticket == ticket {
+                    return Ok(reply);
+                }
+                self.ready.push_back(reply);
             }
             if !self.waiting.iter().any(|w| w.id == ticket.0) {
                 return Err(self.unknown(ticket));
@@ -462,20 +474,26 @@ unsafe fn outcome<R: Payload + ?Sized>(
     kind: u64,
     from: *const u8,
     bytes: usize,
-    meta: &QueueMeta,
+    queue: &Queue,
 ) -> Result<Option<Outcome<R>>> {
     // SAFETY: by the caller.
-    let body = || unsafe { Body::copy(from, bytes, meta) };
+    let body = || unsafe { Body::copy(from, bytes, &queue.meta) };
     Ok(match kind {
         frame::PART => body()?.map(Outcome::Part),
         frame::LAST => body()?.map(Outcome::Last),
         frame::REFUSED => {
             // SAFETY: by the caller; copied at once.
             let text = unsafe { std::slice::from_raw_parts(from, bytes) }.to_vec();
-            Some(Outcome::Refused(String::from_utf8_lossy(&text).into_owned()))
+            let words = String::from_utf8_lossy(&text).into_owned();
+            Some(failed(queue.name.as_str(), Why::Refused(words)))
         }
         _ => None,
     })
+}
+
+#[cold]
+fn failed<R: Payload + ?Sized>(service: &str, why: Why) -> Outcome<R> {
+    Outcome::Failed(Box::new(Failure { service: service.to_owned(), why }))
 }
 
 /// `timeout` from now.
@@ -515,8 +533,15 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Ends<'_, Q, R> {
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Client<Q, R> {
     fn is_ready(&mut self, _now: u64) -> bool {
-        // What is wrong, the next call says.
-        self.look().is_err() || !self.ready.is_empty()
+        if self.ready.is_empty() {
+            match self.look() {
+                Ok(Some(reply)) => self.ready.push_back(reply),
+                Ok(None) => {}
+                // What is wrong, the next call says.
+                Err(_) => return true,
+            }
+        }
+        !self.ready.is_empty()
     }
 
     fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {

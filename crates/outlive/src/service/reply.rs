@@ -34,6 +34,19 @@ impl<R: Payload + ?Sized> Deref for Response<R> {
 pub(super) enum Outcome<R: Payload + ?Sized> {
     Part(Body<R>),
     Last(Body<R>),
+    Failed(Box<Failure>),
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) service: String,
+    pub(super) why: Why,
+}
+
+#[derive(Debug)]
+pub(super) enum Why {
+    /// In the server's words.
     Refused(String),
     Late,
     ServerDied,
@@ -43,7 +56,6 @@ pub(super) enum Outcome<R: Payload + ?Sized> {
 #[derive(Debug)]
 pub struct Reply<R: Payload + ?Sized> {
     pub(super) ticket: Ticket,
-    pub(super) service: String,
     pub(super) outcome: Outcome<R>,
 }
 
@@ -66,9 +78,7 @@ impl<R: Payload + ?Sized> Reply<R> {
     pub fn body(&self) -> Result<&R> {
         match &self.outcome {
             Outcome::Part(body) | Outcome::Last(body) => Ok(body),
-            Outcome::Refused(why) => Err(refused(&self.service, why)),
-            Outcome::Late => Err(late(&self.service)),
-            Outcome::ServerDied => Err(server_died(&self.service)),
+            Outcome::Failed(failure) => Err(failure.error()),
         }
     }
 
@@ -79,14 +89,22 @@ impl<R: Payload + ?Sized> Reply<R> {
     pub fn into_response(self) -> Result<Response<R>> {
         match self.outcome {
             Outcome::Part(body) | Outcome::Last(body) => Ok(Response(body)),
-            Outcome::Refused(why) => Err(refused(&self.service, &why)),
-            Outcome::Late => Err(late(&self.service)),
-            Outcome::ServerDied => Err(server_died(&self.service)),
+            Outcome::Failed(failure) => Err(failure.error()),
         }
     }
 }
 
-#[cold]
+impl Failure {
+    #[cold]
+    fn error(&self) -> Error {
+        match &self.why {
+            Why::Refused(words) => refused(&self.service, words),
+            Why::Late => late(&self.service),
+            Why::ServerDied => server_died(&self.service),
+        }
+    }
+}
+
 fn refused(service: &str, why: &str) -> Error {
     Error::new(ErrorKind::Refused, "calling service", service, format!("the server said: {why}"))
 }
@@ -101,8 +119,7 @@ pub(super) fn late(service: &str) -> Error {
     )
 }
 
-#[cold]
-pub(super) fn server_died(service: &str) -> Error {
+fn server_died(service: &str) -> Error {
     Error::new(
         ErrorKind::ServerDied,
         "calling service",

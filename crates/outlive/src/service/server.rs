@@ -110,10 +110,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// # Crash safety
     /// **Strict.** Received when this returns. Dying before the answer, its client is told.
     pub fn receive(&mut self) -> Result<Option<Request<Q>>> {
-        if self.backlog.is_empty() {
-            self.take_in(1)?;
+        match self.backlog.pop_front() {
+            None => self.next_request(),
+            request => Ok(request),
         }
-        Ok(self.backlog.pop_front())
     }
 
     /// As [`Server::receive`], waiting at most `timeout`.
@@ -152,7 +152,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             Some(way) => way.writer.check_served().is_err(),
             None => true,
         };
-        let late = request.deadline_ns <= clock::now_ns();
+        let late = is_past(request.deadline_ns);
         Ok(gone || late || self.cancelled.contains(&(request.client, request.id)))
     }
 
@@ -226,11 +226,20 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
 
     /// Takes requests in until `wanted` are there.
     fn take_in(&mut self, wanted: usize) -> Result<()> {
+        while self.backlog.len() < wanted {
+            let Some(request) = self.next_request()? else { break };
+            self.backlog.push_back(request);
+        }
+        Ok(())
+    }
+
+    /// The next request that somebody waits for.
+    fn next_request(&mut self) -> Result<Option<Request<Q>>> {
         if !self.owed.is_empty() {
             self.pay();
         }
         let shape = *self.reader.shape();
-        while self.backlog.len() < wanted && self.reader.next(&shape)? {
+        while self.reader.next(&shape)? {
             let (Some(hand), Some(client)) = (self.reader.in_hand(), self.reader.sender()) else {
                 break;
             };
@@ -242,11 +251,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                 self.reader.refuse_in_hand("the head of a request");
                 continue;
             };
-            if head.kind == frame::CANCEL {
-                self.note_cancel(client, head.id);
-            } else if (head.term == self.term || fault("service.any_term"))
-                && head.deadline_ns > clock::now_ns()
-            {
+            let RequestHead { kind, id, term, deadline_ns, reply_port } = head;
+            if kind == frame::CANCEL {
+                self.note_cancel(client, id);
+            } else if (term == self.term || fault("service.any_term")) && !is_past(deadline_ns) {
                 let from = request_bytes(align);
                 // SAFETY: `read` made sure that the message is longer than its head; the rest of
                 // the message in hand.
@@ -258,19 +266,18 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                     self.reader.refuse_in_hand("the length of a request");
                     continue;
                 };
-                if self.find_way(client, head.reply_port)? {
-                    let RequestHead { id, deadline_ns, .. } = head;
-                    self.backlog.push_back(Request { client, id, deadline_ns, body });
-                } else {
-                    self.passed_over += 1;
+                if self.find_way(client, reply_port)? {
+                    self.reader.take(1);
+                    return Ok(Some(Request { client, id, deadline_ns, body }));
                 }
+                self.passed_over += 1;
             } else {
                 self.passed_over += 1;
             }
             self.reader.take(1);
         }
         self.forget_the_gone();
-        Ok(())
+        Ok(None)
     }
 
     fn note_cancel(&mut self, client: ProducerId, id: u64) {
@@ -382,6 +389,12 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             "nobody waits for the answer: go on with the next request",
         )
     }
+}
+
+/// Whether a deadline, ns of CLOCK_MONOTONIC, has passed; all ones never do.
+#[inline]
+fn is_past(deadline_ns: u64) -> bool {
+    deadline_ns != u64::MAX && deadline_ns <= clock::now_ns()
 }
 
 /// Whether an error of opening a client's reply queue says something of that client alone.
