@@ -50,7 +50,8 @@ pub(super) struct ListHead {
 /// before anything irreversible the owner's file lock decides.
 #[inline]
 pub(crate) const fn is_alive_word(word: u32) -> bool {
-    word & TID_MASK != 0 && word & OWNER_DIED == 0
+    // A thread's number and no mark: positive once the waiters' bit above them is gone.
+    (word << 1) as i32 > 0
 }
 
 /// Whether the kernel marked the word: its thread died holding the token.

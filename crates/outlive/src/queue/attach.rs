@@ -20,6 +20,7 @@ impl Reader {
     /// Looks at the queue's directory: attaches lanes that are new, ends those that are over.
     #[cold]
     pub(super) fn look(&mut self) -> Result<()> {
+        self.lay_down();
         let epoch = self.queue.epoch_seen();
         let mut present: HashMap<ProducerId, Vec<u32>> = HashMap::new();
         for entry in self.queue.entries()? {
@@ -137,6 +138,7 @@ impl Reader {
 
     /// Stops reading lane `i`.
     pub(super) fn refuse(&mut self, i: usize, why: String) {
+        self.lay_down();
         let lane = self.lanes.remove(i);
         let producer = lane.id;
         self.table.place(lane.slot).refuse();

@@ -4,9 +4,10 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use super::hand::InHand;
 use super::lane::Shape;
 use super::producer::{ShapeOf, after};
-use super::reader::{InHand, QueueEvent, Reader};
+use super::reader::{QueueEvent, Reader};
 use super::received::Received;
 use super::table::ProducerId;
 use crate::os::clock;

@@ -5,7 +5,7 @@ use super::lane::{
     HEADER_BYTES, JUMP, KIND_BITS, KIND_MASK, PAD, RECORD, RUN, RUN_BYTES, RUN_CLOSED, Ring, Shape,
     record_word,
 };
-use super::position::{COUNT_MAX, Place, Position};
+use super::position::{self, COUNT_MAX, Place, Position};
 use crate::sync::Ordering::Relaxed;
 use crate::sync::fault;
 
@@ -28,8 +28,8 @@ pub(crate) struct Head {
     pub(crate) segment: u32,
     /// Start of the record.
     at: u64,
-    /// Where the next message lies, and the bytes of one.
-    item_at: u64,
+    /// Where the record's first message lies, and the bytes of one.
+    first_at: u64,
     item: u64,
     /// Messages of the record that are known, and done.
     known: u32,
@@ -44,7 +44,7 @@ impl Head {
     /// Goes on where `Place::take_over` says.
     pub(crate) fn new(position: Position, done: u32) -> Self {
         let Position { segment, offset } = position;
-        Self { segment, at: offset, item_at: 0, item: 0, known: 0, done, full: 0, bytes: 0 }
+        Self { segment, at: offset, first_at: 0, item: 0, known: 0, done, full: 0, bytes: 0 }
     }
 
     #[inline]
@@ -82,7 +82,7 @@ impl Head {
     #[inline(always)]
     fn enter(&mut self, known: u32, full: u32, bytes: u64, item: u64, shape: &Shape) {
         (self.known, self.full, self.bytes, self.item) = (known, full, bytes, item);
-        self.item_at = self.at + shape.head + u64::from(self.done) * item;
+        self.first_at = self.at + shape.head;
     }
 
     #[cold]
@@ -146,7 +146,7 @@ impl Head {
     /// Where the message found by `next` lies, as an offset.
     #[inline(always)]
     pub(crate) fn item_at(&self) -> u64 {
-        self.item_at
+        self.first_at + u64::from(self.done) * self.item
     }
 
     /// Bytes of the message found by `next`.
@@ -182,12 +182,23 @@ impl Head {
     pub(crate) fn take(&mut self, n: u32, place: Place<'_>) {
         debug_assert!(n <= self.items());
         self.done += n;
-        self.item_at += u64::from(n) * self.item;
         if self.done == self.full {
             self.leave(place);
         } else {
             place.within(self.at, self.done);
         }
+    }
+
+    /// `n` of the known messages, not the last, were received and `place` says so already.
+    pub(crate) fn taken(&mut self, n: u32) {
+        debug_assert!(n < self.items());
+        self.done += n;
+    }
+
+    /// What `place` says of the record.
+    #[inline(always)]
+    pub(crate) fn progress(&self) -> u64 {
+        position::progress(self.at, self.done)
     }
 
     #[inline(always)]

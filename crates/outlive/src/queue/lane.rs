@@ -24,6 +24,10 @@
 //! | label      | store                              | load            | carries                |
 //! |------------|------------------------------------|-----------------|------------------------|
 //! | LANE_READY | `commit` and its like, Release     | `peek`, Acquire | payload, cleared header |
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
 
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
@@ -93,26 +97,41 @@ const fn round_up(value: u64, to: u64) -> u64 {
 /// The words of a segment's ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring<'a> {
-    words: &'a [AtomicU64],
+    first: NonNull<AtomicU64>,
+    /// Words, less one.
+    mask: usize,
+    _words: PhantomData<&'a [AtomicU64]>,
 }
 
 impl<'a> Ring<'a> {
-    /// `words`: a power of two.
-    #[inline]
-    pub(crate) fn new(words: &'a [AtomicU64]) -> Self {
-        debug_assert!(words.len().is_power_of_two());
-        Self { words }
+    /// The words from `first` on, `mask` and one more, a power of two.
+    ///
+    /// # Safety
+    /// They are valid for `'a`.
+    #[inline(always)]
+    pub(crate) unsafe fn new(first: NonNull<AtomicU64>, mask: usize) -> Self {
+        debug_assert!((mask + 1).is_power_of_two());
+        Self { first, mask, _words: PhantomData }
+    }
+
+    /// A ring of words that are not in a segment: a power of two.
+    #[cfg(test)]
+    pub(crate) fn of(words: &'a [AtomicU64]) -> Self {
+        assert!(words.len().is_power_of_two());
+        // SAFETY: all of the slice.
+        unsafe { Self::new(NonNull::from(words).cast(), words.len() - 1) }
     }
 
     #[inline]
     pub(crate) fn capacity(self) -> u64 {
-        self.words.len() as u64 * 8
+        (self.mask as u64 + 1) * 8
     }
 
     /// The header at `offset`.
     #[inline]
     pub(crate) fn header(self, offset: u64) -> &'a AtomicU64 {
-        &self.words[(offset / 8) as usize & (self.words.len() - 1)]
+        // SAFETY: masked, so it is one of the words that `new` was promised.
+        unsafe { self.first.add((offset / 8) as usize & self.mask).as_ref() }
     }
 
     #[inline]

@@ -27,7 +27,8 @@
 //! | `segment` | a lane's file |
 //! | `membership` | who is there; removing what nobody needs |
 //! | `writer`, `room` | the producing half without types; room for the next record |
-//! | `reader`, `attach`, `asleep`, `order` | the consuming half; taking over, sleeping, order |
+//! | `reader`, `hand` | the consuming half; the messages it is about to receive |
+//! | `attach`, `asleep`, `order` | its taking over, sleeping, order |
 //! | `producer`, `slot`, `consumer`, `received`, `builder` | the public types |
 //! | `admin` | listing, cleaning, and the invariants of the shared bytes |
 
@@ -36,6 +37,7 @@ mod asleep;
 mod attach;
 mod builder;
 mod consumer;
+mod hand;
 pub(crate) mod head;
 pub(crate) mod lane;
 pub(crate) mod layout;

@@ -100,7 +100,7 @@ impl<'a> Place<'a> {
     #[inline]
     pub(crate) fn within(self, offset: u64, done: u32) {
         // Nobody but a successor reads it, and that one comes after our death.
-        self.progress.store(tag(offset) | u64::from(done), Relaxed);
+        self.progress.store(progress(offset, done), Relaxed);
     }
 
     /// Consumer: everything before `to`, in the same segment, was received. `partly`: progress was
@@ -163,6 +163,12 @@ impl<'a> Place<'a> {
         Some((position, if fault("position.take_over.no_progress") { 0 } else { done }))
     }
 
+    /// Messages received of the record at the position.
+    #[inline]
+    pub(crate) fn progress(self) -> &'a AtomicU64 {
+        self.progress
+    }
+
     /// The word that a blocked producer sleeps on.
     #[inline]
     pub(crate) fn word(self) -> &'a AtomicU64 {
@@ -171,6 +177,12 @@ impl<'a> Place<'a> {
 }
 
 const COUNT_MASK: u64 = (1 << (64 - OFFSET_BITS)) - 1;
+
+/// `progress` once `done` messages of the record at `offset` were received.
+#[inline]
+pub(crate) const fn progress(offset: u64, done: u32) -> u64 {
+    tag(offset) | done as u64
+}
 
 #[inline]
 const fn tag(offset: u64) -> u64 {

@@ -157,23 +157,17 @@ impl<T: Payload + ?Sized> Producer<T> {
     fn put(&mut self, value: &T, wait: Wait) -> Result<()> {
         let bytes = value.bytes();
         self.check(bytes.len())?;
-        if self.writer.shape().stamped {
-            return self.put_stamped(bytes, wait);
-        }
         match ShapeOf::<T>::KNOWN {
-            Some(shape) => self.put_as(bytes, shape, wait),
+            Some(shape) if shape.per_run > 0 => self.writer.send_in_run(bytes, shape, wait),
+            _ if self.writer.shape().stamped => self.writer.send_stamped(bytes, wait),
+            Some(shape) => self.writer.send(bytes, shape, wait),
             None => {
                 let shape = *self.writer.shape();
-                self.put_as(bytes, &shape, wait)
+                match shape.per_run {
+                    0 => self.writer.send(bytes, &shape, wait),
+                    _ => self.writer.send_in_run(bytes, &shape, wait),
+                }
             }
-        }
-    }
-
-    #[inline(always)]
-    fn put_as(&mut self, bytes: &[u8], shape: &Shape, wait: Wait) -> Result<()> {
-        match shape.per_run {
-            0 => self.writer.send(bytes, shape, wait),
-            _ => self.writer.send_in_run(bytes, shape, wait),
         }
     }
 
@@ -202,12 +196,6 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// Name of the queue's type.
     pub fn type_name(&self) -> &str {
         &self.writer.queue().meta.type_name
-    }
-
-    #[cold]
-    fn put_stamped(&mut self, bytes: &[u8], wait: Wait) -> Result<()> {
-        let shape = *self.writer.shape();
-        self.writer.send(bytes, &shape, wait)
     }
 
     /// Room in the lane for a slice of `len` elements, to fill and commit without a copy. Holds

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attach;
+use super::hand::{Hand, InHand};
 use super::head::{Head, Next};
 use super::lane::Shape;
 use super::membership::Queue;
@@ -45,7 +46,7 @@ pub enum QueueEvent {
 
 /// Most events kept for a caller that never asks; the oldest go first.
 const EVENTS_MAX: usize = 1024;
-/// Messages received from one lane while others wait.
+/// Rows of messages received from one lane while others wait.
 const BURST: u32 = 128;
 
 /// One lane as its consumer sees it.
@@ -68,12 +69,6 @@ impl Lane {
         self.head.stamp(self.segment.ring())
     }
 
-    #[inline(always)]
-    fn in_hand(&self) -> InHand {
-        let ptr = self.segment.at(self.head.item_at());
-        InHand { ptr, bytes: self.head.item_bytes() as usize, count: self.head.items() }
-    }
-
     pub(super) fn is_dead(&self) -> bool {
         self.peer.as_ref().is_none_or(|peer| !peer.is_alive())
     }
@@ -91,22 +86,15 @@ impl Lane {
     }
 }
 
-/// Messages of one record that lie one behind the other, ready to be received.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct InHand {
-    pub(crate) ptr: *const u8,
-    /// Bytes of each message, and how many there are.
-    pub(crate) bytes: usize,
-    pub(crate) count: u32,
-}
-
 /// The consumer's file, its lanes and private bookkeeping.
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(super) generation: u32,
+    pub(super) hand: Hand,
     pub(super) shape: Shape,
     pub(super) lanes: Vec<Lane>,
-    /// The lane that is read, and how many of its messages in a row; `BURST` means look around.
+    /// The lane that is read, and how many rows of it without a look at others; `BURST` means
+    /// look around.
     pub(super) turn: usize,
     pub(super) burst: u32,
     pub(super) table: Table,
@@ -137,6 +125,7 @@ impl Reader {
         crash_point!("queue.take_over.locked");
         let mut reader = Self {
             generation: fork::fork_generation(),
+            hand: Hand::empty(),
             shape: queue.meta.shape(),
             lanes: Vec::new(),
             turn: 0,
@@ -215,20 +204,41 @@ impl Reader {
     /// As `next`, only in the lane whose turn it is; also what it found.
     #[inline(always)]
     pub(crate) fn next_at_once(&mut self, shape: &Shape) -> Option<InHand> {
+        if self.generation != fork::fork_generation() {
+            return None;
+        }
+        if let Some(hand) = self.hand.show() {
+            return Some(hand);
+        }
         // With stamps the shape is another one, and `burst` always at its end.
-        if self.generation != fork::fork_generation() || self.burst >= BURST {
+        if self.burst >= BURST {
             return None;
         }
         let lane = self.lanes.get_mut(self.turn)?;
         let place = self.table.place(lane.slot);
         let found = lane.head.next(lane.segment.ring(), shape, place) == Next::Item;
-        found.then(|| lane.in_hand())
+        found.then(|| self.hand.take_up(&lane.head, &lane.segment, place))
     }
 
     /// What `next` found; `None` before it found something.
     #[inline(always)]
     pub(crate) fn in_hand(&self) -> Option<InHand> {
-        self.lanes.get(self.turn).map(Lane::in_hand)
+        self.hand.show()
+    }
+
+    /// Tells the lane what was received of the row in hand, and lets go of the rest.
+    pub(super) fn lay_down(&mut self) {
+        let taken = self.hand.lay_down();
+        if let Some(lane) = self.lanes.get_mut(self.turn).filter(|_| taken > 0) {
+            lane.head.taken(taken);
+            lane.received += u64::from(taken);
+        }
+    }
+
+    /// Takes up what the lane whose turn it is has found.
+    fn take_up(&mut self) -> bool {
+        let Some(lane) = self.lanes.get(self.turn) else { return false };
+        self.hand.take_up(&lane.head, &lane.segment, self.table.place(lane.slot)).count > 0
     }
 
     /// Who sent what is in hand.
@@ -255,16 +265,17 @@ impl Reader {
     #[cold]
     #[inline(never)]
     pub(super) fn next_slow(&mut self) -> Result<bool> {
+        self.lay_down();
         self.attend()?;
         if self.order.is_some() {
-            return self.next_in_order();
+            return Ok(self.next_in_order()? && self.take_up());
         }
         self.burst = if self.shape.stamped { BURST } else { 0 };
         // A lane may end while we look: once more for those that moved up.
         for _ in 0..2 * self.lanes.len() {
             self.turn = if self.turn + 1 < self.lanes.len() { self.turn + 1 } else { 0 };
             if self.advance(self.turn)? {
-                return Ok(true);
+                return Ok(self.take_up());
             }
             if self.lanes.is_empty() {
                 break;
@@ -364,10 +375,21 @@ impl Reader {
         if self.generation != fork::fork_generation() {
             return;
         }
-        let Some(lane) = self.lanes.get_mut(self.turn) else { return };
         crash_point!("queue.receive.before_take");
-        lane.head.take(n, self.table.place(lane.slot));
-        lane.received += u64::from(n);
+        if let Some(row) = self.hand.take(n) {
+            self.end_row(row);
+        }
+    }
+
+    /// The last of `row` messages was received.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `take`.
+    #[inline(always)]
+    fn end_row(&mut self, row: u32) {
+        let Some(lane) = self.lanes.get_mut(self.turn) else { return };
+        lane.head.take(row, self.table.place(lane.slot));
+        lane.received += u64::from(row);
         self.burst = self.burst.saturating_add(1);
         if lane.head.at() >= lane.look_at {
             lane.let_go(&self.table);
@@ -378,10 +400,11 @@ impl Reader {
 impl Drop for Reader {
     /// Leaves the queue to a successor. What is unread stays.
     fn drop(&mut self) {
-        let table = &self.table;
         if !self.queue.node.is_own_process() {
             return;
         }
+        self.lay_down();
+        let table = &self.table;
         for lane in &self.lanes {
             table.received(lane.slot).store(lane.received, Relaxed);
         }

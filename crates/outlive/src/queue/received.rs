@@ -4,7 +4,8 @@
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use super::reader::{InHand, Reader};
+use super::hand::InHand;
+use super::reader::Reader;
 use super::table::ProducerId;
 use crate::sync::fault;
 use crate::{NodeId, Payload};

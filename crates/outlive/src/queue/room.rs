@@ -1,11 +1,12 @@
 //! Room in a producer's lane: looking at the position, growing, shrinking, waiting.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::position::{Position, SEGMENT_MAX, distance};
 use super::segment::Segment;
 use super::tail::Tail;
-use super::writer::{Wait, Writer};
+use super::writer::{NOBODY, Wait, Writer};
 use crate::node::peer::Peer;
 use crate::os::{clock, futex, robust, sched};
 use crate::sync::Ordering::{Acquire, Relaxed};
@@ -113,7 +114,7 @@ impl Writer {
     /// alive for ever; its file lock does not.
     fn confirm_consumer(&mut self) -> Result<()> {
         if self.peer.as_ref().is_some_and(|peer| peer.is_gone()) {
-            self.token = None;
+            self.token = NonNull::from(&NOBODY);
         }
         self.check_served()
     }

@@ -13,8 +13,8 @@ use crate::node::domain::DomainPath;
 use crate::os::file::{self, Draft, Expect};
 use crate::os::futex;
 use crate::os::map::Mapping;
+use crate::sync::AtomicU32;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{AtomicU32, AtomicU64};
 use crate::{Error, ErrorKind, Result};
 
 /// Segments up to this size are brought into memory when they are made.
@@ -114,10 +114,7 @@ impl Segment {
     pub(crate) fn ring(&self) -> Ring<'_> {
         // SAFETY: `new` checked that the ring lies in the mapping; it is 8-aligned and its size a
         // power of two. Only atomics touch headers, and payloads are not read as words.
-        Ring::new(unsafe {
-            let words = (self.mask as usize + 1) / 8;
-            std::slice::from_raw_parts(self.data.as_ptr().cast::<AtomicU64>(), words)
-        })
+        unsafe { Ring::new(self.data.cast(), self.mask as usize / 8) }
     }
 
     /// The bytes at `offset` of the ring.

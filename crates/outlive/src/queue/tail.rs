@@ -17,6 +17,21 @@ pub(crate) struct Tail {
     run: u32,
 }
 
+/// A run to which messages are added: its offset, and how many it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenRun {
+    pub(crate) at: u64,
+    count: u32,
+}
+
+impl OpenRun {
+    /// Where the next message of `item` bytes goes, as an offset.
+    #[inline(always)]
+    pub(crate) fn next(self, item: u64) -> u64 {
+        self.at + HEADER_BYTES + u64::from(self.count) * item
+    }
+}
+
 impl Tail {
     /// The end of an empty segment.
     pub(crate) fn new(capacity: u64, unit: u64) -> Self {
@@ -93,34 +108,34 @@ impl Tail {
         self.pos += bytes;
     }
 
-    /// Where in the open run the next message goes, as an offset; `None` when a run must be opened.
+    /// The open run; `None` when one must be begun.
     #[inline(always)]
-    pub(crate) fn next_in_run(&self, item: u64) -> Option<u64> {
-        (self.run > 0).then(|| self.pos + HEADER_BYTES + u64::from(self.run) * item)
+    pub(crate) fn open_run(&self) -> Option<OpenRun> {
+        (self.run > 0).then_some(OpenRun { at: self.pos, count: self.run })
     }
 
-    /// Makes ready for a run at `pos`, where `RUN_BYTES` fit; returns where its first message goes.
+    /// Makes ready for a run at `pos`, where `RUN_BYTES` fit.
     #[inline(always)]
-    pub(crate) fn begin_run(&mut self, ring: Ring<'_>) -> u64 {
+    pub(crate) fn begin_run(&mut self, ring: Ring<'_>) -> OpenRun {
         debug_assert!(self.fits(RUN_BYTES));
         ring.clear(self.pos + RUN_BYTES);
-        self.pos + HEADER_BYTES
+        OpenRun { at: self.pos, count: 0 }
     }
 
-    /// Commit point of one more message of the run at `pos`; returns the run's offset.
+    /// Commit point of one more message of `open`, the run at `pos`.
     ///
     /// # Crash safety
     /// **Strict.** Before the store nothing happened, after it the message is sent.
     #[inline(always)]
-    pub(crate) fn commit_in_run(&mut self, ring: Ring<'_>, per_run: u32) -> u64 {
-        let at = self.pos;
-        self.run += 1;
-        ring.store(at, u64::from(self.run) << KIND_BITS | RUN);
-        if self.run == per_run {
-            self.pos += RUN_BYTES;
+    pub(crate) fn commit_in_run(&mut self, ring: Ring<'_>, open: OpenRun, per_run: u32) {
+        let count = open.count + 1;
+        ring.store(open.at, u64::from(count) << KIND_BITS | RUN);
+        if count == per_run {
+            self.pos = open.at + RUN_BYTES;
             self.run = 0;
+        } else {
+            self.run = count;
         }
-        at
     }
 
     /// Ends the open run, so that another record can follow; returns its offset.

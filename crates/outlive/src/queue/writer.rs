@@ -34,6 +34,9 @@ pub(crate) enum Wait {
     Until(u64),
 }
 
+/// The word of no consumer.
+pub(super) static NOBODY: AtomicU32 = AtomicU32::new(0);
+
 /// A producer's lane and private bookkeeping.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -44,7 +47,8 @@ pub(crate) struct Writer {
     /// A consumer's word whose node is not there any more.
     pub(super) gone: u64,
     pub(super) owner: NonNull<AtomicU64>,
-    pub(super) token: Option<NonNull<AtomicU32>>,
+    /// `NOBODY` before there was one.
+    pub(super) token: NonNull<AtomicU32>,
     pub(super) waiting: NonNull<AtomicU32>,
     pub(super) tail: Tail,
     pub(super) segment: Segment,
@@ -125,7 +129,7 @@ impl Writer {
             owner_seen: u64::MAX,
             gone: 0,
             owner,
-            token: None,
+            token: NonNull::from(&NOBODY),
             waiting,
             tail: Tail::new(first_bytes, shape.unit),
             segment,
@@ -171,10 +175,10 @@ impl Writer {
     #[inline(always)]
     fn is_served(&self) -> bool {
         // SAFETY: `owner` points into `table`, `token` into the file that `peer` keeps mapped.
-        let (owner, token) = unsafe { (self.owner.as_ref(), self.token.map(|t| t.as_ref())) };
+        let (owner, token) = unsafe { (self.owner.as_ref(), self.token.as_ref()) };
         self.generation == fork::fork_generation()
             && owner.load(Relaxed) == self.owner_seen
-            && token.is_some_and(|t| robust::is_alive_word(t.load(Relaxed)))
+            && robust::is_alive_word(token.load(Relaxed))
     }
 
     /// Before anything is written: this process is the node, and a live consumer reads.
@@ -192,7 +196,7 @@ impl Writer {
         self.table.check_poisoned()?;
         let owner = self.table.owner();
         if owner.raw() != self.owner_seen || self.peer.is_none() {
-            (self.token, self.peer, self.owner_seen) = (None, None, u64::MAX);
+            (self.token, self.peer, self.owner_seen) = (NonNull::from(&NOBODY), None, u64::MAX);
             let Some(node) = owner.node() else { return Err(self.nobody()) };
             let peer = match self.queue.node.peer(node) {
                 Ok(peer) => peer,
@@ -202,7 +206,7 @@ impl Writer {
                 }
                 Err(e) => return Err(e),
             };
-            self.token = Some(NonNull::from(peer.token()));
+            self.token = NonNull::from(peer.token());
             self.peer = Some(peer);
             self.owner_seen = owner.raw();
         }
@@ -239,8 +243,9 @@ impl Writer {
     #[inline(always)]
     pub(crate) fn send_in_run(&mut self, bytes: &[u8], shape: &Shape, wait: Wait) -> Result<()> {
         self.check_served()?;
-        let at = match self.tail.next_in_run(shape.item) {
-            Some(at) => at,
+        let run = match self.tail.open_run() {
+            Some(run) => run,
+            None if self.shape.stamped => return self.send_stamped(bytes, wait),
             None => {
                 if !self.tail.fits(RUN_BYTES) {
                     self.make_room(RUN_BYTES, wait)?;
@@ -248,7 +253,8 @@ impl Writer {
                 self.tail.begin_run(self.segment.ring())
             }
         };
-        let (from, to) = (bytes.as_ptr(), self.payload(at));
+        let ring = self.segment.ring();
+        let (from, to) = (bytes.as_ptr(), self.payload(run.next(shape.item)));
         // SAFETY: the run at the tail fits (checked when it was begun), the message is one of its
         // `per_run`; nobody reads it before the commit.
         unsafe {
@@ -259,9 +265,16 @@ impl Writer {
             }
         }
         crash_point!("queue.send.run.before_commit");
-        let at = self.tail.commit_in_run(self.segment.ring(), shape.per_run);
-        self.after_commit(at);
+        self.tail.commit_in_run(ring, run, shape.per_run);
+        self.after_commit(run.at);
         Ok(())
+    }
+
+    /// As `send`, in a queue with stamps, whose shape no type knows.
+    #[cold]
+    pub(super) fn send_stamped(&mut self, bytes: &[u8], wait: Wait) -> Result<()> {
+        let shape = self.shape;
+        self.send(bytes, &shape, wait)
     }
 
     /// Sends `bytes` as one record.

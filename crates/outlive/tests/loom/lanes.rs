@@ -45,7 +45,7 @@ impl Lane {
     }
 
     fn ring(&self) -> Ring<'_> {
-        Ring::new(&self.headers)
+        Ring::of(&self.headers)
     }
 
     fn place(&self) -> Place<'_> {
@@ -63,37 +63,32 @@ impl Lane {
             if self.shape.per_run > 0 && n % 3 == 2 {
                 tail.close_run(self.ring());
             }
-            let at = match tail.next_in_run(WORD) {
-                Some(at) => at,
-                None => match self.begin(&mut tail) {
-                    Some(at) => at,
-                    None => return,
-                },
-            };
-            self.payload(at).write(100 + n);
+            if tail.open_run().is_none() && !self.make_room(&mut tail) {
+                return;
+            }
             match self.shape.per_run {
-                0 => tail.commit(self.ring(), self.shape.record(WORD), record_word(WORD)),
+                0 => {
+                    self.payload(tail.pos() + self.shape.head).write(100 + n);
+                    tail.commit(self.ring(), self.shape.record(WORD), record_word(WORD));
+                }
                 per_run => {
-                    tail.commit_in_run(self.ring(), per_run);
+                    let run = tail.open_run().unwrap_or_else(|| tail.begin_run(self.ring()));
+                    self.payload(run.next(WORD)).write(100 + n);
+                    tail.commit_in_run(self.ring(), run, per_run);
                 }
             }
             self.sent.fetch_add(1, SeqCst);
         }
     }
 
-    /// Room for a message that opens a record or a run.
-    fn begin(&self, tail: &mut Tail) -> Option<u64> {
+    /// Whether there is room for a record or a run.
+    fn make_room(&self, tail: &mut Tail) -> bool {
         let need = if self.shape.per_run > 0 { RUN_BYTES } else { self.shape.record(WORD) };
         if !tail.fits(need) {
-            tail.set_consumed(self.place().consumed()?.offset);
+            let Some(consumed) = self.place().consumed() else { return false };
+            tail.set_consumed(consumed.offset);
         }
-        if !tail.fits(need) {
-            return None;
-        }
-        Some(match self.shape.per_run {
-            0 => tail.pos() + self.shape.head,
-            _ => tail.begin_run(self.ring()),
-        })
+        tail.fits(need)
     }
 
     /// Receives what is there, from message `*next` on.

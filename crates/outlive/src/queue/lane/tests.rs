@@ -32,7 +32,7 @@ impl Lane {
 
     /// Sends a message of `bytes` whose words all are `value`.
     fn send(&mut self, value: u64, bytes: u64) -> bool {
-        let ring = Ring::new(&self.words);
+        let ring = Ring::of(&self.words);
         self.tail.set_consumed(self.place().consumed().unwrap().offset);
         self.tail.close_run(ring);
         let need = self.shape.record(bytes);
@@ -51,27 +51,27 @@ impl Lane {
 
     /// Sends one small message.
     fn send_in_run(&mut self, value: u64) -> bool {
-        let ring = Ring::new(&self.words);
+        let ring = Ring::of(&self.words);
         self.tail.set_consumed(self.place().consumed().unwrap().offset);
-        let at = match self.tail.next_in_run(self.shape.item) {
-            Some(at) => at,
+        let run = match self.tail.open_run() {
+            Some(run) => run,
             None if self.tail.fits(RUN_BYTES) => self.tail.begin_run(ring),
             None => return false,
         };
-        ring.header(at).store(value, Relaxed);
-        self.tail.commit_in_run(ring, self.shape.per_run);
+        ring.header(run.next(self.shape.item)).store(value, Relaxed);
+        self.tail.commit_in_run(ring, run, self.shape.per_run);
         true
     }
 
     fn next(&mut self) -> Next {
         let place = Place::new(&self.slot[0], &self.slot[1]);
-        self.head.next(Ring::new(&self.words), &self.shape, place)
+        self.head.next(Ring::of(&self.words), &self.shape, place)
     }
 
     fn receive(&mut self) -> Option<u64> {
         match self.next() {
             Next::Item => {
-                let value = Ring::new(&self.words).header(self.head.item_at()).load(Relaxed);
+                let value = Ring::of(&self.words).header(self.head.item_at()).load(Relaxed);
                 self.head.take(1, Place::new(&self.slot[0], &self.slot[1]));
                 Some(value)
             }
@@ -119,7 +119,7 @@ fn a_full_ring_takes_nothing_more_and_still_has_room_to_jump() {
         sent += 1;
     }
     assert_eq!(sent, (4096 - 8) / LARGE.record(100));
-    lane.tail.jump(Ring::new(&lane.words));
+    lane.tail.jump(Ring::of(&lane.words));
     for i in 0..sent {
         assert_eq!(lane.receive(), Some(i));
     }
@@ -150,7 +150,7 @@ fn small_messages_share_a_line_and_are_received_one_by_one() {
     for round in 0..5000u64 {
         for _ in 0..round % 11 {
             if round % 13 == 12 {
-                let ring = Ring::new(&lane.words);
+                let ring = Ring::of(&lane.words);
                 lane.tail.close_run(ring);
             }
             sent += u64::from(lane.send_in_run(sent));
@@ -195,7 +195,7 @@ fn a_successor_resumes_within_a_batch_and_within_a_run() {
 fn a_death_before_the_commit_leaves_nothing() {
     let mut lane = Lane::new(4096, PLAIN);
     lane.send(1, 8);
-    let ring = Ring::new(&lane.words);
+    let ring = Ring::of(&lane.words);
     // Payload written, next header cleared, own header not stored.
     ring.header(lane.tail.pos() + 8).store(99, Relaxed);
     ring.clear(lane.tail.pos() + 16);

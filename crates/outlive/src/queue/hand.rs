@@ -1,0 +1,96 @@
+//! The row of messages that is being received, so that most calls look at nothing else.
+//!
+//! # Invariants
+//! - Only the lane whose turn it is has its messages here; its `Head` learns of what was received
+//!   when the row ends or is laid down.
+//! - Laid down before a lane moves, goes, or is looked at.
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+
+use super::head::Head;
+use super::position::Place;
+use super::segment::Segment;
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::Relaxed;
+
+/// Messages of one record that lie one behind the other, ready to be received.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InHand {
+    pub(crate) ptr: *const u8,
+    /// Bytes of each message, and how many there are.
+    pub(crate) bytes: usize,
+    pub(crate) count: u32,
+}
+
+/// What is left of a row.
+#[derive(Debug)]
+pub(super) struct Hand {
+    /// The next message, and how many are left.
+    ptr: *const u8,
+    left: u32,
+    /// Messages of the row when it was taken up.
+    row: u32,
+    /// What `progress` says, and where it is.
+    word: u64,
+    progress: NonNull<AtomicU64>,
+    /// Bytes of each message.
+    bytes: usize,
+}
+
+// SAFETY: nothing in it is bound to a thread; its owner, the reader, may be sent.
+unsafe impl Send for Hand {}
+// SAFETY: shared access reads its fields alone.
+unsafe impl Sync for Hand {}
+
+impl Hand {
+    pub(super) fn empty() -> Self {
+        let (ptr, progress) = (std::ptr::null(), NonNull::dangling());
+        Self { ptr, left: 0, row: 0, word: 0, progress, bytes: 0 }
+    }
+
+    /// Takes up the messages that `head` has found.
+    #[inline(always)]
+    pub(super) fn take_up(&mut self, head: &Head, segment: &Segment, place: Place<'_>) -> InHand {
+        let ptr = segment.at(head.item_at()).cast_const();
+        let (bytes, count) = (head.item_bytes() as usize, head.items());
+        (self.ptr, self.bytes) = (ptr, bytes);
+        (self.left, self.row) = (count, count);
+        self.word = head.progress();
+        self.progress = NonNull::from(place.progress());
+        InHand { ptr, bytes, count }
+    }
+
+    /// The messages that are left; `None` for none.
+    #[inline(always)]
+    pub(super) fn show(&self) -> Option<InHand> {
+        let (ptr, bytes, count) = (self.ptr, self.bytes, self.left);
+        (count > 0).then_some(InHand { ptr, bytes, count })
+    }
+
+    /// `n` of them were received. `Some`: with the last, and the row had so many.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store, before the last one; then the caller's.
+    #[inline(always)]
+    pub(super) fn take(&mut self, n: u32) -> Option<u32> {
+        let left = self.left.checked_sub(n)?;
+        self.left = left;
+        if left == 0 {
+            return Some(self.row);
+        }
+        // In the same record.
+        self.ptr = self.ptr.wrapping_add(n as usize * self.bytes);
+        self.word += u64::from(n);
+        // SAFETY: with messages left, `take_up` set it to a word of the reader's table, which
+        // outlives the row.
+        unsafe { self.progress.as_ref() }.store(self.word, Relaxed);
+        None
+    }
+
+    /// Forgets what is left; returns how many were received of the row.
+    pub(super) fn lay_down(&mut self) -> u32 {
+        let left = std::mem::take(&mut self.left);
+        if left == 0 { 0 } else { self.row - left }
+    }
+}
