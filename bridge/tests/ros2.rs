@@ -344,6 +344,7 @@ fn messages_are_what_they_say_names_are_mapped_and_a_killed_bridge_is_gone_from_
                  [[ros2.topic]]\npattern = \"/imu\"\n[[ros2.topic]]\npattern = \"/camera\"\n\
                  [[ros2.topic]]\npattern = \"/drive\"\nname = \"/cmd_vel\"\n\
                  [[ros2.topic]]\npattern = \"/pose\"\n[[ros2.topic]]\npattern = \"/tf\"\n\
+                 [[ros2.topic]]\npattern = \"/map\"\n\
                  [[ros2.topic]]\npattern = \"/strange\"\n";
     let Some(mut place) = Place::new("client", rules) else { return };
     let (node, _) = place.token("NN", "");
@@ -494,6 +495,12 @@ fn messages_are_what_they_say_names_are_mapped_and_a_killed_bridge_is_gone_from_
         last_ns.saturating_sub(killed_ns) / 1_000_000
     );
     assert!(shown >= 7, "the node, four publishers, two subscriptions: {shown}");
+    // A publisher there keeps its last three messages for who comes later.
+    let string = "std_msgs/msg/String";
+    place.peer.tell(&json!({ "do": "advertise", "topic": "/map", "type": string }));
+    place.peer.tell(&json!({ "do": "keep", "topic": "/map", "type": string, "count": 3 }));
+    place.peer.hear("keeps", |_| Some(()));
+    let mut kept = listen("/map", string);
     // And comes back.
     place.start();
     let node = wait_for("the node again", || {
@@ -504,6 +511,12 @@ fn messages_are_what_they_say_names_are_mapped_and_a_killed_bridge_is_gone_from_
             .map(str::to_owned)
     });
     assert_ne!(node.split('/').nth(2), Some(&*bridge));
+    let came: Vec<_> = (0..3)
+        .map(|_| wait_for("what was kept", || kept.receive().expect("a sample")))
+        .map(|sample| sample.decode().expect("a message")["data"].to_string())
+        .collect();
+    assert_eq!(came, ["\"kept 4\"", "\"kept 5\"", "\"kept 6\""]);
+    println!("ros2 kept: the last 3 messages of a publisher that keeps them");
 }
 
 fn outlive_wall_ns() -> u64 {

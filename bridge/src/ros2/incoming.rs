@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -11,11 +11,12 @@ use outlive::{Error, ErrorKind, PayloadType, Publisher};
 use outlive_record::ros2::FromRos;
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
+use zenoh::query::{ConsolidationMode, Reply};
 use zenoh::sample::{Locality, Sample};
 
 use super::Member;
 use super::config::Ros2Rule;
-use super::names::{ATTACHMENT_BYTES, Attachment, Port, Topic};
+use super::names::{self, ATTACHMENT_BYTES, Attachment, Port, Topic};
 use crate::incoming::{LINGER, RETRY_EVERY, WAITING_BYTES_MAX, WAITING_MAX};
 use crate::outgoing::Failed;
 use crate::shared::say;
@@ -30,6 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Incoming {
     stop: Arc<AtomicBool>,
+    asked: Sender<String>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -39,6 +41,7 @@ impl Incoming {
     /// Begins to publish `topic` as `here`.
     pub(super) fn start(member: &Arc<Member>, topic: &Topic, here: &str, rule: &Ros2Rule) -> Self {
         let (to, from) = sync_channel(WAITING_MAX);
+        let (asked, to_ask) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let counted = member.shared.stats.of(false, &format!("ros2:{}", topic.name));
         let intake = Intake {
@@ -53,10 +56,16 @@ impl Incoming {
             here: here.to_owned(),
             depth: rule.depth,
             stop: stop.clone(),
+            to_ask,
         };
         let run = move || route.run(&intake, &from);
         let thread = thread::Builder::new().name("from-ros".into()).spawn(run).ok();
-        Self { stop, thread }
+        Self { stop, asked, thread }
+    }
+
+    /// Asks the publishers of a session for the messages that they keep.
+    pub(super) fn ask(&self, session: String) {
+        let _ = self.asked.send(session);
     }
 
     /// Asks it to end; the thread does so by itself.
@@ -89,13 +98,14 @@ struct Intake {
 }
 
 impl Intake {
-    fn take(&self, sample: &Sample) {
+    /// A message that is new, or that its publisher has kept.
+    fn take(&self, sample: &Sample, kept: bool) {
         let bytes = sample.payload().len() as u64;
         let attachment = sample.attachment().and_then(|a| Attachment::parse(&a.to_bytes()));
         let Some(attachment) = attachment.filter(|_| bytes <= PAYLOAD_BYTES_MAX) else {
             return self.counted.with(|c| c.bad += 1);
         };
-        let lost = self.follow(&attachment);
+        let Some(lost) = self.follow(&attachment, kept) else { return };
         let before = self.waiting_bytes.fetch_add(bytes, Relaxed);
         let room = before == 0 || before + bytes <= WAITING_BYTES_MAX;
         let taken = room && self.to.try_send((attachment, sample.payload().clone())).is_ok();
@@ -110,17 +120,22 @@ impl Intake {
         }
     }
 
-    /// How many of its publisher's messages before it never came.
-    fn follow(&self, attachment: &Attachment) -> u64 {
+    /// How many of its publisher's messages before it never came; none if it has come already.
+    fn follow(&self, attachment: &Attachment, kept: bool) -> Option<u64> {
         let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
         if expected.len() >= FOLLOWED_MAX && !expected.contains_key(&attachment.gid) {
             expected.clear();
         }
-        let next = attachment.seq.saturating_add(1);
-        match expected.insert(attachment.gid, next) {
-            Some(expected) if attachment.seq > expected => attachment.seq.abs_diff(expected),
-            _ => 0,
+        let (seq, gid) = (attachment.seq, attachment.gid);
+        let before = expected.get(&gid).copied();
+        if kept && before.is_some_and(|before| seq < before) {
+            return None;
         }
+        expected.insert(gid, seq.saturating_add(1));
+        // What it has kept is the end of what it has sent.
+        Some(
+            before.filter(|before| seq > *before && !kept).map_or(0, |before| seq.abs_diff(before)),
+        )
     }
 }
 
@@ -130,6 +145,8 @@ struct Route {
     here: String,
     depth: u64,
     stop: Arc<AtomicBool>,
+    /// Sessions whose publishers keep messages.
+    to_ask: Receiver<String>,
 }
 
 impl Route {
@@ -160,9 +177,9 @@ impl Route {
         let taker = intake.clone();
         let key = self.topic.key(self.member.participant.domain);
         let subscriber = session
-            .declare_subscriber(key)
+            .declare_subscriber(&key)
             .allowed_origin(Locality::Remote)
-            .callback(move |sample| taker.take(&sample))
+            .callback(move |sample| taker.take(&sample, false))
             .wait()?;
         let token = self.member.port_token(Port::Subscription, &self.topic, self.depth);
         let token = session.liveliness().declare_token(token).wait()?;
@@ -171,6 +188,15 @@ impl Route {
         loop {
             if until.is_none() && self.stop.load(Relaxed) {
                 until = Some(Instant::now() + LINGER);
+            }
+            for of in self.to_ask.try_iter() {
+                let taker = intake.clone();
+                let took = move |reply: Reply| {
+                    reply.result().into_iter().for_each(|sample| taker.take(sample, true));
+                };
+                // All of them: by default only the last of a key.
+                let get = session.get(names::kept_selector(&key, &of));
+                get.consolidation(ConsolidationMode::None).callback(took).wait()?;
             }
             match from.recv_timeout(LOOK_EVERY) {
                 Ok((attachment, message)) => {

@@ -31,7 +31,7 @@ use crate::shared::{Shared, say};
 use crate::wire::wall_now_ns;
 use config::Ros2Config;
 use incoming::Incoming;
-use names::{Participant, Port, Topic};
+use names::{Participant, Port, Remote, Topic};
 
 /// Topics carried in each direction at most.
 const ROUTES_MAX: usize = 512;
@@ -71,6 +71,8 @@ pub(crate) struct Graph {
     /// Tokens of each topic's publishers there.
     publishers: HashMap<Topic, HashSet<String>>,
     known: usize,
+    /// Of these, those that keep messages and are still to be asked for them.
+    keeping: Vec<(Topic, String)>,
     out: HashMap<String, Outgoing>,
     into: HashMap<Topic, Incoming>,
     /// Stopped, not ended yet.
@@ -107,6 +109,7 @@ impl Graph {
             tokens,
             publishers: HashMap::new(),
             known: 0,
+            keeping: Vec::new(),
             out: HashMap::new(),
             into: HashMap::new(),
             ending: Vec::new(),
@@ -163,12 +166,18 @@ impl Graph {
 
     fn token(&mut self, token: Token) {
         let Participant { domain, session, .. } = &self.member.participant;
-        let Some(topic) = names::publisher(&token.key, *domain, session) else { return };
+        let Some(Remote { topic, session, keeps }) = names::publisher(&token.key, *domain, session)
+        else {
+            return;
+        };
         if token.there {
             if self.known < PUBLISHERS_MAX
-                && self.publishers.entry(topic).or_default().insert(token.key)
+                && self.publishers.entry(topic.clone()).or_default().insert(token.key)
             {
                 self.known += 1;
+                if keeps {
+                    self.keeping.push((topic, session));
+                }
             }
         } else if let Some(of) = self.publishers.get_mut(&topic) {
             self.known -= usize::from(of.remove(&token.key));
@@ -200,6 +209,11 @@ impl Graph {
             }
             let route = Incoming::start(&self.member, topic, &here, rule);
             self.into.insert(topic.clone(), route);
+        }
+        for (topic, session) in self.keeping.drain(..) {
+            if let Some(route) = self.into.get(&topic) {
+                route.ask(session);
+            }
         }
         for Topic { name, of, hash } in strange {
             let what = match names::type_hash(&of) {

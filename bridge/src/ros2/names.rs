@@ -148,17 +148,34 @@ impl Participant {
     }
 }
 
+/// A publisher of another session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Remote {
+    pub(crate) topic: Topic,
+    pub(crate) session: String,
+    /// It keeps messages for those that come later (`TRANSIENT_LOCAL`).
+    pub(crate) keeps: bool,
+}
+
+/// Asks the publishers of `session` on the topic with the key `key` for what they keep.
+pub(crate) fn kept_selector(key: &str, session: &str) -> String {
+    format!("{key}/@adv/pub/{session}/**?_anyke")
+}
+
 /// The publisher that the token of another session is of; none for any other token.
-pub(crate) fn publisher(token: &str, domain: u32, own_session: &str) -> Option<Topic> {
+pub(crate) fn publisher(token: &str, domain: u32, own_session: &str) -> Option<Remote> {
     let rest = token.strip_prefix(&format!("@ros2_lv/{domain}/"))?;
     // Releases may write more behind the QoS.
     let parts: Vec<&str> = rest.split('/').collect();
-    let [session, _, _, "MP", _, _, _, name, of, hash, _, ..] = parts.as_slice() else {
+    let [session, _, _, "MP", _, _, _, name, of, hash, qos, ..] = parts.as_slice() else {
         return None;
     };
     let name = name.replace('%', "/");
     let fine = *session != own_session && is_topic_name(&name);
-    fine.then_some(Topic { name, of: ros_type(of)?, hash: (*hash).to_owned() })
+    let topic = Topic { name, of: ros_type(of)?, hash: (*hash).to_owned() };
+    // The durability is the second of its parts.
+    let keeps = qos.split(':').nth(1) == Some("1");
+    fine.then(|| Remote { topic, session: (*session).to_owned(), keeps })
 }
 
 fn mangled(name: &str) -> String {
@@ -202,8 +219,12 @@ mod tests {
         );
         assert_eq!(node.port_token(10, Port::Publisher, &topic, 7), talker);
 
-        assert_eq!(publisher(&talker, 2, "other"), Some(topic.clone()));
-        assert_eq!(publisher(&format!("{talker}/zenoh/shm"), 2, "other"), Some(topic));
+        let mut remote = Remote { topic, session: node.session.clone(), keeps: false };
+        assert_eq!(publisher(&talker, 2, "other"), Some(remote.clone()));
+        assert_eq!(publisher(&format!("{talker}/zenoh/shm"), 2, "other"), Some(remote.clone()));
+        remote.keeps = true;
+        let keeps = talker.replace("/::,7", "/:1:,1");
+        assert_eq!(publisher(&keeps, 2, "other"), Some(remote));
         assert_eq!(publisher(&talker, 2, &node.session), None, "our own");
         assert_eq!(publisher(&talker, 0, "other"), None, "another domain");
         for other in [listener, &subscription, "@ros2_lv/2/a/0/1/MP", "", "@ros2_lv/2/////////////"]

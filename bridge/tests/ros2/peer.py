@@ -88,6 +88,30 @@ class Node:
         self.publishers[topic] = of, type, []
         tell(advertised=topic, hash=of.type_hash)
 
+    def keep(self, topic, type, count):
+        """A publisher that keeps its messages (TRANSIENT_LOCAL), as rmw_zenoh does it."""
+        import zenoh.ext
+
+        entity, keyexpr = self.sdk.entity, self.sdk.keyexpr
+        node = entity.NodeEntity(domain_id=self.domain, session_id=self.session.session_id,
+                                 node_id=900, node_name="keeper")
+        hash = self.publishers[topic][0].type_hash
+        end = entity.EndpointEntity(
+            node=node, entity_id=901, kind=entity.EntityKind.PUBLISHER, name=topic,
+            dds_type_name=self.publishers[topic][0].dds_type_name, type_hash=hash,
+            qos=f":1:,{count}:,:,:,,", gid=b"k" * 16)
+        self.publishers[topic][0].close()
+        of = zenoh.ext.declare_advanced_publisher(
+            self.session.session, self.publishers[topic][0].keyexpr,
+            cache=zenoh.ext.CacheConfig(max_samples=count), publisher_detection=True)
+        token = keyexpr.endpoint_liveliness_keyexpr(end)
+        self.kept += [of, self.session.liveliness.declare_token(token)]
+        for seq in range(1, 2 * count + 1):
+            message = self.build(type, {"data": f"kept {seq}"})
+            data = bytes(self.session.store.serialize_cdr(message, type))
+            of.put(data, attachment=self.attachment(seq, time.time_ns(), b"k" * 16).to_bytes())
+        tell(keeps=topic)
+
     def matched(self, topics):
         while not all(self.publishers[t][0].pub.matching_status.matching for t in topics):
             time.sleep(0.01)
