@@ -179,6 +179,13 @@ impl Supervisor {
                 instance.ask_to_end(After::Restart, now_ns());
             }
         }
+        // Given up as the old section was: with the new one it may do better.
+        let revived = instance.life == Life::Failed && !instance.is_core() && instance.spec != spec;
+        if revived {
+            self.say(&format!("{name} is changed: starting it"));
+            instance.restarts.forgive();
+            instance.life = Life::Waiting;
+        }
         instance.spec = spec;
     }
 }
