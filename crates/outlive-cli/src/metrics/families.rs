@@ -24,6 +24,8 @@ pub(crate) struct Metrics {
 pub(crate) enum Kind {
     /// Only ever grows while the thing is there.
     Counter,
+    /// The same, counted from the first look on.
+    Seen,
     Gauge,
 }
 
@@ -56,7 +58,7 @@ impl Family {
     /// As Prometheus reads it.
     fn write(&self, out: &mut String) {
         let Self { name, help, samples, .. } = self;
-        let kind = if self.kind == Kind::Counter { "counter" } else { "gauge" };
+        let kind = if self.kind == Kind::Gauge { "gauge" } else { "counter" };
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
         for Sample { labels, value } in samples {
             out.push_str(name);
@@ -111,7 +113,7 @@ impl Metrics {
             nodes.sample(&[("state", life)], count);
         }
         let help = "Nodes seen dead since the first look.";
-        let mut deaths = Family::new("outlive_node_deaths_total", Kind::Counter, help);
+        let mut deaths = Family::new("outlive_node_deaths_total", Kind::Seen, help);
         deaths.sample(&[], self.dead.len());
         vec![nodes, deaths]
     }
@@ -165,7 +167,7 @@ fn topics(look: &Look, out: &mut Vec<Family>) {
         ),
         (
             "outlive_subscriber_lost_messages_total",
-            Kind::Counter,
+            Kind::Seen,
             "Messages overwritten unread since the first look; at least.",
             |r| r.lost,
         ),

@@ -3,8 +3,11 @@
 //! | file | what |
 //! |---|---|
 //! | `families` | the numbers, and how Prometheus reads them |
+//! | `otlp` | handed to a collector of OpenTelemetry (feature `otlp`) |
 
 mod families;
+#[cfg(feature = "otlp")]
+mod otlp;
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -33,10 +36,22 @@ pub(crate) struct MetricsArgs {
     /// Answer GET /metrics here until a signal; port 0 takes a free one and says which.
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
+    /// Send to this collector of OpenTelemetry (OTLP over HTTP, JSON), like http://localhost:4318.
+    #[cfg(feature = "otlp")]
+    #[arg(long, value_name = "URL", value_parser = otlp::collector, conflicts_with = "listen")]
+    otlp: Option<otlp::Collector>,
+    /// Send again and again until a signal, not once.
+    #[cfg(feature = "otlp")]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::settings::seconds, requires = "otlp")]
+    every: Option<std::time::Duration>,
 }
 
 pub(crate) fn run(args: &MetricsArgs, settings: &Settings) -> Outcome {
     let mut metrics = Metrics::new(settings.domain()?);
+    #[cfg(feature = "otlp")]
+    if let Some(collector) = &args.otlp {
+        return otlp::send(&mut metrics, &settings.domain, collector, args.every);
+    }
     let Some(address) = args.listen else { return print(&metrics.text()?) };
     os::catch_stop_signals();
     let (listener, bound) = http::listen(address)?;
