@@ -228,8 +228,10 @@ fn the_page_shows_a_robot_a_death_and_no_markup_from_names() {
     // A type may have any name.
     let guest = Node::builder().root(home.root()).name("guest").open().unwrap();
     let hostile = "<img src=x onerror=\"window.pwned = 1\">";
-    let topic =
-        guest.topic::<[u8]>("/guest").unwrap().of_type(&PayloadType::msgpack(hostile).unwrap());
+    let topic = guest
+        .topic::<[u8]>("/guest/WITH_A_NAME_TOO_WIDE_FOR_ITS_BOX")
+        .unwrap()
+        .of_type(&PayloadType::msgpack(hostile).unwrap());
     let publisher = topic.publisher().unwrap();
 
     let mut dashboard = home.outlive("dashboard --bind 127.0.0.1:0 --every 0.2").spawn().unwrap();

@@ -155,9 +155,15 @@ function layOut({ vertices, edges }) {
   return { spots, width: Math.max(width, BOX.width), height };
 }
 
-function shortened(text, letters) {
-  const all = [...text];
-  return all.length <= letters ? text : "…" + all.slice(1 - letters).join("");
+// As much of the end of a text as there is room for: the end tells long names apart.
+function fit(element, text) {
+  if (element.dataset.whole === text) return;
+  element.dataset.whole = element.textContent = text;
+  const letters = [...text];
+  while (letters.length > 1 && element.getComputedTextLength() > BOX.width - 22) {
+    letters.shift();
+    element.textContent = "…" + letters.join("");
+  }
 }
 
 const drawing = { signature: null, boxes: new Map(), lines: new Map() };
@@ -186,20 +192,20 @@ function drawGraph(state, wanted, choose) {
       const spot = spots.get(key), round = kind === "node" ? 4 : BOX.height / 2;
       const title = svg("title", {}), sub = svg("text", { class: "sub", x: 11, y: 30 });
       const label = svg("text", { x: 11, y: 16 });
-      label.textContent = shortened(name, 18);
       const box = svg("g", { transform: `translate(${spot.x} ${spot.y})` }, title,
         svg("rect", { width: BOX.width, height: BOX.height, rx: round }), label, sub);
       if (kind === "topic") box.addEventListener("click", () => choose(name));
-      drawing.boxes.set(key, { box, sub, title });
+      drawing.boxes.set(key, { box, label, sub, title, name });
       boxes.append(box);
     }
     root.replaceChildren(lines, boxes);
+    for (const { label, name } of drawing.boxes.values()) fit(label, name);
   }
   const say = (key, classes, sub, title) => {
     const drawn = drawing.boxes.get(key);
     if (!drawn) return;
     drawn.box.setAttribute("class", "box " + classes);
-    drawn.sub.textContent = shortened(sub, 22), drawn.title.textContent = title;
+    fit(drawn.sub, sub), drawn.title.textContent = title;
   };
   for (const n of state.nodes) {
     const life = n.life === "alive" ? `pid ${n.pid}` : `${n.life}, pid ${n.pid}`;
