@@ -1,4 +1,4 @@
-"""`outlive view` before independent clients; scripts/view-tests calls it. What view/examples/feed.rs
+"""`outlive view` before independent clients; scripts/view-tests calls it. What the example feed
 publishes follows from the number of each message, so what arrives can be checked."""
 
 import base64

@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 
 use outlive_record::Selection;
 
 use crate::topics::Rates;
 
 const HELP: &str = "\
-Shows topics live in Foxglove.
+Shows topics live in Foxglove, or writes them into a file for Rerun.
 
 Usage: outlive-view [OPTIONS] [TOPIC]...
 
@@ -22,6 +23,8 @@ Options:
   --bind ADDRESS      where to listen (127.0.0.1: this machine only)
   --port PORT         0: any that is free (8765)
   --origin URL        let pages of this origin look, too; again for others, '*' for all
+  --rerun FILE        write FILE instead, until the end
+  --overwrite         replace FILE if it is there
   --stats             print what was shown and sent, every second
   --domain NAME       the domain (default)
   -h, --help
@@ -41,6 +44,8 @@ pub(crate) struct Args {
     pub(crate) bind: IpAddr,
     pub(crate) port: u16,
     pub(crate) origins: Vec<String>,
+    pub(crate) rerun: Option<PathBuf>,
+    pub(crate) overwrite: bool,
     pub(crate) stats: bool,
     pub(crate) domain: Option<String>,
 }
@@ -62,6 +67,8 @@ impl Args {
             bind: Ipv4Addr::LOCALHOST.into(),
             port: 8765,
             origins: Vec::new(),
+            rerun: None,
+            overwrite: false,
             stats: false,
             domain: None,
         };
@@ -69,10 +76,9 @@ impl Args {
         let mut rest = given;
         while let Some(arg) = rest.next() {
             let arg = arg.into_string().map_err(|arg| format!("{} is no text", arg.display()))?;
-            let mut text = || {
-                let value = rest.next().ok_or_else(|| format!("{arg} wants a value"))?;
-                value.into_string().map_err(|v| format!("{arg} {} is no text", v.display()))
-            };
+            let mut value = || rest.next().ok_or_else(|| format!("{arg} wants a value"));
+            let mut text =
+                || value()?.into_string().map_err(|v| format!("{arg} {} is no text", v.display()));
             match arg.as_str() {
                 "-h" | "--help" => return Ok(Parsed::Print(HELP)),
                 "-V" | "--version" => {
@@ -94,11 +100,16 @@ impl Args {
                     args.port = port.parse().map_err(|_| wrong())?;
                 }
                 "--origin" => args.origins.push(text()?),
+                "--rerun" => args.rerun = Some(value()?.into()),
+                "--overwrite" => args.overwrite = true,
                 "--stats" => args.stats = true,
                 "--domain" => args.domain = Some(text()?),
                 option if option.starts_with('-') => return Err(format!("no option {option}")),
                 _ => topics.push(arg),
             }
+        }
+        if args.overwrite && args.rerun.is_none() {
+            return Err("--overwrite needs --rerun FILE".into());
         }
         if !topics.is_empty() {
             args.selection = Selection::new(&topics, regex).map_err(|e| e.to_string())?;
@@ -120,10 +131,10 @@ mod tests {
     #[test]
     fn all_options_are_taken() {
         let line = "/a /b/* --rate 5 --rate /a=inf --bind :: --port 0 --origin http://x --stats \
-                    --domain d";
+                    --rerun f.rrd --overwrite --domain d";
         let Parsed::Run(args) = parse(line).unwrap() else { panic!() };
         assert!(args.selection.matches("/b/c") && !args.selection.matches("/c"));
-        assert!(args.bind.is_unspecified() && args.port == 0 && args.stats);
+        assert!(args.bind.is_unspecified() && args.port == 0 && args.overwrite && args.stats);
         assert_eq!((args.origins.len(), args.domain.as_deref()), (1, Some("d")));
         let Parsed::Run(args) = parse("").unwrap() else { panic!() };
         assert!(args.bind.is_loopback() && args.port == 8765 && args.selection.matches("/x"));
@@ -142,6 +153,7 @@ mod tests {
             ("--port 70000", "--port 70000: write a number"),
             ("--regex", "--regex needs TOPICS"),
             ("--regex /cam(", "'/cam(' is no regular expression"),
+            ("--overwrite", "--overwrite needs --rerun"),
         ] {
             let said = parse(line).unwrap_err();
             assert!(said.contains(why), "{line}: {said}");

@@ -1,14 +1,19 @@
-//! `outlive-view`: shows topics live in Foxglove.
+//! `outlive-view`: shows topics live in Foxglove, or writes them into a file for Rerun.
 //!
 //! | file | what |
 //! |---|---|
 //! | `topics` | which topics there are, and how often they are read |
 //! | `foxglove/` | a server that viewers connect to |
+//! | `json` | payloads that ROS has no message for |
+//! | `rerun` | a file that the viewer opens; feature `rerun` |
 //! | `args` | the command line |
 //! | `shared` | what all parts need |
 
 mod args;
 mod foxglove;
+mod json;
+#[cfg(feature = "rerun")]
+mod rerun;
 mod shared;
 mod topics;
 
@@ -57,16 +62,33 @@ fn run(args: Args) -> Result<(), Failed> {
     let epoch_ns = (since_epoch.as_nanos() as u64).saturating_sub(outlive::now_ns());
     let domain = args.domain.as_deref().unwrap_or("default");
     let node = Node::builder().domain(domain).name("view").open()?;
-    let at = (args.bind, args.port).into();
-    let mut out = foxglove::Foxglove::start(at, args.origins, epoch_ns, domain)?;
+    let mut out: Box<dyn Output> = match &args.rerun {
+        Some(file) => rerun(file, args.overwrite, domain)?,
+        None => {
+            let at = (args.bind, args.port).into();
+            Box::new(foxglove::Foxglove::start(at, args.origins, epoch_ns, domain)?)
+        }
+    };
     let mut view = View::new(node, args.selection, args.rates, epoch_ns);
     let mut print_at = Instant::now() + STATS;
     while !end.load(Relaxed) {
-        view.step(&mut out)?;
+        view.step(out.as_mut())?;
         if args.stats && Instant::now() >= print_at {
             print_at = Instant::now() + STATS;
-            view.print(&out);
+            view.print(out.as_ref());
         }
     }
     out.end()
+}
+
+#[cfg(feature = "rerun")]
+fn rerun(file: &std::path::Path, overwrite: bool, domain: &str) -> Result<Box<dyn Output>, Failed> {
+    Ok(Box::new(rerun::Rerun::create(file, overwrite, domain)?))
+}
+
+#[cfg(not(feature = "rerun"))]
+fn rerun(_: &std::path::Path, _: bool, _: &str) -> Result<Box<dyn Output>, Failed> {
+    let why = "this outlive-view was built without Rerun: cargo install --path view --features \
+               rerun; or 'outlive record --profile ros2', whose files the viewer opens, too";
+    Err(why.into())
 }

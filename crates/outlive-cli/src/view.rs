@@ -1,6 +1,7 @@
 //! `outlive view`: hands over to `outlive-view`, which has the server for Foxglove inside.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::process::Command;
 
 use clap::Args;
@@ -11,7 +12,7 @@ use crate::settings::Settings;
 
 const PROGRAM: &str = "outlive-view";
 
-/// Show topics live in Foxglove.
+/// Show topics live in Foxglove, or write them into a file for Rerun.
 ///
 /// Foxglove connects to ws://127.0.0.1:8765 (Open connection, Foxglove WebSocket). Topics are read
 /// while somebody looks at them, and never hold a publisher up. Becomes the program outlive-view,
@@ -22,6 +23,7 @@ const PROGRAM: &str = "outlive-view";
   outlive view '/camera/*' /arm/state --rate 10   these, ten messages a second
   outlive view --rate '/camera/*=5' --rate /arm/state=inf
   outlive view --bind 0.0.0.0                     for viewers on other machines: no password!
+  outlive view --rerun run.rrd                    write a file for the Rerun viewer
 
 A name may have * (not over a /), ** and ?. More: docs/book/viewing.md")]
 pub(crate) struct ViewArgs {
@@ -43,6 +45,12 @@ pub(crate) struct ViewArgs {
     /// Let pages of this origin look, too; again for others, '*' for all.
     #[arg(long, value_name = "URL")]
     origin: Vec<String>,
+    /// Write a file for Rerun instead, until the end.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bind", "port", "origin"])]
+    rerun: Option<PathBuf>,
+    /// Replace FILE if it is there.
+    #[arg(long, requires = "rerun")]
+    overwrite: bool,
     /// Print what was shown and sent, every second.
     #[arg(long)]
     stats: bool,
@@ -51,13 +59,16 @@ pub(crate) struct ViewArgs {
 pub(crate) fn run(args: &ViewArgs, settings: &Settings) -> Outcome {
     let mut command = Command::new(program::find(PROGRAM));
     command.args(&args.topics);
-    let flags = [(args.regex, "--regex"), (args.stats, "--stats")];
+    let flags = [(args.regex, "--regex"), (args.stats, "--stats"), (args.overwrite, "--overwrite")];
     command.args(flags.iter().filter(|(wanted, _)| *wanted).map(|(_, option)| option));
     command.args(args.rate.iter().flat_map(|rate| ["--rate", rate]));
     command.args(args.origin.iter().flat_map(|origin| ["--origin", origin]));
     let (bind, port) = (args.bind.map(|b| b.to_string()), args.port.map(|p| p.to_string()));
     for (option, value) in [("--bind", bind), ("--port", port)] {
         command.args(value.iter().flat_map(|value| [option, value]));
+    }
+    if let Some(file) = &args.rerun {
+        command.arg("--rerun").arg(file);
     }
     Err(program::become_it(PROGRAM, command, "cargo install --path view", settings))
 }

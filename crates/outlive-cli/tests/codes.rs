@@ -118,6 +118,7 @@ fn bridge_and_view_become_their_programs_or_say_how_to_get_them() {
     for (name, given) in [
         ("bridge", "robot.toml --stats --domain arm"),
         ("view", "/a /b --stats --rate 5 --rate /a=inf --bind :: --port 0 --domain arm"),
+        ("view", "/a --overwrite --rerun f.rrd"),
     ] {
         let become_it = |path: &std::path::Path| {
             let mut command = home.outlive(&format!("{name} {given}"));
@@ -131,5 +132,6 @@ fn bridge_and_view_become_their_programs_or_say_how_to_get_them() {
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let told = become_it(&path).expect(CORRUPT).text().trim().to_owned();
         assert_eq!(told, format!("{}: {given}", home.root().display()));
+        std::fs::remove_file(&program).unwrap();
     }
 }

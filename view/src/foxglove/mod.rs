@@ -8,11 +8,9 @@
 //! |---|---|
 //! | `wire` | the protocol |
 //! | `client`, `hub` | one client; all of them |
-//! | `json` | payloads as JSON |
 
 mod client;
 mod hub;
-mod json;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -24,11 +22,11 @@ use outlive::PayloadType;
 use outlive_record::ros2::ToRos;
 use serde_json::Value;
 
+use crate::json::Json;
 use crate::shared::{Failed, print, say};
 use crate::topics::{Output, Shown};
 use client::Message;
 use hub::Hub;
-use json::Json;
 use wire::Channel;
 
 /// A channel does not change more often.
