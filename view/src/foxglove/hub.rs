@@ -14,7 +14,7 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Message as Frame, accept_hdr_with_config};
 
 use super::client::{Client, Counts, Message};
-use super::wire::{self, Asked, Channel, Told};
+use super::wire::{self, Asked, Channel, Subscription, Told};
 use crate::shared::say;
 
 /// Clients at a time.
@@ -44,8 +44,9 @@ struct State {
     clients: Vec<Arc<Client>>,
     channels: BTreeMap<u32, Channel>,
     next_channel: u32,
-    /// Since the last [`Hub::wait`]: channel and client.
-    newcomers: Vec<(u32, u64)>,
+    /// Since the last [`Hub::wait`], which lets them in: whoever reads topics then knows for sure
+    /// who has had which message.
+    newcomers: Vec<(Subscription, Arc<Client>)>,
     /// Subscriptions have come or gone since then.
     asked: bool,
     /// Of the clients that have left.
@@ -133,7 +134,18 @@ impl Hub {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.asked = false;
-        std::mem::take(&mut state.newcomers)
+        let newcomers = std::mem::take(&mut state.newcomers);
+        let there =
+            newcomers.into_iter().filter(|(s, _)| state.channels.contains_key(&s.channel_id));
+        let let_in = |(one, client): (Subscription, Arc<Client>)| {
+            if client.subscribe(one.id, one.channel_id) {
+                return Some((one.channel_id, client.id));
+            }
+            let id = one.id;
+            refuse(&client, &format!("subscription {id} exists, or there are too many"));
+            None
+        };
+        there.filter_map(let_in).collect()
     }
 
     /// Warns the clients that lose messages, each of its own losses.
@@ -266,6 +278,7 @@ impl Hub {
     fn leave(&self, client: &Client) {
         let mut state = self.state();
         state.clients.retain(|other| other.id != client.id);
+        state.newcomers.retain(|(_, other)| other.id != client.id);
         let Counts { sent, sent_bytes, dropped } = client.counts();
         state.past.sent += sent;
         state.past.sent_bytes += sent_bytes;
@@ -274,7 +287,7 @@ impl Hub {
         self.changed.notify_all();
     }
 
-    fn asked(&self, client: &Client, text: &str) {
+    fn asked(&self, client: &Arc<Client>, text: &str) {
         let asked = match serde_json::from_str(text) {
             Ok(asked) => asked,
             Err(e) => return refuse(client, &format!("this is not understood: {e}")),
@@ -283,20 +296,22 @@ impl Hub {
         match asked {
             Asked::Subscribe { subscriptions } => {
                 for one in subscriptions {
-                    let (id, channel) = (one.id, one.channel_id);
+                    let channel = one.channel_id;
                     // It may have gone while the client asked for it.
-                    if !state.channels.contains_key(&channel) {
-                        refuse(client, &format!("there is no channel {channel}"));
-                    } else if client.subscribe(id, channel) {
-                        state.newcomers.push((channel, client.id));
+                    if state.channels.contains_key(&channel) {
+                        state.newcomers.push((one, client.clone()));
                     } else {
-                        refuse(client, &format!("subscription {id} exists, or there are too many"));
+                        refuse(client, &format!("there is no channel {channel}"));
                     }
                 }
             }
             Asked::Unsubscribe { subscription_ids } => {
-                for id in subscription_ids.into_iter().filter(|id| !client.unsubscribe(*id)) {
-                    refuse(client, &format!("there is no subscription {id}"));
+                for id in subscription_ids {
+                    let before = state.newcomers.len();
+                    state.newcomers.retain(|(new, of)| new.id != id || of.id != client.id);
+                    if state.newcomers.len() == before && !client.unsubscribe(id) {
+                        refuse(client, &format!("there is no subscription {id}"));
+                    }
                 }
             }
             Asked::Other => refuse(client, "it only shows: this cannot be asked of it"),
