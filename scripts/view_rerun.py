@@ -18,6 +18,8 @@ DIR = Path(sys.argv[1])
 PATIENCE = 120  # ends what hangs; nothing is asserted about times
 KINDS = ["picture", "lidar", "pose", "number", "state", "plan", "joints"]
 COUNT = 60
+ENTITIES = ["/picture", "/lidar", "/pose", "/number", "/state/seq", "/plan/goal",
+            "/joints/tail/elbow/position"]
 
 
 def entities(path):
@@ -41,8 +43,7 @@ def numbers(rows):
 def check(path, count):
     """All that is in the file is what was published; at least so many of each."""
     at = entities(path)
-    for entity in ("/picture", "/lidar", "/pose", "/number", "/state/seq", "/plan/goal",
-                   "/joints/tail/elbow/position"):
+    for entity in ENTITIES:
         assert len(at.get(entity, [])) >= count, (entity, len(at.get(entity, [])), count)
         stamps = [stamp / 1e9 for stamp, _ in at[entity]]
         assert stamps == sorted(stamps) and abs(stamps[-1] - time.time()) < PATIENCE, entity
@@ -67,11 +68,12 @@ def check(path, count):
 
 
 def await_file(path, count):
-    """Until the file has so many numbers; a file that grows may end in the middle."""
+    """Until the file has so many of each; a file that grows may end in the middle."""
     until = time.monotonic() + PATIENCE
     while True:
         try:
-            if len(entities(path).get("/number", [])) >= count:
+            at = entities(path)
+            if all(len(at.get(entity, [])) >= count for entity in ENTITIES):
                 return
         except Exception as e:
             assert time.monotonic() < until, e
