@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 
 use super::head::Head;
 use super::position::Place;
+use super::reader::BURST;
 use super::segment::Segment;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
@@ -21,6 +22,18 @@ pub(crate) struct InHand {
     /// Bytes of each message, and how many there are.
     pub(crate) bytes: usize,
     pub(crate) count: u32,
+}
+
+/// What `Hand::take` came to.
+pub(super) enum Taken {
+    /// More are left.
+    Some,
+    /// More are left, and others have waited long enough.
+    Pause,
+    /// The last one; the row had so many.
+    All(u32),
+    /// There was nothing in hand.
+    Nothing,
 }
 
 /// What is left of a row.
@@ -68,16 +81,16 @@ impl Hand {
         (count > 0).then_some(InHand { ptr, bytes, count })
     }
 
-    /// `n` of them were received. `Some`: with the last, and the row had so many.
+    /// `n` of them were received.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store, before the last one; then the caller's.
     #[inline(always)]
-    pub(super) fn take(&mut self, n: u32) -> Option<u32> {
-        let left = self.left.checked_sub(n)?;
+    pub(super) fn take(&mut self, n: u32) -> Taken {
+        let Some(left) = self.left.checked_sub(n) else { return Taken::Nothing };
         self.left = left;
         if left == 0 {
-            return Some(self.row);
+            return Taken::All(self.row);
         }
         // In the same record.
         self.ptr = self.ptr.wrapping_add(n as usize * self.bytes);
@@ -85,7 +98,7 @@ impl Hand {
         // SAFETY: with messages left, `take_up` set it to a word of the reader's table, which
         // outlives the row.
         unsafe { self.progress.as_ref() }.store(self.word, Relaxed);
-        None
+        if left % BURST == 0 { Taken::Pause } else { Taken::Some }
     }
 
     /// Forgets what is left; returns how many were received of the row.

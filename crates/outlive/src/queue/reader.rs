@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attach;
-use super::hand::{Hand, InHand};
+use super::hand::{Hand, InHand, Taken};
 use super::head::{Head, Next};
 use super::lane::Shape;
 use super::membership::Queue;
@@ -46,8 +46,8 @@ pub enum QueueEvent {
 
 /// Most events kept for a caller that never asks; the oldest go first.
 const EVENTS_MAX: usize = 1024;
-/// Rows of messages received from one lane while others wait.
-const BURST: u32 = 128;
+/// Rows received from one lane while others wait, and messages of a row received one by one.
+pub(super) const BURST: u32 = 128;
 
 /// One lane as its consumer sees it.
 #[derive(Debug)]
@@ -376,9 +376,18 @@ impl Reader {
             return;
         }
         crash_point!("queue.receive.before_take");
-        if let Some(row) = self.hand.take(n) {
-            self.end_row(row);
+        match self.hand.take(n) {
+            Taken::Some | Taken::Nothing => {}
+            Taken::Pause => self.pause(),
+            Taken::All(row) => self.end_row(row),
         }
+    }
+
+    /// Lets the other lanes have their turn amid a row.
+    #[cold]
+    fn pause(&mut self) {
+        self.lay_down();
+        self.burst = BURST;
     }
 
     /// The last of `row` messages was received.

@@ -677,3 +677,21 @@ fn an_audit_names_broken_bytes() {
     let faults = domain.audit().unwrap().faults;
     assert!(faults.len() == 1 && faults[0].contains("a record's header at 0"), "{faults:?}");
 }
+
+#[test]
+fn a_large_batch_that_is_received_one_by_one_lets_others_through() {
+    let dir = TempDir::new("queue-large-batch");
+    let node = node(&dir);
+    let mut consumer = node.queue::<u64>("/q").unwrap().consumer().unwrap();
+    let mut large = node.queue::<u64>("/q").unwrap().producer().unwrap();
+    let mut small = node.queue::<u64>("/q").unwrap().producer().unwrap();
+    large.send_batch(&[1; 1000]).unwrap();
+    let first = (0..10).map(|_| *consumer.receive().unwrap().unwrap()).sum::<u64>();
+    assert_eq!(first, 10, "the batch comes first");
+    small.send(&2).unwrap();
+    let before = (0..).take_while(|_| *consumer.receive().unwrap().unwrap() == 1).count();
+    assert!(before <= 256, "{before} messages before the other producer's");
+    let rest = (before..990).map(|_| *consumer.receive().unwrap().unwrap()).sum::<u64>();
+    assert_eq!(rest as usize, 990 - before, "and none is lost or comes twice");
+    assert!(consumer.receive().unwrap().is_none());
+}
