@@ -112,7 +112,7 @@ impl Control {
         if self.shared.config.nodes {
             self.look_at_nodes(&live)?;
         }
-        self.ending.retain(|route| !route.has_ended());
+        self.ending.retain(|route| !route.worker().has_ended());
         Ok(())
     }
 
@@ -209,7 +209,7 @@ impl Control {
             Of::Topic(name) if token.there => self.topic_came(bridge, name),
             Of::Topic(name) => {
                 if let Some(route) = self.into.remove(&(bridge, name)) {
-                    route.stop();
+                    route.worker().stop();
                     self.ending.push(route);
                 }
             }
@@ -273,7 +273,7 @@ impl Control {
         if !rule.direction.comes_in() || self.into.len() >= ROUTES_MAX {
             return;
         }
-        if self.into.get(&key).is_some_and(|route| !route.has_ended()) {
+        if self.into.get(&key).is_some_and(|route| !route.worker().has_ended()) {
             return;
         }
         if self.expected.len() > 16 * ROUTES_MAX {

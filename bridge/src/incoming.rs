@@ -7,7 +7,6 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use outlive::{Error, ErrorKind, PayloadType, Publisher};
@@ -16,16 +15,15 @@ use zenoh::bytes::ZBytes;
 use zenoh::sample::Sample;
 
 use crate::outgoing::Failed;
-use crate::shared::{Shared, say};
+use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, wall_now_ns};
+use crate::worker::Worker;
 
 /// Messages that wait for our thread at most.
 pub(crate) const WAITING_MAX: usize = 1024;
 /// Their bytes, unless it is a single one.
 pub(crate) const WAITING_BYTES_MAX: u64 = 64 << 20;
-/// Between two attempts to open a topic.
-pub(crate) const RETRY_EVERY: Duration = Duration::from_millis(500);
 /// How long messages may come after their topic's token went: it overtakes them.
 pub(crate) const LINGER: Duration = Duration::from_millis(300);
 /// Payloads up to here travel inside the ring, without a loan.
@@ -38,9 +36,8 @@ pub(crate) type Expected = Arc<Mutex<Option<u64>>>;
 /// A remote topic that is published here. Dropping it ends that, after what has come.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    stop: Arc<AtomicBool>,
+    worker: Worker,
     to: SyncSender<Item>,
-    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -59,18 +56,13 @@ impl Incoming {
         expected: Expected,
     ) -> Self {
         let (to, from) = sync_channel(WAITING_MAX);
-        let stop = Arc::new(AtomicBool::new(false));
         let counted = shared.stats.of(false, name);
         let intake = Intake { to: to.clone(), waiting_bytes: Arc::default(), counted, expected };
-        let mut route = Route {
-            shared: shared.clone(),
-            bridge: bridge.to_owned(),
-            name: name.to_owned(),
-            stop: stop.clone(),
-        };
-        let run = move || route.run(&intake, &from);
-        let thread = thread::Builder::new().name("incoming".into()).spawn(run).ok();
-        Self { stop, to, thread }
+        let route =
+            Route { shared: shared.clone(), bridge: bridge.to_owned(), name: name.to_owned() };
+        let what = format!("topic {name} of {bridge}");
+        let worker = Worker::retry("incoming", what, move |stop| route.carry(&intake, &from, stop));
+        Self { worker, to }
     }
 
     /// Lets go of who speaks here for a node that is gone.
@@ -79,22 +71,9 @@ impl Incoming {
         let _ = self.to.try_send(Item::NodeGone(node));
     }
 
-    /// Asks it to end; the thread does so by itself.
-    pub(crate) fn stop(&self) {
-        self.stop.store(true, Relaxed);
-    }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-}
-
-impl Drop for Incoming {
-    fn drop(&mut self) {
-        self.stop();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+    /// Its thread.
+    pub(crate) fn worker(&self) -> &Worker {
+        &self.worker
     }
 }
 
@@ -138,30 +117,16 @@ struct Route {
     shared: Arc<Shared>,
     bridge: String,
     name: String,
-    stop: Arc<AtomicBool>,
 }
 
 impl Route {
-    fn run(&mut self, intake: &Intake, from: &Receiver<Item>) {
-        let mut told = String::new();
-        while !self.stop.load(Relaxed) {
-            let why = match self.carry(intake, from) {
-                Ok(()) => return,
-                Err(e) => e.to_string(),
-            };
-            if why != told {
-                say(format_args!("topic {} of {}: {why}", self.name, self.bridge));
-                told = why;
-            }
-            let until = Instant::now() + RETRY_EVERY;
-            while Instant::now() < until && !self.stop.load(Relaxed) {
-                thread::sleep(Duration::from_millis(20));
-            }
-        }
-    }
-
     /// Until it is to stop.
-    fn carry(&self, intake: &Intake, from: &Receiver<Item>) -> Result<(), Failed> {
+    fn carry(
+        &self,
+        intake: &Intake,
+        from: &Receiver<Item>,
+        stop: &AtomicBool,
+    ) -> Result<(), Failed> {
         let note: TopicNote =
             serde_json::from_str(&ask(&self.shared, &self.bridge, "note/topic", &self.name)?)?;
         let of = note.of.payload_type()?;
@@ -174,7 +139,7 @@ impl Route {
         let subscriber = subscriber.callback(move |sample| taker.take(&sample)).wait()?;
         let mut until = None;
         loop {
-            if until.is_none() && self.stop.load(Relaxed) {
+            if until.is_none() && stop.load(Relaxed) {
                 until = Some(Instant::now() + LINGER);
             }
             match from.recv_timeout(LOOK_EVERY) {

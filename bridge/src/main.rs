@@ -10,7 +10,7 @@
 //! | `ros2` | topics to and from ROS 2 |
 //! | `link` | the Zenoh session |
 //! | `stats` | counters, and how they are shown |
-//! | `shared` | what all threads know |
+//! | `shared`, `worker` | what all threads know; a thread that can be asked to end |
 
 mod config;
 mod control;
@@ -24,6 +24,7 @@ mod services;
 mod shared;
 mod stats;
 mod wire;
+mod worker;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,16 +18,14 @@ use crate::config::TopicRule;
 use crate::shared::{Shared, say};
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, TypeNote, wall_now_ns};
+use crate::worker::Worker;
 
 /// How soon a stop is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A topic that is carried. Dropping it sends what is still there, then tells the others.
 #[derive(Debug)]
-pub(crate) struct Outgoing {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
+pub(crate) struct Outgoing(Worker);
 
 impl Outgoing {
     /// Begins to carry the topic `info`.
@@ -42,29 +39,17 @@ impl Outgoing {
         name: &str,
         carry: impl FnOnce(&AtomicBool) -> Result<(), Failed> + Send + 'static,
     ) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (name, seen) = (name.to_owned(), stop.clone());
-        let run = move || {
-            if let Err(e) = carry(&seen) {
+        let name = name.to_owned();
+        Self(Worker::start("outgoing", move |stop| {
+            if let Err(e) = carry(stop) {
                 say(format_args!("topic {name} is not carried: {e}"));
             }
-        };
-        let thread = thread::Builder::new().name("outgoing".into()).spawn(run).ok();
-        Self { stop, thread }
+        }))
     }
 
     /// Whether its thread has given up: it is to be started anew, later.
     pub(crate) fn has_ended(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-}
-
-impl Drop for Outgoing {
-    fn drop(&mut self) {
-        self.stop.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.0.has_ended()
     }
 }
 

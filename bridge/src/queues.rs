@@ -22,10 +22,11 @@ use zenoh::sample::Locality;
 
 use crate::incoming::ask;
 use crate::outgoing::Failed;
-use crate::services::{Worker, take};
+use crate::services::take;
 use crate::shared::{Shared, say};
 use crate::stats::Counted;
 use crate::wire::{QueueNote, TypeNote};
+use crate::worker::Worker;
 
 /// Other bridges whose message is on its way at once, at most.
 const SENDERS_MAX: usize = 1024;
@@ -36,8 +37,6 @@ const ROOM_TIMEOUT: Duration = Duration::from_millis(500);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Before a message is tried again.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Between two attempts to become the consumer: another one may be there.
-const RETRY_EVERY: Duration = Duration::from_millis(500);
 
 /// What an answer begins with.
 const TAKEN: u8 = 0;
@@ -169,23 +168,10 @@ impl Source {
     pub(crate) fn start(shared: &Arc<Shared>, bridge: &str, name: &str, number: u64) -> Self {
         let shared = shared.clone();
         let (bridge, name) = (bridge.to_owned(), name.to_owned());
-        let worker = Worker::start("source", move |stop| {
-            let mut told = String::new();
-            let mut seq = 0;
-            while !stop.load(Relaxed) {
-                let Err(e) = source(&shared, (&bridge, &name), number, &mut seq, stop) else {
-                    return;
-                };
-                if e.to_string() != told {
-                    told = e.to_string();
-                    say(format_args!("queue {name} of {bridge}: {told}"));
-                }
-                for _ in 0..RETRY_EVERY.as_millis() / PAUSE.as_millis() {
-                    if !stop.load(Relaxed) {
-                        thread::sleep(PAUSE);
-                    }
-                }
-            }
+        let what = format!("queue {name} of {bridge}");
+        let mut seq = 0;
+        let worker = Worker::retry("source", what, move |stop| {
+            source(&shared, (&bridge, &name), number, &mut seq, stop)
         });
         Self { _worker: worker }
     }

@@ -10,7 +10,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use outlive::{Client, Request, Server, ServiceInfo, Ticket, now_ns};
@@ -24,47 +23,16 @@ use crate::incoming::ask;
 use crate::outgoing::Failed;
 use crate::shared::{Shared, say};
 use crate::wire::{ServiceNote, TypeNote};
+use crate::worker::Worker;
 
 /// Calls in hand at most, each way.
 const CALLS_MAX: usize = 1024;
 /// How soon the other side is looked at while a call is under way, and while none is.
 const SOON: Duration = Duration::from_millis(1);
 const IDLE: Duration = Duration::from_millis(20);
-/// Between two attempts to stand for a server: another one may be there.
-const RETRY_EVERY: Duration = Duration::from_millis(500);
 
 const PART: u8 = 0;
 const LAST: u8 = 1;
-
-/// A thread that can be asked to end.
-#[derive(Debug)]
-pub(crate) struct Worker {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Worker {
-    pub(crate) fn start(name: &str, run: impl FnOnce(&AtomicBool) + Send + 'static) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let seen = stop.clone();
-        let thread = thread::Builder::new().name(name.into()).spawn(move || run(&seen)).ok();
-        Self { stop, thread }
-    }
-
-    /// Whether it has given up.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.stop.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
 
 /// A local service that others may call.
 #[derive(Debug)]
@@ -196,22 +164,9 @@ impl Stand {
     ) -> Self {
         let (shared, rule) = (shared.clone(), rule.clone());
         let (bridge, name) = (bridge.to_owned(), name.to_owned());
-        let worker = Worker::start("stand", move |stop| {
-            let mut told = String::new();
-            while !stop.load(Relaxed) {
-                let Err(e) = stand(&shared, &bridge, &name, &rule, stop) else { return };
-                if e.to_string() != told {
-                    told = e.to_string();
-                    say(format_args!("service {name} of {bridge}: {told}"));
-                }
-                let pause = Duration::from_millis(20);
-                for _ in 0..RETRY_EVERY.as_millis() / pause.as_millis() {
-                    if !stop.load(Relaxed) {
-                        thread::sleep(pause);
-                    }
-                }
-            }
-        });
+        let what = format!("service {name} of {bridge}");
+        let worker =
+            Worker::retry("stand", what, move |stop| stand(&shared, &bridge, &name, &rule, stop));
         Self { _worker: worker }
     }
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use outlive::{Error, ErrorKind, PayloadType, Publisher};
@@ -17,11 +16,12 @@ use zenoh::sample::{Locality, Sample};
 use super::Member;
 use super::config::Ros2Rule;
 use super::names::{self, ATTACHMENT_BYTES, Attachment, Port, Topic};
-use crate::incoming::{LINGER, RETRY_EVERY, WAITING_BYTES_MAX, WAITING_MAX};
+use crate::incoming::{LINGER, WAITING_BYTES_MAX, WAITING_MAX};
 use crate::outgoing::Failed;
 use crate::shared::say;
 use crate::stats::Counted;
 use crate::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
+use crate::worker::Worker;
 
 /// Publishers whose numbers are followed at most.
 const FOLLOWED_MAX: usize = 1024;
@@ -30,9 +30,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A topic of ROS that is published here. Dropping it ends that, after what has come.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    stop: Arc<AtomicBool>,
+    worker: Worker,
     asked: Sender<String>,
-    thread: Option<JoinHandle<()>>,
 }
 
 type Item = (Attachment, ZBytes);
@@ -42,7 +41,6 @@ impl Incoming {
     pub(super) fn start(member: &Arc<Member>, topic: &Topic, here: &str, rule: &Ros2Rule) -> Self {
         let (to, from) = sync_channel(WAITING_MAX);
         let (asked, to_ask) = channel();
-        let stop = Arc::new(AtomicBool::new(false));
         let counted = member.shared.stats.of(false, &format!("ros2:{}", topic.name));
         let intake = Intake {
             to,
@@ -55,12 +53,11 @@ impl Incoming {
             topic: topic.clone(),
             here: here.to_owned(),
             depth: rule.depth,
-            stop: stop.clone(),
             to_ask,
         };
-        let run = move || route.run(&intake, &from);
-        let thread = thread::Builder::new().name("from-ros".into()).spawn(run).ok();
-        Self { stop, asked, thread }
+        let what = format!("topic {} of ROS 2 as {here}", topic.name);
+        let worker = Worker::retry("from-ros", what, move |stop| route.carry(&intake, &from, stop));
+        Self { worker, asked }
     }
 
     /// Asks the publishers of a session for the messages that they keep.
@@ -68,22 +65,9 @@ impl Incoming {
         let _ = self.asked.send(session);
     }
 
-    /// Asks it to end; the thread does so by itself.
-    pub(super) fn stop(&self) {
-        self.stop.store(true, Relaxed);
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-}
-
-impl Drop for Incoming {
-    fn drop(&mut self) {
-        self.stop();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+    /// Its thread.
+    pub(super) fn worker(&self) -> &Worker {
+        &self.worker
     }
 }
 
@@ -144,32 +128,18 @@ struct Route {
     topic: Topic,
     here: String,
     depth: u64,
-    stop: Arc<AtomicBool>,
     /// Sessions whose publishers keep messages.
     to_ask: Receiver<String>,
 }
 
 impl Route {
-    fn run(&self, intake: &Intake, from: &Receiver<Item>) {
-        let mut told = String::new();
-        while !self.stop.load(Relaxed) {
-            let why = match self.carry(intake, from) {
-                Ok(()) => return,
-                Err(e) => e.to_string(),
-            };
-            if why != told {
-                say(format_args!("topic {} of ROS 2 as {}: {why}", self.topic.name, self.here));
-                told = why;
-            }
-            let until = Instant::now() + RETRY_EVERY;
-            while Instant::now() < until && !self.stop.load(Relaxed) {
-                thread::sleep(Duration::from_millis(20));
-            }
-        }
-    }
-
     /// Until it is to stop.
-    fn carry(&self, intake: &Intake, from: &Receiver<Item>) -> Result<(), Failed> {
+    fn carry(
+        &self,
+        intake: &Intake,
+        from: &Receiver<Item>,
+        stop: &AtomicBool,
+    ) -> Result<(), Failed> {
         let (from_ros, of) = FromRos::of(&self.topic.of, "", None)?;
         // The topic is there from now on.
         let port = self.publisher(&of)?;
@@ -186,7 +156,7 @@ impl Route {
         let mut told = false;
         let mut until = None;
         loop {
-            if until.is_none() && self.stop.load(Relaxed) {
+            if until.is_none() && stop.load(Relaxed) {
                 until = Some(Instant::now() + LINGER);
             }
             for of in self.to_ask.try_iter() {

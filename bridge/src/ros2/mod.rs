@@ -134,7 +134,7 @@ impl Graph {
         }
         self.out.retain(|name, route| there.contains(name) && !route.has_ended());
         self.comes_in();
-        self.ending.retain(|route| !route.has_ended());
+        self.ending.retain(|route| !route.worker().has_ended());
         Ok(())
     }
 
@@ -190,11 +190,11 @@ impl Graph {
     /// A route in for each topic with a publisher there.
     fn comes_in(&mut self) {
         let gone = |topic: &Topic, route: &Incoming| {
-            !self.publishers.contains_key(topic) || route.has_ended()
+            !self.publishers.contains_key(topic) || route.worker().has_ended()
         };
         let stopped = self.into.extract_if(|topic, route| gone(topic, route));
         for (_, route) in stopped {
-            route.stop();
+            route.worker().stop();
             self.ending.push(route);
         }
         let mut strange = Vec::new();
