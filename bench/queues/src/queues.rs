@@ -58,7 +58,12 @@ pub fn outlive<const W: usize>(count: u64) -> Result<f64, Failed> {
             let queue = root.node("producer")?.queue::<[u64; W]>("/q")?;
             Ok(queue.first_bytes(128 << 10).bound_bytes(128 << 10).producer()?)
         },
-        |producer| Ok((1..=count).try_for_each(|i| producer.send(black_box(&[i; W])))?),
+        |producer| {
+            for i in 0..count {
+                producer.send(black_box(&[i + 1; W]))?;
+            }
+            Ok(())
+        },
     )
 }
 

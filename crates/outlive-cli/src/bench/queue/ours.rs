@@ -41,7 +41,12 @@ pub(super) fn alone<const W: usize>(cores: Cores, producers: u64, count: u64) ->
         cores,
         producers,
         count,
-        |producer, n| (1..=n).try_for_each(|i| producer.send(black_box(&[i; W]))),
+        |producer, n| {
+            for i in 0..n {
+                producer.send(black_box(&[i + 1; W]))?;
+            }
+            Ok(())
+        },
         |consumer, n| {
             let (mut sum, mut got) = (0u64, 0);
             while got < n {
