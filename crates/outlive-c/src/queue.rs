@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use outlive::{Consumer, PayloadType, Producer, QueueBuilder, QueueEvent, Received, Slot};
+use outlive::{Consumer, PayloadType, Producer, QueueBuilder, QueueEvent, Slot};
 
 use crate::node::{OUTLIVE_FOREVER, OUTLIVE_NO_WAIT, outlive_node, until};
 use crate::publisher::outlive_port_id;
@@ -252,17 +252,26 @@ pub extern "C" fn outlive_producer_close(producer: Option<Box<outlive_producer>>
 /// The one consumer of a queue. One thread at a time.
 #[derive(Debug)]
 pub struct outlive_consumer {
-    /// The message in hand; it goes before the consumer it is of.
-    held: Option<Received<'static, [u8]>>,
-    consumer: Box<Consumer<[u8]>>,
+    consumer: Consumer<[u8]>,
+    /// A message is in the caller's hand.
+    held: bool,
     event_why: CString,
 }
 
 impl outlive_consumer {
     /// For a wait set: a message in hand counts as received.
+    #[inline(always)]
     pub(crate) fn waitable(&mut self) -> &mut Consumer<[u8]> {
-        self.held = None;
+        if std::mem::take(&mut self.held) {
+            self.consumer.let_go();
+        }
         &mut self.consumer
+    }
+}
+
+impl Drop for outlive_consumer {
+    fn drop(&mut self) {
+        self.waitable();
     }
 }
 
@@ -279,8 +288,8 @@ pub extern "C" fn outlive_consumer_open(
 ) -> outlive_status {
     run(|| {
         let (node, out) = (need(node, "a node")?, need(out, "out")?);
-        let consumer = Box::new(queue(node, name, of, options)?.consumer()?);
-        let handle = outlive_consumer { held: None, consumer, event_why: CString::default() };
+        let consumer = queue(node, name, of, options)?.consumer()?;
+        let handle = outlive_consumer { consumer, held: false, event_why: CString::default() };
         out.write(Box::into_raw(Box::new(handle)));
         Ok(())
     })
@@ -314,35 +323,26 @@ pub extern "C" fn outlive_consumer_receive(
 ) -> outlive_status {
     run(|| {
         let (port, out) = (need(consumer, "a consumer")?, need(message, "a message")?);
-        port.held = None;
-        // SAFETY: the message borrows from a box that goes after it, and that every call leaves
-        // alone until it has dropped the message.
-        let lane: &'static mut Consumer<[u8]> =
-            unsafe { &mut *std::ptr::from_mut(port.consumer.as_mut()) };
-        let received = match deadline_ns {
-            OUTLIVE_NO_WAIT => lane.receive()?,
-            _ => lane.receive_until(deadline_ns)?,
-        };
-        let Some(received) = received else {
+        let lane = port.waitable();
+        let there = deadline_ns == OUTLIVE_NO_WAIT || lane.wait_for_message(deadline_ns)?;
+        let Some(held) = (if there { lane.hold()? } else { None }) else {
             return Err(Fail::Quiet(match deadline_ns {
                 OUTLIVE_NO_WAIT => outlive_status::OUTLIVE_WOULD_BLOCK,
                 _ if outlive::now_ns() >= deadline_ns => outlive_status::OUTLIVE_TIMEOUT,
                 _ => outlive_status::OUTLIVE_EVENT,
             }));
         };
-        let id = received.producer();
         let at = out.as_mut_ptr();
         // SAFETY: the caller's own memory. Field by field: a struct that was just put together on
         // the stack is slow to copy.
         unsafe {
-            (&raw mut (*at).data).write(received.as_ptr().cast());
-            (&raw mut (*at).size).write(received.len());
-            (&raw mut (*at).producer.node).write(id.node.get());
-            (&raw mut (*at).producer.port).write(id.port);
-            (&raw mut (*at).timestamp_ns).write(received.timestamp_ns().unwrap_or(0));
+            (&raw mut (*at).data).write(held.message.as_ptr().cast());
+            (&raw mut (*at).size).write(held.message.len());
+            (&raw mut (*at).producer.node).write(held.producer.node.get());
+            (&raw mut (*at).producer.port).write(held.producer.port);
+            (&raw mut (*at).timestamp_ns).write(held.timestamp_ns.unwrap_or(0));
         }
-        // SAFETY: nothing is held since the beginning of this call: nothing to drop.
-        unsafe { (&raw mut port.held).write(Some(received)) };
+        port.held = true;
         Ok(())
     })
 }
@@ -351,7 +351,7 @@ pub extern "C" fn outlive_consumer_receive(
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_consumer_done(consumer: Option<&mut outlive_consumer>) {
     run(|| {
-        need(consumer, "a consumer")?.held = None;
+        need(consumer, "a consumer")?.waitable();
         Ok(())
     });
 }

@@ -233,12 +233,14 @@ fn remember(detail: &str) {
 /// Runs the body of a call and says how it ended.
 #[inline(always)]
 pub(crate) fn run(body: impl FnOnce() -> Done) -> outlive_status {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => S::OUTLIVE_OK,
-        Ok(Err(Fail::Quiet(status))) => status,
-        Ok(Err(Fail::Error(e))) => failed(&e),
-        Err(panic) => panicked(&*panic),
-    }
+    // One word comes out of `catch_unwind`, by way of the stack: what is written there in parts
+    // and read whole makes the processor wait.
+    let status = catch_unwind(AssertUnwindSafe(|| match body() {
+        Ok(()) => S::OUTLIVE_OK,
+        Err(Fail::Quiet(status)) => status,
+        Err(Fail::Error(e)) => failed(&e),
+    }));
+    status.unwrap_or_else(|panic| panicked(&*panic))
 }
 
 #[cold]

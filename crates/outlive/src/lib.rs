@@ -33,7 +33,7 @@ pub use layout::LAYOUT_VERSION;
 pub use name::NAME_BYTES_MAX;
 pub use node::{Node, NodeBuilder, NodeId, Watch};
 pub use queue::{
-    BOUND_BYTES_DEFAULT, Consumer, LaneInfo, Producer, ProducerId, QueueBuilder, QueueEvent,
+    BOUND_BYTES_DEFAULT, Consumer, Held, LaneInfo, Producer, ProducerId, QueueBuilder, QueueEvent,
     QueueInfo, Received, Slot,
 };
 pub use service::{Client, Reply, Request, Response, Server, ServiceBuilder, ServiceInfo, Ticket};

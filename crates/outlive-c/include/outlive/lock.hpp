@@ -99,19 +99,19 @@ template <class T = void> class robust_mutex {
     template <class U = T>
         requires(!std::is_void_v<U>)
     U &operator*() const noexcept {
-        return *static_cast<U *>(::outlive_mutex_data(at_.get()));
+        return *static_cast<U *>(data_);
     }
     template <class U = T>
         requires(!std::is_void_v<U>)
     U *operator->() const noexcept {
-        return static_cast<U *>(::outlive_mutex_data(at_.get()));
+        return static_cast<U *>(data_);
     }
     [[nodiscard]] ::outlive_mutex *get() const noexcept { return at_.get(); }
 
   private:
     friend class node;
     friend class robust_condition;
-    explicit robust_mutex(::outlive_mutex *at) : at_(at) {}
+    explicit robust_mutex(::outlive_mutex *at) : at_(at), data_(::outlive_mutex_data(at)) {}
 
     expected<acquired> taken(status code) {
         if (code != OUTLIVE_OK && code != OUTLIVE_OWNER_DIED) {
@@ -135,6 +135,7 @@ template <class T = void> class robust_mutex {
     }
 
     detail::handle<::outlive_mutex, ::outlive_mutex_free> at_;
+    void *data_;
     bool owner_died_ = false; // written and read by the thread that holds the lock
 };
 
@@ -212,18 +213,19 @@ template <class T = void> class robust_shared_mutex {
     template <class U = T>
         requires(!std::is_void_v<U>)
     U &operator*() const noexcept {
-        return *static_cast<U *>(::outlive_rwlock_data(at_.get()));
+        return *static_cast<U *>(data_);
     }
     template <class U = T>
         requires(!std::is_void_v<U>)
     U *operator->() const noexcept {
-        return static_cast<U *>(::outlive_rwlock_data(at_.get()));
+        return static_cast<U *>(data_);
     }
     [[nodiscard]] ::outlive_rwlock *get() const noexcept { return at_.get(); }
 
   private:
     friend class node;
-    explicit robust_shared_mutex(::outlive_rwlock *at) : at_(at) {}
+    explicit robust_shared_mutex(::outlive_rwlock *at)
+        : at_(at), data_(::outlive_rwlock_data(at)) {}
 
     void must(status code) {
         if (code != OUTLIVE_OK && code != OUTLIVE_OWNER_DIED) {
@@ -249,6 +251,7 @@ template <class T = void> class robust_shared_mutex {
     }
 
     detail::handle<::outlive_rwlock, ::outlive_rwlock_free> at_;
+    void *data_;
     bool owner_died_ = false; // written and read by the thread that writes
 };
 

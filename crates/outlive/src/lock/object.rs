@@ -12,7 +12,7 @@ use crate::layout::{FileHeader, FileKind, PAGE, round_up};
 use crate::name::TopicName;
 use crate::node::Node;
 use crate::node::domain::{DomainPath, SLOW_PATH_NS_MAX};
-use crate::node::thread_tokens::Threads;
+use crate::node::thread_tokens::{Threads, own_id};
 use crate::os::file::{self, Draft, Expect};
 use crate::os::map::Mapping;
 use crate::os::{clock, filelock, fork, memory, sched};
@@ -88,7 +88,7 @@ pub(super) struct Object {
     base: NonNull<u8>,
     bytes: usize,
     pub(super) threads: Arc<Threads>,
-    pub(super) key: u64,
+    key: u64,
     pub(super) generation: u32,
     /// Keeps the threads registered.
     _node: Node,
@@ -115,6 +115,12 @@ impl Object {
         };
         object.claim(spec)?;
         Ok(object)
+    }
+
+    /// The calling thread's id, if it is at hand and this is no forked child.
+    #[inline(always)]
+    pub(super) fn own_id(&self) -> Option<u64> {
+        if self.generation == fork::fork_generation() { own_id(self.key) } else { None }
     }
 
     /// The object's 64-bit word at `offset`, which is a multiple of 8 inside it.

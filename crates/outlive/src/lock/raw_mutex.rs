@@ -8,7 +8,6 @@ use super::object::{Object, Spec};
 use super::wait::{FOREVER, NEVER, Spin, Waiter, wake};
 use super::word::{ABANDONED, Gate, Got};
 use crate::node::Node;
-use crate::node::thread_tokens::own_id;
 use crate::os::fork::fork_generation;
 use crate::sync::AtomicU64;
 use crate::{Encoding, Error, ErrorKind, PayloadType, Result};
@@ -178,6 +177,7 @@ impl RawMutex {
 
     /// The protected data, for whoever holds the lock: as many bytes as the type has that it was
     /// opened with; none without a type.
+    #[inline]
     pub fn data(&self) -> *mut u8 {
         self.data.as_ptr()
     }
@@ -199,10 +199,7 @@ impl RawMutex {
     /// The fast path: free, nobody waits, the thread is known, no forked child.
     #[inline(always)]
     pub(super) fn take_free(&self) -> Option<u64> {
-        if self.object.generation != fork_generation() {
-            return None;
-        }
-        let me = own_id(self.object.key)?;
+        let me = self.object.own_id()?;
         self.gate().take_free(me).then_some(me)
     }
 
@@ -242,6 +239,7 @@ impl RawMutex {
         }
     }
 
+    #[inline(always)]
     fn lock_by(&self, until: u64) -> LockResult<Acquired> {
         match self.take_free() {
             Some(_) => Ok(Acquired::Clean),
@@ -259,6 +257,7 @@ impl RawMutex {
     ///
     /// # Real-time
     /// One CAS when free; no system call, no allocation after the thread's first lock of a node.
+    #[inline]
     pub fn lock(&self) -> LockResult<Acquired> {
         self.lock_by(FOREVER)
     }
@@ -267,6 +266,7 @@ impl RawMutex {
     ///
     /// # Crash safety
     /// **Strict.** As `lock`.
+    #[inline]
     pub fn try_lock(&self) -> LockResult<Acquired> {
         self.lock_by(NEVER)
     }
@@ -287,7 +287,14 @@ impl RawMutex {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: one CAS. Dying before its wake-up call wakes the waiters.
+    #[inline]
     pub fn unlock(&self) -> Result<()> {
+        let quiet = self.object.own_id().is_some_and(|me| self.gate().release_quiet(me));
+        if quiet { Ok(()) } else { self.unlock_slow() }
+    }
+
+    #[cold]
+    fn unlock_slow(&self) -> Result<()> {
         let me = self.object.threads.id()?;
         if self.gate().release_quiet(me) || self.release_slow(me) {
             return Ok(());

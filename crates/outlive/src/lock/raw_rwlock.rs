@@ -12,7 +12,6 @@ use super::readers::{Entered, LINES_MAX, Line, READING, Shared};
 use super::wait::{FOREVER, NEVER, Spin, Waiter, wake};
 use super::word::{ABANDONED, ALL, Gate, Got, Refused};
 use crate::node::Node;
-use crate::node::thread_tokens::own_id;
 use crate::os::fork::fork_generation;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
@@ -151,6 +150,7 @@ impl RawRwLock {
 
     /// The protected data, for whoever holds the lock: as many bytes as the type has that it was
     /// opened with; none without a type.
+    #[inline]
     pub fn data(&self) -> *mut u8 {
         self.data.as_ptr()
     }
@@ -216,10 +216,7 @@ impl RawRwLock {
     /// Takes the lock for writing if it is free and nobody reads or waits.
     #[inline(always)]
     pub(super) fn take_free(&self) -> Option<u64> {
-        if self.object.generation != fork_generation() {
-            return None;
-        }
-        let me = own_id(self.object.key)?;
+        let me = self.object.own_id()?;
         let shared = self.shared();
         if !shared.gate.take_free(me) {
             return None;
@@ -268,6 +265,7 @@ impl RawRwLock {
         }
     }
 
+    #[inline(always)]
     fn read_by(&self, until: u64) -> LockResult<(), NeedsWriter> {
         match self.enter_again() {
             Some(_) => Ok(()),
@@ -286,6 +284,7 @@ impl RawRwLock {
     ///
     /// # Real-time
     /// One CAS on a line of its own when no writer is there; no system call.
+    #[inline]
     pub fn read(&self) -> LockResult<(), NeedsWriter> {
         self.read_by(FOREVER)
     }
@@ -294,6 +293,7 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** As `read`.
+    #[inline]
     pub fn try_read(&self) -> LockResult<(), NeedsWriter> {
         self.read_by(NEVER)
     }
@@ -314,7 +314,22 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** One store.
+    #[inline]
     pub fn unlock_read(&self) -> Result<()> {
+        let own_process = self.object.generation == fork_generation();
+        if let Some((at, me)) = lines::recall(self.key).filter(|_| own_process) {
+            // SAFETY: remembered for this handle, so it lies in its object.
+            let line = unsafe { at.as_ref() };
+            if line.word.load(Relaxed) == me | READING {
+                self.shared().leave(line, me, wake_writer);
+                return Ok(());
+            }
+        }
+        self.unlock_read_slow()
+    }
+
+    #[cold]
+    fn unlock_read_slow(&self) -> Result<()> {
         let me = self.object.threads.id()?;
         let shared = self.shared();
         let reads = |line: &&Line| line.word.load(Relaxed) == me | READING;
@@ -327,6 +342,7 @@ impl RawRwLock {
         }
     }
 
+    #[inline(always)]
     fn write_by(&self, until: u64) -> LockResult<Acquired> {
         match self.take_free() {
             Some(_) => Ok(Acquired::Clean),
@@ -344,6 +360,7 @@ impl RawRwLock {
     ///
     /// # Real-time
     /// One CAS and a look at each line in use when free; no system call.
+    #[inline]
     pub fn write(&self) -> LockResult<Acquired> {
         self.write_by(FOREVER)
     }
@@ -372,7 +389,15 @@ impl RawRwLock {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: one CAS. Dying before its wake-up call wakes the waiters.
+    #[inline]
     pub fn unlock_write(&self) -> Result<()> {
+        let me = self.object.own_id();
+        let quiet = me.is_some_and(|me| self.shared().gate.release_quiet(me));
+        if quiet { Ok(()) } else { self.unlock_write_slow() }
+    }
+
+    #[cold]
+    fn unlock_write_slow(&self) -> Result<()> {
         let me = self.object.threads.id()?;
         if self.shared().gate.release_quiet(me) || self.release_slow(me) {
             return Ok(());

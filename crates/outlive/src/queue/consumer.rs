@@ -5,14 +5,13 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use super::hand::InHand;
-use super::lane::Shape;
 use super::producer::{ShapeOf, after};
 use super::reader::{QueueEvent, Reader};
 use super::received::Received;
 use super::table::ProducerId;
 use crate::os::clock;
 use crate::wait::member::{Member, Plan, Seat};
-use crate::{Encoding, Message, Payload, Result};
+use crate::{Encoding, Message, NodeId, Payload, Result};
 
 /// The one consumer of a queue: receives the messages of all producers, in order per producer.
 ///
@@ -42,6 +41,17 @@ pub struct Consumer<T: Payload + ?Sized> {
     _type: PhantomData<fn() -> Box<T>>,
 }
 
+/// A message that is held: see [`Consumer::hold`].
+#[derive(Debug)]
+pub struct Held<'a, T: Payload + ?Sized> {
+    /// The message, in its lane.
+    pub message: &'a T,
+    /// Who sent it.
+    pub producer: ProducerId,
+    /// When it was sent, ns of CLOCK_MONOTONIC, in a queue with stamps.
+    pub timestamp_ns: Option<u64>,
+}
+
 impl<T: Payload + ?Sized> Consumer<T> {
     pub(crate) fn new(reader: Reader) -> Self {
         Self { reader, _type: PhantomData }
@@ -55,30 +65,20 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// Looks for a message; what it found is in the reader's hand.
     #[inline(always)]
     fn next(&mut self) -> Result<Option<InHand>> {
-        match ShapeOf::<T>::KNOWN {
-            Some(shape) => self.next_as(shape),
-            None => {
-                let shape = *self.reader.shape();
-                self.next_as(&shape)
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn next_as(&mut self, shape: &Shape) -> Result<Option<InHand>> {
-        if let Some(hand) = self.reader.next_at_once(shape) {
+        if let Some(hand) = self.reader.next_at_once(ShapeOf::<T>::KNOWN) {
             // The lane's end has checked the length of a fixed-size message.
-            if T::ENCODING == Encoding::Fixed || shape.item != 0 || self.fits(hand.bytes) {
+            let checked = T::ENCODING == Encoding::Fixed || self.reader.shape().item != 0;
+            if checked || self.fits(hand.bytes) {
                 return Ok(Some(hand));
             }
         }
-        self.next_slow(shape)
+        self.next_slow()
     }
 
     #[cold]
     #[inline(never)]
-    fn next_slow(&mut self, shape: &Shape) -> Result<Option<InHand>> {
-        while self.reader.next(shape)? {
+    fn next_slow(&mut self) -> Result<Option<InHand>> {
+        while self.reader.next(ShapeOf::<T>::KNOWN)? {
             match self.reader.in_hand() {
                 Some(hand) if T::ENCODING != Encoding::Fixed && !self.fits(hand.bytes) => {
                     self.reader.refuse_in_hand("a message's length");
@@ -157,6 +157,34 @@ impl<T: Payload + ?Sized> Consumer<T> {
             }
             self.reader.sleep(deadline_ns)?;
         }
+    }
+
+    /// As [`receive`](Self::receive), without a borrow of the consumer, for callers that keep the
+    /// message in structs of their own, as other languages do: it stays in its lane, and is the
+    /// next one, until [`let_go`](Self::let_go).
+    ///
+    /// # Errors
+    /// As `receive`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `receive`; it counts as received when it is let go.
+    #[inline(always)]
+    pub fn hold(&mut self) -> Result<Option<Held<'_, T>>> {
+        let Some(hand) = self.next()? else { return Ok(None) };
+        // SAFETY: as in `Received::deref`; the borrow of `self` keeps it in its lane.
+        let message = unsafe { T::cast(hand.ptr, hand.bytes) };
+        let reader = &self.reader;
+        let producer = reader.sender().unwrap_or(ProducerId { node: NodeId::from_raw(0), port: 0 });
+        Ok(Some(Held { message, producer, timestamp_ns: reader.stamp() }))
+    }
+
+    /// The message that [`hold`](Self::hold) showed last is received now. Only once for each.
+    ///
+    /// # Crash safety
+    /// **Strict.** One store.
+    #[inline(always)]
+    pub fn let_go(&mut self) {
+        self.reader.take(1);
     }
 
     /// What happened to producers since the last call; oldest first.

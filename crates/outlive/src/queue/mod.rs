@@ -59,7 +59,7 @@ pub(crate) mod writer;
 
 pub use admin::{LaneInfo, QueueInfo};
 pub use builder::{BOUND_BYTES_DEFAULT, QueueBuilder};
-pub use consumer::Consumer;
+pub use consumer::{Consumer, Held};
 pub use producer::Producer;
 pub use reader::QueueEvent;
 pub use received::Received;

@@ -158,15 +158,13 @@ impl<T: Payload + ?Sized> Producer<T> {
         let bytes = value.bytes();
         self.check(bytes.len())?;
         match ShapeOf::<T>::KNOWN {
-            Some(shape) if shape.per_run > 0 => self.writer.send_in_run(bytes, shape, wait),
+            known @ Some(shape) if shape.per_run > 0 => self.writer.send_in_run(bytes, known, wait),
             _ if self.writer.shape().stamped => self.writer.send_stamped(bytes, wait),
             Some(shape) => self.writer.send(bytes, shape, wait),
+            None if self.writer.shape().per_run > 0 => self.writer.send_in_run(bytes, None, wait),
             None => {
                 let shape = *self.writer.shape();
-                match shape.per_run {
-                    0 => self.writer.send(bytes, &shape, wait),
-                    _ => self.writer.send_in_run(bytes, &shape, wait),
-                }
+                self.writer.send(bytes, &shape, wait)
             }
         }
     }

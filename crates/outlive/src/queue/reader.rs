@@ -191,19 +191,19 @@ impl Reader {
         self.events.push_back(event);
     }
 
-    /// Looks for a message: `true` when there is one, see `in_hand`. `shape` is the queue's, as a
-    /// constant where it is one.
+    /// Looks for a message: `true` when there is one, see `in_hand`. `known`: the queue's shape,
+    /// where the type knows it.
     ///
     /// # Crash safety
     /// **Strict.** Nothing is received before `take`.
     #[inline(always)]
-    pub(crate) fn next(&mut self, shape: &Shape) -> Result<bool> {
-        if self.next_at_once(shape).is_some() { Ok(true) } else { self.next_slow() }
+    pub(crate) fn next(&mut self, known: Option<&Shape>) -> Result<bool> {
+        if self.next_at_once(known).is_some() { Ok(true) } else { self.next_slow() }
     }
 
     /// As `next`, only in the lane whose turn it is; also what it found.
     #[inline(always)]
-    pub(crate) fn next_at_once(&mut self, shape: &Shape) -> Option<InHand> {
+    pub(crate) fn next_at_once(&mut self, known: Option<&Shape>) -> Option<InHand> {
         if self.generation != fork::fork_generation() {
             return None;
         }
@@ -214,6 +214,7 @@ impl Reader {
         if self.burst >= BURST {
             return None;
         }
+        let shape = known.unwrap_or(&self.shape);
         let lane = self.lanes.get_mut(self.turn)?;
         let place = self.table.place(lane.slot);
         let found = lane.head.next(lane.segment.ring(), shape, place) == Next::Item;
@@ -242,13 +243,15 @@ impl Reader {
     }
 
     /// Who sent what is in hand.
+    #[inline]
     pub(crate) fn sender(&self) -> Option<ProducerId> {
         self.lanes.get(self.turn).map(|lane| lane.id)
     }
 
     /// When it was committed, in a queue with stamps.
+    #[inline]
     pub(crate) fn stamp(&self) -> Option<u64> {
-        self.lanes.get(self.turn).filter(|_| self.shape.stamped).map(Lane::stamp)
+        if self.shape.stamped { self.lanes.get(self.turn).map(Lane::stamp) } else { None }
     }
 
     /// What every slow path does first: our token, who is there.
@@ -390,11 +393,11 @@ impl Reader {
         self.burst = BURST;
     }
 
-    /// The last of `row` messages was received.
+    /// The last of `row` messages was received. A call, so that the rest fits into a caller's loop.
     ///
     /// # Crash safety
     /// **Strict.** As `take`.
-    #[inline(always)]
+    #[inline(never)]
     fn end_row(&mut self, row: u32) {
         let Some(lane) = self.lanes.get_mut(self.turn) else { return };
         lane.head.take(row, self.table.place(lane.slot));

@@ -489,6 +489,30 @@ fn batches_are_received_one_by_one_in_slices_or_into_a_vector() {
 }
 
 #[test]
+fn a_held_message_is_the_next_one_until_it_is_let_go_also_for_a_successor() {
+    let dir = TempDir::new("queue-hold");
+    let n = node(&dir);
+    let mut consumer = n.queue::<[u8]>("/q").unwrap().consumer().unwrap();
+    let mut producer = n.queue::<[u8]>("/q").unwrap().producer().unwrap();
+    for message in [b"a", b"b", b"c"] {
+        producer.send(message).unwrap();
+    }
+    let held = consumer.hold().unwrap().unwrap();
+    assert_eq!((held.message, held.producer), (&b"a"[..], producer.id()));
+    assert_eq!(consumer.hold().unwrap().unwrap().message, b"a", "not let go yet");
+    consumer.let_go();
+    assert_eq!(consumer.hold().unwrap().unwrap().message, b"b");
+    drop(consumer);
+    let mut consumer = n.queue::<[u8]>("/q").unwrap().consumer().unwrap();
+    let again = consumer.receive().unwrap().unwrap();
+    assert_eq!(again.as_bytes(), b"b", "its predecessor never let it go");
+    drop(again);
+    assert_eq!(consumer.hold().unwrap().unwrap().message, b"c");
+    consumer.let_go();
+    assert!(consumer.hold().unwrap().is_none());
+}
+
+#[test]
 fn an_ordered_consumer_merges_producers_by_time() {
     let dir = TempDir::new("queue-order");
     let n = node(&dir);

@@ -236,13 +236,20 @@ impl Writer {
         self.segment.at(offset)
     }
 
-    /// Sends one message of a queue with runs: `bytes` are as long as its type.
+    /// Sends one message of a queue with runs: `bytes` are as long as its type. `known`: its
+    /// shape, where the type knows it.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store of the run's header.
     #[inline(always)]
-    pub(crate) fn send_in_run(&mut self, bytes: &[u8], shape: &Shape, wait: Wait) -> Result<()> {
+    pub(crate) fn send_in_run(
+        &mut self,
+        bytes: &[u8],
+        known: Option<&Shape>,
+        wait: Wait,
+    ) -> Result<()> {
         self.check_served()?;
+        let Shape { item, per_run, .. } = *known.unwrap_or(&self.shape);
         let run = match self.tail.open_run() {
             Some(run) => run,
             None if self.shape.stamped => return self.send_stamped(bytes, wait),
@@ -254,7 +261,7 @@ impl Writer {
             }
         };
         let ring = self.segment.ring();
-        let (from, to) = (bytes.as_ptr(), self.payload(run.next(shape.item)));
+        let (from, to) = (bytes.as_ptr(), self.payload(run.next(item)));
         // SAFETY: the run at the tail fits (checked when it was begun), the message is one of its
         // `per_run`; nobody reads it before the commit.
         unsafe {
@@ -265,7 +272,7 @@ impl Writer {
             }
         }
         crash_point!("queue.send.run.before_commit");
-        self.tail.commit_in_run(ring, run, shape.per_run);
+        self.tail.commit_in_run(ring, run, per_run);
         self.after_commit(run.at);
         Ok(())
     }

@@ -204,8 +204,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
 
     /// The next reply to a request that waits for one.
     fn next_reply(&mut self) -> Result<Option<Reply<R>>> {
-        let shape = *self.reader.shape();
-        while self.reader.next(&shape)? {
+        while self.reader.next(None)? {
             let Some(hand) = self.reader.in_hand() else { break };
             let align = self.reader.queue().meta.align;
             // SAFETY: the message in hand has `bytes` bytes, aligned to 8 at least.

@@ -238,8 +238,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         if !self.owed.is_empty() {
             self.pay();
         }
-        let shape = *self.reader.shape();
-        while self.reader.next(&shape)? {
+        while self.reader.next(None)? {
             let (Some(hand), Some(client)) = (self.reader.in_hand(), self.reader.sender()) else {
                 break;
             };

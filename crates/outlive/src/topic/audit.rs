@@ -142,7 +142,7 @@ fn chunk_exists(
     location: Location,
     bytes: usize,
 ) -> Result<bool> {
-    let path = segment_path(dir, id.node.0, id.port, location.segment as usize);
+    let path = segment_path(dir, id.node.0, id.port, location.segment() as usize);
     let owner = domain.access.owner_required();
     let expect = Expect { writable: false, min_len: data::FIRST as u64, owner };
     let (fd, file_bytes) = file::open_checked(&path, expect)?;
@@ -151,7 +151,7 @@ fn chunk_exists(
     let chunk_bytes = map.atomic_u64(data::CHUNK_BYTES)?.load(Relaxed);
     let chunks = map.atomic_u64(data::CHUNKS)?.load(Relaxed);
     let end = chunk_bytes.checked_mul(chunks).and_then(|b| b.checked_add(data::FIRST as u64));
-    Ok(u64::from(location.chunk) < chunks
+    Ok(u64::from(location.chunk()) < chunks
         && bytes as u64 <= chunk_bytes
         && end.is_some_and(|end| end <= file_bytes))
 }

@@ -18,26 +18,36 @@ use crate::crash_point;
 use crate::sync::Ordering::{Acquire, Release, SeqCst};
 use crate::sync::{AtomicU64, fault, fence, swap_fenced, unless_fault};
 
-/// Where a chunk lies: segment and index within it.
+/// Where a chunk lies: segment and index within it. One word: fields that are written one by one
+/// and then copied together make the processor wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Location {
-    pub(crate) segment: u16,
-    pub(crate) chunk: u32,
-}
+pub(crate) struct Location(u64);
 
 impl Location {
     #[inline]
+    pub(crate) fn new(segment: u16, chunk: u32) -> Self {
+        Self(u64::from(segment) << 32 | u64::from(chunk))
+    }
+
+    #[inline]
+    pub(crate) fn segment(self) -> u16 {
+        (self.0 >> 32) as u16
+    }
+
+    #[inline]
+    pub(crate) fn chunk(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline]
     pub(crate) fn encode(self) -> u64 {
-        u64::from(self.segment) << 32 | u64::from(self.chunk)
+        self.0
     }
 
     /// `None` when bits are set that no location has.
     #[inline]
     pub(crate) fn decode(word: u64) -> Option<Self> {
-        if word >> 48 != 0 {
-            return None;
-        }
-        Some(Self { segment: (word >> 32) as u16, chunk: word as u32 })
+        if word >> 48 == 0 { Some(Self(word)) } else { None }
     }
 }
 
@@ -130,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_hazard_word_names_its_source_and_chunk_only() {
-        let at = Location { segment: 3, chunk: u32::MAX };
+        let at = Location::new(3, u32::MAX);
         let word = hazard_word(95, at);
         assert_eq!(held_by(word, 95), Some(at));
         assert_eq!(held_by(word, 94), None);
@@ -140,7 +150,7 @@ mod tests {
 
     #[test]
     fn locations_round_trip_and_garbage_is_none() {
-        let at = Location { segment: u16::MAX, chunk: 7 };
+        let at = Location::new(u16::MAX, 7);
         assert_eq!(Location::decode(at.encode()), Some(at));
         assert_eq!(Location::decode(1 << 48), None);
     }

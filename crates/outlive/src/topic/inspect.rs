@@ -118,7 +118,7 @@ fn subscriber(
         let word = hazard.load(Acquire);
         let owner = sources.iter().find_map(|(slot, s)| Some((s, hazard::held_by(word, *slot)?)));
         let Some((source, location)) = owner else { continue };
-        let Location { segment, chunk } = location;
+        let (segment, chunk) = (location.segment(), location.chunk());
         let publisher = source.publisher;
         held.push(HeldInfo { publisher, seq: seq_of(publisher, location), segment, chunk });
     }

@@ -78,15 +78,15 @@ impl Pool {
         let chunk = segment.free.pop()?;
         let offset = data::FIRST + chunk as usize * segment.chunk_bytes;
         let ptr = segment.map.base().wrapping_add(offset).cast_mut();
-        Some(Chunk { location: Location { segment: k as u16, chunk }, ptr })
+        Some(Chunk { location: Location::new(k as u16, chunk), ptr })
     }
 
     /// A loan that was not published, or a retired chunk that nobody reads.
     #[inline]
     pub(crate) fn give_back(&mut self, location: Location) {
-        if let Some(segment) = self.segments.get_mut(location.segment as usize) {
-            debug_assert!(location.chunk < segment.chunks);
-            segment.free.push(location.chunk);
+        if let Some(segment) = self.segments.get_mut(location.segment() as usize) {
+            debug_assert!(location.chunk() < segment.chunks);
+            segment.free.push(location.chunk());
         }
     }
 
@@ -180,7 +180,7 @@ impl Pool {
     /// Whether somebody cut the chunk's segment short.
     #[inline]
     pub(crate) fn is_poisoned(&self, location: Location) -> bool {
-        self.segments.get(location.segment as usize).is_none_or(|s| s.map.is_poisoned())
+        self.segments.get(location.segment() as usize).is_none_or(|s| s.map.is_poisoned())
     }
 
     /// Removes the files; only for a publisher whose ring nobody can find any more.
@@ -262,8 +262,8 @@ mod tests {
         let mut p = pool(&dir, 1 << 20);
         p.grow(100, 8, 1).unwrap();
         p.grow(10_000, 8, 1).unwrap();
-        assert_eq!(p.take(50).unwrap().location.segment, 0);
-        assert_eq!(p.take(50).unwrap().location.segment, 1, "better large than none");
+        assert_eq!(p.take(50).unwrap().location.segment(), 0);
+        assert_eq!(p.take(50).unwrap().location.segment(), 1, "better large than none");
         assert!(p.take(20_000).is_none());
     }
 }

@@ -442,12 +442,12 @@ impl Source {
     /// Address of a chunk: segment mapped, chunk and length inside it.
     #[inline]
     fn resolve(&mut self, location: Location, bytes: usize) -> Result<*const u8> {
-        let k = location.segment as usize;
+        let k = location.segment() as usize;
         if !matches!(self.segments.get(k), Some(Some(_))) {
             self.map_segment(k)?;
         }
         if let Some(Some(s)) = self.segments.get(k)
-            && (location.chunk < s.chunks || fault("chunk.index_unchecked"))
+            && (location.chunk() < s.chunks || fault("chunk.index_unchecked"))
             && (bytes <= s.chunk_bytes || fault("chunk.length_unchecked"))
             && !s.map.is_poisoned()
         {
@@ -455,7 +455,7 @@ impl Source {
             return Ok(s
                 .map
                 .base()
-                .wrapping_add(data::FIRST + location.chunk as usize * s.chunk_bytes));
+                .wrapping_add(data::FIRST + location.chunk() as usize * s.chunk_bytes));
         }
         Err(self.corrupt("a chunk's position or length"))
     }
