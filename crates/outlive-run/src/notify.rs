@@ -7,15 +7,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 
+/// How much more time is asked for where there is no watchdog to say.
+const MORE: Duration = Duration::from_secs(10);
+
 /// The way to the service manager.
 #[derive(Debug, Default)]
 pub(crate) struct Notify {
     socket: Option<(UnixDatagram, SocketAddr)>,
     /// Said while the manager's queue was full; two lines at most.
     unheard: Vec<&'static str>,
-    /// Half of the time after which the watchdog bites.
-    every: Option<Duration>,
+    /// Whether the watchdog waits for us.
+    watched: bool,
+    /// After so long a supervisor that says nothing counts as hanging.
+    patience: Duration,
     next: Option<Instant>,
+    /// What was last told to people.
+    status: String,
 }
 
 impl Notify {
@@ -34,13 +41,19 @@ impl Notify {
         let for_us =
             env::var("WATCHDOG_PID").map_or(true, |pid| pid.parse() == Ok(std::process::id()));
         let usec = env::var("WATCHDOG_USEC").ok().and_then(|usec| usec.parse().ok());
-        let every = usec.filter(|_| for_us).map(|usec: u64| Duration::from_micros(usec / 2));
-        Self { socket: socket.ok(), unheard: Vec::new(), every, next: None }
+        let watchdog = usec.filter(|_| for_us).map(Duration::from_micros);
+        Self {
+            socket: socket.ok(),
+            watched: watchdog.is_some(),
+            patience: watchdog.unwrap_or(MORE),
+            ..Self::default()
+        }
     }
 
     /// Sends lines like `READY=1`; again at the next turns while the manager's queue is full.
     pub(crate) fn send(&mut self, text: &'static str) {
         self.unheard.push(text);
+        self.next = None;
         self.repeat();
     }
 
@@ -59,14 +72,29 @@ impl Notify {
         !sent.is_err_and(|e| e.kind() == ErrorKind::WouldBlock)
     }
 
-    /// Called at each turn: a supervisor that hangs misses it.
-    pub(crate) fn alive(&mut self) {
-        self.repeat();
-        let (Some(every), now) = (self.every, Instant::now()) else { return };
-        if self.next.is_none_or(|next| now >= next) {
-            // A full queue is full of these.
-            self.try_send("WATCHDOG=1");
-            self.next = Some(now + every);
+    /// Shows people how things are, in one line; the same text is told once.
+    pub(crate) fn status(&mut self, text: &str) {
+        let text = text.replace('\n', " ");
+        if text != self.status && self.try_send(&format!("STATUS={text}")) {
+            self.status = text;
         }
+    }
+
+    /// Called at each turn: a supervisor that hangs misses it. `busy` while it starts or stops the
+    /// robot, which takes as long as the file allows and not as the unit does.
+    pub(crate) fn alive(&mut self, busy: bool) {
+        self.repeat();
+        let now = Instant::now();
+        if self.socket.is_none() || self.next.is_some_and(|next| now < next) {
+            return;
+        }
+        // A full queue is full of these.
+        if self.watched {
+            self.try_send("WATCHDOG=1");
+        }
+        if busy {
+            self.try_send(&format!("EXTEND_TIMEOUT_USEC={}", self.patience.as_micros()));
+        }
+        self.next = Some(now + self.patience / 2);
     }
 }

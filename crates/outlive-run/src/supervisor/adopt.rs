@@ -34,7 +34,7 @@ impl Supervisor {
             let pid = left.identity.pid;
             self.say(&format!("ending what an earlier supervisor left: {} (pid {pid})", left.name));
         }
-        leftover::end(&leftovers, || self.notify.alive());
+        leftover::end(&leftovers, || self.notify.alive(true));
     }
 
     /// Those whose start the earlier supervisor did not live to write down, and what has left

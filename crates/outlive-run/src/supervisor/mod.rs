@@ -48,6 +48,9 @@ const TURN: Duration = Duration::from_millis(50);
 /// The same while something is about to change.
 const SHORT_TURN: Duration = Duration::from_millis(10);
 
+/// So many names a service manager shows; it cuts what is longer than 4 KiB.
+const NAMES_MAX: usize = 8;
+
 /// How a supervisor is to behave.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -235,7 +238,7 @@ impl Supervisor {
             if let Some(outcome) = outcome {
                 return self.leave(outcome);
             }
-            self.notify.alive();
+            self.notify.alive(!self.told_ready || self.ending.is_some());
             self.sleep();
         }
     }
@@ -326,14 +329,25 @@ impl Supervisor {
         self.signals.drain();
     }
 
-    /// Tells a service manager once everything is ready.
+    /// Tells a service manager once everything is ready, and until then and later what is not.
     fn tell_readiness(&mut self) {
         let ready = |i: &Instance| matches!(i.phase(), Phase::Ready | Phase::Done);
-        if !self.told_ready && self.instances.iter().all(ready) {
+        let missing = || self.instances.iter().filter(|i| !ready(i));
+        let count = missing().count();
+        if count > 0 {
+            let told = missing().take(NAMES_MAX);
+            let told: Vec<String> =
+                told.map(|i| format!("{} {}", i.spec.name, i.phase().name())).collect();
+            let more = if count > NAMES_MAX { ", ..." } else { "" };
+            self.notify.status(&format!("{}{more}", told.join(", ")));
+            return;
+        }
+        if !self.told_ready {
             self.told_ready = true;
             self.say("all ready");
             self.notify.send("READY=1");
         }
+        self.notify.status("all ready");
     }
 }
 

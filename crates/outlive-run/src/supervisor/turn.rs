@@ -42,6 +42,7 @@ impl Supervisor {
         if self.ending.is_none() {
             self.say(&format!("stopping the robot: {why}"));
             self.notify.send("STOPPING=1");
+            self.notify.status(&format!("stopping: {why}"));
             self.ending = Some(outcome);
             self.dirty = true;
         }
