@@ -160,10 +160,14 @@ impl Control {
     fn look_at_services(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
         let shared = self.shared.clone();
         let mut there = HashSet::new();
-        for service in shared.domain.services()? {
+        let mut services = shared.domain.services()?;
+        services.retain(|s| s.server.is_some_and(|node| live.contains_key(&node.get())));
+        if let Some(ros2) = &mut self.ros2 {
+            ros2.look_at_services(services.iter());
+        }
+        for service in services {
             let Some(rule) = shared.config.service(&service.name) else { continue };
-            let served = service.server.is_some_and(|node| live.contains_key(&node.get()));
-            if !rule.direction.goes_out() || !served {
+            if !rule.direction.goes_out() {
                 continue;
             }
             there.insert(service.name.clone());

@@ -7,7 +7,7 @@
 //! | `control` | what is here and there; keeps the routes |
 //! | `outgoing`, `incoming` | a topic on its way out and in |
 //! | `services`, `queues` | calls and queues, both sides |
-//! | `ros2` | topics to and from ROS 2 |
+//! | `ros2` | topics and services to and from ROS 2 |
 //! | `link` | the Zenoh session |
 //! | `stats` | counters, and how they are shown |
 //! | `shared`, `worker` | what all threads know; a thread that can be asked to end |
@@ -56,7 +56,7 @@ Options:
   --check        only read FILE and say what is wrong in it
   --stats        print what was carried, every stats_ms of FILE
   --domain NAME  the domain, whatever FILE says
-  --ros2-types   only list the messages of ROS 2 that are known, with their hashes
+  --ros2-types   only list the types of ROS 2 that are known, with their hashes
   -h, --help
   -V, --version
 

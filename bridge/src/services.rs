@@ -6,16 +6,18 @@
 //! | a client elsewhere | nobody: its answer is dropped |
 //! | a bridge | its clients or its server, as of any process |
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use outlive::{Client, Request, Server, ServiceInfo, Ticket, now_ns};
+use outlive::{Client, PayloadType, Request, Server, ServiceInfo, Ticket, now_ns};
 use zenoh::Wait;
+use zenoh::bytes::ZBytes;
 use zenoh::handlers::CallbackDrop;
-use zenoh::query::{ConsolidationMode, Query, Reply};
+use zenoh::query::{ConsolidationMode, Query, QueryTarget, Reply};
 use zenoh::sample::Locality;
 
 use crate::config::ServiceRule;
@@ -33,6 +35,55 @@ const IDLE: Duration = Duration::from_millis(20);
 
 const PART: u8 = 0;
 const LAST: u8 = 1;
+
+/// How calls and answers are written on the way.
+pub(crate) trait Form {
+    /// What a call from elsewhere asks, and how long it may take, ms, if it says so.
+    fn called<'a>(&self, payload: &'a [u8], attached: &[u8]) -> Result<Called<'a>, String>;
+
+    /// An answer to the call that had `attached`, with what is attached to it; none if there is
+    /// no word for it there.
+    fn answer(&self, attached: &[u8], body: &[u8], last: bool) -> Result<Option<Parts>, String>;
+
+    /// A call to a service elsewhere, with what is attached.
+    fn call(&self, request: &[u8], left_ms: u64) -> Result<Parts, String>;
+
+    /// What is answered there, and whether that was the last part.
+    fn answered<'a>(
+        &self,
+        payload: &'a [u8],
+        attached: &[u8],
+    ) -> Result<(Cow<'a, [u8]>, bool), String>;
+}
+
+pub(crate) type Called<'a> = (Cow<'a, [u8]>, Option<u64>);
+/// A payload, and what is attached to it.
+pub(crate) type Parts = (ZBytes, Vec<u8>);
+
+/// That of bridges among each other.
+struct Plain;
+
+impl Form for Plain {
+    fn called<'a>(&self, payload: &'a [u8], attached: &[u8]) -> Result<Called<'a>, String> {
+        Ok((payload.into(), attached.try_into().ok().map(u64::from_le_bytes)))
+    }
+
+    fn answer(&self, _: &[u8], body: &[u8], last: bool) -> Result<Option<Parts>, String> {
+        Ok(Some((body.into(), vec![if last { LAST } else { PART }])))
+    }
+
+    fn call(&self, request: &[u8], left_ms: u64) -> Result<Parts, String> {
+        Ok((request.into(), left_ms.to_le_bytes().into()))
+    }
+
+    fn answered<'a>(
+        &self,
+        payload: &'a [u8],
+        attached: &[u8],
+    ) -> Result<(Cow<'a, [u8]>, bool), String> {
+        Ok((payload.into(), attached.first() != Some(&PART)))
+    }
+}
 
 /// A local service that others may call.
 #[derive(Debug)]
@@ -60,27 +111,42 @@ fn offer(
     stop: &AtomicBool,
 ) -> Result<(), Failed> {
     let name = &info.name;
-    let service = shared.node.service::<[u8], [u8]>(name)?;
-    let client = service.of_types(&info.request, &info.response).client()?;
     let note = ServiceNote {
         request: TypeNote::of(&info.request),
         response: TypeNote::of(&info.response),
     };
     let note_key = shared.keys.of(&shared.own, "note/service", name);
     shared.set_note(note_key.clone(), Some(serde_json::to_string(&note)?));
+    let key = shared.keys.of(&shared.own, "call", name);
+    let token = shared.keys.of(&shared.own, "live/service", name);
+    let done = serve(shared, info, (key, token), Plain, rule.timeout_ms, stop);
+    shared.set_note(note_key, None);
+    done
+}
+
+/// Passes calls that come on a key to a service here, and shows that by a token.
+pub(crate) fn serve(
+    shared: &Shared,
+    info: &ServiceInfo,
+    (key, token): (String, String),
+    form: impl Form,
+    timeout_ms: u64,
+    stop: &AtomicBool,
+) -> Result<(), Failed> {
+    let service = shared.node.service::<[u8], [u8]>(&info.name)?;
+    let client = service.of_types(&info.request, &info.response).client()?;
     let (to, queries) = sync_channel(CALLS_MAX);
     let queryable = shared
         .session
-        .declare_queryable(shared.keys.of(&shared.own, "call", name))
+        .declare_queryable(key)
+        .complete(true)
         .callback(move |query| take(&to, query))
         .wait()?;
-    let token_key = shared.keys.of(&shared.own, "live/service", name);
-    let token = shared.session.liveliness().declare_token(token_key).wait()?;
-    let mut offered = Offered { client, rule, calls: HashMap::new() };
+    let token = shared.session.liveliness().declare_token(token).wait()?;
+    let mut offered = Offered { client, form, timeout_ms, calls: HashMap::new() };
     let done = offered.run(&queries, stop);
     token.undeclare().wait()?;
     queryable.undeclare().wait()?;
-    shared.set_note(note_key, None);
     done
 }
 
@@ -93,13 +159,14 @@ pub(crate) fn take(to: &SyncSender<Query>, query: Query) {
     }
 }
 
-struct Offered<'a> {
+struct Offered<F> {
     client: Client<[u8], [u8]>,
-    rule: &'a ServiceRule,
+    form: F,
+    timeout_ms: u64,
     calls: HashMap<Ticket, Query>,
 }
 
-impl Offered<'_> {
+impl<F: Form> Offered<F> {
     fn run(&mut self, queries: &Receiver<Query>, stop: &AtomicBool) -> Result<(), Failed> {
         while !stop.load(Relaxed) {
             match queries.recv_timeout(if self.calls.is_empty() { IDLE } else { SOON }) {
@@ -110,13 +177,17 @@ impl Offered<'_> {
             while let Some(reply) = self.client.receive()? {
                 let ticket = reply.ticket();
                 let Some(query) = self.calls.get(&ticket) else { continue };
+                let answer = match reply.body() {
+                    Ok(body) => self.form.answer(&attached(query), body, reply.is_last()),
+                    Err(e) => Err(e.to_string()),
+                };
                 // An answer that cannot be sent has nobody who waits for it.
-                let _ = match reply.body() {
-                    Ok(body) => {
-                        let kind = if reply.is_last() { LAST } else { PART };
-                        query.reply(query.key_expr().clone(), body).attachment([kind]).wait()
+                let _ = match answer {
+                    Ok(Some((payload, attached))) => {
+                        query.reply(query.key_expr().clone(), payload).attachment(attached).wait()
                     }
-                    Err(e) => query.reply_err(e.to_string()).wait(),
+                    Ok(None) => Ok(()),
+                    Err(why) => query.reply_err(why).wait(),
                 };
                 if reply.is_last() {
                     self.calls.remove(&ticket);
@@ -127,21 +198,26 @@ impl Offered<'_> {
     }
 
     fn ask(&mut self, query: Query) {
-        let bytes = query.payload().map(|p| p.to_bytes()).unwrap_or_default();
-        let left = query.attachment().and_then(|a| a.to_bytes().as_ref().try_into().ok());
-        let left_ms = left.map_or(self.rule.timeout_ms, u64::from_le_bytes).min(3_600_000);
-        let asked = if self.calls.len() < CALLS_MAX {
-            self.client
-                .send_until(&bytes, now_ns() + left_ms * 1_000_000)
-                .map_err(|e| e.to_string())
-        } else {
-            Err("too many calls at once: try again later".into())
-        };
-        match asked {
+        match self.send(&query) {
             Ok(ticket) => drop(self.calls.insert(ticket, query)),
             Err(why) => drop(query.reply_err(why).wait()),
         }
     }
+
+    fn send(&mut self, query: &Query) -> Result<Ticket, String> {
+        if self.calls.len() >= CALLS_MAX {
+            return Err("too many calls at once: try again later".into());
+        }
+        let payload = query.payload().map(|p| p.to_bytes()).unwrap_or_default();
+        let (request, left_ms) = self.form.called(&payload, &attached(query))?;
+        let left_ms = left_ms.unwrap_or(self.timeout_ms).min(3_600_000);
+        let until_ns = now_ns() + left_ms * 1_000_000;
+        self.client.send_until(&request, until_ns).map_err(|e| e.to_string())
+    }
+}
+
+fn attached(query: &Query) -> Vec<u8> {
+    query.attachment().map(|a| a.to_bytes().into_owned()).unwrap_or_default()
 }
 
 /// Stands here for a server elsewhere. Dropping it ends the waits of its clients: `ServerDied`.
@@ -165,37 +241,53 @@ impl Stand {
         let (shared, rule) = (shared.clone(), rule.clone());
         let (bridge, name) = (bridge.to_owned(), name.to_owned());
         let what = format!("service {name} of {bridge}");
-        let worker =
-            Worker::retry("stand", what, move |stop| stand(&shared, &bridge, &name, &rule, stop));
+        let worker = Worker::retry("stand", what, move |stop| {
+            let note = ask(&shared, &bridge, "note/service", &name)?;
+            let note: ServiceNote = serde_json::from_str(&note)?;
+            let types = (&note.request.payload_type()?, &note.response.payload_type()?);
+            let call = Call {
+                key: shared.keys.of(&bridge, "call", &name),
+                target: QueryTarget::default(),
+                timeout_ms: rule.timeout_ms,
+            };
+            stand(&shared, &name, types, call, Plain, stop)
+        });
         Self { _worker: worker }
     }
 }
 
-fn stand(
-    shared: &Arc<Shared>,
-    bridge: &str,
+/// Where calls go.
+pub(crate) struct Call {
+    pub(crate) key: String,
+    pub(crate) target: QueryTarget,
+    /// Of a request without a deadline.
+    pub(crate) timeout_ms: u64,
+}
+
+/// Serves `name` here by calls elsewhere, until it is to stop.
+pub(crate) fn stand(
+    shared: &Shared,
     name: &str,
-    rule: &ServiceRule,
+    (request, response): (&PayloadType, &PayloadType),
+    call: Call,
+    form: impl Form,
     stop: &AtomicBool,
 ) -> Result<(), Failed> {
-    let note: ServiceNote = serde_json::from_str(&ask(shared, bridge, "note/service", name)?)?;
-    let (request, response) = (note.request.payload_type()?, note.response.payload_type()?);
     let service = shared.node.service::<[u8], [u8]>(name)?;
-    let server = service.of_types(&request, &response).server()?;
+    let server = service.of_types(request, response).server()?;
     let (to, events) = channel();
-    let key = shared.keys.of(bridge, "call", name);
     let mut standing =
-        Standing { shared, key, rule, server, next: 0, calls: HashMap::new(), to, events };
+        Standing { shared, call, form, server, next: 0, calls: HashMap::new(), to, events };
     while !stop.load(Relaxed) {
         standing.step()?;
     }
     Ok(())
 }
 
-struct Standing<'a> {
+struct Standing<'a, F> {
     shared: &'a Shared,
-    key: String,
-    rule: &'a ServiceRule,
+    call: Call,
+    form: F,
     server: Server<[u8], [u8]>,
     next: u64,
     calls: HashMap<u64, Request<[u8]>>,
@@ -203,7 +295,7 @@ struct Standing<'a> {
     events: Receiver<Event>,
 }
 
-impl Standing<'_> {
+impl<F: Form> Standing<'_, F> {
     fn step(&mut self) -> Result<(), Failed> {
         let wait = if self.calls.is_empty() { IDLE } else { SOON };
         if let Some(request) = self.server.receive_timeout(wait)? {
@@ -220,17 +312,25 @@ impl Standing<'_> {
     }
 
     fn pass(&mut self, request: Request<[u8]>) -> Result<(), Failed> {
-        let left_ms = request.deadline_ns().map_or(self.rule.timeout_ms, |deadline| {
+        let left_ms = request.deadline_ns().map_or(self.call.timeout_ms, |deadline| {
             (deadline.saturating_sub(now_ns()) / 1_000_000).clamp(1, 3_600_000)
         });
+        let (payload, attached) = match self.form.call(&request, left_ms) {
+            Ok(parts) => parts,
+            Err(why) => {
+                let _ = self.server.refuse(request, &why);
+                return Ok(());
+            }
+        };
         let id = self.next;
         self.next += 1;
         let (on_reply, on_end) = (self.to.clone(), self.to.clone());
         self.shared
             .session
-            .get(&self.key)
-            .payload(&request[..])
-            .attachment(left_ms.to_le_bytes())
+            .get(&self.call.key)
+            .target(self.call.target)
+            .payload(payload)
+            .attachment(attached)
             .timeout(Duration::from_millis(left_ms))
             .consolidation(ConsolidationMode::None)
             .allowed_destination(Locality::Remote)
@@ -248,14 +348,20 @@ impl Standing<'_> {
         match event {
             Event::Reply(id, reply) => match reply.result() {
                 Ok(sample) => {
-                    let kind = sample.attachment().map(|a| a.to_bytes().first().copied());
-                    let body = sample.payload().to_bytes();
-                    if kind == Some(Some(PART)) {
-                        if let Some(request) = self.calls.get(&id) {
-                            let _ = self.server.respond_part(request, &body);
+                    let payload = sample.payload().to_bytes();
+                    let attached = sample.attachment().map(|a| a.to_bytes()).unwrap_or_default();
+                    match self.form.answered(&payload, &attached) {
+                        Ok((body, false)) => {
+                            if let Some(request) = self.calls.get(&id) {
+                                let _ = self.server.respond_part(request, &body);
+                            }
                         }
-                    } else if let Some(request) = self.calls.remove(&id) {
-                        let _ = self.server.respond(request, &body);
+                        Ok((body, true)) => {
+                            if let Some(request) = self.calls.remove(&id) {
+                                let _ = self.server.respond(request, &body);
+                            }
+                        }
+                        Err(why) => self.refuse(id, &why),
                     }
                 }
                 Err(e) => {
@@ -263,7 +369,7 @@ impl Standing<'_> {
                     self.refuse(id, &String::from_utf8_lossy(&why));
                 }
             },
-            Event::End(id) => self.refuse(id, "its bridge has not answered"),
+            Event::End(id) => self.refuse(id, "nobody there has answered"),
         }
     }
 

@@ -3,170 +3,24 @@
 #![allow(missing_docs)]
 
 mod net;
+#[path = "ros2/place.rs"]
+mod place;
+#[path = "ros2/services.rs"]
+mod services;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use net::{Counters, count, wait_for};
 use outlive::msg::{Imu, PixelFormat, Pose};
-use outlive::{Domain, Node, NodeBuilder, Publisher, Subscriber};
+use outlive::{Domain, Node, Publisher, Subscriber};
+use place::Place;
 use serde_json::{Value, json};
 
-/// The domain of ROS 2 in these tests.
-const ROS_DOMAIN: u32 = 7;
 /// How often each type goes through, after the first.
 const ROUNDS: usize = 3;
-
-/// A process in Python that is told and tells.
-struct Peer {
-    child: Child,
-    to: ChildStdin,
-    from: Receiver<Value>,
-    told: Vec<Value>,
-}
-
-impl Peer {
-    fn start(args: &[&str]) -> Option<Self> {
-        let Some(python) = std::env::var_os("OUTLIVE_ROS2_PYTHON") else {
-            println!("skipped: no zenoh-ros2-sdk here (bridge/test installs it)");
-            return None;
-        };
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ros2/peer.py");
-        let mut command = Command::new(python);
-        command.arg(script).args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("python");
-        let to = child.stdin.take().expect("its input");
-        let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
-        let (tell, from) = channel();
-        thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                let told = serde_json::from_str(&line).unwrap_or_else(|_| panic!("'{line}'"));
-                if tell.send(told).is_err() {
-                    break;
-                }
-            }
-        });
-        Some(Self { child, to, from, told: Vec::new() })
-    }
-
-    fn tell(&mut self, what: &Value) {
-        writeln!(self.to, "{what}").expect("the peer lives");
-    }
-
-    /// All that it has told so far.
-    fn told(&mut self) -> &[Value] {
-        self.told.extend(self.from.try_iter());
-        &self.told
-    }
-
-    /// What it tells that has the key `key`, as soon as it does.
-    fn hear<T>(&mut self, key: &str, mut fit: impl FnMut(&Value) -> Option<T>) -> T {
-        wait_for(key, || self.told().iter().filter(|told| !told[key].is_null()).find_map(&mut fit))
-    }
-
-    fn count(&mut self, key: &str, of: &str) -> usize {
-        self.told().iter().filter(|told| told[key] == of).count()
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A domain with a bridge, beside a ROS 2 with a router.
-struct Place {
-    dir: PathBuf,
-    bridge: Option<Child>,
-    _router: Peer,
-    peer: Peer,
-    /// The session of the peer.
-    session: String,
-}
-
-impl Place {
-    fn new(mode: &str, rules: &str) -> Option<Self> {
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
-        let port = free.expect("a free port").port().to_string();
-        let mut router = Peer::start(&["router", &port])?;
-        router.hear("ready", |_| Some(()));
-        let name = format!("outlive-test-olb-ros-{}-{port}", std::process::id());
-        let dir = Path::new("/dev/shm").join(name);
-        std::fs::create_dir(&dir).expect("a folder on the RAM disk");
-        let mode_bits = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-        std::fs::set_permissions(&dir, mode_bits).expect("its mode");
-        let file = format!(
-            "namespace = \"fleet\"\nstats_ms = 100\nmode = \"{mode}\"\n\
-             connect = [\"tcp/127.0.0.1:{port}\"]\n[ros2]\ndomain = {ROS_DOMAIN}\n\
-             node = \"outlive\"\nnamespace = \"/robot1\"\n{rules}"
-        );
-        std::fs::write(dir.join("bridge.toml"), file).expect("the bridge's file");
-        let messages = dir.join("messages");
-        let args = ["node", &port, &messages.display().to_string(), &ROS_DOMAIN.to_string()];
-        let mut peer = Peer::start(&args)?;
-        let session = peer.hear("session", |t| t["session"].as_str().map(str::to_owned));
-        let mut place = Self { dir, bridge: None, _router: router, peer, session };
-        place.start();
-        Some(place)
-    }
-
-    fn start(&mut self) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_outlive-bridge"));
-        command.arg(self.dir.join("bridge.toml")).env("OUTLIVE_DIR", &self.dir);
-        let errors = std::fs::File::create(self.dir.join("said")).expect("a file");
-        self.bridge = Some(command.stderr(errors).spawn().expect("the bridge"));
-    }
-
-    fn kill(&mut self) {
-        if let Some(mut child) = self.bridge.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-
-    /// What the bridge has said.
-    fn said(&self) -> String {
-        std::fs::read_to_string(self.dir.join("said")).unwrap_or_default()
-    }
-
-    fn settings(&self) -> NodeBuilder {
-        Node::builder().root(&self.dir)
-    }
-
-    fn node(&self, name: &str) -> Node {
-        self.settings().name(name).open().expect("a node")
-    }
-
-    /// The token of a port or node of the bridge, and the id that comes of it.
-    fn token(&mut self, kind: &str, topic: &str) -> (String, String) {
-        let part = format!("/{kind}/%/%robot1/outlive");
-        let topic = topic.replace('/', "%");
-        self.peer.hear("token", |told| {
-            let key = told["token"].as_str()?;
-            let (_, rest) = key.split_once(&part)?;
-            let fits = told["there"] == true && rest.split('/').nth(1).unwrap_or("") == topic;
-            fits.then(|| (key.to_owned(), told["gid"].as_str().unwrap_or("").to_owned()))
-        })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.kill();
-        if thread::panicking() {
-            eprintln!("the bridge said:\n{}", self.said());
-        }
-        let _ = std::fs::remove_dir_all(&self.dir);
-    }
-}
 
 #[test]
 fn hashes_of_all_types_are_those_of_two_other_implementations() {
@@ -174,7 +28,9 @@ fn hashes_of_all_types_are_those_of_two_other_implementations() {
     let Some(mut place) = Place::new("client", rules) else { return };
     let known = Command::new(env!("CARGO_BIN_EXE_outlive-bridge")).arg("--ros2-types").output();
     let known = String::from_utf8(known.expect("a list").stdout).expect("text");
-    let ours: BTreeMap<_, _> = known.lines().filter_map(|line| line.split_once(' ')).collect();
+    let ours = known.lines().filter_map(|line| line.split_once(' '));
+    // Those of services: services.rs.
+    let ours: BTreeMap<_, _> = ours.filter(|(name, _)| name.contains("/msg/")).collect();
     assert_eq!(ours.len(), 99);
     place.peer.tell(&json!({ "do": "types", "names": ours.keys().collect::<Vec<_>>() }));
     let theirs = place.peer.hear("types", |told| Some(told["types"].clone()));

@@ -20,14 +20,46 @@ pub(crate) struct Ros2Config {
     pub(crate) node: String,
     pub(crate) namespace: String,
     rules: Vec<Ros2Rule>,
+    services: Vec<Ros2ServiceRule>,
+}
+
+/// Which topics or services, and what they are called in ROS.
+#[derive(Clone, Debug, PartialEq)]
+struct Names {
+    pattern: Pattern,
+    /// Here, and in ROS, where the names differ.
+    differ: Option<(String, String)>,
+}
+
+impl Names {
+    /// What `name` of here is called there; none if it is not meant.
+    fn there(&self, name: &str) -> Option<String> {
+        let there = self.differ.as_ref().map_or(name, |(_, there)| there);
+        self.pattern.matches(name).then(|| there.to_owned())
+    }
+
+    /// The other way round.
+    fn here(&self, name: &str) -> Option<String> {
+        match &self.differ {
+            Some((here, there)) => (there == name).then(|| here.clone()),
+            None => self.pattern.matches(name).then(|| name.to_owned()),
+        }
+    }
+}
+
+/// How the services of a pattern are carried.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ros2ServiceRule {
+    names: Names,
+    pub(crate) direction: Direction,
+    /// How long a call may take that has no deadline of its own, ms.
+    pub(crate) timeout_ms: u64,
 }
 
 /// How the topics of a pattern are carried.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ros2Rule {
-    pattern: Pattern,
-    /// Here, and in ROS, where the names differ.
-    names: Option<(String, String)>,
+    names: Names,
     pub(crate) direction: Direction,
     /// Only messages of this type.
     pub(crate) of: Option<String>,
@@ -42,26 +74,34 @@ pub(crate) struct Ros2Rule {
 impl Ros2Config {
     /// Whether it carries nothing.
     pub(crate) fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+        self.rules.is_empty() && self.services.is_empty()
     }
 
     /// The rule for the topic `name` of this domain, and its name in ROS.
     pub(crate) fn goes_out(&self, name: &str) -> Option<(&Ros2Rule, String)> {
-        let rule = self.rules.iter().find(|rule| rule.pattern.matches(name))?;
-        let there = rule.names.as_ref().map_or(name, |(_, there)| there);
-        rule.direction.goes_out().then(|| (rule, there.to_owned()))
+        let mut all = self.rules.iter().filter_map(|rule| Some((rule, rule.names.there(name)?)));
+        all.next().filter(|(rule, _)| rule.direction.goes_out())
     }
 
     /// The rule for a topic of ROS, and its name here.
     pub(crate) fn comes_in(&self, topic: &names::Topic) -> Option<(&Ros2Rule, String)> {
         let name = &topic.name;
-        let rule = self.rules.iter().find(|rule| match &rule.names {
-            Some((_, there)) => there == name,
-            None => rule.pattern.matches(name),
-        })?;
-        let here = rule.names.as_ref().map_or(name, |(here, _)| here);
+        let mut all = self.rules.iter().filter_map(|rule| Some((rule, rule.names.here(name)?)));
+        let (rule, here) = all.next()?;
         let fits = rule.of.as_ref().is_none_or(|of| *of == topic.of);
-        (rule.direction.comes_in() && fits).then(|| (rule, here.to_owned()))
+        (rule.direction.comes_in() && fits).then_some((rule, here))
+    }
+
+    /// The rule for the service `name` of this domain, and its name in ROS.
+    pub(crate) fn service_goes_out(&self, name: &str) -> Option<(&Ros2ServiceRule, String)> {
+        let mut all = self.services.iter().filter_map(|rule| Some((rule, rule.names.there(name)?)));
+        all.next().filter(|(rule, _)| rule.direction.goes_out())
+    }
+
+    /// The rule for the service `name` of ROS, and its name here.
+    pub(crate) fn service_comes_in(&self, name: &str) -> Option<(&Ros2ServiceRule, String)> {
+        let mut all = self.services.iter().filter_map(|rule| Some((rule, rule.names.here(name)?)));
+        all.next().filter(|(rule, _)| rule.direction.comes_in())
     }
 }
 
@@ -73,6 +113,18 @@ pub(crate) struct Ros2Section {
     namespace: Option<Spanned<String>>,
     #[serde(default)]
     topic: Vec<Spanned<TopicSection>>,
+    #[serde(default)]
+    service: Vec<Spanned<ServiceSection>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServiceSection {
+    pattern: Spanned<String>,
+    name: Option<Spanned<String>>,
+    #[serde(default)]
+    direction: Direction,
+    timeout_ms: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize)]
@@ -114,34 +166,55 @@ impl Ros2Section {
                 return Err(source.wrong(at.span(), what, "write it like \"/robot1\""));
             }
         };
-        if self.topic.len() > RULES_MAX {
-            let span = self.topic[RULES_MAX].span();
+        let spans = self.topic.iter().map(Spanned::span);
+        if let Some(span) = spans.chain(self.service.iter().map(Spanned::span)).nth(RULES_MAX) {
             return Err(source.wrong(span, "too many sections", "use at most 256"));
         }
         let rules = self.topic.into_iter().map(|section| section.into_inner().check(source));
-        Ok(Ros2Config { domain, node, namespace, rules: rules.collect::<Result<_, _>>()? })
+        let rules = rules.collect::<Result<_, _>>()?;
+        let services = self.service.into_iter().map(|section| section.into_inner().check(source));
+        let services = services.collect::<Result<_, _>>()?;
+        Ok(Ros2Config { domain, node, namespace, rules, services })
     }
+}
+
+impl ServiceSection {
+    fn check(self, source: &Source<'_>) -> Result<Ros2ServiceRule, ConfigError> {
+        Ok(Ros2ServiceRule {
+            names: names_of(source, &self.pattern, self.name.as_ref())?,
+            direction: self.direction,
+            timeout_ms: source.number(self.timeout_ms, 10_000, 1..=3_600_000)?,
+        })
+    }
+}
+
+fn names_of(
+    source: &Source<'_>,
+    pattern: &Spanned<String>,
+    name: Option<&Spanned<String>>,
+) -> Result<Names, ConfigError> {
+    let differ = match name {
+        None => None,
+        Some(name) if pattern.get_ref().contains('*') => {
+            let what = "one name for a pattern of many";
+            let remedy = "name only one in 'pattern', or leave 'name' out";
+            return Err(source.wrong(name.span(), what, remedy));
+        }
+        Some(name) if names::is_topic_name(name.get_ref()) => {
+            Some((pattern.get_ref().clone(), name.get_ref().clone()))
+        }
+        Some(name) => {
+            let what = format!("'{}' is no name in ROS", name.get_ref());
+            let remedy = "use parts of letters, digits and '_', each with '/' in front";
+            return Err(source.wrong(name.span(), what, remedy));
+        }
+    };
+    Ok(Names { pattern: source.pattern(pattern)?, differ })
 }
 
 impl TopicSection {
     fn check(self, source: &Source<'_>) -> Result<Ros2Rule, ConfigError> {
-        let pattern = source.pattern(&self.pattern)?;
-        let names = match &self.name {
-            None => None,
-            Some(name) if self.pattern.get_ref().contains('*') => {
-                let what = "a name for a pattern of many topics";
-                let remedy = "name one topic in 'pattern', or leave 'name' out";
-                return Err(source.wrong(name.span(), what, remedy));
-            }
-            Some(name) if names::is_topic_name(name.get_ref()) => {
-                Some((self.pattern.get_ref().clone(), name.get_ref().clone()))
-            }
-            Some(name) => {
-                let what = format!("'{}' is no name of a topic in ROS", name.get_ref());
-                let remedy = "use parts of letters, digits and '_', each with '/' in front";
-                return Err(source.wrong(name.span(), what, remedy));
-            }
-        };
+        let names = names_of(source, &self.pattern, self.name.as_ref())?;
         if let Some(of) = &self.of
             && names::type_hash(of.get_ref()).is_none()
         {
@@ -151,7 +224,6 @@ impl TopicSection {
         }
         source.rate(self.rate_hz.as_ref())?;
         Ok(Ros2Rule {
-            pattern,
             names,
             direction: self.direction,
             of: self.of.map(Spanned::into_inner),
@@ -205,6 +277,23 @@ mod tests {
     }
 
     #[test]
+    fn names_of_services_are_mapped_both_ways() {
+        let config = read(
+            "[[ros2.service]]\npattern = \"/stop\"\nname = \"/robot1/stop\"\ndirection = \"out\"\n\
+             [[ros2.service]]\npattern = \"/map/*\"\ndirection = \"in\"\ntimeout_ms = 500\n",
+        )
+        .expect("a good file");
+        let (rule, there) = config.service_goes_out("/stop").expect("it");
+        assert_eq!((there.as_str(), rule.timeout_ms), ("/robot1/stop", 10_000));
+        assert!(config.service_comes_in("/robot1/stop").is_none(), "it only goes out");
+        assert!(config.service_comes_in("/stop").is_none());
+        let (rule, here) = config.service_comes_in("/map/get").expect("it");
+        assert_eq!((here.as_str(), rule.timeout_ms), ("/map/get", 500));
+        assert!(config.service_goes_out("/map/get").is_none(), "it only comes in");
+        assert!(config.goes_out("/stop").is_none(), "a service is no topic");
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_place_and_remedy() {
         for (rest, expected) in [
             ("domain = 233\n", "b.toml:4:10: 233 is out of range: use 0 to 232"),
@@ -212,11 +301,13 @@ mod tests {
             ("namespace = \"x\"\n", "b.toml:4:13: 'x' is no namespace of ROS: write it"),
             ("", "b.toml:1:1: it carries nothing: add [[topic]]"),
             ("[[ros2.topic]]\npattern = \"/x\"\ntype = \"a/b\"\n", "b.toml:6:8: 'a/b' is no mes"),
-            ("[[ros2.topic]]\npattern = \"/x\"\nname = \"y\"\n", "b.toml:6:8: 'y' is no name of"),
-            ("[[ros2.topic]]\npattern = \"/*\"\nname = \"/y\"\n", "b.toml:6:8: a name for a pat"),
+            ("[[ros2.topic]]\npattern = \"/x\"\nname = \"y\"\n", "b.toml:6:8: 'y' is no name in"),
+            ("[[ros2.topic]]\npattern = \"/*\"\nname = \"/y\"\n", "b.toml:6:8: one name for a"),
             ("[[ros2.topic]]\npattern = \"/x\"\ndepth = 0\n", "b.toml:6:9: 0 is out of range"),
             ("[[ros2.topic]]\npattern = \"/x\"\nrate_hz = -1.0\n", "b.toml:6:11: -1 messages"),
             ("[[ros2.topics]]\n", "b.toml:4:"),
+            ("[[ros2.service]]\npattern = \"/x\"\ntimeout_ms = 0\n", "b.toml:6:14: 0 is out of r"),
+            ("[[ros2.service]]\npattern = \"/*\"\nname = \"/y\"\n", "b.toml:6:8: one name for"),
         ] {
             let said = read(rest).expect_err(rest);
             assert!(said.starts_with(expected), "{rest:?} says {said}");

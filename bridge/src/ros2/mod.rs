@@ -1,25 +1,29 @@
-//! Topics to and from ROS 2, as rmw_zenoh carries them.
+//! Topics and services to and from ROS 2, as rmw_zenoh carries them.
 //!
 //! | file | what |
 //! |---|---|
 //! | `config` | section `[ros2]` of the bridge's file |
 //! | `names` | keys, tokens, hashes, attachments |
 //! | `outgoing`, `incoming` | a topic on its way to ROS, and from there |
+//! | `services` | calls, both ways |
 //!
 //! The bridge is one node of ROS. A topic here with a live publisher is a publisher of that node; a
-//! topic with a publisher there is a subscription of it, and a publisher here.
+//! topic with a publisher there is a subscription of it, and a publisher here. A service here is a
+//! server of that node, one there a client of it, and a server here.
 
 pub(crate) mod config;
 mod incoming;
 mod names;
 mod outgoing;
+mod services;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 
-use outlive::{TopicInfo, now_ns};
+use outlive::{ServiceInfo, TopicInfo, now_ns};
+use outlive_record::ros2::Service;
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Subscriber;
@@ -29,21 +33,23 @@ use crate::control::Token;
 use crate::outgoing::{Failed, Outgoing};
 use crate::shared::{Shared, say};
 use crate::wire::wall_now_ns;
+use crate::worker::Worker;
 use config::Ros2Config;
 use incoming::Incoming;
 use names::{Participant, Port, Remote, Topic};
 
 /// Topics carried in each direction at most.
 const ROUTES_MAX: usize = 512;
-/// Publishers there that are remembered at most.
-const PUBLISHERS_MAX: usize = 16_384;
+/// Publishers and servers there that are remembered at most.
+const PORTS_MAX: usize = 16_384;
 /// Topics that cannot be carried, told once each, at most.
 const TOLD_MAX: usize = 4096;
 
-/// The messages that are known, with their hashes; a line each.
+/// The messages and services that are known, with their hashes; a line each.
 pub(crate) fn known() -> String {
     let line = |name: &str| format!("{name} {}\n", names::type_hash(name).unwrap_or_default());
-    outlive_record::ros2::embedded().into_iter().map(line).collect()
+    let messages = outlive_record::ros2::embedded().into_iter();
+    messages.chain(outlive_record::ros2::embedded_services()).map(line).collect()
 }
 
 /// What routes need to be part of the graph.
@@ -68,8 +74,9 @@ pub(crate) struct Graph {
     _node: LivelinessToken,
     _listening: Subscriber<()>,
     tokens: Receiver<Token>,
-    /// Tokens of each topic's publishers there.
+    /// Tokens of each topic's publishers there, and of each service's servers.
     publishers: HashMap<Topic, HashSet<String>>,
+    servers: HashMap<Topic, HashSet<String>>,
     known: usize,
     /// Of these, those that keep messages and are still to be asked for them.
     keeping: Vec<(Topic, String)>,
@@ -77,6 +84,8 @@ pub(crate) struct Graph {
     into: HashMap<Topic, Incoming>,
     /// Stopped, not ended yet.
     ending: Vec<Incoming>,
+    offers: HashMap<String, Worker>,
+    stands: HashMap<Topic, Worker>,
     told: HashSet<String>,
 }
 
@@ -108,11 +117,14 @@ impl Graph {
             _listening: listening,
             tokens,
             publishers: HashMap::new(),
+            servers: HashMap::new(),
             known: 0,
             keeping: Vec::new(),
             out: HashMap::new(),
             into: HashMap::new(),
             ending: Vec::new(),
+            offers: HashMap::new(),
+            stands: HashMap::new(),
             told: HashSet::new(),
         })
     }
@@ -166,24 +178,83 @@ impl Graph {
 
     fn token(&mut self, token: Token) {
         let Participant { domain, session, .. } = &self.member.participant;
-        let Some(Remote { topic, session, keeps }) = names::publisher(&token.key, *domain, session)
-        else {
-            return;
-        };
+        let Some(remote) = names::remote(&token.key, *domain, session) else { return };
+        let Remote { port, topic, session, keeps } = remote;
+        let ports = if port == Port::Server { &mut self.servers } else { &mut self.publishers };
         if token.there {
-            if self.known < PUBLISHERS_MAX
-                && self.publishers.entry(topic.clone()).or_default().insert(token.key)
-            {
+            if self.known < PORTS_MAX && ports.entry(topic.clone()).or_default().insert(token.key) {
                 self.known += 1;
-                if keeps {
+                if keeps && port == Port::Publisher {
                     self.keeping.push((topic, session));
                 }
             }
-        } else if let Some(of) = self.publishers.get_mut(&topic) {
+        } else if let Some(of) = ports.get_mut(&topic) {
             self.known -= usize::from(of.remove(&token.key));
             if of.is_empty() {
-                self.publishers.remove(&topic);
+                ports.remove(&topic);
             }
+        }
+    }
+
+    /// Keeps a route for each service that is to be carried; `services` are those with a live
+    /// server here that is no bridge.
+    pub(crate) fn look_at_services<'a>(&mut self, services: impl Iterator<Item = &'a ServiceInfo>) {
+        let mut there = HashSet::new();
+        for info in services {
+            if self.service_goes_out(info) {
+                there.insert(info.name.clone());
+            }
+        }
+        self.offers.retain(|name, offer| there.contains(name) && !offer.has_ended());
+        self.services_come_in();
+    }
+
+    fn service_goes_out(&mut self, info: &ServiceInfo) -> bool {
+        if self.offers.contains_key(&info.name) {
+            return true;
+        }
+        let Some((rule, there)) = self.config.service_goes_out(&info.name) else { return false };
+        let rule = rule.clone();
+        let what = format!("service {} is not offered to ROS 2", info.name);
+        if !names::is_topic_name(&there) {
+            self.tell(format!("{what}: the name is none there"));
+            return false;
+        }
+        let known = services::type_of(info)
+            .and_then(|(of, service)| Some((Topic::new(&there, &of)?, service)));
+        let Some((topic, service)) = known else {
+            let (request, response) = (info.request.name(), info.response.name());
+            self.tell(format!("{what}: {request} and {response} are no service there"));
+            return false;
+        };
+        if self.offers.len() >= ROUTES_MAX {
+            return false;
+        }
+        let offer = services::offer(&self.member, info, topic, service, &rule);
+        self.offers.insert(info.name.clone(), offer);
+        true
+    }
+
+    /// A server here for each service with a server there.
+    fn services_come_in(&mut self) {
+        self.stands.retain(|topic, _| self.servers.contains_key(topic));
+        let mut strange = Vec::new();
+        for topic in self.servers.keys() {
+            if self.stands.contains_key(topic) || self.stands.len() >= ROUTES_MAX {
+                continue;
+            }
+            let Some((rule, here)) = self.config.service_comes_in(&topic.name) else { continue };
+            let known = names::type_hash(&topic.of).filter(|hash| *hash == topic.hash);
+            match known.and_then(|_| Service::of(&topic.of)) {
+                Some(service) => {
+                    let stand = services::stand_for(&self.member, topic, service, here, rule);
+                    self.stands.insert(topic.clone(), stand);
+                }
+                None => strange.push(topic.clone()),
+            }
+        }
+        for topic in strange {
+            self.tell_strange("service", topic);
         }
     }
 
@@ -215,13 +286,17 @@ impl Graph {
                 route.ask(session);
             }
         }
-        for Topic { name, of, hash } in strange {
-            let what = match names::type_hash(&of) {
-                Some(own) => format!("its {of} has the hash {hash}, ours is {own}"),
-                None => format!("{of} is not known here"),
-            };
-            self.tell(format!("topic {name} of ROS 2 is not carried: {what}"));
+        for topic in strange {
+            self.tell_strange("topic", topic);
         }
+    }
+
+    fn tell_strange(&mut self, what: &str, Topic { name, of, hash }: Topic) {
+        let why = match names::type_hash(&of) {
+            Some(own) => format!("its {of} has the hash {hash}, ours is {own}"),
+            None => format!("{of} is not known here"),
+        };
+        self.tell(format!("{what} {name} of ROS 2 is not carried: {why}"));
     }
 
     /// Once.

@@ -2,12 +2,14 @@
 //! tokens, what is attached to a message, and the hash of a type.
 //!
 //! ```text
-//! DOMAIN/TOPIC/TYPE/HASH                                                         messages, CDR
+//! DOMAIN/TOPIC/TYPE/HASH                  messages, CDR; of a service, where its server is asked
 //! @ros2_lv/DOMAIN/SESSION/NODE/NODE/NN/ENCLAVE/NAMESPACE/NAME                    a node
 //! @ros2_lv/DOMAIN/SESSION/NODE/ID/KIND/ENCLAVE/NAMESPACE/NAME/TOPIC/TYPE/HASH/QOS   its port
 //! ```
-//! TYPE is `std_msgs::msg::dds_::String_`; KIND is MP of a publisher, MS of a subscription, SS and
-//! SC of services. In tokens every '/' of a name is a '%', which alone stands for nothing.
+//! TYPE is `std_msgs::msg::dds_::String_`; KIND is MP of a publisher, MS of a subscription, SS of a
+//! service's server, SC of its client. In tokens every '/' of a name is a '%', which alone stands
+//! for nothing. A request has the client's number, stamp and id attached, its response the same
+//! number and id.
 
 use outlive_record::ros2;
 use sha2::{Digest, Sha256};
@@ -20,11 +22,11 @@ const GID_BYTES: usize = 16;
 /// Whose message, which, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
-    /// Counted by the publisher, from 1.
+    /// Counted by the publisher or client, from 1.
     pub(crate) seq: i64,
     /// ns since 1970, by its clock.
     pub(crate) wall_ns: i64,
-    /// Of the publisher.
+    /// Of the publisher or client.
     pub(crate) gid: [u8; GID_BYTES],
 }
 
@@ -54,7 +56,7 @@ pub(crate) fn gid(token: &str) -> [u8; GID_BYTES] {
     XxHash3_128::oneshot(token.as_bytes()).to_le_bytes()
 }
 
-/// The hash of the message `name` as REP 2016 has it; none of one that is not known here.
+/// The hash of the message or service `name` as REP 2016 has it; none of one not known here.
 pub(crate) fn type_hash(name: &str) -> Option<String> {
     let digest = Sha256::digest(ros2::type_description(name)?);
     Some(digest.iter().fold("RIHS01_".to_owned(), |out, byte| out + &format!("{byte:02x}")))
@@ -67,10 +69,10 @@ pub(crate) fn dds_type(name: &str) -> String {
     format!("{}::dds_::{last}_", parts.join("::"))
 }
 
-/// The other way round; none for what is no message.
-pub(crate) fn ros_type(dds: &str) -> Option<String> {
-    let (package, rest) = dds.split_once("::msg::dds_::")?;
-    Some(format!("{package}/msg/{}", rest.strip_suffix('_')?))
+/// The other way round; none for what is no `kind`: `msg`, `srv`.
+pub(crate) fn ros_type(dds: &str, kind: &str) -> Option<String> {
+    let (package, rest) = dds.split_once(&format!("::{kind}::dds_::"))?;
+    Some(format!("{package}/{kind}/{}", rest.strip_suffix('_')?))
 }
 
 /// Whether ROS takes `name` for that of a topic.
@@ -82,12 +84,12 @@ pub(crate) fn is_topic_name(name: &str) -> bool {
     name.strip_prefix('/').is_some_and(|bare| bare.split('/').all(part))
 }
 
-/// A topic with its type.
+/// A topic or a service with its type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Topic {
     /// With '/' in front.
     pub(crate) name: String,
-    /// Like `std_msgs/msg/String`.
+    /// Like `std_msgs/msg/String`, `std_srvs/srv/Trigger`.
     pub(crate) of: String,
     pub(crate) hash: String,
 }
@@ -98,7 +100,7 @@ impl Topic {
         Some(Self { name: name.into(), of: of.into(), hash: type_hash(of)? })
     }
 
-    /// Where its messages go.
+    /// Where its messages or requests go.
     pub(crate) fn key(&self, domain: u32) -> String {
         format!("{domain}{}/{}/{}", self.name, dds_type(&self.of), self.hash)
     }
@@ -115,16 +117,23 @@ pub(crate) struct Participant {
     pub(crate) name: String,
 }
 
-/// What a port of ours is.
+/// What a port is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Port {
     Publisher,
     Subscription,
+    Server,
+    Client,
 }
 
 impl Port {
     fn as_str(self) -> &'static str {
-        if self == Self::Publisher { "MP" } else { "MS" }
+        match self {
+            Self::Publisher => "MP",
+            Self::Subscription => "MS",
+            Self::Server => "SS",
+            Self::Client => "SC",
+        }
     }
 }
 
@@ -148,9 +157,10 @@ impl Participant {
     }
 }
 
-/// A publisher of another session.
+/// A publisher or server of another session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remote {
+    pub(crate) port: Port,
     pub(crate) topic: Topic,
     pub(crate) session: String,
     /// It keeps messages for those that come later (`TRANSIENT_LOCAL`).
@@ -162,20 +172,25 @@ pub(crate) fn kept_selector(key: &str, session: &str) -> String {
     format!("{key}/@adv/pub/{session}/**?_anyke")
 }
 
-/// The publisher that the token of another session is of; none for any other token.
-pub(crate) fn publisher(token: &str, domain: u32, own_session: &str) -> Option<Remote> {
+/// The publisher or server that the token of another session is of; none for any other token.
+pub(crate) fn remote(token: &str, domain: u32, own_session: &str) -> Option<Remote> {
     let rest = token.strip_prefix(&format!("@ros2_lv/{domain}/"))?;
     // Releases may write more behind the QoS.
     let parts: Vec<&str> = rest.split('/').collect();
-    let [session, _, _, "MP", _, _, _, name, of, hash, qos, ..] = parts.as_slice() else {
+    let [session, _, _, port, _, _, _, name, of, hash, qos, ..] = parts.as_slice() else {
         return None;
+    };
+    let (port, kind) = match *port {
+        "MP" => (Port::Publisher, "msg"),
+        "SS" => (Port::Server, "srv"),
+        _ => return None,
     };
     let name = name.replace('%', "/");
     let fine = *session != own_session && is_topic_name(&name);
-    let topic = Topic { name, of: ros_type(of)?, hash: (*hash).to_owned() };
+    let topic = Topic { name, of: ros_type(of, kind)?, hash: (*hash).to_owned() };
     // The durability is the second of its parts.
     let keeps = qos.split(':').nth(1) == Some("1");
-    fine.then(|| Remote { topic, session: (*session).to_owned(), keeps })
+    fine.then(|| Remote { port, topic, session: (*session).to_owned(), keeps })
 }
 
 fn mangled(name: &str) -> String {
@@ -219,17 +234,47 @@ mod tests {
         );
         assert_eq!(node.port_token(10, Port::Publisher, &topic, 7), talker);
 
-        let mut remote = Remote { topic, session: node.session.clone(), keeps: false };
-        assert_eq!(publisher(&talker, 2, "other"), Some(remote.clone()));
-        assert_eq!(publisher(&format!("{talker}/zenoh/shm"), 2, "other"), Some(remote.clone()));
-        remote.keeps = true;
+        let session = node.session.clone();
+        let mut shown = Remote { port: Port::Publisher, topic, session, keeps: false };
+        assert_eq!(remote(&talker, 2, "other"), Some(shown.clone()));
+        assert_eq!(remote(&format!("{talker}/zenoh/shm"), 2, "other"), Some(shown.clone()));
+        shown.keeps = true;
         let keeps = talker.replace("/::,7", "/:1:,1");
-        assert_eq!(publisher(&keeps, 2, "other"), Some(remote));
-        assert_eq!(publisher(&talker, 2, &node.session), None, "our own");
-        assert_eq!(publisher(&talker, 0, "other"), None, "another domain");
+        assert_eq!(remote(&keeps, 2, "other"), Some(shown));
+        assert_eq!(remote(&talker, 2, &node.session), None, "our own");
+        assert_eq!(remote(&talker, 0, "other"), None, "another domain");
         for other in [listener, &subscription, "@ros2_lv/2/a/0/1/MP", "", "@ros2_lv/2/////////////"]
         {
-            assert_eq!(publisher(other, 2, "other"), None, "{other}");
+            assert_eq!(remote(other, 2, "other"), None, "{other}");
+        }
+    }
+
+    /// The examples of rmw_zenoh's docs/design.md.
+    #[test]
+    fn keys_and_tokens_of_services_are_those_of_the_design_document() {
+        let add = Topic::new("/add_two_ints", "example_interfaces/srv/AddTwoInts").expect("known");
+        let hash = "RIHS01_e118de6bf5eeb66a2491b5bda11202e7b68f198d6f67922cf30364858239c81a";
+        let key = format!("2/add_two_ints/example_interfaces::srv::dds_::AddTwoInts_/{hash}");
+        assert_eq!(add.key(2), key);
+        let node = Participant {
+            domain: 2,
+            session: "f9980ee0495eaafb3e38f0d19e2eae12".into(),
+            namespace: "/".into(),
+            name: "add_two_ints_server".into(),
+        };
+        let server = format!(
+            "@ros2_lv/2/f9980ee0495eaafb3e38f0d19e2eae12/0/10/SS/%/%/add_two_ints_server/\
+             %add_two_ints/example_interfaces::srv::dds_::AddTwoInts_/{hash}/::,10:,:,:,,"
+        );
+        assert_eq!(node.port_token(10, Port::Server, &add, 10), server);
+        let client = node.port_token(11, Port::Client, &add, 10);
+        assert_eq!(client, server.replace("/10/SS/", "/11/SC/"));
+        let (port, session) = (Port::Server, node.session.clone());
+        let there = Remote { port, topic: add, session, keeps: false };
+        assert_eq!(remote(&server, 2, "other"), Some(there));
+        assert_eq!(remote(&server, 2, &node.session), None, "our own");
+        for other in [client, server.replace("::srv::", "::msg::"), server.replace("SS", "MP")] {
+            assert_eq!(remote(&other, 2, "other"), None, "{other}");
         }
     }
 
@@ -251,6 +296,25 @@ mod tests {
             ("Image", "d31d41a9a4c4bc8eae9be757b0beed306564f7526c88ea6a4588fb9582527d47"),
         ] {
             let name = format!("sensor_msgs/msg/{name}");
+            assert_eq!(type_hash(&name), Some(format!("RIHS01_{hash}")), "{name}");
+        }
+        // As several other projects have them from Jazzy.
+        for (name, hash) in [
+            ("std_srvs/Empty", "5888399dedec5ccc85ea6451949fd2c9f97bfdf963f9a588821639fcd31b5d19"),
+            (
+                "std_srvs/SetBool",
+                "abe9e4bb6b41b40e6789712c00ec8871923e089af3f667a79992a428cff2da0a",
+            ),
+            (
+                "std_srvs/Trigger",
+                "eeff2cd6fa5ad9d27cdf4dec64818317839b62f212a91e6b5304b634b2062c5f",
+            ),
+            (
+                "sensor_msgs/SetCameraInfo",
+                "a10cca5d33dc637c8d49db50ab288701a3592bb9cd854f2f16a0659613b68984",
+            ),
+        ] {
+            let name = name.replace('/', "/srv/");
             assert_eq!(type_hash(&name), Some(format!("RIHS01_{hash}")), "{name}");
         }
         assert_eq!(type_hash("mine/msg/Own"), None);
@@ -283,10 +347,12 @@ mod tests {
     fn names_of_types_and_topics() {
         assert_eq!(dds_type("tf2_msgs/msg/TFMessage"), "tf2_msgs::msg::dds_::TFMessage_");
         assert_eq!(
-            ros_type("tf2_msgs::msg::dds_::TFMessage_").as_deref(),
+            ros_type("tf2_msgs::msg::dds_::TFMessage_", "msg").as_deref(),
             Some("tf2_msgs/msg/TFMessage")
         );
-        assert_eq!(ros_type("example_interfaces::srv::dds_::AddTwoInts_"), None);
+        let add = "example_interfaces::srv::dds_::AddTwoInts_";
+        assert_eq!(ros_type(add, "msg"), None);
+        assert_eq!(ros_type(add, "srv").as_deref(), Some("example_interfaces/srv/AddTwoInts"));
         for fine in ["/chatter", "/a/b_1", "/_x"] {
             assert!(is_topic_name(fine), "{fine}");
         }

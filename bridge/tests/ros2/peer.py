@@ -11,6 +11,27 @@ from pathlib import Path
 
 import zenoh
 
+# The one field of what has none.
+EMPTY = "structure_needs_at_least_one_member"
+
+# Requests and responses, as the packages of ROS 2 have them. The package hashes no empty text.
+NONE = "# none"
+SERVICES = {
+    "std_srvs/srv/Empty": (NONE, NONE),
+    "std_srvs/srv/SetBool": ("bool data", "bool success\nstring message"),
+    "std_srvs/srv/Trigger": (NONE, "bool success\nstring message"),
+    "example_interfaces/srv/AddTwoInts": ("int64 a\nint64 b", "int64 sum"),
+    "nav_msgs/srv/GetMap": (NONE, "nav_msgs/OccupancyGrid map"),
+    "nav_msgs/srv/GetPlan": (
+        "geometry_msgs/PoseStamped start\ngeometry_msgs/PoseStamped goal\nfloat32 tolerance",
+        "nav_msgs/Path plan"),
+    "nav_msgs/srv/SetMap": (
+        "nav_msgs/OccupancyGrid map\ngeometry_msgs/PoseWithCovarianceStamped initial_pose",
+        "bool success"),
+    "sensor_msgs/srv/SetCameraInfo": (
+        "sensor_msgs/CameraInfo camera_info", "bool success\nstring status_message"),
+}
+
 root = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(root / "scripts"))
 
@@ -28,6 +49,15 @@ def router(port):
     with zenoh.open(config):
         tell(ready=True)
         sys.stdin.read()
+
+
+def eighths(value):
+    """Numbers that are the same in decimal digits and in any float."""
+    if isinstance(value, dict):
+        return {key: eighths(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [eighths(item) for item in value]
+    return round(8 * value) / 8 if isinstance(value, float) else value
 
 
 class Node:
@@ -51,6 +81,7 @@ class Node:
         self.session = session.ZenohSession.get_instance("127.0.0.1", port)
         self.port = port
         self.publishers, self.got, self.numbers = {}, {}, {}
+        self.servers, self.clients = {}, {}
         self.lock = threading.Lock()
         self.kept = [self.session.liveliness.declare_subscriber(
             "@ros2_lv/**", self.token, history=True)]
@@ -149,12 +180,13 @@ class Node:
             return [one(of[0], item) for item in value]
 
         fields = self.ros.store.fielddefs[type][1]
-        return self.ros.store.types[type](**{n: one(d, value[n]) for n, d in fields})
+        of = {n: one(d, value[n]) if n != EMPTY else 0 for n, d in fields}
+        return self.ros.store.types[type](**of)
 
     def unpack(self, value):
         if hasattr(value, "__msgtype__"):
             fields = self.ros.store.fielddefs[value.__msgtype__][1]
-            return {name: self.unpack(getattr(value, name)) for name, _ in fields}
+            return {name: self.unpack(getattr(value, name)) for name, _ in fields if name != EMPTY}
         if isinstance(value, list):
             return [self.unpack(item) for item in value]
         return value.tolist() if hasattr(value, "tolist") else value
@@ -194,6 +226,91 @@ class Node:
             noise = bytes(self.ros.octets(n % 97))
             put(of.keyexpr, b"\0\1\0\0\xff\xff\xff\xff" + noise, attachment=attached)
         tell(spoiled=4 + 2 * count)
+
+    def parts(self, type):
+        """Definitions of a service's request and response, made known everywhere."""
+        from rosbags.typesys import get_types_from_msg
+        from zenoh_ros2_sdk import message_registry
+
+        texts = SERVICES[type]
+        for side, text in zip(("Request", "Response"), texts, strict=True):
+            if self.part(type, side) not in self.ros.store.fielddefs:
+                self.ros.store.register(get_types_from_msg(text, f"{type}_{side}"))
+            for word in text.split():
+                if "/" in word:
+                    message_registry.load_message_type(word.replace("/", "/msg/"))
+        return dict(zip(("request_definition", "response_definition"), texts, strict=True))
+
+    def part(self, type, side):
+        # As rosbags calls them.
+        return f"{type}_{side}".replace("/srv/", "/srv/msg/")
+
+    def example(self, type, side):
+        """Any request or response."""
+        self.parts(type)
+        value = self.unpack(self.ros.message(self.part(type, side)))
+        tell(example=type, side=side, value=eighths(value))
+
+    def serve(self, service, type, value, error=None):
+        node = self
+
+        class Server(self.sdk.ROS2ServiceServer):
+            def _query_handler(self, query):
+                attached = query.attachment.to_bytes()
+                a = node.attachment.from_bytes(attached)
+                tell(called=service, seq=a.sequence_id, wall_ns=a.timestamp_ns, gid=a.gid.hex(),
+                     bytes=len(attached), now_ns=time.time_ns())
+                super()._query_handler(query)
+
+        def answer(request):
+            tell(asked=service, value=self.unpack(request))
+            if error is not None:
+                raise RuntimeError(error)
+            return self.build(self.part(type, "Response"), value)
+
+        of = Server(service, type, answer, router_port=self.port, domain_id=self.domain,
+                    **self.parts(type))
+        self.servers[service] = of
+        tell(served=service, hash=of.type_hash)
+
+    def leave(self, service):
+        self.servers.pop(service).close()
+        tell(left=service)
+
+    def client(self, service, type):
+        of = self.sdk.ROS2ServiceClient(
+            service, type, router_port=self.port, domain_id=self.domain, **self.parts(type))
+        self.clients[service] = of, type
+        while not of.querier.matching_status.matching:
+            time.sleep(0.01)
+        tell(client=service, hash=of.type_hash)
+
+    def call(self, service, value):
+        of, type = self.clients[service]
+        name = self.part(type, "Request")
+        message = self.build(name, value)
+        fields = [n for n, _ in self.ros.store.fielddefs[name][1]]
+        answer = of.call(**{n: getattr(message, n) for n in fields})
+        tell(answered=service, value=None if answer is None else self.unpack(answer))
+
+    def ask(self, service, payload, seq=None, cut=0):
+        """A call without the package: all that comes back, and what is attached to it."""
+        of, _ = self.clients[service]
+        attached = self.attachment(seq or 0, time.time_ns(), b"client of sixtee").to_bytes()
+        replies = []
+        attached = {} if seq is None else {"attachment": attached[:len(attached) - cut]}
+        for reply in self.session.session.get(
+                of.keyexpr, payload=bytes(payload), target=zenoh.QueryTarget.ALL_COMPLETE,
+                consolidation=zenoh.ConsolidationMode.NONE, timeout=10.0, **attached):
+            if reply.err is not None:
+                replies.append({"error": reply.err.payload.to_string()})
+                continue
+            a = self.attachment.from_bytes(reply.ok.attachment.to_bytes())
+            replies.append({
+                "payload": list(reply.ok.payload.to_bytes()), "seq": a.sequence_id,
+                "gid": a.gid.decode(), "wall_ns": a.timestamp_ns, "now_ns": time.time_ns(),
+                "key": str(reply.ok.key_expr) == of.keyexpr})
+        tell(replied=service, replies=replies)
 
     def names(self):
         tell(names=self.ros.names)

@@ -1,6 +1,7 @@
 //! Definitions of messages as ROS 2 writes them (`ros2msg`): those in the program, and those that a
 //! file brings along.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -14,11 +15,47 @@ const TYPES_MAX: usize = 4096;
 const SEPARATOR: &str =
     "================================================================================";
 
-/// By full names like `std_msgs/msg/Header`.
-static EMBEDDED: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
-    let all = include_str!("definitions.msgs").split("=== ").skip(1);
-    all.filter_map(|one| one.split_once('\n')).collect()
+const MESSAGES: &str = include_str!("definitions.msgs");
+const SERVICES: &str = include_str!("definitions.srvs");
+
+/// What the description of every service has, and nobody sends.
+const EVENT_INFO: (&str, &str) = (
+    "service_msgs/msg/ServiceEventInfo",
+    "uint8 event_type\nbuiltin_interfaces/Time stamp\nchar[16] client_gid\nint64 sequence_number\n",
+);
+
+/// The one field of what has none in ROS 2.
+pub(crate) const NO_FIELDS: &str = "structure_needs_at_least_one_member";
+
+/// By full names like `std_msgs/msg/Header`, `std_srvs/srv/Trigger_Request`.
+static EMBEDDED: LazyLock<HashMap<String, Cow<'static, str>>> = LazyLock::new(|| {
+    let messages = sections(MESSAGES).chain([EVENT_INFO]);
+    let mut all: HashMap<_, _> =
+        messages.map(|(name, text)| (name.to_owned(), Cow::Borrowed(text))).collect();
+    for (name, text) in sections(SERVICES) {
+        let (request, response) = text.split_once("---\n").unwrap_or((text, ""));
+        let event = format!(
+            "{} info\n{name}_Request[<=1] request\n{name}_Response[<=1] response\n",
+            EVENT_INFO.0
+        );
+        let whole = format!(
+            "{name}_Request request_message\n{name}_Response response_message\n\
+             {name}_Event event_message\n"
+        );
+        all.extend([
+            (format!("{name}_Request"), Cow::Borrowed(request)),
+            (format!("{name}_Response"), Cow::Borrowed(response)),
+            (format!("{name}_Event"), Cow::Owned(event)),
+            (name.to_owned(), Cow::Owned(whole)),
+        ]);
+    }
+    all
 });
+
+/// Names and definitions.
+fn sections(all: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    all.split("=== ").skip(1).filter_map(|one| one.split_once('\n'))
+}
 
 /// A type that has no parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +253,8 @@ impl Resolver<'_> {
         if depth == 0 || self.types.len() >= TYPES_MAX {
             return Err(format!("{name} contains itself, or very many types"));
         }
-        let known = self.given.get(name).copied().or_else(|| EMBEDDED.get(name).copied());
+        let embedded = || EMBEDDED.get(name).map(Cow::as_ref);
+        let known = self.given.get(name).copied().or_else(embedded);
         let text = known.ok_or_else(|| format!("{name} is not defined"))?;
         let package = name.split('/').next().unwrap_or_default();
         let (mut fields, mut body) = (Vec::new(), String::new());
@@ -231,7 +269,7 @@ impl Resolver<'_> {
         }
         if fields.is_empty() {
             // What ROS 2 makes of a message without fields.
-            let name = "structure_needs_at_least_one_member".into();
+            let name = NO_FIELDS.into();
             let declared = Declared { type_id: type_id("uint8"), ..Declared::default() };
             fields.push(Field { name, kind: Kind::Base(Base::U8), many: Many::One, declared });
         }
@@ -320,13 +358,24 @@ fn full(name: &str) -> Option<String> {
         [package, "msg", name] | [package, name] if !package.is_empty() && !name.is_empty() => {
             Some(format!("{package}/msg/{name}"))
         }
+        // A service, and its parts.
+        [package, "srv", part] if !package.is_empty() && !part.is_empty() => Some(name.to_owned()),
         _ => None,
     }
 }
 
 /// Names of the messages that the program knows, like `sensor_msgs/msg/Image`.
 pub fn embedded() -> Vec<&'static str> {
-    let mut names: Vec<_> = EMBEDDED.keys().copied().collect();
+    names(MESSAGES)
+}
+
+/// Names of the services that the program knows, like `std_srvs/srv/Trigger`.
+pub fn embedded_services() -> Vec<&'static str> {
+    names(SERVICES)
+}
+
+fn names(of: &'static str) -> Vec<&'static str> {
+    let mut names: Vec<_> = sections(of).map(|(name, _)| name).collect();
     names.sort();
     names
 }

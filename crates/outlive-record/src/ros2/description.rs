@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::definition::{Field, Kind, Schema};
 
 /// The description of the message `name`, as JSON in the one form whose SHA-256 is the type's hash
-/// (`RIHS01_` and 64 digits); `None` for a message that the program does not know.
+/// (`RIHS01_` and 64 digits); also that of a service. `None` if the program does not know it.
 ///
 /// # Examples
 /// ```

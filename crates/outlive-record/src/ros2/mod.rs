@@ -12,13 +12,15 @@
 //! | numbers, bytes | `std_msgs/msg/Float64MultiArray` and its like |
 //! | MessagePack named like a message of ROS | that message; fields are keys |
 //!
-//! The other way round every message that the table does not have becomes MessagePack.
+//! The other way round every message that the table does not have becomes MessagePack, and so do
+//! requests and responses of services.
 //!
 //! | file | what |
 //! |---|---|
-//! | `definitions.msgs`, `definition` | definitions of messages, ours and those in files |
+//! | `definitions.msgs`, `.srvs`, `definition` | definitions of messages, ours and those in files |
 //! | `value`, `cdr` | a message as a tree, and its bytes |
 //! | `to_ros`, `from_ros` | the table above in both directions |
+//! | `service` | requests and responses |
 //! | `description` | what the hash of a type is taken of |
 //!
 //! # Examples
@@ -43,15 +45,17 @@ mod cdr;
 mod definition;
 mod description;
 mod from_ros;
+mod service;
 mod to_ros;
 mod value;
 
 #[cfg(test)]
 mod tests;
 
-pub use definition::embedded;
+pub use definition::{embedded, embedded_services};
 pub use description::type_description;
 pub use from_ros::FromRos;
+pub use service::{Service, ServicePart};
 pub use to_ros::ToRos;
 
 use definition::Base;

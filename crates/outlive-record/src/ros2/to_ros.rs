@@ -234,7 +234,8 @@ fn form(of: &PayloadType) -> Option<(Form, Vec<String>)> {
     if is::<Twist>(of) {
         return named(Form::Twist, &["geometry_msgs/msg/TwistStamped"]);
     }
-    if of.encoding() == Encoding::MessagePack {
+    // A part of a service is no message of a topic.
+    if of.encoding() == Encoding::MessagePack && !of.name().contains("/srv/") {
         return named(Form::MessagePack, &[of.name()]);
     }
     let (_, base, name) = NUMBERS.iter().find(|(name, ..)| *name == of.name())?;
