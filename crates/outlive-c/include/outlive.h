@@ -343,7 +343,7 @@ typedef struct outlive_service_options {
 // Room for a received message, on the stack or wherever the caller likes. It may be moved as
 // bytes. Release it with `outlive_sample_release`, from any thread.
 typedef struct outlive_sample {
-    // 0: no message.
+    // 0: no message. 1: one that lies in here. Else where it lies in shared memory.
     uint64_t held;
     // outlive's own.
     uint64_t internal[31];

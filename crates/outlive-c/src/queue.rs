@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outlive::{Consumer, PayloadType, Producer, QueueBuilder, QueueEvent, Slot};
 
-use crate::node::{OUTLIVE_FOREVER, OUTLIVE_NO_WAIT, outlive_node, until};
+use crate::node::{OUTLIVE_NO_WAIT, outlive_node, until};
 use crate::publisher::outlive_port_id;
 use crate::status::{Fail, bytes, need, outlive_status, run, text};
 use crate::subscriber::{outlive_event, outlive_event_kind};
@@ -115,12 +115,7 @@ pub extern "C" fn outlive_producer_send(
         let port = need(port.as_deref_mut(), "a producer")?;
         let message = bytes(data, size)?;
         port.slot = None;
-        match deadline_ns {
-            OUTLIVE_NO_WAIT => port.producer.try_send(message)?,
-            OUTLIVE_FOREVER => port.producer.send(message)?,
-            _ => port.producer.send_until(message, deadline_ns)?,
-        }
-        Ok(())
+        Ok(port.producer.send_until(message, deadline_ns)?)
     });
     noted(port, status)
 }
@@ -178,10 +173,7 @@ pub extern "C" fn outlive_producer_reserve(
         // until it has dropped the slot.
         let lane: &'static mut Producer<[u8]> =
             unsafe { &mut *std::ptr::from_mut(port.producer.as_mut()) };
-        let mut slot = match deadline_ns {
-            OUTLIVE_NO_WAIT => lane.try_reserve_slice(size)?,
-            _ => lane.reserve_slice_until(size, deadline_ns)?,
-        };
+        let mut slot = lane.reserve_slice_until(size, deadline_ns)?;
         at = slot.as_mut_ptr().cast();
         port.slot = Some(slot);
         Ok(())
@@ -350,10 +342,9 @@ pub extern "C" fn outlive_consumer_receive(
 /// Says that the message in hand is received; its bytes are not to be read any more.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_consumer_done(consumer: Option<&mut outlive_consumer>) {
-    run(|| {
-        need(consumer, "a consumer")?.waitable();
-        Ok(())
-    });
+    if let Some(port) = consumer {
+        port.waitable();
+    }
 }
 
 /// The oldest event that was not asked for yet; `OUTLIVE_WOULD_BLOCK` when there is none.

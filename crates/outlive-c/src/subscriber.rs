@@ -42,7 +42,7 @@ pub struct outlive_meta {
 #[derive(Debug)]
 #[repr(C)]
 pub struct outlive_sample {
-    /// 0: no message.
+    /// 0: no message. 1: one that lies in here. Else where it lies in shared memory.
     pub held: u64,
     /// outlive's own.
     pub internal: [u64; 31],
@@ -135,8 +135,9 @@ fn receive(
             unsafe { room.assume_init_drop() };
             return Err(misfit(port, size));
         }
+        let held = if sample.is_borrowed() { sample.as_ptr().addr() as u64 } else { 1 };
         // SAFETY: as above.
-        unsafe { (&raw mut (*out).held).write(1) };
+        unsafe { (&raw mut (*out).held).write(held) };
         Ok(())
     })
 }
@@ -258,7 +259,7 @@ pub extern "C" fn outlive_sample_release(sample: Option<&mut outlive_sample>) {
     sample.held = 0;
     run(|| {
         // SAFETY: it was held until just now, and is not any more.
-        drop(unsafe { sample.internal.as_ptr().cast::<Sample<[u8]>>().read() });
+        unsafe { sample.internal.as_mut_ptr().cast::<Sample<[u8]>>().drop_in_place() };
         Ok(())
     });
 }

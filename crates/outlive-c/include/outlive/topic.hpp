@@ -213,6 +213,11 @@ template <class T> class sample {
 
     /// The value; of T[], a span; of headed<H, E>, header and tail.
     typename detail::payload<T>::view operator*() const noexcept {
+        if constexpr (detail::payload<T>::is_fixed) {
+            if (raw_.held > 1) {
+                return *reinterpret_cast<const T *>(raw_.held);
+            }
+        }
         std::size_t size = 0;
         const void *data = ::outlive_sample_data(&raw_, &size);
         return detail::payload<T>::of(data, size);

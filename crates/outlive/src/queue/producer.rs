@@ -142,15 +142,16 @@ impl<T: Payload + ?Sized> Producer<T> {
     }
 
     /// As [`Producer::send`], waiting until an instant of CLOCK_MONOTONIC in ns
-    /// ([`crate::now_ns`]).
+    /// ([`crate::now_ns`]); 0 is [`Producer::try_send`].
     ///
     /// # Errors
-    /// `Timeout`; else as [`Producer::send`].
+    /// `Timeout`, for 0 `WouldBlock`; else as [`Producer::send`].
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
+    #[inline(always)]
     pub fn send_until(&mut self, value: &T, deadline_ns: u64) -> Result<()> {
-        self.put(value, Wait::Until(deadline_ns))
+        self.put(value, Wait::until(deadline_ns))
     }
 
     #[inline(always)]
@@ -213,12 +214,13 @@ impl<T: Payload + ?Sized> Producer<T> {
         self.reserve_bytes(len, Wait::Never)
     }
 
-    /// As [`Producer::reserve_slice`], waiting until an instant of CLOCK_MONOTONIC in ns.
+    /// As [`Producer::reserve_slice`], waiting until an instant of CLOCK_MONOTONIC in ns; 0 is
+    /// [`Producer::try_reserve_slice`].
     ///
     /// # Errors
-    /// `Timeout`; else as [`Producer::reserve_slice`].
+    /// `Timeout`, for 0 `WouldBlock`; else as [`Producer::reserve_slice`].
     pub fn reserve_slice_until(&mut self, len: usize, deadline_ns: u64) -> Result<Slot<'_, T>> {
-        self.reserve_bytes(len, Wait::Until(deadline_ns))
+        self.reserve_bytes(len, Wait::until(deadline_ns))
     }
 
     fn reserve_bytes(&mut self, len: usize, wait: Wait) -> Result<Slot<'_, T>> {
@@ -309,15 +311,16 @@ impl<T: Message> Producer<T> {
         self.put_batch(values, Wait::Never)
     }
 
-    /// As [`Producer::send_batch`], waiting until an instant of CLOCK_MONOTONIC in ns.
+    /// As [`Producer::send_batch`], waiting until an instant of CLOCK_MONOTONIC in ns; 0 is
+    /// [`Producer::try_send_batch`].
     ///
     /// # Errors
-    /// `Timeout`; else as [`Producer::send_batch`].
+    /// `Timeout`, for 0 `WouldBlock`; else as [`Producer::send_batch`].
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
     pub fn send_batch_until(&mut self, values: &[T], deadline_ns: u64) -> Result<()> {
-        self.put_batch(values, Wait::Until(deadline_ns))
+        self.put_batch(values, Wait::until(deadline_ns))
     }
 
     #[inline(always)]
@@ -353,7 +356,7 @@ impl Producer<[u8]> {
         if bytes.is_empty() {
             return Ok(());
         }
-        let wait = if deadline_ns == 0 { Wait::Never } else { Wait::Until(deadline_ns) };
+        let wait = Wait::until(deadline_ns);
         self.writer.end_run();
         let count = bytes.len() as u64 / shape.item;
         self.writer.send_batch(bytes, count as usize, &shape, wait)

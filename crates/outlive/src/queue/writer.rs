@@ -34,6 +34,14 @@ pub(crate) enum Wait {
     Until(u64),
 }
 
+impl Wait {
+    /// Until `deadline_ns`; not at all for 0.
+    #[inline]
+    pub(crate) fn until(deadline_ns: u64) -> Self {
+        if deadline_ns == 0 { Self::Never } else { Self::Until(deadline_ns) }
+    }
+}
+
 /// The word of no consumer.
 pub(super) static NOBODY: AtomicU32 = AtomicU32::new(0);
 
