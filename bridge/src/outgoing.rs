@@ -85,7 +85,7 @@ fn carry(
     let counted = shared.stats.of(true, name);
     let mut pump = Pump::new(shared, rule.rate_hz, heard, counted.clone());
     let mut route = Route { rule, publisher, counted, seq: 0 };
-    let done = pump.run(subscriber, stop, |sample, now| route.send(sample, now));
+    let done = pump.run(subscriber, stop, |sample, now, _| route.send(sample, now));
     token.undeclare().wait()?;
     shared.set_note(note_key, None);
     done
@@ -109,6 +109,8 @@ pub(crate) struct Pump<'a> {
     rate_hz: Option<f64>,
     heard: Arc<AtomicBool>,
     counted: Counted,
+    /// What nobody hears passes too.
+    keeps: bool,
     /// The rate limit lets nothing pass before.
     next_ns: u64,
 }
@@ -120,15 +122,21 @@ impl<'a> Pump<'a> {
         heard: Arc<AtomicBool>,
         counted: Counted,
     ) -> Self {
-        Self { shared, rate_hz, heard, counted, next_ns: 0 }
+        Self { shared, rate_hz, heard, counted, keeps: false, next_ns: 0 }
     }
 
-    /// Until it is to stop: calls `send` with each sample that passes, and the time.
+    /// Lets pass what nobody hears, too: it is kept.
+    pub(crate) fn keeping(self, keeps: bool) -> Self {
+        Self { keeps, ..self }
+    }
+
+    /// Until it is to stop: calls `send` with each sample that passes, the time, and whether
+    /// somebody hears it.
     pub(crate) fn run(
         &mut self,
         mut from: Subscriber<[u8]>,
         stop: &AtomicBool,
-        mut send: impl FnMut(Sample<[u8]>, u64) -> Result<(), Failed>,
+        mut send: impl FnMut(Sample<[u8]>, u64, bool) -> Result<(), Failed>,
     ) -> Result<(), Failed> {
         loop {
             // Asked first: what was committed before the stop is still sent.
@@ -136,8 +144,8 @@ impl<'a> Pump<'a> {
             match from.receive_timeout(if last { Duration::ZERO } else { LOOK_EVERY }) {
                 Ok(Some(sample)) => {
                     let now = now_ns();
-                    if self.passes(&sample, now) {
-                        send(sample, now)?;
+                    if let Some(heard) = self.passes(&sample, now) {
+                        send(sample, now, heard)?;
                     }
                 }
                 Ok(None) => while from.next_event().is_some() {},
@@ -152,29 +160,34 @@ impl<'a> Pump<'a> {
         }
     }
 
-    fn passes(&mut self, sample: &Sample<[u8]>, now: u64) -> bool {
+    /// Whether somebody hears it; none if it does not pass.
+    fn passes(&mut self, sample: &Sample<[u8]>, now: u64) -> Option<bool> {
         // It came from elsewhere: sent again, it would go round for ever.
         if self.shared.is_bridge(sample.publisher().node) {
-            return false;
+            return None;
         }
         let overrun = sample.lost_before();
         if overrun > 0 {
             self.counted.with(|c| c.overrun += overrun);
         }
-        if !self.heard.load(Relaxed) {
+        let heard = self.heard.load(Relaxed);
+        if !heard && !self.keeps {
             self.counted.with(|c| c.unheard += 1);
-            return false;
+            return None;
         }
         if let Some(rate) = self.rate_hz {
             if now < self.next_ns {
                 self.counted.with(|c| c.dropped += 1);
-                return false;
+                return None;
             }
             let period = (1e9 / rate) as u64;
             // On the grid, so that the mean is the rate; never more than one message saved up.
             self.next_ns = (self.next_ns + period).max(now.saturating_sub(period) + period);
         }
-        true
+        if !heard {
+            self.counted.with(|c| c.unheard += 1);
+        }
+        Some(heard)
     }
 }
 

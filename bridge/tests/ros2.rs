@@ -5,6 +5,8 @@
 mod net;
 #[path = "ros2/place.rs"]
 mod place;
+#[path = "ros2/qos.rs"]
+mod qos;
 #[path = "ros2/services.rs"]
 mod services;
 
@@ -230,7 +232,7 @@ fn messages_are_what_they_say_names_are_mapped_and_a_killed_bridge_is_gone_from_
     assert!(
         chatter.ends_with(
             "/MP/%/%robot1/outlive/%chatter/std_msgs::msg::dds_::String_/\
-         RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18/::,16:,:,:,,"
+         RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18/2::,16:,:,:,,"
         ),
         "{chatter}"
     );

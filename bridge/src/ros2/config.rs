@@ -9,6 +9,8 @@ use crate::pattern::Pattern;
 
 /// The highest domain of ROS 2 on Linux.
 const DOMAIN_MAX: u64 = 232;
+/// The most that can be asked of a topic's depth.
+const DEPTH_MAX: u64 = 4096;
 /// Rules at most.
 const RULES_MAX: usize = 256;
 
@@ -67,8 +69,10 @@ pub(crate) struct Ros2Rule {
     pub(crate) rate_hz: Option<f64>,
     /// Waits for a busy link instead of dropping.
     pub(crate) reliable: bool,
-    /// Of topics that are made here.
-    pub(crate) depth: u64,
+    /// Messages that go out are kept for those that come later there.
+    pub(crate) keeps: bool,
+    /// Of topics that are made here, and how many are kept.
+    pub(crate) depth: Option<u64>,
 }
 
 impl Ros2Config {
@@ -139,7 +143,18 @@ struct TopicSection {
     rate_hz: Option<Spanned<f64>>,
     #[serde(default)]
     reliable: bool,
+    #[serde(default)]
+    durability: Durability,
     depth: Option<Spanned<u64>>,
+}
+
+/// What ROS calls it.
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Durability {
+    #[default]
+    Volatile,
+    TransientLocal,
 }
 
 impl Ros2Section {
@@ -229,7 +244,11 @@ impl TopicSection {
             of: self.of.map(Spanned::into_inner),
             rate_hz: self.rate_hz.map(Spanned::into_inner),
             reliable: self.reliable,
-            depth: source.number(self.depth, 10, 1..=4096)?,
+            keeps: self.durability == Durability::TransientLocal,
+            depth: match self.depth {
+                None => None,
+                depth => Some(source.number(depth, 1, 1..=DEPTH_MAX)?),
+            },
         })
     }
 }
@@ -260,9 +279,12 @@ mod tests {
             "domain = 7\n[[ros2.topic]]\npattern = \"/drive\"\nname = \"/cmd_vel\"\n\
              type = \"geometry_msgs/msg/Twist\"\ndirection = \"in\"\n\
              [[ros2.topic]]\npattern = \"/camera/**\"\ndirection = \"out\"\nreliable = true\n\
-             [[ros2.topic]]\npattern = \"/tf\"\n",
+             [[ros2.topic]]\npattern = \"/tf\"\n\
+             [[ros2.topic]]\npattern = \"/map\"\ndurability = \"transient_local\"\ndepth = 1\n",
         )
         .expect("a good file");
+        let (rule, _) = config.goes_out("/map").expect("it");
+        assert!(rule.keeps && rule.depth == Some(1));
         assert_eq!((config.domain, config.node.as_str()), (7, "outlive_bridge"));
         let (_, here) = config.comes_in(&topic("/cmd_vel", "geometry_msgs/msg/Twist")).expect("it");
         assert_eq!(here, "/drive");
@@ -270,7 +292,8 @@ mod tests {
         assert!(config.comes_in(&topic("/drive", "geometry_msgs/msg/Twist")).is_none());
         assert!(config.goes_out("/drive").is_none(), "it only comes in");
         let (rule, there) = config.goes_out("/camera/left").expect("it");
-        assert!(rule.reliable && there == "/camera/left");
+        assert!(rule.reliable && !rule.keeps && there == "/camera/left");
+        assert_eq!(rule.depth, None);
         assert!(config.comes_in(&topic("/camera/left", "sensor_msgs/msg/Image")).is_none());
         assert!(config.goes_out("/tf").is_some());
         assert!(config.comes_in(&topic("/tf", "tf2_msgs/msg/TFMessage")).is_some());
@@ -306,6 +329,7 @@ mod tests {
             ("[[ros2.topic]]\npattern = \"/x\"\ndepth = 0\n", "b.toml:6:9: 0 is out of range"),
             ("[[ros2.topic]]\npattern = \"/x\"\nrate_hz = -1.0\n", "b.toml:6:11: -1 messages"),
             ("[[ros2.topics]]\n", "b.toml:4:"),
+            ("[[ros2.topic]]\npattern = \"/x\"\ndurability = \"long\"\n", "b.toml:6:14: unknown"),
             ("[[ros2.service]]\npattern = \"/x\"\ntimeout_ms = 0\n", "b.toml:6:14: 0 is out of r"),
             ("[[ros2.service]]\npattern = \"/*\"\nname = \"/y\"\n", "b.toml:6:8: one name for"),
         ] {

@@ -14,8 +14,8 @@ use zenoh::query::{ConsolidationMode, Reply};
 use zenoh::sample::{Locality, Sample};
 
 use super::Member;
-use super::config::Ros2Rule;
 use super::names::{self, ATTACHMENT_BYTES, Attachment, Port, Topic};
+use super::qos::Qos;
 use crate::incoming::{LINGER, WAITING_BYTES_MAX, WAITING_MAX};
 use crate::outgoing::Failed;
 use crate::shared::say;
@@ -25,6 +25,8 @@ use crate::worker::Worker;
 
 /// Publishers whose numbers are followed at most.
 const FOLLOWED_MAX: usize = 1024;
+/// Depth of a topic whose publishers there keep more than that.
+const DEPTH_MAX: u64 = 256;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A topic of ROS that is published here. Dropping it ends that, after what has come.
@@ -38,7 +40,13 @@ type Item = (Attachment, ZBytes);
 
 impl Incoming {
     /// Begins to publish `topic` as `here`.
-    pub(super) fn start(member: &Arc<Member>, topic: &Topic, here: &str, rule: &Ros2Rule) -> Self {
+    pub(super) fn start(
+        member: &Arc<Member>,
+        topic: &Topic,
+        here: &str,
+        depth: Option<u64>,
+        qos: Qos,
+    ) -> Self {
         let (to, from) = sync_channel(WAITING_MAX);
         let (asked, to_ask) = channel();
         let counted = member.shared.stats.of(false, &format!("ros2:{}", topic.name));
@@ -52,7 +60,8 @@ impl Incoming {
             member: member.clone(),
             topic: topic.clone(),
             here: here.to_owned(),
-            depth: rule.depth,
+            depth: depth.unwrap_or_else(|| qos.depth.unwrap_or(DEPTH_MAX).min(DEPTH_MAX)),
+            qos,
             to_ask,
         };
         let what = format!("topic {} of ROS 2 as {here}", topic.name);
@@ -128,6 +137,8 @@ struct Route {
     topic: Topic,
     here: String,
     depth: u64,
+    /// What the publishers there give.
+    qos: Qos,
     /// Sessions whose publishers keep messages.
     to_ask: Receiver<String>,
 }
@@ -151,7 +162,8 @@ impl Route {
             .allowed_origin(Locality::Remote)
             .callback(move |sample| taker.take(&sample, false))
             .wait()?;
-        let token = self.member.port_token(Port::Subscription, &self.topic, self.depth);
+        let qos = Qos { depth: Some(self.depth), ..self.qos };
+        let token = self.member.port_token(Port::Subscription, &self.topic, qos);
         let token = session.liveliness().declare_token(token).wait()?;
         let mut told = false;
         let mut until = None;

@@ -3,8 +3,9 @@
 //! | file | what |
 //! |---|---|
 //! | `config` | section `[ros2]` of the bridge's file |
-//! | `names` | keys, tokens, hashes, attachments |
+//! | `names`, `qos` | keys, tokens, hashes, attachments; what ports promise |
 //! | `outgoing`, `incoming` | a topic on its way to ROS, and from there |
+//! | `kept` | what is kept for subscriptions that come later there |
 //! | `services` | calls, both ways |
 //!
 //! The bridge is one node of ROS. A topic here with a live publisher is a publisher of that node; a
@@ -13,8 +14,10 @@
 
 pub(crate) mod config;
 mod incoming;
+mod kept;
 mod names;
 mod outgoing;
+mod qos;
 mod services;
 
 use std::collections::{HashMap, HashSet};
@@ -37,6 +40,7 @@ use crate::worker::Worker;
 use config::Ros2Config;
 use incoming::Incoming;
 use names::{Participant, Port, Remote, Topic};
+use qos::Qos;
 
 /// Topics carried in each direction at most.
 const ROUTES_MAX: usize = 512;
@@ -61,9 +65,9 @@ struct Member {
 }
 
 impl Member {
-    fn port_token(&self, port: Port, topic: &Topic, depth: u64) -> String {
+    fn port_token(&self, port: Port, topic: &Topic, qos: Qos) -> String {
         let id = self.ports.fetch_add(1, Relaxed);
-        self.participant.port_token(id, port, topic, depth)
+        self.participant.port_token(id, port, topic, qos)
     }
 }
 
@@ -75,8 +79,8 @@ pub(crate) struct Graph {
     _listening: Subscriber<()>,
     tokens: Receiver<Token>,
     /// Tokens of each topic's publishers there, and of each service's servers.
-    publishers: HashMap<Topic, HashSet<String>>,
-    servers: HashMap<Topic, HashSet<String>>,
+    publishers: HashMap<Topic, HashMap<String, Qos>>,
+    servers: HashMap<Topic, HashMap<String, Qos>>,
     known: usize,
     /// Of these, those that keep messages and are still to be asked for them.
     keeping: Vec<(Topic, String)>,
@@ -172,24 +176,29 @@ impl Graph {
         if self.out.len() >= ROUTES_MAX {
             return false;
         }
-        self.out.insert(topic.name.clone(), way.start(&self.member, topic.depth, rule));
+        self.out.insert(
+            topic.name.clone(),
+            way.start(&self.member, rule.depth.unwrap_or(topic.depth), rule),
+        );
         true
     }
 
     fn token(&mut self, token: Token) {
         let Participant { domain, session, .. } = &self.member.participant;
         let Some(remote) = names::remote(&token.key, *domain, session) else { return };
-        let Remote { port, topic, session, keeps } = remote;
+        let Remote { port, topic, session, qos } = remote;
         let ports = if port == Port::Server { &mut self.servers } else { &mut self.publishers };
         if token.there {
-            if self.known < PORTS_MAX && ports.entry(topic.clone()).or_default().insert(token.key) {
+            if self.known < PORTS_MAX
+                && ports.entry(topic.clone()).or_default().insert(token.key, qos).is_none()
+            {
                 self.known += 1;
-                if keeps && port == Port::Publisher {
+                if qos.keeps && port == Port::Publisher {
                     self.keeping.push((topic, session));
                 }
             }
         } else if let Some(of) = ports.get_mut(&topic) {
-            self.known -= usize::from(of.remove(&token.key));
+            self.known -= usize::from(of.remove(&token.key).is_some());
             if of.is_empty() {
                 ports.remove(&topic);
             }
@@ -269,7 +278,7 @@ impl Graph {
             self.ending.push(route);
         }
         let mut strange = Vec::new();
-        for topic in self.publishers.keys() {
+        for (topic, publishers) in &self.publishers {
             if self.into.contains_key(topic) || self.into.len() >= ROUTES_MAX {
                 continue;
             }
@@ -278,7 +287,8 @@ impl Graph {
                 strange.push(topic.clone());
                 continue;
             }
-            let route = Incoming::start(&self.member, topic, &here, rule);
+            let Some(qos) = Qos::of_all(publishers.values()) else { continue };
+            let route = Incoming::start(&self.member, topic, &here, rule.depth, qos);
             self.into.insert(topic.clone(), route);
         }
         for (topic, session) in self.keeping.drain(..) {

@@ -15,6 +15,8 @@ use outlive_record::ros2;
 use sha2::{Digest, Sha256};
 use twox_hash::XxHash3_128;
 
+use super::qos::Qos;
+
 /// Bytes of an attachment: number, stamp, length of the id, the id; little-endian.
 pub(crate) const ATTACHMENT_BYTES: usize = 33;
 const GID_BYTES: usize = 16;
@@ -148,12 +150,11 @@ impl Participant {
         self.token(0, "NN")
     }
 
-    /// That of a port with the number `id`, which keeps the last `depth` messages.
-    pub(crate) fn port_token(&self, id: u64, port: Port, topic: &Topic, depth: u64) -> String {
+    /// That of a port with the number `id`.
+    pub(crate) fn port_token(&self, id: u64, port: Port, topic: &Topic, qos: Qos) -> String {
         let token = self.token(id, port.as_str());
         let (name, of) = (mangled(&topic.name), dds_type(&topic.of));
-        // Empty is the default: reliable, volatile, keep last, no deadline, lifespan, lease.
-        format!("{token}/{name}/{of}/{}/::,{depth}:,:,:,,", topic.hash)
+        format!("{token}/{name}/{of}/{}/{}", topic.hash, qos.in_token())
     }
 }
 
@@ -163,8 +164,13 @@ pub(crate) struct Remote {
     pub(crate) port: Port,
     pub(crate) topic: Topic,
     pub(crate) session: String,
-    /// It keeps messages for those that come later (`TRANSIENT_LOCAL`).
-    pub(crate) keeps: bool,
+    pub(crate) qos: Qos,
+}
+
+/// Where a publisher of `session` answers to those who ask for what it keeps; also its token for
+/// those that were there before it. Its messages have time stamps of Zenoh.
+pub(crate) fn kept_key(key: &str, session: &str) -> String {
+    format!("{key}/@adv/pub/{session}/uhlc/_")
 }
 
 /// Asks the publishers of `session` on the topic with the key `key` for what they keep.
@@ -188,9 +194,8 @@ pub(crate) fn remote(token: &str, domain: u32, own_session: &str) -> Option<Remo
     let name = name.replace('%', "/");
     let fine = *session != own_session && is_topic_name(&name);
     let topic = Topic { name, of: ros_type(of, kind)?, hash: (*hash).to_owned() };
-    // The durability is the second of its parts.
-    let keeps = qos.split(':').nth(1) == Some("1");
-    fine.then(|| Remote { port, topic, session: (*session).to_owned(), keeps })
+    let qos = Qos::parse(qos);
+    fine.then(|| Remote { port, topic, session: (*session).to_owned(), qos })
 }
 
 fn mangled(name: &str) -> String {
@@ -202,6 +207,10 @@ mod tests {
     use super::*;
 
     const STRING: &str = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
+
+    fn keep(depth: u64) -> Qos {
+        Qos { reliable: true, keeps: false, depth: Some(depth) }
+    }
 
     /// The examples of rmw_zenoh's docs/design.md.
     #[test]
@@ -225,20 +234,20 @@ mod tests {
             "@ros2_lv/2/aac3178e146ba6f1fc6e6a4085e77f21/0/10/MS/%/%/listener/%chatter/\
              std_msgs::msg::dds_::String_/{STRING}/::,10:,:,:,,"
         );
-        assert_eq!(node.port_token(10, Port::Subscription, &topic, 10), subscription);
+        assert_eq!(node.port_token(10, Port::Subscription, &topic, keep(10)), subscription);
         node.session = "8b20917502ee955ac4476e0266340d5c".into();
         node.name = "talker".into();
         let talker = format!(
             "@ros2_lv/2/8b20917502ee955ac4476e0266340d5c/0/10/MP/%/%/talker/%chatter/\
              std_msgs::msg::dds_::String_/{STRING}/::,7:,:,:,,"
         );
-        assert_eq!(node.port_token(10, Port::Publisher, &topic, 7), talker);
+        assert_eq!(node.port_token(10, Port::Publisher, &topic, keep(7)), talker);
 
         let session = node.session.clone();
-        let mut shown = Remote { port: Port::Publisher, topic, session, keeps: false };
+        let mut shown = Remote { port: Port::Publisher, topic, session, qos: keep(7) };
         assert_eq!(remote(&talker, 2, "other"), Some(shown.clone()));
         assert_eq!(remote(&format!("{talker}/zenoh/shm"), 2, "other"), Some(shown.clone()));
-        shown.keeps = true;
+        shown.qos = Qos { keeps: true, ..keep(1) };
         let keeps = talker.replace("/::,7", "/:1:,1");
         assert_eq!(remote(&keeps, 2, "other"), Some(shown));
         assert_eq!(remote(&talker, 2, &node.session), None, "our own");
@@ -266,11 +275,11 @@ mod tests {
             "@ros2_lv/2/f9980ee0495eaafb3e38f0d19e2eae12/0/10/SS/%/%/add_two_ints_server/\
              %add_two_ints/example_interfaces::srv::dds_::AddTwoInts_/{hash}/::,10:,:,:,,"
         );
-        assert_eq!(node.port_token(10, Port::Server, &add, 10), server);
-        let client = node.port_token(11, Port::Client, &add, 10);
+        assert_eq!(node.port_token(10, Port::Server, &add, Qos::SERVICE), server);
+        let client = node.port_token(11, Port::Client, &add, Qos::SERVICE);
         assert_eq!(client, server.replace("/10/SS/", "/11/SC/"));
         let (port, session) = (Port::Server, node.session.clone());
-        let there = Remote { port, topic: add, session, keeps: false };
+        let there = Remote { port, topic: add, session, qos: Qos::SERVICE };
         assert_eq!(remote(&server, 2, "other"), Some(there));
         assert_eq!(remote(&server, 2, &node.session), None, "our own");
         for other in [client, server.replace("::srv::", "::msg::"), server.replace("SS", "MP")] {

@@ -6,13 +6,16 @@ use std::sync::atomic::AtomicBool;
 use outlive::{Sample, TopicInfo};
 use outlive_record::ros2::ToRos;
 use zenoh::Wait;
+use zenoh::bytes::ZBytes;
 use zenoh::pubsub::Publisher;
 use zenoh::qos::CongestionControl;
 use zenoh::sample::Locality;
 
 use super::Member;
 use super::config::Ros2Rule;
+use super::kept::Kept;
 use super::names::{self, Attachment, Port, Topic};
+use super::qos::Qos;
 use crate::outgoing::{Failed, Outgoing, Pump, heard, wall_ns};
 use crate::stats::Counted;
 
@@ -58,24 +61,33 @@ impl Way {
     ) -> Result<(), Failed> {
         let shared = &member.shared;
         let builder = shared.node.topic::<[u8]>(&self.name)?.borrows(2);
-        let subscriber = builder.subscriber_of_any_type()?;
+        // What is kept begins with what the topic has kept.
+        let history = if rule.keeps { depth } else { 0 };
+        let subscriber = builder.history(history).subscriber_of_any_type()?;
         let congestion =
             if rule.reliable { CongestionControl::Block } else { CongestionControl::Drop };
+        let key = self.topic.key(member.participant.domain);
+        let kept = match rule.keeps {
+            true => Some(Kept::new(&shared.session, &key, depth)?),
+            false => None,
+        };
         let publisher = shared
             .session
-            .declare_publisher(self.topic.key(member.participant.domain))
+            .declare_publisher(key)
             .congestion_control(congestion)
             .allowed_destination(Locality::Remote)
             .wait()?;
         let heard = heard(&publisher)?;
-        let token_key = member.port_token(Port::Publisher, &self.topic, depth);
+        let qos = Qos { reliable: rule.reliable, keeps: rule.keeps, depth: Some(depth) };
+        let token_key = member.port_token(Port::Publisher, &self.topic, qos);
         let gid = names::gid(&token_key);
         let token = shared.session.liveliness().declare_token(token_key).wait()?;
 
         let counted = shared.stats.of(true, &format!("ros2:{}", self.topic.name));
-        let mut route = Route { way: self, publisher, counted: counted.clone(), seq: 1, gid };
-        let mut pump = Pump::new(shared, rule.rate_hz, heard, counted);
-        let done = pump.run(subscriber, stop, |sample, now| route.send(&sample, now));
+        let mut route = Route { way: self, publisher, kept, counted: counted.clone(), seq: 1, gid };
+        let mut pump = Pump::new(shared, rule.rate_hz, heard, counted).keeping(rule.keeps);
+        let send = |sample: Sample<[u8]>, now, heard| route.send(&sample, now, heard);
+        let done = pump.run(subscriber, stop, send);
         token.undeclare().wait()?;
         done
     }
@@ -84,6 +96,7 @@ impl Way {
 struct Route<'a> {
     way: Way,
     publisher: Publisher<'a>,
+    kept: Option<Kept>,
     counted: Counted,
     /// Number of the next message: ROS counts from 1.
     seq: i64,
@@ -91,7 +104,7 @@ struct Route<'a> {
 }
 
 impl Route<'_> {
-    fn send(&mut self, sample: &Sample<[u8]>, now: u64) -> Result<(), Failed> {
+    fn send(&mut self, sample: &Sample<[u8]>, now: u64, heard: bool) -> Result<(), Failed> {
         let message = match self.way.to_ros.message(sample) {
             Ok((which, message)) if which == self.way.which => message,
             // A compressed image among others, or what ROS has no word for.
@@ -103,8 +116,15 @@ impl Route<'_> {
         let wall_ns = wall_ns(sample, now) as i64;
         let attachment = Attachment { seq: self.seq, wall_ns, gid: self.gid };
         let wire = message.len() as u64;
-        self.publisher.put(message).attachment(attachment.to_bytes()).wait()?;
+        let message = ZBytes::from(message);
+        // Kept first: who asks afterwards is one that hears it, or finds it there.
+        let at = self.kept.as_mut().map(|kept| kept.keep(&message, attachment));
         self.seq += 1;
+        self.publisher.put(message).attachment(attachment.to_bytes()).timestamp(at).wait()?;
+        if !heard {
+            // Whoever has been found meanwhile has it all the same.
+            return Ok(());
+        }
         self.counted.with(|c| {
             c.sent += 1;
             c.bytes += sample.len() as u64;

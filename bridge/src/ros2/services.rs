@@ -11,13 +11,11 @@ use zenoh::query::QueryTarget;
 use super::Member;
 use super::config::Ros2ServiceRule;
 use super::names::{self, Attachment, Port, Topic};
+use super::qos::Qos;
 use crate::services::{Call, Called, Form, Parts, serve, stand};
 use crate::shared::say;
 use crate::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
 use crate::worker::Worker;
-
-/// What a server or client of services keeps there, unless told otherwise.
-const DEPTH: u64 = 10;
 
 /// How rmw_zenoh writes calls.
 struct Cdr {
@@ -103,7 +101,7 @@ pub(super) fn offer(
 ) -> Worker {
     let (member, info, timeout_ms) = (member.clone(), info.clone(), rule.timeout_ms);
     Worker::start("to-ros", move |stop| {
-        let token = member.port_token(Port::Server, &topic, DEPTH);
+        let token = member.port_token(Port::Server, &topic, Qos::SERVICE);
         let form = Cdr::new(service, &token);
         let keys = (topic.key(member.participant.domain), token);
         if let Err(e) = serve(&member.shared, &info, keys, form, timeout_ms, stop) {
@@ -123,7 +121,7 @@ pub(super) fn stand_for(
     let (member, topic, timeout_ms) = (member.clone(), topic.clone(), rule.timeout_ms);
     let what = format!("service {} of ROS 2 as {here}", topic.name);
     Worker::retry("from-ros", what, move |stop| {
-        let token = member.port_token(Port::Client, &topic, DEPTH);
+        let token = member.port_token(Port::Client, &topic, Qos::SERVICE);
         let form = Cdr::new(service.clone(), &token);
         let liveliness = member.shared.session.liveliness();
         let _token = zenoh::Wait::wait(liveliness.declare_token(token))?;

@@ -65,10 +65,10 @@ class Node:
         import xxhash
         import zenoh_ros2_sdk
         import recording_ros2
-        from zenoh_ros2_sdk import attachment, message_registry, session
+        from zenoh_ros2_sdk import attachment, message_registry, qos, session
 
         self.xxhash, self.sdk, self.ros = xxhash, zenoh_ros2_sdk, recording_ros2
-        self.attachment = attachment.Attachment
+        self.attachment, self.qos = attachment.Attachment, qos
         # The package would clone repositories; rosbags has the same definitions.
         message_registry.get_repository_for_package = lambda package: None
         for name in self.ros.store.fielddefs:
@@ -89,10 +89,15 @@ class Node:
 
     def token(self, sample):
         key = str(sample.key_expr)
-        if key.split("/")[2] != self.session.session_id:
+        parts = key.split("/")
+        if parts[2] != self.session.session_id:
             there = sample.kind == zenoh.SampleKind.PUT
             gid = self.xxhash.xxh3_128_intdigest(key.encode()).to_bytes(16, "little")
-            tell(token=key, there=there, gid=gid.hex(), ns=time.time_ns())
+            qos = None
+            if len(parts) > 12:
+                q = self.qos.QosProfile.decode(parts[12])
+                qos = [q.reliability.name, q.durability.name, q.history_kind.name, q.history_depth]
+            tell(token=key, there=there, gid=gid.hex(), qos=qos, ns=time.time_ns())
 
     def subscribe(self, topic, type, hash=None):
         def took(message):
@@ -113,9 +118,30 @@ class Node:
         tell(attached=topic, seq=a.sequence_id, wall_ns=a.timestamp_ns, gid=a.gid.hex(),
              bytes=len(sample.attachment.to_bytes()), now_ns=time.time_ns())
 
-    def advertise(self, topic, type, hash=None):
+    def listen(self, topic, type, who, depth=None):
+        """A subscription, of TRANSIENT_LOCAL with a depth: then as rmw_zenoh makes it."""
+        import zenoh.ext
+
+        def took(sample):
+            a = self.attachment.from_bytes(sample.attachment.to_bytes())
+            message = self.session.store.deserialize_cdr(sample.payload.to_bytes(), type)
+            tell(heard=who, value=self.unpack(message), seq=a.sequence_id)
+
+        of = self.sdk.ROS2Publisher(topic, type, router_port=self.port, domain_id=self.domain)
+        key = of.keyexpr
+        of.close()
+        if depth is None:
+            self.kept.append(self.session.session.declare_subscriber(key, took))
+        else:
+            self.kept.append(zenoh.ext.declare_advanced_subscriber(
+                self.session.session, key, took, subscriber_detection=True,
+                history=zenoh.ext.HistoryConfig(detect_late_publishers=True, max_samples=depth),
+                recovery=zenoh.ext.RecoveryConfig(heartbeat=True)))
+        tell(listens=who)
+
+    def advertise(self, topic, type, hash=None, qos=None):
         of = self.sdk.ROS2Publisher(
-            topic, type, router_port=self.port, domain_id=self.domain, type_hash=hash)
+            topic, type, router_port=self.port, domain_id=self.domain, type_hash=hash, qos=qos)
         self.publishers[topic] = of, type, []
         tell(advertised=topic, hash=of.type_hash)
 
