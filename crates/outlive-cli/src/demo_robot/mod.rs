@@ -6,12 +6,14 @@
 //! | `file` | the robot's file |
 //! | `core` | the stages, the guard and the drives of the core |
 //! | `services` | camera, perception, dashboard |
+//! | `tally` | what the rounds came to |
 //! | `witness` | how long the machine itself holds up a thread of the core's priority |
 
 mod core;
 mod file;
 mod services;
 mod story;
+mod tally;
 mod witness;
 
 use clap::{Args, ValueEnum, value_parser};
@@ -74,8 +76,9 @@ pub(crate) fn run_role(args: &RobotRoleArgs, settings: &Settings) -> Outcome {
 /// beside a camera, two perception services and a dashboard, all under 'outlive run'. Killed
 /// services restart and the core's latency is compared with that of windows without kills; then the
 /// kinematics are killed and the drives must brake. Code 1 and a line that begins with "untrue" if
-/// anything of what it prints does not hold; code 10 if the machine stood still for so long that a
-/// sleeper beside the core overslept, too, with every period up to 32 ms.
+/// anything of what it prints does not hold. A round in which the machine itself stood still (a
+/// sleeper beside the core overslept, too, and the core stopped) is given up, said, and played
+/// again; code 10 if that goes on with every period up to 32 ms.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   outlive demo-robot

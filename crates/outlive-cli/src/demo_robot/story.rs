@@ -13,10 +13,9 @@ use robot::cell::{GUARD, PIPELINE, STAGES};
 use super::DemoRobotArgs;
 use super::core::{DRIVES, DriveState};
 use super::file::{CORE, SERVICES, may_fifo, robot_file};
+use super::tally::{Tally, Window, still};
 use super::witness::Witness;
-use crate::bench::machine::{CpuTime, Machine};
 use crate::bench::pair::allowed_cpus;
-use crate::bench::stats::{Comparison, Samples};
 use crate::demo::{Stage, Teller, must, untrue};
 use crate::exit::{Code, Failure};
 use crate::os;
@@ -29,43 +28,49 @@ const PERIOD_MAX_US: u64 = 32_000;
 
 pub(super) fn play(args: &DemoRobotArgs) -> Result<(), Failure> {
     let teller = Teller::new();
-    let mut period_us = args.period_us;
+    let (mut period_us, mut tally) = (args.period_us, Tally::begin());
     loop {
         let stage = Stage::set()?;
         let mut story = Story::begin(args, &teller, &stage, period_us)?;
-        match story.tell()? {
+        let (window, why) = match story.tell(&mut tally)? {
             Told::All => {
                 story.end()?;
                 drop(story);
                 return Ok(());
             }
-            Told::TooFast(kills, why) => {
-                let worst = story.witness.worst();
-                let what = format!(
-                    "with {period_us} us the core stopped itself after {kills} kills: {why}. A \
-                     sleeper of its priority beside it woke up to {worst:.1?} late"
-                );
-                // The deadline leaves a quarter of the period; sleepers that wake every eighth
-                // see at least half of what held the core up for so long.
-                if worst < Duration::from_micros(period_us / 8) {
-                    let told = "the core goes on while services are killed";
-                    return Err(untrue(format!("{told}: {what}")));
-                }
-                if 2 * period_us > PERIOD_MAX_US {
-                    let what = format!("the machine stood still, so nothing is shown: {what}");
-                    return Err(Failure::new(Code::HeldUp, what));
-                }
-                teller.more(format_args!("{what}. Once more with {} us", 2 * period_us));
-                period_us *= 2;
-            }
+            Told::TooFast(window, why) => (window, why),
+        };
+        let worst = story.witness.worst();
+        let what = format!(
+            "with {period_us} us the core stopped itself after {} kills: {why}. A sleeper of its \
+             priority beside it woke up to {worst:.1?} late",
+            story.killed
+        );
+        if worst < still(period_us) {
+            return Err(untrue(format!("the core goes on while services are killed: {what}")));
         }
+        tally.give_up(window);
+        if let Some(p) = tally.is_uneven() {
+            return Err(untrue(format!(
+                "kills are not what makes the machine stand still (by chance with p = {p:.4}): \
+                 {what}"
+            )));
+        }
+        if !tally.has_hope() {
+            if 2 * period_us > PERIOD_MAX_US {
+                let what = format!("the machine stood still, so nothing is shown: {what}");
+                return Err(Failure::new(Code::HeldUp, what));
+            }
+            (period_us, tally) = (2 * period_us, Tally::begin());
+        }
+        teller.more(format_args!("{what}. Once more with {period_us} us"));
     }
 }
 
 enum Told {
     All,
-    /// A lifeline tripped before the core was touched, after so many kills of services.
-    TooFast(u32, String),
+    /// A lifeline tripped before the core was touched, in this window if it was one.
+    TooFast(Option<Window>, String),
 }
 
 /// What the lifelines tripped on.
@@ -88,6 +93,8 @@ struct Story<'a> {
     node: Node,
     witness: Witness,
     period_us: u64,
+    /// Services killed.
+    killed: u32,
     random: u64,
 }
 
@@ -124,10 +131,12 @@ impl<'a> Story<'a> {
         teller.more(format_args!("services: {}", SERVICES.join(", ")));
         let dir = RunDir::of(&settings.domain()?);
         let witness = Witness::start(fifo, &allowed_cpus()?, period_us * 1000 / 8);
-        Ok(Self { args, teller, dir, supervisor, node, witness, period_us, random: now_ns() | 1 })
+        let (killed, random) = (0, now_ns() | 1);
+        Ok(Self { args, teller, dir, supervisor, node, witness, period_us, killed, random })
     }
 
-    fn tell(&mut self) -> Result<Told, Failure> {
+    /// Plays the rounds that `tally` lacks, then the end.
+    fn tell(&mut self, tally: &mut Tally) -> Result<Told, Failure> {
         self.until("all processes are ready", |state| {
             state.processes.iter().all(|p| p.phase == outlive_run::Phase::Ready)
         })?;
@@ -141,45 +150,53 @@ impl<'a> Story<'a> {
         // Two seconds of motion at most.
         while last(&mut drives)?[0] < (2_000_000 / self.period_us).clamp(20, 500) {
             if core.latch().is_some() || guard.latch().is_some() {
-                return Ok(Told::TooFast(0, why(&core, &guard)));
+                return Ok(Told::TooFast(None, why(&core, &guard)));
             }
             self.patience(begun, "the drives move")?;
         }
         let before = self.identities(&CORE)?;
-        let mut kills = 0;
-        let mut comparison = Comparison { ratios: Vec::new(), discarded: 0, pooled: None };
-        let (mut all_calm, mut all_killing) = (Vec::new(), Vec::new());
-        let time = CpuTime::now();
-        for round in 0..self.args.rounds {
-            let wanted = self.args.kills * (round + 1) / self.args.rounds - kills;
-            // Calm, killing, killing, calm, ...: what drifts falls on both alike.
-            let (first, second) = if round % 2 == 0 { (0, wanted) } else { (wanted, 0) };
-            let windows = [self.window(&core, first)?, self.window(&core, second)?];
-            let [calm, killing] = match round % 2 {
-                0 => windows,
-                _ => [windows[1], windows[0]],
-            };
-            kills += wanted;
-            if core.latch().is_some() || guard.latch().is_some() {
-                return Ok(Told::TooFast(kills, why(&core, &guard)));
-            }
-            if let (Some(calm), Some(killing)) = (calm, killing) {
-                comparison.ratios.push(killing as f64 / calm as f64);
-                all_calm.push(calm as f64);
-                all_killing.push(killing as f64);
+        while tally.rounds < self.args.rounds {
+            if let Some(window) = self.round(tally, &core, &guard)? {
+                return Ok(Told::TooFast(Some(window), why(&core, &guard)));
             }
         }
-        let stolen = CpuTime::now().zip(time).map(|(now, time)| now.stolen_since(time));
         let after = self.identities(&CORE)?;
         must(before == after, || "every process of the core is the one it was".into())?;
+        self.teller.killed(format_args!("{} services; each came back", tally.kills));
+        tally.tell(self.teller, self.period_us);
+        self.kill_ik(&core, &guard, &mut drives)
+    }
+
+    /// A window without kills and one with; the window in which the core stopped itself.
+    fn round(
+        &mut self,
+        tally: &mut Tally,
+        core: &BoardView,
+        guard: &BoardView,
+    ) -> Result<Option<Window>, Failure> {
+        let kills = self.args.kills * (tally.rounds + 1) / self.args.rounds - tally.kills;
+        // Calm, killing, killing, calm, ...: what drifts falls on both alike.
+        let order = match tally.rounds % 2 {
+            0 => [Window::Calm, Window::Killing],
+            _ => [Window::Killing, Window::Calm],
+        };
+        let (mut calm, mut killing) = (None, None);
+        for window in order {
+            match window {
+                Window::Calm => calm = self.window(core, 0)?,
+                Window::Killing => killing = self.window(core, kills)?,
+            }
+            if core.latch().is_some() || guard.latch().is_some() {
+                return Ok(Some(window));
+            }
+        }
         self.until_all_are_back()?;
         let restarts: u64 = self.state()?.processes.iter().map(|p| p.restarts).sum();
-        must(restarts == u64::from(kills), || {
-            format!("each killed service is restarted once: {kills} kills, {restarts} restarts")
+        must(restarts == u64::from(self.killed), || {
+            format!("each killed service is restarted once: {} kills, {restarts}", self.killed)
         })?;
-        self.teller.killed(format_args!("{kills} services; each came back"));
-        self.compare(&comparison, all_calm, all_killing, stolen);
-        self.kill_ik(&core, &guard, &mut drives, kills)
+        tally.add(kills, calm, killing);
+        Ok(None)
     }
 
     fn until_all_are_back(&self) -> Result<(), Failure> {
@@ -189,56 +206,22 @@ impl<'a> Story<'a> {
         })
     }
 
-    fn compare(
-        &self,
-        comparison: &Comparison,
-        calm: Vec<f64>,
-        killing: Vec<f64>,
-        stolen: Option<f64>,
-    ) {
-        let m = Machine::describe();
-        let stolen = stolen.map_or("unknown".into(), |share| format!("{:.1} %", share * 100.0));
-        self.teller.more(format_args!(
-            "{}, {} cores, Linux {}; steal {stolen} during the windows",
-            m.cpu, m.cores, m.kernel
-        ));
-        if calm.is_empty() {
-            self.teller.more("windows are too short for a p99.9: use a longer --window-ms");
-            return;
-        }
-        let us = |values: Vec<f64>| Samples::new(values).median() / 1000.0;
-        let (calm, killing) = (us(calm), us(killing));
-        self.teller.more(format_args!(
-            "core's p99.9 after release, median of windows: {calm:.0} us without kills, \
-             {killing:.0} us with"
-        ));
-        match comparison.ratio() {
-            Some(r) => self.teller.more(format_args!(
-                "ratio {:.2} (95 %: {:.2} to {:.2}; {} pairs of windows)",
-                r.median,
-                r.low,
-                r.high,
-                comparison.ratios.len()
-            )),
-            None => self.teller.more("no ratio: it needs 6 rounds"),
-        }
-    }
-
     /// Lets a window pass in which `kills` services are killed; the core's p99.9 in it, ns.
     fn window(&mut self, core: &BoardView, kills: u32) -> Result<Option<u64>, Failure> {
         let length = Duration::from_millis(self.args.window_ms);
         // The window before ends with restarts.
         self.until_all_are_back()?;
+        self.witness.forget();
         let before = core.after_release();
         let begun = Instant::now();
         for n in 0..kills {
             let due = length * n / kills.max(1);
-            while begun.elapsed() < due {
+            while begun.elapsed() < due && core.latch().is_none() {
                 self.rest()?;
             }
             self.kill_a_service()?;
         }
-        while begun.elapsed() < length {
+        while begun.elapsed() < length && core.latch().is_none() {
             self.rest()?;
         }
         let cycles: Histogram = core.after_release().since(&before);
@@ -256,6 +239,7 @@ impl<'a> Story<'a> {
             let found = state.processes.iter().find(|p| p.name == name);
             let ready = found.filter(|p| p.phase == outlive_run::Phase::Ready);
             if ready.and_then(|p| p.process).is_some_and(|p| p.signal(libc::SIGKILL)) {
+                self.killed += 1;
                 // It counts as ready until the supervisor has seen it: nobody is hit twice.
                 return self.until("a killed service is missed", |state| {
                     let now = state.processes.iter().find(|p| p.name == name);
@@ -271,7 +255,6 @@ impl<'a> Story<'a> {
         core: &BoardView,
         guard: &BoardView,
         drives: &mut Subscriber<DriveState>,
-        kills: u32,
     ) -> Result<Told, Failure> {
         let ik = self.identities(&["ik"])?[0];
         let killed_ns = now_ns();
@@ -289,7 +272,7 @@ impl<'a> Story<'a> {
             }
         };
         if latch.at_ns < killed_ns {
-            return Ok(Told::TooFast(kills, why(core, guard)));
+            return Ok(Told::TooFast(None, why(core, guard)));
         }
         let us = latch.at_ns.saturating_sub(killed_ns) / 1000;
         self.teller.killed("the inverse kinematics, part of the core");

@@ -38,9 +38,14 @@ impl Witness {
         witness
     }
 
-    /// How late a sleeper woke at worst.
+    /// How late a sleeper woke at worst since the last `forget`.
     pub(super) fn worst(&self) -> Duration {
         Duration::from_nanos(self.worst_ns.load(Relaxed))
+    }
+
+    /// What was before does not count any more.
+    pub(super) fn forget(&self) {
+        self.worst_ns.store(0, Relaxed);
     }
 }
 

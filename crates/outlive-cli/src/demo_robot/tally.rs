@@ -1,0 +1,156 @@
+//! What the rounds came to, also those in which the machine itself stood still.
+
+use std::time::Duration;
+
+use crate::bench::machine::{CpuTime, Machine};
+use crate::bench::stats::{Comparison, Samples};
+use crate::demo::Teller;
+
+/// A window of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Window {
+    Calm,
+    Killing,
+}
+
+/// Rounds with one period of the core.
+pub(super) struct Tally {
+    /// Those that count, and the services killed in them.
+    pub(super) rounds: u32,
+    pub(super) kills: u32,
+    /// The core's p99.9 in windows of both kinds, us, and their ratios.
+    calm: Vec<f64>,
+    killing: Vec<f64>,
+    comparison: Comparison,
+    /// Rounds given up: the machine stood still in a window without kills, in one with, elsewhere.
+    stills: [u32; 3],
+    began: Option<CpuTime>,
+}
+
+impl Tally {
+    pub(super) fn begin() -> Self {
+        let comparison = Comparison { ratios: Vec::new(), discarded: 0, pooled: None };
+        let (calm, killing) = (Vec::new(), Vec::new());
+        let began = CpuTime::now();
+        Self { rounds: 0, kills: 0, calm, killing, comparison, stills: [0; 3], began }
+    }
+
+    /// A round that counts; the windows' p99.9, ns, where they are long enough for one.
+    pub(super) fn add(&mut self, kills: u32, calm: Option<u64>, killing: Option<u64>) {
+        self.rounds += 1;
+        self.kills += kills;
+        if let (Some(calm), Some(killing)) = (calm, killing) {
+            self.comparison.ratios.push(killing as f64 / calm as f64);
+            self.calm.push(calm as f64 / 1000.0);
+            self.killing.push(killing as f64 / 1000.0);
+        }
+    }
+
+    /// The machine stood still, in this window if it was one: the round does not count.
+    pub(super) fn give_up(&mut self, window: Option<Window>) {
+        let at = match window {
+            Some(Window::Calm) => 0,
+            Some(Window::Killing) => 1,
+            None => 2,
+        };
+        self.stills[at] += 1;
+    }
+
+    /// Whether another try with this period makes sense.
+    pub(super) fn has_hope(&self) -> bool {
+        self.stills.iter().sum::<u32>() <= 2 + self.rounds
+    }
+
+    /// Kills must not be what makes the machine stand still, or giving rounds up hides what they
+    /// do: how probable so uneven a split is by chance, if it is less than 1 in 100.
+    pub(super) fn is_uneven(&self) -> Option<f64> {
+        let [calm, killing, _] = self.stills;
+        let n = calm + killing;
+        // At least `killing` heads of `n` coins.
+        let (mut ways, mut p) = (1.0, 0.0);
+        for heads in (killing..=n).rev() {
+            p += ways * 0.5f64.powi(n as i32);
+            ways = ways * f64::from(heads) / f64::from(n - heads + 1);
+        }
+        (p < 0.01).then_some(p)
+    }
+
+    pub(super) fn tell(&self, teller: &Teller, period_us: u64) {
+        let m = Machine::describe();
+        let stolen = CpuTime::now().zip(self.began).map(|(now, began)| now.stolen_since(began));
+        let stolen = stolen.map_or("unknown".into(), |share| format!("{:.1} %", share * 100.0));
+        teller.more(format_args!(
+            "{}, {} cores, Linux {}; steal {stolen} during the windows",
+            m.cpu, m.cores, m.kernel
+        ));
+        let [calm, killing, elsewhere] = self.stills;
+        if calm + killing + elsewhere > 0 {
+            teller.more(format_args!(
+                "rounds given up since the machine stood still for {:.1?} or more: {calm} in a \
+                 window without kills, {killing} with, {elsewhere} elsewhere",
+                still(period_us)
+            ));
+        }
+        if self.calm.is_empty() {
+            teller.more("windows are too short for a p99.9: use a longer --window-ms");
+            return;
+        }
+        let median = |values: &[f64]| Samples::new(values.to_vec()).median();
+        teller.more(format_args!(
+            "core's p99.9 after release, median of windows: {:.0} us without kills, {:.0} us with",
+            median(&self.calm),
+            median(&self.killing)
+        ));
+        match self.comparison.ratio() {
+            Some(r) => teller.more(format_args!(
+                "ratio {:.2} (95 %: {:.2} to {:.2}; {} pairs of windows)",
+                r.median,
+                r.low,
+                r.high,
+                self.comparison.ratios.len()
+            )),
+            None => teller.more("no ratio: it needs 6 rounds"),
+        }
+    }
+}
+
+/// How late a sleeper beside the core must be for the machine to be what held the core up: the
+/// deadline leaves a quarter of the period, and sleepers that wake every eighth see at least half
+/// of what held it up for so long.
+pub(super) fn still(period_us: u64) -> Duration {
+    Duration::from_micros(period_us / 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_period_is_given_up_after_three_tries_that_came_to_nothing() {
+        let mut tally = Tally::begin();
+        for _ in 0..2 {
+            tally.give_up(None);
+            assert!(tally.has_hope());
+        }
+        tally.add(10, Some(1000), Some(1100));
+        tally.give_up(Some(Window::Calm));
+        assert!(tally.has_hope(), "one round counts already");
+        tally.give_up(Some(Window::Killing));
+        assert!(!tally.has_hope());
+    }
+
+    #[test]
+    fn kills_that_make_the_machine_stand_still_are_told_from_chance() {
+        let of = |calm: u32, killing: u32| {
+            let mut tally = Tally::begin();
+            (0..calm).for_each(|_| tally.give_up(Some(Window::Calm)));
+            (0..killing).for_each(|_| tally.give_up(Some(Window::Killing)));
+            tally.is_uneven()
+        };
+        // 1 of 128 and 1 of 64: binomial, p = 1/2.
+        assert_eq!(of(0, 7), Some(1.0 / 128.0));
+        assert_eq!(of(0, 6), None);
+        assert_eq!((of(0, 0), of(9, 1), of(5, 5)), (None, None, None));
+        assert!(of(2, 14).is_some());
+    }
+}
