@@ -1,6 +1,7 @@
-"""Bags of ROS 2: `make DIR` writes one with the package rosbags, `check DIR` compares what came of
-it: played into topics by outlive, recorded from them as messages of ROS, read by the packages
-rosbags and mcap-ros2-support. `images` and `converted` do the same for `outlive convert`."""
+"""Bags of ROS 2: `make DIR` writes one with the package rosbags, as MCAP and in SQLite, `check DIR`
+compares what came of it: played into topics by outlive, recorded from them as messages of ROS, read
+by the packages rosbags and mcap-ros2-support. `sqlite` does the same for the one in SQLite,
+`images` and `converted` for `outlive convert`."""
 
 import csv
 import subprocess
@@ -95,12 +96,15 @@ def topic(name):
 
 
 def make(dir):
-    with Writer(dir / "bag", version=9, storage_plugin=StoragePlugin.MCAP) as bag:
-        connections = [bag.add_connection(topic(n), n, typestore=store) for n in names]
-        for i in range(3):
-            for n, connection in zip(names, connections, strict=True):
-                data = store.serialize_cdr(standard(n), n)
-                bag.write(connection, START_NS + i * 10**7, data)
+    rows = [[(n, store.serialize_cdr(standard(n), n)) for n in names] for _ in range(3)]
+    # The one in SQLite without definitions, as the releases wrote it for which it was the default.
+    bags = [("bag", 9, StoragePlugin.MCAP), ("old", 8, StoragePlugin.SQLITE3)]
+    for name, version, plugin in bags:
+        with Writer(dir / name, version=version, storage_plugin=plugin) as bag:
+            connections = {n: bag.add_connection(topic(n), n, typestore=store) for n in names}
+            for i, row in enumerate(rows):
+                for n, data in row:
+                    bag.write(connections[n], START_NS + i * 10**7, data)
     print(3 * len(names))
 
 
@@ -129,7 +133,21 @@ def read(path):
 
 def check(dir):
     sent = read(dir / "bag" / "bag.mcap")
-    path = dir / "ros2.mcap"
+    many = compare(sent, dir / "ros2.mcap")
+    print(f"recordings: {many} messages of {len(sent)} ROS types through topics and back, "
+          "read by rosbags and mcap-ros2-support")
+
+
+def sqlite(dir):
+    assert (dir / "old" / "old.db3").read_bytes().startswith(b"SQLite format 3")
+    sent = read(dir / "bag" / "bag.mcap")
+    many = compare(sent, dir / "old.mcap")
+    print(f"recordings: {many} messages of {len(sent)} ROS types out of SQLite by rosbags-convert, "
+          "through topics and back")
+
+
+def compare(sent, path):
+    """Whether all that was sent is in a recording; how many messages."""
     got = read(path)
     assert set(got) == set(sent), set(got) ^ set(sent)
     for name, (connection, messages) in sent.items():
@@ -152,9 +170,7 @@ def check(dir):
                 # The package takes them for signed ones.
                 b.data %= 256
             assert same(a, b), f"{name}:\n{a}\n{b}"
-    many = sum(len(m) for m in decoded.values())
-    print(f"recordings: {many} messages of {len(sent)} ROS types through topics and back, "
-          "read by rosbags and mcap-ros2-support")
+    return sum(len(m) for m in decoded.values())
 
 
 def images(dir):
@@ -230,5 +246,5 @@ def definitions(path):
 
 
 if __name__ == "__main__":
-    commands = {f.__name__: f for f in (make, check, definitions, images, converted)}
+    commands = {f.__name__: f for f in (make, check, sqlite, definitions, images, converted)}
     commands[sys.argv[1]](Path(sys.argv[2]))

@@ -49,8 +49,9 @@ impl Error {
             mcap::McapError::Io(source) => Self::io("read", path, source),
             mcap::McapError::UnsupportedCompression(name) => {
                 let why = format!(
-                    "its chunks are compressed with {name}: write it anew with lz4 or none, for \
-                     instance with 'mcap compress'"
+                    "its chunks are compressed with {name}: write it anew with lz4 or none, with \
+                     'mcap compress', or a bag of ROS 2 with 'rosbags-convert --src BAG --dst NEW \
+                     --dst-storage mcap' (pip install rosbags)"
                 );
                 Self::Corrupt { path: path.into(), why }
             }

@@ -18,6 +18,10 @@ use crate::file::{ABOUT, LOSSES};
 /// A record that claims to be longer is corrupt, bytes; or twice the file, if that is more.
 const RECORD_BYTES_MAX: u64 = 2 << 30;
 
+/// What to do with a bag of ROS 2 that is not read as it is.
+const ANEW: &str = "write it anew as MCAP, with 'ros2 bag convert', or without ROS with \
+    'rosbags-convert --src BAG --dst NEW --dst-storage mcap' (pip install rosbags)";
+
 /// What a file has, without its messages.
 #[derive(Clone, Debug)]
 pub struct Recording {
@@ -154,9 +158,7 @@ impl Recording {
         let mut begin = [0; 16];
         let read = File::open(&self.path).and_then(|mut file| file.read_exact(&mut begin));
         if read.is_ok() && &begin == b"SQLite format 3\0" {
-            let why =
-                "it is a bag of ROS 2 in SQLite: write it anew as MCAP, with 'ros2 bag convert'";
-            return self.corrupt(why);
+            return self.corrupt(format!("it is a bag of ROS 2 in SQLite: {ANEW}"));
         }
         Error::reading(&self.path, error)
     }
@@ -291,16 +293,30 @@ impl Iterator for Messages {
 /// The one file in a bag.
 fn file_in(dir: &Path) -> Result<PathBuf, Error> {
     let io = |e| Error::io("read", dir, e);
-    let mut found = Vec::new();
+    let (mut found, mut other) = (Vec::new(), None);
     for entry in std::fs::read_dir(dir).map_err(io)? {
         let path = entry.map_err(io)?.path();
-        if path.extension().is_some_and(|ending| ending == "mcap") && path.is_file() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.ends_with(".db3") || name.ends_with(".db3.zstd") {
+            other = Some("in SQLite");
+        } else if name.ends_with(".mcap.zstd") {
+            other = Some("compressed as a whole");
+        } else if name.ends_with(".mcap") && path.is_file() {
             found.push(path);
         }
     }
-    match found.as_slice() {
-        [one] => Ok(one.clone()),
-        others => Err(Error::Usage(format!(
+    // A bag of messages that are compressed one by one says so nowhere else.
+    let about = std::fs::read_to_string(dir.join("metadata.yaml")).unwrap_or_default();
+    if about.lines().any(|line| line.trim().eq_ignore_ascii_case("compression_mode: message")) {
+        (found, other) = (Vec::new(), Some("with compressed messages"));
+    }
+    match (found.as_slice(), other) {
+        ([one], _) => Ok(one.clone()),
+        ([], Some(how)) => {
+            let why = format!("it is a bag of ROS 2 {how}: {ANEW}");
+            Err(Error::Corrupt { path: dir.into(), why })
+        }
+        (others, _) => Err(Error::Usage(format!(
             "{} has {} MCAP files: name one",
             dir.display(),
             others.len()

@@ -119,9 +119,24 @@ fn a_bag_is_read_by_its_directory_and_one_in_sqlite_says_what_to_do() {
     assert_eq!((recording.path, recording.messages), (bag.join("bag_0.mcap"), 40));
     std::fs::copy(&whole, bag.join("bag_1.mcap")).unwrap();
     assert!(why(&bag).contains("has 2 MCAP files"), "{}", why(&bag));
-    let sqlite = home.file("bag_0.db3");
+    let old = home.file("old");
+    std::fs::create_dir(&old).unwrap();
+    let sqlite = old.join("bag_0.db3");
     std::fs::write(&sqlite, b"SQLite format 3\0 and all its pages").unwrap();
-    assert!(why(&sqlite).contains("ros2 bag convert"), "{}", why(&sqlite));
+    for path in [&old, &sqlite] {
+        let why = why(path);
+        assert!(why.contains("ros2 bag convert") && why.contains("rosbags-convert"), "{why}");
+    }
+    for name in ["bag_0.db3.zstd", "bag_0.mcap.zstd"] {
+        std::fs::rename(&sqlite, old.join(name)).unwrap();
+        assert!(why(&old).contains("rosbags-convert"), "{}", why(&old));
+        std::fs::rename(old.join(name), &sqlite).unwrap();
+    }
+    // With one of MCAP beside it, that one is meant; not if its messages are compressed.
+    std::fs::copy(&whole, old.join("bag_0.mcap")).unwrap();
+    assert_eq!(Recording::open(&old).unwrap().messages, 40);
+    std::fs::write(old.join("metadata.yaml"), "a:\n  compression_mode: MESSAGE\n").unwrap();
+    assert!(why(&old).contains("with compressed messages: write it anew"), "{}", why(&old));
 }
 
 #[test]
