@@ -227,23 +227,32 @@ fn whatever_a_killed_supervisor_left_the_next_one_finds() {
              [process.camera]\ncommand = {IDLE}\nafter = 'core'\n\
              [process.tied]\ncommand = {IDLE}\non_supervisor_death = 'kill'\n\
              [process.polite]\ncommand = {IDLE}\non_supervisor_death = 'stop'\n\
+             [process.drives]\nkind = 'core'\non_supervisor_death = 'stop'\n\
+             command = ['sh', '-c', 'trap \"echo safe; exit 0\" TERM; echo moving; while :; \
+             do sleep 0.02; done']\n\
              [process.churn]\ncommand = 'sleep 0.01'\n\
              backoff = {{ first = '1ms', max = '1ms', limit = 1000000 }}\n"
         ),
     );
     let seed = testkit::Rng::new(u64::from(std::process::id())).next_u64();
     let mut rng = Rng::new(seed);
-    let (mut adopted, mut early) = (0, 0);
+    let (mut adopted, mut early, mut stopped) = (0, 0, 0);
     for n in 0..kills {
         let running = robot.start();
         sleep(Duration::from_micros(rng.next_u64() % 60_000));
         running.signal(libc::SIGKILL);
         drop(running);
         // Those that are tied to it go by themselves.
-        let is_tied = |(name, _): &(String, i32)| name == "tied" || name == "polite";
+        let is_tied =
+            |(name, _): &(String, i32)| ["tied", "polite", "drives"].contains(&name.as_str());
         while robot.marked().iter().any(is_tied) {
             sleep(Duration::from_millis(1));
         }
+        // A core that is to stop with its supervisor reaches its safe state, if it ever moved.
+        let drives = robot.log("drives");
+        let (moved, safe) = (drives.matches("moving").count(), drives.matches("safe").count());
+        assert_eq!(moved, safe, "seed {seed}, kill {n}: {drives}");
+        stopped = safe;
         let left = robot.marked();
         let cores: Vec<_> = left.iter().filter(|(name, _)| name == "core").collect();
         assert!(cores.len() <= 1, "seed {seed}, kill {n}: {left:?}");
@@ -254,9 +263,9 @@ fn whatever_a_killed_supervisor_left_the_next_one_finds() {
         }
 
         let next = robot.start();
-        robot.until_ready(&["core", "camera", "tied", "polite"]);
+        robot.until_ready(&["core", "camera", "tied", "polite", "drives"]);
         let now: Vec<_> = robot.marked().into_iter().filter(|(name, _)| name != "churn").collect();
-        let mut shown: Vec<_> = ["camera", "core", "polite", "tied"]
+        let mut shown: Vec<_> = ["camera", "core", "drives", "polite", "tied"]
             .map(|name| (name.to_owned(), robot.pid(name) as i32))
             .into();
         shown.sort();
@@ -277,7 +286,10 @@ fn whatever_a_killed_supervisor_left_the_next_one_finds() {
         }
         // Else it dies here with its handle, and leaves all that to the next.
     }
-    println!("supervisor kills: {kills} (seed {seed}): {adopted} adopted, {early} too early");
+    println!(
+        "supervisor kills: {kills} (seed {seed}): {adopted} adopted, {early} too early, \
+         a core stopped safely {stopped} times"
+    );
     robot.home.run("stop");
     robot.expect_nothing_left();
 }
