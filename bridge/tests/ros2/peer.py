@@ -46,6 +46,8 @@ def router(port):
     config.insert_json5("mode", '"router"')
     config.insert_json5("listen/endpoints", json.dumps([f"tcp/127.0.0.1:{port}"]))
     config.insert_json5("scouting/multicast/enabled", "false")
+    # Killed, it would leave its file on the RAM disk.
+    config.insert_json5("transport/shared_memory/enabled", "false")
     with zenoh.open(config):
         tell(ready=True)
         sys.stdin.read()
@@ -78,6 +80,7 @@ class Node:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         message_registry.get_registry().messages_dir = folder
+        os.environ["ZENOH_CONFIG_OVERRIDE"] = "transport/shared_memory/enabled=false"
         self.session = session.ZenohSession.get_instance("127.0.0.1", port)
         self.port = port
         self.publishers, self.got, self.numbers = {}, {}, {}
