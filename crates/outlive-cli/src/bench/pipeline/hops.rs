@@ -1,13 +1,16 @@
-//! Ways from one stage to the next that are not outlive's: mutex and condition variable, pipe,
-//! socket.
+//! Ways from one stage to the next that are not outlive's: mutex and condition variable, bare
+//! futex, pipe, socket.
 
 use std::cell::UnsafeCell;
 use std::io;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use outlive::{Error, ErrorKind, Result, now_ns};
 
 use super::work::{PACKET_WORDS, Packet};
 use crate::bench::pair::SharedMap;
+use crate::bench::raw::{futex_wait, futex_wake};
 
 /// How a reader waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +177,8 @@ impl Slots {
 #[derive(Clone, Copy)]
 pub(super) enum Hop<'a> {
     Slot(&'a Slot, Waiting),
+    /// How many were sent, and the last one.
+    Word(&'a AtomicU32, &'a [AtomicU64; PACKET_WORDS]),
     /// Descriptors to read from and to write to.
     Stream {
         from: i32,
@@ -188,6 +193,12 @@ impl Hop<'_> {
                 slot.send(packet);
                 Ok(())
             }
+            Self::Word(count, words) => {
+                words.iter().zip(packet).for_each(|(word, value)| word.store(*value, Relaxed));
+                count.fetch_add(1, Release);
+                futex_wake(count, 1);
+                Ok(())
+            }
             Self::Stream { to, .. } => {
                 // SAFETY: a packet's bytes; the descriptor is open.
                 let sent = unsafe { libc::write(to, packet.as_ptr().cast(), size_of_val(packet)) };
@@ -200,6 +211,20 @@ impl Hop<'_> {
     pub(super) fn receive(&self, seen: &mut u64) -> Result<Packet> {
         match *self {
             Self::Slot(slot, waiting) => slot.receive(seen, waiting),
+            Self::Word(count, words) => {
+                let deadline = now_ns() + PATIENCE_NS;
+                loop {
+                    let sent = count.load(Acquire);
+                    if u64::from(sent) != *seen {
+                        *seen = sent.into();
+                        return Ok(std::array::from_fn(|i| words[i].load(Relaxed)));
+                    }
+                    futex_wait(count, sent);
+                    if now_ns() >= deadline {
+                        return Err(lost());
+                    }
+                }
+            }
             Self::Stream { from, .. } => {
                 let mut packet = [0; PACKET_WORDS];
                 let size = size_of_val(&packet);

@@ -7,7 +7,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `work` | what the stages do |
-//! | `hops` | mutex and condition variable, pipe, socket |
+//! | `hops` | mutex and condition variable, bare futex, pipe, socket |
 //! | `runs` | one run: one thread, threads, processes |
 //! | `primitives` | what locks, wakes, atomics and system calls cost |
 //! | `page`, `plot` | the HTML report and its plots |
@@ -48,8 +48,8 @@ const fn row(
 }
 
 /// Every row; those that spin come last.
-const SUBJECTS: [Subject; 15] = {
-    use Mechanism::{Calls, LockFree, Mutex, Pipe, Socket};
+const SUBJECTS: [Subject; 17] = {
+    use Mechanism::{Calls, Futex, LockFree, Mutex, Pipe, Socket};
     use Waiting::{Sleep, Spin, Yield};
     [
         row("one thread", Calls, false, Sleep),
@@ -59,6 +59,8 @@ const SUBJECTS: [Subject; 15] = {
         row("mutex, shared, sleep", Mutex, true, Sleep),
         row("pipe, processes", Pipe, true, Sleep),
         row("Unix socket, processes", Socket, true, Sleep),
+        row("bare futex, threads", Futex, false, Sleep),
+        row("bare futex, processes", Futex, true, Sleep),
         row("lock-free, heap, yield", LockFree, false, Yield),
         row("mutex, heap, yield", Mutex, false, Yield),
         row("lock-free, shared, yield", LockFree, true, Yield),
@@ -71,13 +73,14 @@ const SUBJECTS: [Subject; 15] = {
 };
 
 /// What is divided by what: B, A.
-const PAIRS: [(&str, &str); 8] = [
+const PAIRS: [(&str, &str); 9] = [
     ("lock-free, shared, sleep", "lock-free, heap, sleep"),
     ("mutex, shared, sleep", "mutex, heap, sleep"),
     ("lock-free, heap, sleep", "mutex, heap, sleep"),
     ("lock-free, shared, sleep", "mutex, shared, sleep"),
     ("pipe, processes", "lock-free, shared, sleep"),
     ("Unix socket, processes", "lock-free, shared, sleep"),
+    ("bare futex, processes", "bare futex, threads"),
     ("lock-free, shared, yield", "lock-free, heap, yield"),
     ("lock-free, shared, spin", "lock-free, heap, spin"),
 ];

@@ -21,6 +21,8 @@ pub(super) enum Mechanism {
     Calls,
     LockFree,
     Mutex,
+    /// Nothing but wake and wait: what the kernel takes for a hand-over.
+    Futex,
     Pipe,
     Socket,
 }
@@ -209,7 +211,7 @@ impl Line<'_> {
         Ok(())
     }
 
-    /// Mutex and condition variable, pipe, socket; on threads or in processes.
+    /// Mutex and condition variable, bare futex, pipe, socket; on threads or in processes.
     fn hops(&self) -> Result<()> {
         let slots = Slots::new(STAGES - 1, self.subject.processes)?;
         let make = match self.subject.mechanism {
@@ -221,9 +223,13 @@ impl Line<'_> {
             Some(make) => (1..STAGES).map(|_| make()).collect::<Result<_>>()?,
             None => Vec::new(),
         };
+        // Shared memory also between threads, so that only the switch differs.
+        let words = SharedMap::new(STAGES * 4096)?;
+        let word = |at: usize| Hop::Word(words.futex(at * 4096), words.words(at * 4096 + 64));
         let waiting = self.subject.waiting;
         let hops: Vec<Hop<'_>> = match make {
             Some(_) => streams.iter().map(|e| Hop::Stream { from: e.from, to: e.to }).collect(),
+            None if self.subject.mechanism == Mechanism::Futex => (1..STAGES).map(word).collect(),
             None => slots.init().into_iter().map(|slot| Hop::Slot(slot, waiting)).collect(),
         };
         let run = |at: usize| self.hop_stage(at, &hops);
