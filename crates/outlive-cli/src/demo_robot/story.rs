@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use outlive::rt::{BoardView, Histogram, Latch, board_name};
+use outlive::rt::{BoardView, Latch, board_name};
 use outlive::{Node, Subscriber, now_ns};
 use outlive_run::{Answer, Identity, Request, RunDir, State, ask};
 use robot::cell::{GUARD, PIPELINE, STAGES};
@@ -13,7 +13,7 @@ use robot::cell::{GUARD, PIPELINE, STAGES};
 use super::DemoRobotArgs;
 use super::core::{DRIVES, DriveState};
 use super::file::{CORE, SERVICES, may_fifo, robot_file};
-use super::tally::{Tally, Window, still};
+use super::tally::{Percentiles, Tally, Window, percentiles, still};
 use super::witness::Witness;
 use crate::bench::pair::allowed_cpus;
 use crate::demo::{Stage, Teller, must, untrue};
@@ -180,7 +180,7 @@ impl<'a> Story<'a> {
             0 => [Window::Calm, Window::Killing],
             _ => [Window::Killing, Window::Calm],
         };
-        let (mut calm, mut killing) = (None, None);
+        let (mut calm, mut killing) = (Percentiles::default(), Percentiles::default());
         for window in order {
             match window {
                 Window::Calm => calm = self.window(core, 0)?,
@@ -206,8 +206,8 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// Lets a window pass in which `kills` services are killed; the core's p99.9 in it, ns.
-    fn window(&mut self, core: &BoardView, kills: u32) -> Result<Option<u64>, Failure> {
+    /// Lets a window pass in which `kills` services are killed, and says what the core did in it.
+    fn window(&mut self, core: &BoardView, kills: u32) -> Result<Percentiles, Failure> {
         let length = Duration::from_millis(self.args.window_ms);
         // The window before ends with restarts.
         self.until_all_are_back()?;
@@ -224,8 +224,7 @@ impl<'a> Story<'a> {
         while begun.elapsed() < length && core.latch().is_none() {
             self.rest()?;
         }
-        let cycles: Histogram = core.after_release().since(&before);
-        Ok(cycles.percentile_ns(0.999))
+        Ok(percentiles(&core.after_release().since(&before)))
     }
 
     fn kill_a_service(&mut self) -> Result<(), Failure> {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use outlive::rt::Histogram;
+
 use crate::bench::machine::{CpuTime, Machine};
 use crate::bench::stats::{Comparison, Samples};
 use crate::demo::Teller;
@@ -13,15 +15,23 @@ pub(super) enum Window {
     Killing,
 }
 
+/// The percentiles of the core that are compared.
+const SHOWN: [(f64, &str); 3] = [(0.5, "p50"), (0.99, "p99"), (0.999, "p99.9")];
+
+/// What the core did in a window, ns; `None` for a percentile that the window is too short for.
+pub(super) type Percentiles = [Option<u64>; SHOWN.len()];
+
+pub(super) fn percentiles(cycles: &Histogram) -> Percentiles {
+    SHOWN.map(|(share, _)| cycles.percentile_ns(share))
+}
+
 /// Rounds with one period of the core.
 pub(super) struct Tally {
     /// Those that count, and the services killed in them.
     pub(super) rounds: u32,
     pub(super) kills: u32,
-    /// The core's p99.9 in windows of both kinds, us, and their ratios.
-    calm: Vec<f64>,
-    killing: Vec<f64>,
-    comparison: Comparison,
+    /// For each of `SHOWN`, the core's us in a window without kills and in the one with.
+    pairs: [Vec<(f64, f64)>; SHOWN.len()],
     /// Rounds given up: the machine stood still in a window without kills, in one with, elsewhere.
     stills: [u32; 3],
     began: Option<CpuTime>,
@@ -29,20 +39,18 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn begin() -> Self {
-        let comparison = Comparison { ratios: Vec::new(), discarded: 0, pooled: None };
-        let (calm, killing) = (Vec::new(), Vec::new());
-        let began = CpuTime::now();
-        Self { rounds: 0, kills: 0, calm, killing, comparison, stills: [0; 3], began }
+        let pairs = SHOWN.map(|_| Vec::new());
+        Self { rounds: 0, kills: 0, pairs, stills: [0; 3], began: CpuTime::now() }
     }
 
-    /// A round that counts; the windows' p99.9, ns, where they are long enough for one.
-    pub(super) fn add(&mut self, kills: u32, calm: Option<u64>, killing: Option<u64>) {
+    /// A round that counts.
+    pub(super) fn add(&mut self, kills: u32, calm: Percentiles, killing: Percentiles) {
         self.rounds += 1;
         self.kills += kills;
-        if let (Some(calm), Some(killing)) = (calm, killing) {
-            self.comparison.ratios.push(killing as f64 / calm as f64);
-            self.calm.push(calm as f64 / 1000.0);
-            self.killing.push(killing as f64 / 1000.0);
+        for (pairs, (calm, killing)) in self.pairs.iter_mut().zip(calm.into_iter().zip(killing)) {
+            if let (Some(calm), Some(killing)) = (calm, killing) {
+                pairs.push((calm as f64 / 1000.0, killing as f64 / 1000.0));
+            }
         }
     }
 
@@ -91,25 +99,33 @@ impl Tally {
                 still(period_us)
             ));
         }
-        if self.calm.is_empty() {
-            teller.more("windows are too short for a p99.9: use a longer --window-ms");
-            return;
-        }
-        let median = |values: &[f64]| Samples::new(values.to_vec()).median();
-        teller.more(format_args!(
-            "core's p99.9 after release, median of windows: {:.0} us without kills, {:.0} us with",
-            median(&self.calm),
-            median(&self.killing)
-        ));
-        match self.comparison.ratio() {
-            Some(r) => teller.more(format_args!(
-                "ratio {:.2} (95 %: {:.2} to {:.2}; {} pairs of windows)",
-                r.median,
-                r.low,
-                r.high,
-                self.comparison.ratios.len()
-            )),
-            None => teller.more("no ratio: it needs 6 rounds"),
+        for ((_, name), pairs) in SHOWN.iter().zip(&self.pairs) {
+            if pairs.is_empty() {
+                teller.more(format_args!(
+                    "windows are too short for a {name}: use a longer --window-ms"
+                ));
+                continue;
+            }
+            let (calm, killing) = pairs.iter().copied().unzip();
+            let median = |values| Samples::new(values).median();
+            let ratios = pairs.iter().map(|(calm, killing)| killing / calm).collect();
+            let ratio = Comparison { ratios, discarded: 0, pooled: None }.ratio();
+            let ratio = match ratio {
+                Some(r) => format!(
+                    "ratio {:.2} (95 %: {:.2} to {:.2}; {} pairs of windows)",
+                    r.median,
+                    r.low,
+                    r.high,
+                    pairs.len()
+                ),
+                None => "no ratio: it needs 6 rounds".into(),
+            };
+            teller.more(format_args!(
+                "core's {name} after release, median of windows: {:.0} us without kills, {:.0} us \
+                 with; {ratio}",
+                median(calm),
+                median(killing)
+            ));
         }
     }
 }
@@ -132,7 +148,7 @@ mod tests {
             tally.give_up(None);
             assert!(tally.has_hope());
         }
-        tally.add(10, Some(1000), Some(1100));
+        tally.add(10, [Some(1000); 3], [Some(1100); 3]);
         tally.give_up(Some(Window::Calm));
         assert!(tally.has_hope(), "one round counts already");
         tally.give_up(Some(Window::Killing));
