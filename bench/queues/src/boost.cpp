@@ -13,7 +13,7 @@ template <int Words> struct Message {
 };
 
 template <int Words>
-using Spsc = boost::lockfree::spsc_queue<Message<Words>, boost::lockfree::capacity<8192>>;
+using Spsc = boost::lockfree::spsc_queue<Message<Words>, boost::lockfree::capacity<Words == 1 ? 524288 : 65536>>;
 
 template <int Words> void spsc_send(void *at, std::uint64_t count) {
     auto &queue = *static_cast<Spsc<Words> *>(at);

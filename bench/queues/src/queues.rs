@@ -10,7 +10,8 @@ use iceoryx2::prelude::*;
 
 use crate::stage::{self, Failed, Shared, await_word, race, race_threads};
 
-const SLOTS: usize = 8192;
+/// Memory of each ring of ours, of rtrb and of crossbeam: 4 MiB.
+const RING_BYTES: usize = 4 << 20;
 
 /// A name that no other run has.
 pub fn fresh(what: &str) -> String {
@@ -56,7 +57,7 @@ pub fn outlive<const W: usize>(count: u64) -> Result<f64, Failed> {
         },
         || {
             let queue = root.node("producer")?.queue::<[u64; W]>("/q")?;
-            Ok(queue.first_bytes(128 << 10).bound_bytes(128 << 10).producer()?)
+            Ok(queue.first_bytes(RING_BYTES as u64).bound_bytes(RING_BYTES as u64).producer()?)
         },
         |producer| {
             for i in 0..count {
@@ -102,7 +103,7 @@ pub fn one_way(count: u64) -> Result<f64, Failed> {
 
 /// Between threads of one process: nothing of it survives a crash, and nobody else can read it.
 pub fn crossbeam<const W: usize>(count: u64) -> Result<f64, Failed> {
-    let (to, from) = crossbeam_channel::bounded::<[u64; W]>(SLOTS);
+    let (to, from) = crossbeam_channel::bounded::<[u64; W]>(RING_BYTES / (8 * W));
     race_threads(
         count,
         move || (0..count).filter_map(|_| from.recv().ok()).map(|m| m[W - 1]).sum(),
@@ -116,7 +117,7 @@ pub fn crossbeam<const W: usize>(count: u64) -> Result<f64, Failed> {
 
 /// Between threads of one process.
 pub fn rtrb<const W: usize>(count: u64) -> Result<f64, Failed> {
-    let (mut to, mut from) = rtrb::RingBuffer::<[u64; W]>::new(SLOTS);
+    let (mut to, mut from) = rtrb::RingBuffer::<[u64; W]>::new(RING_BYTES / (8 * W));
     race_threads(
         count,
         move || {

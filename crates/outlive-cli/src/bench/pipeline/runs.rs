@@ -249,6 +249,8 @@ impl Line<'_> {
         loop {
             let packet = if at == 0 {
                 if n >= self.ends.len() as u64 {
+                    // A period later: who takes the newest packet would miss the last one.
+                    self.wait().until(self.release_ns(n));
                     out[0] = END;
                     return hops[0].send(&out);
                 }

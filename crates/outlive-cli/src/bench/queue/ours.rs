@@ -1,6 +1,6 @@
 //! outlive's queue while the clock runs.
 
-use std::hint::black_box;
+use std::hint::{black_box, spin_loop};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
@@ -19,9 +19,9 @@ fn open(root: &TempRoot, name: &str) -> Result<Node> {
     Node::builder().root(&root.0).name(name).open()
 }
 
-fn producer<const W: usize>(root: &TempRoot) -> Result<Producer<Words<W>>> {
+fn producer<const W: usize>(root: &TempRoot, lane_bytes: u64) -> Result<Producer<Words<W>>> {
     let queue = open(root, "producer")?.queue::<Words<W>>("/q")?;
-    queue.first_bytes(LANE_BYTES).bound_bytes(LANE_BYTES).producer()
+    queue.first_bytes(lane_bytes).bound_bytes(lane_bytes).producer()
 }
 
 fn consumer<const W: usize>(root: &TempRoot) -> Result<Consumer<Words<W>>> {
@@ -37,8 +37,20 @@ pub(super) fn child(body: impl FnOnce() -> Result<()>) {
 
 /// Messages per second from all producers together, each sent alone.
 pub(super) fn alone<const W: usize>(cores: Cores, producers: u64, count: u64) -> Result<Samples> {
+    alone_in::<W>(cores, LANE_BYTES, Duration::ZERO, producers, count)
+}
+
+/// The same with lanes of that size and a consumer that rests where it finds nothing.
+pub(super) fn alone_in<const W: usize>(
+    cores: Cores,
+    lane_bytes: u64,
+    rest: Duration,
+    producers: u64,
+    count: u64,
+) -> Result<Samples> {
     stream::<W>(
         cores,
+        lane_bytes,
         producers,
         count,
         |producer, n| {
@@ -53,6 +65,11 @@ pub(super) fn alone<const W: usize>(cores: Cores, producers: u64, count: u64) ->
                 if let Some(message) = consumer.receive()? {
                     sum = sum.wrapping_add(message[W - 1]);
                     got += 1;
+                } else if !rest.is_zero() {
+                    let begun = Instant::now();
+                    while begun.elapsed() < rest {
+                        spin_loop();
+                    }
                 }
             }
             Ok(sum)
@@ -64,6 +81,7 @@ pub(super) fn alone<const W: usize>(cores: Cores, producers: u64, count: u64) ->
 pub(super) fn batches<const W: usize>(cores: Cores, producers: u64, count: u64) -> Result<Samples> {
     stream::<W>(
         cores,
+        LANE_BYTES,
         producers,
         count / BATCH as u64 * BATCH as u64,
         |producer, n| {
@@ -92,6 +110,7 @@ pub(super) fn batches<const W: usize>(cores: Cores, producers: u64, count: u64) 
 /// Each of `producers` sends numbers from 1 on; together about `count`.
 fn stream<const W: usize>(
     cores: Cores,
+    lane_bytes: u64,
     producers: u64,
     count: u64,
     send: impl Fn(&mut Producer<Words<W>>, u64) -> Result<()>,
@@ -117,7 +136,7 @@ fn stream<const W: usize>(
     for _ in 1..producers {
         others.push(Peer::spawn(cores.ours, || {
             child(|| {
-                let mut producer = producer::<W>(&root)?;
+                let mut producer = producer::<W>(&root, lane_bytes)?;
                 there.fetch_add(1, Release);
                 while go.load(Acquire) == 0 {
                     std::thread::yield_now();
@@ -130,7 +149,7 @@ fn stream<const W: usize>(
         })?);
     }
     let _pinned = Pinned::to(cores.ours)?;
-    let mut producer = producer::<W>(&root)?;
+    let mut producer = producer::<W>(&root, lane_bytes)?;
     while there.load(Acquire) + 1 < producers {
         std::thread::yield_now();
     }
@@ -215,7 +234,7 @@ fn with_reader(
     })?;
     peer.spin_until(|| ready.load(Acquire) == 1)?;
     let _pinned = Pinned::to(cores.ours)?;
-    body(&mut producer::<1>(&root)?, &|| received.load(Acquire))
+    body(&mut producer::<1>(&root, LANE_BYTES)?, &|| received.load(Acquire))
 }
 
 /// A sleeping consumer woken by a message, which wakes us by one, one way.
