@@ -72,8 +72,8 @@ impl<T: Payload + ?Sized> QueueBuilder<T> {
 
     /// For a producer: shared memory its lane takes at first and keeps, bytes; 16 KiB unless given
     /// or four messages need more. As large as the bound, a lane never grows. A stream of small
-    /// messages at full speed is up to twice as quick in one that outgrows the cores' caches, as with
-    /// 4 MiB.
+    /// messages at full speed is up to twice as quick in one that outgrows the cores' caches, as
+    /// with 4 MiB.
     pub fn first_bytes(mut self, bytes: u64) -> Self {
         self.first_bytes = bytes;
         self

@@ -103,7 +103,7 @@ fn streams(cores: Cores, args: &BenchArgs) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// One producer with a lane that outgrows the cores' caches, and a consumer that looks all the time,
+/// One producer with a lane that outgrows the cores' caches, and a consumer that looks all the time
 /// or rests where it finds nothing.
 fn large_lanes(cores: Cores, rounds: usize, count: u64) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
