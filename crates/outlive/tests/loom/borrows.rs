@@ -25,7 +25,7 @@ struct World {
 }
 
 fn location(n: u64) -> Location {
-    Location { segment: 0, chunk: (n % 2) as u32 }
+    Location::new(0, (n % 2) as u32)
 }
 
 impl World {

@@ -36,7 +36,7 @@ fn listing(words: &[AtomicU64]) -> Listing<'_> {
 }
 
 fn location(n: u64) -> Location {
-    Location { segment: 0, chunk: (n % 2) as u32 }
+    Location::new(0, (n % 2) as u32)
 }
 
 /// When the publisher acknowledges the subscriber.
@@ -125,7 +125,7 @@ impl World {
             _ => return false,
         }
         let Some(at) = Location::decode(entry.body()[0].load(Relaxed)) else { panic!("torn") };
-        let copy = || self.chunks[at.chunk as usize].load(Relaxed);
+        let copy = || self.chunks[at.chunk() as usize].load(Relaxed);
         let listed =
             fault("borrow.unacknowledged") || listing(&self.ack).names(SUBSCRIBER.0, SUBSCRIBER.1);
         let (payload, good) = if listed {
