@@ -214,10 +214,10 @@ SCHEMAS = {
 
 
 def files():
-    """All but what a publisher adds to its chunks while many are borrowed, and keeps."""
-    added = re.compile(r"/data\.\d+\.\d+\.[1-9]\d*$")
-    found = (str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file())
-    return sorted(name for name in found if not added.search(name))
+    """All but what a publisher that is there adds to its chunks while many are borrowed, and keeps."""
+    found = {str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file()}
+    added = re.compile(r"(.*/data\.\d+\.\d+)\.[1-9]\d*")
+    return sorted(f for f in found if not (m := added.fullmatch(f)) or f"{m[1]}.0" not in found)
 
 
 def every_kind_arrives_as_it_was_sent():

@@ -17,6 +17,9 @@ use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use outlive::{Message, Node};
 use serde::{Deserialize, Serialize};
 
+/// More than the tests send of what they count: a reader that gets no core for a while loses none.
+const DEPTH: u64 = 64;
+
 type Done = Result<(), Box<dyn Error>>;
 type Publish = Box<dyn FnMut(u64) -> Done>;
 
@@ -107,7 +110,7 @@ fn publisher(node: &Node, kind: &str) -> Result<Publish, Box<dyn Error>> {
             })
         }
         "joints" => {
-            let publisher = node.topic::<JointState>(&name)?.publisher()?;
+            let publisher = node.topic::<JointState>(&name)?.depth(DEPTH).publisher()?;
             Box::new(move |n| {
                 let joint =
                     |name, n| Joint { name: Text::cut(name), position: n, ..Joint::default() };
@@ -117,7 +120,7 @@ fn publisher(node: &Node, kind: &str) -> Result<Publish, Box<dyn Error>> {
             })
         }
         "number" => {
-            let publisher = node.topic::<f64>(&name)?.publisher()?;
+            let publisher = node.topic::<f64>(&name)?.depth(DEPTH).publisher()?;
             Box::new(move |n| Ok(publisher.publish(&(n as f64 + 0.5)).map(drop)?))
         }
         "count" => {
@@ -125,7 +128,8 @@ fn publisher(node: &Node, kind: &str) -> Result<Publish, Box<dyn Error>> {
             Box::new(move |n| Ok(publisher.publish(&n).map(drop)?))
         }
         "state" => {
-            let publisher = node.topic::<State>(&name)?.attribute("unit", "V").publisher()?;
+            let publisher =
+                node.topic::<State>(&name)?.depth(DEPTH).attribute("unit", "V").publisher()?;
             Box::new(move |seq| {
                 let cells = [0.1, seq as f32, f32::NAN];
                 let matrix = [[1.0, 2.0], [3.0, seq as f64]];

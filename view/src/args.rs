@@ -25,7 +25,7 @@ Options:
   --origin URL        let pages of this origin look, too; again for others, '*' for all
   --rerun FILE        write FILE instead, until the end
   --overwrite         replace FILE if it is there
-  --stats             print what was shown and sent, every second and at the end
+  --stats             print what was shown and sent, every second
   --domain NAME       the domain (default)
   -h, --help
   -V, --version

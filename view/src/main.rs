@@ -78,9 +78,6 @@ fn run(args: Args) -> Result<(), Failed> {
             view.print(out.as_ref());
         }
     }
-    if args.stats {
-        view.print(out.as_ref());
-    }
     out.end()
 }
 

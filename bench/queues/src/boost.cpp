@@ -12,8 +12,9 @@ template <int Words> struct Message {
     std::uint64_t words[Words];
 };
 
-template <int Words>
-using Spsc = boost::lockfree::spsc_queue<Message<Words>, boost::lockfree::capacity<Words == 1 ? 524288 : 65536>>;
+// 4 MiB, as RING_BYTES in queues.rs.
+template <int Words> using Capacity = boost::lockfree::capacity<(4 << 20) / sizeof(Message<Words>)>;
+template <int Words> using Spsc = boost::lockfree::spsc_queue<Message<Words>, Capacity<Words>>;
 
 template <int Words> void spsc_send(void *at, std::uint64_t count) {
     auto &queue = *static_cast<Spsc<Words> *>(at);

@@ -28,7 +28,7 @@ use rings::Without;
 const BATCH: usize = 64;
 /// Lanes have the size of the bare ring, and do not grow.
 const LANE_BYTES: u64 = 128 << 10;
-/// Lanes that leave the sender's cache before it comes round again (ADR 0016).
+/// Lanes that leave the sender's cache before it comes round again.
 const LARGE_LANE_BYTES: u64 = 4 << 20;
 /// How long a consumer rests that lets messages gather.
 const REST: Duration = Duration::from_micros(5);
