@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use super::hand::InHand;
-use super::producer::{ShapeOf, after};
+use super::producer::after;
 use super::reader::{QueueEvent, Reader};
 use super::received::Received;
 use super::table::ProducerId;
@@ -65,7 +65,7 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// Looks for a message; what it found is in the reader's hand.
     #[inline(always)]
     fn next(&mut self) -> Result<Option<InHand>> {
-        if let Some(hand) = self.reader.next_at_once(ShapeOf::<T>::KNOWN) {
+        if let Some(hand) = self.reader.next_at_once() {
             // The lane's end has checked the length of a fixed-size message.
             let checked = T::ENCODING == Encoding::Fixed || self.reader.shape().item != 0;
             if checked || self.fits(hand.bytes) {
@@ -78,7 +78,7 @@ impl<T: Payload + ?Sized> Consumer<T> {
     #[cold]
     #[inline(never)]
     fn next_slow(&mut self) -> Result<Option<InHand>> {
-        while self.reader.next(ShapeOf::<T>::KNOWN)? {
+        while self.reader.next()? {
             match self.reader.in_hand() {
                 Some(hand) if T::ENCODING != Encoding::Fixed && !self.fits(hand.bytes) => {
                     self.reader.refuse_in_hand("a message's length");
@@ -184,7 +184,9 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// **Strict.** One store.
     #[inline(always)]
     pub fn let_go(&mut self) {
-        self.reader.take(1);
+        if self.reader.in_hand().is_some() {
+            self.reader.take(1);
+        }
     }
 
     /// What happened to producers since the last call; oldest first.

@@ -32,20 +32,19 @@ pub(super) enum Taken {
     Pause,
     /// The last one; the row had so many.
     All(u32),
-    /// There was nothing in hand.
-    Nothing,
 }
 
 /// What is left of a row.
 #[derive(Debug)]
 pub(super) struct Hand {
-    /// The next message, and how many are left.
-    ptr: *const u8,
+    /// Messages that are left: the one word that changes from one to the next.
     left: u32,
     /// Messages of the row when it was taken up.
     row: u32,
-    /// What `progress` says, and where it is.
-    word: u64,
+    /// End of the row's last message.
+    end: *const u8,
+    /// What `progress` would say behind it, and where that is.
+    last: u64,
     progress: NonNull<AtomicU64>,
     /// Bytes of each message.
     bytes: usize,
@@ -58,8 +57,8 @@ unsafe impl Sync for Hand {}
 
 impl Hand {
     pub(super) fn empty() -> Self {
-        let (ptr, progress) = (std::ptr::null(), NonNull::dangling());
-        Self { ptr, left: 0, row: 0, word: 0, progress, bytes: 0 }
+        let (end, progress) = (std::ptr::null(), NonNull::dangling());
+        Self { left: 0, row: 0, end, last: 0, progress, bytes: 0 }
     }
 
     /// Takes up the messages that `head` has found.
@@ -67,9 +66,9 @@ impl Hand {
     pub(super) fn take_up(&mut self, head: &Head, segment: &Segment, place: Place<'_>) -> InHand {
         let ptr = segment.at(head.item_at()).cast_const();
         let (bytes, count) = (head.item_bytes() as usize, head.items());
-        (self.ptr, self.bytes) = (ptr, bytes);
+        (self.end, self.bytes) = (ptr.wrapping_add(count as usize * bytes), bytes);
         (self.left, self.row) = (count, count);
-        self.word = head.progress();
+        self.last = head.progress() + u64::from(count);
         self.progress = NonNull::from(place.progress());
         InHand { ptr, bytes, count }
     }
@@ -77,28 +76,39 @@ impl Hand {
     /// The messages that are left; `None` for none.
     #[inline(always)]
     pub(super) fn show(&self) -> Option<InHand> {
-        let (ptr, bytes, count) = (self.ptr, self.bytes, self.left);
+        let (bytes, count) = (self.bytes, self.left);
+        let ptr = self.end.wrapping_sub(count as usize * bytes);
         (count > 0).then_some(InHand { ptr, bytes, count })
     }
 
-    /// `n` of them were received.
+    /// `n` of them, of those that it showed, were received.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store, before the last one; then the caller's.
     #[inline(always)]
     pub(super) fn take(&mut self, n: u32) -> Taken {
-        let Some(left) = self.left.checked_sub(n) else { return Taken::Nothing };
+        debug_assert!(n <= self.left);
+        let left = self.left.wrapping_sub(n);
         self.left = left;
+        // One branch for both; see `take_rest`.
+        if left % BURST == 0 { self.take_rest(left) } else { self.tell(left) }
+    }
+
+    #[inline(always)]
+    fn tell(&self, left: u32) -> Taken {
+        // SAFETY: with messages left, `take_up` set it to a word of the reader's table, which
+        // outlives the row.
+        unsafe { self.progress.as_ref() }.store(self.last - u64::from(left), Relaxed);
+        Taken::Some
+    }
+
+    #[inline(always)]
+    fn take_rest(&self, left: u32) -> Taken {
         if left == 0 {
             return Taken::All(self.row);
         }
-        // In the same record.
-        self.ptr = self.ptr.wrapping_add(n as usize * self.bytes);
-        self.word += u64::from(n);
-        // SAFETY: with messages left, `take_up` set it to a word of the reader's table, which
-        // outlives the row.
-        unsafe { self.progress.as_ref() }.store(self.word, Relaxed);
-        if left % BURST == 0 { Taken::Pause } else { Taken::Some }
+        self.tell(left);
+        Taken::Pause
     }
 
     /// Forgets what is left; returns how many were received of the row.

@@ -62,21 +62,38 @@ impl Head {
             return Next::Item;
         }
         let word = ring.peek(self.at);
-        // The most frequent ones first.
+        if self.find(ring, shape, word) {
+            Next::Item
+        } else {
+            self.next_slow(ring, shape, place, word)
+        }
+    }
+
+    /// The messages of the record whose header is `word`, if it is of the kind that its queue
+    /// mostly has.
+    #[inline(always)]
+    fn find(&mut self, ring: Ring<'_>, shape: &Shape, word: u64) -> bool {
         if shape.per_run != 0 {
             let n = word >> KIND_BITS;
-            if word & KIND_MASK == RUN && n > u64::from(self.done) && n <= shape.per_run.into() {
+            let fits = n > u64::from(self.done) && n <= shape.per_run.into();
+            if word & KIND_MASK == RUN && fits {
                 self.enter(n as u32, shape.per_run, RUN_BYTES, shape.item, shape);
-                return Next::Item;
+                return true;
             }
         } else if shape.item != 0 && word == record_word(shape.item) && self.done == 0 {
             let bytes = shape.record(shape.item);
             if (self.at & (ring.capacity() - 1)) + bytes <= ring.capacity() {
                 self.enter(1, 1, bytes, shape.item, shape);
-                return Next::Item;
+                return true;
             }
         }
-        self.next_slow(ring, shape, place, word)
+        false
+    }
+
+    /// As `next` between two records, but only where that is quick: `false` says nothing.
+    #[inline(always)]
+    pub(crate) fn next_at_once(&mut self, ring: Ring<'_>, shape: &Shape) -> bool {
+        self.find(ring, shape, ring.peek(self.at))
     }
 
     #[inline(always)]
@@ -173,20 +190,22 @@ impl Head {
         self.done == self.known && (word == 0 || self.done > 0 && waits_in_run)
     }
 
-    /// `n` of the known messages were received.
+    /// `n` of the known messages were received; `true` when they were the record's last.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: one store of `place`. Dying before it, the next consumer gets
     /// them again.
     #[inline(always)]
-    pub(crate) fn take(&mut self, n: u32, place: Place<'_>) {
+    pub(crate) fn take(&mut self, n: u32, place: Place<'_>) -> bool {
         debug_assert!(n <= self.items());
         self.done += n;
-        if self.done == self.full {
+        let last = self.done == self.full;
+        if last {
             self.leave(place);
         } else {
             place.within(self.at, self.done);
         }
+        last
     }
 
     /// `n` of the known messages, not the last, were received and `place` says so already.

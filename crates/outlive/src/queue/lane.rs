@@ -127,11 +127,17 @@ impl<'a> Ring<'a> {
         (self.mask as u64 + 1) * 8
     }
 
-    /// The header at `offset`.
-    #[inline]
-    pub(crate) fn header(self, offset: u64) -> &'a AtomicU64 {
+    #[inline(always)]
+    pub(super) fn word(self, offset: u64) -> NonNull<AtomicU64> {
         // SAFETY: masked, so it is one of the words that `new` was promised.
-        unsafe { self.first.add((offset / 8) as usize & self.mask).as_ref() }
+        unsafe { self.first.add((offset / 8) as usize & self.mask) }
+    }
+
+    /// The header at `offset`.
+    #[inline(always)]
+    pub(crate) fn header(self, offset: u64) -> &'a AtomicU64 {
+        // SAFETY: one of the words that `new` was promised.
+        unsafe { self.word(offset).as_ref() }
     }
 
     #[inline]

@@ -88,6 +88,7 @@ impl<T: Payload + ?Sized> Producer<T> {
     ///
     /// # Real-time
     /// Three loads while it lives.
+    #[inline]
     pub fn has_consumer(&mut self) -> bool {
         self.writer.check_served().is_ok()
     }

@@ -48,6 +48,11 @@ pub enum QueueEvent {
 const EVENTS_MAX: usize = 1024;
 /// Rows received from one lane while others wait, and messages of a row received one by one.
 pub(super) const BURST: u32 = 128;
+/// Rows in a row from which on more are expected.
+const STREAM: u32 = 3;
+/// Most pauses of a rest: where a stream was received up to its end, its producer is left alone
+/// for about as long as that took. Each look takes the line that it writes.
+const REST_PAUSES_MAX: u32 = 64;
 
 /// One lane as its consumer sees it.
 #[derive(Debug)]
@@ -97,6 +102,8 @@ pub(crate) struct Reader {
     /// look around.
     pub(super) turn: usize,
     pub(super) burst: u32,
+    /// Rows received since nothing was found, without those of `burst`.
+    streak: u32,
     pub(super) table: Table,
     pub(super) queue: Arc<Queue>,
     /// Lanes wait for a free slot.
@@ -130,6 +137,7 @@ impl Reader {
             lanes: Vec::new(),
             turn: 0,
             burst: BURST,
+            streak: 0,
             table,
             left_out: false,
             events: VecDeque::new(),
@@ -191,34 +199,39 @@ impl Reader {
         self.events.push_back(event);
     }
 
-    /// Looks for a message: `true` when there is one, see `in_hand`. `known`: the queue's shape,
-    /// where the type knows it.
+    /// Looks for a message: `true` when there is one, see `in_hand`.
     ///
     /// # Crash safety
     /// **Strict.** Nothing is received before `take`.
     #[inline(always)]
-    pub(crate) fn next(&mut self, known: Option<&Shape>) -> Result<bool> {
-        if self.next_at_once(known).is_some() { Ok(true) } else { self.next_slow() }
+    pub(crate) fn next(&mut self) -> Result<bool> {
+        if self.next_at_once().is_some() { Ok(true) } else { self.next_slow() }
     }
 
     /// As `next`, only in the lane whose turn it is; also what it found.
     #[inline(always)]
-    pub(crate) fn next_at_once(&mut self, known: Option<&Shape>) -> Option<InHand> {
+    pub(crate) fn next_at_once(&mut self) -> Option<InHand> {
         if self.generation != fork::fork_generation() {
             return None;
         }
         if let Some(hand) = self.hand.show() {
             return Some(hand);
         }
-        // With stamps the shape is another one, and `burst` always at its end.
-        if self.burst >= BURST {
-            return None;
+        self.next_row();
+        self.hand.show()
+    }
+
+    /// Takes up what the lane whose turn it is has next, if anything.
+    #[inline(never)]
+    fn next_row(&mut self) {
+        // In a queue with stamps `burst` is always at its end.
+        let Some(lane) = self.lanes.get_mut(self.turn) else { return };
+        if self.burst < BURST {
+            let place = self.table.place(lane.slot);
+            if lane.head.next(lane.segment.ring(), &self.shape, place) == Next::Item {
+                self.hand.take_up(&lane.head, &lane.segment, place);
+            }
         }
-        let shape = known.unwrap_or(&self.shape);
-        let lane = self.lanes.get_mut(self.turn)?;
-        let place = self.table.place(lane.slot);
-        let found = lane.head.next(lane.segment.ring(), shape, place) == Next::Item;
-        found.then(|| self.hand.take_up(&lane.head, &lane.segment, place))
     }
 
     /// What `next` found; `None` before it found something.
@@ -273,7 +286,22 @@ impl Reader {
         if self.order.is_some() {
             return Ok(self.next_in_order()? && self.take_up());
         }
+        let rows = if self.shape.stamped { 0 } else { self.burst };
         self.burst = if self.shape.stamped { BURST } else { 0 };
+        if self.next_lane()? {
+            self.streak = self.streak.saturating_add(rows);
+            return Ok(true);
+        }
+        let rest = (std::mem::take(&mut self.streak) + rows).min(REST_PAUSES_MAX);
+        if rest < STREAM {
+            return Ok(false);
+        }
+        (0..rest).for_each(|_| std::hint::spin_loop());
+        self.next_lane()
+    }
+
+    /// Looks at the other lanes, then at the one whose turn it was.
+    fn next_lane(&mut self) -> Result<bool> {
         // A lane may end while we look: once more for those that moved up.
         for _ in 0..2 * self.lanes.len() {
             self.turn = if self.turn + 1 < self.lanes.len() { self.turn + 1 } else { 0 };
@@ -380,7 +408,7 @@ impl Reader {
         }
         crash_point!("queue.receive.before_take");
         match self.hand.take(n) {
-            Taken::Some | Taken::Nothing => {}
+            Taken::Some => {}
             Taken::Pause => self.pause(),
             Taken::All(row) => self.end_row(row),
         }
@@ -400,11 +428,18 @@ impl Reader {
     #[inline(never)]
     fn end_row(&mut self, row: u32) {
         let Some(lane) = self.lanes.get_mut(self.turn) else { return };
-        lane.head.take(row, self.table.place(lane.slot));
+        let place = self.table.place(lane.slot);
+        let complete = lane.head.take(row, place);
         lane.received += u64::from(row);
-        self.burst = self.burst.saturating_add(1);
+        self.burst += 1;
         if lane.head.at() >= lane.look_at {
-            lane.let_go(&self.table);
+            return lane.let_go(&self.table);
+        }
+        // In a stream the next row at once: the next call finds it in hand. Not where messages
+        // come one by one: the answer to this one would wait for the line of the next.
+        let stream = complete && (STREAM..BURST).contains(&self.burst);
+        if stream && lane.head.next_at_once(lane.segment.ring(), &self.shape) {
+            self.hand.take_up(&lane.head, &lane.segment, place);
         }
     }
 }

@@ -1,6 +1,19 @@
 //! The producer's end of a lane: where it writes next, and how far it may. See `lane`.
+//!
+//! # Taking lines back
+//! The consumer has read the lines of the last round, so its cache shares them, and the first store
+//! into each must take it back. The core does that for all stores that wait in its store buffer at
+//! once; with several per line that buffer holds those of a few lines only. So one store into each
+//! of `AHEAD_LINES` lines is made ahead, one behind the other. Figures: docs/BENCHMARKS.md.
+#![allow(unsafe_code)]
 
-use super::lane::{HEADER_BYTES, JUMP, KIND_BITS, PAD, RUN, RUN_BYTES, RUN_CLOSED, Ring};
+use std::ptr::NonNull;
+
+use super::lane::{
+    HEADER_BYTES, JUMP, KIND_BITS, KIND_MASK, PAD, RUN, RUN_BYTES, RUN_CLOSED, Ring,
+};
+use crate::sync::Ordering::Release;
+use crate::sync::{AtomicU64, fault, unless_fault};
 
 /// The producer's end of a lane: where it writes next, and how far it may.
 #[derive(Clone, Copy, Debug)]
@@ -13,29 +26,57 @@ pub(crate) struct Tail {
     consumed: u64,
     capacity: u64,
     unit: u64,
-    /// Messages in the open run; 0 when none is open.
-    run: u32,
+    /// Header of the open run; 0 when none is open.
+    run: u64,
+    /// Where it is, while one is open.
+    line: NonNull<AtomicU64>,
+    /// Headers of runs are clear up to and including the one here.
+    clear_to: u64,
+    /// Where records are small: lines up to here were taken back.
+    ours_to: u64,
 }
 
-/// A run to which messages are added: its offset, and how many it has.
+/// Lines that are taken back together.
+const AHEAD_LINES: u64 = 16;
+
+/// Records up to this are small. The stores of a larger one fill several lines anyway.
+const AHEAD_BYTES_MAX: u64 = 256;
+
+/// A run to which messages are added: its offset, and its header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenRun {
     pub(crate) at: u64,
-    count: u32,
+    word: u64,
+    pub(super) line: NonNull<AtomicU64>,
+}
+
+/// Header of a run of `count`, to which more may be added.
+const fn run_word(count: u64) -> u64 {
+    count << KIND_BITS | RUN
 }
 
 impl OpenRun {
     /// Where the next message of `item` bytes goes, as an offset.
     #[inline(always)]
     pub(crate) fn next(self, item: u64) -> u64 {
-        self.at + HEADER_BYTES + u64::from(self.count) * item
+        self.at + HEADER_BYTES + (self.word >> KIND_BITS) * item
     }
 }
 
 impl Tail {
     /// The end of an empty segment.
     pub(crate) fn new(capacity: u64, unit: u64) -> Self {
-        let mut tail = Self { pos: 0, limit: 0, consumed: 0, capacity, unit, run: 0 };
+        let mut tail = Self {
+            pos: 0,
+            limit: 0,
+            consumed: 0,
+            capacity,
+            unit,
+            run: 0,
+            line: NonNull::dangling(),
+            clear_to: 0,
+            ours_to: 0,
+        };
         tail.set_consumed(0);
         tail
     }
@@ -96,6 +137,30 @@ impl Tail {
         bytes <= self.capacity - self.unit
     }
 
+    /// Makes ready for a record of `bytes` at `pos`, where they fit.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, ring: Ring<'_>, bytes: u64) {
+        let end = self.pos + bytes;
+        if end > self.ours_to && bytes <= AHEAD_BYTES_MAX {
+            self.take_back(ring, end);
+        }
+    }
+
+    /// Takes back the lines behind `end`, as far as there is room.
+    #[inline(never)]
+    fn take_back(&mut self, ring: Ring<'_>, end: u64) {
+        let from = end.next_multiple_of(RUN_BYTES);
+        self.ours_to = from + AHEAD_LINES * RUN_BYTES;
+        for at in (from..self.room_up_to(self.ours_to)).step_by(RUN_BYTES as usize) {
+            ring.clear(at);
+        }
+    }
+
+    /// `offset`, or as far as there is room.
+    fn room_up_to(&self, offset: u64) -> u64 {
+        if fault("tail.ahead.unlimited") { offset } else { offset.min(self.limit) }
+    }
+
     /// Commit point of the record of `bytes` at `pos`, whose payload is written.
     ///
     /// # Crash safety
@@ -106,20 +171,34 @@ impl Tail {
         ring.clear(self.pos + bytes);
         ring.store(self.pos, word);
         self.pos += bytes;
+        self.clear_to = self.pos;
     }
 
     /// The open run; `None` when one must be begun.
     #[inline(always)]
     pub(crate) fn open_run(&self) -> Option<OpenRun> {
-        (self.run > 0).then_some(OpenRun { at: self.pos, count: self.run })
+        (self.run != 0).then_some(OpenRun { at: self.pos, word: self.run, line: self.line })
     }
 
     /// Makes ready for a run at `pos`, where `RUN_BYTES` fit.
     #[inline(always)]
     pub(crate) fn begin_run(&mut self, ring: Ring<'_>) -> OpenRun {
         debug_assert!(self.fits(RUN_BYTES));
-        ring.clear(self.pos + RUN_BYTES);
-        OpenRun { at: self.pos, count: 0 }
+        if self.pos >= self.clear_to {
+            self.clear_ahead(ring);
+        }
+        self.line = ring.word(self.pos);
+        OpenRun { at: self.pos, word: run_word(0), line: self.line }
+    }
+
+    /// Clears the headers of the lines behind `pos`, as far as there is room.
+    #[inline(never)]
+    fn clear_ahead(&mut self, ring: Ring<'_>) {
+        let to = self.room_up_to(self.pos + AHEAD_LINES * RUN_BYTES);
+        for at in (self.pos + RUN_BYTES..=to).step_by(RUN_BYTES as usize) {
+            ring.clear(at);
+        }
+        self.clear_to = to;
     }
 
     /// Commit point of one more message of `open`, the run at `pos`.
@@ -127,15 +206,17 @@ impl Tail {
     /// # Crash safety
     /// **Strict.** Before the store nothing happened, after it the message is sent.
     #[inline(always)]
-    pub(crate) fn commit_in_run(&mut self, ring: Ring<'_>, open: OpenRun, per_run: u32) {
-        let count = open.count + 1;
-        ring.store(open.at, u64::from(count) << KIND_BITS | RUN);
-        if count == per_run {
+    pub(crate) fn commit_in_run(&mut self, open: OpenRun, per_run: u32) {
+        let word = open.word + (1 << KIND_BITS);
+        // SAFETY: `begin_run` took it from the lane's ring, which outlives the tail.
+        let header = unsafe { open.line.as_ref() };
+        // ORDERING(LANE_READY): pairs with `peek`; carries the message.
+        header.store(word, unless_fault("lane.commit.relaxed", Release));
+        let full = word == run_word(per_run.into());
+        if full {
             self.pos = open.at + RUN_BYTES;
-            self.run = 0;
-        } else {
-            self.run = count;
         }
+        self.run = if full { 0 } else { word };
     }
 
     /// Ends the open run, so that another record can follow; returns its offset.
@@ -147,7 +228,7 @@ impl Tail {
             return None;
         }
         let at = self.pos;
-        ring.store(at, u64::from(self.run) << KIND_BITS | RUN_CLOSED);
+        ring.store(at, (self.run & !KIND_MASK) | RUN_CLOSED);
         self.pos += RUN_BYTES;
         self.run = 0;
         Some(at)
@@ -166,6 +247,7 @@ impl Tail {
         ring.clear(end);
         ring.store(at, (end - at) << KIND_BITS | PAD);
         self.pos = end;
+        self.clear_to = end;
         self.set_consumed(self.consumed);
         Some(at)
     }

@@ -42,6 +42,8 @@ impl Wait {
     }
 }
 
+/// Messages up to this are copied word by word.
+const WORDWISE_BYTES_MAX: usize = 128;
 /// The word of no consumer.
 pub(super) static NOBODY: AtomicU32 = AtomicU32::new(0);
 
@@ -268,19 +270,12 @@ impl Writer {
                 self.tail.begin_run(self.segment.ring())
             }
         };
-        let ring = self.segment.ring();
-        let (from, to) = (bytes.as_ptr(), self.payload(run.next(item)));
+        let to = run.line.as_ptr().cast::<u8>().wrapping_add((run.next(item) - run.at) as usize);
         // SAFETY: the run at the tail fits (checked when it was begun), the message is one of its
-        // `per_run`; nobody reads it before the commit.
-        unsafe {
-            match bytes.len() {
-                // Without a call of memcpy where the type is known at run time only.
-                8 => std::ptr::copy_nonoverlapping(from, to, 8),
-                len => std::ptr::copy_nonoverlapping(from, to, len),
-            }
-        }
+        // `per_run`, so it ends in the same line; nobody reads it before the commit.
+        unsafe { copy_in(bytes, to) };
         crash_point!("queue.send.run.before_commit");
-        self.tail.commit_in_run(ring, run, per_run);
+        self.tail.commit_in_run(run, per_run);
         self.after_commit(run.at);
         Ok(())
     }
@@ -304,7 +299,7 @@ impl Writer {
             self.commit(bytes.len() as u64, shape);
         }
         // SAFETY: `reserve` gives room for that many bytes that nobody reads before the commit.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        unsafe { copy_in(bytes, to) };
         if !early {
             self.commit(bytes.len() as u64, shape);
         }
@@ -352,6 +347,7 @@ impl Writer {
         if !self.tail.fits(need) {
             self.make_room(need, wait)?;
         }
+        self.tail.begin(self.segment.ring(), need);
         Ok(self.payload(self.tail.pos() + shape.head))
     }
 
@@ -443,6 +439,29 @@ impl Writer {
                 self.bound_bytes
             ),
         )
+    }
+}
+
+/// Copies `bytes` to `to`, short ones word by word: their sender has just stored them that way, and
+/// a wider load has to wait until those stores, and all stores into the lane before them, have
+/// left the store buffer.
+///
+/// # Safety
+/// `to` is aligned to 8, has room for them, and nobody reads there.
+#[inline(always)]
+unsafe fn copy_in(bytes: &[u8], to: *mut u8) {
+    let (from, len) = (bytes.as_ptr(), bytes.len());
+    if len <= WORDWISE_BYTES_MAX && len % 8 == 0 {
+        for i in 0..len / 8 {
+            // SAFETY: within both, by the caller.
+            unsafe {
+                let word = from.cast::<u64>().add(i).read_unaligned();
+                (*to.cast::<AtomicU64>().add(i)).store(word, Relaxed);
+            }
+        }
+    } else {
+        // SAFETY: by the caller.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
     }
 }
 

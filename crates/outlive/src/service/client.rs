@@ -204,7 +204,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
 
     /// The next reply to a request that waits for one.
     fn next_reply(&mut self) -> Result<Option<Reply<R>>> {
-        while self.reader.next(None)? {
+        while self.reader.next()? {
             let Some(hand) = self.reader.in_hand() else { break };
             let align = self.reader.queue().meta.align;
             // SAFETY: the message in hand has `bytes` bytes, aligned to 8 at least.

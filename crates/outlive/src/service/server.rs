@@ -238,7 +238,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         if !self.owed.is_empty() {
             self.pay();
         }
-        while self.reader.next(None)? {
+        while self.reader.next()? {
             let (Some(hand), Some(client)) = (self.reader.in_hand(), self.reader.sender()) else {
                 break;
             };

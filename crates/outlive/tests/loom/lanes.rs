@@ -68,13 +68,14 @@ impl Lane {
             }
             match self.shape.per_run {
                 0 => {
+                    tail.begin(self.ring(), self.shape.record(WORD));
                     self.payload(tail.pos() + self.shape.head).write(100 + n);
                     tail.commit(self.ring(), self.shape.record(WORD), record_word(WORD));
                 }
                 per_run => {
                     let run = tail.open_run().unwrap_or_else(|| tail.begin_run(self.ring()));
                     self.payload(run.next(WORD)).write(100 + n);
-                    tail.commit_in_run(self.ring(), run, per_run);
+                    tail.commit_in_run(run, per_run);
                 }
             }
             self.sent.fetch_add(1, SeqCst);
@@ -254,6 +255,11 @@ fn a_take_over_on_the_way_into_the_next_segment_loses_and_skips_nothing() {
 #[test]
 fn without_clearing_the_next_header_old_bytes_are_taken_for_a_record() {
     caught("lane.clear.missing", || lane(RECORDS, 32, 3, ALIVE));
+}
+
+#[test]
+fn lines_taken_back_beyond_the_room_lose_messages() {
+    caught("tail.ahead.unlimited", || lane(RUNS, 128, 8, ALIVE));
 }
 
 #[test]

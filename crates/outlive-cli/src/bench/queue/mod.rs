@@ -13,7 +13,6 @@ mod kernel;
 mod ours;
 mod rings;
 
-use std::time::Duration;
 
 use outlive::Result;
 
@@ -30,8 +29,6 @@ const BATCH: usize = 64;
 const LANE_BYTES: u64 = 128 << 10;
 /// Lanes that leave the sender's cache before it comes round again.
 const LARGE_LANE_BYTES: u64 = 4 << 20;
-/// How long a consumer rests that lets messages gather.
-const REST: Duration = Duration::from_micros(5);
 /// Slots of the bare ring of 8-byte messages: 128 KiB too.
 const SLOTS: usize = 16 * RING_SLOTS;
 
@@ -49,9 +46,8 @@ pub(super) fn rows(cores: Cores, args: &BenchArgs) -> Result<(Vec<Row>, Vec<Stri
         "Streams: one consumer on one core, producers on the other; each message is read and \
          summed, and the sum compared. Several producers share a core."
             .to_owned(),
-        "Large lanes: each line of a small one, stored into again, must be taken back from the \
-         consumer's cache; a consumer that looks at an empty lane all the time takes the line that \
-         is being written. 'rests': 5 us where it finds nothing."
+        "A lane of 4 MiB has left the sender's cache before it comes round again; each line of a \
+         small one must be taken back from the consumer's."
             .to_owned(),
         "'one check more': the same send with another has_consumer() before it; the product has no \
          way to leave the check out."
@@ -103,23 +99,19 @@ fn streams(cores: Cores, args: &BenchArgs) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// One producer with a lane that outgrows the cores' caches, and a consumer that looks all the time
-/// or rests where it finds nothing.
-fn large_lanes(cores: Cores, rounds: usize, count: u64) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    for (rest, how) in [(Duration::ZERO, "lane of 4 MiB"), (REST, "4 MiB, rests when empty")] {
-        let limit = || raw::ring::<1>(cores, SLOTS, count);
-        let ours = || ours::alone_in::<1>(cores, LARGE_LANE_BYTES, rest, 1, count);
-        let c = interleave(rounds, limit, ours)?;
-        let target = if rest.is_zero() { Target::None } else { Target::AtLeast(0.4) };
-        rows.push(Row::compared(&format!("queue 8 B, {how}"), RATE, "raw ring, 8 B", &c, target));
-        let limit = || raw::ring::<8>(cores, RING_SLOTS, count / 2);
-        let ours = || ours::alone_in::<8>(cores, LARGE_LANE_BYTES, rest, 1, count / 2);
-        let c = interleave(rounds, limit, ours)?;
-        let name = format!("queue 64 B, {how}");
-        rows.push(Row::compared(&name, RATE, "raw ring, 64 B", &c, Target::None));
-    }
-    Ok(rows)
+/// One producer with a lane that outgrows the cores' caches.
+fn large_lanes(cores: Cores, rounds: usize, count: u64) -> Result<[Row; 2]> {
+    let limit = || raw::ring::<1>(cores, SLOTS, count);
+    let ours = || ours::alone_in::<1>(cores, LARGE_LANE_BYTES, 1, count);
+    let small = interleave(rounds, limit, ours)?;
+    let limit = || raw::ring::<8>(cores, RING_SLOTS, count / 2);
+    let ours = || ours::alone_in::<8>(cores, LARGE_LANE_BYTES, 1, count / 2);
+    let wide = interleave(rounds, limit, ours)?;
+    let row = |name, limit, c| Row::compared(name, RATE, limit, c, Target::None);
+    Ok([
+        row("queue 8 B, lane of 4 MiB", "raw ring, 8 B", &small),
+        row("queue 64 B, lane of 4 MiB", "raw ring, 64 B", &wide),
+    ])
 }
 
 /// What a look at the consumer's life costs in a send.
@@ -187,7 +179,7 @@ mod tests {
         let mut all = vec![
             ours::alone::<1>(cores, 1, 2000)?,
             ours::alone::<8>(cores, 4, 500)?,
-            ours::alone_in::<1>(cores, LARGE_LANE_BYTES, REST, 1, 2000)?,
+            ours::alone_in::<1>(cores, LARGE_LANE_BYTES, 1, 2000)?,
             ours::batches::<1>(cores, 2, 6400)?,
             ours::wake(cores, 20)?,
             ours::send_cost(cores, 5000, |p| p.has_consumer())?,

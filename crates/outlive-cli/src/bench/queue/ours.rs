@@ -1,6 +1,6 @@
 //! outlive's queue while the clock runs.
 
-use std::hint::{black_box, spin_loop};
+use std::hint::black_box;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
@@ -37,14 +37,13 @@ pub(super) fn child(body: impl FnOnce() -> Result<()>) {
 
 /// Messages per second from all producers together, each sent alone.
 pub(super) fn alone<const W: usize>(cores: Cores, producers: u64, count: u64) -> Result<Samples> {
-    alone_in::<W>(cores, LANE_BYTES, Duration::ZERO, producers, count)
+    alone_in::<W>(cores, LANE_BYTES, producers, count)
 }
 
-/// The same with lanes of that size and a consumer that rests where it finds nothing.
+/// The same with lanes of that size.
 pub(super) fn alone_in<const W: usize>(
     cores: Cores,
     lane_bytes: u64,
-    rest: Duration,
     producers: u64,
     count: u64,
 ) -> Result<Samples> {
@@ -65,11 +64,6 @@ pub(super) fn alone_in<const W: usize>(
                 if let Some(message) = consumer.receive()? {
                     sum = sum.wrapping_add(message[W - 1]);
                     got += 1;
-                } else if !rest.is_zero() {
-                    let begun = Instant::now();
-                    while begun.elapsed() < rest {
-                        spin_loop();
-                    }
                 }
             }
             Ok(sum)

@@ -42,6 +42,7 @@ impl Lane {
         if !self.tail.fits(need) {
             return false;
         }
+        self.tail.begin(ring, need);
         for i in 0..bytes.div_ceil(8) {
             ring.header(self.tail.pos() + self.shape.head + 8 * i).store(value, Relaxed);
         }
@@ -59,7 +60,7 @@ impl Lane {
             None => return false,
         };
         ring.header(run.next(self.shape.item)).store(value, Relaxed);
-        self.tail.commit_in_run(ring, run, self.shape.per_run);
+        self.tail.commit_in_run(run, self.shape.per_run);
         true
     }
 
