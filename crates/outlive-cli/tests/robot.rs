@@ -109,6 +109,43 @@ fn the_demo_robot_tells_a_true_story() {
     }
 }
 
+/// The processes that `parent` has started and that have not ended.
+fn children(parent: u32) -> Vec<u32> {
+    let of = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let mut rest = stat.rsplit_once(") ")?.1.split(' ');
+        let alive = rest.next()? != "Z";
+        (alive && rest.next()? == parent.to_string()).then_some(pid)
+    };
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|entry| of(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+#[test]
+fn a_killed_demo_leaves_no_robot_running() {
+    let home = Home::new("demo-killed");
+    let mut demo = home.outlive("demo-robot --period-us 20000 --fifo 0");
+    let mut demo = demo.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let patience = |what: &str, done: &dyn Fn() -> bool| {
+        let waited = (0..3000).find(|_| {
+            sleep(Duration::from_millis(20));
+            done()
+        });
+        assert!(waited.is_some(), "{what}");
+    };
+    let supervisor = || children(demo.id()).first().copied();
+    patience("the robot starts", &|| supervisor().is_some_and(|pid| children(pid).len() >= 9));
+    let supervisor = supervisor().unwrap();
+    let robot = children(supervisor);
+    let dir = format!("/dev/shm/outlive-demo-{}-0", demo.id());
+    demo.kill().unwrap();
+    demo.wait().unwrap();
+    let lives = |pid: &u32| fs::exists(format!("/proc/{pid}")).unwrap();
+    patience("the supervisor ends", &|| !lives(&supervisor));
+    patience("its processes end", &|| !robot.iter().any(lives));
+    let _ = fs::remove_dir_all(dir);
+}
+
 /// A tmux server of its own; ended with the test.
 struct Tmux(String);
 

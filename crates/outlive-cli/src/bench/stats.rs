@@ -133,22 +133,32 @@ pub(crate) fn interleave<E>(
 impl Comparison {
     /// Median of the rounds' ratios with its interval; `None` under [`ROUNDS_MIN`] rounds.
     pub(crate) fn ratio(&self) -> Option<Ratio> {
-        if self.ratios.len() < ROUNDS_MIN {
-            return None;
-        }
-        let mut random = SplitMix(SEED);
-        let mut resample = || {
-            let draw = |_| self.ratios[random.below(self.ratios.len())];
-            median(self.ratios.iter().map(draw).collect())
-        };
-        let medians = Samples::new((0..RESAMPLES).map(|_| resample()).collect()).0;
-        let tail = RESAMPLES * 25 / 1000; // 2.5 % on either side
-        Some(Ratio {
-            median: median(self.ratios.clone()),
-            low: medians[tail],
-            high: medians[RESAMPLES - 1 - tail],
+        over_rounds(self.ratios.len(), |rounds| {
+            Some(median(rounds.iter().map(|&round| self.ratios[round]).collect()))
         })
     }
+}
+
+/// A figure of some of `rounds` rounds, for all of them, with its interval from drawing as many with
+/// replacement; `None` under [`ROUNDS_MIN`] rounds and where a draw has no such figure.
+pub(crate) fn over_rounds(
+    rounds: usize,
+    mut figure: impl FnMut(&[usize]) -> Option<f64>,
+) -> Option<Ratio> {
+    if rounds < ROUNDS_MIN {
+        return None;
+    }
+    let mut random = SplitMix(SEED);
+    let mut drawn = || {
+        let draw: Vec<usize> = (0..rounds).map(|_| random.below(rounds)).collect();
+        figure(&draw)
+    };
+    let figures = (0..RESAMPLES).map(|_| drawn()).collect::<Option<Vec<f64>>>()?;
+    let figures = Samples::new(figures).0;
+    let tail = RESAMPLES * 25 / 1000; // 2.5 % on either side
+    let all: Vec<usize> = (0..rounds).collect();
+    let (low, high) = (figures[tail], figures[RESAMPLES - 1 - tail]);
+    Some(Ratio { median: figure(&all)?, low, high })
 }
 
 /// What a ratio should be.

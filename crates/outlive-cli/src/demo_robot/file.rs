@@ -17,22 +17,36 @@ pub(super) fn may_fifo(priority: u8) -> bool {
         .unwrap_or(false)
 }
 
+/// The processor for the core, and those for the services; where there is but one, both have it.
+pub(super) fn split(cpus: &[usize]) -> (&[usize], &[usize]) {
+    match cpus {
+        [services @ .., core] if !services.is_empty() => (std::slice::from_ref(core), services),
+        all => (all, all),
+    }
+}
+
 /// The file; cycle 0 of the core is released at `start_ns`.
-pub(super) fn robot_file(period_us: u64, start_ns: u64, fifo: u8) -> Result<String, Failure> {
+pub(super) fn robot_file(
+    period_us: u64,
+    start_ns: u64,
+    fifo: u8,
+    cpus: &[usize],
+) -> Result<String, Failure> {
+    let (for_core, for_services) = split(cpus);
     let program = std::env::current_exe().map_err(|e| Failure::io("find this program", &e))?;
     let program = program.display();
     let mut text = String::from("[robot]\nlogs = \"logs\"\ngrace = \"1s\"\n");
     text += "on_supervisor_death = \"kill\"\n";
     for part in CORE {
         text += &format!(
-            "[process.{part}]\nkind = \"core\"\non_end = \"stay\"\nready.nodes = \"{part}\"\n\
+            "[process.{part}]\nkind = \"core\"\ncores = {for_core:?}\non_end = \"stay\"\nready.nodes = \"{part}\"\n\
              command = ['{program}', 'robot-role', '{part}', '--domain', 'robot', \
              '--period-us', '{period_us}', '--start-ns', '{start_ns}', '--fifo', '{fifo}']\n"
         );
     }
     for part in SERVICES {
         text += &format!(
-            "[process.{part}]\nnice = 5\nready.nodes = \"{part}\"\n\
+            "[process.{part}]\nnice = 5\ncores = {for_services:?}\nready.nodes = \"{part}\"\n\
              command = ['{program}', 'robot-role', '{part}', '--domain', 'robot']\n\
              backoff = {{ first = \"20ms\", max = \"100ms\", limit = 1000000 }}\n"
         );

@@ -5,15 +5,15 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use outlive::rt::{BoardView, Latch, board_name};
+use outlive::rt::{BoardView, Histogram, Latch, board_name};
 use outlive::{Node, Subscriber, now_ns};
 use outlive_run::{Answer, Identity, Request, RunDir, State, ask};
 use robot::cell::{GUARD, PIPELINE, STAGES};
 
 use super::DemoRobotArgs;
 use super::core::{DRIVES, DriveState};
-use super::file::{CORE, SERVICES, may_fifo, robot_file};
-use super::tally::{Percentiles, Tally, Window, percentiles, still};
+use super::file::{CORE, SERVICES, may_fifo, robot_file, split};
+use super::tally::{Tally, Window, still};
 use super::witness::Witness;
 use crate::bench::pair::allowed_cpus;
 use crate::demo::{Stage, Teller, must, untrue};
@@ -110,10 +110,14 @@ impl<'a> Story<'a> {
         let fifo = if may_fifo(args.fifo) { args.fifo } else { 0 };
         let file = stage.dir().join("robot.toml");
         let start_ns = now_ns() + 1_500_000_000;
-        let text = robot_file(period_us, start_ns, fifo)?;
+        let cpus = allowed_cpus()?;
+        let text = robot_file(period_us, start_ns, fifo, &cpus)?;
         fs::write(&file, text).map_err(|e| Failure::io("write robot.toml", &e))?;
         let node = settings.node("demo")?;
-        let supervisor = Command::new("/proc/self/exe")
+        let mut supervisor = Command::new("/proc/self/exe");
+        // Killed, we leave no robot running.
+        os::stop_with_parent(&mut supervisor);
+        let supervisor = supervisor
             .arg0("outlive")
             .args(["run", "--quiet", "--domain", "robot", "--root"])
             .arg(&root)
@@ -127,10 +131,13 @@ impl<'a> Story<'a> {
             0 => "SCHED_OTHER (this user may not use SCHED_FIFO)".into(),
             n => format!("SCHED_FIFO {n}"),
         };
-        teller.more(format_args!("core: {} at {period_us} us, {how}", CORE.join(", ")));
-        teller.more(format_args!("services: {}", SERVICES.join(", ")));
+        let (core, services) = split(&cpus);
+        let parts = CORE.join(", ");
+        teller.more(format_args!("core: {parts} at {period_us} us, {how}, processor {core:?}"));
+        let parts = SERVICES.join(", ");
+        teller.more(format_args!("services: {parts}, processors {services:?}"));
         let dir = RunDir::of(&settings.domain()?);
-        let witness = Witness::start(fifo, &allowed_cpus()?, period_us * 1000 / 8);
+        let witness = Witness::start(fifo, &cpus, period_us * 1000 / 8);
         let (killed, random) = (0, now_ns() | 1);
         Ok(Self { args, teller, dir, supervisor, node, witness, period_us, killed, random })
     }
@@ -180,11 +187,11 @@ impl<'a> Story<'a> {
             0 => [Window::Calm, Window::Killing],
             _ => [Window::Killing, Window::Calm],
         };
-        let (mut calm, mut killing) = (Percentiles::default(), Percentiles::default());
+        let (mut calm, mut killing) = (None, None);
         for window in order {
             match window {
-                Window::Calm => calm = self.window(core, 0)?,
-                Window::Killing => killing = self.window(core, kills)?,
+                Window::Calm => calm = Some(self.window(core, 0)?),
+                Window::Killing => killing = Some(self.window(core, kills)?),
             }
             if core.latch().is_some() || guard.latch().is_some() {
                 return Ok(Some(window));
@@ -195,7 +202,9 @@ impl<'a> Story<'a> {
         must(restarts == u64::from(self.killed), || {
             format!("each killed service is restarted once: {} kills, {restarts}", self.killed)
         })?;
-        tally.add(kills, calm, killing);
+        if let (Some(calm), Some(killing)) = (calm, killing) {
+            tally.add(kills, calm, killing);
+        }
         Ok(None)
     }
 
@@ -207,7 +216,7 @@ impl<'a> Story<'a> {
     }
 
     /// Lets a window pass in which `kills` services are killed, and says what the core did in it.
-    fn window(&mut self, core: &BoardView, kills: u32) -> Result<Percentiles, Failure> {
+    fn window(&mut self, core: &BoardView, kills: u32) -> Result<Histogram, Failure> {
         let length = Duration::from_millis(self.args.window_ms);
         // The window before ends with restarts.
         self.until_all_are_back()?;
@@ -224,7 +233,7 @@ impl<'a> Story<'a> {
         while begun.elapsed() < length && core.latch().is_none() {
             self.rest()?;
         }
-        Ok(percentiles(&core.after_release().since(&before)))
+        Ok(core.after_release().since(&before))
     }
 
     fn kill_a_service(&mut self) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlive::rt::Histogram;
 
 use crate::bench::machine::{CpuTime, Machine};
-use crate::bench::stats::{Comparison, Samples};
+use crate::bench::stats::over_rounds;
 use crate::demo::Teller;
 
 /// A window of a round.
@@ -18,20 +18,13 @@ pub(super) enum Window {
 /// The percentiles of the core that are compared.
 const SHOWN: [(f64, &str); 3] = [(0.5, "p50"), (0.99, "p99"), (0.999, "p99.9")];
 
-/// What the core did in a window, ns; `None` for a percentile that the window is too short for.
-pub(super) type Percentiles = [Option<u64>; SHOWN.len()];
-
-pub(super) fn percentiles(cycles: &Histogram) -> Percentiles {
-    SHOWN.map(|(share, _)| cycles.percentile_ns(share))
-}
-
 /// Rounds with one period of the core.
 pub(super) struct Tally {
     /// Those that count, and the services killed in them.
     pub(super) rounds: u32,
     pub(super) kills: u32,
-    /// For each of `SHOWN`, the core's us in a window without kills and in the one with.
-    pairs: [Vec<(f64, f64)>; SHOWN.len()],
+    /// The core's cycles in each round: in the window without kills, and in the one with.
+    windows: Vec<[Histogram; 2]>,
     /// Rounds given up: the machine stood still in a window without kills, in one with, elsewhere.
     stills: [u32; 3],
     began: Option<CpuTime>,
@@ -39,19 +32,25 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn begin() -> Self {
-        let pairs = SHOWN.map(|_| Vec::new());
-        Self { rounds: 0, kills: 0, pairs, stills: [0; 3], began: CpuTime::now() }
+        let windows = Vec::new();
+        Self { rounds: 0, kills: 0, windows, stills: [0; 3], began: CpuTime::now() }
     }
 
     /// A round that counts.
-    pub(super) fn add(&mut self, kills: u32, calm: Percentiles, killing: Percentiles) {
+    pub(super) fn add(&mut self, kills: u32, calm: Histogram, killing: Histogram) {
         self.rounds += 1;
         self.kills += kills;
-        for (pairs, (calm, killing)) in self.pairs.iter_mut().zip(calm.into_iter().zip(killing)) {
-            if let (Some(calm), Some(killing)) = (calm, killing) {
-                pairs.push((calm as f64 / 1000.0, killing as f64 / 1000.0));
-            }
-        }
+        self.windows.push([calm, killing]);
+    }
+
+    /// The core's us at `share` of its cycles in all windows of `rounds` together, `[calm, killing]`.
+    fn at(&self, share: f64, rounds: &[usize]) -> Option<[f64; 2]> {
+        let of = |window: usize| {
+            let all = rounds.iter().map(|&round| self.windows[round][window].clone());
+            let ns = all.reduce(|a, b| a.and(&b))?.percentile_ns(share)?;
+            Some(ns as f64 / 1000.0)
+        };
+        Some([of(0)?, of(1)?])
     }
 
     /// The machine stood still, in this window if it was one: the round does not count.
@@ -99,32 +98,30 @@ impl Tally {
                 still(period_us)
             ));
         }
-        for ((_, name), pairs) in SHOWN.iter().zip(&self.pairs) {
-            if pairs.is_empty() {
+        let rounds: Vec<usize> = (0..self.windows.len()).collect();
+        for (share, name) in SHOWN {
+            let Some([calm, killing]) = self.at(share, &rounds) else {
                 teller.more(format_args!(
                     "windows are too short for a {name}: use a longer --window-ms"
                 ));
                 continue;
-            }
-            let (calm, killing) = pairs.iter().copied().unzip();
-            let median = |values| Samples::new(values).median();
-            let ratios = pairs.iter().map(|(calm, killing)| killing / calm).collect();
-            let ratio = Comparison { ratios, discarded: 0, pooled: None }.ratio();
+            };
+            let ratio = over_rounds(rounds.len(), |rounds| {
+                self.at(share, rounds).map(|[calm, killing]| killing / calm)
+            });
             let ratio = match ratio {
                 Some(r) => format!(
                     "ratio {:.2} (95 %: {:.2} to {:.2}; {} pairs of windows)",
                     r.median,
                     r.low,
                     r.high,
-                    pairs.len()
+                    rounds.len()
                 ),
                 None => "no ratio: it needs 6 rounds".into(),
             };
             teller.more(format_args!(
-                "core's {name} after release, median of windows: {:.0} us without kills, {:.0} us \
-                 with; {ratio}",
-                median(calm),
-                median(killing)
+                "core's {name} after release, all windows: {calm:.0} us without kills, \
+                 {killing:.0} us with; {ratio}"
             ));
         }
     }
@@ -148,7 +145,7 @@ mod tests {
             tally.give_up(None);
             assert!(tally.has_hope());
         }
-        tally.add(10, [Some(1000); 3], [Some(1100); 3]);
+        tally.rounds += 1;
         tally.give_up(Some(Window::Calm));
         assert!(tally.has_hope(), "one round counts already");
         tally.give_up(Some(Window::Killing));

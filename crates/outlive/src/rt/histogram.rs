@@ -96,6 +96,17 @@ impl Histogram {
         }
     }
 
+    /// What this and `other` counted, together.
+    pub fn and(&self, other: &Self) -> Self {
+        let both = self.buckets.iter().zip(&other.buckets);
+        Self {
+            buckets: both.map(|(a, b)| a + b).collect(),
+            count: self.count + other.count,
+            sum_ns: self.sum_ns + other.sum_ns,
+            max_ns: self.max_ns.max(other.max_ns),
+        }
+    }
+
     /// The value that a share `q` of all does not exceed, ns, at most 3 % too large; `None` when
     /// no sample lies beyond it: then there are too few to say.
     pub fn percentile_ns(&self, q: f64) -> Option<u64> {
@@ -141,6 +152,20 @@ mod tests {
         assert_eq!((h.count(), h.mean_ns()), (100, 50_500));
         assert!((100_000..104_000).contains(&h.max_ns()), "{}", h.max_ns());
         assert!(h.percentile_ns(0.99).is_some_and(|p99| p99 < 103_000));
+    }
+
+    #[test]
+    fn two_together_are_what_one_would_have_counted() {
+        let words = || (0..WORDS).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
+        let (some, others, all) = (words(), words(), words());
+        for n in 1..=1000 {
+            record(if n % 3 == 0 { &some } else { &others }, n * 1000);
+            record(&all, n * 1000);
+        }
+        let (all, both) =
+            (Histogram::copy(&all), Histogram::copy(&some).and(&Histogram::copy(&others)));
+        let seen = |h: &Histogram| (h.count(), h.mean_ns(), h.max_ns(), h.percentile_ns(0.99));
+        assert_eq!(seen(&both), seen(&all));
     }
 
     #[test]
