@@ -5,12 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use outlive::{Result, now_ns};
 
 use super::hops::Slots;
-use crate::bench::pair::Cores;
+use crate::bench::pair::{Cores, Peer, Pinned};
 use crate::bench::report::{Row, Unit};
 use crate::bench::stats::Samples;
 
 /// Operations of one sample.
 const BATCH: u32 = 1000;
+/// Batches of yields with one peer before it is the other's turn.
+const BATCH_TURNS: usize = 20;
+/// Batches of yields at most: a switch takes a microsecond or two.
+const YIELDS_MAX: usize = 400;
 
 /// Mean of a batch, many times.
 fn batches(samples: usize, mut once: impl FnMut()) -> Samples {
@@ -73,6 +77,9 @@ pub(super) fn rows(cores: Cores, quick: bool) -> Result<Vec<Row>> {
         }),
     ));
     rows.push(row("yield, nobody else runs here", &batches(samples, std::thread::yield_now)));
+    let (to_thread, to_process) = yields(cores, samples)?;
+    rows.push(row("yield to another thread", &to_thread));
+    rows.push(row("yield to another process", &to_process));
     rows.push(row(
         "system call (getppid)",
         &batches(samples, || {
@@ -92,17 +99,52 @@ pub(super) fn rows(cores: Cores, quick: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// A switch to another thread and one to another process, on one core, in turn: what the address
+/// space costs without any mechanism.
+fn yields(cores: Cores, samples: usize) -> Result<(Samples, Samples)> {
+    let _pinned = Pinned::to(cores.ours)?;
+    let switches = |all: &mut Vec<f64>| {
+        let began = now_ns();
+        for _ in 0..BATCH {
+            std::thread::yield_now();
+        }
+        // There and back.
+        all.push((now_ns() - began) as f64 / f64::from(2 * BATCH));
+    };
+    let (mut to_thread, mut to_process) = (Vec::new(), Vec::new());
+    for _ in 0..samples.min(YIELDS_MAX).div_ceil(BATCH_TURNS) {
+        let process = Peer::spawn(cores.ours, || {
+            loop {
+                std::thread::yield_now();
+            }
+        })?;
+        (0..BATCH_TURNS).for_each(|_| switches(&mut to_process));
+        drop(process);
+        let end = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !end.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+            });
+            (0..BATCH_TURNS).for_each(|_| switches(&mut to_thread));
+            end.store(true, Ordering::Relaxed);
+        });
+    }
+    Ok((Samples::after_warm_up(to_thread), Samples::after_warm_up(to_process)))
+}
+
 fn contended(cores: Cores, slot: &super::hops::Slot, samples: usize) -> Result<Samples> {
     let end = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let _pinned = crate::bench::pair::Pinned::to(cores.peers);
+            let _pinned = Pinned::to(cores.peers);
             while !end.load(Ordering::Relaxed) {
                 slot.lock();
                 slot.unlock();
             }
         });
-        let pinned = crate::bench::pair::Pinned::to(cores.ours);
+        let pinned = Pinned::to(cores.ours);
         let measured = batches(samples, || {
             slot.lock();
             slot.unlock();
