@@ -94,7 +94,7 @@ impl<T: Payload + ?Sized> Consumer<T> {
         T::fits(bytes) && (T::ENCODING != Encoding::Bytes || self.reader.queue().meta.fits(bytes))
     }
 
-    /// The next message, or `None` when there is none now. Never waits.
+    /// The next message, or `None` when there is none now. Never sleeps.
     ///
     /// # Errors
     /// `ForkedChild`; `NoSpace`, `Io` when a file that a lane goes on in cannot be opened. A
@@ -106,8 +106,10 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// it, the next consumer receives it again.
     ///
     /// # Real-time
-    /// No lock, no wait. No system call while there is a message, but where a lane goes on in a
-    /// larger segment, ends, or its producer waits for room.
+    /// No lock. No system call while there is a message, but where a lane goes on in a larger
+    /// segment, ends, or its producer waits for room. Where a stream was received up to its end,
+    /// it looks twice, and between that leaves its producers alone for at most 64 pauses of the
+    /// processor (1 to 3 us).
     #[inline(always)]
     pub fn receive(&mut self) -> Result<Option<Received<'_, T>>> {
         match self.next()? {

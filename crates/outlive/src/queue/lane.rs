@@ -18,6 +18,8 @@
 //! who gets there through the committed one, never takes old bytes for a header. Hence there is
 //! always room for one more header: a `JUMP` needs no space, and a full ring can always be left.
 //!
+//! Room behind the tail may hold zeros where lines were taken back ahead, see `tail`.
+//!
 //! A *run* is the compact form of small messages: one cache line, a header and up to 7 words of
 //! messages. Each message is committed by storing the header again with a larger n.
 //!

@@ -13,7 +13,6 @@ mod kernel;
 mod ours;
 mod rings;
 
-
 use outlive::Result;
 
 use super::pair::Cores;
