@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use outlive::{Node, Result};
 
 use super::pair::{Cores, Peer, SharedMap};
+use super::scratch::TempRoot;
 use super::stats::Samples;
-use super::topic::{TempRoot, same};
+use super::topic::same;
 
 const SUBSCRIBERS: usize = 8;
 const DEPTH: u64 = 4;

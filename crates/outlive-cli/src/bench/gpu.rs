@@ -13,8 +13,8 @@ use outlive_gpu::share::{DeviceFrame, DeviceShare};
 use outlive_gpu::{Cuda, DeviceBuffer, LoanExt, SampleExt, Stream};
 
 use super::report::{Row, Unit};
+use super::scratch::TempRoot;
 use super::stats::{Samples, Target, interleave};
-use super::topic::TempRoot;
 
 /// Set for the peer: the directory of the domain.
 pub(super) const PEER: &str = "OUTLIVE_BENCH_GPU_PEER";

@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::pair::{Cores, Peer, Pinned, SharedMap};
 use super::raw::{futex_wait, futex_wake};
 use super::report::{Row, Unit};
+use super::scratch::TempRoot;
 use super::stats::{Samples, Target, interleave};
-use super::topic::{TempRoot, same};
+use super::topic::same;
 use super::{RING_SLOTS, raw, ticks};
 
 const SUBSCRIBERS: usize = 8;

@@ -28,6 +28,7 @@ mod pipeline;
 mod queue;
 mod raw;
 mod report;
+mod scratch;
 mod service;
 pub(crate) mod stats;
 mod ticks;
@@ -130,6 +131,7 @@ const RING_SLOTS: usize = 1024;
 
 /// Runs everything and prints the report on standard output.
 pub(crate) fn run(args: &BenchArgs) -> Result<()> {
+    scratch::sweep();
     let format = match (args.json, args.csv) {
         (true, _) => Format::Json,
         (_, true) => Format::Csv,

@@ -9,9 +9,10 @@ use outlive::{Client, Error, ErrorKind, Node, Result, Server};
 
 use super::pair::{Cores, Peer, Pinned, SharedMap};
 use super::report::{Row, Unit};
+use super::scratch::TempRoot;
 use super::stats::{Samples, Target, interleave};
 use super::ticks;
-use super::topic::{self, TempRoot, same};
+use super::topic::{self, same};
 
 /// Requests and responses.
 type Words = [u64; 8];

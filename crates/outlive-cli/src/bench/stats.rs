@@ -139,8 +139,8 @@ impl Comparison {
     }
 }
 
-/// A figure of some of `rounds` rounds, for all of them, with its interval from drawing as many with
-/// replacement; `None` under [`ROUNDS_MIN`] rounds and where a draw has no such figure.
+/// A figure of some of `rounds` rounds, for all of them, with its interval from drawing as many
+/// with replacement; `None` under [`ROUNDS_MIN`] rounds and where a draw has no such figure.
 pub(crate) fn over_rounds(
     rounds: usize,
     mut figure: impl FnMut(&[usize]) -> Option<f64>,

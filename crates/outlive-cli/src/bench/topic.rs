@@ -3,7 +3,7 @@
 //! A peer process echoes each message on a second topic; a way is half a round trip, as in `raw`.
 
 use std::hint::{black_box, spin_loop};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
@@ -11,38 +11,12 @@ use outlive::{Error, ErrorKind, Node, Payload, Publisher, Result, Sample, Subscr
 
 use super::pair::{Cores, Peer, Pinned, SharedMap};
 use super::raw::{read_all, round_trips};
+use super::scratch::TempRoot;
 use super::stats::Samples;
 use super::ticks;
 
 /// Deep enough that nothing is overwritten while one message is under way.
 const DEPTH: u64 = 16;
-
-/// A domain of its own for each run, removed at its end.
-pub(super) struct TempRoot(pub(super) PathBuf);
-
-impl TempRoot {
-    pub(super) fn new() -> Self {
-        static RUNS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-        let run = RUNS.fetch_add(1, Relaxed);
-        Self(format!("/dev/shm/outlive-bench-{}-{run}", std::process::id()).into())
-    }
-
-    /// The directory exists already.
-    pub(super) fn made() -> Result<Self> {
-        let root = Self::new();
-        std::fs::create_dir_all(&root.0).map_err(|e| {
-            let name = root.0.display().to_string();
-            Error::new(ErrorKind::Io, "make directory", name, "").with_source(e)
-        })?;
-        Ok(root)
-    }
-}
-
-impl Drop for TempRoot {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// How the publishers of an echo send.
 #[derive(Clone, Copy, Debug)]

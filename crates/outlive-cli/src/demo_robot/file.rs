@@ -39,7 +39,8 @@ pub(super) fn robot_file(
     text += "on_supervisor_death = \"kill\"\n";
     for part in CORE {
         text += &format!(
-            "[process.{part}]\nkind = \"core\"\ncores = {for_core:?}\non_end = \"stay\"\nready.nodes = \"{part}\"\n\
+            "[process.{part}]\nkind = \"core\"\ncores = {for_core:?}\non_end = \"stay\"\n\
+             ready.nodes = \"{part}\"\n\
              command = ['{program}', 'robot-role', '{part}', '--domain', 'robot', \
              '--period-us', '{period_us}', '--start-ns', '{start_ns}', '--fifo', '{fifo}']\n"
         );

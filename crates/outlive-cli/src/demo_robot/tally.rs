@@ -43,7 +43,7 @@ impl Tally {
         self.windows.push([calm, killing]);
     }
 
-    /// The core's us at `share` of its cycles in all windows of `rounds` together, `[calm, killing]`.
+    /// The core's us at `share` of its cycles, all windows of `rounds` together: `[calm, killing]`.
     fn at(&self, share: f64, rounds: &[usize]) -> Option<[f64; 2]> {
         let of = |window: usize| {
             let all = rounds.iter().map(|&round| self.windows[round][window].clone());

@@ -21,9 +21,9 @@ use outlive::{Error, ErrorKind, Result};
 
 use super::pair::{Cores, Peer, Pinned, Reaper, SharedMap};
 use super::report::{Row, Unit};
+use super::scratch::TempRoot;
 use super::stats::{Samples, interleave};
 use super::ticks;
-use super::topic::TempRoot;
 
 /// Kills of the large process for each method; making it takes seconds.
 const LARGE_KILLS: usize = 10;

@@ -10,9 +10,9 @@ use outlive_baselines::{Lock, Use};
 
 use super::forms::{Alone, Form, Shared};
 use crate::bench::pair::{Cores, Peer, Pinned, SharedMap};
+use crate::bench::scratch::TempRoot;
 use crate::bench::stats::Samples;
 use crate::bench::ticks;
-use crate::bench::topic::TempRoot;
 
 const RUN: Duration = Duration::from_millis(100);
 /// Samples of one run without rivals.

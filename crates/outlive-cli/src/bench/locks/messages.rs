@@ -15,9 +15,9 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use crate::bench::pair::{Cores, Peer, Pinned, SharedMap};
+use crate::bench::scratch::TempRoot;
 use crate::bench::stats::Samples;
 use crate::bench::ticks;
-use crate::bench::topic::TempRoot;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes of the small messages.

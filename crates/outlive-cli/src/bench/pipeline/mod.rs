@@ -31,9 +31,10 @@ use serde::Serialize;
 use super::machine::{CpuTime, Machine};
 use super::pair::Cores;
 use super::report::{Format, Row};
+use super::scratch::TempRoot;
 use super::stats::{Comparison, Ratio};
 use hops::Waiting;
-use runs::{Mechanism, Outcomes, Scratch, Subject, Timing};
+use runs::{Mechanism, Outcomes, Subject, Timing};
 
 /// Samples that must lie beyond a percentile before it is printed.
 const BEYOND_MIN: usize = 10;
@@ -283,7 +284,7 @@ pub(super) fn run(settings: &Settings<'_>, format: Format) -> Result<()> {
         let mut stolen = vec![0.0; subjects.len()];
         for _ in 0..settings.rounds {
             for (at, subject) in subjects.iter().enumerate() {
-                let scratch = Scratch::new()?;
+                let scratch = TempRoot::made()?;
                 let before = CpuTime::now();
                 rounds[at].push(subject.run(&scratch.0, &timing)?);
                 let now = CpuTime::now().zip(before);
@@ -345,7 +346,7 @@ mod tests {
 
     #[test]
     fn every_row_runs_a_few_cycles_and_the_page_stands_alone() {
-        let Ok(scratch) = Scratch::new() else { return };
+        let Ok(scratch) = TempRoot::made() else { return };
         let (period_ns, lead_ns) = (2_000_000, 3_000_000);
         let timing = Timing { period_ns, warm_up: 1, cycles: 40, priority: 0, lead_ns };
         let mut lines = Vec::new();
@@ -373,7 +374,7 @@ mod tests {
     /// Else the end of the line takes its place where only the newest packet is kept.
     #[test]
     fn the_last_cycle_has_its_period_before_the_end_follows() {
-        let Ok(scratch) = Scratch::new() else { return };
+        let Ok(scratch) = TempRoot::made() else { return };
         let (period_ns, lead_ns) = (50_000_000, 1_000_000);
         let timing = Timing { period_ns, warm_up: 0, cycles: 1, priority: 0, lead_ns };
         for subject in SUBJECTS.iter().filter(|s| !s.processes && s.waiting == Waiting::Sleep) {

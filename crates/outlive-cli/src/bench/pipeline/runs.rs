@@ -1,6 +1,6 @@
 //! One run of one row: four stages on one thread, on threads or in processes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -355,26 +355,4 @@ fn processor_ns(children: bool) -> u64 {
     };
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
     ns(usage.ru_utime) + ns(usage.ru_stime)
-}
-
-/// A directory for channels, removed on drop.
-pub(super) struct Scratch(pub(super) PathBuf);
-
-impl Scratch {
-    pub(super) fn new() -> Result<Self> {
-        let shm = Path::new("/dev/shm");
-        let parent = if shm.is_dir() { shm.into() } else { std::env::temp_dir() };
-        let path = parent.join(format!("outlive-bench-{}", std::process::id()));
-        std::fs::create_dir(&path).map_err(|e| {
-            let name = path.display().to_string();
-            Error::new(ErrorKind::Io, "make directory", name, "").with_source(e)
-        })?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

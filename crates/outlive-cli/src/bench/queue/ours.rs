@@ -9,9 +9,10 @@ use outlive::{Consumer, Node, Producer, Result};
 use super::{BATCH, LANE_BYTES};
 use crate::bench::pair::{Cores, Peer, Pinned, SharedMap};
 use crate::bench::raw::round_trips;
+use crate::bench::scratch::TempRoot;
 use crate::bench::stats::Samples;
 use crate::bench::ticks;
-use crate::bench::topic::{TempRoot, same};
+use crate::bench::topic::same;
 
 type Words<const W: usize> = [u64; W];
 
