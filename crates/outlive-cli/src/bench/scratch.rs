@@ -1,11 +1,10 @@
-//! A directory on the RAM disk for each run.
+//! A directory for each run, on the RAM disk where there is one.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use outlive::{Error, ErrorKind, Result};
 
-const RAM: &str = "/dev/shm";
 const PREFIX: &str = "outlive-bench-";
 
 /// A domain of its own for each run, removed at its end.
@@ -15,7 +14,7 @@ impl TempRoot {
     pub(super) fn new() -> Self {
         static RUNS: AtomicU64 = AtomicU64::new(0);
         let run = RUNS.fetch_add(1, Relaxed);
-        Self(format!("{RAM}/{PREFIX}{}-{run}", std::process::id()).into())
+        Self(parent().join(format!("{PREFIX}{}-{run}", std::process::id())))
     }
 
     /// The directory exists already.
@@ -37,11 +36,16 @@ impl Drop for TempRoot {
 
 /// Removes what benchmarks left that a signal ended.
 pub(super) fn sweep() {
-    sweep_in(Path::new(RAM));
+    sweep_in(&parent());
 }
 
-fn sweep_in(ram: &Path) {
-    for entry in std::fs::read_dir(ram).into_iter().flatten().flatten() {
+fn parent() -> PathBuf {
+    let ram = Path::new("/dev/shm");
+    if ram.is_dir() { ram.into() } else { std::env::temp_dir() }
+}
+
+fn sweep_in(parent: &Path) {
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
         let pid = pid.and_then(|pid| pid.parse::<u32>().ok());

@@ -37,7 +37,7 @@ use crate::{Encoding, Message, NodeId, Payload, Result};
 /// ```
 #[derive(Debug)]
 pub struct Consumer<T: Payload + ?Sized> {
-    reader: Reader,
+    pub(super) reader: Reader,
     _type: PhantomData<fn() -> Box<T>>,
 }
 

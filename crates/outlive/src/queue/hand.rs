@@ -90,25 +90,23 @@ impl Hand {
         debug_assert!(n <= self.left);
         let left = self.left.wrapping_sub(n);
         self.left = left;
-        // One branch for both; see `take_rest`.
-        if left % BURST == 0 { self.take_rest(left) } else { self.tell(left) }
-    }
-
-    #[inline(always)]
-    fn tell(&self, left: u32) -> Taken {
-        // SAFETY: with messages left, `take_up` set it to a word of the reader's table, which
-        // outlives the row.
-        unsafe { self.progress.as_ref() }.store(self.last - u64::from(left), Relaxed);
-        Taken::Some
-    }
-
-    #[inline(always)]
-    fn take_rest(&self, left: u32) -> Taken {
+        // One branch for most: the end of the row is a multiple, too.
+        if left % BURST != 0 {
+            self.tell(left);
+            return Taken::Some;
+        }
         if left == 0 {
             return Taken::All(self.row);
         }
         self.tell(left);
         Taken::Pause
+    }
+
+    #[inline(always)]
+    fn tell(&self, left: u32) {
+        // SAFETY: with messages left, `take_up` set it to a word of the reader's table, which
+        // outlives the row.
+        unsafe { self.progress.as_ref() }.store(self.last - u64::from(left), Relaxed);
     }
 
     /// Forgets what is left; returns how many were received of the row.

@@ -102,7 +102,7 @@ pub(crate) struct Reader {
     /// look around.
     pub(super) turn: usize,
     pub(super) burst: u32,
-    /// Rows received since nothing was found, without those of `burst`.
+    /// Rows received since nothing was found, without those of `burst`; at most `REST_PAUSES_MAX`.
     streak: u32,
     pub(super) table: Table,
     pub(super) queue: Arc<Queue>,
@@ -288,11 +288,11 @@ impl Reader {
         }
         let rows = if self.shape.stamped { 0 } else { self.burst };
         self.burst = if self.shape.stamped { BURST } else { 0 };
+        self.streak = (self.streak + rows).min(REST_PAUSES_MAX);
         if self.next_lane()? {
-            self.streak = self.streak.saturating_add(rows);
             return Ok(true);
         }
-        let rest = (std::mem::take(&mut self.streak) + rows).min(REST_PAUSES_MAX);
+        let rest = std::mem::take(&mut self.streak);
         if rest < STREAM {
             return Ok(false);
         }
@@ -431,7 +431,8 @@ impl Reader {
         let place = self.table.place(lane.slot);
         let complete = lane.head.take(row, place);
         lane.received += u64::from(row);
-        self.burst += 1;
+        // An ordered queue never sets it back.
+        self.burst = self.burst.saturating_add(1);
         if lane.head.at() >= lane.look_at {
             return lane.let_go(&self.table);
         }
