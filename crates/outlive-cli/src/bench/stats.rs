@@ -226,5 +226,15 @@ impl SplitMix {
     }
 }
 
+/// The numbers below `n` in an order that is `round`'s own.
+pub(crate) fn shuffled(n: usize, round: usize) -> Vec<usize> {
+    let mut random = SplitMix(SEED.wrapping_add(round as u64));
+    let mut order: Vec<usize> = (0..n).collect();
+    for last in (1..n).rev() {
+        order.swap(last, random.below(last + 1));
+    }
+    order
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! Ways from one stage to the next that are not outlive's: mutex and condition variable, bare
-//! futex, pipe, socket.
+//! Ways from one stage to the next that are not outlive's: mutex and condition variable, a
+//! bare word, pipe, socket.
 
 use std::cell::UnsafeCell;
 use std::io;
@@ -18,6 +18,15 @@ pub(super) enum Waiting {
     Sleep,
     Yield,
     Spin,
+}
+
+impl Waiting {
+    fn between_looks(self) {
+        match self {
+            Self::Yield => std::thread::yield_now(),
+            _ => std::hint::spin_loop(),
+        }
+    }
 }
 
 /// Longest wait for a packet before the run is given up, ns.
@@ -120,10 +129,7 @@ impl Slot {
             if now_ns() >= deadline {
                 return Err(lost());
             }
-            match waiting {
-                Waiting::Yield => std::thread::yield_now(),
-                _ => std::hint::spin_loop(),
-            }
+            waiting.between_looks();
         }
     }
 }
@@ -178,7 +184,7 @@ impl Slots {
 pub(super) enum Hop<'a> {
     Slot(&'a Slot, Waiting),
     /// How many were sent, and the last one.
-    Word(&'a AtomicU32, &'a [AtomicU64; PACKET_WORDS]),
+    Word(&'a AtomicU32, &'a [AtomicU64; PACKET_WORDS], Waiting),
     /// Descriptors to read from and to write to.
     Stream {
         from: i32,
@@ -193,10 +199,12 @@ impl Hop<'_> {
                 slot.send(packet);
                 Ok(())
             }
-            Self::Word(count, words) => {
+            Self::Word(count, words, waiting) => {
                 words.iter().zip(packet).for_each(|(word, value)| word.store(*value, Relaxed));
                 count.fetch_add(1, Release);
-                futex_wake(count, 1);
+                if waiting == Waiting::Sleep {
+                    futex_wake(count, 1);
+                }
                 Ok(())
             }
             Self::Stream { to, .. } => {
@@ -211,7 +219,7 @@ impl Hop<'_> {
     pub(super) fn receive(&self, seen: &mut u64) -> Result<Packet> {
         match *self {
             Self::Slot(slot, waiting) => slot.receive(seen, waiting),
-            Self::Word(count, words) => {
+            Self::Word(count, words, waiting) => {
                 let deadline = now_ns() + PATIENCE_NS;
                 loop {
                     let sent = count.load(Acquire);
@@ -219,7 +227,10 @@ impl Hop<'_> {
                         *seen = sent.into();
                         return Ok(std::array::from_fn(|i| words[i].load(Relaxed)));
                     }
-                    futex_wait(count, sent);
+                    match waiting {
+                        Waiting::Sleep => _ = futex_wait(count, sent),
+                        _ => waiting.between_looks(),
+                    }
                     if now_ns() >= deadline {
                         return Err(lost());
                     }

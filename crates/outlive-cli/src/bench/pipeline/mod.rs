@@ -1,13 +1,14 @@
 //! `outlive bench pipeline`: a robot's control loop over every mechanism.
 //!
 //! Planner, IK, EtherCAT master and mock hardware, released every period. Rows differ only in what
-//! carries a packet from stage to stage, in what memory, and in how the next one waits. Runs are
-//! interleaved in rounds; ratios are medians of rounds with a 95 % interval.
+//! carries a packet from stage to stage, in what memory, and in how the next one waits. Stages lie
+//! on the cores in turn. Rounds run all rows, each in another order; ratios are of the medians of
+//! all cycles, their 95 % interval comes from drawing rounds.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `work` | what the stages do |
-//! | `hops` | mutex and condition variable, bare futex, pipe, socket |
+//! | `hops` | mutex and condition variable, a bare word, pipe, socket |
 //! | `runs` | one run: one thread, threads, processes |
 //! | `primitives` | what locks, wakes, atomics and system calls cost |
 //! | `page`, `plot` | the HTML report and its plots |
@@ -32,7 +33,7 @@ use super::machine::{CpuTime, Machine};
 use super::pair::Cores;
 use super::report::{Format, Row};
 use super::scratch::TempRoot;
-use super::stats::{Comparison, Ratio};
+use super::stats::{Ratio, over_rounds, shuffled};
 use hops::Waiting;
 use runs::{Mechanism, Outcomes, Subject, Timing};
 
@@ -49,8 +50,8 @@ const fn row(
 }
 
 /// Every row; those that spin come last.
-const SUBJECTS: [Subject; 17] = {
-    use Mechanism::{Calls, Futex, LockFree, Mutex, Pipe, Socket};
+const SUBJECTS: [Subject; 19] = {
+    use Mechanism::{Bare, Calls, LockFree, Mutex, Pipe, Socket};
     use Waiting::{Sleep, Spin, Yield};
     [
         row("one thread", Calls, false, Sleep),
@@ -60,12 +61,14 @@ const SUBJECTS: [Subject; 17] = {
         row("mutex, shared, sleep", Mutex, true, Sleep),
         row("pipe, processes", Pipe, true, Sleep),
         row("Unix socket, processes", Socket, true, Sleep),
-        row("bare futex, threads", Futex, false, Sleep),
-        row("bare futex, processes", Futex, true, Sleep),
+        row("bare futex, threads", Bare, false, Sleep),
+        row("bare futex, processes", Bare, true, Sleep),
         row("lock-free, heap, yield", LockFree, false, Yield),
         row("mutex, heap, yield", Mutex, false, Yield),
         row("lock-free, shared, yield", LockFree, true, Yield),
         row("mutex, shared, yield", Mutex, true, Yield),
+        row("bare yield, threads", Bare, false, Yield),
+        row("bare yield, processes", Bare, true, Yield),
         row("lock-free, heap, spin", LockFree, false, Spin),
         row("mutex, heap, spin", Mutex, false, Spin),
         row("lock-free, shared, spin", LockFree, true, Spin),
@@ -74,7 +77,7 @@ const SUBJECTS: [Subject; 17] = {
 };
 
 /// What is divided by what: B, A.
-const PAIRS: [(&str, &str); 9] = [
+const PAIRS: [(&str, &str); 11] = [
     ("lock-free, shared, sleep", "lock-free, heap, sleep"),
     ("mutex, shared, sleep", "mutex, heap, sleep"),
     ("lock-free, heap, sleep", "mutex, heap, sleep"),
@@ -83,6 +86,8 @@ const PAIRS: [(&str, &str); 9] = [
     ("Unix socket, processes", "lock-free, shared, sleep"),
     ("bare futex, processes", "bare futex, threads"),
     ("lock-free, shared, yield", "lock-free, heap, yield"),
+    ("mutex, shared, yield", "mutex, heap, yield"),
+    ("bare yield, processes", "bare yield, threads"),
     ("lock-free, shared, spin", "lock-free, heap, spin"),
 ];
 
@@ -135,7 +140,7 @@ struct Line {
     deviation_ns: Vec<f64>,
 }
 
-/// B's median latency over A's.
+/// B's median latency over A's, of all cycles.
 #[derive(Debug, Serialize)]
 struct Pair {
     of: &'static str,
@@ -196,25 +201,23 @@ fn line(subject: &Subject, timing: &Timing, rounds: &[Outcomes], steal: f64) -> 
     }
 }
 
+/// Ratios of p50 of all cycles together; rounds are the observations.
 fn pairs(period_us: u64, subjects: &[Subject], rounds: &[Vec<Outcomes>]) -> Vec<Pair> {
-    let medians = |name: &str| -> Option<Vec<f64>> {
-        let at = subjects.iter().position(|s| s.name == name)?;
-        let median = |r: &Outcomes| {
-            let mut sorted = r.latency_ns.clone();
-            sorted.sort_by(f64::total_cmp);
-            sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
-        };
-        Some(rounds[at].iter().map(median).collect())
-    };
-    let pair = |(of, to): &(&'static str, &'static str)| {
-        let (b, a) = (medians(of)?, medians(to)?);
-        let ratios: Vec<f64> =
-            b.iter().zip(&a).map(|(b, a)| b / a).filter(|r| r.is_finite()).collect();
-        let rounds = ratios.len();
-        let ratio = Comparison { ratios, discarded: 0, pooled: None }.ratio();
-        Some(Pair { of, to, period_us, rounds, ratio })
+    let of = |name: &str| Some(&rounds[subjects.iter().position(|s| s.name == name)?]);
+    let pair = |(name, to): &(&'static str, &'static str)| {
+        let (b, a) = (of(name)?, of(to)?);
+        let ratio = over_rounds(a.len(), |drawn| Some(middle(b, drawn)? / middle(a, drawn)?));
+        Some(Pair { of: name, to, period_us, rounds: a.len(), ratio })
     };
     PAIRS.iter().filter_map(pair).collect()
+}
+
+/// Median latency of the cycles of these rounds, ns.
+fn middle(rounds: &[Outcomes], drawn: &[usize]) -> Option<f64> {
+    let mut all: Vec<f64> =
+        drawn.iter().flat_map(|&round| rounds[round].latency_ns.iter().copied()).collect();
+    let at = all.len() / 2;
+    (!all.is_empty()).then(|| *all.select_nth_unstable_by(at, f64::total_cmp).1)
 }
 
 /// How the stages are scheduled, and whether the kernel grants it: asked on a thread that ends.
@@ -282,8 +285,10 @@ pub(super) fn run(settings: &Settings<'_>, format: Format) -> Result<()> {
         };
         let mut rounds = vec![Vec::new(); subjects.len()];
         let mut stolen = vec![0.0; subjects.len()];
-        for _ in 0..settings.rounds {
-            for (at, subject) in subjects.iter().enumerate() {
+        for round in 0..settings.rounds {
+            // Shuffled: what ran before leaves a mood, and no row always follows the same one.
+            for at in shuffled(subjects.len(), round) {
+                let subject = &subjects[at];
                 let scratch = TempRoot::made()?;
                 let before = CpuTime::now();
                 rounds[at].push(subject.run(&scratch.0, &timing)?);

@@ -12,7 +12,7 @@ use outlive::{Error, ErrorKind, Node, Result, now_ns};
 
 use super::hops::{Ends, Hop, Slots, Waiting};
 use super::work::{PACKET_WORDS, Packet, STAGES, Work};
-use crate::bench::pair::SharedMap;
+use crate::bench::pair::{SharedMap, allowed_cpus};
 
 /// What carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub(super) enum Mechanism {
     Calls,
     LockFree,
     Mutex,
-    /// Nothing but wake and wait: what the kernel takes for a hand-over.
-    Futex,
+    /// Nothing but a word and the wait for it: what the kernel takes for a hand-over.
+    Bare,
     Pipe,
     Socket,
 }
@@ -75,7 +75,8 @@ impl Subject {
         let ends = SharedMap::new(all * 8)?;
         let slots: &[[AtomicU64; 1]] = ends.slots(0, all);
         let start_ns = now_ns() + timing.lead_ns;
-        let line = Line { subject: *self, timing: *timing, start_ns, ends: slots };
+        let line =
+            Line { subject: *self, timing: *timing, cpus: allowed_cpus()?, start_ns, ends: slots };
         let before = processor_ns(self.processes);
         let began = now_ns();
         match (self.mechanism, self.processes) {
@@ -93,17 +94,20 @@ impl Subject {
 struct Line<'a> {
     subject: Subject,
     timing: Timing,
+    /// Cores that may be used.
+    cpus: Vec<usize>,
     start_ns: u64,
     /// When each cycle ended.
     ends: &'a [[AtomicU64; 1]],
 }
 
 impl Line<'_> {
-    fn realtime(&self) -> Realtime {
+    /// What stage `at` asks for. Neighbours have different cores: each hand-over wakes one.
+    fn realtime(&self, at: usize) -> Realtime {
         // Who looks all the time at a real-time priority starves those that are still starting.
         let sleeps = self.subject.waiting == Waiting::Sleep;
         let priority = (sleeps && self.timing.priority > 0).then_some(self.timing.priority);
-        Realtime { priority, ..Realtime::default() }
+        Realtime { priority, cpu: Some(self.cpus[at % self.cpus.len()]), ..Realtime::default() }
     }
 
     fn wait(&self) -> Wait {
@@ -124,8 +128,9 @@ impl Line<'_> {
         }
     }
 
-    fn options(&self) -> StageOptions {
-        StageOptions { wait: self.wait(), realtime: self.realtime(), ..StageOptions::default() }
+    fn options(&self, at: usize) -> StageOptions {
+        let realtime = self.realtime(at);
+        StageOptions { wait: self.wait(), realtime, ..StageOptions::default() }
     }
 
     fn schedule(&self) -> Result<Schedule> {
@@ -176,7 +181,7 @@ impl Line<'_> {
                 false => (None, None),
             };
             let stage = self.stage(at, std::mem::replace(&mut from, next), to);
-            pipeline = pipeline.stage(*name, self.options(), stage);
+            pipeline = pipeline.stage(*name, self.options(at), stage);
         }
         // On a thread of its own, so that what it asks of the kernel ends with it.
         std::thread::scope(|scope| {
@@ -207,11 +212,11 @@ impl Line<'_> {
         let member = joining.connect(PATIENCE)?;
         let mut stage = self.stage(at, from, to);
         let stage: &mut dyn Stage = &mut stage;
-        member.run(&self.options(), stage, &Stop::new());
+        member.run(&self.options(at), stage, &Stop::new());
         Ok(())
     }
 
-    /// Mutex and condition variable, bare futex, pipe, socket; on threads or in processes.
+    /// Mutex and condition variable, a bare word, pipe, socket; on threads or in processes.
     fn hops(&self) -> Result<()> {
         let slots = Slots::new(STAGES - 1, self.subject.processes)?;
         let make = match self.subject.mechanism {
@@ -225,11 +230,12 @@ impl Line<'_> {
         };
         // Shared memory also between threads, so that only the switch differs.
         let words = SharedMap::new(STAGES * 4096)?;
-        let word = |at: usize| Hop::Word(words.futex(at * 4096), words.words(at * 4096 + 64));
         let waiting = self.subject.waiting;
+        let word =
+            |at: usize| Hop::Word(words.futex(at * 4096), words.words(at * 4096 + 64), waiting);
         let hops: Vec<Hop<'_>> = match make {
             Some(_) => streams.iter().map(|e| Hop::Stream { from: e.from, to: e.to }).collect(),
-            None if self.subject.mechanism == Mechanism::Futex => (1..STAGES).map(word).collect(),
+            None if self.subject.mechanism == Mechanism::Bare => (1..STAGES).map(word).collect(),
             None => slots.init().into_iter().map(|slot| Hop::Slot(slot, waiting)).collect(),
         };
         let run = |at: usize| self.hop_stage(at, &hops);
@@ -243,7 +249,7 @@ impl Line<'_> {
     }
 
     fn hop_stage(&self, at: usize, hops: &[Hop<'_>]) -> Result<()> {
-        self.realtime().apply();
+        self.realtime(at).apply();
         let mut work = Work::of(at, self.timing.period_ns);
         let (mut out, mut seen, mut n) = ([0; PACKET_WORDS], 0, 0);
         loop {

@@ -131,3 +131,18 @@ fn a_failing_run_ends_the_comparison_with_its_error() {
     let broken = interleave(3, || Ok(flat(1.0)), || Err("peer died"));
     assert_eq!(broken.unwrap_err(), "peer died");
 }
+
+#[test]
+fn each_round_has_its_own_order_of_all_rows() {
+    let orders: Vec<Vec<usize>> = (0..20).map(|round| shuffled(5, round)).collect();
+    for order in &orders {
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2, 3, 4]);
+    }
+    for place in 0..5 {
+        assert!(orders.iter().any(|order| order[place] == 0), "never at {place}");
+    }
+    assert_eq!(shuffled(5, 3), orders[3], "the same every time");
+    assert_eq!(shuffled(0, 0), [0; 0]);
+}
