@@ -199,11 +199,6 @@ impl Dir {
         Ok(names)
     }
 
-    /// Where it was opened.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     fn flock(&self, operation: libc::c_int) -> Result<bool> {
         loop {
             // SAFETY: a system call on a descriptor that is open for the borrow.

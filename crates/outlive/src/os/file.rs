@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions, Permissions};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -118,7 +118,8 @@ impl Draft {
     }
 
     /// The open file.
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+    #[cfg(test)]
+    pub(crate) fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.file.as_fd()
     }
 
@@ -147,6 +148,7 @@ impl Draft {
     }
 
     /// Takes the OFD write lock that `link` passes on with the descriptor.
+    #[cfg(test)]
     pub(crate) fn lock_ofd(&self) -> Result<bool> {
         self.locked.set(filelock::try_lock_write(&self.file)?);
         Ok(self.locked.get())

@@ -185,8 +185,8 @@ fn key() -> Result<libc::pthread_key_t> {
 /// last registered first. Not at `exit` of the process: its death needs no hook.
 ///
 /// # Safety
-/// `ptr` stays valid for the hook until the thread has ended or `remove_thread_exit_hook` took it
-/// out. The hook must not use thread-locals with destructors (their order is unspecified).
+/// `ptr` stays valid for the hook until the thread has ended. The hook must not use thread-locals
+/// with destructors (their order is unspecified).
 ///
 /// # Errors
 /// `Io` when the process is out of thread keys.
@@ -198,6 +198,7 @@ pub(crate) unsafe fn thread_exit_hook(hook: ExitHook, ptr: *mut c_void) -> Resul
 }
 
 /// Takes a hook of the calling thread out; false when this thread has none for `ptr`.
+#[cfg(test)]
 pub(crate) fn remove_thread_exit_hook(ptr: *mut c_void) -> bool {
     let Ok(hooks) = hooks_of_thread() else {
         return false;

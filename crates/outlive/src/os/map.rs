@@ -10,22 +10,6 @@ use super::syserr::{self, show};
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::{Error, ErrorKind, Result};
 
-/// A position read from shared bytes: a claim, usable only through `Mapping::resolve`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RawOffset(u64);
-
-impl RawOffset {
-    /// Wraps what was read.
-    pub(crate) const fn new(claimed: u64) -> Self {
-        Self(claimed)
-    }
-
-    /// The claim as read.
-    pub(crate) const fn get(self) -> u64 {
-        self.0
-    }
-}
-
 /// A file in memory, `MAP_SHARED`: one's own writable, a peer's read-only. Unmapped on drop.
 ///
 /// Its bytes change under the reader's eyes: they are reached as atomics or raw pointers only.
@@ -139,7 +123,7 @@ impl Mapping {
 
     /// The first byte, to write through. Only an own mapping may be written: in a peer's the store
     /// faults.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn base_mut(&self) -> *mut u8 {
         debug_assert!(self.writable, "a peer's file is read-only");
         self.start.as_ptr()
@@ -169,15 +153,6 @@ impl Mapping {
             // SAFETY: the whole range was just found inside the mapping.
             Some(end) if end <= self.len => Ok(unsafe { self.start.as_ptr().add(offset) }),
             _ => Err(self.outside(offset as u64, len)),
-        }
-    }
-
-    /// As `bytes`, for a position that another process claims.
-    #[inline]
-    pub(crate) fn resolve(&self, offset: RawOffset, len: usize) -> Result<*const u8> {
-        match usize::try_from(offset.0) {
-            Ok(offset) => self.bytes(offset, len),
-            Err(_) => Err(self.outside(offset.0, len)),
         }
     }
 
@@ -270,8 +245,6 @@ mod tests {
         assert!(own.bytes(8192, 0).is_ok() && own.bytes(0, 8192).is_ok());
         for (offset, len) in [(8192, 1), (8191, 2), (usize::MAX, 2), (1, usize::MAX)] {
             assert_eq!(own.bytes(offset, len).unwrap_err().kind(), ErrorKind::Corrupt);
-            let raw = RawOffset::new(offset as u64);
-            assert_eq!(own.resolve(raw, len).unwrap_err().kind(), ErrorKind::Corrupt);
         }
         for offset in [4, 8188, 8192, usize::MAX - 7] {
             assert_eq!(own.atomic_u64(offset).unwrap_err().kind(), ErrorKind::Corrupt);

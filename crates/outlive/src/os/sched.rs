@@ -83,6 +83,7 @@ pub(crate) fn uid() -> u32 {
 }
 
 /// The effective group.
+#[cfg(test)]
 pub(crate) fn gid() -> u32 {
     // SAFETY: takes nothing, cannot fail.
     unsafe { libc::getegid() }

@@ -175,7 +175,7 @@ fn a_child_that_dies_lets_its_lock_go() {
         // SAFETY: a C string of the parent's memory, which the child shares by copy.
         let fd = unsafe { libc::open(c.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
         // SAFETY: just opened; never closed before the child's death.
-        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
         let _ = filelock::try_lock_write(&fd);
         loop {
             sched::sleep_until(u64::MAX / 4);
