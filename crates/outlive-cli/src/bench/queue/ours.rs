@@ -55,7 +55,7 @@ pub(super) fn alone_in<const W: usize>(
         count,
         |producer, n| {
             for i in 0..n {
-                producer.send(black_box(&[i + 1; W]))?;
+                producer.send(&[i + 1; W])?;
             }
             Ok(())
         },
@@ -109,9 +109,12 @@ fn stream<const W: usize>(
     producers: u64,
     count: u64,
     send: impl Fn(&mut Producer<Words<W>>, u64) -> Result<()>,
-    receive: impl FnOnce(&mut Consumer<Words<W>>, u64) -> Result<u64>,
+    receive: impl Fn(&mut Consumer<Words<W>>, u64) -> Result<u64>,
 ) -> Result<Samples> {
     let each = count / producers / BATCH as u64 * BATCH as u64;
+    // First once around the lanes, untimed: who joined is found, pages are brought in.
+    let warm_up = lane_bytes / 8;
+    let sum_of = |each: u64| (each * (each + 1) / 2).wrapping_mul(producers);
     let (root, map) = (TempRoot::new(), SharedMap::new(8192)?);
     let [ready, sum_seen] = map.words(0);
     let [there, go] = map.words(4096);
@@ -119,8 +122,10 @@ fn stream<const W: usize>(
         child(|| {
             let mut consumer = consumer::<W>(&root)?;
             ready.store(1, Release);
-            sum_seen.store(receive(&mut consumer, each * producers)?, Relaxed);
+            same(receive(&mut consumer, warm_up * producers)? == sum_of(warm_up))?;
             ready.store(2, Release);
+            sum_seen.store(receive(&mut consumer, each * producers)?, Relaxed);
+            ready.store(3, Release);
             loop {
                 std::thread::park();
             }
@@ -132,6 +137,7 @@ fn stream<const W: usize>(
         others.push(Peer::spawn(cores.ours, || {
             child(|| {
                 let mut producer = producer::<W>(&root, lane_bytes)?;
+                send(&mut producer, warm_up)?;
                 there.fetch_add(1, Release);
                 while go.load(Acquire) == 0 {
                     std::thread::yield_now();
@@ -145,19 +151,20 @@ fn stream<const W: usize>(
     }
     let _pinned = Pinned::to(cores.ours)?;
     let mut producer = producer::<W>(&root, lane_bytes)?;
+    send(&mut producer, warm_up)?;
     while there.load(Acquire) + 1 < producers {
         std::thread::yield_now();
     }
+    consuming.spin_until(|| ready.load(Acquire) == 2)?;
     let start = Instant::now();
     go.store(1, Release);
     send(&mut producer, each)?;
-    while producers > 1 && ready.load(Acquire) != 2 && !consuming.has_ended() {
+    while producers > 1 && ready.load(Acquire) != 3 && !consuming.has_ended() {
         std::thread::sleep(Duration::from_micros(20));
     }
-    consuming.spin_until(|| ready.load(Acquire) == 2)?;
+    consuming.spin_until(|| ready.load(Acquire) == 3)?;
     let seconds = start.elapsed().as_secs_f64();
-    let sum = (each * (each + 1) / 2).wrapping_mul(producers);
-    same(sum_seen.load(Relaxed) == sum)?;
+    same(sum_seen.load(Relaxed) == sum_of(each))?;
     Ok(Samples::new(vec![(each * producers) as f64 / seconds]))
 }
 
