@@ -10,10 +10,9 @@
 //! | `robust`, `strict` | words that the kernel marks when their thread dies |
 //! | `clock`, `tsc` | monotonic time, cheap time stamps |
 //! | `realtime` | priorities, memory that stays in RAM |
-//! | `sched`, `fork` | cores, sleeping, identity; what a forked child must not inherit |
+//! | `sched`, `fork`, `wiped` | cores, sleeping, identity; what a forked child must not inherit |
 //!
 //! Everything fails with the crate's `Error` (see `syserr`), names the object and the remedy.
-#![allow(dead_code, unused_imports)] // for the first commits only: node/ and topic/ come next
 
 #[cfg(not(all(
     target_os = "linux",
@@ -41,6 +40,7 @@ mod strict;
 pub(crate) mod syserr;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
+pub(crate) mod wiped;
 
 #[cfg(test)]
 pub(crate) mod fixture;

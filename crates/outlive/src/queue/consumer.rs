@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use super::hand::InHand;
-use super::producer::after;
+use super::producer::{ShapeOf, after};
 use super::reader::{QueueEvent, Reader};
 use super::received::Received;
 use super::table::ProducerId;
@@ -65,7 +65,7 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// Looks for a message; what it found is in the reader's hand.
     #[inline(always)]
     fn next(&mut self) -> Result<Option<InHand>> {
-        if let Some(hand) = self.reader.next_at_once() {
+        if let Some(hand) = self.reader.next_at_once(ShapeOf::<T>::ITEM) {
             // The lane's end has checked the length of a fixed-size message.
             let checked = T::ENCODING == Encoding::Fixed || self.reader.shape().item != 0;
             if checked || self.fits(hand.bytes) {

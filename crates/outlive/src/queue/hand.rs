@@ -4,6 +4,7 @@
 //! - Only the lane whose turn it is has its messages here; its `Head` learns of what was received
 //!   when the row ends or is laid down.
 //! - Laid down before a lane moves, goes, or is looked at.
+//! - A forked child has none, and takes up none: the position is its parent's.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
@@ -12,6 +13,8 @@ use super::head::Head;
 use super::position::Place;
 use super::reader::BURST;
 use super::segment::Segment;
+use crate::Result;
+use crate::os::wiped::Wiped;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
 
@@ -38,7 +41,7 @@ pub(super) enum Taken {
 #[derive(Debug)]
 pub(super) struct Hand {
     /// Messages that are left: the one word that changes from one to the next.
-    left: u32,
+    left: Wiped,
     /// Messages of the row when it was taken up.
     row: u32,
     /// End of the row's last message.
@@ -56,9 +59,9 @@ unsafe impl Send for Hand {}
 unsafe impl Sync for Hand {}
 
 impl Hand {
-    pub(super) fn empty() -> Self {
+    pub(super) fn empty() -> Result<Self> {
         let (end, progress) = (std::ptr::null(), NonNull::dangling());
-        Self { left: 0, row: 0, end, last: 0, progress, bytes: 0 }
+        Ok(Self { left: Wiped::new()?, row: 0, end, last: 0, progress, bytes: 0 })
     }
 
     /// Takes up the messages that `head` has found.
@@ -67,18 +70,21 @@ impl Hand {
         let ptr = segment.at(head.item_at()).cast_const();
         let (bytes, count) = (head.item_bytes() as usize, head.items());
         (self.end, self.bytes) = (ptr.wrapping_add(count as usize * bytes), bytes);
-        (self.left, self.row) = (count, count);
+        self.left.set(count.into());
+        self.row = count;
         self.last = head.progress() + u64::from(count);
         self.progress = NonNull::from(place.progress());
         InHand { ptr, bytes, count }
     }
 
-    /// The messages that are left; `None` for none.
+    /// The messages that are left; `None` for none. `known`: the bytes of each, where the type says
+    /// so.
     #[inline(always)]
-    pub(super) fn show(&self) -> Option<InHand> {
-        let (bytes, count) = (self.bytes, self.left);
-        let ptr = self.end.wrapping_sub(count as usize * bytes);
-        (count > 0).then_some(InHand { ptr, bytes, count })
+    pub(super) fn show(&self, known: Option<usize>) -> Option<InHand> {
+        let (bytes, left) = (known.unwrap_or(self.bytes), self.left.get());
+        debug_assert!(left == 0 || bytes == self.bytes);
+        let ptr = self.end.wrapping_sub(left as usize * bytes);
+        (left > 0).then_some(InHand { ptr, bytes, count: left as u32 })
     }
 
     /// `n` of them, of those that it showed, were received.
@@ -87,11 +93,11 @@ impl Hand {
     /// **Strict.** Commit point: the store, before the last one; then the caller's.
     #[inline(always)]
     pub(super) fn take(&mut self, n: u32) -> Taken {
-        debug_assert!(n <= self.left);
-        let left = self.left.wrapping_sub(n);
-        self.left = left;
+        // A child that was forked with a message in hand has nothing left.
+        let Some(left) = self.left.get().checked_sub(n.into()) else { return Taken::Some };
+        self.left.set(left);
         // One branch for most: the end of the row is a multiple, too.
-        if left % BURST != 0 {
+        if left % u64::from(BURST) != 0 {
             self.tell(left);
             return Taken::Some;
         }
@@ -103,15 +109,16 @@ impl Hand {
     }
 
     #[inline(always)]
-    fn tell(&self, left: u32) {
+    fn tell(&self, left: u64) {
         // SAFETY: with messages left, `take_up` set it to a word of the reader's table, which
         // outlives the row.
-        unsafe { self.progress.as_ref() }.store(self.last - u64::from(left), Relaxed);
+        unsafe { self.progress.as_ref() }.store(self.last - left, Relaxed);
     }
 
     /// Forgets what is left; returns how many were received of the row.
     pub(super) fn lay_down(&mut self) -> u32 {
-        let left = std::mem::take(&mut self.left);
+        let left = self.left.get() as u32;
+        self.left.set(0);
         if left == 0 { 0 } else { self.row - left }
     }
 }

@@ -96,6 +96,29 @@ impl Head {
         self.find(ring, shape, ring.peek(self.at))
     }
 
+    /// Whether `n` more messages make the record a run that is done.
+    #[inline(always)]
+    pub(crate) fn ends_run(&self, n: u32, shape: &Shape) -> bool {
+        shape.per_run != 0 && self.full == shape.per_run && self.done + n == self.full
+    }
+
+    /// As `take` of the rest of a run and `next_at_once`, where a run is likely to follow: the
+    /// same with half the instructions.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `take`.
+    #[inline(always)]
+    pub(crate) fn pass_run(&mut self, ring: Ring<'_>, shape: &Shape, place: Place<'_>) -> bool {
+        let at = self.at + RUN_BYTES;
+        let word = ring.peek(at);
+        place.advance(Position { segment: self.segment, offset: at }, true);
+        (self.at, self.first_at, self.done) = (at, at + HEADER_BYTES, 0);
+        let known = word >> KIND_BITS;
+        let found = word & KIND_MASK == RUN && known != 0 && known <= shape.per_run.into();
+        (self.known, self.full) = if found { (known as u32, shape.per_run) } else { (0, 0) };
+        found
+    }
+
     #[inline(always)]
     fn enter(&mut self, known: u32, full: u32, bytes: u64, item: u64, shape: &Shape) {
         (self.known, self.full, self.bytes, self.item) = (known, full, bytes, item);

@@ -50,6 +50,12 @@ impl<T: Payload + ?Sized> ShapeOf<T> {
         false,
     );
 
+    /// Bytes of a message, where they are always as many.
+    pub(super) const ITEM: Option<usize> = match T::ENCODING {
+        Encoding::Fixed if size_of::<T::Element>() > 0 => Some(size_of::<T::Element>()),
+        _ => None,
+    };
+
     /// Whether `PLAIN` is the shape. By reference it stays a constant.
     pub(super) const KNOWN: Option<&'static Shape> = match T::ENCODING {
         Encoding::Bytes => None,
@@ -235,7 +241,7 @@ impl<T: Payload + ?Sized> Producer<T> {
         };
         self.check(bytes)?;
         // A record of its own: a run's header counts what is before it.
-        self.writer.end_run();
+        self.writer.end_run()?;
         let shape = *self.writer.shape();
         let ptr = self.writer.reserve(bytes as u64, &shape, wait)?;
         Ok(Slot::new(&mut self.writer, ptr, bytes))
@@ -333,7 +339,7 @@ impl<T: Message> Producer<T> {
             true => *self.writer.shape(),
             false => ShapeOf::<T>::PLAIN,
         };
-        self.writer.end_run();
+        self.writer.end_run()?;
         self.writer.send_batch(<[T]>::bytes(values), values.len(), &shape, wait)
     }
 }
@@ -358,7 +364,7 @@ impl Producer<[u8]> {
             return Ok(());
         }
         let wait = Wait::until(deadline_ns);
-        self.writer.end_run();
+        self.writer.end_run()?;
         let count = bytes.len() as u64 / shape.item;
         self.writer.send_batch(bytes, count as usize, &shape, wait)
     }

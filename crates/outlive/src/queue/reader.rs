@@ -132,7 +132,7 @@ impl Reader {
         crash_point!("queue.take_over.locked");
         let mut reader = Self {
             generation: fork::fork_generation(),
-            hand: Hand::empty(),
+            hand: Hand::empty()?,
             shape: queue.meta.shape(),
             lanes: Vec::new(),
             turn: 0,
@@ -205,20 +205,18 @@ impl Reader {
     /// **Strict.** Nothing is received before `take`.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<bool> {
-        if self.next_at_once().is_some() { Ok(true) } else { self.next_slow() }
+        if self.next_at_once(None).is_some() { Ok(true) } else { self.next_slow() }
     }
 
-    /// As `next`, only in the lane whose turn it is; also what it found.
+    /// As `next`, only in the lane whose turn it is; also what it found. `known`: the bytes of a
+    /// message, where the type says.
     #[inline(always)]
-    pub(crate) fn next_at_once(&mut self) -> Option<InHand> {
-        if self.generation != fork::fork_generation() {
-            return None;
-        }
-        if let Some(hand) = self.hand.show() {
+    pub(crate) fn next_at_once(&mut self, known: Option<usize>) -> Option<InHand> {
+        if let Some(hand) = self.hand.show(known) {
             return Some(hand);
         }
         self.next_row();
-        self.hand.show()
+        self.hand.show(known)
     }
 
     /// Takes up what the lane whose turn it is has next, if anything.
@@ -226,7 +224,7 @@ impl Reader {
     fn next_row(&mut self) {
         // In a queue with stamps `burst` is always at its end.
         let Some(lane) = self.lanes.get_mut(self.turn) else { return };
-        if self.burst < BURST {
+        if self.burst < BURST && self.generation == fork::fork_generation() {
             let place = self.table.place(lane.slot);
             if lane.head.next(lane.segment.ring(), &self.shape, place) == Next::Item {
                 self.hand.take_up(&lane.head, &lane.segment, place);
@@ -237,7 +235,7 @@ impl Reader {
     /// What `next` found; `None` before it found something.
     #[inline(always)]
     pub(crate) fn in_hand(&self) -> Option<InHand> {
-        self.hand.show()
+        self.hand.show(None)
     }
 
     /// Tells the lane what was received of the row in hand, and lets go of the rest.
@@ -402,10 +400,6 @@ impl Reader {
     /// the successor receives them again.
     #[inline(always)]
     pub(crate) fn take(&mut self, n: u32) {
-        // In a forked child the position is the parent's.
-        if self.generation != fork::fork_generation() {
-            return;
-        }
         crash_point!("queue.receive.before_take");
         match self.hand.take(n) {
             Taken::Some => {}
@@ -429,17 +423,21 @@ impl Reader {
     fn end_row(&mut self, row: u32) {
         let Some(lane) = self.lanes.get_mut(self.turn) else { return };
         let place = self.table.place(lane.slot);
-        let complete = lane.head.take(row, place);
         lane.received += u64::from(row);
         // An ordered queue never sets it back.
         self.burst = self.burst.saturating_add(1);
-        if lane.head.at() >= lane.look_at {
-            return lane.let_go(&self.table);
-        }
         // In a stream the next row at once: the next call finds it in hand. Not where messages
         // come one by one: the answer to this one would wait for the line of the next.
-        let stream = complete && (STREAM..BURST).contains(&self.burst);
-        if stream && lane.head.next_at_once(lane.segment.ring(), &self.shape) {
+        let stream = (STREAM..BURST).contains(&self.burst);
+        let (ring, shape) = (lane.segment.ring(), &self.shape);
+        let found = match stream && lane.head.ends_run(row, shape) {
+            true => lane.head.pass_run(ring, shape, place),
+            false => lane.head.take(row, place) && stream && lane.head.next_at_once(ring, shape),
+        };
+        if lane.head.at() >= lane.look_at {
+            lane.let_go(&self.table);
+        }
+        if found {
             self.hand.take_up(&lane.head, &lane.segment, place);
         }
     }

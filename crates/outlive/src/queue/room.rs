@@ -24,7 +24,7 @@ impl Writer {
     #[cold]
     pub(super) fn make_room(&mut self, need: u64, wait: Wait) -> Result<()> {
         self.queue.node.tend()?;
-        self.end_run();
+        self.close_run();
         if need > largest_power(self.bound_bytes) - self.shape.unit {
             return Err(self.too_large(need));
         }
@@ -55,7 +55,7 @@ impl Writer {
         self.tail.set_consumed(consumed);
         self.peak = self.peak.max(self.tail.used());
         if let Some(at) = self.tail.pad(self.segment.ring(), need) {
-            self.after_commit(at);
+            self.after_commit(self.segment.ring().word(at));
         }
         if self.tail.lap() != self.lap {
             self.lap = self.tail.lap();
@@ -156,7 +156,7 @@ impl Writer {
         let next = Segment::create(&self.queue.dir, self.id, number, capacity, mode)?;
         crash_point!("queue.grow.before_jump");
         let at = self.tail.jump(self.segment.ring());
-        self.after_commit(at);
+        self.after_commit(self.segment.ring().word(at));
         crash_point!("queue.grow.after_jump");
         self.older.push_back((self.number, self.tail.capacity()));
         self.segment = next;
@@ -202,7 +202,7 @@ impl Writer {
         let (flag, request) = (self.segment.waiting(), handshake::WAITING_WORDS);
         handshake::sleep(flag, request, deadline, wait::slice_ns_max(), clock::now_ns, |until| {
             let owner = self.table.owner();
-            if owner.raw() != self.owner_seen {
+            if owner.raw() != self.owner_seen.get() {
                 return Ok(None);
             }
             let owner_word = futex::low_half(self.table.owner_word());
@@ -243,7 +243,7 @@ impl Writer {
 
     /// Names the consumer that the last look found alive, and no other one before or after.
     pub(crate) fn term(&self) -> u64 {
-        self.owner_seen
+        self.owner_seen.get()
     }
 
     /// Adds to a sleep what tells that the consumer of `term` is not there any more; `false` when
@@ -251,7 +251,7 @@ impl Writer {
     pub(crate) fn plan<'a>(&'a self, plan: &mut Plan<'a>, term: u64, for_next: bool) -> bool {
         let owner = self.table.owner();
         plan.bell(futex::low_half(self.table.owner_word()), owner.count());
-        let known = self.peer.as_ref().filter(|_| self.owner_seen == owner.raw());
+        let known = self.peer.as_ref().filter(|_| self.owner_seen.get() == owner.raw());
         let died =
             |peer: &Arc<Peer>| robust::has_died(peer.token().load(Relaxed)) || !peer.is_alive();
         if owner.node().is_none() || owner.raw() == self.gone || known.is_some_and(died) {

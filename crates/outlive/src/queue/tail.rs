@@ -4,7 +4,9 @@
 //! The consumer has read the lines of the last round, so its cache shares them, and the first store
 //! into each must take it back. The core does that for all stores that wait in its store buffer at
 //! once; with several per line that buffer holds those of a few lines only. So one store into each
-//! of `AHEAD_LINES` lines is made ahead, one behind the other. Figures: docs/BENCHMARKS.md.
+//! of `AHEAD_LINES` lines is made ahead, one behind the other. For the same reason a message costs
+//! two stores and no more: how many the open run has is read back from its header.
+//! Figures: docs/BENCHMARKS.md.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
@@ -12,7 +14,7 @@ use std::ptr::NonNull;
 use super::lane::{
     HEADER_BYTES, JUMP, KIND_BITS, KIND_MASK, PAD, RUN, RUN_BYTES, RUN_CLOSED, Ring,
 };
-use crate::sync::Ordering::Release;
+use crate::sync::Ordering::{Relaxed, Release};
 use crate::sync::{AtomicU64, fault, unless_fault};
 
 /// The producer's end of a lane: where it writes next, and how far it may.
@@ -26,10 +28,8 @@ pub(crate) struct Tail {
     consumed: u64,
     capacity: u64,
     unit: u64,
-    /// Header of the open run; 0 when none is open.
-    run: u64,
-    /// Where it is, while one is open.
-    line: NonNull<AtomicU64>,
+    /// Header of the open run, if one is open.
+    open: Option<NonNull<AtomicU64>>,
     /// Headers of runs are clear up to and including the one here.
     clear_to: u64,
     /// Where records are small: lines up to here were taken back.
@@ -42,24 +42,28 @@ const AHEAD_LINES: u64 = 16;
 /// Records up to this are small. The stores of a larger one fill several lines anyway.
 const AHEAD_BYTES_MAX: u64 = 256;
 
-/// A run to which messages are added: its offset, and its header.
+/// A run to which messages are added: its offset, its header, and what that says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenRun {
     pub(crate) at: u64,
+    /// 0 before the first message.
     word: u64,
-    pub(super) line: NonNull<AtomicU64>,
+    pub(super) header: NonNull<AtomicU64>,
 }
 
 /// Header of a run of `count`, to which more may be added.
-const fn run_word(count: u64) -> u64 {
-    count << KIND_BITS | RUN
+const fn run_word(count: u32) -> u64 {
+    (count as u64) << KIND_BITS | RUN
 }
 
+/// A message more in the header of a run.
+const ONE: u64 = 1 << KIND_BITS;
+
 impl OpenRun {
-    /// Where the next message of `item` bytes goes, as an offset.
+    /// Where the next message of `item` bytes goes, from the header on.
     #[inline(always)]
     pub(crate) fn next(self, item: u64) -> u64 {
-        self.at + HEADER_BYTES + (self.word >> KIND_BITS) * item
+        HEADER_BYTES + (self.word >> KIND_BITS) * item
     }
 }
 
@@ -72,8 +76,7 @@ impl Tail {
             consumed: 0,
             capacity,
             unit,
-            run: 0,
-            line: NonNull::dangling(),
+            open: None,
             clear_to: 0,
             ours_to: 0,
         };
@@ -92,12 +95,12 @@ impl Tail {
 
     /// Bytes that the consumer has not let go of, as far as is known.
     pub(crate) fn used(&self) -> u64 {
-        self.pos + if self.run > 0 { RUN_BYTES } else { 0 } - self.consumed
+        self.pos + if self.open.is_some() { RUN_BYTES } else { 0 } - self.consumed
     }
 
     /// Whether everything is consumed, as far as is known; an open run counts as not.
     pub(crate) fn is_drained(&self) -> bool {
-        self.run == 0 && self.consumed == self.pos
+        self.open.is_none() && self.consumed == self.pos
     }
 
     /// The consumer has let go of everything before `consumed`.
@@ -119,7 +122,7 @@ impl Tail {
     /// Whether a record of `bytes`, payload and head, may be written at `pos` now.
     #[inline(always)]
     pub(crate) fn fits(&self, bytes: u64) -> bool {
-        self.run == 0 && self.pos + bytes <= self.limit
+        self.open.is_none() && self.pos + bytes <= self.limit
     }
 
     /// Whether records can go on for a while, a quarter of the ring or up to its end.
@@ -174,21 +177,26 @@ impl Tail {
         self.clear_to = self.pos;
     }
 
-    /// The open run; `None` when one must be begun.
+    /// The open run, of at most `per_run` messages; `None` when one must be begun.
     #[inline(always)]
-    pub(crate) fn open_run(&self) -> Option<OpenRun> {
-        (self.run != 0).then_some(OpenRun { at: self.pos, word: self.run, line: self.line })
+    pub(crate) fn open_run(&self, per_run: u32) -> Option<OpenRun> {
+        let header = self.open?;
+        // SAFETY: `begin_run` took it from the lane's ring, which outlives the tail.
+        let word = unsafe { header.as_ref() }.load(Relaxed);
+        // Else somebody else wrote there: the run is closed, and its consumer refuses the lane.
+        (word < u64::from(per_run) * ONE).then_some(OpenRun { at: self.pos, word, header })
     }
 
-    /// Makes ready for a run at `pos`, where `RUN_BYTES` fit.
+    /// Opens a run at `pos`, where `RUN_BYTES` fit; a message follows at once.
     #[inline(always)]
     pub(crate) fn begin_run(&mut self, ring: Ring<'_>) -> OpenRun {
         debug_assert!(self.fits(RUN_BYTES));
         if self.pos >= self.clear_to {
             self.clear_ahead(ring);
         }
-        self.line = ring.word(self.pos);
-        OpenRun { at: self.pos, word: run_word(0), line: self.line }
+        let header = ring.word(self.pos);
+        self.open = Some(header);
+        OpenRun { at: self.pos, word: 0, header }
     }
 
     /// Clears the headers of the lines behind `pos`, as far as there is room.
@@ -201,22 +209,21 @@ impl Tail {
         self.clear_to = to;
     }
 
-    /// Commit point of one more message of `open`, the run at `pos`.
+    /// Commit point of one more message of `run`, at `pos`.
     ///
     /// # Crash safety
     /// **Strict.** Before the store nothing happened, after it the message is sent.
     #[inline(always)]
-    pub(crate) fn commit_in_run(&mut self, open: OpenRun, per_run: u32) {
-        let word = open.word + (1 << KIND_BITS);
-        // SAFETY: `begin_run` took it from the lane's ring, which outlives the tail.
-        let header = unsafe { open.line.as_ref() };
+    pub(crate) fn commit_in_run(&mut self, run: OpenRun, per_run: u32) {
+        let word = (run.word | RUN) + ONE;
+        // SAFETY: as in `open_run`.
+        let header = unsafe { run.header.as_ref() };
         // ORDERING(LANE_READY): pairs with `peek`; carries the message.
         header.store(word, unless_fault("lane.commit.relaxed", Release));
-        let full = word == run_word(per_run.into());
-        if full {
-            self.pos = open.at + RUN_BYTES;
+        if word == run_word(per_run) {
+            self.pos = run.at + RUN_BYTES;
+            self.open = None;
         }
-        self.run = if full { 0 } else { word };
     }
 
     /// Ends the open run, so that another record can follow; returns its offset.
@@ -224,13 +231,12 @@ impl Tail {
     /// # Crash safety
     /// **Strict.** Says only that no more messages come in this line.
     pub(crate) fn close_run(&mut self, ring: Ring<'_>) -> Option<u64> {
-        if self.run == 0 {
-            return None;
-        }
+        let header = self.open.take()?;
         let at = self.pos;
-        ring.store(at, (self.run & !KIND_MASK) | RUN_CLOSED);
+        // SAFETY: as in `open_run`.
+        let word = unsafe { header.as_ref() }.load(Relaxed);
+        ring.store(at, (word & !KIND_MASK) | RUN_CLOSED);
         self.pos += RUN_BYTES;
-        self.run = 0;
         Some(at)
     }
 
@@ -255,7 +261,7 @@ impl Tail {
     /// Whether `pad` would help a record of `bytes`.
     pub(crate) fn can_pad(&self, bytes: u64) -> bool {
         let end = self.lap_end();
-        self.run == 0 && self.pos + bytes > end && end <= self.space() && self.can_hold(bytes)
+        self.open.is_none() && self.pos + bytes > end && end <= self.space() && self.can_hold(bytes)
     }
 
     /// Leaves the segment for the next one, which exists already; returns the offset of the mark.
@@ -263,7 +269,7 @@ impl Tail {
     /// # Crash safety
     /// **Strict.** Commit point: the store. Dying before it, the next segment is nobody's.
     pub(crate) fn jump(&self, ring: Ring<'_>) -> u64 {
-        debug_assert!(self.run == 0);
+        debug_assert!(self.open.is_none());
         ring.store(self.pos, JUMP);
         self.pos
     }

@@ -20,7 +20,8 @@ use super::segment::Segment;
 use super::table::{ProducerId, Table};
 use super::tail::Tail;
 use crate::node::peer::Peer;
-use crate::os::{clock, fork, futex, robust};
+use crate::os::wiped::Wiped;
+use crate::os::{clock, futex, robust};
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::wait::call::Caller;
@@ -44,6 +45,8 @@ impl Wait {
 
 /// Messages up to this are copied word by word.
 const WORDWISE_BYTES_MAX: usize = 128;
+/// What no consumer's word is.
+const NOT_SEEN: u64 = u64::MAX;
 /// The word of no consumer.
 pub(super) static NOBODY: AtomicU32 = AtomicU32::new(0);
 
@@ -51,15 +54,14 @@ pub(super) static NOBODY: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub(crate) struct Writer {
     // What every send looks at comes first.
-    pub(super) generation: u32,
-    /// The consumer's word as it was when `token` was found; another value means look again.
-    pub(super) owner_seen: u64,
+    /// The consumer's word as it was when `token` was found; another value means look again, and
+    /// so does a fork.
+    pub(super) owner_seen: Wiped,
     /// A consumer's word whose node is not there any more.
     pub(super) gone: u64,
     pub(super) owner: NonNull<AtomicU64>,
     /// `NOBODY` before there was one.
     pub(super) token: NonNull<AtomicU32>,
-    pub(super) waiting: NonNull<AtomicU32>,
     pub(super) tail: Tail,
     pub(super) segment: Segment,
     pub(super) number: u32,
@@ -129,18 +131,17 @@ impl Writer {
             ));
         }
         let table = Table::open(&queue.dir, node.domain(), false)?;
+        let owner_seen = Wiped::new()?;
+        owner_seen.set(NOT_SEEN);
         let mode = node.domain().access.own_mode;
         let segment = Segment::create(&queue.dir, id, 0, first_bytes, mode)?;
         crash_point!("queue.writer.open.after_link");
         let owner = NonNull::from(table.owner_word());
-        let waiting = NonNull::from(table.waiting());
         let mut writer = Self {
-            generation: fork::fork_generation(),
-            owner_seen: u64::MAX,
+            owner_seen,
             gone: 0,
             owner,
             token: NonNull::from(&NOBODY),
-            waiting,
             tail: Tail::new(first_bytes, shape.unit),
             segment,
             number: 0,
@@ -186,9 +187,7 @@ impl Writer {
     fn is_served(&self) -> bool {
         // SAFETY: `owner` points into `table`, `token` into the file that `peer` keeps mapped.
         let (owner, token) = unsafe { (self.owner.as_ref(), self.token.as_ref()) };
-        self.generation == fork::fork_generation()
-            && owner.load(Relaxed) == self.owner_seen
-            && robust::is_alive_word(token.load(Relaxed))
+        owner.load(Relaxed) == self.owner_seen.get() && robust::is_alive_word(token.load(Relaxed))
     }
 
     /// Before anything is written: this process is the node, and a live consumer reads.
@@ -205,8 +204,9 @@ impl Writer {
         self.queue.node.tend()?;
         self.table.check_poisoned()?;
         let owner = self.table.owner();
-        if owner.raw() != self.owner_seen || self.peer.is_none() {
-            (self.token, self.peer, self.owner_seen) = (NonNull::from(&NOBODY), None, u64::MAX);
+        if owner.raw() != self.owner_seen.get() || self.peer.is_none() {
+            (self.token, self.peer) = (NonNull::from(&NOBODY), None);
+            self.owner_seen.set(NOT_SEEN);
             let Some(node) = owner.node() else { return Err(self.nobody()) };
             let peer = match self.queue.node.peer(node) {
                 Ok(peer) => peer,
@@ -218,7 +218,7 @@ impl Writer {
             };
             self.token = NonNull::from(peer.token());
             self.peer = Some(peer);
-            self.owner_seen = owner.raw();
+            self.owner_seen.set(owner.raw());
         }
         let Some(peer) = &self.peer else { return Err(self.nobody()) };
         // The kernel's mark is enough to answer. A word without owner says nothing: the token
@@ -260,9 +260,15 @@ impl Writer {
     ) -> Result<()> {
         self.check_served()?;
         let Shape { item, per_run, .. } = *known.unwrap_or(&self.shape);
-        let run = match self.tail.open_run() {
+        let run = match self.tail.open_run(per_run) {
             Some(run) => run,
-            None if self.shape.stamped => return self.send_stamped(bytes, wait),
+            None if self.shape.stamped => {
+                // A copy, so that a message in a register can stay there until here.
+                let mut copy = [0; RUN_BYTES as usize];
+                let copy = &mut copy[..bytes.len()];
+                copy.copy_from_slice(bytes);
+                return self.send_stamped(copy, wait);
+            }
             None => {
                 if !self.tail.fits(RUN_BYTES) {
                     self.make_room(RUN_BYTES, wait)?;
@@ -270,13 +276,13 @@ impl Writer {
                 self.tail.begin_run(self.segment.ring())
             }
         };
-        let to = run.line.as_ptr().cast::<u8>().wrapping_add((run.next(item) - run.at) as usize);
+        let to = run.header.as_ptr().cast::<u8>().wrapping_add(run.next(item) as usize);
         // SAFETY: the run at the tail fits (checked when it was begun), the message is one of its
         // `per_run`, so it ends in the same line; nobody reads it before the commit.
         unsafe { copy_in(bytes, to) };
         crash_point!("queue.send.run.before_commit");
         self.tail.commit_in_run(run, per_run);
-        self.after_commit(run.at);
+        self.after_commit(run.header);
         Ok(())
     }
 
@@ -326,12 +332,22 @@ impl Writer {
 
     /// Ends the run at the tail, if one is open: another record follows.
     ///
+    /// # Errors
+    /// As `check_served`: a forked child would end its parent's run.
+    #[inline]
+    pub(crate) fn end_run(&mut self) -> Result<()> {
+        self.check_served()?;
+        self.close_run();
+        Ok(())
+    }
+
+    /// As `end_run`, once this process is known to be the node.
+    ///
     /// # Crash safety
     /// **Strict.** One store, which carries no message.
-    #[inline]
-    pub(crate) fn end_run(&mut self) {
+    pub(super) fn close_run(&mut self) {
         if let Some(at) = self.tail.close_run(self.segment.ring()) {
-            self.after_commit(at);
+            self.after_commit(self.segment.ring().word(at));
         }
     }
 
@@ -364,18 +380,19 @@ impl Writer {
         }
         crash_point!("queue.send.before_commit");
         self.tail.commit(self.segment.ring(), shape.record(bytes), record_word(bytes));
-        self.after_commit(at);
+        self.after_commit(self.segment.ring().word(at));
     }
 
-    /// Wakes the consumer if it asked for it.
+    /// Wakes the consumer if it asked for it; it sleeps on the header that was committed.
     #[inline(always)]
-    pub(super) fn after_commit(&mut self, at: u64) {
+    pub(super) fn after_commit(&mut self, header: NonNull<AtomicU64>) {
         // Dying here: the message is sent; the sleeper also waits on our token.
         crash_point!("queue.send.committed");
         // ORDERING(WAITING): pairs with `handshake::sleep`; a late answer costs a short sleep.
-        // SAFETY: points into `table`.
-        if unsafe { self.waiting.as_ref() }.load(Relaxed) != 0 && !fault("send.no_wake") {
-            self.wake(at);
+        // SAFETY: both words are in `table`; so near to each other, one pointer does for both.
+        let waiting = unsafe { self.owner.byte_add(consumer::WAITING - consumer::OWNER).as_ref() };
+        if futex::low_half(waiting).load(Relaxed) != 0 && !fault("send.no_wake") {
+            self.wake(header);
         }
     }
 
@@ -391,10 +408,11 @@ impl Writer {
     }
 
     #[cold]
-    fn wake(&mut self, at: u64) {
+    fn wake(&mut self, header: NonNull<AtomicU64>) {
         self.call_consumer();
         crash_point!("queue.send.before_wake");
-        futex::wake(self.segment.header_half(at), i32::MAX);
+        // SAFETY: a word of our segment's ring.
+        futex::wake(futex::low_half(unsafe { header.as_ref() }), i32::MAX);
     }
 
     #[cold]
@@ -471,7 +489,7 @@ impl Drop for Writer {
         if !self.queue.node.is_own_process() {
             return;
         }
-        self.end_run();
+        self.close_run();
         self.segment.close();
         crash_point!("queue.writer.closed");
         self.queue.ring_bell();

@@ -63,7 +63,7 @@ impl Lane {
             if self.shape.per_run > 0 && n % 3 == 2 {
                 tail.close_run(self.ring());
             }
-            if tail.open_run().is_none() && !self.make_room(&mut tail) {
+            if tail.open_run(self.shape.per_run).is_none() && !self.make_room(&mut tail) {
                 return;
             }
             match self.shape.per_run {
@@ -73,8 +73,8 @@ impl Lane {
                     tail.commit(self.ring(), self.shape.record(WORD), record_word(WORD));
                 }
                 per_run => {
-                    let run = tail.open_run().unwrap_or_else(|| tail.begin_run(self.ring()));
-                    self.payload(run.next(WORD)).write(100 + n);
+                    let run = tail.open_run(per_run).unwrap_or_else(|| tail.begin_run(self.ring()));
+                    self.payload(run.at + run.next(WORD)).write(100 + n);
                     tail.commit_in_run(run, per_run);
                 }
             }

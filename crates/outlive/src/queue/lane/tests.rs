@@ -54,12 +54,12 @@ impl Lane {
     fn send_in_run(&mut self, value: u64) -> bool {
         let ring = Ring::of(&self.words);
         self.tail.set_consumed(self.place().consumed().unwrap().offset);
-        let run = match self.tail.open_run() {
+        let run = match self.tail.open_run(self.shape.per_run) {
             Some(run) => run,
             None if self.tail.fits(RUN_BYTES) => self.tail.begin_run(ring),
             None => return false,
         };
-        ring.header(run.next(self.shape.item)).store(value, Relaxed);
+        ring.header(run.at + run.next(self.shape.item)).store(value, Relaxed);
         self.tail.commit_in_run(run, self.shape.per_run);
         true
     }

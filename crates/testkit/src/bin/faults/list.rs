@@ -248,4 +248,12 @@ pub(crate) const FAULTS: &[Fault] = &[
         "a token whose thread ended is nobody's",
         &[Kit("node", "a_node_outlives_the_thread_that_opened_it")],
     ),
+    fault(
+        "wiped.kept",
+        "a forked child has its parent's words of a queue",
+        &[
+            Unit("os::wiped::tests::a_forked_child_finds_zero_and_its_parent_what_it_stored"),
+            Kit("fork_queues", "a_child_neither_sends_nor_receives_and_its_parent_goes_on"),
+        ],
+    ),
 ];
