@@ -134,7 +134,7 @@ fn a_failing_run_ends_the_comparison_with_its_error() {
 
 #[test]
 fn each_round_has_its_own_order_of_all_rows() {
-    let orders: Vec<Vec<usize>> = (0..20).map(|round| shuffled(5, round)).collect();
+    let orders: Vec<Vec<usize>> = (0..100).map(|round| shuffled(5, round)).collect();
     for order in &orders {
         let mut sorted = order.clone();
         sorted.sort_unstable();
