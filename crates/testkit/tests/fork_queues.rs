@@ -83,6 +83,20 @@ fn fork_amid<const W: usize>(dir: &Path, queue: &str) {
     assert_eq!(changed(&before, &contents(dir)), [""; 0], "a message went");
     drop(in_hand);
 
+    // Half filled in the parent: its child's commit would let it be read torn.
+    let mut slot = Some(producer.reserve().unwrap());
+    slot.as_mut().unwrap()[0] = SENT;
+    let before = contents(dir);
+    let mut child = fork_child(|| {
+        slot.take().unwrap().commit();
+        0
+    })
+    .unwrap();
+    assert!(child.wait().success());
+    assert_eq!(changed(&before, &contents(dir)), [""; 0], "a child committed for its parent");
+    slot.as_mut().unwrap().fill(SENT);
+    slot.unwrap().commit();
+
     let before = contents(dir);
     let mut both = Some((consumer, producer));
     let mut child = fork_child(|| {
@@ -96,8 +110,8 @@ fn fork_amid<const W: usize>(dir: &Path, queue: &str) {
     assert_eq!(changed(&before, &contents(dir)), [""; 0], "after calls in a child");
 
     let (mut consumer, mut producer) = both.unwrap();
-    producer.send(&[SENT; W]).unwrap();
-    for i in 2..=SENT {
+    producer.send(&[SENT + 1; W]).unwrap();
+    for i in 2..=SENT + 1 {
         assert_eq!(*consumer.receive().unwrap().unwrap(), [i; W]);
     }
     assert!(consumer.receive().unwrap().is_none());

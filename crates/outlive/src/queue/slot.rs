@@ -24,12 +24,15 @@ impl<'p, T: Payload + ?Sized> Slot<'p, T> {
         Self { writer, ptr, bytes, _type: PhantomData }
     }
 
-    /// Sends what was written.
+    /// Sends what was written. In a forked child it means nothing: the place is its parent's.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store of the record's header.
     #[inline]
     pub fn commit(self) {
+        if self.writer.is_forked() {
+            return;
+        }
         let shape = *self.writer.shape();
         self.writer.commit(self.bytes as u64, &shape);
     }

@@ -190,6 +190,13 @@ impl Writer {
         owner.load(Relaxed) == self.owner_seen.get() && robust::is_alive_word(token.load(Relaxed))
     }
 
+    /// Whether this is a forked child's copy, where the kernel cleared the word. Else 0 is never
+    /// in it: a consumer's word counts from 1.
+    #[inline]
+    pub(super) fn is_forked(&self) -> bool {
+        self.owner_seen.get() == 0
+    }
+
     /// Before anything is written: this process is the node, and a live consumer reads.
     ///
     /// # Errors
