@@ -10,6 +10,7 @@
 use std::ptr::NonNull;
 
 use super::head::Head;
+use super::lane::Shape;
 use super::position::Place;
 use super::reader::BURST;
 use super::segment::Segment;
@@ -31,8 +32,9 @@ pub(crate) struct InHand {
 pub(super) enum Taken {
     /// More are left.
     Some,
-    /// More are left, and others have waited long enough.
-    Pause,
+    /// More are left, and others have waited long enough: nothing is in hand any more, so many of
+    /// the row were received.
+    Pause(u32),
     /// The last one; the row had so many.
     All(u32),
 }
@@ -40,13 +42,16 @@ pub(super) enum Taken {
 /// What is left of a row.
 #[derive(Debug)]
 pub(super) struct Hand {
-    /// Messages that are left: the one word that changes from one to the next.
+    /// Messages that are left before others have their turn, below 0: the one word that changes
+    /// from one message to the next.
     left: Wiped,
+    /// Messages of the row behind those.
+    behind: u32,
     /// Messages of the row when it was taken up.
     row: u32,
-    /// End of the row's last message.
+    /// End of the last message of `left`.
     end: *const u8,
-    /// What `progress` would say behind it, and where that is.
+    /// What `progress` would say there, and where that is.
     last: u64,
     progress: NonNull<AtomicU64>,
     /// Bytes of each message.
@@ -61,30 +66,51 @@ unsafe impl Sync for Hand {}
 impl Hand {
     pub(super) fn empty() -> Result<Self> {
         let (end, progress) = (std::ptr::null(), NonNull::dangling());
-        Ok(Self { left: Wiped::new()?, row: 0, end, last: 0, progress, bytes: 0 })
+        Ok(Self { left: Wiped::new()?, behind: 0, row: 0, end, last: 0, progress, bytes: 0 })
     }
 
     /// Takes up the messages that `head` has found.
     #[inline(always)]
-    pub(super) fn take_up(&mut self, head: &Head, segment: &Segment, place: Place<'_>) -> InHand {
-        let ptr = segment.at(head.item_at()).cast_const();
-        let (bytes, count) = (head.item_bytes() as usize, head.items());
-        (self.end, self.bytes) = (ptr.wrapping_add(count as usize * bytes), bytes);
-        self.left.set(count.into());
-        self.row = count;
-        self.last = head.progress() + u64::from(count);
+    pub(super) fn take_up(
+        &mut self,
+        head: &Head,
+        segment: &Segment,
+        shape: &Shape,
+        place: Place<'_>,
+    ) {
+        self.bytes = head.item_bytes() as usize;
         self.progress = NonNull::from(place.progress());
-        InHand { ptr, bytes, count }
+        self.row = head.items();
+        let count = self.row.min(BURST);
+        self.behind = self.row - count;
+        self.show_next(segment.at(head.item_at(shape)), head.progress(), count);
+    }
+
+    /// As `take_up` of a row that is no longer than a burst, in the lane of the row before.
+    #[inline(always)]
+    pub(super) fn take_up_next(&mut self, head: &Head, segment: &Segment, shape: &Shape) {
+        debug_assert!(self.bytes as u64 == head.item_bytes() && self.behind == 0);
+        self.row = head.items();
+        self.show_next(segment.at(head.item_at(shape)), head.progress(), self.row);
+    }
+
+    /// The next `count` messages begin at `ptr`, and progress is `done` before them.
+    #[inline(always)]
+    fn show_next(&mut self, ptr: *const u8, done: u64, count: u32) {
+        self.end = ptr.wrapping_add(count as usize * self.bytes);
+        self.last = done + u64::from(count);
+        self.left.set(u64::from(count).wrapping_neg());
     }
 
     /// The messages that are left; `None` for none. `known`: the bytes of each, where the type says
     /// so.
     #[inline(always)]
     pub(super) fn show(&self, known: Option<usize>) -> Option<InHand> {
-        let (bytes, left) = (known.unwrap_or(self.bytes), self.left.get());
+        let (bytes, left) = (known.unwrap_or(self.bytes), self.left.get() as i64);
         debug_assert!(left == 0 || bytes == self.bytes);
-        let ptr = self.end.wrapping_sub(left as usize * bytes);
-        (left > 0).then_some(InHand { ptr, bytes, count: left as u32 })
+        let ptr = self.end.wrapping_offset(left as isize * bytes as isize);
+        let count = (left.wrapping_neg() as u32).wrapping_add(self.behind);
+        (left < 0).then_some(InHand { ptr, bytes, count })
     }
 
     /// `n` of them, of those that it showed, were received.
@@ -93,32 +119,50 @@ impl Hand {
     /// **Strict.** Commit point: the store, before the last one; then the caller's.
     #[inline(always)]
     pub(super) fn take(&mut self, n: u32) -> Taken {
-        // A child that was forked with a message in hand has nothing left.
-        let Some(left) = self.left.get().checked_sub(n.into()) else { return Taken::Some };
-        self.left.set(left);
-        // One branch for most: the end of the row is a multiple, too.
-        if left % u64::from(BURST) != 0 {
-            self.tell(left);
-            return Taken::Some;
+        let left = self.left.get().wrapping_add(n.into());
+        if (left as i64) < 0 {
+            self.left.set(left);
+            self.tell(self.last.wrapping_add(left));
+            Taken::Some
+        } else if self.behind > 0 {
+            self.take_more(left as u32)
+        } else if left == 0 {
+            self.left.set(0);
+            Taken::All(self.row)
+        } else {
+            // A child that was forked with a message in hand had nothing left.
+            Taken::Some
         }
-        if left == 0 {
+    }
+
+    /// As `take`, of all that were left and `over` of those behind them.
+    #[cold]
+    #[inline(never)]
+    fn take_more(&mut self, over: u32) -> Taken {
+        if self.left.get() == 0 {
+            return Taken::Some; // as above
+        }
+        let behind = std::mem::take(&mut self.behind).saturating_sub(over);
+        self.left.set(0);
+        if behind == 0 {
             return Taken::All(self.row);
         }
-        self.tell(left);
-        Taken::Pause
+        self.tell(self.last + u64::from(over));
+        Taken::Pause(self.row - behind)
     }
 
     #[inline(always)]
-    fn tell(&self, left: u64) {
+    fn tell(&self, done: u64) {
         // SAFETY: with messages left, `take_up` set it to a word of the reader's table, which
         // outlives the row.
-        unsafe { self.progress.as_ref() }.store(self.last - left, Relaxed);
+        unsafe { self.progress.as_ref() }.store(done, Relaxed);
     }
 
     /// Forgets what is left; returns how many were received of the row.
     pub(super) fn lay_down(&mut self) -> u32 {
-        let left = self.left.get() as u32;
+        let left = self.left.get().wrapping_neg() as u32;
+        let behind = std::mem::take(&mut self.behind);
         self.left.set(0);
-        if left == 0 { 0 } else { self.row - left }
+        if left == 0 { 0 } else { self.row - left - behind }
     }
 }

@@ -2,8 +2,8 @@
 //! `lane`.
 
 use super::lane::{
-    HEADER_BYTES, JUMP, KIND_BITS, KIND_MASK, PAD, RECORD, RUN, RUN_BYTES, RUN_CLOSED, Ring, Shape,
-    record_word,
+    HEADER_BYTES, JUMP, KIND_BITS, KIND_MASK, ONE, PAD, RECORD, RUN, RUN_BYTES, RUN_CLOSED, Ring,
+    Shape, record_word,
 };
 use super::position::{self, COUNT_MAX, Place, Position};
 use crate::sync::Ordering::Relaxed;
@@ -28,8 +28,7 @@ pub(crate) struct Head {
     pub(crate) segment: u32,
     /// Start of the record.
     at: u64,
-    /// Where the record's first message lies, and the bytes of one.
-    first_at: u64,
+    /// Bytes of one of its messages.
     item: u64,
     /// Messages of the record that are known, and done.
     known: u32,
@@ -44,7 +43,7 @@ impl Head {
     /// Goes on where `Place::take_over` says.
     pub(crate) fn new(position: Position, done: u32) -> Self {
         let Position { segment, offset } = position;
-        Self { segment, at: offset, first_at: 0, item: 0, known: 0, done, full: 0, bytes: 0 }
+        Self { segment, at: offset, item: 0, known: 0, done, full: 0, bytes: 0 }
     }
 
     #[inline]
@@ -77,13 +76,13 @@ impl Head {
             let n = word >> KIND_BITS;
             let fits = n > u64::from(self.done) && n <= shape.per_run.into();
             if word & KIND_MASK == RUN && fits {
-                self.enter(n as u32, shape.per_run, RUN_BYTES, shape.item, shape);
+                self.enter(n as u32, shape.per_run, RUN_BYTES, shape.item);
                 return true;
             }
         } else if shape.item != 0 && word == record_word(shape.item) && self.done == 0 {
             let bytes = shape.record(shape.item);
             if (self.at & (ring.capacity() - 1)) + bytes <= ring.capacity() {
-                self.enter(1, 1, bytes, shape.item, shape);
+                self.enter(1, 1, bytes, shape.item);
                 return true;
             }
         }
@@ -96,13 +95,13 @@ impl Head {
         self.find(ring, shape, ring.peek(self.at))
     }
 
-    /// Whether `n` more messages make the record a run that is done.
+    /// Whether the record's known messages are all of a run that is full.
     #[inline(always)]
-    pub(crate) fn ends_run(&self, n: u32, shape: &Shape) -> bool {
-        shape.per_run != 0 && self.full == shape.per_run && self.done + n == self.full
+    pub(crate) fn is_full_run(&self, shape: &Shape) -> bool {
+        self.known == shape.per_run
     }
 
-    /// As `take` of the rest of a run and `next_at_once`, where a run is likely to follow: the
+    /// As `take` of the rest of a full run and `next_at_once`, where a run is likely to follow: the
     /// same with half the instructions.
     ///
     /// # Crash safety
@@ -112,17 +111,44 @@ impl Head {
         let at = self.at + RUN_BYTES;
         let word = ring.peek(at);
         place.advance(Position { segment: self.segment, offset: at }, true);
-        (self.at, self.first_at, self.done) = (at, at + HEADER_BYTES, 0);
-        let known = word >> KIND_BITS;
-        let found = word & KIND_MASK == RUN && known != 0 && known <= shape.per_run.into();
-        (self.known, self.full) = if found { (known as u32, shape.per_run) } else { (0, 0) };
+        (self.at, self.done) = (at, 0);
+        // One less than its count; huge for any other kind.
+        let more = word.wrapping_sub(ONE | RUN).rotate_right(KIND_BITS);
+        let found = more < shape.per_run.into();
+        if found {
+            self.known = more as u32 + 1;
+        } else {
+            (self.known, self.full) = (0, 0);
+        }
         found
     }
 
+    /// As `pass_run`, of a record of one message in a queue without runs, whose messages are
+    /// `item` bytes each.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `take`.
     #[inline(always)]
-    fn enter(&mut self, known: u32, full: u32, bytes: u64, item: u64, shape: &Shape) {
+    pub(crate) fn pass_one(&mut self, ring: Ring<'_>, place: Place<'_>) -> bool {
+        let at = self.at + self.bytes;
+        let word = ring.peek(at);
+        place.advance(Position { segment: self.segment, offset: at }, false);
+        (self.at, self.done) = (at, 0);
+        let within = (at & (ring.capacity() - 1)) + self.bytes <= ring.capacity();
+        let found = word == record_word(self.item) && within;
+        (self.known, self.full) = if found { (1, 1) } else { (0, 0) };
+        found
+    }
+
+    /// Whether the record is one message, of a queue that has no runs.
+    #[inline(always)]
+    pub(crate) fn is_one(&self, shape: &Shape) -> bool {
+        self.full == 1 && shape.per_run == 0 && shape.item != 0
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, known: u32, full: u32, bytes: u64, item: u64) {
         (self.known, self.full, self.bytes, self.item) = (known, full, bytes, item);
-        self.first_at = self.at + shape.head;
     }
 
     #[cold]
@@ -154,7 +180,7 @@ impl Head {
                     if count == 0 || count > COUNT_MAX {
                         return Next::Corrupt("a record's count");
                     }
-                    self.enter(count as u32, count as u32, shape.record(value), item, shape);
+                    self.enter(count as u32, count as u32, shape.record(value), item);
                     if self.done < self.known {
                         return Next::Item;
                     }
@@ -163,7 +189,7 @@ impl Head {
                     if value == 0 || value > shape.per_run.into() || rest < RUN_BYTES {
                         return Next::Corrupt("a run's count");
                     }
-                    self.enter(value as u32, shape.per_run, RUN_BYTES, shape.item, shape);
+                    self.enter(value as u32, shape.per_run, RUN_BYTES, shape.item);
                     if self.done < self.known {
                         return Next::Item;
                     }
@@ -172,7 +198,7 @@ impl Head {
                     }
                 }
                 PAD if value == rest && rest < ring.capacity() => {
-                    self.enter(0, 0, value, 0, shape);
+                    self.enter(0, 0, value, 0);
                 }
                 JUMP if word == JUMP => return Next::Jump,
                 _ => return Next::Corrupt("a record's header"),
@@ -185,8 +211,8 @@ impl Head {
 
     /// Where the message found by `next` lies, as an offset.
     #[inline(always)]
-    pub(crate) fn item_at(&self) -> u64 {
-        self.first_at + u64::from(self.done) * self.item
+    pub(crate) fn item_at(&self, shape: &Shape) -> u64 {
+        self.at + shape.head + u64::from(self.done) * self.item
     }
 
     /// Bytes of the message found by `next`.

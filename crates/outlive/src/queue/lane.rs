@@ -43,6 +43,9 @@ pub(super) const RUN_CLOSED: u64 = 3;
 pub(super) const PAD: u64 = 4;
 pub(super) const JUMP: u64 = 5;
 
+/// A message more in the header of a run.
+pub(super) const ONE: u64 = 1 << KIND_BITS;
+
 /// Bytes of a run: one cache line.
 pub(crate) const RUN_BYTES: u64 = 64;
 pub(super) const HEADER_BYTES: u64 = 8;

@@ -80,6 +80,7 @@ impl Lane {
 
     /// Wakes the producer if it waits for room.
     #[cold]
+    #[inline(never)]
     pub(super) fn let_go(&mut self, table: &Table) {
         self.look_at = self.head.at() + self.segment.capacity() / 4;
         table.received(self.slot).store(self.received, Relaxed);
@@ -227,7 +228,7 @@ impl Reader {
         if self.burst < BURST && self.generation == fork::fork_generation() {
             let place = self.table.place(lane.slot);
             if lane.head.next(lane.segment.ring(), &self.shape, place) == Next::Item {
-                self.hand.take_up(&lane.head, &lane.segment, place);
+                self.hand.take_up(&lane.head, &lane.segment, &self.shape, place);
             }
         }
     }
@@ -241,6 +242,11 @@ impl Reader {
     /// Tells the lane what was received of the row in hand, and lets go of the rest.
     pub(super) fn lay_down(&mut self) {
         let taken = self.hand.lay_down();
+        self.note(taken);
+    }
+
+    /// The lane whose turn it is learns that `taken` messages of its row were received.
+    fn note(&mut self, taken: u32) {
         if let Some(lane) = self.lanes.get_mut(self.turn).filter(|_| taken > 0) {
             lane.head.taken(taken);
             lane.received += u64::from(taken);
@@ -250,7 +256,9 @@ impl Reader {
     /// Takes up what the lane whose turn it is has found.
     fn take_up(&mut self) -> bool {
         let Some(lane) = self.lanes.get(self.turn) else { return false };
-        self.hand.take_up(&lane.head, &lane.segment, self.table.place(lane.slot)).count > 0
+        let place = self.table.place(lane.slot);
+        self.hand.take_up(&lane.head, &lane.segment, &self.shape, place);
+        true
     }
 
     /// Who sent what is in hand.
@@ -403,15 +411,15 @@ impl Reader {
         crash_point!("queue.receive.before_take");
         match self.hand.take(n) {
             Taken::Some => {}
-            Taken::Pause => self.pause(),
+            Taken::Pause(taken) => self.pause(taken),
             Taken::All(row) => self.end_row(row),
         }
     }
 
     /// Lets the other lanes have their turn amid a row.
     #[cold]
-    fn pause(&mut self) {
-        self.lay_down();
+    fn pause(&mut self, taken: u32) {
+        self.note(taken);
         self.burst = BURST;
     }
 
@@ -422,23 +430,43 @@ impl Reader {
     #[inline(never)]
     fn end_row(&mut self, row: u32) {
         let Some(lane) = self.lanes.get_mut(self.turn) else { return };
-        let place = self.table.place(lane.slot);
-        lane.received += u64::from(row);
-        // An ordered queue never sets it back.
-        self.burst = self.burst.saturating_add(1);
         // In a stream the next row at once: the next call finds it in hand. Not where messages
         // come one by one: the answer to this one would wait for the line of the next.
-        let stream = (STREAM..BURST).contains(&self.burst);
-        let (ring, shape) = (lane.segment.ring(), &self.shape);
-        let found = match stream && lane.head.ends_run(row, shape) {
-            true => lane.head.pass_run(ring, shape, place),
-            false => lane.head.take(row, place) && stream && lane.head.next_at_once(ring, shape),
+        let stream = (STREAM - 1..BURST - 1).contains(&self.burst);
+        let (ring, place) = (lane.segment.ring(), self.table.place(lane.slot));
+        let found = match stream {
+            true if lane.head.is_full_run(&self.shape) => {
+                lane.head.pass_run(ring, &self.shape, place)
+            }
+            true if lane.head.is_one(&self.shape) => lane.head.pass_one(ring, place),
+            _ => return self.end_other_row(row, stream),
         };
+        lane.received += u64::from(row);
+        self.burst += 1;
+        if found {
+            self.hand.take_up_next(&lane.head, &lane.segment, &self.shape);
+        }
         if lane.head.at() >= lane.look_at {
             lane.let_go(&self.table);
         }
-        if found {
-            self.hand.take_up(&lane.head, &lane.segment, place);
+    }
+
+    /// As `end_row`, whatever the row was.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `take`.
+    #[inline(never)]
+    fn end_other_row(&mut self, row: u32, stream: bool) {
+        let Some(lane) = self.lanes.get_mut(self.turn) else { return };
+        let (ring, place) = (lane.segment.ring(), self.table.place(lane.slot));
+        lane.received += u64::from(row);
+        // An ordered queue never sets it back.
+        self.burst = self.burst.saturating_add(1);
+        if lane.head.take(row, place) && stream && lane.head.next_at_once(ring, &self.shape) {
+            self.hand.take_up(&lane.head, &lane.segment, &self.shape, place);
+        }
+        if lane.head.at() >= lane.look_at {
+            lane.let_go(&self.table);
         }
     }
 }

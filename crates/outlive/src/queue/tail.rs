@@ -12,7 +12,7 @@
 use std::ptr::NonNull;
 
 use super::lane::{
-    HEADER_BYTES, JUMP, KIND_BITS, KIND_MASK, PAD, RUN, RUN_BYTES, RUN_CLOSED, Ring,
+    HEADER_BYTES, JUMP, KIND_BITS, KIND_MASK, ONE, PAD, RUN, RUN_BYTES, RUN_CLOSED, Ring,
 };
 use crate::sync::Ordering::{Relaxed, Release};
 use crate::sync::{AtomicU64, fault, unless_fault};
@@ -42,10 +42,9 @@ const AHEAD_LINES: u64 = 16;
 /// Records up to this are small. The stores of a larger one fill several lines anyway.
 const AHEAD_BYTES_MAX: u64 = 256;
 
-/// A run to which messages are added: its offset, its header, and what that says.
+/// A run to which messages are added: its header, and what that says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenRun {
-    pub(crate) at: u64,
     /// 0 before the first message.
     word: u64,
     pub(super) header: NonNull<AtomicU64>,
@@ -55,9 +54,6 @@ pub(crate) struct OpenRun {
 const fn run_word(count: u32) -> u64 {
     (count as u64) << KIND_BITS | RUN
 }
-
-/// A message more in the header of a run.
-const ONE: u64 = 1 << KIND_BITS;
 
 impl OpenRun {
     /// Where the next message of `item` bytes goes, from the header on.
@@ -184,7 +180,7 @@ impl Tail {
         // SAFETY: `begin_run` took it from the lane's ring, which outlives the tail.
         let word = unsafe { header.as_ref() }.load(Relaxed);
         // Else somebody else wrote there: the run is closed, and its consumer refuses the lane.
-        (word < u64::from(per_run) * ONE).then_some(OpenRun { at: self.pos, word, header })
+        (word < u64::from(per_run) * ONE).then_some(OpenRun { word, header })
     }
 
     /// Opens a run at `pos`, where `RUN_BYTES` fit; a message follows at once.
@@ -196,7 +192,7 @@ impl Tail {
         }
         let header = ring.word(self.pos);
         self.open = Some(header);
-        OpenRun { at: self.pos, word: 0, header }
+        OpenRun { word: 0, header }
     }
 
     /// Clears the headers of the lines behind `pos`, as far as there is room.
@@ -221,7 +217,7 @@ impl Tail {
         // ORDERING(LANE_READY): pairs with `peek`; carries the message.
         header.store(word, unless_fault("lane.commit.relaxed", Release));
         if word == run_word(per_run) {
-            self.pos = run.at + RUN_BYTES;
+            self.pos += RUN_BYTES;
             self.open = None;
         }
     }

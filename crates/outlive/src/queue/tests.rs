@@ -705,6 +705,41 @@ fn an_audit_names_broken_bytes() {
 }
 
 #[test]
+fn a_large_batch_is_received_in_any_parts_also_by_a_successor() {
+    let dir = TempDir::new("queue-parts");
+    let n = node(&dir);
+    let queue = || n.queue::<[u64; 4]>("/q").unwrap();
+    let mut consumer = queue().consumer().unwrap();
+    let mut producer = queue().producer().unwrap();
+    let all: Vec<_> = (0..1000).map(|i| [i; 4]).collect();
+    // Parts that end at, before and behind the end of a burst, and others' turn between.
+    for part in [1, 7, 127, 128, 129, 256, 300, 1000] {
+        producer.send_batch(&all).unwrap();
+        let mut got = Vec::new();
+        while got.len() < all.len() {
+            let before = got.len();
+            assert!(consumer.receive_batch(&mut got, part).unwrap() > 0);
+            if before > 400
+                && let Some(one) = consumer.receive().unwrap()
+            {
+                got.push(*one);
+            }
+            if before < 600 && got.len() < all.len() {
+                drop(consumer);
+                consumer = queue().consumer().unwrap();
+                let next = consumer.hold().unwrap().unwrap().message[0];
+                assert_eq!(next, got.len() as u64, "parts of {part}");
+            }
+            if before > 800 && got.len() < all.len() {
+                got.extend_from_slice(&consumer.receive_slice().unwrap().unwrap());
+            }
+        }
+        assert_eq!(got, all, "parts of {part}");
+    }
+    assert!(consumer.receive().unwrap().is_none());
+}
+
+#[test]
 fn a_large_batch_that_is_received_one_by_one_lets_others_through() {
     let dir = TempDir::new("queue-large-batch");
     let node = node(&dir);

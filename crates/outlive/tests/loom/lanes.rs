@@ -74,7 +74,7 @@ impl Lane {
                 }
                 per_run => {
                     let run = tail.open_run(per_run).unwrap_or_else(|| tail.begin_run(self.ring()));
-                    self.payload(run.at + run.next(WORD)).write(100 + n);
+                    self.payload(tail.pos() + run.next(WORD)).write(100 + n);
                     tail.commit_in_run(run, per_run);
                 }
             }
@@ -97,7 +97,7 @@ impl Lane {
         loop {
             match head.next(self.ring(), &self.shape, self.place()) {
                 Next::Item => {
-                    assert_eq!(self.payload(head.item_at()).read(), 100 + *next);
+                    assert_eq!(self.payload(head.item_at(&self.shape)).read(), 100 + *next);
                     head.take(1, self.place());
                     *next += 1;
                 }
@@ -155,7 +155,7 @@ fn take_over(shape: Shape, capacity: u64, messages: u64, steps: u32) {
         let mut next = taken;
         if died && head.next(lane.ring(), &shape, lane.place()) == Next::Item {
             // The one in hand comes again, or its receipt was the last thing stored.
-            let first = lane.payload(head.item_at()).read() - 100;
+            let first = lane.payload(head.item_at(&lane.shape)).read() - 100;
             assert!(first == taken || first == taken + 1, "{first} after {taken}");
             next = first;
         }
@@ -189,7 +189,7 @@ fn jump(steps: u32) -> bool {
                 let lane = &lanes[head.segment as usize];
                 match head.next(lane.ring(), &RUNS, place) {
                     Next::Item => {
-                        let value = lane.payload(head.item_at()).read();
+                        let value = lane.payload(head.item_at(&RUNS)).read();
                         assert!(value == *next || value + 1 == *next, "{value} after {next}");
                         head.take(1, place);
                         *next = value + 1;
@@ -204,7 +204,7 @@ fn jump(steps: u32) -> bool {
         let mut successor = lanes[0].take_over();
         // Killed inside `take`, after its store: that message is not in `next` yet.
         if let Next::Item = successor.next(lanes[successor.segment as usize].ring(), &RUNS, place) {
-            let at = successor.item_at();
+            let at = successor.item_at(&RUNS);
             let first = lanes[successor.segment as usize].payload(at).read();
             assert!(first == next || first == next + 1, "{first} after {next}");
             next = first;

@@ -59,7 +59,7 @@ impl Lane {
             None if self.tail.fits(RUN_BYTES) => self.tail.begin_run(ring),
             None => return false,
         };
-        ring.header(run.at + run.next(self.shape.item)).store(value, Relaxed);
+        ring.header(self.tail.pos() + run.next(self.shape.item)).store(value, Relaxed);
         self.tail.commit_in_run(run, self.shape.per_run);
         true
     }
@@ -72,7 +72,8 @@ impl Lane {
     fn receive(&mut self) -> Option<u64> {
         match self.next() {
             Next::Item => {
-                let value = Ring::of(&self.words).header(self.head.item_at()).load(Relaxed);
+                let value =
+                    Ring::of(&self.words).header(self.head.item_at(&self.shape)).load(Relaxed);
                 self.head.take(1, Place::new(&self.slot[0], &self.slot[1]));
                 Some(value)
             }
