@@ -28,7 +28,7 @@ pub(crate) struct Tail {
     consumed: u64,
     capacity: u64,
     unit: u64,
-    /// Header of the open run, if one is open.
+    /// Header of the run at `pos`: open, or full and not left yet.
     open: Option<NonNull<AtomicU64>>,
     /// Headers of runs are clear up to and including the one here.
     clear_to: u64,
@@ -45,14 +45,9 @@ const AHEAD_BYTES_MAX: u64 = 256;
 /// A run to which messages are added: its header, and what that says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenRun {
-    /// 0 before the first message.
+    /// As it stands there; `RUN` before the first message.
     word: u64,
     pub(super) header: NonNull<AtomicU64>,
-}
-
-/// Header of a run of `count`, to which more may be added.
-const fn run_word(count: u32) -> u64 {
-    (count as u64) << KIND_BITS | RUN
 }
 
 impl OpenRun {
@@ -91,7 +86,7 @@ impl Tail {
 
     /// Bytes that the consumer has not let go of, as far as is known.
     pub(crate) fn used(&self) -> u64 {
-        self.pos + if self.open.is_some() { RUN_BYTES } else { 0 } - self.consumed
+        self.behind_run() - self.consumed
     }
 
     /// Whether everything is consumed, as far as is known; an open run counts as not.
@@ -179,20 +174,30 @@ impl Tail {
         let header = self.open?;
         // SAFETY: `begin_run` took it from the lane's ring, which outlives the tail.
         let word = unsafe { header.as_ref() }.load(Relaxed);
-        // Else somebody else wrote there: the run is closed, and its consumer refuses the lane.
         (word < u64::from(per_run) * ONE).then_some(OpenRun { word, header })
     }
 
-    /// Opens a run at `pos`, where `RUN_BYTES` fit; a message follows at once.
+    /// Opens a run, behind the one that is full; a message follows at once. `None`: there is no
+    /// room.
     #[inline(always)]
-    pub(crate) fn begin_run(&mut self, ring: Ring<'_>) -> OpenRun {
-        debug_assert!(self.fits(RUN_BYTES));
-        if self.pos >= self.clear_to {
+    pub(crate) fn begin_run(&mut self, ring: Ring<'_>) -> Option<OpenRun> {
+        let pos = self.behind_run();
+        if pos + RUN_BYTES > self.limit {
+            return None;
+        }
+        self.pos = pos;
+        if pos >= self.clear_to {
             self.clear_ahead(ring);
         }
-        let header = ring.word(self.pos);
+        let header = ring.word(pos);
         self.open = Some(header);
-        OpenRun { word: 0, header }
+        Some(OpenRun { word: RUN, header })
+    }
+
+    /// Where the next record starts once no message is added to the run at `pos`.
+    #[inline(always)]
+    fn behind_run(&self) -> u64 {
+        self.pos + if self.open.is_some() { RUN_BYTES } else { 0 }
     }
 
     /// Clears the headers of the lines behind `pos`, as far as there is room.
@@ -210,29 +215,22 @@ impl Tail {
     /// # Crash safety
     /// **Strict.** Before the store nothing happened, after it the message is sent.
     #[inline(always)]
-    pub(crate) fn commit_in_run(&mut self, run: OpenRun, per_run: u32) {
-        let word = (run.word | RUN) + ONE;
+    pub(crate) fn commit_in_run(&mut self, run: OpenRun) {
         // SAFETY: as in `open_run`.
         let header = unsafe { run.header.as_ref() };
         // ORDERING(LANE_READY): pairs with `peek`; carries the message.
-        header.store(word, unless_fault("lane.commit.relaxed", Release));
-        if word == run_word(per_run) {
-            self.pos += RUN_BYTES;
-            self.open = None;
-        }
+        header.store(run.word + ONE, unless_fault("lane.commit.relaxed", Release));
     }
 
-    /// Ends the open run, so that another record can follow; returns its offset.
+    /// Ends the run at `pos`, if any, so that another record can follow; returns the offset of
+    /// one that was not full.
     ///
     /// # Crash safety
     /// **Strict.** Says only that no more messages come in this line.
-    pub(crate) fn close_run(&mut self, ring: Ring<'_>) -> Option<u64> {
-        let header = self.open.take()?;
-        let at = self.pos;
-        // SAFETY: as in `open_run`.
-        let word = unsafe { header.as_ref() }.load(Relaxed);
-        ring.store(at, (word & !KIND_MASK) | RUN_CLOSED);
-        self.pos += RUN_BYTES;
+    pub(crate) fn close_run(&mut self, ring: Ring<'_>, per_run: u32) -> Option<u64> {
+        let (at, open) = (self.pos, self.open_run(per_run));
+        (self.pos, self.open) = (self.behind_run(), None);
+        ring.store(at, (open?.word & !KIND_MASK) | RUN_CLOSED);
         Some(at)
     }
 

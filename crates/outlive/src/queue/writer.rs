@@ -18,7 +18,7 @@ use super::position::COUNT_MAX;
 use super::room::largest_power;
 use super::segment::Segment;
 use super::table::{ProducerId, Table};
-use super::tail::Tail;
+use super::tail::{OpenRun, Tail};
 use crate::node::peer::Peer;
 use crate::os::wiped::Wiped;
 use crate::os::{clock, futex, robust};
@@ -276,21 +276,26 @@ impl Writer {
                 copy.copy_from_slice(bytes);
                 return self.send_stamped(copy, wait);
             }
-            None => {
-                if !self.tail.fits(RUN_BYTES) {
-                    self.make_room(RUN_BYTES, wait)?;
-                }
-                self.tail.begin_run(self.segment.ring())
-            }
+            None => match self.tail.begin_run(self.segment.ring()) {
+                Some(run) => run,
+                None => self.begin_run_slow(wait)?,
+            },
         };
         let to = run.header.as_ptr().cast::<u8>().wrapping_add(run.next(item) as usize);
         // SAFETY: the run at the tail fits (checked when it was begun), the message is one of its
         // `per_run`, so it ends in the same line; nobody reads it before the commit.
         unsafe { copy_in(bytes, to) };
         crash_point!("queue.send.run.before_commit");
-        self.tail.commit_in_run(run, per_run);
+        self.tail.commit_in_run(run);
         self.after_commit(run.header);
         Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_run_slow(&mut self, wait: Wait) -> Result<OpenRun> {
+        self.make_room(RUN_BYTES, wait)?;
+        self.tail.begin_run(self.segment.ring()).ok_or_else(|| self.corrupt("its own room"))
     }
 
     /// As `send`, in a queue with stamps, whose shape no type knows.
@@ -353,7 +358,7 @@ impl Writer {
     /// # Crash safety
     /// **Strict.** One store, which carries no message.
     pub(super) fn close_run(&mut self) {
-        if let Some(at) = self.tail.close_run(self.segment.ring()) {
+        if let Some(at) = self.tail.close_run(self.segment.ring(), self.shape.per_run) {
             self.after_commit(self.segment.ring().word(at));
         }
     }

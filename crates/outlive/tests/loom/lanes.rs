@@ -58,33 +58,36 @@ impl Lane {
 
     /// Sends up to `messages`, as far as there is room.
     fn produce(&self, messages: u64) {
-        let mut tail = Tail::new(self.ring().capacity(), self.shape.unit);
+        let (mut tail, per_run) =
+            (Tail::new(self.ring().capacity(), self.shape.unit), self.shape.per_run);
         for n in 0..messages {
-            if self.shape.per_run > 0 && n % 3 == 2 {
-                tail.close_run(self.ring());
+            if per_run > 0 && n % 3 == 2 {
+                tail.close_run(self.ring(), per_run);
             }
-            if tail.open_run(self.shape.per_run).is_none() && !self.make_room(&mut tail) {
-                return;
-            }
-            match self.shape.per_run {
-                0 => {
-                    tail.begin(self.ring(), self.shape.record(WORD));
-                    self.payload(tail.pos() + self.shape.head).write(100 + n);
-                    tail.commit(self.ring(), self.shape.record(WORD), record_word(WORD));
+            if per_run == 0 {
+                if !self.make_room(&mut tail, self.shape.record(WORD)) {
+                    return;
                 }
-                per_run => {
-                    let run = tail.open_run(per_run).unwrap_or_else(|| tail.begin_run(self.ring()));
-                    self.payload(tail.pos() + run.next(WORD)).write(100 + n);
-                    tail.commit_in_run(run, per_run);
-                }
+                tail.begin(self.ring(), self.shape.record(WORD));
+                self.payload(tail.pos() + self.shape.head).write(100 + n);
+                tail.commit(self.ring(), self.shape.record(WORD), record_word(WORD));
+            } else {
+                let run = tail.open_run(per_run).or_else(|| tail.begin_run(self.ring()));
+                let Some(run) = run.or_else(|| {
+                    tail.close_run(self.ring(), per_run);
+                    self.make_room(&mut tail, RUN_BYTES).then(|| tail.begin_run(self.ring()))?
+                }) else {
+                    return;
+                };
+                self.payload(tail.pos() + run.next(WORD)).write(100 + n);
+                tail.commit_in_run(run);
             }
             self.sent.fetch_add(1, SeqCst);
         }
     }
 
-    /// Whether there is room for a record or a run.
-    fn make_room(&self, tail: &mut Tail) -> bool {
-        let need = if self.shape.per_run > 0 { RUN_BYTES } else { self.shape.record(WORD) };
+    /// Whether there is room for a record of `need` bytes.
+    fn make_room(&self, tail: &mut Tail, need: u64) -> bool {
         if !tail.fits(need) {
             let Some(consumed) = self.place().consumed() else { return false };
             tail.set_consumed(consumed.offset);

@@ -34,7 +34,7 @@ impl Lane {
     fn send(&mut self, value: u64, bytes: u64) -> bool {
         let ring = Ring::of(&self.words);
         self.tail.set_consumed(self.place().consumed().unwrap().offset);
-        self.tail.close_run(ring);
+        self.tail.close_run(ring, self.shape.per_run);
         let need = self.shape.record(bytes);
         if !self.tail.fits(need) {
             self.tail.pad(ring, need);
@@ -54,13 +54,10 @@ impl Lane {
     fn send_in_run(&mut self, value: u64) -> bool {
         let ring = Ring::of(&self.words);
         self.tail.set_consumed(self.place().consumed().unwrap().offset);
-        let run = match self.tail.open_run(self.shape.per_run) {
-            Some(run) => run,
-            None if self.tail.fits(RUN_BYTES) => self.tail.begin_run(ring),
-            None => return false,
-        };
+        let run = self.tail.open_run(self.shape.per_run).or_else(|| self.tail.begin_run(ring));
+        let Some(run) = run else { return false };
         ring.header(self.tail.pos() + run.next(self.shape.item)).store(value, Relaxed);
-        self.tail.commit_in_run(run, self.shape.per_run);
+        self.tail.commit_in_run(run);
         true
     }
 
@@ -153,7 +150,7 @@ fn small_messages_share_a_line_and_are_received_one_by_one() {
         for _ in 0..round % 11 {
             if round % 13 == 12 {
                 let ring = Ring::of(&lane.words);
-                lane.tail.close_run(ring);
+                lane.tail.close_run(ring, SMALL.per_run);
             }
             sent += u64::from(lane.send_in_run(sent));
         }
@@ -171,6 +168,19 @@ fn small_messages_share_a_line_and_are_received_one_by_one() {
         got += 1;
     }
     assert!(sent == got && sent > 5000);
+}
+
+#[test]
+fn a_full_run_counts_as_used_until_it_is_consumed_and_is_closed_without_a_store() {
+    let mut lane = Lane::new(4096, SMALL);
+    (0..7).for_each(|i| assert!(lane.send_in_run(i)));
+    assert_eq!((lane.tail.pos(), lane.tail.used()), (0, RUN_BYTES));
+    (0..7).for_each(|i| assert_eq!(lane.receive(), Some(i)));
+    assert_eq!(lane.tail.close_run(Ring::of(&lane.words), SMALL.per_run), None);
+    assert_eq!(lane.words[0].load(Relaxed), 7 << KIND_BITS | RUN);
+    lane.tail.set_consumed(lane.head.at());
+    assert!(lane.tail.is_drained());
+    assert!(lane.send(9, 8) && lane.receive() == Some(9));
 }
 
 #[test]
