@@ -21,7 +21,8 @@ const AERON_TIMES_MIN: f64 = 8.0;
 
 type Run<'a> = Box<dyn Fn(u64) -> Result<f64, Failed> + 'a>;
 
-/// What is measured, and how many messages of it take some ten milliseconds.
+/// What is measured, and how many messages of it take some fifty milliseconds: the first lap of a
+/// fresh ring, whose pages the kernel still has to give, takes two.
 struct Subject<'a> {
     name: &'static str,
     run: Run<'a>,
@@ -64,32 +65,33 @@ fn main() {
     let rounds = value("--rounds").and_then(|n| n.parse().ok()).unwrap_or(9);
     let args = Args { rounds, only: value("--only").cloned() };
 
+    let _rests = stage::Rests::new();
     heading("messages/s");
-    rates("queue, 8 B", subject("", queues::outlive::<1>, 3_000_000)).beside(
+    rates("queue, 8 B", subject("", queues::outlive::<1>, 20_000_000)).beside(
         &args,
         &[
-            subject("rtrb, in process", queues::rtrb::<1>, 3_000_000),
-            subject("crossbeam, in process", queues::crossbeam::<1>, 1_000_000),
-            subject("Boost spsc_queue", boost::spsc::<1>, 3_000_000),
-            subject("Boost message_queue", boost::message_queue::<1>, 20_000),
-            subject("ZeroMQ, PUSH to PULL", queues::zeromq::<1>, 300_000),
+            subject("rtrb, in process", queues::rtrb::<1>, 15_000_000),
+            subject("crossbeam, in process", queues::crossbeam::<1>, 5_000_000),
+            subject("Boost spsc_queue", boost::spsc::<1>, 15_000_000),
+            subject("Boost message_queue", boost::message_queue::<1>, 200_000),
+            subject("ZeroMQ, PUSH to PULL", queues::zeromq::<1>, 1_000_000),
             subject("iceoryx2", queues::iceoryx2::<1>, 100_000),
         ],
     );
-    rates("queue, 64 B", subject("", queues::outlive::<8>, 1_000_000)).beside(
+    rates("queue, 64 B", subject("", queues::outlive::<8>, 5_000_000)).beside(
         &args,
         &[
-            subject("rtrb, in process", queues::rtrb::<8>, 1_000_000),
-            subject("crossbeam, in process", queues::crossbeam::<8>, 500_000),
-            subject("Boost spsc_queue", boost::spsc::<8>, 1_000_000),
-            subject("Boost message_queue", boost::message_queue::<8>, 20_000),
-            subject("ZeroMQ, PUSH to PULL", queues::zeromq::<8>, 300_000),
+            subject("rtrb, in process", queues::rtrb::<8>, 3_000_000),
+            subject("crossbeam, in process", queues::crossbeam::<8>, 3_000_000),
+            subject("Boost spsc_queue", boost::spsc::<8>, 3_000_000),
+            subject("Boost message_queue", boost::message_queue::<8>, 200_000),
+            subject("ZeroMQ, PUSH to PULL", queues::zeromq::<8>, 1_000_000),
             subject("iceoryx2", queues::iceoryx2::<8>, 100_000),
         ],
     );
-    rates("topic, 8 B", subject("", topics::stream::<1>, 300_000))
+    rates("topic, 8 B", subject("", topics::stream::<1>, 1_000_000))
         .beside(&args, &[subject("iceoryx2", queues::iceoryx2::<1>, 100_000)]);
-    rates("topic, 64 B", subject("", topics::stream::<8>, 300_000))
+    rates("topic, 64 B", subject("", topics::stream::<8>, 1_000_000))
         .beside(&args, &[subject("iceoryx2", queues::iceoryx2::<8>, 100_000)]);
     heading("one way, ns");
     times("topic, 64 B", subject("", topics::one_way, 20_000))
@@ -110,11 +112,11 @@ fn beside_aeron(args: &Args, aeron: &RefCell<Aeron>) {
     };
     let trip = [subject("Aeron", |count| aeron.borrow_mut().one_way(count), 20_000)];
     heading("messages/s");
-    let group = rates("queue, 8 B", subject("", queues::outlive::<1>, 3_000_000));
+    let group = rates("queue, 8 B", subject("", queues::outlive::<1>, 20_000_000));
     Group { ratio_min: Some(AERON_TIMES_MIN), ..group }.beside(args, &stream(8));
-    rates("queue, 64 B", subject("", queues::outlive::<8>, 1_000_000)).beside(args, &stream(64));
-    rates("topic, 8 B", subject("", topics::stream::<1>, 300_000)).beside(args, &stream(8));
-    rates("topic, 64 B", subject("", topics::stream::<8>, 300_000)).beside(args, &stream(64));
+    rates("queue, 64 B", subject("", queues::outlive::<8>, 5_000_000)).beside(args, &stream(64));
+    rates("topic, 8 B", subject("", topics::stream::<1>, 1_000_000)).beside(args, &stream(8));
+    rates("topic, 64 B", subject("", topics::stream::<8>, 1_000_000)).beside(args, &stream(64));
     heading("one way, ns");
     times("queue, 64 B", subject("", queues::one_way, 20_000)).beside(args, &trip);
     times("topic, 64 B", subject("", topics::one_way, 20_000)).beside(args, &trip);

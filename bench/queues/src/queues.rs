@@ -61,7 +61,7 @@ pub fn outlive<const W: usize>(count: u64) -> Result<f64, Failed> {
         },
         |producer| {
             for i in 0..count {
-                producer.send(black_box(&[i + 1; W]))?;
+                producer.send(&[i + 1; W])?;
             }
             Ok(())
         },
@@ -109,7 +109,7 @@ pub fn crossbeam<const W: usize>(count: u64) -> Result<f64, Failed> {
         move || (0..count).filter_map(|_| from.recv().ok()).map(|m| m[W - 1]).sum(),
         || {
             for i in 1..=count {
-                let _ = to.send(black_box([i; W]));
+                let _ = to.send([i; W]);
             }
         },
     )
@@ -132,7 +132,7 @@ pub fn rtrb<const W: usize>(count: u64) -> Result<f64, Failed> {
         },
         || {
             for i in 1..=count {
-                while to.push(black_box([i; W])).is_err() {}
+                while to.push([i; W]).is_err() {}
             }
         },
     )
@@ -182,7 +182,7 @@ pub fn iceoryx2<const W: usize>(count: u64) -> Result<f64, Failed> {
         },
         |(_, _, publisher)| {
             for i in 1..=count {
-                publisher.send_copy(black_box([i; W]))?;
+                publisher.send_copy([i; W])?;
             }
             Ok(())
         },
@@ -212,7 +212,7 @@ pub fn zeromq<const W: usize>(count: u64) -> Result<f64, Failed> {
         },
         |socket| {
             for i in 1..=count {
-                let words = [black_box(i); W];
+                let words = [i; W];
                 // SAFETY: plain integers as bytes.
                 let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), 8 * W) };
                 socket.send::<&[u8]>(bytes, 0)?;

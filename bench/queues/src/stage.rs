@@ -1,6 +1,8 @@
 //! Two pinned processes, or two pinned threads, and a clock.
 
+use std::collections::HashSet;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
@@ -73,6 +75,30 @@ impl Drop for Child {
         unsafe {
             libc::kill(self.0, libc::SIGKILL);
             libc::waitpid(self.0, std::ptr::null_mut(), 0);
+        }
+    }
+}
+
+/// What iceoryx2 leaves on the RAM disk of a process that is killed, removed on drop.
+pub struct Rests(HashSet<PathBuf>);
+
+impl Rests {
+    /// What lies there now stays.
+    pub fn new() -> Self {
+        Self(Self::now())
+    }
+
+    fn now() -> HashSet<PathBuf> {
+        let entries = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+        let rests = entries.filter(|e| e.file_name().to_string_lossy().starts_with("iox2_"));
+        rests.map(|entry| entry.path()).collect()
+    }
+}
+
+impl Drop for Rests {
+    fn drop(&mut self) {
+        for path in Self::now().difference(&self.0) {
+            let _ = std::fs::remove_file(path);
         }
     }
 }
