@@ -46,11 +46,16 @@ const fn row(
     processes: bool,
     waiting: Waiting,
 ) -> Subject {
-    Subject { name, mechanism, processes, waiting }
+    Subject { name, mechanism, processes, waiting, stages: work::PARTS }
+}
+
+/// Two stages, so that each has a core also where there are two, with lock-free channels.
+const fn two_stages(name: &'static str, processes: bool, waiting: Waiting) -> Subject {
+    Subject { name, mechanism: Mechanism::LockFree, processes, waiting, stages: 2 }
 }
 
 /// Every row; those that spin come last.
-const SUBJECTS: [Subject; 19] = {
+const SUBJECTS: [Subject; 23] = {
     use Mechanism::{Bare, Calls, LockFree, Mutex, Pipe, Socket};
     use Waiting::{Sleep, Spin, Yield};
     [
@@ -69,6 +74,10 @@ const SUBJECTS: [Subject; 19] = {
         row("mutex, shared, yield", Mutex, true, Yield),
         row("bare yield, threads", Bare, false, Yield),
         row("bare yield, processes", Bare, true, Yield),
+        two_stages("two stages, heap, yield", false, Yield),
+        two_stages("two stages, shared, yield", true, Yield),
+        two_stages("two stages, heap, spin", false, Spin),
+        two_stages("two stages, shared, spin", true, Spin),
         row("lock-free, heap, spin", LockFree, false, Spin),
         row("mutex, heap, spin", Mutex, false, Spin),
         row("lock-free, shared, spin", LockFree, true, Spin),
@@ -77,7 +86,7 @@ const SUBJECTS: [Subject; 19] = {
 };
 
 /// What is divided by what: B, A.
-const PAIRS: [(&str, &str); 11] = [
+const PAIRS: [(&str, &str); 13] = [
     ("lock-free, shared, sleep", "lock-free, heap, sleep"),
     ("mutex, shared, sleep", "mutex, heap, sleep"),
     ("lock-free, heap, sleep", "mutex, heap, sleep"),
@@ -88,6 +97,8 @@ const PAIRS: [(&str, &str); 11] = [
     ("lock-free, shared, yield", "lock-free, heap, yield"),
     ("mutex, shared, yield", "mutex, heap, yield"),
     ("bare yield, processes", "bare yield, threads"),
+    ("two stages, shared, yield", "two stages, heap, yield"),
+    ("two stages, shared, spin", "two stages, heap, spin"),
     ("lock-free, shared, spin", "lock-free, heap, spin"),
 ];
 
@@ -245,22 +256,20 @@ pub(super) fn run(settings: &Settings<'_>, format: Format) -> Result<()> {
     if let Some(load) = load.split(' ').next() {
         notes.push(format!("Threads that ran or wanted to in the minute before it began: {load}."));
     }
-    let spinning = settings.spin || machine.cores >= work::STAGES;
-    if !spinning {
-        notes.push(format!(
-            "Rows that spin are left out: {} cores for {} stages; a stage that spins takes the \
-             core from the one it waits for (--spin runs them anyway).",
-            machine.cores,
-            work::STAGES
-        ));
-    }
+    // A stage that spins takes the core from the one it waits for.
+    let starves = |s: &Subject| s.waiting == Waiting::Spin && s.stages > machine.cores;
     let asked = |s: &Subject| {
         settings.rows.is_empty() || settings.rows.iter().any(|part| s.name.contains(&**part))
     };
-    let subjects: Vec<Subject> = SUBJECTS
-        .into_iter()
-        .filter(|s| asked(s) && (spinning || s.waiting != Waiting::Spin))
-        .collect();
+    let (starving, subjects): (Vec<Subject>, Vec<Subject>) =
+        SUBJECTS.into_iter().filter(asked).partition(|s| starves(s) && !settings.spin);
+    if !starving.is_empty() {
+        notes.push(format!(
+            "Rows that spin with more stages than the {} cores are left out: a stage that spins \
+             takes the core from the one it waits for (--spin runs them anyway).",
+            machine.cores
+        ));
+    }
     if subjects.is_empty() {
         let (object, why) = (settings.rows.join(", "), "see the names in a run without --rows");
         return Err(Error::new(ErrorKind::InvalidArgument, "measure rows", object, why));
@@ -302,7 +311,8 @@ pub(super) fn run(settings: &Settings<'_>, format: Format) -> Result<()> {
         ratios.extend(pairs(period_us, &subjects, &rounds));
     }
     notes.push(format!(
-        "Latency counts from the scheduled release to the end of the fourth stage. Jitter is the \
+        "Latency counts from the scheduled release to the end of the last stage. Two stages do the \
+         work of the four. Jitter is the \
          deviation of the distance between ends of following cycles. A percentile needs \
          {BEYOND_MIN} samples beyond it."
     ));

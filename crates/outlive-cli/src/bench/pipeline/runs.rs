@@ -1,4 +1,4 @@
-//! One run of one row: four stages on one thread, on threads or in processes.
+//! One run of one row: its stages on one thread, on threads or in processes.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use outlive::rt::{
 use outlive::{Error, ErrorKind, Node, Result, now_ns};
 
 use super::hops::{Ends, Hop, Slots, Waiting};
-use super::work::{PACKET_WORDS, Packet, STAGES, Work};
+use super::work::{PACKET_WORDS, PARTS, Packet, Work};
 use crate::bench::pair::{SharedMap, allowed_cpus};
 
 /// What carries packets.
@@ -35,6 +35,8 @@ pub(super) struct Subject {
     /// Whether each stage is a process.
     pub(super) processes: bool,
     pub(super) waiting: Waiting,
+    /// At most `PARTS`.
+    pub(super) stages: usize,
 }
 
 /// How long and how often.
@@ -63,7 +65,7 @@ pub(super) struct Outcomes {
     pub(super) cpu: f64,
 }
 
-const NAMES: [&str; STAGES] = ["planner", "ik", "ethercat", "hardware"];
+const NAMES: [&str; PARTS] = ["planner", "ik", "ethercat", "hardware"];
 /// The end of the line.
 const END: u64 = u64::MAX;
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -110,6 +112,10 @@ impl Line<'_> {
         Realtime { priority, cpu: Some(self.cpus[at % self.cpus.len()]), ..Realtime::default() }
     }
 
+    fn names(&self) -> &'static [&'static str] {
+        &NAMES[..self.subject.stages]
+    }
+
     fn wait(&self) -> Wait {
         match self.subject.waiting {
             Waiting::Sleep => Wait::SpinThenSleep { spin_ns: 0 },
@@ -146,11 +152,11 @@ impl Line<'_> {
         mut from: Option<LatestReader<Packet>>,
         mut to: Option<LatestWriter<Packet>>,
     ) -> impl FnMut(&Cycle) -> Outcome + Send + 's {
-        let mut work = Work::of(at, self.timing.period_ns);
+        let mut work = Work::of(at, self.subject.stages, self.timing.period_ns);
         let mut out = [0; PACKET_WORDS];
         move |cycle: &Cycle| {
             // A stage goes on a little longer than the one it hands on to, which would wait.
-            if cycle.number >= (self.ends.len() + 2 * (STAGES - at)) as u64 {
+            if cycle.number >= (self.ends.len() + 2 * (self.subject.stages - at)) as u64 {
                 return Outcome::Stop;
             }
             let packet = match &mut from {
@@ -175,8 +181,8 @@ impl Line<'_> {
         let schedule = self.schedule()?;
         let mut pipeline = Pipeline::new(schedule);
         let mut from = None;
-        for (at, name) in NAMES.iter().enumerate() {
-            let (to, next) = match at + 1 < STAGES {
+        for (at, name) in self.names().iter().enumerate() {
+            let (to, next) = match at + 1 < self.subject.stages {
                 true => some_both(latest::<Packet>()),
                 false => (None, None),
             };
@@ -202,9 +208,10 @@ impl Line<'_> {
     fn own_process(&self, dir: &Path, at: usize) -> Result<()> {
         let node = Node::builder().root(dir).name(NAMES[at]).open()?;
         let name = |at: usize| format!("bench/{at}");
-        let joining: Joining = Member::open(&node, "bench", &NAMES, at, self.schedule()?)?;
-        let to: Option<Opening<LatestWriter<Packet>>> =
-            (at + 1 < STAGES).then(|| LatestWriter::open(&node, &name(at))).transpose()?;
+        let joining: Joining = Member::open(&node, "bench", self.names(), at, self.schedule()?)?;
+        let to: Option<Opening<LatestWriter<Packet>>> = (at + 1 < self.subject.stages)
+            .then(|| LatestWriter::open(&node, &name(at)))
+            .transpose()?;
         let from: Option<Opening<LatestReader<Packet>>> =
             (at > 0).then(|| LatestReader::open(&node, &name(at - 1))).transpose()?;
         let from = from.map(|from| from.connect(PATIENCE)).transpose()?;
@@ -218,24 +225,26 @@ impl Line<'_> {
 
     /// Mutex and condition variable, a bare word, pipe, socket; on threads or in processes.
     fn hops(&self) -> Result<()> {
-        let slots = Slots::new(STAGES - 1, self.subject.processes)?;
+        let slots = Slots::new(self.subject.stages - 1, self.subject.processes)?;
         let make = match self.subject.mechanism {
             Mechanism::Pipe => Some(Ends::pipe as fn() -> Result<Ends>),
             Mechanism::Socket => Some(Ends::socket as fn() -> Result<Ends>),
             _ => None,
         };
         let streams: Vec<Ends> = match make {
-            Some(make) => (1..STAGES).map(|_| make()).collect::<Result<_>>()?,
+            Some(make) => (1..self.subject.stages).map(|_| make()).collect::<Result<_>>()?,
             None => Vec::new(),
         };
         // Shared memory also between threads, so that only the switch differs.
-        let words = SharedMap::new(STAGES * 4096)?;
+        let words = SharedMap::new(self.subject.stages * 4096)?;
         let waiting = self.subject.waiting;
         let word =
             |at: usize| Hop::Word(words.futex(at * 4096), words.words(at * 4096 + 64), waiting);
         let hops: Vec<Hop<'_>> = match make {
             Some(_) => streams.iter().map(|e| Hop::Stream { from: e.from, to: e.to }).collect(),
-            None if self.subject.mechanism == Mechanism::Bare => (1..STAGES).map(word).collect(),
+            None if self.subject.mechanism == Mechanism::Bare => {
+                (1..self.subject.stages).map(word).collect()
+            }
             None => slots.init().into_iter().map(|slot| Hop::Slot(slot, waiting)).collect(),
         };
         let run = |at: usize| self.hop_stage(at, &hops);
@@ -243,14 +252,15 @@ impl Line<'_> {
             return self.fork(run);
         }
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..STAGES).map(|at| scope.spawn(move || run(at))).collect();
+            let threads: Vec<_> =
+                (0..self.subject.stages).map(|at| scope.spawn(move || run(at))).collect();
             threads.into_iter().try_for_each(|t| t.join().expect("stages do not panic"))
         })
     }
 
     fn hop_stage(&self, at: usize, hops: &[Hop<'_>]) -> Result<()> {
         self.realtime(at).apply();
-        let mut work = Work::of(at, self.timing.period_ns);
+        let mut work = Work::of(at, self.subject.stages, self.timing.period_ns);
         let (mut out, mut seen, mut n) = ([0; PACKET_WORDS], 0, 0);
         loop {
             let packet = if at == 0 {
@@ -284,7 +294,7 @@ impl Line<'_> {
     /// Runs `body` for each stage in a forked child; the parent has one thread.
     fn fork(&self, body: impl Fn(usize) -> Result<()>) -> Result<()> {
         let mut children = Vec::new();
-        for at in 0..STAGES {
+        for at in 0..self.subject.stages {
             // SAFETY: this process has no other thread now, so the child may do anything.
             match unsafe { libc::fork() } {
                 0 => {
