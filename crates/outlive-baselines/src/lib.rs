@@ -156,16 +156,19 @@ mod tests {
             let _keeper = lock.make(&dir.0).unwrap();
             let open = lock.open(&dir.0).unwrap();
             let (count, torn) = (AtomicU64::new(0), AtomicU64::new(0));
+            let taken_over = AtomicU64::new(0);
             std::thread::scope(|scope| {
                 for _ in 0..3 {
                     scope.spawn(|| {
                         for _ in 0..200 {
-                            open.alone(|_| {
+                            open.alone(|told| {
+                                taken_over.fetch_add(u64::from(told != Told::Nothing), Relaxed);
                                 let seen = count.load(Relaxed);
                                 std::thread::yield_now();
                                 count.store(seen + 1, Relaxed);
                             });
-                            open.shared(|_| {
+                            open.shared(|told| {
+                                taken_over.fetch_add(u64::from(told != Told::Nothing), Relaxed);
                                 let seen = count.load(Relaxed);
                                 std::hint::spin_loop();
                                 torn.fetch_add(u64::from(count.load(Relaxed) != seen), Relaxed);
@@ -175,7 +178,11 @@ mod tests {
                 }
             });
             let name = lock.name();
-            assert_eq!((count.load(Relaxed), torn.load(Relaxed)), (600, 0), "{name}");
+            // On a machine that stands still for 10 ms the slow owner has company, as it says.
+            if taken_over.load(Relaxed) == 0 || name != TimeoutLock.name() {
+                let outcome = (count.load(Relaxed), torn.load(Relaxed), taken_over.load(Relaxed));
+                assert_eq!(outcome, (600, 0, 0), "{name}");
+            }
         });
     }
 
