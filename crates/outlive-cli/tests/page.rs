@@ -78,7 +78,7 @@ fn the_report_renders_in_a_browser_and_no_label_lies_on_another() {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("page");
     std::fs::create_dir_all(&dir).unwrap();
     let (page, probed) = (dir.join("report.html"), dir.join("probed.html"));
-    // Fourteen rows on any machine, two plots each, one of all: those that spin are not everywhere.
+    // Sixteen rows on any machine, two plots each, one of all: those that spin are not everywhere.
     let args = "bench pipeline --quick --rounds 6 --rows thread,sleep,pipe,socket,yield --html";
     let args = format!("{args} {}", page.display());
     home.run(&args).expect(DONE);
@@ -95,7 +95,7 @@ fn the_report_renders_in_a_browser_and_no_label_lies_on_another() {
         .expect("the browser prints the page and ends");
     let verdict = dumped.split("id=\"verdict\">").nth(1).expect("the probe ran");
     let verdict = verdict.split("; end").next().unwrap();
-    assert_eq!(verdict, "plots 29; found []", "see {}", page.display());
+    assert_eq!(verdict, "plots 33; found []", "see {}", page.display());
 
     let shot = dir.join("report.png");
     let _ = std::fs::remove_file(&shot);
