@@ -45,7 +45,7 @@ document.body.append(verdict);
 fn browse(program: &Path, profile: &Path, args: &[String], page: &Path) -> Option<String> {
     let mut child = Command::new(program)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        .args(["--window-size=1200,3400", "--hide-scrollbars", "--no-first-run"])
+        .args(["--window-size=1200,3700", "--hide-scrollbars", "--no-first-run"])
         .arg(format!("--user-data-dir={}", profile.display()))
         .args(args)
         .arg(format!("file://{}", page.display()))
@@ -102,7 +102,7 @@ fn the_report_renders_in_a_browser_and_no_label_lies_on_another() {
     browse(&program, &profile, &[format!("--screenshot={}", shot.display())], &page)
         .expect("the browser ends");
     let bytes = std::fs::read(&shot).expect("a screenshot");
-    assert_eq!(png_size(&bytes), Some((1200, 3400)));
+    assert_eq!(png_size(&bytes), Some((1200, 3700)));
     // A blank page of this size packs into a few kilobytes.
     assert!(bytes.len() > 60_000, "{} bytes: nothing on it?", bytes.len());
     println!("screenshot: {}", shot.display());
