@@ -6,7 +6,7 @@ help:
 	@echo "make demo-robot  a robot: its services killed, then a part of its core; a page of plots"
 	@echo "make test      every check, one line each (sets the machine up first)"
 	@echo "make test-all  the same with the long versions of the sweeps and models"
-	@echo "make soak      half an hour of random kills, stops and restarts; ARGS='--for 8h --seed 7'"
+	@echo "make soak      half an hour of random kills, stops and restarts, another of histories; ARGS='--for 8h --seed 7'"
 	@echo "make bench     latency and throughput against the machine's own limits"
 	@echo "make bench-peers  other people's libraries beside outlive; installs or names what they need"
 	@echo "make gpu-check all that needs a GPU, and its bench table; says so where there is none"
@@ -38,6 +38,7 @@ test-all:
 soak:
 	@scripts/setup
 	cargo run --quiet --profile sweep -p testkit --bin chaos -- --for 30m $(ARGS)
+	cargo run --quiet --profile sweep -p testkit --bin histories -- --for 30m $(ARGS)
 
 bench:
 	@scripts/setup

@@ -102,7 +102,7 @@ typedef enum outlive_event_kind {
 typedef enum outlive_member_kind {
     // An `outlive_subscriber`: ready while there is a message, and once for each new event.
     OUTLIVE_SUBSCRIBER = 1,
-    // An `outlive_consumer`, likewise. A message in hand counts as received.
+    // An `outlive_consumer`, likewise; also while a message is in hand.
     OUTLIVE_CONSUMER = 2,
     // An `outlive_server`: ready while there is a request.
     OUTLIVE_SERVER = 3,
@@ -116,6 +116,10 @@ typedef enum outlive_member_kind {
     OUTLIVE_READABLE_FD = 7,
     // The descriptor `fd`, ready when it can be written; `object` is NULL.
     OUTLIVE_WRITABLE_FD = 8,
+    // That `outlive_shutdown_on_signals` was asked to end the process; `object` is NULL.
+    OUTLIVE_SHUTDOWN = 9,
+    // An `outlive_interrupt`: ready while it is raised.
+    OUTLIVE_INTERRUPT = 10,
 } outlive_member_kind;
 
 // The asking end of a service. One thread at a time.
@@ -126,6 +130,10 @@ typedef struct outlive_condvar outlive_condvar;
 
 // The one consumer of a queue. One thread at a time.
 typedef struct outlive_consumer outlive_consumer;
+
+// Ends waits of this process: another thread raises it, or a signal handler. Any thread may use
+// it.
+typedef struct outlive_interrupt outlive_interrupt;
 
 // A mutex whose owner may be killed at any instruction. Any number of threads may use one handle;
 // the owner is a thread.
@@ -181,8 +189,11 @@ typedef struct outlive_waitset outlive_waitset;
 // Tells of a node's death in the instant of it. Any thread may use it.
 typedef struct outlive_watch outlive_watch;
 
-// Settings of a node. Zero and NULL are the defaults; begin with `= {0}`.
+// Settings of a node. Zero and NULL are the defaults; begin with
+// `= {.size = sizeof(outlive_node_options)}`.
 typedef struct outlive_node_options {
+    // `sizeof` of this struct, as the caller was compiled: it tells versions apart.
+    size_t size;
     // Shown in listings; the program's name unless given. Need not be unique.
     const char *name;
     // The domain; `default` unless given. Domains do not see each other.
@@ -191,10 +202,8 @@ typedef struct outlive_node_options {
     const char *root;
     // Group whose members may join; 0 for nobody but the own user.
     uint32_t group;
-    // A helper thread holds the liveness token: 0 or 1.
-    uint32_t strict;
     // 0.
-    uint64_t reserved[4];
+    uint32_t reserved_word;
 } outlive_node_options;
 
 // A node of a domain.
@@ -244,10 +253,15 @@ typedef struct outlive_clean_report {
     size_t live_nodes;
     // Whether the domain itself was removed, because nobody is left.
     bool domain_removed;
+    // Room for what comes; 0 today.
+    uint64_t reserved[3];
 } outlive_clean_report;
 
-// Settings of a topic's ports. Zero is the default everywhere; begin with `= {0}`.
+// Settings of a topic's ports. Zero is the default everywhere; begin with
+// `= {.size = sizeof(outlive_topic_options)}`.
 typedef struct outlive_topic_options {
+    // `sizeof` of this struct, as the caller was compiled: it tells versions apart.
+    size_t size;
     // Messages each publisher's ring holds, 1 to 65536; 16 unless the first member asks otherwise.
     uint64_t depth;
     // Subscriber: how many messages from before it joined to receive, at most the depth.
@@ -263,8 +277,6 @@ typedef struct outlive_topic_options {
     uint32_t reliable;
     // Publisher: keeps no message for late joiners once every subscriber has read it: 0 or 1.
     uint32_t is_volatile;
-    // 0.
-    uint64_t reserved[4];
 } outlive_topic_options;
 
 // A writable slot in shared memory, lent by a publisher, which must stay open meanwhile. Write to
@@ -286,8 +298,11 @@ typedef struct outlive_port_id {
     uint64_t port;
 } outlive_port_id;
 
-// Settings of a queue's ends. Zero is the default everywhere; begin with `= {0}`.
+// Settings of a queue's ends. Zero is the default everywhere; begin with
+// `= {.size = sizeof(outlive_queue_options)}`.
 typedef struct outlive_queue_options {
+    // `sizeof` of this struct, as the caller was compiled: it tells versions apart.
+    size_t size;
     // Producer: most shared memory its lane may take, bytes; 64 MiB by default.
     uint64_t bound_bytes;
     // Producer: shared memory its lane takes at first and keeps, bytes; 16 KiB by default.
@@ -298,13 +313,23 @@ typedef struct outlive_queue_options {
     uint32_t stamped;
     // 0.
     uint32_t reserved_word;
-    // 0.
-    uint64_t reserved[4];
 } outlive_queue_options;
+
+// Room in a producer's lane: write `size` bytes to `data` and commit it.
+typedef struct outlive_slot {
+    // Where to write, aligned for the type; holds whatever was there before. NULL: no room.
+    void *data;
+    // Bytes there.
+    size_t size;
+    // Which reservation it is.
+    uint64_t generation;
+    // outlive's own.
+    uint64_t internal[1];
+} outlive_slot;
 
 // A message in its lane.
 typedef struct outlive_message {
-    // The payload, read-only, until the message is done.
+    // The payload, read-only, until the message is acknowledged or given back.
     const void *data;
     // Bytes there.
     size_t size;
@@ -312,6 +337,10 @@ typedef struct outlive_message {
     struct outlive_port_id producer;
     // When it was sent, ns of CLOCK_MONOTONIC; 0 in a queue without time stamps.
     uint64_t timestamp_ns;
+    // Which message of this consumer it is.
+    uint64_t generation;
+    // outlive's own.
+    uint64_t internal[2];
 } outlive_message;
 
 // An event of a subscriber or a consumer.
@@ -326,18 +355,21 @@ typedef struct outlive_event {
     uint64_t lost;
     // What is wrong, until the next call on the same port; NULL where nothing is.
     const char *why;
+    // Room for what comes; 0 today.
+    uint64_t reserved[3];
 } outlive_event;
 
-// Settings of a service's ends. Zero is the default everywhere; begin with `= {0}`.
+// Settings of a service's ends. Zero is the default everywhere; begin with
+// `= {.size = sizeof(outlive_service_options)}`.
 typedef struct outlive_service_options {
+    // `sizeof` of this struct, as the caller was compiled: it tells versions apart.
+    size_t size;
     // Most shared memory for what is under way from this end to another, bytes; 64 MiB by default.
     uint64_t bound_bytes;
     // Client: unanswered requests are sent again to the next server when one dies: 0 or 1.
     uint32_t resume;
     // 0.
     uint32_t reserved_word;
-    // 0.
-    uint64_t reserved[4];
 } outlive_service_options;
 
 // Room for a received message, on the stack or wherever the caller likes. It may be moved as
@@ -359,6 +391,8 @@ typedef struct outlive_meta {
     uint64_t timestamp_ns;
     // Messages of that publisher lost right before this one.
     uint64_t lost_before;
+    // Room for what comes; 0 today.
+    uint64_t reserved[3];
 } outlive_meta;
 
 // A permit of a semaphore, which must not be freed before it.
@@ -373,8 +407,6 @@ typedef struct outlive_permit {
     uint64_t internal[6];
 } outlive_permit;
 
-typedef struct outlive_type **Out;
-
 // A member of a wait.
 typedef struct outlive_member {
     // Its handle.
@@ -385,6 +417,8 @@ typedef struct outlive_member {
     int fd;
     // Set by the wait: whether it is ready.
     bool ready;
+    // 0.
+    uint8_t reserved[7];
 } outlive_member;
 
 #ifdef __cplusplus
@@ -392,7 +426,8 @@ extern "C" {
 #endif // __cplusplus
 
 // Calls `found` with every node of the domain that nodes of these options join, in order of
-// joining, also with dead ones that nobody has cleaned up. Joins nothing, makes nothing.
+// joining, also with dead ones that nobody has cleaned up. Joins nothing, makes nothing. `found`
+// returns: no exception and no `longjmp` may pass by the frames of this library.
 enum outlive_status outlive_domain_nodes(const struct outlive_node_options *options,
                                          void (*found)(const struct outlive_node_info *info,
                                                        void *user),
@@ -419,6 +454,19 @@ enum outlive_status outlive_mutex_open(const struct outlive_node *node,
                                        const void *value,
                                        struct outlive_mutex **out);
 
+// As `outlive_mutex_open`, with priority inheritance, for threads of real-time priorities: while a
+// thread waits, the holder runs with that thread's priority. It is the same lock as a Rust
+// `PiMutex`; all calls on an `outlive_mutex` are as on one without, but it has no condition
+// variable (`OUTLIVE_UNSUPPORTED`), lies in no memory of the user's own, and is let go through the
+// handle that took it.
+//
+// `OUTLIVE_UNSUPPORTED`: its members are in another PID namespace.
+enum outlive_status outlive_pi_mutex_open(const struct outlive_node *node,
+                                          const char *name,
+                                          const struct outlive_type *of,
+                                          const void *value,
+                                          struct outlive_mutex **out);
+
 // Bytes a mutex takes in the user's own memory, with data of type `of`, or NULL for none.
 size_t outlive_mutex_bytes(const struct outlive_type *of);
 
@@ -434,13 +482,18 @@ enum outlive_status outlive_mutex_place(const struct outlive_node *node,
 // Takes the lock, waiting until `deadline_ns` for as long as its owner lives and holds it.
 //
 // `OUTLIVE_OWNER_DIED`: it is taken, and its last owner died inside. Repair the data and call
-// `outlive_mutex_mark_consistent`, or unlocking makes it unrecoverable. Else it is not taken:
+// `outlive_mutex_mark_consistent`, or leave that to the next one with `outlive_mutex_abandon`;
+// unlocking it as it is makes it unrecoverable. Else it is not taken:
 // `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`, `OUTLIVE_DEADLOCK` when this thread holds it already,
 // `OUTLIVE_UNRECOVERABLE`.
 enum outlive_status outlive_mutex_lock(const struct outlive_mutex *mutex, uint64_t deadline_ns);
 
 // Lets the lock go. `OUTLIVE_NOT_OWNED` when the calling thread does not hold it.
 enum outlive_status outlive_mutex_unlock(const struct outlive_mutex *mutex);
+
+// Lets the lock go with its data in disorder, of the caller's own making or inherited from a dead
+// owner: the next one who locks gets `OUTLIVE_OWNER_DIED`. Else as `outlive_mutex_unlock`.
+enum outlive_status outlive_mutex_abandon(const struct outlive_mutex *mutex);
 
 // Says that the data inherited from a dead owner is in order again.
 enum outlive_status outlive_mutex_mark_consistent(const struct outlive_mutex *mutex);
@@ -484,6 +537,9 @@ enum outlive_status outlive_rwlock_write(const struct outlive_rwlock *lock, uint
 // Ends writing. `OUTLIVE_NOT_OWNED` when the calling thread does not write.
 enum outlive_status outlive_rwlock_unlock_write(const struct outlive_rwlock *lock);
 
+// Ends writing with the data in disorder; as `outlive_mutex_abandon`.
+enum outlive_status outlive_rwlock_abandon(const struct outlive_rwlock *lock);
+
 // Says that the data inherited from a dead writer is in order again.
 enum outlive_status outlive_rwlock_mark_consistent(const struct outlive_rwlock *lock);
 
@@ -523,8 +579,28 @@ bool outlive_watch_is_alive(const struct outlive_watch *watch);
 // CLOCK_MONOTONIC passed first.
 enum outlive_status outlive_watch_wait(const struct outlive_watch *watch, uint64_t deadline_ns);
 
+// Whether the node lives as far as its word tells: a hint, for reacting early in a way that harms
+// nobody if it lives. A death shows in tens of microseconds, however large the process, where
+// `outlive_watch_is_alive` waits until the kernel has given its memory back. False for NULL.
+bool outlive_watch_seems_alive(const struct outlive_watch *watch);
+
+// As `outlive_watch_wait`, until `outlive_watch_seems_alive` says no.
+enum outlive_status outlive_watch_wait_hint(const struct outlive_watch *watch,
+                                            uint64_t deadline_ns);
+
+// From here on a wait set finds the watch ready as soon as `outlive_watch_seems_alive` says no,
+// not only once the death is certain. Call it before other threads use the handle.
+enum outlive_status outlive_watch_on_hint(struct outlive_watch *watch);
+
 // Ends watching. NULL is nothing.
 void outlive_watch_free(struct outlive_watch *watch);
+
+// From here on a fatal fault in any thread (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS,
+// SIGTRAP, so also `abort`) kills the process at once, as SIGKILL does, without a core: until a
+// core is written the process's locks stay held and its death untold, 17 s for 1 GB. A handler
+// that is installed later has its signal again. `OUTLIVE_KILL_ON_FAULTS=1` in the environment does
+// the same when a node is opened.
+void outlive_kill_on_faults(void);
 
 // Joins topic `name`, like `/camera/front`, as a publisher, making the topic if it does not exist.
 // `of` NULL: raw bytes; `options` may be NULL.
@@ -607,14 +683,19 @@ int outlive_producer_send_batch(struct outlive_producer *producer,
 enum outlive_status outlive_producer_status(const struct outlive_producer *producer);
 
 // Lends room for a message of `size` bytes in the lane, to be written and committed without a
-// copy: its address, or NULL with `errno` as of `outlive_producer_send`. Any other call on the
-// producer gives it back.
-void *outlive_producer_reserve(struct outlive_producer *producer,
-                               size_t size,
-                               uint64_t deadline_ns);
+// copy: 0, or -1 with `errno` as of `outlive_producer_send`; `slot->data` is NULL then. Any other
+// call on the producer gives it back; committing it then is `EINVAL`.
+int outlive_producer_reserve(struct outlive_producer *producer,
+                             size_t size,
+                             uint64_t deadline_ns,
+                             struct outlive_slot *slot);
 
-// Sends what was written to the reserved room: 0, or -1 with `EINVAL` when nothing is reserved.
-int outlive_producer_commit(struct outlive_producer *producer);
+// Sends what was written to the reserved room: 0, or -1 with `EINVAL` when it is not that of the
+// last reservation, or that was committed or given back. The slot is gone afterwards.
+int outlive_producer_commit(struct outlive_producer *producer, struct outlive_slot *slot);
+
+// Gives reserved room back: nothing is sent. A slot that is gone already, or NULL, is nothing.
+void outlive_producer_discard(struct outlive_producer *producer, struct outlive_slot *slot);
 
 // Whether a live consumer reads the queue. It may die right after the answer.
 bool outlive_producer_has_consumer(struct outlive_producer *producer);
@@ -640,8 +721,11 @@ enum outlive_status outlive_consumer_open(const struct outlive_node *node,
 
 // The next message, waiting for it until `deadline_ns`, not at all with `OUTLIVE_NO_WAIT`.
 //
-// The message before it counts as received now, if `outlive_consumer_done` did not say so before.
-// If the process dies with a message in hand, the next consumer receives it again.
+// It stays in hand until `outlive_consumer_ack` says that it is done with: only then it counts as
+// received. If the process dies or closes the consumer before, the next consumer receives it
+// again; after `outlive_consumer_nack`, this one does. One message is in hand at a time:
+// `OUTLIVE_TOO_MANY_BORROWS` while one is; nothing is lost. Asking for events and waiting in a set
+// leave it in hand.
 //
 // `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`, `OUTLIVE_EVENT` as of `outlive_subscriber_receive`.
 enum outlive_status outlive_consumer_receive(struct outlive_consumer *consumer,
@@ -649,13 +733,24 @@ enum outlive_status outlive_consumer_receive(struct outlive_consumer *consumer,
                                              struct outlive_message *message);
 
 // Says that the message in hand is received; its bytes are not to be read any more.
-void outlive_consumer_done(struct outlive_consumer *consumer);
+//
+// `OUTLIVE_INVALID_ARGUMENT`: the message is not the one in hand, but one of before or of another
+// consumer; nothing is acknowledged.
+enum outlive_status outlive_consumer_ack(struct outlive_consumer *consumer,
+                                         const struct outlive_message *message);
+
+// Gives the message in hand back unreceived; its bytes are not to be read any more. It comes again
+// with the next receive, of this consumer or, if it is closed, of the next. Answers as
+// `outlive_consumer_ack`.
+enum outlive_status outlive_consumer_nack(struct outlive_consumer *consumer,
+                                          const struct outlive_message *message);
 
 // The oldest event that was not asked for yet; `OUTLIVE_WOULD_BLOCK` when there is none.
 enum outlive_status outlive_consumer_next_event(struct outlive_consumer *consumer,
                                                 struct outlive_event *event);
 
-// Leaves the queue; another process may consume it then. NULL is nothing.
+// Leaves the queue; another process may consume it then, and receives the message in hand, if
+// there is one, again. NULL is nothing.
 void outlive_consumer_close(struct outlive_consumer *consumer);
 
 // Joins service `name` as its server. `OUTLIVE_CONSUMER_EXISTS` while another one lives.
@@ -779,6 +874,27 @@ bool outlive_reply_is_last(const struct outlive_reply *reply);
 
 // Frees a reply. NULL is nothing.
 void outlive_reply_free(struct outlive_reply *reply);
+
+// From here on SIGTERM and SIGINT ask this process to end, instead of ending it; each a second
+// time does what it did before. Return from `main` then, and close the nodes: others see that it
+// left, and are not told of a death. A handler of the program's is called as well, and an ignored
+// signal stays ignored.
+//
+// In a wait set it is `OUTLIVE_SHUTDOWN`. `fd`, unless NULL, is a descriptor that is readable once
+// it was asked, for a loop of your own. Do not read from it or close it.
+enum outlive_status outlive_shutdown_on_signals(int *fd);
+
+// Whether this process was asked to end; it stays so.
+bool outlive_shutdown_is_asked(void);
+
+// Asks this process to end, as a signal does, once `outlive_shutdown_on_signals` was called.
+void outlive_shutdown_ask(void);
+
+// The number of the signal that asked first; 0 while none did.
+int outlive_shutdown_signal(void);
+
+// Waits until it is asked. `OUTLIVE_TIMEOUT`: the deadline passed first.
+enum outlive_status outlive_shutdown_wait(uint64_t deadline_ns);
 
 // A short phrase for a status, in English; it stays for ever. NULL for a number that is none.
 const char *outlive_strerror(int status);
@@ -941,26 +1057,30 @@ size_t outlive_set_ids(const struct outlive_set *set, uint64_t *ids, size_t room
 void outlive_set_free(struct outlive_set *set);
 
 // Raw bytes: `[u8]` of Rust, `bytes` of Python.
-enum outlive_status outlive_type_bytes(Out out);
+enum outlive_status outlive_type_bytes(struct outlive_type **out);
 
 // One value of a type of fixed size, whose fields `description` tells in the form of
 // docs/SHM_LAYOUT.md: `"outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n"`.
 //
 // `name` is the same in all languages, such as `robot/Pose`; that of a number or of an array of
 // numbers is the number's, such as `f64`.
-enum outlive_status outlive_type_fixed(const char *name, const char *description_text, Out out);
+enum outlive_status outlive_type_fixed(const char *name,
+                                       const char *description_text,
+                                       struct outlive_type **out);
 
 // Any number of values of the type that is described.
-enum outlive_status outlive_type_slice(const char *name, const char *description_text, Out out);
+enum outlive_status outlive_type_slice(const char *name,
+                                       const char *description_text,
+                                       struct outlive_type **out);
 
 // A header and any number of elements behind it. The name is that of the header.
 enum outlive_status outlive_type_headed(const char *name,
                                         const char *header_text,
                                         const char *element_text,
-                                        Out out);
+                                        struct outlive_type **out);
 
 // One MessagePack value, which outlive carries and does not look into.
-enum outlive_status outlive_type_msgpack(const char *name, Out out);
+enum outlive_status outlive_type_msgpack(const char *name, struct outlive_type **out);
 
 // Size of the value, of an element or of the header, bytes. 0 for NULL.
 size_t outlive_type_size(const struct outlive_type *of);
@@ -991,6 +1111,22 @@ enum outlive_status outlive_waitset_wait(struct outlive_waitset *set,
                                          struct outlive_member *members,
                                          size_t count,
                                          uint64_t deadline_ns);
+
+// Makes an interrupt that is not raised.
+enum outlive_status outlive_interrupt_new(struct outlive_interrupt **out);
+
+// Ends all waits for it, now and until it is cleared. Async-signal-safe: a signal handler may call
+// it, on a handle that lives; `errno` stays. NULL is nothing.
+void outlive_interrupt_raise(const struct outlive_interrupt *interrupt);
+
+// Whether it is raised. Async-signal-safe. False for NULL.
+bool outlive_interrupt_is_raised(const struct outlive_interrupt *interrupt);
+
+// Makes it as new, for the next use: by the one thread that waits for it. NULL is nothing.
+void outlive_interrupt_clear(const struct outlive_interrupt *interrupt);
+
+// Frees it: nobody waits for it, and no handler may raise it any more. NULL is nothing.
+void outlive_interrupt_free(struct outlive_interrupt *interrupt);
 
 // Ready from `first_ns` of CLOCK_MONOTONIC on and every `period_ns` after it; 0: once.
 enum outlive_status outlive_timer_new(uint64_t first_ns,

@@ -1,8 +1,9 @@
 // The C++20 interface of outlive: messaging and locks in shared memory that survive kill -9.
 //
 // Header-only over outlive.h, whose documentation holds here as well. Handles are move-only and let
-// go of what they hold. Nothing throws but the lock() of mutexes, as that of std::mutex does: calls
-// answer an outlive::expected<T>, which has the interface of tl::expected.
+// go of what they hold. Calls answer an outlive::expected<T>: that of the standard library in C++23,
+// one with the same members in C++20. What throws is value() of an error, the lock() of mutexes, as
+// that of std::mutex does, and reading what a handle does not hold.
 //
 //     auto node = outlive::node::open("camera").value();
 //     auto publisher = node.publisher<pose>("/robot/pose").value();
@@ -22,6 +23,7 @@
 #include "outlive/service.hpp"
 #include "outlive/sync.hpp"
 #include "outlive/topic.hpp"
+#include "outlive/unwinding.hpp"
 #include "outlive/wait.hpp"
 
 #endif

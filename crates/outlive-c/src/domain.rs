@@ -61,9 +61,11 @@ pub struct outlive_clean_report {
     pub live_nodes: usize,
     /// Whether the domain itself was removed, because nobody is left.
     pub domain_removed: bool,
+    /// Room for what comes; 0 today.
+    pub reserved: [u64; 3],
 }
 
-fn domain(options: Option<&outlive_node_options>) -> Result<Domain, Fail> {
+fn domain(options: *const outlive_node_options) -> Result<Domain, Fail> {
     let settings: NodeBuilder = builder(options)?;
     Ok(Domain::of(&settings)?)
 }
@@ -73,10 +75,11 @@ fn c_string(text: &str) -> CString {
 }
 
 /// Calls `found` with every node of the domain that nodes of these options join, in order of
-/// joining, also with dead ones that nobody has cleaned up. Joins nothing, makes nothing.
+/// joining, also with dead ones that nobody has cleaned up. Joins nothing, makes nothing. `found`
+/// returns: no exception and no `longjmp` may pass by the frames of this library.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_domain_nodes(
-    options: Option<&outlive_node_options>,
+    options: *const outlive_node_options,
     found: Option<extern "C" fn(info: *const outlive_node_info, user: *mut c_void)>,
     user: *mut c_void,
 ) -> outlive_status {
@@ -100,7 +103,7 @@ pub extern "C" fn outlive_domain_nodes(
 /// Calls `found` with every topic of the domain, in order of names; as `outlive_domain_nodes`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_domain_topics(
-    options: Option<&outlive_node_options>,
+    options: *const outlive_node_options,
     found: Option<extern "C" fn(info: *const outlive_topic_info, user: *mut c_void)>,
     user: *mut c_void,
 ) -> outlive_status {
@@ -130,7 +133,7 @@ pub extern "C" fn outlive_domain_topics(
 /// Removes what dead nodes left and nobody uses; what lives is left alone. `report` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_domain_clean(
-    options: Option<&outlive_node_options>,
+    options: *const outlive_node_options,
     report: Option<&mut MaybeUninit<outlive_clean_report>>,
 ) -> outlive_status {
     run(|| {
@@ -143,6 +146,7 @@ pub extern "C" fn outlive_domain_clean(
                 locks: done.locks,
                 live_nodes: done.live_nodes,
                 domain_removed: done.domain_removed,
+                reserved: [0; 3],
             });
         }
         Ok(())

@@ -12,19 +12,22 @@
 //! |---|---|
 //! | `status` | error numbers, details, panics |
 //! | `types` | payload types made from descriptions |
+//! | `options` | settings of other versions |
 //! | `node` | nodes, watching them |
 //! | `publisher`, `subscriber` | topics |
-//! | `queue`, `service`, `server`, `lock`, `sync`, `wait` | the rest |
+//! | `queue`, `service`, `server`, `lock`, `sync`, `wait`, `shutdown` | the rest |
 //! | `domain` | a domain seen from outside |
 #![allow(non_camel_case_types)]
 
 mod domain;
 mod lock;
 mod node;
+mod options;
 mod publisher;
 mod queue;
 mod server;
 mod service;
+mod shutdown;
 mod status;
 mod subscriber;
 mod sync;
@@ -38,6 +41,7 @@ pub use publisher::*;
 pub use queue::*;
 pub use server::*;
 pub use service::*;
+pub use shutdown::*;
 pub use status::*;
 pub use subscriber::*;
 pub use sync::*;

@@ -71,6 +71,35 @@ pub extern "C" fn outlive_mutex_open(
     })
 }
 
+/// As `outlive_mutex_open`, with priority inheritance, for threads of real-time priorities: while a
+/// thread waits, the holder runs with that thread's priority. It is the same lock as a Rust
+/// `PiMutex`; all calls on an `outlive_mutex` are as on one without, but it has no condition
+/// variable (`OUTLIVE_UNSUPPORTED`), lies in no memory of the user's own, and is let go through the
+/// handle that took it.
+///
+/// `OUTLIVE_UNSUPPORTED`: its members are in another PID namespace.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_pi_mutex_open(
+    node: Option<&outlive_node>,
+    name: *const c_char,
+    of: Option<&outlive_type>,
+    value: *const c_void,
+    out: Option<&mut MaybeUninit<*mut outlive_mutex>>,
+) -> outlive_status {
+    run(|| {
+        let (node, out) = (need(node, "a node")?, need(out, "out")?);
+        let name = text(name, "a lock name")?;
+        let mutex = match of {
+            Some(of) => {
+                RawMutex::open_pi_with(&node.node, name, &of.of, first_value(&of.of, value)?)?
+            }
+            None => RawMutex::open_pi(&node.node, name)?,
+        };
+        out.write(Box::into_raw(Box::new(outlive_mutex { mutex })));
+        Ok(())
+    })
+}
+
 /// Bytes a mutex takes in the user's own memory, with data of type `of`, or NULL for none.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_bytes(of: Option<&outlive_type>) -> usize {
@@ -105,7 +134,8 @@ pub extern "C" fn outlive_mutex_place(
 /// Takes the lock, waiting until `deadline_ns` for as long as its owner lives and holds it.
 ///
 /// `OUTLIVE_OWNER_DIED`: it is taken, and its last owner died inside. Repair the data and call
-/// `outlive_mutex_mark_consistent`, or unlocking makes it unrecoverable. Else it is not taken:
+/// `outlive_mutex_mark_consistent`, or leave that to the next one with `outlive_mutex_abandon`;
+/// unlocking it as it is makes it unrecoverable. Else it is not taken:
 /// `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`, `OUTLIVE_DEADLOCK` when this thread holds it already,
 /// `OUTLIVE_UNRECOVERABLE`.
 #[unsafe(no_mangle)]
@@ -127,6 +157,13 @@ pub extern "C" fn outlive_mutex_lock(
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_unlock(mutex: Option<&outlive_mutex>) -> outlive_status {
     run(|| Ok(need(mutex, "a mutex")?.mutex.unlock()?))
+}
+
+/// Lets the lock go with its data in disorder, of the caller's own making or inherited from a dead
+/// owner: the next one who locks gets `OUTLIVE_OWNER_DIED`. Else as `outlive_mutex_unlock`.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_mutex_abandon(mutex: Option<&outlive_mutex>) -> outlive_status {
+    run(|| Ok(need(mutex, "a mutex")?.mutex.unlock_in_disorder()?))
 }
 
 /// Says that the data inherited from a dead owner is in order again.
@@ -249,6 +286,12 @@ pub extern "C" fn outlive_rwlock_write(
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_rwlock_unlock_write(lock: Option<&outlive_rwlock>) -> outlive_status {
     run(|| Ok(need(lock, "a lock")?.lock.unlock_write()?))
+}
+
+/// Ends writing with the data in disorder; as `outlive_mutex_abandon`.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_rwlock_abandon(lock: Option<&outlive_rwlock>) -> outlive_status {
+    run(|| Ok(need(lock, "a lock")?.lock.unlock_in_disorder()?))
 }
 
 /// Says that the data inherited from a dead writer is in order again.

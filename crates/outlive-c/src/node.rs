@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use outlive::{Node, NodeBuilder, NodeId, Watch};
 
+use crate::options::{Settings, reserved, settings};
 use crate::status::{Fail, need, outlive_status, run, text};
 
 /// Do not wait.
@@ -23,10 +24,13 @@ pub struct outlive_node {
     name: CString,
 }
 
-/// Settings of a node. Zero and NULL are the defaults; begin with `= {0}`.
+/// Settings of a node. Zero and NULL are the defaults; begin with
+/// `= {.size = sizeof(outlive_node_options)}`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct outlive_node_options {
+    /// `sizeof` of this struct, as the caller was compiled: it tells versions apart.
+    pub size: usize,
     /// Shown in listings; the program's name unless given. Need not be unique.
     pub name: *const c_char,
     /// The domain; `default` unless given. Domains do not see each other.
@@ -35,16 +39,21 @@ pub struct outlive_node_options {
     pub root: *const c_char,
     /// Group whose members may join; 0 for nobody but the own user.
     pub group: u32,
-    /// A helper thread holds the liveness token: 0 or 1.
-    pub strict: u32,
     /// 0.
-    pub reserved: [u64; 4],
+    pub reserved_word: u32,
+}
+
+// SAFETY: `repr(C)`, `size` first; zeros are numbers and NULL.
+unsafe impl Settings for outlive_node_options {
+    const NAME: &'static str = "outlive_node_options";
+    const FIRST_BYTES: usize = size_of::<Self>();
 }
 
 /// The core's builder of these settings.
-pub(crate) fn builder(options: Option<&outlive_node_options>) -> Result<NodeBuilder, Fail> {
+pub(crate) fn builder(options: *const outlive_node_options) -> Result<NodeBuilder, Fail> {
     let mut builder = Node::builder();
-    let Some(options) = options else { return Ok(builder) };
+    let Some(options) = settings(options)? else { return Ok(builder) };
+    reserved(options.reserved_word.into())?;
     if !options.name.is_null() {
         builder = builder.name(text(options.name, "a name")?);
     }
@@ -57,7 +66,7 @@ pub(crate) fn builder(options: Option<&outlive_node_options>) -> Result<NodeBuil
     if options.group != 0 {
         builder = builder.group(options.group);
     }
-    Ok(builder.strict(options.strict != 0))
+    Ok(builder)
 }
 
 /// Joins a domain, making it if it does not exist. `options` may be NULL.
@@ -67,7 +76,7 @@ pub(crate) fn builder(options: Option<&outlive_node_options>) -> Result<NodeBuil
 /// the domain's lock.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_node_open(
-    options: Option<&outlive_node_options>,
+    options: *const outlive_node_options,
     out: Option<&mut MaybeUninit<*mut outlive_node>>,
 ) -> outlive_status {
     run(|| {
@@ -138,10 +147,51 @@ pub extern "C" fn outlive_watch_wait(
     })
 }
 
+/// Whether the node lives as far as its word tells: a hint, for reacting early in a way that harms
+/// nobody if it lives. A death shows in tens of microseconds, however large the process, where
+/// `outlive_watch_is_alive` waits until the kernel has given its memory back. False for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_watch_seems_alive(watch: Option<&outlive_watch>) -> bool {
+    watch.is_some_and(|watch| watch.watch.seems_alive())
+}
+
+/// As `outlive_watch_wait`, until `outlive_watch_seems_alive` says no.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_watch_wait_hint(
+    watch: Option<&outlive_watch>,
+    deadline_ns: u64,
+) -> outlive_status {
+    run(|| {
+        let gone = need(watch, "a watch")?.watch.wait_hint(until(deadline_ns));
+        if gone { Ok(()) } else { Err(Fail::Quiet(outlive_status::OUTLIVE_TIMEOUT)) }
+    })
+}
+
+/// From here on a wait set finds the watch ready as soon as `outlive_watch_seems_alive` says no,
+/// not only once the death is certain. Call it before other threads use the handle.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_watch_on_hint(watch: Option<&mut outlive_watch>) -> outlive_status {
+    run(|| {
+        let watch = need(watch, "a watch")?;
+        watch.watch = watch.watch.clone().on_hint();
+        Ok(())
+    })
+}
+
 /// Ends watching. NULL is nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_watch_free(watch: Option<Box<outlive_watch>>) {
     drop(watch);
+}
+
+/// From here on a fatal fault in any thread (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS,
+/// SIGTRAP, so also `abort`) kills the process at once, as SIGKILL does, without a core: until a
+/// core is written the process's locks stay held and its death untold, 17 s for 1 GB. A handler
+/// that is installed later has its signal again. `OUTLIVE_KILL_ON_FAULTS=1` in the environment does
+/// the same when a node is opened.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_kill_on_faults() {
+    outlive::kill_on_faults();
 }
 
 /// How long it is to a deadline.

@@ -8,13 +8,17 @@ use std::time::Duration;
 use outlive::{Loan, PayloadType, Publisher, TopicBuilder};
 
 use crate::node::outlive_node;
+use crate::options::{Settings, flag, settings};
 use crate::status::{Done, Fail, bytes, invalid, need, outlive_status, run, text};
 use crate::types::{outlive_type, payload_type};
 
-/// Settings of a topic's ports. Zero is the default everywhere; begin with `= {0}`.
+/// Settings of a topic's ports. Zero is the default everywhere; begin with
+/// `= {.size = sizeof(outlive_topic_options)}`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct outlive_topic_options {
+    /// `sizeof` of this struct, as the caller was compiled: it tells versions apart.
+    pub size: usize,
     /// Messages each publisher's ring holds, 1 to 65536; 16 unless the first member asks otherwise.
     pub depth: u64,
     /// Subscriber: how many messages from before it joined to receive, at most the depth.
@@ -30,8 +34,12 @@ pub struct outlive_topic_options {
     pub reliable: u32,
     /// Publisher: keeps no message for late joiners once every subscriber has read it: 0 or 1.
     pub is_volatile: u32,
-    /// 0.
-    pub reserved: [u64; 4],
+}
+
+// SAFETY: `repr(C)`, `size` first; zeros are numbers and NULL.
+unsafe impl Settings for outlive_topic_options {
+    const NAME: &'static str = "outlive_topic_options";
+    const FIRST_BYTES: usize = size_of::<Self>();
 }
 
 /// Who sent a message.
@@ -55,10 +63,10 @@ pub(crate) fn topic(
     node: &outlive_node,
     name: *const c_char,
     of: &PayloadType,
-    options: Option<&outlive_topic_options>,
+    options: *const outlive_topic_options,
 ) -> Result<TopicBuilder<[u8]>, Fail> {
     let mut builder = node.node.topic::<[u8]>(text(name, "a topic name")?)?.of_type(of);
-    let Some(options) = options else { return Ok(builder) };
+    let Some(options) = settings(options)? else { return Ok(builder) };
     if options.depth != 0 {
         builder = builder.depth(options.depth);
     }
@@ -72,8 +80,8 @@ pub(crate) fn topic(
         let ns = options.reliable_timeout_ns.max(0) as u64;
         builder = builder.reliable_timeout(Duration::from_nanos(ns));
     }
-    builder = builder.history(options.history).reliable(options.reliable != 0);
-    Ok(builder.volatile(options.is_volatile != 0))
+    builder = builder.history(options.history).reliable(flag(options.reliable, "reliable")?);
+    Ok(builder.volatile(flag(options.is_volatile, "is_volatile")?))
 }
 
 /// Joins topic `name`, like `/camera/front`, as a publisher, making the topic if it does not exist.
@@ -85,7 +93,7 @@ pub extern "C" fn outlive_publisher_open(
     node: Option<&outlive_node>,
     name: *const c_char,
     of: Option<&outlive_type>,
-    options: Option<&outlive_topic_options>,
+    options: *const outlive_topic_options,
     out: Option<&mut MaybeUninit<*mut outlive_publisher>>,
 ) -> outlive_status {
     run(|| {

@@ -3,20 +3,26 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use outlive::{Consumer, PayloadType, Producer, QueueBuilder, QueueEvent, Slot};
+use outlive::{Consumer, Error, ErrorKind, PayloadType, Producer, QueueBuilder, QueueEvent, Slot};
 
 use crate::node::{OUTLIVE_NO_WAIT, outlive_node, until};
+use crate::options::{Settings, flag, reserved, settings};
 use crate::publisher::outlive_port_id;
-use crate::status::{Fail, bytes, need, outlive_status, run, text};
+use crate::status::{Done, Fail, bytes, invalid, need, outlive_status, run, text};
 use crate::subscriber::{outlive_event, outlive_event_kind};
 use crate::types::{outlive_type, payload_type};
 
-/// Settings of a queue's ends. Zero is the default everywhere; begin with `= {0}`.
+/// Settings of a queue's ends. Zero is the default everywhere; begin with
+/// `= {.size = sizeof(outlive_queue_options)}`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct outlive_queue_options {
+    /// `sizeof` of this struct, as the caller was compiled: it tells versions apart.
+    pub size: usize,
     /// Producer: most shared memory its lane may take, bytes; 64 MiB by default.
     pub bound_bytes: u64,
     /// Producer: shared memory its lane takes at first and keeps, bytes; 16 KiB by default.
@@ -27,26 +33,31 @@ pub struct outlive_queue_options {
     pub stamped: u32,
     /// 0.
     pub reserved_word: u32,
-    /// 0.
-    pub reserved: [u64; 4],
+}
+
+// SAFETY: `repr(C)`, `size` first; zeros are numbers and NULL.
+unsafe impl Settings for outlive_queue_options {
+    const NAME: &'static str = "outlive_queue_options";
+    const FIRST_BYTES: usize = size_of::<Self>();
 }
 
 fn queue(
     node: &outlive_node,
     name: *const c_char,
     of: Option<&outlive_type>,
-    options: Option<&outlive_queue_options>,
+    options: *const outlive_queue_options,
 ) -> Result<QueueBuilder<[u8]>, Fail> {
     let builder = node.node.queue::<[u8]>(text(name, "a queue name")?)?;
     let mut builder = builder.of_type(&payload_type(of));
-    let Some(options) = options else { return Ok(builder) };
+    let Some(options) = settings(options)? else { return Ok(builder) };
+    reserved(options.reserved_word.into())?;
     if options.bound_bytes != 0 {
         builder = builder.bound_bytes(options.bound_bytes);
     }
     if options.first_bytes != 0 {
         builder = builder.first_bytes(options.first_bytes);
     }
-    if options.stamped != 0 {
+    if flag(options.stamped, "stamped")? {
         builder = builder.stamped();
     }
     if options.ordered_holdback_ns != 0 {
@@ -55,11 +66,31 @@ fn queue(
     Ok(builder)
 }
 
+/// Tells what a handle gave from what it gave before, and from what another handle gave.
+#[derive(Debug)]
+struct Generation(u64);
+
+impl Generation {
+    fn first() -> Self {
+        static HANDLES: AtomicU64 = AtomicU64::new(1);
+        // Odd multiples of this constant are far from each other: no two handles of a process meet.
+        Self(HANDLES.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(1);
+        self.0
+    }
+}
+
 /// Sends messages to the one consumer of a queue. One thread at a time.
 #[derive(Debug)]
 pub struct outlive_producer {
     /// Reserved room; it goes before the producer it is of.
     slot: Option<Slot<'static, [u8]>>,
+    /// Of what was reserved last.
+    generation: Generation,
     producer: Box<Producer<[u8]>>,
     of: PayloadType,
     last: outlive_status,
@@ -72,14 +103,16 @@ pub extern "C" fn outlive_producer_open(
     node: Option<&outlive_node>,
     name: *const c_char,
     of: Option<&outlive_type>,
-    options: Option<&outlive_queue_options>,
+    options: *const outlive_queue_options,
     out: Option<&mut MaybeUninit<*mut outlive_producer>>,
 ) -> outlive_status {
     run(|| {
         let (node, out) = (need(node, "a node")?, need(out, "out")?);
         let producer = Box::new(queue(node, name, of, options)?.producer()?);
         let (of, last) = (payload_type(of), outlive_status::OUTLIVE_OK);
-        out.write(Box::into_raw(Box::new(outlive_producer { slot: None, producer, of, last })));
+        let generation = Generation::first();
+        let handle = outlive_producer { slot: None, generation, producer, of, last };
+        out.write(Box::into_raw(Box::new(handle)));
         Ok(())
     })
 }
@@ -155,18 +188,34 @@ pub extern "C" fn outlive_producer_status(producer: Option<&outlive_producer>) -
     producer.map_or(outlive_status::OUTLIVE_INVALID_ARGUMENT, |port| port.last)
 }
 
+/// Room in a producer's lane: write `size` bytes to `data` and commit it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct outlive_slot {
+    /// Where to write, aligned for the type; holds whatever was there before. NULL: no room.
+    pub data: *mut c_void,
+    /// Bytes there.
+    pub size: usize,
+    /// Which reservation it is.
+    pub generation: u64,
+    /// outlive's own.
+    pub internal: [u64; 1],
+}
+
 /// Lends room for a message of `size` bytes in the lane, to be written and committed without a
-/// copy: its address, or NULL with `errno` as of `outlive_producer_send`. Any other call on the
-/// producer gives it back.
+/// copy: 0, or -1 with `errno` as of `outlive_producer_send`; `slot->data` is NULL then. Any other
+/// call on the producer gives it back; committing it then is `EINVAL`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_producer_reserve(
     producer: Option<&mut outlive_producer>,
     size: usize,
     deadline_ns: u64,
-) -> *mut c_void {
+    slot: Option<&mut MaybeUninit<outlive_slot>>,
+) -> c_int {
     let mut port = producer;
-    let mut at = std::ptr::null_mut();
     let status = run(|| {
+        let none = outlive_slot { data: null_mut(), size: 0, generation: 0, internal: [0; 1] };
+        let out = need(slot, "a slot")?.write(none);
         let port = need(port.as_deref_mut(), "a producer")?;
         port.slot = None;
         // SAFETY: the slot borrows from a box that goes after it, and that every call leaves alone
@@ -174,24 +223,56 @@ pub extern "C" fn outlive_producer_reserve(
         let lane: &'static mut Producer<[u8]> =
             unsafe { &mut *std::ptr::from_mut(port.producer.as_mut()) };
         let mut slot = lane.reserve_slice_until(size, deadline_ns)?;
-        at = slot.as_mut_ptr().cast();
+        (out.data, out.size) = (slot.as_mut_ptr().cast(), size);
+        out.generation = port.generation.next();
         port.slot = Some(slot);
         Ok(())
     });
-    noted(port, status);
-    at
+    noted(port, status)
 }
 
-/// Sends what was written to the reserved room: 0, or -1 with `EINVAL` when nothing is reserved.
+impl outlive_producer {
+    /// The reservation that `slot` is of, which is gone from here on.
+    fn take(&mut self, slot: &mut outlive_slot) -> Result<Slot<'static, [u8]>, Fail> {
+        let is_it = !slot.data.is_null() && slot.generation == self.generation.0;
+        slot.data = null_mut();
+        self.slot.take_if(|_| is_it).ok_or_else(stale_slot)
+    }
+}
+
+#[cold]
+fn stale_slot() -> Fail {
+    invalid("a slot", "it is committed, given back, or none of this producer: reserve again")
+}
+
+/// Sends what was written to the reserved room: 0, or -1 with `EINVAL` when it is not that of the
+/// last reservation, or that was committed or given back. The slot is gone afterwards.
 #[unsafe(no_mangle)]
-pub extern "C" fn outlive_producer_commit(producer: Option<&mut outlive_producer>) -> c_int {
+pub extern "C" fn outlive_producer_commit(
+    producer: Option<&mut outlive_producer>,
+    slot: Option<&mut outlive_slot>,
+) -> c_int {
     let mut port = producer;
     let status = run(|| {
-        let port = need(port.as_deref_mut(), "a producer")?;
-        need(port.slot.take(), "reserved room")?.commit();
+        let (port, slot) = (need(port.as_deref_mut(), "a producer")?, need(slot, "a slot")?);
+        port.take(slot)?.commit();
         Ok(())
     });
     noted(port, status)
+}
+
+/// Gives reserved room back: nothing is sent. A slot that is gone already, or NULL, is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_producer_discard(
+    producer: Option<&mut outlive_producer>,
+    slot: Option<&mut outlive_slot>,
+) {
+    run(|| {
+        if let (Some(port), Some(slot)) = (producer, slot) {
+            let _given_back = port.take(slot);
+        }
+        Ok(())
+    });
 }
 
 /// Whether a live consumer reads the queue. It may die right after the answer.
@@ -244,27 +325,11 @@ pub extern "C" fn outlive_producer_close(producer: Option<Box<outlive_producer>>
 /// The one consumer of a queue. One thread at a time.
 #[derive(Debug)]
 pub struct outlive_consumer {
-    consumer: Consumer<[u8]>,
-    /// A message is in the caller's hand.
-    held: bool,
+    pub(crate) consumer: Consumer<[u8]>,
+    /// A message is in the caller's hand: that of `generation`.
+    pub(crate) held: bool,
+    generation: Generation,
     event_why: CString,
-}
-
-impl outlive_consumer {
-    /// For a wait set: a message in hand counts as received.
-    #[inline(always)]
-    pub(crate) fn waitable(&mut self) -> &mut Consumer<[u8]> {
-        if std::mem::take(&mut self.held) {
-            self.consumer.let_go();
-        }
-        &mut self.consumer
-    }
-}
-
-impl Drop for outlive_consumer {
-    fn drop(&mut self) {
-        self.waitable();
-    }
 }
 
 /// Joins queue `name` as its consumer, making the queue if it does not exist. After a dead or
@@ -275,13 +340,14 @@ pub extern "C" fn outlive_consumer_open(
     node: Option<&outlive_node>,
     name: *const c_char,
     of: Option<&outlive_type>,
-    options: Option<&outlive_queue_options>,
+    options: *const outlive_queue_options,
     out: Option<&mut MaybeUninit<*mut outlive_consumer>>,
 ) -> outlive_status {
     run(|| {
         let (node, out) = (need(node, "a node")?, need(out, "out")?);
         let consumer = queue(node, name, of, options)?.consumer()?;
-        let handle = outlive_consumer { consumer, held: false, event_why: CString::default() };
+        let (generation, event_why) = (Generation::first(), CString::default());
+        let handle = outlive_consumer { consumer, held: false, generation, event_why };
         out.write(Box::into_raw(Box::new(handle)));
         Ok(())
     })
@@ -291,7 +357,7 @@ pub extern "C" fn outlive_consumer_open(
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct outlive_message {
-    /// The payload, read-only, until the message is done.
+    /// The payload, read-only, until the message is acknowledged or given back.
     pub data: *const c_void,
     /// Bytes there.
     pub size: usize,
@@ -299,12 +365,19 @@ pub struct outlive_message {
     pub producer: outlive_port_id,
     /// When it was sent, ns of CLOCK_MONOTONIC; 0 in a queue without time stamps.
     pub timestamp_ns: u64,
+    /// Which message of this consumer it is.
+    pub generation: u64,
+    /// outlive's own.
+    pub internal: [u64; 2],
 }
 
 /// The next message, waiting for it until `deadline_ns`, not at all with `OUTLIVE_NO_WAIT`.
 ///
-/// The message before it counts as received now, if `outlive_consumer_done` did not say so before.
-/// If the process dies with a message in hand, the next consumer receives it again.
+/// It stays in hand until `outlive_consumer_ack` says that it is done with: only then it counts as
+/// received. If the process dies or closes the consumer before, the next consumer receives it
+/// again; after `outlive_consumer_nack`, this one does. One message is in hand at a time:
+/// `OUTLIVE_TOO_MANY_BORROWS` while one is; nothing is lost. Asking for events and waiting in a set
+/// leave it in hand.
 ///
 /// `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`, `OUTLIVE_EVENT` as of `outlive_subscriber_receive`.
 #[unsafe(no_mangle)]
@@ -315,7 +388,10 @@ pub extern "C" fn outlive_consumer_receive(
 ) -> outlive_status {
     run(|| {
         let (port, out) = (need(consumer, "a consumer")?, need(message, "a message")?);
-        let lane = port.waitable();
+        if port.held {
+            return Err(in_hand(port));
+        }
+        let lane = &mut port.consumer;
         let there = deadline_ns == OUTLIVE_NO_WAIT || lane.wait_for_message(deadline_ns)?;
         let Some(held) = (if there { lane.hold()? } else { None }) else {
             return Err(Fail::Quiet(match deadline_ns {
@@ -333,18 +409,67 @@ pub extern "C" fn outlive_consumer_receive(
             (&raw mut (*at).producer.node).write(held.producer.node.get());
             (&raw mut (*at).producer.port).write(held.producer.port);
             (&raw mut (*at).timestamp_ns).write(held.timestamp_ns.unwrap_or(0));
+            (&raw mut (*at).generation).write(port.generation.next());
         }
         port.held = true;
         Ok(())
     })
 }
 
-/// Says that the message in hand is received; its bytes are not to be read any more.
-#[unsafe(no_mangle)]
-pub extern "C" fn outlive_consumer_done(consumer: Option<&mut outlive_consumer>) {
-    if let Some(port) = consumer {
-        port.waitable();
+#[cold]
+fn in_hand(port: &outlive_consumer) -> Fail {
+    Fail::Error(Error::new(
+        ErrorKind::TooManyBorrows,
+        "receiving from",
+        port.consumer.queue(),
+        "a message is in hand: acknowledge it or give it back first",
+    ))
+}
+
+impl outlive_consumer {
+    /// The message in hand is that of the caller; it is in hand no more.
+    #[inline(always)]
+    fn lay_down(&mut self, message: Option<&outlive_message>) -> Done {
+        let message = need(message, "a message")?;
+        if !self.held || message.generation != self.generation.0 {
+            return Err(stale_message());
+        }
+        self.held = false;
+        Ok(())
     }
+}
+
+#[cold]
+fn stale_message() -> Fail {
+    invalid("a message", "it is acknowledged, given back, or none of this consumer")
+}
+
+/// Says that the message in hand is received; its bytes are not to be read any more.
+///
+/// `OUTLIVE_INVALID_ARGUMENT`: the message is not the one in hand, but one of before or of another
+/// consumer; nothing is acknowledged.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_consumer_ack(
+    consumer: Option<&mut outlive_consumer>,
+    message: Option<&outlive_message>,
+) -> outlive_status {
+    run(|| {
+        let port = need(consumer, "a consumer")?;
+        port.lay_down(message)?;
+        port.consumer.let_go();
+        Ok(())
+    })
+}
+
+/// Gives the message in hand back unreceived; its bytes are not to be read any more. It comes again
+/// with the next receive, of this consumer or, if it is closed, of the next. Answers as
+/// `outlive_consumer_ack`.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_consumer_nack(
+    consumer: Option<&mut outlive_consumer>,
+    message: Option<&outlive_message>,
+) -> outlive_status {
+    run(|| need(consumer, "a consumer")?.lay_down(message))
 }
 
 /// The oldest event that was not asked for yet; `OUTLIVE_WOULD_BLOCK` when there is none.
@@ -355,7 +480,7 @@ pub extern "C" fn outlive_consumer_next_event(
 ) -> outlive_status {
     run(|| {
         let (port, out) = (need(consumer, "a consumer")?, need(event, "an event")?);
-        let Some(event) = port.waitable().next_event() else {
+        let Some(event) = port.consumer.next_event() else {
             return Err(Fail::Quiet(outlive_status::OUTLIVE_WOULD_BLOCK));
         };
         use outlive_event_kind as Kind;
@@ -376,12 +501,14 @@ pub extern "C" fn outlive_consumer_next_event(
             port: outlive_port_id { node: id.node.get(), port: id.port },
             lost: 0,
             why: if has_why { port.event_why.as_ptr() } else { std::ptr::null() },
+            reserved: [0; 3],
         });
         Ok(())
     })
 }
 
-/// Leaves the queue; another process may consume it then. NULL is nothing.
+/// Leaves the queue; another process may consume it then, and receives the message in hand, if
+/// there is one, again. NULL is nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_consumer_close(consumer: Option<Box<outlive_consumer>>) {
     run(|| {

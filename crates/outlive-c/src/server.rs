@@ -31,7 +31,7 @@ pub extern "C" fn outlive_server_open(
     name: *const c_char,
     request: Option<&outlive_type>,
     response: Option<&outlive_type>,
-    options: Option<&outlive_service_options>,
+    options: *const outlive_service_options,
     out: Option<&mut MaybeUninit<*mut outlive_server>>,
 ) -> outlive_status {
     run(|| {

@@ -6,21 +6,29 @@ use std::mem::MaybeUninit;
 use outlive::{Client, Reply, ServiceBuilder, Ticket};
 
 use crate::node::{OUTLIVE_NO_WAIT, outlive_node, until};
+use crate::options::{Settings, flag, reserved, settings};
 use crate::status::{Fail, bytes, invalid, need, outlive_status, run, text};
 use crate::types::{outlive_type, payload_type};
 
-/// Settings of a service's ends. Zero is the default everywhere; begin with `= {0}`.
+/// Settings of a service's ends. Zero is the default everywhere; begin with
+/// `= {.size = sizeof(outlive_service_options)}`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct outlive_service_options {
+    /// `sizeof` of this struct, as the caller was compiled: it tells versions apart.
+    pub size: usize,
     /// Most shared memory for what is under way from this end to another, bytes; 64 MiB by default.
     pub bound_bytes: u64,
     /// Client: unanswered requests are sent again to the next server when one dies: 0 or 1.
     pub resume: u32,
     /// 0.
     pub reserved_word: u32,
-    /// 0.
-    pub reserved: [u64; 4],
+}
+
+// SAFETY: `repr(C)`, `size` first; zeros are numbers and NULL.
+unsafe impl Settings for outlive_service_options {
+    const NAME: &'static str = "outlive_service_options";
+    const FIRST_BYTES: usize = size_of::<Self>();
 }
 
 pub(crate) fn service(
@@ -28,15 +36,16 @@ pub(crate) fn service(
     name: *const c_char,
     request: Option<&outlive_type>,
     response: Option<&outlive_type>,
-    options: Option<&outlive_service_options>,
+    options: *const outlive_service_options,
 ) -> Result<ServiceBuilder<[u8], [u8]>, Fail> {
     let builder = node.node.service::<[u8], [u8]>(text(name, "a service name")?)?;
     let mut builder = builder.of_types(&payload_type(request), &payload_type(response));
-    let Some(options) = options else { return Ok(builder) };
+    let Some(options) = settings(options)? else { return Ok(builder) };
+    reserved(options.reserved_word.into())?;
     if options.bound_bytes != 0 {
         builder = builder.bound_bytes(options.bound_bytes);
     }
-    Ok(builder.resume(options.resume != 0))
+    Ok(builder.resume(flag(options.resume, "resume")?))
 }
 
 /// The asking end of a service. One thread at a time.
@@ -60,7 +69,7 @@ pub extern "C" fn outlive_client_open(
     name: *const c_char,
     request: Option<&outlive_type>,
     response: Option<&outlive_type>,
-    options: Option<&outlive_service_options>,
+    options: *const outlive_service_options,
     out: Option<&mut MaybeUninit<*mut outlive_client>>,
 ) -> outlive_status {
     run(|| {

@@ -35,6 +35,8 @@ pub struct outlive_meta {
     pub timestamp_ns: u64,
     /// Messages of that publisher lost right before this one.
     pub lost_before: u64,
+    /// Room for what comes; 0 today.
+    pub reserved: [u64; 3],
 }
 
 /// Room for a received message, on the stack or wherever the caller likes. It may be moved as
@@ -67,7 +69,7 @@ pub extern "C" fn outlive_subscriber_open(
     node: Option<&outlive_node>,
     name: *const c_char,
     of: Option<&outlive_type>,
-    options: Option<&outlive_topic_options>,
+    options: *const outlive_topic_options,
     out: Option<&mut MaybeUninit<*mut outlive_subscriber>>,
 ) -> outlive_status {
     run(|| {
@@ -84,7 +86,7 @@ pub extern "C" fn outlive_subscriber_open(
 pub extern "C" fn outlive_subscriber_open_any(
     node: Option<&outlive_node>,
     name: *const c_char,
-    options: Option<&outlive_topic_options>,
+    options: *const outlive_topic_options,
     out: Option<&mut MaybeUninit<*mut outlive_subscriber>>,
 ) -> outlive_status {
     run(|| {
@@ -238,6 +240,7 @@ pub extern "C" fn outlive_sample_meta(
             seq: of.seq,
             timestamp_ns: of.timestamp_ns,
             lost_before: of.lost_before,
+            reserved: [0; 3],
         });
         Ok(())
     })
@@ -292,6 +295,8 @@ pub struct outlive_event {
     pub lost: u64,
     /// What is wrong, until the next call on the same port; NULL where nothing is.
     pub why: *const c_char,
+    /// Room for what comes; 0 today.
+    pub reserved: [u64; 3],
 }
 
 /// The oldest event that was not asked for yet; `OUTLIVE_WOULD_BLOCK` when there is none.
@@ -325,6 +330,7 @@ pub extern "C" fn outlive_subscriber_next_event(
             port: outlive_port_id { node: publisher.node.get(), port: publisher.port },
             lost,
             why: if has_why { port.event_why.as_ptr() } else { std::ptr::null() },
+            reserved: [0; 3],
         });
         Ok(())
     })

@@ -25,11 +25,11 @@ fn give(out: Option<&mut MaybeUninit<*mut outlive_type>>, of: PayloadType) -> Do
     Ok(())
 }
 
-type Out<'a> = Option<&'a mut MaybeUninit<*mut outlive_type>>;
-
 /// Raw bytes: `[u8]` of Rust, `bytes` of Python.
 #[unsafe(no_mangle)]
-pub extern "C" fn outlive_type_bytes(out: Out<'_>) -> outlive_status {
+pub extern "C" fn outlive_type_bytes(
+    out: Option<&mut MaybeUninit<*mut outlive_type>>,
+) -> outlive_status {
     run(|| give(out, PayloadType::bytes()))
 }
 
@@ -42,7 +42,7 @@ pub extern "C" fn outlive_type_bytes(out: Out<'_>) -> outlive_status {
 pub extern "C" fn outlive_type_fixed(
     name: *const c_char,
     description_text: *const c_char,
-    out: Out<'_>,
+    out: Option<&mut MaybeUninit<*mut outlive_type>>,
 ) -> outlive_status {
     run(|| {
         let of = PayloadType::fixed(text(name, "a name")?, &description(description_text)?)?;
@@ -55,7 +55,7 @@ pub extern "C" fn outlive_type_fixed(
 pub extern "C" fn outlive_type_slice(
     name: *const c_char,
     description_text: *const c_char,
-    out: Out<'_>,
+    out: Option<&mut MaybeUninit<*mut outlive_type>>,
 ) -> outlive_status {
     run(|| {
         let of = PayloadType::slice(text(name, "a name")?, &description(description_text)?)?;
@@ -69,7 +69,7 @@ pub extern "C" fn outlive_type_headed(
     name: *const c_char,
     header_text: *const c_char,
     element_text: *const c_char,
-    out: Out<'_>,
+    out: Option<&mut MaybeUninit<*mut outlive_type>>,
 ) -> outlive_status {
     run(|| {
         let (header, element) = (description(header_text)?, description(element_text)?);
@@ -79,7 +79,10 @@ pub extern "C" fn outlive_type_headed(
 
 /// One MessagePack value, which outlive carries and does not look into.
 #[unsafe(no_mangle)]
-pub extern "C" fn outlive_type_msgpack(name: *const c_char, out: Out<'_>) -> outlive_status {
+pub extern "C" fn outlive_type_msgpack(
+    name: *const c_char,
+    out: Option<&mut MaybeUninit<*mut outlive_type>>,
+) -> outlive_status {
     run(|| give(out, PayloadType::msgpack(text(name, "a name")?)?))
 }
 

@@ -6,12 +6,14 @@ use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use outlive::{Descriptor, Timer, WaitSet, Waitable};
+use outlive::{Descriptor, Interrupt, Timer, WaitSet, Waitable};
 
 use crate::node::outlive_watch;
+use crate::options::reserved;
 use crate::queue::outlive_consumer;
 use crate::server::outlive_server;
 use crate::service::outlive_client;
+use crate::shutdown;
 use crate::status::{Fail, invalid, need, outlive_status, run};
 use crate::subscriber::outlive_subscriber;
 
@@ -27,13 +29,20 @@ pub struct outlive_timer {
     timer: Timer,
 }
 
+/// Ends waits of this process: another thread raises it, or a signal handler. Any thread may use
+/// it.
+#[derive(Debug)]
+pub struct outlive_interrupt {
+    interrupt: Interrupt,
+}
+
 /// What a member of a wait is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum outlive_member_kind {
     /// An `outlive_subscriber`: ready while there is a message, and once for each new event.
     OUTLIVE_SUBSCRIBER = 1,
-    /// An `outlive_consumer`, likewise. A message in hand counts as received.
+    /// An `outlive_consumer`, likewise; also while a message is in hand.
     OUTLIVE_CONSUMER = 2,
     /// An `outlive_server`: ready while there is a request.
     OUTLIVE_SERVER = 3,
@@ -47,6 +56,10 @@ pub enum outlive_member_kind {
     OUTLIVE_READABLE_FD = 7,
     /// The descriptor `fd`, ready when it can be written; `object` is NULL.
     OUTLIVE_WRITABLE_FD = 8,
+    /// That `outlive_shutdown_on_signals` was asked to end the process; `object` is NULL.
+    OUTLIVE_SHUTDOWN = 9,
+    /// An `outlive_interrupt`: ready while it is raised.
+    OUTLIVE_INTERRUPT = 10,
 }
 
 /// A member of a wait.
@@ -61,6 +74,8 @@ pub struct outlive_member {
     pub fd: c_int,
     /// Set by the wait: whether it is ready.
     pub ready: bool,
+    /// 0.
+    pub reserved: [u8; 7],
 }
 
 /// Makes a set. It takes nothing until a wait needs it.
@@ -101,6 +116,7 @@ pub extern "C" fn outlive_waitset_wait(
         let mut fds = Vec::new();
         for member in members.iter_mut() {
             member.ready = false;
+            member.reserved.iter().try_for_each(|byte| reserved(u64::from(*byte)))?;
             if member.kind == outlive_member_kind::OUTLIVE_READABLE_FD as u32
                 || member.kind == outlive_member_kind::OUTLIVE_WRITABLE_FD as u32
             {
@@ -112,12 +128,23 @@ pub extern "C" fn outlive_waitset_wait(
             }
         }
         let mut next_fd = fds.iter();
-        let mut foreign = Vec::with_capacity(fds.len());
+        let mut foreign: Vec<Box<dyn Waitable + '_>> = Vec::new();
         for member in members.iter() {
-            if member.kind == outlive_member_kind::OUTLIVE_READABLE_FD as u32 {
-                foreign.extend(next_fd.next().map(Descriptor::readable));
-            } else if member.kind == outlive_member_kind::OUTLIVE_WRITABLE_FD as u32 {
-                foreign.extend(next_fd.next().map(Descriptor::writable));
+            let is = |kind: outlive_member_kind| member.kind == kind as u32;
+            if is(outlive_member_kind::OUTLIVE_READABLE_FD) {
+                let fd = next_fd.next().map(Descriptor::readable);
+                foreign.extend(fd.map(|fd| Box::new(fd) as Box<dyn Waitable + '_>));
+            } else if is(outlive_member_kind::OUTLIVE_WRITABLE_FD) {
+                let fd = next_fd.next().map(Descriptor::writable);
+                foreign.extend(fd.map(|fd| Box::new(fd) as Box<dyn Waitable + '_>));
+            } else if is(outlive_member_kind::OUTLIVE_SHUTDOWN) {
+                foreign.push(Box::new(shutdown::member()?));
+            } else if is(outlive_member_kind::OUTLIVE_INTERRUPT) {
+                // SAFETY: the caller's part: such a handle, valid during the wait.
+                let interrupt = unsafe { member.object.cast::<outlive_interrupt>().as_ref() };
+                foreign.push(Box::new(&need(interrupt, "an interrupt")?.interrupt));
+            } else if has_message_in_hand(member) {
+                foreign.push(Box::new(Timer::at(0)));
             }
         }
         let mut next_foreign = foreign.iter_mut();
@@ -125,7 +152,7 @@ pub extern "C" fn outlive_waitset_wait(
         for member in members.iter() {
             list.push(match waitable(member)? {
                 Some(waitable) => waitable,
-                None => need(next_foreign.next(), "a descriptor")?,
+                None => &mut **need(next_foreign.next(), "a member")?,
             });
         }
         let ready = set.set.wait_until(&mut list, deadline_ns)?;
@@ -141,16 +168,34 @@ fn list<'a>(members: *mut outlive_member, count: usize) -> Result<&'a mut [outli
     if members.is_null() || count == 0 {
         return Err(invalid("members", "there are none"));
     }
+    if count > isize::MAX as usize / size_of::<outlive_member>() {
+        return Err(invalid("members", "no memory holds so many"));
+    }
     // SAFETY: the caller's part: so many members, its own.
     Ok(unsafe { std::slice::from_raw_parts_mut(members, count) })
 }
 
-/// The handle of a member; `None` for a descriptor.
+/// Whether it is a consumer whose caller has a message in hand. It is ready; to look at it as at
+/// others would take up another message in the place of that one.
+fn has_message_in_hand(member: &outlive_member) -> bool {
+    let is_consumer = member.kind == outlive_member_kind::OUTLIVE_CONSUMER as u32;
+    // SAFETY: the caller's part: the handle is of the kind it says, and valid during the wait.
+    is_consumer
+        && unsafe { member.object.cast::<outlive_consumer>().as_ref() }.is_some_and(|c| c.held)
+}
+
+/// The handle of a member; `None` for what stands in for one: descriptors, what any thread may use,
+/// a consumer whose message is in hand.
 fn waitable<'a>(member: &outlive_member) -> Result<Option<&'a mut dyn Waitable>, Fail> {
     use outlive_member_kind as Kind;
     let object = member.object;
     let is = |kind: Kind| member.kind == kind as u32;
-    if is(Kind::OUTLIVE_READABLE_FD) || is(Kind::OUTLIVE_WRITABLE_FD) {
+    if is(Kind::OUTLIVE_READABLE_FD)
+        || is(Kind::OUTLIVE_WRITABLE_FD)
+        || is(Kind::OUTLIVE_SHUTDOWN)
+        || is(Kind::OUTLIVE_INTERRUPT)
+        || has_message_in_hand(member)
+    {
         return Ok(None);
     }
     if object.is_null() {
@@ -162,7 +207,7 @@ fn waitable<'a>(member: &outlive_member) -> Result<Option<&'a mut dyn Waitable>,
         if is(Kind::OUTLIVE_SUBSCRIBER) {
             &mut (*object.cast::<outlive_subscriber>()).subscriber
         } else if is(Kind::OUTLIVE_CONSUMER) {
-            (*object.cast::<outlive_consumer>()).waitable()
+            &mut (*object.cast::<outlive_consumer>()).consumer
         } else if is(Kind::OUTLIVE_SERVER) {
             &mut (*object.cast::<outlive_server>()).server
         } else if is(Kind::OUTLIVE_CLIENT) {
@@ -176,6 +221,47 @@ fn waitable<'a>(member: &outlive_member) -> Result<Option<&'a mut dyn Waitable>,
         }
     };
     Ok(Some(found))
+}
+
+/// Makes an interrupt that is not raised.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_interrupt_new(
+    out: Option<&mut MaybeUninit<*mut outlive_interrupt>>,
+) -> outlive_status {
+    run(|| {
+        let interrupt = Box::new(outlive_interrupt { interrupt: Interrupt::new() });
+        need(out, "out")?.write(Box::into_raw(interrupt));
+        Ok(())
+    })
+}
+
+/// Ends all waits for it, now and until it is cleared. Async-signal-safe: a signal handler may call
+/// it, on a handle that lives; `errno` stays. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_interrupt_raise(interrupt: Option<&outlive_interrupt>) {
+    if let Some(interrupt) = interrupt {
+        interrupt.interrupt.raise();
+    }
+}
+
+/// Whether it is raised. Async-signal-safe. False for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_interrupt_is_raised(interrupt: Option<&outlive_interrupt>) -> bool {
+    interrupt.is_some_and(|interrupt| interrupt.interrupt.is_raised())
+}
+
+/// Makes it as new, for the next use: by the one thread that waits for it. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_interrupt_clear(interrupt: Option<&outlive_interrupt>) {
+    if let Some(interrupt) = interrupt {
+        interrupt.interrupt.clear();
+    }
+}
+
+/// Frees it: nobody waits for it, and no handler may raise it any more. NULL is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_interrupt_free(interrupt: Option<Box<outlive_interrupt>>) {
+    drop(interrupt);
 }
 
 /// Ready from `first_ns` of CLOCK_MONOTONIC on and every `period_ns` after it; 0: once.

@@ -1,7 +1,9 @@
 //! Installs the library as users do, and compiles and runs programs against it.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 /// A folder of its own under the system's temporary one, removed at the end.
@@ -51,11 +53,12 @@ fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|out| out.status.success())
 }
 
-/// Compiles one source file; strict about warnings.
+/// Compiles one source file; strict about warnings. `standard` may have further options behind it.
 fn compile(compiler: &str, standard: &str, source: &Path, to: &Path) {
     let prefix = prefix();
     let mut cc = Command::new(compiler);
-    cc.arg(format!("-std={standard}")).args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2"]);
+    cc.args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2"]);
+    cc.args(format!("-std={standard}").split(' '));
     cc.args(["-D_GNU_SOURCE", "-pthread"]).arg(source).arg("-o").arg(to);
     cc.arg("-I").arg(prefix.join("include")).arg("-L").arg(prefix.join("lib")).arg("-loutlive");
     succeeds(cc.arg(format!("-Wl,-rpath,{}", prefix.join("lib").display())));
@@ -65,10 +68,15 @@ fn compile(compiler: &str, standard: &str, source: &Path, to: &Path) {
 fn run(compiler: &str, standard: &str, source: &str) -> String {
     let source = here().join(source);
     let stem = source.file_stem().unwrap().to_string_lossy().into_owned();
-    let temp = Temp::new(&format!("{compiler}-{stem}").replace('+', "x"));
+    let label: String = format!("{compiler}-{standard}-{stem}");
+    let temp = Temp::new(&label.replace(|c: char| !c.is_alphanumeric(), "_"));
     let program = temp.0.join(&stem);
     compile(compiler, standard, &source, &program);
-    let out = succeeds(Command::new(&program).env("OUTLIVE_DIR", temp.0.join("root")));
+    let out = succeeds(
+        Command::new(&program)
+            .env("OUTLIVE_DIR", temp.0.join("root"))
+            .env("UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1"),
+    );
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
@@ -99,10 +107,72 @@ fn cpp_compilers() -> Vec<&'static str> {
     found
 }
 
+/// Address and undefined behaviour, of what is compiled into the program: all of the headers.
+const SANITIZED: &str = " -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all";
+
+/// With the sanitizers, where their libraries are installed; g++ brings them.
+fn sanitized(compiler: &str, standard: &str) -> String {
+    let temp = Temp::new("sanitizers");
+    let mut probe = Command::new(compiler);
+    probe.args(["-fsanitize=address,undefined", "-x", "c++", "-o"]).arg(temp.0.join("probe"));
+    probe.arg("-").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = probe.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"int main() {}").unwrap();
+    let has_them = child.wait().unwrap().success();
+    assert!(has_them || compiler != "g++", "g++ has no sanitizers: run scripts/setup");
+    if has_them { format!("{standard}{SANITIZED}") } else { standard.to_owned() }
+}
+
+/// Compilers and standards; the last has a `std::expected` that is whole, where one is installed.
+fn cpp_ways() -> Vec<(&'static str, &'static str)> {
+    let compilers = cpp_compilers().into_iter();
+    let mut ways: Vec<_> = compilers.flat_map(|cc| [(cc, "c++20"), (cc, "c++2b")]).collect();
+    let newest = ["clang++-21", "clang++-20", "clang++-19", "clang++-18"];
+    let whole = |cc: &str| {
+        let mut probe = Command::new(cc);
+        probe.args(["-std=c++2b", "-stdlib=libc++", "-fsyntax-only", "-x", "c++", "-include"]);
+        probe.args(["expected", "/dev/null"]).output().is_ok_and(|out| out.status.success())
+    };
+    if let Some(cc) = newest.into_iter().find(|cc| whole(cc)) {
+        ways.push((cc, "c++2b -stdlib=libc++"));
+    }
+    ways
+}
+
 #[test]
 fn every_class_of_cpp_does_what_it_says_without_a_warning() {
-    for compiler in cpp_compilers() {
-        assert!(run(compiler, "c++20", "tests/cpp/api.cpp").contains("api: every class"));
+    for (compiler, standard) in cpp_ways() {
+        let said = run(compiler, &sanitized(compiler, standard), "tests/cpp/api.cpp");
+        assert!(said.contains("api: every class"), "{compiler} {standard} said: {said}");
+    }
+}
+
+#[test]
+fn a_wait_of_cpp_ends_by_messages_deaths_signals_and_stop_tokens() {
+    for (compiler, standard) in cpp_ways() {
+        let said = run(compiler, &sanitized(compiler, standard), "tests/cpp/waiting.cpp");
+        assert!(said.contains("waiting: woken by all"), "{compiler} {standard} said: {said}");
+    }
+}
+
+#[test]
+fn expected_is_that_of_the_standard_or_as_that() {
+    for (compiler, standard) in cpp_ways() {
+        let said = run(compiler, &sanitized(compiler, standard), "tests/cpp/expected.cpp");
+        let is = if standard.contains("libc++") { "that of the standard" } else { "expected:" };
+        assert!(said.contains(is), "{compiler} {standard} said: {said}");
+    }
+}
+
+#[test]
+fn without_exceptions_the_headers_compile_as_well() {
+    let temp = Temp::new("no-exceptions");
+    let source = temp.0.join("plain.cpp");
+    let text =
+        "#include <outlive.hpp>\nint main() { return outlive::node::open(\"x\").value().id(); }\n";
+    std::fs::write(&source, text).unwrap();
+    for (compiler, standard) in cpp_ways() {
+        compile(compiler, &format!("{standard} -fno-exceptions"), &source, &temp.0.join("plain"));
     }
 }
 
@@ -124,25 +194,106 @@ fn types_of_ones_own_travel_as_messagepack() {
     }
 }
 
+/// What must not compile, and a part of what the compiler says; `@` is a name of its own.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "struct @ { double x; }; auto f@(outlive::node &n) { return n.publisher<@>(\"/x\"); }",
+        "this type cannot be shared",
+    ),
+    ("struct @ { char a; double x; }; OUTLIVE_MESSAGE(@, \"s\", a, x)", "@ has padding"),
+    (
+        "struct @ { int *at; }; OUTLIVE_MESSAGE(@, \"s\", at)",
+        "a field of @ is of a type that cannot be shared",
+    ),
+    (
+        "struct @ { bool is; }; OUTLIVE_MESSAGE(@, \"s\", is)",
+        "a field of @ is of a type that cannot be shared",
+    ),
+    (
+        "struct @ { std::chrono::milliseconds ms; }; OUTLIVE_MESSAGE(@, \"s\", ms)",
+        "a field of @ is of a type that cannot be shared",
+    ),
+    ("struct @ { int x, y; }; OUTLIVE_MESSAGE(@, \"s\", y, x)", "@ are not listed in their order"),
+    ("struct @ { int x, y; }; OUTLIVE_MESSAGE(@, \"s\", x, x)", "@ are not listed in their order"),
+    (
+        "struct @ { int x, y; }; OUTLIVE_MESSAGE(@, \"s\", x)",
+        "@ has padding, or a field that is not",
+    ),
+    (
+        "struct @ { const int x; }; OUTLIVE_MESSAGE(@, \"s\", x)",
+        "a field of @ is const or volatile",
+    ),
+    (
+        "struct @ { std::array<const int, 2> x; }; OUTLIVE_MESSAGE(@, \"s\", x)",
+        "a field of @ is const or volatile",
+    ),
+    (
+        "struct @ { volatile int x; }; OUTLIVE_MESSAGE(@, \"s\", x)",
+        "a field of @ is const or volatile",
+    ),
+    (
+        "struct @ { enum e { a, b } x; }; OUTLIVE_MESSAGE(@, \"s\", x)",
+        "a field of @ is an enum without a fixed underlying type",
+    ),
+    (
+        "struct @ { std::array<int, 0> x; int y; }; OUTLIVE_MESSAGE(@, \"s\", x, y)",
+        "a field of @ is an array of no elements",
+    ),
+    (
+        "struct @ { std::array<std::array<int, 0>, 2> x; }; OUTLIVE_MESSAGE(@, \"s\", x)",
+        "a field of @ is an array of no elements",
+    ),
+    (
+        "struct @ { long double x; }; OUTLIVE_MESSAGE(@, \"s\", x)",
+        "a field of @ is a floating-point number",
+    ),
+    // Where a compiler has none, there is nothing to refuse.
+    (
+        "#if __clang_major__ >= 15 || (!defined(__clang__) && __GNUC__ >= 13)\n\
+         struct @ { _Float16 x; }; OUTLIVE_MESSAGE(@, \"s\", x)\n\
+         #else\n#error a field of @ is of no type\n#endif",
+        "a field of @ is",
+    ),
+    ("struct @ { int x; }; OUTLIVE_MESSAGE(@, \"\", x)", "the name of @ is empty"),
+    // Ports, loans and what they show end with their statement when they have no name.
+    ("void @(outlive::node &n) { n.publisher<pose>(\"/x\").value().loan(); }", "deleted"),
+    ("void @(outlive::node &n) { n.publisher<float[]>(\"/x\").value().loan(3); }", "deleted"),
+    ("void @(outlive::node &n) { n.producer<pose>(\"/x\").value().reserve(); }", "deleted"),
+    ("void @(outlive::node &n) { n.consumer<pose>(\"/x\").value().receive(); }", "deleted"),
+    ("void @(outlive::node &n) { n.semaphore(\"/x\", 1).value().acquire(); }", "deleted"),
+    ("void @(outlive::publisher<pose> &p) { p.loan().value()->x = 1; }", "deleted"),
+    ("void @(outlive::producer<float[]> &p) { p.reserve(2).value().span(); }", "deleted"),
+    ("auto @(outlive::subscriber<float[]> &s) { return *s.receive().value(); }", "deleted"),
+    ("auto @(outlive::node &n) { return *n.mutex<pose>(\"/x\").value(); }", "deleted"),
+];
+
 #[test]
-fn a_type_that_cannot_be_shared_does_not_compile_and_the_compiler_says_why() {
+fn what_must_not_compile_does_not_and_the_compiler_says_why() {
     let temp = Temp::new("refused");
     let source = temp.0.join("refused.cpp");
-    for (text, says) in [
-        (
-            "struct s { double x; }; auto f(outlive::node &n) { return n.publisher<s>(\"/x\"); }",
-            "this type cannot be shared",
-        ),
-        ("struct s { char a; double x; }; OUTLIVE_MESSAGE(s, \"s\", a, x)", "has padding"),
-        ("struct s { int *at; }; OUTLIVE_MESSAGE(s, \"s\", at)", "of a type that cannot be shared"),
-    ] {
-        std::fs::write(&source, format!("#include <outlive.hpp>\n{text}\n")).unwrap();
-        for compiler in cpp_compilers() {
-            let mut cc = Command::new(compiler);
-            cc.args(["-std=c++20", "-fsyntax-only", "-I"]).arg(prefix().join("include"));
-            let out = cc.arg(&source).output().unwrap();
-            let said = String::from_utf8_lossy(&out.stderr).into_owned();
-            assert!(!out.status.success() && said.contains(says), "{compiler} on {text}:\n{said}");
+    let mut text = "#include <outlive.hpp>\nstruct pose { double x, y; };\n\
+                    OUTLIVE_MESSAGE(pose, \"pose\", x, y)\n"
+        .to_owned();
+    for (i, (refused, _)) in REFUSED.iter().enumerate() {
+        let refused = refused.replace('@', &format!("number_{i}_"));
+        text += &format!("#line {} \"refused.cpp\"\n{refused}\n", 10_000 + 100 * i);
+    }
+    std::fs::write(&source, text).unwrap();
+    for (compiler, standard) in cpp_ways() {
+        let mut cc = Command::new(compiler);
+        cc.args(format!("-std={standard} -fsyntax-only -I").split(' '));
+        cc.arg(prefix().join("include")).arg(if compiler.starts_with("clang") {
+            "-ferror-limit=0"
+        } else {
+            "-fmax-errors=0"
+        });
+        let out = cc.arg(&source).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        for (i, (refused, says)) in REFUSED.iter().enumerate() {
+            let says = says.replace('@', &format!("number_{i}_"));
+            let here = format!("refused.cpp:{}", 10_000 / 100 + i);
+            let found = said.contains(&here) && said.contains(&says);
+            assert!(found, "{compiler} {standard} on {refused}:\n{said}");
         }
     }
 }
@@ -155,6 +306,7 @@ fn the_examples_in_cpp_run() {
         ("many_producers", "many producers: 300 messages of 3 producers, each in order"),
         ("request_response", "request/response: 5.0 m, then server died"),
         ("robust_lock", "robust lock: left 50, right 50"),
+        ("shutdown", "shutdown: the worker left, exit 0"),
         ("watching_a_death", "watching: the camera died; its last words were read"),
     ] {
         let said = run(cpp_compilers()[0], "c++20", &format!("examples/cpp/{name}.cpp"));
@@ -162,25 +314,67 @@ fn the_examples_in_cpp_run() {
     }
 }
 
+/// Configures a project of `lists` that finds the installed package; whether it could.
+fn cmake(temp: &Temp, lists: &str) -> bool {
+    let build = temp.0.join("build");
+    let _ = std::fs::remove_dir_all(&build);
+    std::fs::write(temp.0.join("CMakeLists.txt"), lists).unwrap();
+    let mut make = Command::new("cmake");
+    make.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display()));
+    make.arg("-S").arg(&temp.0).arg("-B").arg(&build).output().unwrap().status.success()
+}
+
 #[test]
-fn cmake_finds_the_package() {
+fn cmake_finds_the_package_and_compiles_as_cpp20_unasked() {
     if !has("cmake") {
         return;
     }
     let temp = Temp::new("cmake");
-    let lists = "cmake_minimum_required(VERSION 3.16)\nproject(hello CXX)\n\
-        set(CMAKE_CXX_STANDARD 20)\nfind_package(outlive REQUIRED)\n\
-        add_executable(hello hello.cpp)\ntarget_link_libraries(hello PRIVATE outlive::outlive)\n";
-    std::fs::write(temp.0.join("CMakeLists.txt"), lists).unwrap();
-    std::fs::copy(here().join("examples/cpp/hello.cpp"), temp.0.join("hello.cpp")).unwrap();
-    let build = temp.0.join("build");
-    let mut make = Command::new("cmake");
-    make.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display()));
-    succeeds(make.arg("-S").arg(&temp.0).arg("-B").arg(&build));
-    succeeds(Command::new("cmake").arg("--build").arg(&build));
-    let mut hello = Command::new(build.join("hello"));
-    let said = succeeds(hello.env("OUTLIVE_DIR", temp.0.join("root"))).stdout;
-    assert!(String::from_utf8_lossy(&said).contains("hello: x 1.0 m"));
+    for (language, ending) in [("CXX", "cpp"), ("C", "c")] {
+        let lists = format!(
+            "cmake_minimum_required(VERSION 3.16)\nproject(hello {language})\n\
+            find_package(outlive REQUIRED)\nadd_executable(hello hello.{ending})\n\
+            set_target_properties(hello PROPERTIES CXX_EXTENSIONS OFF C_STANDARD 11)\n\
+            target_link_libraries(hello PRIVATE outlive::outlive)\n"
+        );
+        let hello = format!("hello.{ending}");
+        let example = here().join("examples").join(ending).join(&hello);
+        std::fs::copy(example, temp.0.join(&hello)).unwrap();
+        assert!(cmake(&temp, &lists), "{language}");
+        succeeds(Command::new("cmake").arg("--build").arg(temp.0.join("build")));
+        let mut program = Command::new(temp.0.join("build/hello"));
+        let said = succeeds(program.env("OUTLIVE_DIR", temp.0.join("root"))).stdout;
+        assert!(String::from_utf8_lossy(&said).contains("hello: x 1.0 m"));
+    }
+}
+
+#[test]
+fn cmake_finds_the_versions_that_this_one_can_stand_for() {
+    if !has("cmake") {
+        return;
+    }
+    let version: Vec<u32> =
+        env!("CARGO_PKG_VERSION").split('.').map(|part| part.parse().unwrap_or(0)).collect();
+    let (major, minor) = (version[0], version[1]);
+    let whole = env!("CARGO_PKG_VERSION");
+    let temp = Temp::new("cmake-versions");
+    for (asked, found) in [
+        (String::new(), true),
+        (format!("{major}.{minor}"), true),
+        (format!("{whole} EXACT"), true),
+        (format!("{major}.{}", minor + 1), false),
+        (format!("{}.0", major + 1), false),
+        // Before 1.0 another minor version is another interface.
+        (format!("{major}.{}", minor.wrapping_sub(1)), major > 0 && minor > 0),
+        (format!("{major}.{minor}...<{major}.{}", minor + 2), true),
+        (format!("{major}.{}...{major}.{}", minor + 1, minor + 2), false),
+    ] {
+        let lists = format!(
+            "cmake_minimum_required(VERSION 3.19)\nproject(asks NONE)\n\
+            find_package(outlive {asked} REQUIRED)\n"
+        );
+        assert_eq!(cmake(&temp, &lists), found, "find_package(outlive {asked})");
+    }
 }
 
 #[test]

@@ -107,6 +107,19 @@ pub(crate) fn finish(outcome: Outcome) -> ExitCode {
 }
 
 /// A line for the person at the terminal; one who does not listen is no reason to fail.
+/// Names in it may be anybody's: nothing in it moves the cursor or changes colours.
 pub(crate) fn note(line: impl fmt::Display) {
-    let _ = writeln!(io::stderr(), "outlive: {line}");
+    let _ = writeln!(io::stderr(), "outlive: {}", plain(&line.to_string()));
+}
+
+/// The same text with control characters written out.
+pub(crate) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() && !"\n\t".contains(c) {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out
 }

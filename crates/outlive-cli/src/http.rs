@@ -1,23 +1,27 @@
 //! A small HTTP/1.1 server for what this command shows: GET and HEAD, one answer to a connection.
 //!
-//! Everything that comes in is a stranger's: lengths and times are bounded, and what is not
-//! exactly a request is answered with 400.
+//! Everything that comes in is a stranger's: lengths, times and numbers of connections are bounded,
+//! and what is not exactly a request is answered with 400.
+
+mod clients;
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::exit::{Code, note};
 use crate::exit::{Failure, Outcome};
 use crate::os;
+use clients::Clients;
 
 /// Longest request that is read, bytes.
 const REQUEST_BYTES_MAX: usize = 8192;
-/// Longest wait for a client that neither sends nor reads.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Connections that are answered at once; more are turned away.
-const CLIENTS_MAX: usize = 32;
+/// Within so long a request has come.
+const RECEIVE_MAX: Duration = Duration::from_secs(2);
+/// Within so long an answer is taken.
+const SEND_MAX: Duration = Duration::from_secs(10);
+/// Bytes handed over before it is looked at the time.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// What a client asks for.
 #[derive(Debug, Default, PartialEq)]
@@ -109,27 +113,34 @@ pub(crate) fn serve(
     listener: &TcpListener,
     answer: impl Fn(&Request) -> Response + Sync,
 ) -> Outcome {
-    let clients = AtomicUsize::new(0);
+    let clients = Clients::default();
     std::thread::scope(|scope| {
         while !os::stop_asked() {
             let ready = os::wait_readable(listener).map_err(|e| Failure::io("wait", &e))?;
             // A client that is gone or too slow gets nothing, the next one does.
-            let Some((client, _)) = ready.then(|| listener.accept().ok()).flatten() else {
+            let Some((client, from)) = ready.then(|| listener.accept().ok()).flatten() else {
                 continue;
             };
-            if clients.load(Relaxed) >= CLIENTS_MAX {
+            let Some(number) = clients.admit(&client, from.ip()) else {
                 let busy = Response::text("503 Service Unavailable", "too many connections");
-                let _ = set_up(&client).and_then(|()| send(&client, &busy, false));
+                // What finds no room in the socket is not waited for.
+                let _ = client.set_nonblocking(true).and_then(|()| send(&client, &busy, false));
                 continue;
-            }
-            clients.fetch_add(1, Relaxed);
+            };
             let (answer, clients) = (&answer, &clients);
             let started = std::thread::Builder::new().spawn_scoped(scope, move || {
-                let _ = serve_one(&client, answer);
-                clients.fetch_sub(1, Relaxed);
+                let mut came = false;
+                let request = receive(&client);
+                if let Ok(request) = request {
+                    came = clients.came(number);
+                    if came {
+                        let _ = serve_one(&client, &request, answer);
+                    }
+                }
+                clients.left(number, came);
             });
             if let Err(e) = started {
-                clients.fetch_sub(1, Relaxed);
+                clients.left(number, false);
                 note(format_args!("a client was turned away: {e}"));
             }
         }
@@ -137,15 +148,12 @@ pub(crate) fn serve(
     })
 }
 
-fn set_up(client: &TcpStream) -> io::Result<()> {
-    client.set_nonblocking(false)?;
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.set_write_timeout(Some(PATIENCE))
-}
-
-fn serve_one(client: &TcpStream, answer: impl Fn(&Request) -> Response) -> io::Result<()> {
-    set_up(client)?;
-    let (response, head_only) = match parse(&receive(client)?) {
+fn serve_one(
+    client: &TcpStream,
+    request: &[u8],
+    answer: impl Fn(&Request) -> Response,
+) -> io::Result<()> {
+    let (response, head_only) = match parse(request) {
         Err(response) => (response, false),
         Ok(request) => match request.method.as_str() {
             "GET" => (answer(&request), false),
@@ -160,15 +168,20 @@ fn serve_one(client: &TcpStream, answer: impl Fn(&Request) -> Response) -> io::R
     send(client, &response, head_only)
 }
 
+/// What is left until `until`, never zero: that would be for ever.
+fn left(until: Instant) -> io::Result<Option<Duration>> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+}
+
 /// The head of a request; at most so long, and not for longer than our patience.
 fn receive(mut client: &TcpStream) -> io::Result<Vec<u8>> {
+    client.set_nonblocking(false)?;
     let mut request = Vec::new();
     let mut piece = [0; 1024];
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + RECEIVE_MAX;
     while !request.windows(4).any(|w| w == b"\r\n\r\n") && request.len() < REQUEST_BYTES_MAX {
-        if Instant::now() >= until {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
+        client.set_read_timeout(left(until)?)?;
         match client.read(&mut piece)? {
             0 => break,
             n => request.extend_from_slice(&piece[..n]),
@@ -184,9 +197,16 @@ fn send(mut client: &TcpStream, response: &Response, head_only: bool) -> io::Res
          Connection: close\r\n\r\n",
         body.len()
     );
-    client.write_all(head.as_bytes())?;
-    if !head_only {
-        client.write_all(body)?;
+    let until = Instant::now() + SEND_MAX;
+    let body = if head_only { &[][..] } else { body };
+    for mut piece in std::iter::once(head.as_bytes()).chain(body.chunks(PIECE_BYTES)) {
+        while !piece.is_empty() {
+            client.set_write_timeout(left(until)?)?;
+            match client.write(piece)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                n => piece = &piece[n..],
+            }
+        }
     }
     client.flush()
 }

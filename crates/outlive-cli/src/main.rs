@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `topic/`, `queue`, `service`, `lock`, `node` | the subcommands for what is shared |
 //! | `robot/` | `run`, `ps`, `restart`, `stop`, `logs` |
-//! | `record/` | `record`, `play`, `info`, `convert`: MCAP files |
+//! | `record/` | `record`, `play`, `info`, `convert`, `recover`: MCAP files |
 //! | `look/`, `top/`, `metrics/` | a domain at one moment; in a terminal; for Prometheus |
 //! | `dashboard/`, `http` | the same in a browser; the server of both |
 //! | `bridge`, `view`, `program` | hand over to `outlive-bridge` and `outlive-view` |
@@ -99,6 +99,8 @@ enum Command {
     #[command(subcommand)]
     Lock(lock::LockCommand),
     Run(robot::RunArgs),
+    #[command(hide = true)]
+    KeepLogs(robot::KeepLogsArgs),
     Ps(robot::PsArgs),
     Restart(robot::RestartArgs),
     Stop(robot::StopArgs),
@@ -109,6 +111,7 @@ enum Command {
     Play(record::PlayArgs),
     Info(record::InfoArgs),
     Convert(record::ConvertArgs),
+    Recover(record::RecoverArgs),
     Metrics(metrics::MetricsArgs),
     View(view::ViewArgs),
     Bridge(bridge::BridgeArgs),
@@ -152,6 +155,7 @@ fn main() -> ExitCode {
         Command::Service(command) => service::run(&command, &settings),
         Command::Lock(command) => lock::run(&command, &settings),
         Command::Run(args) => robot::run(&args, &settings),
+        Command::KeepLogs(args) => robot::keep_logs(&args),
         Command::Ps(args) => robot::ps(&args, &settings),
         Command::Restart(args) => robot::restart(&args, &settings),
         Command::Stop(args) => robot::stop(&args, &settings),
@@ -163,6 +167,7 @@ fn main() -> ExitCode {
         Command::Play(args) => record::play(&args, &settings),
         Command::Info(args) => record::info(&args),
         Command::Convert(args) => record::convert(&args),
+        Command::Recover(args) => record::recover(&args),
         Command::Metrics(args) => metrics::run(&args, &settings),
         Command::View(args) => view::run(&args, &settings),
         Command::Bridge(args) => bridge::run(&args, &settings),

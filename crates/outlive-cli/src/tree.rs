@@ -124,8 +124,12 @@ impl Tree {
     }
 }
 
-/// A CSV cell after RFC 4180: in quotes where it has to be.
+/// A CSV cell after RFC 4180: in quotes where it has to be. Text that spreadsheets would execute
+/// gets a `'` in front.
 pub(crate) fn quoted(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        return format!("\"'{}\"", text.replace('"', "\"\""));
+    }
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
@@ -134,7 +138,12 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    let digit = |n: u8| char::from(b"0123456789abcdef"[usize::from(n)]);
+    let mut out = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        out.extend([digit(byte >> 4), digit(byte & 15)]);
+    }
+    out
 }
 
 impl fmt::Display for Tree {
@@ -324,6 +333,8 @@ mod tests {
         assert_eq!(cells("\"plain\""), "plain");
         assert_eq!(cells(r#""a,\"b\"""#), r#""a,""b""""#);
         assert_eq!(cells("[1,2]"), "\"[1,2]\"");
+        assert_eq!(cells(r#""=SUM(A1)""#), r#""'=SUM(A1)""#);
+        assert_eq!(cells("-5"), "-5", "a number stays one");
         assert_eq!((cells("null"), cells("1.5")), (String::new(), "1.5".into()));
     }
 }

@@ -73,6 +73,31 @@ fn after_a_kill_the_dead_are_listed_and_clean_leaves_nothing() {
 }
 
 #[test]
+fn clean_tells_of_queues_services_and_locks_too_and_how_much_it_was() {
+    let home = Home::new("clean-all");
+    let open = || outlive::Node::builder().root(home.root()).name("worker").open().unwrap();
+    let leave_unread = || {
+        let node = open();
+        let _consumer = node.queue::<[u8]>("/q").unwrap().consumer().unwrap();
+        let mut producer = node.queue::<[u8]>("/q").unwrap().producer().unwrap();
+        producer.send(&[7; 500_000]).unwrap();
+        drop(node.mutex::<u64>("/lock").unwrap());
+    };
+    leave_unread();
+    let told = home.run("clean").expect(DONE).text().to_owned();
+    for part in ["files of queues, 1 whole queues, 1 locks: ", " kB; nobody is left"] {
+        assert!(told.contains(part), "{part:?}: {told}");
+    }
+    assert!(!told.contains("topics") && !told.contains("services"), "{told}");
+    leave_unread();
+    let told = home.run("clean --json").json();
+    assert_eq!((&told["queues"], &told["locks"]), (&json!(1), &json!(1)), "{told}");
+    assert!(told["queue_files"].as_u64() >= Some(3), "{told}");
+    assert!(told["bytes"].as_u64() > Some(500_000), "{told}");
+    assert!(home.run("clean").expect(DONE).text().starts_with("nothing to remove; "));
+}
+
+#[test]
 fn what_a_dead_publisher_sent_stays_for_the_living() {
     let home = Home::new("keep");
     let publish = "topic pub /a --from-stdin --frame-bytes 2 --depth 8 --linger inf";

@@ -78,3 +78,53 @@ fn deaths_are_counted_while_it_serves() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+/// Of 32 places none was left for anybody else.
+#[test]
+fn clients_that_trickle_keep_nobody_out() {
+    let home = Home::new("metrics-trickle");
+    let mut child = home.outlive("metrics --listen 127.0.0.1:0").spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    told.read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("outlive: metrics at http://").unwrap();
+    let address = address.strip_suffix("/metrics").unwrap().to_owned();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let (mut good, mut busy) = (0, 0);
+    std::thread::scope(|scope| {
+        for n in 0..200 {
+            let (address, over) = (&address, &over);
+            scope.spawn(move || {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    if let Ok(mut stream) = TcpStream::connect(address) {
+                        let slowly = std::time::Duration::from_millis(50 + n % 50);
+                        while !over.load(std::sync::atomic::Ordering::Relaxed)
+                            && stream.write_all(b"G").is_ok()
+                        {
+                            std::thread::sleep(slowly);
+                        }
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+            });
+        }
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        for _ in 0..40 {
+            let mut answer = String::new();
+            let asked = TcpStream::connect(&address).and_then(|mut stream| {
+                stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")?;
+                stream.read_to_string(&mut answer)
+            });
+            match asked.is_ok() && answer.starts_with("HTTP/1.1 200 ") {
+                true => good += 1,
+                false => busy += 1,
+            }
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    println!("beside 200 clients that trickle {good} requests were answered, {busy} not");
+    // One may be overtaken by two dozen others before its thread has read it.
+    assert!(good >= 30, "{good} answered, {busy} not");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

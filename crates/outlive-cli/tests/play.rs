@@ -205,3 +205,17 @@ fn the_clock_has_the_time_of_the_recording() {
     let wrong = home.run(&wrong).expect(USAGE);
     assert!(wrong.err.contains("a topic /n of its own"), "{}", wrong.err);
 }
+
+/// 370,000 messages in two seconds.
+#[test]
+fn one_message_again_and_again_is_no_flood() {
+    let home = Home::new("play-one");
+    let path = recorded(&home, 1, Duration::ZERO);
+    let play = home.start(&format!("play {} --loop", path.display()), b"");
+    std::thread::sleep(Duration::from_millis(1500));
+    play.signal(libc::SIGTERM);
+    let told = play.end().expect(DONE).err;
+    let played: u64 =
+        told.split("played ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!((1..=20).contains(&played), "{told}");
+}

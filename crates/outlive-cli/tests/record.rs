@@ -203,3 +203,86 @@ fn the_last_seconds_are_saved_by_a_signal_and_by_a_service() {
     let left: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "two files and the root: {left:?}");
 }
+
+/// One wrong bit made all of an unfinished file unreadable, and ended with 1 where 5 is promised.
+#[test]
+fn damage_is_skipped_told_and_ends_with_its_code() {
+    let home = Home::new("record-damage");
+    let file = home.root().with_extension("mcap");
+    let out = file.display();
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let publisher = node.topic::<[u8]>("/frames").unwrap().depth(64).publisher().unwrap();
+    for i in 0..40u8 {
+        // More than a chunk each.
+        publisher.publish(&noise(300_000 + usize::from(i))).unwrap();
+    }
+    let split = "--split-bytes 4000000";
+    home.run(&format!("record /frames --history 64 --count 40 {split} --output {out}"))
+        .expect(DONE);
+    let part = file.with_file_name(format!("{}_000.mcap", file.file_stem().unwrap().display()));
+    let mut bytes = std::fs::read(&part).unwrap();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    bytes.truncate(bytes.len() * 9 / 10);
+    std::fs::write(&part, bytes).unwrap();
+    let out = part.display();
+    let told = home.run(&format!("info {out}")).expect(CORRUPT);
+    assert!(told.err.contains("1 damaged parts of"), "{}", told.err);
+    assert!(told.text().contains("not finished"), "{}", told.text());
+    let told = home.run(&format!("play {out} --rate 1000 --remap /frames:=/again")).expect(CORRUPT);
+    assert!(told.err.contains("played ") && told.err.contains("damaged"), "{}", told.err);
+    home.run(&format!("convert {out}")).expect(CORRUPT);
+    let told = home.run(&format!("recover {out}")).expect(LOSS);
+    assert!(told.err.contains("recovered.mcap"), "{}", told.err);
+    let mended = part.with_extension("recovered.mcap");
+    assert_eq!(info(&home, &mended)["finished"], true);
+    home.run(&format!("info --check {}", mended.display())).expect(DONE);
+}
+
+#[test]
+fn a_topic_that_is_excluded_is_not_recorded() {
+    let home = Home::new("record-exclude");
+    let file = home.root().with_extension("mcap");
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    for name in ["/camera/front", "/camera/rear", "/imu"] {
+        let publisher = node.topic::<f64>(name).unwrap().publisher().unwrap();
+        publisher.publish(&1.0).unwrap();
+        std::mem::forget(publisher);
+    }
+    let record =
+        format!("record --all --exclude /camera/* --history 1 --for 1 --output {}", file.display());
+    home.run(&record).expect(DONE);
+    let seen = info(&home, &file);
+    let names: Vec<_> = seen["topics"].as_array().unwrap().iter().map(|t| &t["name"]).collect();
+    assert_eq!(names, ["/imu"], "{seen}");
+}
+
+#[test]
+fn a_split_recording_is_read_as_one_and_its_parts_alone_when_that_is_asked() {
+    let home = Home::new("record-parts");
+    let dir = home.root().with_extension("runs");
+    std::fs::create_dir(&dir).unwrap();
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let publisher = node.topic::<[u8]>("/frames").unwrap().depth(64).publisher().unwrap();
+    for i in 0..20u8 {
+        publisher.publish(&noise(300_000 + usize::from(i))).unwrap();
+    }
+    let out = dir.join("run.mcap");
+    let record = "record /frames --history 64 --count 20 --split-bytes 1000000 --output";
+    home.run(&format!("{record} {}", out.display())).expect(DONE);
+    let part = dir.join("run_001.mcap");
+    for path in [&dir, &part, &out] {
+        let seen = info(&home, path);
+        assert_eq!(seen["messages"], 20, "{seen}");
+        assert!(seen["files"].as_array().unwrap().len() > 3, "{seen}");
+    }
+    let alone = home.run(&format!("info {} --part --json", part.display())).expect(DONE).json();
+    assert!(alone["messages"].as_u64().unwrap() < 10, "{alone}");
+    let told = home.run(&format!("info {}", dir.display())).expect(DONE);
+    assert!(told.text().contains(" files, finished"), "{}", told.text());
+    let told = home.run(&format!("play {} --rate 1000 --remap /frames:=/again", part.display()));
+    assert!(told.expect(DONE).err.contains("played 20 messages"));
+    let tables = dir.with_extension("tables");
+    let convert = format!("convert {} --output {}", dir.display(), tables.display());
+    assert!(home.run(&convert).expect(DONE).err.contains("20 messages of 1 topics"));
+}

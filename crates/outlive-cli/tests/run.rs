@@ -249,8 +249,17 @@ fn whatever_a_killed_supervisor_left_the_next_one_finds() {
             sleep(Duration::from_millis(1));
         }
         // A core that is to stop with its supervisor reaches its safe state, if it ever moved.
-        let drives = robot.log("drives");
-        let (moved, safe) = (drives.matches("moving").count(), drives.matches("safe").count());
+        let mut drives = robot.log("drives");
+        let count = |text: &str, what| text.matches(what).count();
+        for _ in 0..500 {
+            // Its last word is on its way to the disk.
+            if count(&drives, "moving") == count(&drives, "safe") {
+                break;
+            }
+            sleep(Duration::from_millis(10));
+            drives = robot.log("drives");
+        }
+        let (moved, safe) = (count(&drives, "moving"), count(&drives, "safe"));
         assert_eq!(moved, safe, "seed {seed}, kill {n}: {drives}");
         stopped = safe;
         let left = robot.marked();

@@ -142,3 +142,55 @@ fn publisher_of(name: &str) -> String {
         publisher(&format!("/{name}"))
     )
 }
+
+/// They piled up with each restart.
+#[test]
+fn what_a_process_started_ends_with_it_also_outside_of_its_session() {
+    let robot = Robot::new(
+        "run-strays",
+        "[process.parent]\nbackoff = { first = '1ms', max = '1ms', limit = 1000 }\n\
+         command = ['sh', '-c', 'setsid sleep 7777 & setsid env -i sleep 7778 & echo up; \
+         while :; do sleep 0.05; done']\n",
+    );
+    // Of this robot: their working directory is that of the file.
+    let dir = robot.file.parent().unwrap().canonicalize().unwrap();
+    let strays = |what: &str| {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let is = |path: std::path::PathBuf| {
+            let line = fs::read(path.join("cmdline")).unwrap_or_default();
+            line == format!("sleep\0{what}\0").into_bytes()
+                && fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd == dir)
+        };
+        all.filter(|entry| is(entry.path())).count()
+    };
+    let running = robot.start();
+    robot.until_ready(&["parent"]);
+    for _ in 0..5 {
+        while strays("7777") < 1 || strays("7778") < 1 {
+            sleep(Duration::from_millis(5));
+        }
+        let pid = robot.pid("parent");
+        kill(pid, libc::SIGKILL);
+        robot.until_another("parent", pid);
+        assert!(strays("7777") <= 1, "{} helpers", strays("7777"));
+    }
+    // Without marks it is found where there are cgroups.
+    let group = fs::read_to_string(format!("/proc/{}/cgroup", robot.pid("parent"))).unwrap();
+    let in_group = group.contains("/outlive-run.");
+    println!("cgroups of its own: {in_group}; helpers without marks: {}", strays("7778"));
+    assert!(!in_group || strays("7778") <= 1, "{} helpers without marks", strays("7778"));
+    running.signal(libc::SIGTERM);
+    running.end().expect(common::DONE);
+    assert_eq!(strays("7777"), 0);
+    assert!(!in_group || strays("7778") == 0);
+    // Where there are none, the test ends them itself.
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<i64>() else { continue };
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if line == b"sleep\x007778\0"
+            && fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == dir)
+        {
+            kill(pid, libc::SIGKILL);
+        }
+    }
+}

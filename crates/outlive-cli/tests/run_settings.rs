@@ -218,3 +218,63 @@ fn logs_are_rotated_and_old_ones_removed() {
     let told = robot.home.run("logs camera --lines 1").expect(DONE);
     assert_eq!(number(told.text()), last("camera.log"), "nothing right after a rotation");
 }
+
+/// It kept root's HOME, and what root's environment says in confidence.
+#[test]
+fn another_user_gets_an_environment_of_its_own() {
+    if !is_root() {
+        println!("skipped: only root can start processes of another user");
+        return;
+    }
+    let robot = Robot::new(
+        "run-clean",
+        "[env]\nROBOT = 'arm'\n\
+         [process.other]\nuser = '61234:61235'\n\
+         command = ['sh', '-c', 'env; echo end; sleep 9999']\n\
+         [process.named]\nuser = '61234:61235'\ninherit_env = ['WANTED']\n\
+         env = { HOME = '/here' }\n\
+         command = ['sh', '-c', 'env; echo end; sleep 9999']\n\
+         [process.all]\nuser = '61234:61235'\ninherit_env = true\n\
+         command = ['sh', '-c', 'env; echo end; sleep 9999']\n\
+         [process.own]\ncommand = ['sh', '-c', 'env; echo end; sleep 9999']\n",
+    );
+    let mut command = robot.home.outlive(&format!("run {}", robot.file.display()));
+    command.env("SECRET", "of root").env("WANTED", "yes").env("HOME", "/root");
+    let _running = robot.home.start_command(command);
+    let has = |name: &str, line: &str| {
+        let log = robot.until_log(name, "\nend\n");
+        log.lines().any(|l| l == line)
+    };
+    for line in ["HOME=/", "USER=61234", "LOGNAME=61234", "ROBOT=arm"] {
+        assert!(has("other", line), "{line}: {}", robot.log("other"));
+    }
+    let (secret, wanted) = ("SECRET=of root", "WANTED=yes");
+    assert!(!has("other", secret) && !has("other", wanted), "{}", robot.log("other"));
+    assert!(!has("named", secret) && has("named", wanted) && has("named", "HOME=/here"));
+    assert!(has("all", secret) && has("all", "HOME=/"), "{}", robot.log("all"));
+    assert!(has("own", secret) && has("own", "HOME=/root"));
+}
+
+/// A process that is being dumped is told dead only after the dump.
+#[test]
+fn no_core_is_dumped_unless_that_is_asked_for() {
+    let robot = Robot::new(
+        "run-cores-dumped",
+        &format!(
+            "[process.plain]\ncommand = {IDLE}\n\
+             [process.dumps]\ncommand = {IDLE}\ncore_dumps = true\n"
+        ),
+    );
+    let _running = robot.start();
+    robot.until_ready(&["plain", "dumps"]);
+    let limit = |name: &str| {
+        let text = fs::read_to_string(format!("/proc/{}/limits", robot.pid(name))).unwrap();
+        let line = text.lines().find(|l| l.starts_with("Max core file size")).unwrap().to_owned();
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        (words[4].clone(), words[5].clone())
+    };
+    let (soft, hard) = limit("plain");
+    assert!(soft == "1" || hard == "0", "{soft} {hard}");
+    let (soft, hard) = limit("dumps");
+    assert_eq!(soft, hard);
+}

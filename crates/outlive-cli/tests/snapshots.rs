@@ -325,7 +325,7 @@ fn doctor_and_clean() {
     Session::new(home)
         .masked("node list", mask_large)
         .run("topic list")
-        .run("clean")
+        .masked("clean", mask_large)
         .run("clean --json")
         .run("--domain other clean")
         .run("topic list")

@@ -44,6 +44,14 @@ fn a_domain_of_another_layout_is_refused_while_it_lives_and_removed_when_nobody_
     assert!(refused.err.contains("layout version mismatch"), "{}", refused.err);
     let kept = home.run("clean").expect(DONE);
     assert!(kept.text().contains("2 live nodes go on"), "{}", kept.text());
+    let (theirs, ours) = (outlive::LAYOUT_VERSION + 1, outlive::LAYOUT_VERSION);
+    let told = format!("it is of layout version {theirs}, this program of {ours}: its topics");
+    assert!(kept.text().contains(&told), "{}", kept.text());
+    // It does not look like a robot on which nothing runs.
+    for look in ["node list", "topic list", "queue list", "service list", "lock list"] {
+        let refused = home.run(look).expect(CORRUPT);
+        assert!(refused.err.contains(&format!("layout {theirs}")), "{look}: {}", refused.err);
+    }
     assert_eq!(home.listing(), before);
 
     drop((lock, queue, node));

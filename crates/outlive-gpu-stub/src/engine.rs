@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::settings::settings;
 use crate::{
-    Answer, INVALID_HANDLE, INVALID_VALUE, NOT_READY, NOT_SUPPORTED, SUCCESS, answer, failing,
-    memory,
+    Answer, CAPTURED, INVALID_HANDLE, INVALID_VALUE, NOT_READY, NOT_SUPPORTED, SUCCESS, answer,
+    failing, memory,
 };
 
 /// Rows of bytes between two places.
@@ -196,6 +196,10 @@ fn start(streams: &mut HashMap<usize, Arc<Stream>>, id: usize) -> Arc<Stream> {
 }
 
 fn push(handle: *mut c_void, op: Op) -> Answer {
+    if settings().capturing {
+        // As the driver where an operation must not be captured, and the capture is spoilt.
+        return CAPTURED;
+    }
     let Some(stream) = stream(handle) else { return INVALID_HANDLE };
     stream.open.fetch_add(1, SeqCst);
     lock(&stream.queue).push_back(op);

@@ -17,6 +17,8 @@
 //! | `register_bytes_max=N` | the same above N bytes in one piece |
 //! | `no_read_only=1` | no registration of memory that cannot be written |
 //! | `no_vmm=1`, `no_stream_wait=1` | the device cannot |
+//! | `parts=1` | the devices are parts of one (MIG): the older function gives all the same number |
+//! | `capturing=1` | every stream is being captured into a graph |
 //! | `fail=NAME:N:CODE` | the Nth call of function NAME, from 1, answers CODE |
 //!
 //! # Safety
@@ -49,6 +51,7 @@ pub(crate) const NOT_READY: Answer = 600;
 pub(crate) const ALREADY_REGISTERED: Answer = 712;
 pub(crate) const NOT_REGISTERED: Answer = 713;
 pub(crate) const NOT_SUPPORTED: Answer = 801;
+pub(crate) const CAPTURED: Answer = 900;
 
 /// Where the driver lies that was built beside the calling test, example or program.
 pub fn library() -> Option<std::path::PathBuf> {
@@ -78,13 +81,14 @@ pub unsafe extern "C" fn outlive_stub_configure(text: *const c_char) {
 }
 
 /// Counters for tests: 0 ranges registered now, 1 events alive, 2 allocations alive, 3 copies
-/// under way.
+/// under way, 4 ranges that were unmapped while registered.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_stub_count(what: c_int) -> usize {
     match what {
         0 => memory::registered(),
         1 => engine::events_alive(),
         2 => memory::allocations() + vmm::allocations(),
+        4 => memory::registered_unmapped(),
         _ => engine::under_way(),
     }
 }
@@ -137,6 +141,14 @@ pub unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, len: c_int, device: 
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDeviceGetUuid(uuid: *mut [u8; 16], device: c_int) -> Answer {
+    let device = if settings().parts { 0 } else { device };
+    // SAFETY: as above.
+    unsafe { *uuid = [0x57 + device as u8; 16] };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) -> Answer {
     // SAFETY: as above.
     unsafe { *uuid = [0x57 + device as u8; 16] };
     SUCCESS
@@ -197,6 +209,21 @@ pub extern "C" fn cuCtxPushCurrent_v2(_context: *mut c_void) -> Answer {
 pub unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut *mut c_void) -> Answer {
     // SAFETY: as above.
     unsafe { *context = std::ptr::without_provenance_mut(0x1000) };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamIsCapturing(_stream: *mut c_void, status: *mut c_int) -> Answer {
+    // SAFETY: as above.
+    unsafe { *status = c_int::from(settings().capturing) };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuThreadExchangeStreamCaptureMode(mode: *mut c_int) -> Answer {
+    thread_local!(static MODE: std::cell::Cell<c_int> = const { std::cell::Cell::new(0) });
+    // SAFETY: as above.
+    unsafe { *mode = MODE.replace(*mode) };
     SUCCESS
 }
 

@@ -12,13 +12,20 @@ use crate::{
 /// Address and length.
 type Ranges = BTreeMap<usize, usize>;
 
+/// A registration: length, and the file or memory that was mapped there.
+#[derive(Clone, Debug)]
+struct Registration {
+    bytes: usize,
+    backing: String,
+}
+
 static ALLOCATED: Mutex<Ranges> = Mutex::new(BTreeMap::new());
-static REGISTERED: Mutex<Ranges> = Mutex::new(BTreeMap::new());
+static REGISTERED: Mutex<BTreeMap<usize, Registration>> = Mutex::new(BTreeMap::new());
 
 const READ_ONLY: c_uint = 8;
 const PAGE: usize = 4096;
 
-fn lock(ranges: &'static Mutex<Ranges>) -> MutexGuard<'static, Ranges> {
+fn lock<T>(ranges: &'static Mutex<T>) -> MutexGuard<'static, T> {
     ranges.lock().unwrap_or_else(|e| e.into_inner())
 }
 
@@ -26,17 +33,34 @@ pub(crate) fn registered() -> usize {
     lock(&REGISTERED).len()
 }
 
+/// Ranges that were unmapped, in part or in whole, while registered: what is mapped there next
+/// would be taken for them, and a device would go on with the old pages.
+pub(crate) fn registered_unmapped() -> usize {
+    let ranges: Vec<_> = lock(&REGISTERED).iter().map(|(at, r)| (*at, r.clone())).collect();
+    ranges.into_iter().filter(|(at, range)| backing(*at).as_ref() != Some(&range.backing)).count()
+}
+
 pub(crate) fn allocations() -> usize {
     lock(&ALLOCATED).len()
 }
 
 /// Whether a copy may touch host bytes `[at, at + len)`: as the real driver, not across the border
-/// of a registration.
+/// of a registration. A device would go on with the pages of before where a registered range was
+/// unmapped: wrong data, told to nobody, so the stub ends the program.
 pub(crate) fn host_range_is_whole(at: usize, len: usize) -> bool {
-    let registered = lock(&REGISTERED);
     let end = at + len;
-    match registered.range(..end.max(at + 1)).next_back() {
-        Some((&start, &bytes)) if start + bytes > at => start <= at && end <= start + bytes,
+    let found = {
+        let registered = lock(&REGISTERED);
+        registered.range(..end.max(at + 1)).next_back().map(|(start, r)| (*start, r.clone()))
+    };
+    match found {
+        Some((start, range)) if start + range.bytes > at => {
+            if backing(start).as_ref() != Some(&range.backing) {
+                eprintln!("outlive-gpu-stub: a copy where a registered range was unmapped");
+                std::process::abort();
+            }
+            start <= at && end <= start + range.bytes
+        }
         _ => true,
     }
 }
@@ -89,6 +113,7 @@ pub unsafe extern "C" fn cuMemHostRegister_v2(
     if flags & READ_ONLY != 0 && s.no_read_only {
         return NOT_SUPPORTED;
     }
+    let Some(backing) = backing(at.addr()) else { return INVALID_VALUE };
     match is_writable(at.addr()) {
         None => return INVALID_VALUE,
         Some(false) if flags & READ_ONLY == 0 => return INVALID_VALUE,
@@ -96,10 +121,10 @@ pub unsafe extern "C" fn cuMemHostRegister_v2(
     }
     let mut registered = lock(&REGISTERED);
     let before = registered.range(..at.addr() + bytes).next_back();
-    if before.is_some_and(|(start, len)| start + len > at.addr()) {
+    if before.is_some_and(|(start, range)| start + range.bytes > at.addr()) {
         return ALREADY_REGISTERED;
     }
-    registered.insert(at.addr(), bytes);
+    registered.insert(at.addr(), Registration { bytes, backing });
     SUCCESS
 }
 
@@ -107,8 +132,8 @@ pub unsafe extern "C" fn cuMemHostRegister_v2(
 pub unsafe extern "C" fn cuMemHostUnregister(at: *mut c_void) -> Answer {
     answer!(cuMemHostUnregister);
     // The stub's copies touch the pages themselves; the range must still be mapped.
-    let Some(bytes) = lock(&REGISTERED).remove(&at.addr()) else { return NOT_REGISTERED };
-    if is_writable(at.addr()).is_none() || bytes == 0 {
+    let Some(range) = lock(&REGISTERED).remove(&at.addr()) else { return NOT_REGISTERED };
+    if backing(at.addr()).as_ref() != Some(&range.backing) {
         eprintln!("outlive-gpu-stub: unregistered after it was unmapped");
         std::process::abort();
     }
@@ -152,14 +177,28 @@ pub unsafe extern "C" fn cuPointerGetAttribute(
     }
 }
 
+/// Device and inode of what is mapped at `at`; a new map of the same file is the same pages.
+fn backing(at: usize) -> Option<String> {
+    // Behind the rights and the offset.
+    map_at(at, |fields| Some(format!("{} {}", fields.nth(2)?, fields.next()?)))
+}
+
 /// Whether the page at `at` is mapped, and writable.
 fn is_writable(at: usize) -> Option<bool> {
+    map_at(at, |fields| Some(fields.next()?.as_bytes().get(1) == Some(&b'w')))
+}
+
+/// What `read` makes of the fields, behind the addresses, of the map that `at` lies in.
+fn map_at<T>(
+    at: usize,
+    read: impl Fn(&mut std::str::SplitWhitespace<'_>) -> Option<T>,
+) -> Option<T> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     maps.lines().find_map(|line| {
-        let (range, rest) = line.split_once(' ')?;
-        let (start, end) = range.split_once('-')?;
+        let mut fields = line.split_whitespace();
+        let (start, end) = fields.next()?.split_once('-')?;
         let start = usize::from_str_radix(start, 16).ok()?;
         let end = usize::from_str_radix(end, 16).ok()?;
-        (start..end).contains(&at).then(|| rest.as_bytes().get(1) == Some(&b'w'))
+        if (start..end).contains(&at) { read(&mut fields) } else { None }
     })
 }

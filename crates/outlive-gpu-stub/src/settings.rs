@@ -16,6 +16,8 @@ pub(crate) struct Settings {
     pub(crate) no_read_only: bool,
     pub(crate) no_vmm: bool,
     pub(crate) no_stream_wait: bool,
+    pub(crate) parts: bool,
+    pub(crate) capturing: bool,
     fail: Vec<(String, u64, Answer)>,
 }
 
@@ -46,6 +48,8 @@ fn parse(text: &str) -> Settings {
             "no_read_only" => s.no_read_only = number != 0,
             "no_vmm" => s.no_vmm = number != 0,
             "no_stream_wait" => s.no_stream_wait = number != 0,
+            "parts" => s.parts = number != 0,
+            "capturing" => s.capturing = number != 0,
             "fail" => {
                 let mut parts = value.split(':');
                 let name = parts.next().unwrap_or("").to_owned();

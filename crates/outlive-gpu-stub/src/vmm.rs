@@ -94,8 +94,9 @@ pub unsafe extern "C" fn cuMemExportToShareableHandle(
 ) -> Answer {
     answer!(cuMemExportToShareableHandle);
     let Some(fd) = with(|v| v.handles.get(&handle).map(|h| h.0)) else { return INVALID_VALUE };
+    // As the driver's, it stays open over an exec.
     // SAFETY: an int for this kind, by the caller; the descriptor is open.
-    unsafe { *out.cast::<c_int>() = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
+    unsafe { *out.cast::<c_int>() = libc::fcntl(fd, libc::F_DUPFD, 0) };
     SUCCESS
 }
 

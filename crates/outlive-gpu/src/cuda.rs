@@ -3,8 +3,8 @@
 
 use std::ffi::{CStr, OsString, c_int};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use crate::copier::Copiers;
 use crate::driver::{self, Api, Device, Handle, attribute};
@@ -14,13 +14,21 @@ use crate::{Error, ErrorKind, Result};
 
 /// Longest wait for a copy that the caller did not bound.
 pub(crate) const COPY_WAIT: Duration = Duration::from_secs(10);
+/// Longest wait for the device when something that it may use is dropped.
+pub(crate) const DROP_WAIT: Duration = Duration::from_secs(1);
+/// CUDA_ERROR_NOT_PERMITTED.
+const NOT_PERMITTED: c_int = 800;
 
 /// A CUDA device as this process uses it; clones are the same device.
 ///
-/// Opened once per process and device: what is registered with the driver is registered once. Uses
-/// the device's primary context, the one that torch, cupy and the CUDA runtime use.
+/// Opened once per process and device, and kept for as long as the process lives, whoever drops it:
+/// what is registered with the driver is registered once, and must be known to be unregistered
+/// before it is unmapped. Uses the device's primary context, the one that torch, cupy and the CUDA
+/// runtime use.
 ///
-/// After `fork` a child cannot use it: CUDA does not survive a fork.
+/// After `fork` a child cannot use it: CUDA does not survive a fork. Nor does a stream that is
+/// being captured into a graph: its copies would run again, into chunks that are others' by then.
+/// Both are refused ([`ErrorKind::Unsupported`]).
 #[derive(Clone)]
 pub struct Cuda {
     pub(crate) inner: Arc<Inner>,
@@ -36,6 +44,7 @@ pub(crate) struct Inner {
     pub(crate) events: Events,
     pub(crate) registrar: Arc<Registrar>,
     copiers: Mutex<Copiers>,
+    waiter: Waiter,
     pid: u32,
 }
 
@@ -86,8 +95,8 @@ pub struct Info {
     pub device: DeviceInfo,
 }
 
-/// Devices opened by this process.
-static OPEN: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
+/// Devices opened by this process, or by the parents of a forked child; never given back.
+static OPEN: Mutex<Vec<Arc<Inner>>> = Mutex::new(Vec::new());
 
 impl Cuda {
     /// Opens device `ordinal`, counted from 0 (after `CUDA_VISIBLE_DEVICES`).
@@ -110,16 +119,15 @@ impl Cuda {
     pub fn open_library(library: impl Into<OsString>, ordinal: usize) -> Result<Self> {
         let library = library.into();
         let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
-        open.retain(|inner| inner.strong_count() > 0);
-        let same =
-            |c: &Arc<Inner>| c.ordinal == ordinal && c.library == library && c.is_own_process();
-        if let Some(inner) = open.iter().filter_map(Weak::upgrade).find(same) {
-            return Ok(Self { inner });
+        let ours = || open.iter().filter(|c| c.library == library && c.is_own_process());
+        if let Some(inner) = ours().find(|c| c.ordinal == ordinal) {
+            return Ok(Self { inner: Arc::clone(inner) });
         }
+        // A registration counts for all devices, and ends when none of them copies any more.
+        let registrar = ours().next().map(|c| Arc::clone(&c.registrar));
         let api = Api::open(&library)?;
-        let inner = Arc::new(Inner::open(api, ordinal, library)?);
-        outlive::segments::watch(&inner.registrar);
-        open.push(Arc::downgrade(&inner));
+        let inner = Arc::new(Inner::open(api, ordinal, library, registrar)?);
+        open.push(Arc::clone(&inner));
         Ok(Self { inner })
     }
 
@@ -180,7 +188,8 @@ impl Cuda {
         Ok(StreamGuard { cuda: self.clone(), stream: Stream(handle) })
     }
 
-    /// Waits until all that was begun on the device by this process is done.
+    /// Waits until all that was begun on the device by this process is done, for as long as that
+    /// takes.
     ///
     /// # Errors
     /// `Driver`, also for earlier operations that failed.
@@ -190,6 +199,16 @@ impl Cuda {
         self.inner.api.check(unsafe { (self.inner.api.synchronize)() }, "cuCtxSynchronize")
     }
 
+    /// As [`Cuda::synchronize`], and waits at most `timeout`: a thread waits in the driver, which
+    /// knows no deadline.
+    ///
+    /// # Errors
+    /// `Timeout`; `Io` without a thread; as `synchronize`.
+    pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
+        self.inner.refuse_child()?;
+        Waiter::wait(&self.inner, timeout)
+    }
+
     /// How copies are made: change it to put a copier of your own in front.
     pub fn copiers(&self) -> MutexGuard<'_, Copiers> {
         self.inner.copiers.lock().unwrap_or_else(|e| e.into_inner())
@@ -197,7 +216,12 @@ impl Cuda {
 }
 
 impl Inner {
-    fn open(api: Api, ordinal: usize, library: std::ffi::OsString) -> Result<Self> {
+    fn open(
+        api: Api,
+        ordinal: usize,
+        library: OsString,
+        registrar: Option<Arc<Registrar>>,
+    ) -> Result<Self> {
         let (device, info) = look_at(&api, ordinal)?;
         let mut context = std::ptr::null_mut();
         // SAFETY: a valid pointer; retained for as long as the process lives, as torch does.
@@ -205,16 +229,22 @@ impl Inner {
         api.check(code, "cuDevicePrimaryCtxRetain")?;
         let context = ContextHandle(context);
         let raw = context.0;
+        let registrar = registrar.unwrap_or_else(|| {
+            let registrar = Arc::new(Registrar::new(api, raw, &info.device));
+            outlive::segments::watch(&registrar);
+            registrar
+        });
         Ok(Self {
             api,
             device,
             ordinal,
             library,
-            registrar: Arc::new(Registrar::new(api, raw, &info.device)),
+            registrar,
             info,
             events: Events::new(api, raw),
             context,
             copiers: Mutex::new(Copiers::standard(api)),
+            waiter: Waiter::default(),
             pid: std::process::id(),
         })
     }
@@ -223,35 +253,160 @@ impl Inner {
         self.pid == std::process::id()
     }
 
+    /// # Errors
+    /// `Unsupported` in a forked child.
+    pub(crate) fn refuse_child(&self) -> Result<()> {
+        if self.is_own_process() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            "using a device in a forked child",
+            "CUDA does not survive a fork: open it in the child, before the parent does",
+        ))
+    }
+
     /// Makes the device's context current until the result is dropped.
     pub(crate) fn enter(&self) -> Result<Context> {
-        if !self.is_own_process() {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                "using a device in a forked child",
-                "CUDA does not survive a fork: open it in the child, before the parent does",
-            ));
-        }
+        self.refuse_child()?;
         Context::enter(&self.api, self.context.0)
+    }
+
+    /// Refuses a stream that is being captured: what is asked for would not be done now, and again
+    /// whenever the graph is launched.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    pub(crate) fn refuse_capture(&self, stream: Stream) -> Result<()> {
+        let Some(is_capturing) = self.api.is_capturing else { return Ok(()) };
+        let mut status = 0;
+        // SAFETY: a valid pointer; the stream is the caller's word.
+        let code = unsafe { is_capturing(stream.0, &raw mut status) };
+        // The default stream cannot be asked while another one is being captured.
+        if code == 0 && status == 0 {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            "copying or waiting on a stream that is being captured into a graph",
+            "a graph would copy again into chunks that are others' by then: end the capture first, \
+             or use another stream",
+        ))
+    }
+}
+
+/// A thread that waits in the driver for those who must not wait there for ever.
+#[derive(Default)]
+struct Waiter {
+    state: Mutex<Waiting>,
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// Waits that were asked for, and begun; the last one that ended, and how.
+    asked: u64,
+    ended: u64,
+    answer: c_int,
+    runs: bool,
+}
+
+impl Waiter {
+    fn state(&self) -> MutexGuard<'_, Waiting> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn wait(inner: &Arc<Inner>, timeout: Duration) -> Result<()> {
+        let waiter = &inner.waiter;
+        let deadline = Instant::now() + timeout;
+        let mut state = waiter.state();
+        state.asked += 1;
+        let wanted = state.asked;
+        if !state.runs {
+            let of_thread = Arc::clone(inner);
+            std::thread::Builder::new()
+                .name("outlive-gpu-wait".into())
+                .spawn(move || Self::run(&of_thread))
+                .map_err(|e| {
+                    Error::new(ErrorKind::Io, format!("starting a thread that waits ({e})"), "")
+                })?;
+            state.runs = true;
+        }
+        while state.ended < wanted {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Error::new(
+                    ErrorKind::Timeout,
+                    format!("waiting {} ms for the device", timeout.as_millis()),
+                    "look for what keeps it; what it may touch stays reserved",
+                ));
+            }
+            let woken = waiter.done.wait_timeout(state, left);
+            state = woken.unwrap_or_else(|e| e.into_inner()).0;
+        }
+        inner.api.check(state.answer, "cuCtxSynchronize")
+    }
+
+    /// Until nobody has asked since it began.
+    fn run(inner: &Inner) {
+        loop {
+            let mut state = inner.waiter.state();
+            if state.ended == state.asked {
+                state.runs = false;
+                return;
+            }
+            let asked = state.asked;
+            drop(state);
+            let answer = match inner.enter() {
+                // SAFETY: with the context current.
+                Ok(_context) => unsafe { (inner.api.synchronize)() },
+                Err(_) => NOT_PERMITTED,
+            };
+            let mut state = inner.waiter.state();
+            (state.ended, state.answer) = (asked, answer);
+            drop(state);
+            inner.waiter.done.notify_all();
+        }
     }
 }
 
 /// A context that is current; the one before is current again when it is dropped.
-pub(crate) struct Context(Api);
+///
+/// Meanwhile nothing that this thread asks of the driver spoils a capture of somebody else's
+/// stream.
+pub(crate) struct Context {
+    api: Api,
+    capture_mode: Option<c_int>,
+}
+
+/// CU_STREAM_CAPTURE_MODE_RELAXED.
+const RELAXED: c_int = 2;
 
 impl Context {
     pub(crate) fn enter(api: &Api, handle: Handle) -> Result<Self> {
         // SAFETY: a context that is never given back.
         api.check(unsafe { (api.push_context)(handle) }, "cuCtxPushCurrent")?;
-        Ok(Self(*api))
+        let capture_mode = api.exchange_capture_mode.and_then(|exchange| {
+            let mut mode = RELAXED;
+            // SAFETY: a valid pointer; holds for this thread, until `drop`.
+            (unsafe { exchange(&raw mut mode) } == 0).then_some(mode)
+        });
+        Ok(Self { api: *api, capture_mode })
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
         let mut before = std::ptr::null_mut();
-        // SAFETY: pushed in `enter` by this thread.
-        unsafe { (self.0.pop_context)(&raw mut before) };
+        // SAFETY: exchanged and pushed in `enter` by this thread.
+        unsafe {
+            if let (Some(exchange), Some(mut mode)) =
+                (self.api.exchange_capture_mode, self.capture_mode)
+            {
+                exchange(&raw mut mode);
+            }
+            (self.api.pop_context)(&raw mut before);
+        }
     }
 }
 
@@ -275,7 +430,9 @@ fn look_at(api: &Api, ordinal: usize) -> Result<(Device, Info)> {
         let code = (api.device_name)(name.as_mut_ptr(), name.len() as c_int - 1, device);
         api.check(code, "cuDeviceGetName")?;
         api.check((api.device_bytes)(&raw mut bytes, device), "cuDeviceTotalMem")?;
-        api.check((api.device_uuid)(&raw mut uuid, device), "cuDeviceGetUuid")?;
+        // The older one gives all parts of a divided device (MIG) the number of the whole.
+        let uuid_of = api.device_uuid_of_part.unwrap_or(api.device_uuid);
+        api.check(uuid_of(&raw mut uuid, device), "cuDeviceGetUuid")?;
     }
     // SAFETY: the last byte of the array is 0 whatever the driver wrote.
     let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();

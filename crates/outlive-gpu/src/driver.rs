@@ -175,6 +175,9 @@ functions! {
         query_event = "cuEventQuery" (Handle);
     }
     optional {
+        device_uuid_of_part = "cuDeviceGetUuid_v2" (*mut [u8; 16], Device);
+        is_capturing = "cuStreamIsCapturing" (Handle, *mut c_int);
+        exchange_capture_mode = "cuThreadExchangeStreamCaptureMode" (*mut c_int);
         error_name = "cuGetErrorName" (c_int, *mut *const c_char);
         await_value = "cuStreamWaitValue32_v2" | "cuStreamWaitValue32"
             (Handle, Address, u32, c_uint);

@@ -1,6 +1,7 @@
 //! Events: when is what was asked for done?
 #![allow(unsafe_code)]
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ const SPINS: u32 = 200;
 /// Looks before it sleeps between them.
 const YIELDS: u32 = 2000;
 const NAP: Duration = Duration::from_micros(50);
+/// Most events of a device that are in use at once: copies under way, and waits at gates.
+const EVENTS_MAX: usize = 4096;
 
 struct Raw(Handle);
 
@@ -26,11 +29,24 @@ pub(crate) struct Events {
     api: Api,
     context: Raw,
     free: Arc<Mutex<Vec<Raw>>>,
+    made: AtomicUsize,
 }
 
 impl Events {
     pub(crate) fn new(api: Api, context: Handle) -> Self {
-        Self { api, context: Raw(context), free: Arc::default() }
+        Self { api, context: Raw(context), free: Arc::default(), made: AtomicUsize::new(0) }
+    }
+
+    fn one_more(&self) -> Result<()> {
+        let more = |made| (made < EVENTS_MAX).then_some(made + 1);
+        if self.made.fetch_update(Relaxed, Relaxed, more).is_ok() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            format!("beginning more than {EVENTS_MAX} copies and waits at once"),
+            "wait for those that are under way, or look for what keeps their stream",
+        ))
     }
 
     /// An event that is done when all that is on `stream` now is.
@@ -40,9 +56,13 @@ impl Events {
         let raw = match free {
             Some(raw) => raw,
             None => {
+                self.one_more()?;
                 let (mut raw, no_timing) = (std::ptr::null_mut(), 2);
                 // SAFETY: a valid pointer, with the context current.
                 let code = unsafe { (self.api.create_event)(&raw mut raw, no_timing) };
+                if code != 0 {
+                    self.made.fetch_sub(1, Relaxed);
+                }
                 self.api.check(code, "cuEventCreate")?;
                 Raw(raw)
             }
@@ -52,9 +72,13 @@ impl Events {
             Event { api: self.api, raw: Some(raw), context, free: Arc::clone(&self.free) };
         // SAFETY: a live event; the stream is the caller's word.
         let code = unsafe { (self.api.record_event)(event.handle(), stream.0) };
-        if code != 0 {
-            // Of no use any more, and not done either: not to be used again.
-            event.raw = None;
+        if code != 0
+            && let Some(raw) = event.raw.take()
+        {
+            // Of no use any more.
+            // SAFETY: a live event that nobody else knows, destroyed once.
+            unsafe { (self.api.destroy_event)(raw.0) };
+            self.made.fetch_sub(1, Relaxed);
         }
         self.api.check(code, "cuEventRecord").map(|()| event)
     }

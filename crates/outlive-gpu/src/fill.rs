@@ -9,14 +9,11 @@ use outlive::segments::{self, Segment};
 use outlive::{Loan, Payload};
 
 use crate::copier::{Job, Place, Started};
-use crate::cuda::{COPY_WAIT, Cuda, Stream};
+use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT, Stream};
 use crate::event::Event;
 use crate::memory::DevicePtr;
 use crate::registrar::Flight;
 use crate::{Error, ErrorKind, Result};
-
-/// Longest wait for a copy whose loan or sample is dropped.
-const DROP_WAIT: Duration = Duration::from_secs(1);
 
 /// A copy that was begun; `None`: it is done already.
 pub(crate) struct UnderWay(Option<Event>);
@@ -43,6 +40,7 @@ impl Cuda {
     /// As `start`, for several.
     unsafe fn start_all(&self, jobs: &[Job], stream: Stream) -> Result<UnderWay> {
         let _context = self.inner.enter()?;
+        self.inner.refuse_capture(stream)?;
         let mut on_stream = false;
         let mut begun = Ok(());
         for job in jobs {

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use crate::cuda::{Cuda, Stream};
+use crate::cuda::{Cuda, DROP_WAIT, Stream};
 use crate::driver::register;
 use crate::event::Event;
 use crate::{Error, ErrorKind, Result};
@@ -23,8 +23,6 @@ const NAP: Duration = Duration::from_micros(20);
 const SPINS: u32 = 500;
 /// CU_STREAM_WAIT_VALUE_GEQ.
 const AT_LEAST: u32 = 0;
-/// Longest wait, when the gate goes, for streams that were let through.
-const DROP_WAIT: Duration = Duration::from_secs(1);
 
 /// Where streams of this process wait; opened by the process itself, whatever becomes of its peers.
 pub struct Gate {
@@ -76,7 +74,8 @@ impl Gate {
         // SAFETY: a new mapping touches nothing of ours.
         let page = unsafe {
             let prot = libc::PROT_READ | libc::PROT_WRITE;
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            // Shared: of private memory a fork would leave the device the page and give us a copy.
+            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
             libc::mmap(std::ptr::null_mut(), PAGE, prot, flags, -1, 0)
         };
         if page == libc::MAP_FAILED {
@@ -118,6 +117,7 @@ impl Gate {
         let inner = &self.cuda.inner;
         let await_value = inner.api.await_value.ok_or_else(unsupported)?;
         let _context = inner.enter()?;
+        inner.refuse_capture(stream)?;
         let ticket = self.last.fetch_add(1, SeqCst) + 1;
         // SAFETY: our own registered word, which stays until the stream has passed (`drop`).
         let code = unsafe { await_value(stream.0, self.address, ticket, AT_LEAST) };
@@ -130,8 +130,12 @@ impl Gate {
         Ok(Ticket(ticket))
     }
 
-    /// Lets the ticket's stream go on, and those of all earlier tickets.
+    /// Lets the ticket's stream go on, and those of all earlier tickets. Does nothing in a forked
+    /// child.
     pub fn open(&self, ticket: Ticket) {
+        if self.cuda.inner.refuse_child().is_err() {
+            return;
+        }
         let word = self.word();
         let _ = word.fetch_update(SeqCst, SeqCst, |now| {
             (ticket.0.wrapping_sub(now) as i32 > 0).then_some(ticket.0)
@@ -182,6 +186,10 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
+        if self.cuda.inner.refuse_child().is_err() {
+            // Its streams are the parent's.
+            return;
+        }
         self.open(Ticket(self.last.load(SeqCst)));
         let waits = std::mem::take(self.waits.get_mut().unwrap_or_else(|e| e.into_inner()));
         if waits.iter().any(|event| event.wait(DROP_WAIT).is_err()) {
@@ -191,8 +199,9 @@ impl Drop for Gate {
         if let Ok(_context) = self.cuda.inner.enter() {
             // SAFETY: registered and mapped in `new`; no stream looks at it any more.
             unsafe {
-                (self.cuda.inner.api.unregister)(self.page);
-                libc::munmap(self.page, PAGE);
+                if (self.cuda.inner.api.unregister)(self.page) == 0 {
+                    libc::munmap(self.page, PAGE);
+                }
             }
         }
     }

@@ -91,7 +91,8 @@ impl Cuda {
         // SAFETY: a new mapping touches nothing of ours; registered while it is mapped.
         unsafe {
             let prot = libc::PROT_READ | libc::PROT_WRITE;
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            // Shared: of private memory a fork would leave the device the pages and give us copies.
+            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
             let at = libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0);
             if bytes == 0 || at == libc::MAP_FAILED {
                 let what = format!("mapping {bytes} bytes to register");

@@ -3,15 +3,18 @@
 //! # Theory of operation
 //! A registered segment is pinned, and the device reads and writes it by itself; without, the
 //! driver copies by way of buffers of its own. A segment is registered with the first copy in or
-//! out of it, in pieces of bounded size, and unregistered before it is unmapped. Whoever starts a
-//! copy leaves its event here. A segment with a copy under way that does not end is never unmapped:
-//! the device must not write into memory that is somebody else's by then.
+//! out of it, in pieces of bounded size, and unregistered before it is unmapped. All devices of a
+//! process have one registrar: the driver knows a page once, for all of them, and one that still
+//! copies keeps the segment registered. Registering takes long: who needs the segment waits, others
+//! do not. Whoever starts a copy leaves its event here. A segment with a copy under way that does
+//! not end is never unmapped: the device must not write into memory that is somebody else's by
+//! then.
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use outlive::segments::{Segment, SegmentWatcher, Unmap};
@@ -58,10 +61,11 @@ pub(crate) struct Registrar {
     context: ContextHandle,
     piece_bytes: usize,
     can_read_only: bool,
-    segments: Mutex<HashMap<u64, State>>,
+    segments: Mutex<HashMap<u64, Arc<OnceLock<State>>>>,
     flights: Mutex<Vec<Arc<Flight>>>,
     quarantined: AtomicU64,
     told: AtomicBool,
+    pid: u32,
 }
 
 struct ContextHandle(Handle);
@@ -92,10 +96,11 @@ impl Registrar {
             flights: Mutex::default(),
             quarantined: AtomicU64::new(0),
             told: AtomicBool::new(false),
+            pid: std::process::id(),
         }
     }
 
-    fn segments(&self) -> MutexGuard<'_, HashMap<u64, State>> {
+    fn segments(&self) -> MutexGuard<'_, HashMap<u64, Arc<OnceLock<State>>>> {
         self.segments.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -112,7 +117,7 @@ impl Registrar {
         let segments = self.segments();
         let quarantined = self.quarantined.load(Relaxed);
         let mut out = Registered { copies, quarantined, ..Registered::default() };
-        for state in segments.values() {
+        for state in segments.values().filter_map(|state| state.get()) {
             match state {
                 State::Refused => out.refused += 1,
                 State::Pinned(pieces) => {
@@ -126,18 +131,14 @@ impl Registrar {
 
     /// Registers `segment` unless it is, or was refused; with the context current.
     pub(crate) fn ensure(&self, segment: &Segment) {
-        let mut segments = self.segments();
-        if segments.contains_key(&segment.serial()) {
-            return;
-        }
-        let state = match self.register(segment) {
+        let state = Arc::clone(self.segments().entry(segment.serial()).or_default());
+        state.get_or_init(|| match self.register(segment) {
             Ok(pieces) => State::Pinned(pieces),
             Err(code) => {
                 self.tell(segment, code);
                 State::Refused
             }
-        };
-        segments.insert(segment.serial(), state);
+        });
     }
 
     fn register(&self, segment: &Segment) -> Result<Vec<(usize, usize)>, i32> {
@@ -166,11 +167,14 @@ impl Registrar {
         Ok(pieces)
     }
 
-    fn unregister(&self, pieces: &[(usize, usize)]) {
+    /// False when the driver keeps any of them.
+    fn unregister(&self, pieces: &[(usize, usize)]) -> bool {
+        let mut all = true;
         for (start, _) in pieces {
             // SAFETY: registered by us, unregistered once.
-            unsafe { (self.api.unregister)(pointer(*start)) };
+            all &= unsafe { (self.api.unregister)(pointer(*start)) } == 0;
         }
+        all
     }
 
     #[cold]
@@ -221,6 +225,10 @@ impl Registrar {
 
 impl SegmentWatcher for Registrar {
     fn unmapping(&self, segment: &Segment) -> Unmap {
+        if self.pid != std::process::id() {
+            // A forked child: the registration is the parent's.
+            return Unmap::Now;
+        }
         let serial = Some(segment.serial());
         let under_way: Vec<_> =
             self.flights().iter().filter(|f| f.segment == serial).cloned().collect();
@@ -228,10 +236,16 @@ impl SegmentWatcher for Registrar {
             return Unmap::Never;
         }
         self.flights().retain(|f| f.segment != serial);
-        if let Some(State::Pinned(pieces)) = self.segments().remove(&segment.serial())
-            && let Ok(_context) = Context::enter(&self.api, self.context.0)
-        {
-            self.unregister(&pieces);
+        // Nobody copies there any more, so nobody is in the middle of registering it.
+        let state = self.segments().remove(&segment.serial());
+        if let Some(State::Pinned(pieces)) = state.as_deref().and_then(OnceLock::get) {
+            let Ok(_context) = Context::enter(&self.api, self.context.0) else {
+                return Unmap::Never;
+            };
+            if !self.unregister(pieces) {
+                // The driver still has it: what is mapped there next would be taken for it.
+                return Unmap::Never;
+            }
         }
         Unmap::Now
     }

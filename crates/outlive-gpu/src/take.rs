@@ -8,14 +8,11 @@ use std::time::Duration;
 use outlive::{Payload, Sample};
 
 use crate::copier::{Job, Place};
-use crate::cuda::{COPY_WAIT, Cuda, Stream};
+use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT, Stream};
 use crate::fill::Rows;
 use crate::memory::DevicePtr;
 use crate::registrar::Flight;
 use crate::{ErrorKind, Result};
-
-/// Longest wait for a copy whose sample is dropped.
-const DROP_WAIT: Duration = Duration::from_secs(1);
 
 /// Samples that a device reads.
 pub trait SampleExt<T: Payload + ?Sized>: Sized {

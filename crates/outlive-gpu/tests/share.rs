@@ -81,6 +81,16 @@ fn play() -> Option<()> {
             await_cue("never");
             drop(loan);
         }
+        "one" => {
+            let topic = m.node.topic::<DeviceFrame>("/device").unwrap();
+            let publisher = m.share.publisher(topic).unwrap();
+            assert!(wait_until(LONG, || publisher.port().subscribers().unwrap() == 1));
+            let loan = publisher.loan(BYTES).unwrap();
+            // SAFETY: nothing is on the stream.
+            unsafe { loan.publish(Stream::DEFAULT, [0; 8]) }.unwrap();
+            say(&format!("node {}", m.node.id()));
+            await_cue("never");
+        }
         "late" => {
             let mut late = subscriber(&m, 1);
             let sample = next(&mut late);
@@ -236,4 +246,55 @@ fn devices_that_cannot_share_or_wait_say_so() {
     let e = DeviceShare::open(&cuda, &node).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Unsupported);
     drop(stub);
+}
+
+/// Its queue of connections is full, so that one more would wait for ever.
+#[test]
+fn a_stopped_peer_keeps_nobody_waiting_who_needs_its_memory() {
+    let test = "a_stopped_peer_keeps_nobody_waiting_who_needs_its_memory";
+    if play().is_some() {
+        return;
+    }
+    let _stub = stub("");
+    let dir = TempDomain::new("gpu-stopped").unwrap();
+    let path = dir.path().to_str().unwrap().to_owned();
+    let m = member(&path);
+    let mut reader = subscriber(&m, 0);
+    let mut maker = Actor::start(test, "one", &[&path]);
+    // It has sent before it is stopped: the message waits in the topic.
+    let node = outlive::NodeId::from_raw(maker.expect_number("node"));
+    maker.signal(libc::SIGSTOP);
+    let _queue = fill_queue(&m, node);
+    let e = reader.receive().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::PeerDied, "{e}");
+    maker.kill();
+}
+
+/// Connects to the socket of `node` until its queue is full.
+fn fill_queue(m: &Member, node: outlive::NodeId) -> Vec<std::os::fd::OwnedFd> {
+    use std::os::fd::{AsRawFd, FromRawFd};
+    use std::os::unix::fs::MetadataExt;
+    let domain = outlive::Domain::of_node(&m.node);
+    let at = std::fs::metadata(domain.dir()).unwrap();
+    let name = format!("outlive-gpu/{:x}-{:x}/{node}", at.dev(), at.ino());
+    let mut all = Vec::new();
+    loop {
+        // SAFETY: plain structures that live through the calls; descriptors are ours alone.
+        unsafe {
+            let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+            let fd = std::os::fd::OwnedFd::from_raw_fd(libc::socket(libc::AF_UNIX, kind, 0));
+            let mut to: libc::sockaddr_un = std::mem::zeroed();
+            to.sun_family = libc::AF_UNIX as libc::sa_family_t;
+            for (to, from) in to.sun_path[1..].iter_mut().zip(name.as_bytes()) {
+                *to = *from as libc::c_char;
+            }
+            let len = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
+            let to = (&raw const to).cast();
+            if libc::connect(fd.as_raw_fd(), to, len as libc::socklen_t) != 0 {
+                return all;
+            }
+            all.push(fd);
+        }
+        assert!(all.len() < 10_000, "it is not stopped");
+    }
 }

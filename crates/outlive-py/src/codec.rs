@@ -2,6 +2,7 @@
 
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use outlive::{ErrorKind, PayloadType, TypeDescription};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
@@ -32,7 +33,9 @@ enum Form {
     },
 }
 
-/// A payload type and how Python sees it.
+/// A payload type and how Python sees it. An object, so that all who share it have a reference that
+/// the garbage collector can count.
+#[pyclass(frozen, module = "outlive._outlive")]
 #[derive(Debug)]
 pub(crate) struct Codec {
     pub(crate) of: PayloadType,
@@ -46,6 +49,16 @@ pub(crate) enum Encoded<'py> {
     Own(Vec<u8>),
 }
 
+/// A shape as Python writes it; of `any_length`, its first dimension.
+fn shown(shape: &[usize], any_length: bool) -> String {
+    let first = any_length.then(|| "any".to_owned());
+    let mut dims = first.into_iter().chain(shape.iter().map(usize::to_string)).collect::<Vec<_>>();
+    if dims.len() == 1 {
+        dims.push(String::new());
+    }
+    format!("({})", dims.join(", ").trim_end())
+}
+
 impl Encoded<'_> {
     /// The bytes.
     pub(crate) fn bytes(&self) -> PyResult<&[u8]> {
@@ -53,6 +66,17 @@ impl Encoded<'_> {
             Self::Array(array) => Ok(array::parts(array)?.0),
             Self::Bytes(bytes) => Ok(bytes.as_bytes()),
             Self::Own(bytes) => Ok(bytes),
+        }
+    }
+}
+
+#[pymethods]
+impl Codec {
+    /// No `__clear__`: the class of a cycle has one.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match &self.form {
+            Form::Object { class: Some(class) } => visit.call(class),
+            _ => Ok(()),
         }
     }
 }
@@ -113,10 +137,7 @@ impl Codec {
                 if array::is_plain(object, dtype) {
                     Encoded::Array(object.clone())
                 } else {
-                    // A copy, for what is no array, strided, or of another dtype.
-                    let numpy = py.import("numpy")?;
-                    let array = numpy.call_method1("ascontiguousarray", (object, dtype))?;
-                    Encoded::Array(array)
+                    Encoded::Array(self.converted(object, dtype)?)
                 }
             }
             Form::Bytes { dtype } => match object.cast::<PyBytes>() {
@@ -133,10 +154,9 @@ impl Codec {
                     let why = "it is no tuple of a header and its elements";
                     return Err(fail(ErrorKind::InvalidArgument, "sending", self.of.name(), why));
                 };
-                let numpy = py.import("numpy")?;
                 let mut bytes = Vec::new();
                 for (part, dtype) in [(head, header), (tail, element)] {
-                    let array = numpy.call_method1("ascontiguousarray", (part, dtype.bind(py)))?;
+                    let array = self.converted(&part, dtype.bind(py))?;
                     bytes.extend_from_slice(array::parts(&array)?.0);
                     let is_header = std::ptr::eq(dtype, header);
                     if is_header && bytes.len() != self.of.size() {
@@ -147,7 +167,14 @@ impl Codec {
                 }
                 Encoded::Own(bytes)
             }
-            Form::Object { .. } => Encoded::Own(objects::pack(object)?),
+            Form::Object { class } => {
+                if let Some(class) = class {
+                    // The reader would be told otherwise, who can do nothing about it.
+                    let types = py.import("outlive._types")?;
+                    types.call_method1("must_be", (class, object, self.of.name()))?;
+                }
+                Encoded::Own(objects::pack(object)?)
+            }
         };
         if let Form::Array { shape, any_length, .. } = &self.form {
             let Encoded::Array(array) = &encoded else { unreachable!("an array") };
@@ -156,12 +183,22 @@ impl Codec {
             // A single value may come as an array of one.
             let single = shape.is_empty() && !any_length && self.of.fits(bytes.len());
             if !(single || inner == shape.as_slice()) || !self.of.fits(bytes.len()) {
-                let any = if *any_length { "(any, " } else { "(" };
-                let text = format!("its shape is {has:?}, this takes {any}{shape:?})");
+                let (has, takes) = (shown(has, false), shown(shape, *any_length));
+                let text = format!("its shape is {has}, this takes {takes}");
                 return Err(fail(ErrorKind::InvalidArgument, "sending", "an array", &text));
             }
         }
         Ok(encoded)
+    }
+
+    /// A copy of what is no array, strided, or of another dtype; the same values, or an exception.
+    fn converted<'py>(
+        &self,
+        object: &Bound<'py, PyAny>,
+        dtype: &Bound<'py, PyArrayDescr>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let types = object.py().import("outlive._convert")?;
+        types.call_method1("convert", (object, dtype, self.of.name()))
     }
 
     /// The bytes of several objects of a fixed size, one behind the other.
@@ -176,11 +213,12 @@ impl Codec {
         let dtype = dtype.bind(py);
         let array = match array::is_plain(objects, dtype) {
             true => objects.clone(),
-            false => py.import("numpy")?.call_method1("ascontiguousarray", (objects, dtype))?,
+            false => self.converted(objects, dtype)?,
         };
         let has = array::parts(&array)?.1;
         if has.split_first().is_none_or(|(_, inner)| inner != shape.as_slice()) {
-            return refuse(&format!("its shape is {has:?}, this takes (any, {shape:?})"));
+            let (has, takes) = (shown(has, false), shown(shape, true));
+            return refuse(&format!("its shape is {has}, this takes {takes}"));
         }
         Ok(Encoded::Array(array))
     }
@@ -220,7 +258,8 @@ impl Codec {
         if wanted == of && rest == shape && count.is_some() == any_length {
             return self.room(py, count);
         }
-        let text = format!("it has type {of} and shape {dims:?}, the topic {wanted} and {shape:?}");
+        let (has, takes) = (shown(dims, false), shown(shape, any_length));
+        let text = format!("it has type {of} and shape {has}, the topic {wanted} and {takes}");
         Err(fail(ErrorKind::TypeMismatch, "sending", "an array on a device", &text))
     }
 

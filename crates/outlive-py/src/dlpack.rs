@@ -55,14 +55,25 @@ unsafe extern "C" fn delete(managed: *mut Managed) {
     // SAFETY: made by `capsule` below, and deleted once, by whom it was given to.
     let managed = unsafe { Box::from_raw(managed) };
     // SAFETY: as above.
-    Python::attach(|_| drop(unsafe { Box::from_raw(managed.context.cast::<Context>()) }));
+    unsafe { let_go(managed.context) };
 }
 
 unsafe extern "C" fn delete_versioned(managed: *mut ManagedVersioned) {
     // SAFETY: as in `delete`.
     let managed = unsafe { Box::from_raw(managed) };
     // SAFETY: as above.
-    Python::attach(|_| drop(unsafe { Box::from_raw(managed.context.cast::<Context>()) }));
+    unsafe { let_go(managed.context) };
+}
+
+/// Frees the context, unless the interpreter has ended, or ends: a library may let go of its
+/// tensors in a destructor of its own. The process is about to give the memory back then.
+///
+/// # Safety
+/// It was made by `capsule`, and nobody uses it any more.
+unsafe fn let_go(context: *mut c_void) {
+    // SAFETY: by the caller.
+    let free = || drop(unsafe { Box::from_raw(context.cast::<Context>()) });
+    let _ = Python::try_attach(|_| free());
 }
 
 /// A capsule that nobody has taken.

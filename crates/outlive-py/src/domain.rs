@@ -53,8 +53,8 @@ impl Domain {
 
     /// The domain that `node` joined.
     #[staticmethod]
-    fn of(node: &Node) -> Self {
-        Self { inner: CoreDomain::of_node(&node.inner) }
+    fn of(node: &Node) -> PyResult<Self> {
+        Ok(Self { inner: CoreDomain::of_node(&node.open()?) })
     }
 
     /// Its directory.

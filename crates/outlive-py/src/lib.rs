@@ -6,6 +6,10 @@
 //! lock. That lock is released wherever a call may wait or copy much; long waits look for signals
 //! every 100 ms.
 //!
+//! A node keeps weak references to what was opened with it, and closes that with itself. What
+//! refers to objects of Python tells the garbage collector; a reference that several share lies in
+//! an object of its own (`codec::Codec`), so that each is counted once.
+//!
 //! Arrays have an object as their base that keeps the memory: a sample its chunk, a loan its
 //! publisher, a lock its mapping.
 //!
@@ -45,6 +49,7 @@ use pyo3::prelude::*;
 fn _outlive(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<node::Node>()?;
     module.add_class::<node::Watch>()?;
+    module.add_class::<codec::Codec>()?;
     module.add_class::<publisher::Publisher>()?;
     module.add_class::<loan::Loan>()?;
     module.add_class::<subscriber::Subscriber>()?;
@@ -67,6 +72,8 @@ fn _outlive(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<wait::Timer>()?;
     module.add_class::<domain::Domain>()?;
     module.add_function(wrap_pyfunction!(node::now_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(node::_close_all, module)?)?;
+    module.add_function(wrap_pyfunction!(lock::_after_fork, module)?)?;
     module.add_function(wrap_pyfunction!(gpu::devices, module)?)?;
     module.add_function(wrap_pyfunction!(objects::packb, module)?)?;
     module.add_function(wrap_pyfunction!(objects::unpackb, module)?)?;

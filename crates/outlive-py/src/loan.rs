@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use outlive::{ErrorKind, Loan as CoreLoan};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -25,14 +26,16 @@ pub(crate) struct LentBy {
 unsafe impl Send for LentBy {}
 
 impl LentBy {
-    fn publish(&mut self) -> outlive::Result<Option<u64>> {
-        let loan = self.loan.take();
-        self.shared.with(|_| loan.map(Lent::publish).transpose())
+    /// `None`: it is gone, or its publisher is closed.
+    fn publish(&mut self) -> Option<outlive::Result<u64>> {
+        let loan = self.loan.take()?;
+        self.shared.end_loan(loan, Lent::publish)
     }
 
     fn give_back(&mut self) {
-        let loan = self.loan.take();
-        self.shared.with(|_| drop(loan));
+        if let Some(loan) = self.loan.take() {
+            self.shared.end_loan(loan, drop);
+        }
     }
 }
 
@@ -48,15 +51,22 @@ impl Drop for LentBy {
 /// the memory is used again.
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Loan {
-    codec: Arc<Codec>,
-    lent: Mutex<LentBy>,
+    codec: Py<Codec>,
+    lent: Arc<Mutex<LentBy>>,
     /// Arrays that were handed out.
     views: Mutex<Vec<Py<PyAny>>>,
 }
 
+/// The base of its arrays. They do not refer to the loan, which refers to them: the garbage
+/// collector does not look through arrays.
+#[pyclass(frozen, module = "outlive._outlive")]
+struct Memory {
+    _lent: Arc<Mutex<LentBy>>,
+}
+
 impl Loan {
-    pub(crate) fn new(codec: Arc<Codec>, lent: LentBy) -> Self {
-        Self { codec, lent: Mutex::new(lent), views: Mutex::default() }
+    pub(crate) fn new(codec: Py<Codec>, lent: LentBy) -> Self {
+        Self { codec, lent: Arc::new(Mutex::new(lent)), views: Mutex::default() }
     }
 
     fn lent(&self) -> std::sync::MutexGuard<'_, LentBy> {
@@ -75,7 +85,7 @@ impl Loan {
     }
 }
 
-fn end_writing(array: &Bound<'_, PyAny>) {
+pub(crate) fn end_writing(array: &Bound<'_, PyAny>) {
     let _ = array.getattr("flags").and_then(|flags| flags.setattr("writeable", false));
 }
 
@@ -93,9 +103,10 @@ impl Loan {
             }
             (std::ptr::with_exposed_provenance(lent.data), lent.size)
         };
-        // SAFETY: the array keeps this object, and that the publisher's mapping; nobody else
-        // writes there while it is lent.
-        let array = unsafe { this.codec.view(slf.py(), data, size, true, slf.clone().into_any())? };
+        let base = Bound::new(slf.py(), Memory { _lent: Arc::clone(&this.lent) })?.into_any();
+        // SAFETY: the array keeps the loan, and that the publisher's mapping; nobody else writes
+        // there while it is lent.
+        let array = unsafe { this.codec.get().view(slf.py(), data, size, true, base)? };
         let weak = array.clone().unbind();
         this.views.lock().unwrap_or_else(|e| e.into_inner()).push(weak);
         Ok(array)
@@ -104,8 +115,18 @@ impl Loan {
     /// Makes it visible to subscribers; returns its number.
     fn publish(&self, py: Python<'_>) -> PyResult<u64> {
         self.seal(py);
-        let sent = py.detach(|| self.lent().publish()).or_raise()?;
-        sent.ok_or_else(|| fail(ErrorKind::InvalidArgument, "publishing", "a loan", "it is gone"))
+        let sent = py.detach(|| self.lent().publish());
+        sent.ok_or_else(|| {
+            let why = "it is gone, or its publisher is closed";
+            fail(ErrorKind::InvalidArgument, "publishing", "a loan", why)
+        })?
+        .or_raise()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.codec)?;
+        let Ok(views) = self.views.try_lock() else { return Ok(()) };
+        views.iter().try_for_each(|view| visit.call(view))
     }
 
     /// Gives it back unpublished.

@@ -1,71 +1,184 @@
 //! Robust locks.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::thread::ThreadId;
 
 use outlive::lock::{Acquired, LockError, LockResult, RawMutex, RawRwLock};
 use outlive::{ErrorKind, PayloadType};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::codec::Codec;
-use crate::error::{OrRaise, raise};
+use crate::error::{OrRaise, fail, raise};
+use crate::loan::end_writing;
 use crate::node::Node;
-use crate::port::{deadline, wait};
+use crate::port::{Common, deadline, wait};
 
 /// What a lock protects, if it was given a type, and what of it is not in shared memory.
 struct Data {
-    codec: Option<Codec>,
-    repair: Option<Py<PyAny>>,
+    codec: Option<Py<Codec>>,
+    repair: Mutex<Option<Py<PyAny>>>,
     owner_died: AtomicBool,
+    views: Arc<Views>,
+}
+
+/// Arrays through which the data can be written, for as long as the lock is held for that.
+#[derive(Default)]
+struct Views {
+    /// The thread that holds the lock through this object.
+    holder: Mutex<Option<ThreadId>>,
+    arrays: Mutex<Vec<Py<PyAny>>>,
+}
+
+/// Those of all locks.
+static VIEWS: Mutex<Vec<Weak<Views>>> = Mutex::new(Vec::new());
+
+impl Views {
+    fn new() -> Arc<Self> {
+        let views = Arc::new(Self::default());
+        let mut all = VIEWS.lock().unwrap_or_else(|e| e.into_inner());
+        all.retain(|known| known.strong_count() > 0);
+        all.push(Arc::downgrade(&views));
+        views
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Py<PyAny>>> {
+        self.arrays.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn set_holder(&self, holder: Option<ThreadId>) {
+        *self.holder.lock().unwrap_or_else(|e| e.into_inner()) = holder;
+    }
+
+    fn holder(&self) -> Option<ThreadId> {
+        *self.holder.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Before the calling thread lets go: seals, if it is the one that holds the lock.
+    fn seal_own(&self, py: Python<'_>) {
+        if self.holder() == Some(std::thread::current().id()) {
+            self.seal(py);
+        }
+    }
+
+    /// No more writing through arrays that were handed out.
+    fn seal(&self, py: Python<'_>) {
+        self.set_holder(None);
+        let arrays = std::mem::take(&mut *self.lock());
+        arrays.iter().for_each(|array| end_writing(array.bind(py)));
+    }
+}
+
+/// In a forked child, which holds no lock: seals the arrays that its parent writes through.
+#[pyfunction]
+pub(crate) fn _after_fork(py: Python<'_>) {
+    let all: Vec<_> = {
+        let all = VIEWS.lock().unwrap_or_else(|e| e.into_inner());
+        all.iter().filter_map(Weak::upgrade).collect()
+    };
+    all.iter().for_each(|views| views.seal(py));
+}
+
+/// What keeps the data mapped: the base of arrays over it.
+#[pyclass(frozen, module = "outlive._outlive")]
+struct Memory {
+    _lock: Arc<dyn Any + Send + Sync>,
 }
 
 impl Data {
-    /// Opens a lock with `bare`, or with `typed` and the first value where there is a type.
-    fn open<L>(
-        py: Python<'_>,
+    /// Opens a lock of `node` with `bare`, or with `typed` and the first value where there is a
+    /// type.
+    fn open<L: Send + Sync + 'static>(
+        node: &Bound<'_, Node>,
         (of, shape, type_name): Type<'_>,
         initial: Option<Bound<'_, PyAny>>,
         repair: Option<Py<PyAny>>,
-        bare: impl FnOnce() -> outlive::Result<L>,
-        typed: impl FnOnce(&PayloadType, Option<&[u8]>) -> outlive::Result<L>,
-    ) -> PyResult<(L, Self)> {
+        bare: impl FnOnce(&outlive::Node) -> outlive::Result<L>,
+        typed: impl FnOnce(&outlive::Node, &PayloadType, Option<&[u8]>) -> outlive::Result<L>,
+    ) -> PyResult<(Common<L>, Self)> {
+        let (py, core) = (node.py(), &node.get().open()?);
         let codec = of.map(|of| Codec::resolve(py, Some(of), shape, type_name)).transpose()?;
-        let lock = match &codec {
+        let codec = codec.map(|codec| Py::new(py, codec)).transpose()?;
+        let lock = match codec.as_ref().map(|codec| codec.get()) {
             Some(codec) => {
                 let first = initial.map(|value| codec.encode(&value)).transpose()?;
                 let first = first.as_ref().map(|value| value.bytes()).transpose()?;
-                typed(&codec.of, first).or_raise()?
+                typed(core, &codec.of, first).or_raise()?
             }
-            None => bare().or_raise()?,
+            None => bare(core).or_raise()?,
         };
-        Ok((lock, Self { codec, repair, owner_died: AtomicBool::new(false) }))
+        let lock = Common::new(lock);
+        node.get().adopt(lock.weak());
+        let repair = Mutex::new(repair);
+        let owner_died = AtomicBool::new(false);
+        Ok((lock, Self { codec, repair, owner_died, views: Views::new() }))
     }
 
-    /// The data at `at` as an array that keeps the lock `of`; None without a type.
+    /// The data at `at` as an array that keeps `lock`; None without a type. `writable` ends with
+    /// `Views::seal`.
     fn view<'py>(
         &self,
-        of: Bound<'py, PyAny>,
+        py: Python<'py>,
+        lock: Arc<dyn Any + Send + Sync>,
         at: *mut u8,
         writable: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(codec) = &self.codec else { return Ok(None) };
+        let Some(codec) = self.codec.as_ref().map(|codec| codec.get()) else { return Ok(None) };
+        let base = Bound::new(py, Memory { _lock: lock })?.into_any();
         // SAFETY: the lock keeps as many bytes mapped; that only its holder uses them is the
         // caller's part, as with every lock of Python.
-        let view = unsafe { codec.view(of.py(), at, codec.of.size(), writable, of)? };
+        let view = unsafe { codec.view(py, at, codec.of.size(), writable, base)? };
+        if writable {
+            self.views.lock().push(view.clone().unbind());
+        }
         Ok(Some(view))
+    }
+
+    /// `NotOwned` unless the lock is held through this object, so that its data may be written.
+    fn must_be_held(&self) -> PyResult<()> {
+        match self.views.holder() {
+            Some(_) => Ok(()),
+            None => {
+                let remedy = "take it first: `with` gives the data of a lock that is held";
+                Err(fail(ErrorKind::NotOwned, "using", "the data of a lock", remedy))
+            }
+        }
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.codec)?;
+        if let Ok(repair) = self.repair.try_lock() {
+            visit.call(&*repair)?;
+        }
+        let Ok(arrays) = self.views.arrays.try_lock() else { return Ok(()) };
+        arrays.iter().try_for_each(|array| visit.call(array))
+    }
+
+    fn clear(&self) {
+        let repair = self.repair.try_lock().ok().and_then(|mut repair| repair.take());
+        drop(repair);
     }
 
     /// Notes how the lock was taken; repairs what a dead owner left, if it was told how.
     fn taken<'py>(
         &self,
+        py: Python<'py>,
         how: Acquired,
         data: impl FnOnce() -> PyResult<Option<Bound<'py, PyAny>>>,
         mark_consistent: impl FnOnce() -> outlive::Result<()>,
     ) -> PyResult<()> {
         self.owner_died.store(how == Acquired::OwnerDied, Ordering::Relaxed);
-        if let (Acquired::OwnerDied, Some(repair)) = (how, &self.repair) {
+        self.views.set_holder(Some(std::thread::current().id()));
+        let repair = {
+            let repair = self.repair.lock().unwrap_or_else(|e| e.into_inner());
+            repair.as_ref().map(|repair| repair.clone_ref(py))
+        };
+        if let (Acquired::OwnerDied, Some(repair)) = (how, repair) {
             let data = data()?;
-            Python::attach(|py| repair.call1(py, (data,)))?;
+            repair.call1(py, (data,))?;
             mark_consistent().or_raise()?;
             self.owner_died.store(false, Ordering::Relaxed);
         }
@@ -102,6 +215,11 @@ pub(crate) fn take<T: Send, G>(
     }
 }
 
+/// Whether a ``with`` ended without an exception: else the data may be half written.
+fn in_order(exception: &Bound<'_, PyTuple>) -> bool {
+    exception.get_item(0).map_or(true, |kind| kind.is_none())
+}
+
 /// A mutex whose owner may be killed at any instruction; the next one gets the lock and the data.
 ///
 /// With a `type`, as of ``Publisher`` and of fixed size, it protects data in shared memory:
@@ -110,24 +228,30 @@ pub(crate) fn take<T: Send, G>(
 ///
 /// If the last owner died inside, the data may be half written: ``owner_died`` says so until
 /// ``mark_consistent`` is called. Let go without it, nobody gets the lock any more
-/// (``Unrecoverable``). `repair`, called with the data, does both.
+/// (``Unrecoverable``). `repair`, called with the data, does both. A ``with`` that an exception
+/// leaves counts as an owner that died inside.
+///
+/// With `inherits_priority`, for threads of real-time priorities, the holder runs with the priority
+/// of whoever waits; it is another lock, with no condition variable.
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct RobustMutex {
-    inner: RawMutex,
+    inner: Common<RawMutex>,
     data: Data,
 }
 
 impl RobustMutex {
     /// The lock without its data.
-    pub(crate) fn raw(&self) -> &RawMutex {
-        &self.inner
+    pub(crate) fn raw(&self) -> PyResult<Arc<RawMutex>> {
+        self.inner.get()
     }
 
     /// After it was taken: repairs what a dead owner left, if it was told how, or lets it go.
     pub(crate) fn taken(slf: &Bound<'_, Self>, how: Acquired) -> PyResult<()> {
-        let lock = &slf.get().inner;
-        let done = slf.get().data.taken(how, || Self::data(slf), || lock.mark_consistent());
+        let lock = slf.get().raw()?;
+        let data = &slf.get().data;
+        let done = data.taken(slf.py(), how, || Self::data(slf), || lock.mark_consistent());
         if done.is_err() {
+            data.views.seal(slf.py());
             let _ = lock.unlock();
         }
         done
@@ -138,23 +262,33 @@ impl RobustMutex {
 impl RobustMutex {
     #[new]
     #[pyo3(signature = (node, name, r#type=None, shape=None, *, type_name=None, initial=None,
-                        repair=None))]
+                        repair=None, inherits_priority=false))]
     #[allow(clippy::too_many_arguments)]
     fn new(
-        py: Python<'_>,
-        node: Py<Node>,
+        node: &Bound<'_, Node>,
         name: &str,
         r#type: Option<Bound<'_, PyAny>>,
         shape: Option<Bound<'_, PyAny>>,
         type_name: Option<&str>,
         initial: Option<Bound<'_, PyAny>>,
         repair: Option<Py<PyAny>>,
+        inherits_priority: bool,
     ) -> PyResult<Self> {
-        let node = &node.bind(py).get().inner;
-        let bare = || RawMutex::open(node, name);
-        let typed = |of: &_, first: Option<&[u8]>| RawMutex::open_with(node, name, of, first);
         let of = (r#type, shape, type_name);
-        let (inner, data) = Data::open(py, of, initial, repair, bare, typed)?;
+        let (inner, data) = Data::open(
+            node,
+            of,
+            initial,
+            repair,
+            |node| match inherits_priority {
+                true => RawMutex::open_pi(node, name),
+                false => RawMutex::open(node, name),
+            },
+            |node, of, first| match inherits_priority {
+                true => RawMutex::open_pi_with(node, name, of, first),
+                false => RawMutex::open_with(node, name, of, first),
+            },
+        )?;
         Ok(Self { inner, data })
     }
 
@@ -163,16 +297,30 @@ impl RobustMutex {
     /// ``Deadlock``: this thread holds it. ``Unrecoverable``: see above.
     #[pyo3(signature = (timeout=None))]
     fn acquire(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<bool> {
-        let (this, py) = (slf.get(), slf.py());
-        let lock = &this.inner;
-        let got = take(py, timeout, || lock.try_lock(), |end| lock.lock_until(end))?;
+        let lock = &*slf.get().raw()?;
+        let got = take(slf.py(), timeout, || lock.try_lock(), |end| lock.lock_until(end))?;
         let Some(got) = got else { return Ok(false) };
         Self::taken(slf, got).map(|()| true)
     }
 
     /// Lets the lock go. ``NotOwned`` when this thread does not hold it.
-    fn release(&self) -> PyResult<()> {
-        self.inner.unlock().or_raise()
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        let lock = self.raw()?;
+        self.data.views.seal_own(py);
+        lock.unlock().or_raise()
+    }
+
+    /// Lets go of the lock's memory. Held, it stays so until the process ends: release it first.
+    fn close(&self, py: Python<'_>) {
+        self.inner.close(py);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.data.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.data.clear();
     }
 
     /// For the thread that holds it: whether its last owner died inside and nothing is repaired.
@@ -183,16 +331,22 @@ impl RobustMutex {
 
     /// For the thread that holds it: the data is in order again.
     fn mark_consistent(&self) -> PyResult<()> {
-        self.inner.mark_consistent().or_raise()?;
+        self.inner.get()?.mark_consistent().or_raise()?;
         self.data.owner_died.store(false, Ordering::Relaxed);
         Ok(())
     }
 
     /// The protected data as an array in shared memory, for whoever holds the lock; None without a
-    /// type.
+    /// type. When the lock is released, and in a forked child, it becomes read-only.
     #[getter]
     fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        slf.get().data.view(slf.clone().into_any(), slf.get().inner.data(), true)
+        let (data, lock) = (&slf.get().data, slf.get().raw()?);
+        if data.codec.is_none() {
+            return Ok(None);
+        }
+        data.must_be_held()?;
+        let at = lock.data();
+        data.view(slf.py(), lock, at, true)
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -200,9 +354,14 @@ impl RobustMutex {
         Ok(Self::data(slf)?.unwrap_or_else(|| slf.clone().into_any()))
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.release()
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        if in_order(exception) {
+            return self.release(py);
+        }
+        let lock = self.raw()?;
+        self.data.views.seal_own(py);
+        lock.unlock_in_disorder().or_raise()
     }
 }
 
@@ -213,13 +372,15 @@ impl RobustMutex {
 /// writer has repaired the data.
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct RobustRwLock {
-    inner: RawRwLock,
+    inner: Common<RawRwLock>,
     data: Data,
 }
 
 impl RobustRwLock {
     fn view<'py>(slf: &Bound<'py, Self>, writable: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
-        slf.get().data.view(slf.clone().into_any(), slf.get().inner.data(), writable)
+        let lock = slf.get().inner.get()?;
+        let at = lock.data();
+        slf.get().data.view(slf.py(), lock, at, writable)
     }
 }
 
@@ -230,8 +391,7 @@ impl RobustRwLock {
                         repair=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
-        py: Python<'_>,
-        node: Py<Node>,
+        node: &Bound<'_, Node>,
         name: &str,
         r#type: Option<Bound<'_, PyAny>>,
         shape: Option<Bound<'_, PyAny>>,
@@ -239,11 +399,11 @@ impl RobustRwLock {
         initial: Option<Bound<'_, PyAny>>,
         repair: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let node = &node.bind(py).get().inner;
-        let bare = || RawRwLock::open(node, name);
-        let typed = |of: &_, first: Option<&[u8]>| RawRwLock::open_with(node, name, of, first);
         let of = (r#type, shape, type_name);
-        let (inner, data) = Data::open(py, of, initial, repair, bare, typed)?;
+        let bare = |node: &_| RawRwLock::open(node, name);
+        let typed =
+            |node: &_, of: &_, first: Option<&_>| RawRwLock::open_with(node, name, of, first);
+        let (inner, data) = Data::open(node, of, initial, repair, bare, typed)?;
         Ok(Self { inner, data })
     }
 
@@ -263,25 +423,26 @@ impl RobustRwLock {
     /// Takes it for reading; False when `timeout` seconds passed first.
     #[pyo3(signature = (timeout=None))]
     fn acquire_read(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let lock = &self.inner;
+        let lock = &*self.inner.get()?;
         let got: Option<()> = take(py, timeout, || lock.try_read(), |end| lock.read_until(end))?;
         Ok(got.is_some())
     }
 
     /// Ends reading.
     fn release_read(&self) -> PyResult<()> {
-        self.inner.unlock_read().or_raise()
+        self.inner.get()?.unlock_read().or_raise()
     }
 
     /// Takes it for writing; False when `timeout` seconds passed first.
     #[pyo3(signature = (timeout=None))]
     fn acquire_write(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<bool> {
         let (this, py) = (slf.get(), slf.py());
-        let lock = &this.inner;
+        let lock = &*this.inner.get()?;
         let got = take(py, timeout, || lock.try_write(), |end| lock.write_until(end))?;
         let Some(got) = got else { return Ok(false) };
-        let done = this.data.taken(got, || Self::view(slf, true), || lock.mark_consistent());
+        let done = this.data.taken(py, got, || Self::view(slf, true), || lock.mark_consistent());
         if let Err(e) = done {
+            this.data.views.seal(py);
             let _ = lock.unlock_write();
             return Err(e);
         }
@@ -289,8 +450,23 @@ impl RobustRwLock {
     }
 
     /// Ends writing.
-    fn release_write(&self) -> PyResult<()> {
-        self.inner.unlock_write().or_raise()
+    fn release_write(&self, py: Python<'_>) -> PyResult<()> {
+        let lock = self.inner.get()?;
+        self.data.views.seal_own(py);
+        lock.unlock_write().or_raise()
+    }
+
+    /// Lets go of the lock's memory. Held, it stays so until the process ends: release it first.
+    fn close(&self, py: Python<'_>) {
+        self.inner.close(py);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.data.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.data.clear();
     }
 
     /// For the writer: whether a writer died inside and nothing is repaired.
@@ -301,7 +477,7 @@ impl RobustRwLock {
 
     /// For the writer: the data is in order again.
     fn mark_consistent(&self) -> PyResult<()> {
-        self.inner.mark_consistent().or_raise()?;
+        self.inner.get()?.mark_consistent().or_raise()?;
         self.data.owner_died.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -331,11 +507,21 @@ impl Guard {
         Ok(data.unwrap_or_else(|| lock.clone().into_any()))
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        match self.writes {
-            true => self.lock.get().release_write(),
-            false => self.lock.get().release_read(),
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.lock)
+    }
+
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let lock = self.lock.get();
+        if !self.writes {
+            return lock.release_read();
         }
+        if in_order(exception) {
+            return lock.release_write(py);
+        }
+        let core = lock.inner.get()?;
+        lock.data.views.seal_own(py);
+        core.unlock_in_disorder().or_raise()
     }
 }

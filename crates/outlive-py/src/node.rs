@@ -1,12 +1,15 @@
 //! Nodes, and watching them.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use outlive::{Node as CoreNode, NodeBuilder, NodeId, Watch as CoreWatch};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::error::OrRaise;
-use crate::port::{Port, wait_until_true};
+use crate::port::{Close, Port, closed};
 
 /// Now, ns of CLOCK_MONOTONIC: the clock of all time stamps.
 #[pyfunction]
@@ -38,51 +41,159 @@ pub(crate) fn settings(
 /// After ``os.fork`` the child is not the node: every call on what it inherited raises
 /// ``ForkedChild``. Open a node in each process, which is also what ``spawn`` and ``forkserver``
 /// need.
+///
+/// ``with outlive.Node("camera") as node: ...`` closes it, and everything that was opened with it.
+/// At the end of the interpreter all nodes are closed: others see that they left.
 #[pyclass(frozen, module = "outlive")]
-#[derive(Debug)]
 pub(crate) struct Node {
-    pub(crate) inner: CoreNode,
+    shared: Arc<Shared>,
+    id: u64,
+    name: String,
+}
+
+/// What of a node is closed.
+struct Shared {
+    inner: Mutex<Option<CoreNode>>,
+    /// What was opened with it.
+    opened: Mutex<Vec<Weak<dyn Close>>>,
+}
+
+/// All that was opened in this process, nodes too: who keeps a port need not keep its `Node`.
+static OPENED: Mutex<Vec<Weak<dyn Close>>> = Mutex::new(Vec::new());
+/// The process whose these are.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// Notes what `_close_all` is to close. What a forked child has inherited is not its own to close.
+fn note_opened(one: Weak<dyn Close>) {
+    let mut all = lock(&OPENED);
+    if OWNER.swap(std::process::id(), Ordering::Relaxed) != std::process::id() {
+        all.clear();
+    }
+    note(&mut all, one);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Adds one to a list that forgets those that are gone.
+fn note(list: &mut Vec<Weak<dyn Close>>, one: Weak<dyn Close>) {
+    if list.len() == list.capacity() {
+        list.retain(|known| known.strong_count() > 0);
+    }
+    list.push(one);
+}
+
+impl Close for Shared {
+    /// Closes what was opened with it, and leaves; `false` while a thread is in a call.
+    fn close(&self, py: Python<'_>) -> bool {
+        let inner = lock(&self.inner).take();
+        let opened = std::mem::take(&mut *lock(&self.opened));
+        let mut all = true;
+        for weak in opened {
+            if weak.upgrade().is_some_and(|one| !one.close(py)) {
+                all = false;
+                lock(&self.opened).push(weak);
+            }
+        }
+        py.detach(|| drop(inner));
+        all
+    }
+}
+
+impl Node {
+    /// The node of the core.
+    pub(crate) fn open(&self) -> PyResult<CoreNode> {
+        lock(&self.shared.inner).clone().ok_or_else(closed)
+    }
+
+    /// From here on it closes `one` with itself.
+    pub(crate) fn adopt(&self, one: Weak<dyn Close>) {
+        note(&mut lock(&self.shared.opened), one.clone());
+        note_opened(one);
+    }
+}
+
+/// Closes all nodes of the process, and waits for calls of other threads to end, half a second at
+/// most. For the end of the interpreter.
+#[pyfunction]
+pub(crate) fn _close_all(py: Python<'_>) {
+    if OWNER.load(Ordering::Relaxed) != std::process::id() {
+        return;
+    }
+    let mut all: Vec<_> = lock(&OPENED).iter().filter_map(Weak::upgrade).collect();
+    for _ in 0..50 {
+        all.retain(|one| !one.close(py));
+        if all.is_empty() {
+            return;
+        }
+        py.detach(|| std::thread::sleep(std::time::Duration::from_millis(10)));
+    }
 }
 
 #[pymethods]
 impl Node {
     #[new]
-    #[pyo3(signature = (name=None, *, domain=None, root=None, group=None, strict=false))]
+    #[pyo3(signature = (name=None, *, domain=None, root=None, group=None))]
     fn new(
         py: Python<'_>,
         name: Option<String>,
         domain: Option<String>,
         root: Option<PathBuf>,
         group: Option<u32>,
-        strict: bool,
     ) -> PyResult<Self> {
-        let mut builder = settings(domain, root, group).strict(strict);
+        let mut builder = settings(domain, root, group);
         if let Some(name) = name {
             builder = builder.name(name);
         }
-        Ok(Self { inner: py.detach(|| builder.open()).or_raise()? })
+        py.import("outlive._exit")?.call_method0("prepare")?;
+        let inner = py.detach(|| builder.open()).or_raise()?;
+        let (id, name) = (inner.id().get(), inner.name().to_owned());
+        let (inner, opened) = (Mutex::new(Some(inner)), Mutex::default());
+        let shared = Arc::new(Shared { inner, opened });
+        let weak: Arc<dyn Close> = Arc::clone(&shared) as Arc<dyn Close>;
+        note_opened(Arc::downgrade(&weak));
+        Ok(Self { shared, id, name })
     }
 
     /// Its number in the domain, never reused.
     #[getter]
     fn id(&self) -> u64 {
-        self.inner.id().get()
+        self.id
     }
 
     /// The name given at opening.
     #[getter]
     fn name(&self) -> &str {
-        self.inner.name()
+        &self.name
     }
 
     /// Watches the node with this number. ``NotFound``: it left, or died and was cleaned up.
     fn watch(&self, id: u64) -> PyResult<Watch> {
-        let watch = self.inner.watch(NodeId::from_raw(id)).or_raise()?;
-        Ok(Watch { inner: Port::new(watch) })
+        let watch = self.open()?.watch(NodeId::from_raw(id)).or_raise()?;
+        let inner = Port::new(watch);
+        self.adopt(inner.weak());
+        Ok(Watch { inner })
+    }
+
+    /// Leaves the domain: closes everything that was opened with it. What other threads wait in
+    /// raises ``InvalidArgument``. It is left for others when samples, messages and arrays that are
+    /// still in hand are gone too.
+    fn close(&self, py: Python<'_>) {
+        self.shared.close(py);
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 
     fn __repr__(&self) -> String {
-        format!("Node(name={:?}, id={})", self.inner.name(), self.inner.id())
+        format!("Node(name={:?}, id={})", self.name, self.id)
     }
 }
 
@@ -101,11 +212,23 @@ impl Watch {
         Ok(self.inner.hold()?.is_alive())
     }
 
+    /// Ends the watching.
+    fn close(&self, py: Python<'_>) {
+        self.inner.close(py);
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+
     /// Waits until the node dies or leaves; False when `timeout` seconds passed first.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let watch = self.inner.hold()?;
-        let watch: &CoreWatch = &watch;
-        wait_until_true(py, timeout, |time| Ok(watch.wait(time)))
+        self.inner.hold()?.wait_until_true(py, timeout, |watch, time| Ok(watch.wait(time)))
     }
 }

@@ -1,9 +1,13 @@
-//! What only one thread may use at a time, and waiting that lets signals through.
+//! What only one thread may use at a time, what any may, how both are closed, and waiting that lets
+//! signals through.
 
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, TryLockError, Weak};
 use std::time::Duration;
 
 use outlive::ErrorKind;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise, fail};
@@ -11,78 +15,292 @@ use crate::error::{OrRaise, fail};
 /// Longest wait between two looks for signals.
 const SLICE_NS: u64 = 100_000_000;
 
+/// What a node closes when it is closed itself.
+pub(crate) trait Close: Send + Sync {
+    /// Ends its use; `false` while a thread is in a call on it, which then ends it.
+    fn close(&self, py: Python<'_>) -> bool;
+}
+
+/// What may be kept beyond its closing.
+pub(crate) trait Inner: Send {
+    /// It was closed; `true` if something lent from it keeps it for now.
+    fn closed(&mut self) -> bool {
+        false
+    }
+}
+
+impl Inner for outlive::Subscriber<[u8]> {}
+impl Inner for outlive::Producer<[u8]> {}
+impl Inner for outlive::Client<[u8], [u8]> {}
+impl Inner for outlive::Server<[u8], [u8]> {}
+impl Inner for outlive::Watch {}
+impl Inner for outlive::Timer {}
+impl Inner for outlive::WaitSet {}
+
 /// A port of the core, or nothing once it is closed.
 #[derive(Debug)]
-pub(crate) struct Port<T>(Mutex<Option<T>>);
+pub(crate) struct Port<T: Inner>(Arc<Slot<T>>);
+
+#[derive(Debug)]
+struct Slot<T: Inner> {
+    inner: Mutex<Option<T>>,
+    /// Set for good by `close`; whoever has the port then takes it away.
+    closing: AtomicBool,
+    /// Tasks of asyncio that await it, an `outlive._aio.Tasks`.
+    tasks: Mutex<Option<Py<PyAny>>>,
+}
 
 /// A port that this thread has.
-pub(crate) struct Held<'a, T>(MutexGuard<'a, Option<T>>);
+pub(crate) struct Held<'a, T: Inner> {
+    guard: ManuallyDrop<MutexGuard<'a, Option<T>>>,
+    slot: &'a Slot<T>,
+}
 
-impl<T> Port<T> {
+#[cold]
+pub(crate) fn closed() -> PyErr {
+    fail(ErrorKind::InvalidArgument, "using", "this object", "it is closed")
+}
+
+impl<T: Inner> Slot<T> {
+    fn try_lock(&self) -> Option<MutexGuard<'_, Option<T>>> {
+        match self.inner.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(e)) => Some(e.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    /// It is closing: takes it away, if nobody has it.
+    fn take_away(&self) -> bool {
+        let Some(mut guard) = self.try_lock() else { return false };
+        if !guard.as_mut().is_some_and(T::closed) {
+            let inner = guard.take();
+            drop(guard);
+            drop(inner);
+        }
+        true
+    }
+}
+
+impl<T: Inner> Close for Slot<T> {
+    fn close(&self, py: Python<'_>) -> bool {
+        self.closing.store(true, Ordering::Relaxed);
+        // Either we get the lock below, or whoever has it sees the store after letting go.
+        fence(Ordering::SeqCst);
+        let tasks = {
+            let tasks = self.tasks.lock().unwrap_or_else(|e| e.into_inner());
+            tasks.as_ref().map(|tasks| tasks.clone_ref(py))
+        };
+        if let Some(Err(e)) = tasks.map(|tasks| tasks.call_method0(py, "wake")) {
+            e.write_unraisable(py, None);
+        }
+        py.detach(|| self.take_away())
+    }
+}
+
+impl<T: Inner> Port<T> {
     pub(crate) fn new(inner: T) -> Self {
-        Self(Mutex::new(Some(inner)))
+        let inner = Mutex::new(Some(inner));
+        Self(Arc::new(Slot { inner, closing: false.into(), tasks: Mutex::default() }))
+    }
+
+    /// The same port.
+    pub(crate) fn share(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+
+    /// For the node that closes it.
+    pub(crate) fn weak(&self) -> Weak<dyn Close>
+    where
+        T: 'static,
+    {
+        let slot: Arc<dyn Close> = Arc::clone(&self.0) as Arc<dyn Close>;
+        Arc::downgrade(&slot)
     }
 
     /// Never waits: another thread may hold it while it waits for a message.
     #[inline]
     pub(crate) fn hold(&self) -> PyResult<Held<'_, T>> {
-        let guard = match self.0.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(e)) => e.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                let remedy = "another thread is in a call on it: give each thread its own";
-                return Err(fail(ErrorKind::WouldBlock, "using", "this object", remedy));
-            }
-        };
-        if guard.is_none() {
-            return Err(fail(ErrorKind::InvalidArgument, "using", "this object", "it is closed"));
+        let slot = &*self.0;
+        if slot.is_closing() {
+            return Err(closed());
         }
-        Ok(Held(guard))
+        let Some(guard) = slot.try_lock() else {
+            let remedy = "another thread is in a call on it: give each thread its own";
+            return Err(fail(ErrorKind::WouldBlock, "using", "this object", remedy));
+        };
+        let held = Held { guard: ManuallyDrop::new(guard), slot };
+        if held.guard.is_none() {
+            return Err(closed());
+        }
+        Ok(held)
     }
 
-    /// Takes it away.
-    pub(crate) fn close(&self) -> PyResult<()> {
-        self.close_unless(|_| false)
-    }
-
-    /// Takes it away, unless `in_use` keeps it for later.
-    pub(crate) fn close_unless(&self, in_use: impl FnOnce(&mut T) -> bool) -> PyResult<()> {
-        let mut guard = match self.0.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(e)) => e.into_inner(),
-            Err(TryLockError::WouldBlock) => return self.hold().map(drop),
-        };
-        if !guard.as_mut().is_some_and(in_use) {
-            drop(guard.take());
-        }
-        Ok(())
+    /// Takes it away, or has the thread that is in a call on it do so; that call raises.
+    pub(crate) fn close(&self, py: Python<'_>) {
+        self.0.close(py);
     }
 
     /// Waits until it is free. Only where whoever has it neither waits nor needs the interpreter.
     pub(crate) fn hold_soon(&self) -> MutexGuard<'_, Option<T>> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+        self.0.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The tasks that await it, made by `outlive._aio` when the first one does.
+    pub(crate) fn tasks(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let lock = || self.0.tasks.lock().unwrap_or_else(|e| e.into_inner());
+        let known = lock().as_ref().map(|tasks| tasks.clone_ref(py));
+        if let Some(tasks) = known {
+            return Ok(tasks);
+        }
+        // Made without the lock: nothing of Python runs under it.
+        let made = py.import("outlive._aio")?.call_method0("Tasks")?.unbind();
+        Ok(lock().get_or_insert(made).clone_ref(py))
+    }
+
+    /// For the garbage collector, on behalf of the one object that owns the port.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.0.tasks.try_lock().map_or(Ok(()), |tasks| visit.call(&*tasks))
     }
 }
 
-impl<T> std::ops::Deref for Held<'_, T> {
+impl<T: Inner> Held<'_, T> {
+    /// Whether another thread has closed the port meanwhile.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.slot.is_closing()
+    }
+
+    /// Calls `look` without the interpreter's lock until it finds something or the deadline passes,
+    /// in slices between which signals are handled. `look` gets the end of its slice.
+    pub(crate) fn wait<R: Send>(
+        &mut self,
+        py: Python<'_>,
+        deadline_ns: u64,
+        mut look: impl FnMut(&mut T, u64) -> outlive::Result<Option<R>> + Send,
+    ) -> PyResult<Option<R>> {
+        let slot = self.slot;
+        let inner = &mut **self;
+        loop {
+            let slice = outlive::now_ns().saturating_add(SLICE_NS).min(deadline_ns);
+            let found = py.detach(|| look(inner, slice)).or_raise()?;
+            if found.is_some() || outlive::now_ns() >= deadline_ns {
+                return Ok(found);
+            }
+            py.check_signals()?;
+            if slot.is_closing() {
+                return Err(closed());
+            }
+        }
+    }
+
+    /// As `wait`, for a call that says `Timeout` at the end of its slice. Its own words at the end.
+    pub(crate) fn wait_in_slices<R: Send>(
+        &mut self,
+        py: Python<'_>,
+        deadline_ns: u64,
+        mut call: impl FnMut(&mut T, u64) -> outlive::Result<R> + Send,
+    ) -> PyResult<R> {
+        let slot = self.slot;
+        let inner = &mut **self;
+        loop {
+            let slice = outlive::now_ns().saturating_add(SLICE_NS).min(deadline_ns);
+            match py.detach(|| call(inner, slice)) {
+                Err(e) if e.kind() == ErrorKind::Timeout && slice < deadline_ns => {
+                    py.check_signals()?;
+                }
+                done => return done.or_raise(),
+            }
+            if slot.is_closing() {
+                return Err(closed());
+            }
+        }
+    }
+
+    /// As `wait`, for what takes a time span and says whether it came.
+    pub(crate) fn wait_until_true(
+        &mut self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        mut came: impl FnMut(&mut T, Duration) -> outlive::Result<bool> + Send,
+    ) -> PyResult<bool> {
+        let found = self.wait(py, deadline(timeout), |inner, slice| {
+            let left = slice.saturating_sub(outlive::now_ns()).max(1);
+            Ok(came(inner, Duration::from_nanos(left))?.then_some(()))
+        })?;
+        Ok(found.is_some())
+    }
+}
+
+impl<T: Inner> Drop for Held<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: dropped here and nowhere else, and not used after.
+        unsafe { ManuallyDrop::drop(&mut self.guard) };
+        // Pairs with `Slot::close`.
+        fence(Ordering::SeqCst);
+        if self.slot.is_closing() {
+            self.slot.take_away();
+        }
+    }
+}
+
+impl<T: Inner> std::ops::Deref for Held<'_, T> {
     type Target = T;
 
     #[inline]
     fn deref(&self) -> &T {
-        match &*self.0 {
+        match &**self.guard {
             Some(inner) => inner,
             None => unreachable!("checked by hold"),
         }
     }
 }
 
-impl<T> std::ops::DerefMut for Held<'_, T> {
+impl<T: Inner> std::ops::DerefMut for Held<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        match &mut *self.0 {
+        match &mut **self.guard {
             Some(inner) => inner,
             None => unreachable!("checked by hold"),
         }
+    }
+}
+
+/// What any number of threads use at once, until it is closed; calls under way end first.
+#[derive(Debug)]
+pub(crate) struct Common<T>(Arc<RwLock<Option<Arc<T>>>>);
+
+impl<T: Send + Sync + 'static> Common<T> {
+    pub(crate) fn new(inner: T) -> Self {
+        Self(Arc::new(RwLock::new(Some(Arc::new(inner)))))
+    }
+
+    pub(crate) fn get(&self) -> PyResult<Arc<T>> {
+        let inner = self.0.read().unwrap_or_else(|e| e.into_inner());
+        inner.clone().ok_or_else(closed)
+    }
+
+    /// Lets go of it.
+    pub(crate) fn close(&self, py: Python<'_>) {
+        self.0.close(py);
+    }
+
+    pub(crate) fn weak(&self) -> Weak<dyn Close> {
+        let inner: Arc<dyn Close> = Arc::clone(&self.0) as Arc<dyn Close>;
+        Arc::downgrade(&inner)
+    }
+}
+
+impl<T: Send + Sync> Close for RwLock<Option<Arc<T>>> {
+    fn close(&self, py: Python<'_>) -> bool {
+        // Nobody keeps the lock for longer than a copy of the reference takes.
+        let inner = self.write().unwrap_or_else(|e| e.into_inner()).take();
+        py.detach(|| drop(inner));
+        true
     }
 }
 
@@ -103,8 +321,7 @@ pub(crate) fn deadline(timeout: Option<f64>) -> u64 {
     }
 }
 
-/// Calls `look` without the interpreter's lock until it finds something or the deadline passes, in
-/// slices between which signals are handled. `look` gets the end of its slice.
+/// As `Held::wait`, for what is not held.
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     deadline_ns: u64,
@@ -118,34 +335,4 @@ pub(crate) fn wait<T: Send>(
         }
         py.check_signals()?;
     }
-}
-
-/// As `wait`, for a call that says `Timeout` at the end of its slice. Its own words at the end.
-pub(crate) fn wait_in_slices<T: Send>(
-    py: Python<'_>,
-    deadline_ns: u64,
-    mut call: impl FnMut(u64) -> outlive::Result<T> + Send,
-) -> PyResult<T> {
-    loop {
-        let slice = outlive::now_ns().saturating_add(SLICE_NS).min(deadline_ns);
-        match py.detach(|| call(slice)) {
-            Err(e) if e.kind() == ErrorKind::Timeout && slice < deadline_ns => {
-                py.check_signals()?
-            }
-            done => return done.or_raise(),
-        }
-    }
-}
-
-/// As `wait`, for what takes a time span and says whether it came.
-pub(crate) fn wait_until_true(
-    py: Python<'_>,
-    timeout: Option<f64>,
-    mut came: impl FnMut(Duration) -> outlive::Result<bool> + Send,
-) -> PyResult<bool> {
-    let found = wait(py, deadline(timeout), |slice| {
-        let left = slice.saturating_sub(outlive::now_ns()).max(1);
-        Ok(came(Duration::from_nanos(left))?.then_some(()))
-    })?;
-    Ok(found.is_some())
 }

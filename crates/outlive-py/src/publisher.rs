@@ -1,9 +1,10 @@
 //! The publishing port of a topic.
 
 use std::mem::transmute;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use outlive::{ErrorKind, Loan as CoreLoan, Publisher as CorePublisher, TopicBuilder};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -12,25 +13,83 @@ use crate::error::{OrRaise, fail};
 use crate::gpu::Place;
 use crate::loan::{Lent, LentBy, Loan};
 use crate::node::Node;
-use crate::port;
+use crate::port::{self, Close};
 
 /// A publisher of the core, which loans refer to.
-pub(crate) struct Sender(CorePublisher<[u8]>);
+struct Sender(CorePublisher<[u8]>);
 
-// SAFETY: every access to the publisher and to its loans goes through the mutex beside it.
-unsafe impl Sync for Sender {}
+// SAFETY: it and its loans are used behind the mutex beside it only.
+unsafe impl Send for Sender {}
 
 /// The publisher and whoever has it.
-pub(crate) struct Shared {
-    gate: Mutex<()>,
-    sender: Sender,
+pub(crate) struct Shared(Mutex<State>);
+
+struct State {
+    /// In a box: loans refer to it. None once it is closed and no loan is out.
+    sender: Option<Box<Sender>>,
+    loans: usize,
+    closed: bool,
 }
 
 impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
     /// Runs `call` with the publisher alone. Never with the interpreter's lock while it may wait.
-    pub(crate) fn with<T>(&self, call: impl FnOnce(&CorePublisher<[u8]>) -> T) -> T {
-        let _alone = self.gate.lock().unwrap_or_else(|e| e.into_inner());
-        call(&self.sender.0)
+    fn with<T>(&self, call: impl FnOnce(&CorePublisher<[u8]>) -> T) -> Option<T> {
+        let state = self.lock();
+        state.sender.as_ref().filter(|_| !state.closed).map(|sender| call(&sender.0))
+    }
+
+    /// A loan and where its memory is, as a number.
+    fn lend(&self, size: usize) -> Option<outlive::Result<(Lent, usize)>> {
+        let mut state = self.lock();
+        let sender = state.sender.as_ref().filter(|_| !state.closed)?;
+        let lent = sender.0.loan_slice(size).map(|mut loan| {
+            let data = loan.as_mut_ptr().expose_provenance();
+            // SAFETY: it refers to the publisher in its box, which stays while loans are counted.
+            (unsafe { transmute::<CoreLoan<'_, [u8]>, Lent>(loan) }, data)
+        });
+        state.loans += usize::from(lent.is_ok());
+        Some(lent)
+    }
+
+    /// Gives a loan back, or does `what` with it while the publisher is open.
+    pub(crate) fn end_loan<T>(&self, loan: Lent, what: impl FnOnce(Lent) -> T) -> Option<T> {
+        let mut state = self.lock();
+        let done = if state.closed {
+            drop(loan); // before the publisher, which it refers to
+            None
+        } else {
+            Some(what(loan))
+        };
+        state.loans -= 1;
+        state.leave();
+        done
+    }
+}
+
+impl State {
+    fn leave(&mut self) {
+        if self.closed && self.loans == 0 {
+            self.sender = None;
+        }
+    }
+}
+
+impl Close for Shared {
+    fn close(&self, py: Python<'_>) -> bool {
+        py.detach(|| {
+            let mut state = match self.0.try_lock() {
+                Ok(state) => state,
+                Err(TryLockError::Poisoned(e)) => e.into_inner(),
+                Err(TryLockError::WouldBlock) => return false,
+            };
+            state.closed = true;
+            state.leave();
+            true
+        })
     }
 }
 
@@ -41,7 +100,7 @@ pub(crate) fn builder(
     codec: &Codec,
 ) -> PyResult<TopicBuilder<[u8]>> {
     let node = node.bind(py).get();
-    Ok(node.inner.topic::<[u8]>(name).or_raise()?.of_type(&codec.of))
+    Ok(node.open()?.topic::<[u8]>(name).or_raise()?.of_type(&codec.of))
 }
 
 /// Sends messages on a topic.
@@ -53,21 +112,24 @@ pub(crate) fn builder(
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Publisher {
     shared: Arc<Shared>,
-    codec: Arc<Codec>,
-    closed: std::sync::atomic::AtomicBool,
+    codec: Py<Codec>,
+    id: (u64, u64),
+    topic: String,
+}
+
+#[cold]
+fn closed() -> PyErr {
+    fail(ErrorKind::InvalidArgument, "using", "this publisher", "it is closed")
 }
 
 impl Publisher {
-    fn open(&self) -> PyResult<&Arc<Shared>> {
-        if self.closed.load(std::sync::atomic::Ordering::Relaxed) {
-            return Err(fail(
-                ErrorKind::InvalidArgument,
-                "using",
-                "this publisher",
-                "it is closed",
-            ));
-        }
-        Ok(&self.shared)
+    /// Runs `call` with the publisher, without the interpreter's lock.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&CorePublisher<[u8]>) -> T + Send,
+    ) -> PyResult<T> {
+        py.detach(|| self.shared.with(call)).ok_or_else(closed)
     }
 }
 
@@ -100,9 +162,15 @@ impl Publisher {
         if let Some(seconds) = reliable_timeout {
             builder = builder.reliable_timeout(port::seconds(seconds));
         }
-        let sender = Sender(py.detach(|| builder.publisher()).or_raise()?);
-        let shared = Arc::new(Shared { gate: Mutex::new(()), sender });
-        Ok(Self { shared, codec: Arc::new(codec), closed: false.into() })
+        let made = py.detach(|| builder.publisher().map(|made| Box::new(Sender(made))));
+        let sender = made.or_raise()?;
+        let (id, topic) = (sender.0.id(), sender.0.topic());
+        let id = (id.node.get(), id.port);
+        let state = State { sender: Some(sender), loans: 0, closed: false };
+        let shared = Arc::new(Shared(Mutex::new(state)));
+        let weak: Arc<dyn Close> = Arc::clone(&shared) as Arc<dyn Close>;
+        node.get().adopt(Arc::downgrade(&weak));
+        Ok(Self { shared, codec: Py::new(py, codec)?, id, topic })
     }
 
     /// Copies `value` into shared memory and publishes it; returns its number.
@@ -110,10 +178,9 @@ impl Publisher {
     /// Never waits, unless subscribers asked to be waited for. ``OutOfMemory``: they hold so many
     /// samples that the bound is reached.
     fn publish(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let shared = self.open()?;
-        let encoded = self.codec.encode(value)?;
+        let encoded = self.codec.get().encode(value)?;
         let bytes = encoded.bytes()?;
-        py.detach(|| shared.with(|publisher| publisher.publish(bytes))).or_raise()
+        self.with(py, |publisher| publisher.publish(bytes))?.or_raise()
     }
 
     /// Copies an array on a device (torch, cupy, anything with ``__cuda_array_interface__``) into
@@ -129,18 +196,17 @@ impl Publisher {
         stream: Option<Bound<'_, PyAny>>,
         device: Option<usize>,
     ) -> PyResult<u64> {
-        let shared = self.open()?;
         let places = py.import("outlive._gpu")?;
         let found = places.call_method1("place", (array, stream, device))?;
         let (place, dtype, dims): (Place, String, Vec<usize>) = found.extract()?;
-        let size = self.codec.room_of(py, &dtype, &dims)?;
+        let size = self.codec.get().room_of(py, &dtype, &dims)?;
         place.must_have(size)?;
         let send = |publisher: &CorePublisher<[u8]>| {
             let loan = publisher.loan_slice(size)?;
             // SAFETY: the array is our caller's, who keeps it until we return.
             unsafe { place.publish(loan) }
         };
-        py.detach(|| shared.with(send)).or_raise()
+        self.with(py, send)?.or_raise()
     }
 
     /// A slot in shared memory: ``with publisher.loan() as array: ...`` publishes what was written
@@ -148,55 +214,52 @@ impl Publisher {
     /// type of any length.
     #[pyo3(signature = (count=None))]
     fn loan(&self, py: Python<'_>, count: Option<usize>) -> PyResult<Loan> {
-        let shared = self.open()?;
-        let size = self.codec.room(py, count)?;
-        let lend = |publisher: &CorePublisher<[u8]>| {
-            publisher.loan_slice(size).map(|mut loan| {
-                let data = loan.as_mut_ptr().expose_provenance();
-                // SAFETY: the loan refers to the publisher inside `shared`, which the new object
-                // keeps for longer.
-                (unsafe { transmute::<CoreLoan<'_, [u8]>, Lent>(loan) }, data)
-            })
-        };
-        let (loan, data) = shared.with(lend).or_raise()?;
-        let lent = LentBy { loan: Some(loan), data, size, shared: Arc::clone(shared) };
-        Ok(Loan::new(Arc::clone(&self.codec), lent))
+        let size = self.codec.get().room(py, count)?;
+        // Raised without the lock, which the interpreter may need to end another loan.
+        let (loan, data) = self.shared.lend(size).ok_or_else(closed)?.or_raise()?;
+        let lent = LentBy { loan: Some(loan), data, size, shared: Arc::clone(&self.shared) };
+        Ok(Loan::new(self.codec.clone_ref(py), lent))
     }
 
     /// Who this is, as subscribers see it: node and port.
     #[getter]
     fn id(&self) -> (u64, u64) {
-        let id = self.shared.with(CorePublisher::id);
-        (id.node.get(), id.port)
+        self.id
     }
 
     /// The topic's name.
     #[getter]
-    fn topic(&self) -> String {
-        self.shared.with(CorePublisher::topic)
+    fn topic(&self) -> &str {
+        &self.topic
     }
 
     /// Messages published so far.
     #[getter]
-    fn published(&self) -> u64 {
-        self.shared.with(CorePublisher::published)
+    fn published(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, CorePublisher::published)
     }
 
     /// Bytes of shared memory it takes.
     #[getter]
-    fn memory_bytes(&self) -> u64 {
-        self.shared.with(CorePublisher::memory_bytes)
+    fn memory_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, CorePublisher::memory_bytes)
     }
 
     /// Looks for subscribers and counts the live ones.
     fn subscribers(&self, py: Python<'_>) -> PyResult<usize> {
-        let shared = self.open()?;
-        py.detach(|| shared.with(CorePublisher::subscribers)).or_raise()
+        self.with(py, CorePublisher::subscribers)?.or_raise()
     }
 
-    /// Refuses further calls. It leaves the topic when its loans are gone too.
-    fn close(&self) {
-        self.closed.store(true, std::sync::atomic::Ordering::Relaxed);
+    /// Leaves the topic; with loans out, when they are gone too. They publish no more.
+    fn close(&self, py: Python<'_>) {
+        while !self.shared.close(py) {
+            // Another thread publishes, which a reliable subscriber may delay.
+            py.detach(|| drop(self.shared.lock()));
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.codec)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -204,7 +267,7 @@ impl Publisher {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
-        self.close();
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 }

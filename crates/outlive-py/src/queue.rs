@@ -1,11 +1,15 @@
 //! Queues: producers and the one consumer.
 
-use std::sync::{Arc, Mutex};
+use std::os::fd::AsRawFd;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use outlive::{
     Consumer as CoreConsumer, ErrorKind, Producer as CoreProducer, QueueBuilder, QueueEvent,
     Received as CoreReceived,
 };
+use pyo3::exceptions::{PyException, PyMemoryError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -13,7 +17,7 @@ use crate::array;
 use crate::codec::Codec;
 use crate::error::{OrRaise, fail};
 use crate::node::Node;
-use crate::port::{Held, Port, deadline, seconds, wait, wait_in_slices, wait_until_true};
+use crate::port::{Held, Inner, Port, deadline, seconds};
 
 fn builder(
     py: Python<'_>,
@@ -22,14 +26,14 @@ fn builder(
     codec: &Codec,
 ) -> PyResult<QueueBuilder<[u8]>> {
     let node = node.bind(py).get();
-    Ok(node.inner.queue::<[u8]>(name).or_raise()?.of_type(&codec.of))
+    Ok(node.open()?.queue::<[u8]>(name).or_raise()?.of_type(&codec.of))
 }
 
 /// Sends messages to the one consumer of a queue. Types as of ``Publisher``.
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Producer {
     inner: Port<CoreProducer<[u8]>>,
-    codec: Arc<Codec>,
+    codec: Py<Codec>,
 }
 
 #[pymethods]
@@ -61,7 +65,8 @@ impl Producer {
             builder = builder.stamped();
         }
         let inner = Port::new(py.detach(|| builder.producer()).or_raise()?);
-        Ok(Self { inner, codec: Arc::new(codec) })
+        node.get().adopt(inner.weak());
+        Ok(Self { inner, codec: Py::new(py, codec)? })
     }
 
     /// Sends a copy of `value`. Where the lane is at its bound it waits for the consumer, at most
@@ -71,14 +76,14 @@ impl Producer {
     #[pyo3(signature = (value, timeout=None))]
     fn send(&self, py: Python<'_>, value: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<()> {
         let mut port = self.inner.hold()?;
-        let port: &mut CoreProducer<[u8]> = &mut port;
-        let encoded = self.codec.encode(value)?;
+        let encoded = self.codec.get().encode(value)?;
         let bytes = encoded.bytes()?;
         let until = deadline(timeout);
         if until == 0 {
+            let port: &mut CoreProducer<[u8]> = &mut port;
             return py.detach(|| port.try_send(bytes)).or_raise();
         }
-        wait_in_slices(py, until, |slice| port.send_until(bytes, slice))
+        port.wait_in_slices(py, until, |port, slice| port.send_until(bytes, slice))
     }
 
     /// Sends all of `values`, or none: an array of messages of a fixed size, or what makes one.
@@ -93,11 +98,10 @@ impl Producer {
         timeout: Option<f64>,
     ) -> PyResult<()> {
         let mut port = self.inner.hold()?;
-        let port: &mut CoreProducer<[u8]> = &mut port;
-        let encoded = self.codec.encode_batch(values)?;
+        let encoded = self.codec.get().encode_batch(values)?;
         let bytes = encoded.bytes()?;
         let until = deadline(timeout);
-        wait_in_slices(py, until, |slice| port.send_batch_bytes(bytes, slice))
+        port.wait_in_slices(py, until, |port, slice| port.send_batch_bytes(bytes, slice))
     }
 
     /// Whether a live consumer reads the queue. It may die right after the answer.
@@ -109,14 +113,16 @@ impl Producer {
     /// Waits until a live consumer reads the queue; False when `timeout` seconds passed first.
     #[pyo3(signature = (timeout=None))]
     fn wait_for_consumer(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let mut port = self.inner.hold()?;
-        let port: &mut CoreProducer<[u8]> = &mut port;
-        wait_until_true(py, timeout, |time| port.wait_for_consumer(time))
+        self.inner.hold()?.wait_until_true(py, timeout, |port, time| port.wait_for_consumer(time))
     }
 
     /// Leaves the queue. What is unread stays for the consumer.
-    fn close(&self) -> PyResult<()> {
-        self.inner.close()
+    fn close(&self, py: Python<'_>) {
+        self.inner.close(py);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.codec)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -124,8 +130,8 @@ impl Producer {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.close()
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 }
 
@@ -137,6 +143,13 @@ pub(crate) struct Lane {
     consumer: Box<CoreConsumer<[u8]>>,
     /// Leaves the queue when the lent message is gone.
     closed: bool,
+}
+
+impl Inner for Lane {
+    fn closed(&mut self) -> bool {
+        self.closed = true;
+        self.lent.is_some()
+    }
 }
 
 impl Lane {
@@ -152,8 +165,8 @@ impl Lane {
 /// After a dead consumer the next one goes on where that one stopped.
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Consumer {
-    lane: Arc<Port<Lane>>,
-    codec: Arc<Codec>,
+    lane: Port<Lane>,
+    codec: Py<Codec>,
 }
 
 impl Consumer {
@@ -178,13 +191,13 @@ impl Consumer {
     /// The lane, once there is a message; `None` when time is up.
     fn ready(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Held<'_, Lane>>> {
         let mut held = self.hold()?;
-        let consumer = held.consumer();
-        if consumer.wait_for_message(0).or_raise()? {
+        if held.consumer().wait_for_message(0).or_raise()? {
             return Ok(Some(held));
         }
         let until = deadline(timeout);
-        let look = |slice| Ok(consumer.wait_for_message(slice)?.then_some(()));
-        Ok(if until != 0 && wait(py, until, look)?.is_some() { Some(held) } else { None })
+        let look =
+            |lane: &mut Lane, slice| Ok(lane.consumer().wait_for_message(slice)?.then_some(()));
+        Ok(if until != 0 && held.wait(py, until, look)?.is_some() { Some(held) } else { None })
     }
 }
 
@@ -213,8 +226,9 @@ impl Consumer {
             builder = builder.ordered(seconds(holdback));
         }
         let consumer = Box::new(py.detach(|| builder.consumer()).or_raise()?);
-        let lane = Arc::new(Port::new(Lane { lent: None, consumer, closed: false }));
-        Ok(Self { lane, codec: Arc::new(codec) })
+        let lane = Port::new(Lane { lent: None, consumer, closed: false });
+        node.get().adopt(lane.weak());
+        Ok(Self { lane, codec: Py::new(py, codec)? })
     }
 
     /// The next message, or None when `timeout` seconds passed without one; 0 never waits, None
@@ -226,10 +240,16 @@ impl Consumer {
         timeout: Option<f64>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(mut held) = self.ready(py, timeout)? else { return Ok(None) };
-        match held.consumer().receive().or_raise()? {
-            Some(message) => self.codec.copied(py, &message).map(Some),
-            None => Ok(None),
+        let Some(message) = held.consumer().receive().or_raise()? else { return Ok(None) };
+        let value = self.codec.get().copied(py, &message);
+        match &value {
+            // Out of memory, or interrupted: it comes again. What is no value of its type now never
+            // will be.
+            Err(e) if e.is_instance_of::<PyMemoryError>(py) => message.nack(),
+            Err(e) if !e.is_instance_of::<PyException>(py) => message.nack(),
+            _ => message.ack(),
         }
+        value.map(Some)
     }
 
     /// The next message where it lies in shared memory, without a copy; else as ``receive``.
@@ -245,15 +265,16 @@ impl Consumer {
         let consumer: &'static mut CoreConsumer<[u8]> =
             unsafe { &mut *std::ptr::from_mut(lane.consumer.as_mut()) };
         let Some(lent) = consumer.receive().or_raise()? else { return Ok(None) };
-        self.codec.check(&lent)?;
+        self.codec.get().check(&lent)?;
         let (data, size) = (lent.as_ptr().expose_provenance(), lent.len());
         let (id, timestamp_ns) = (lent.producer(), lent.timestamp_ns());
         lane.lent = Some(lent);
         drop(held);
-        let kept = Py::new(py, Kept { data, size, lane: Arc::clone(&self.lane) })?;
+        let (lane, failed) = (self.lane.share(), AtomicBool::new(false));
+        let kept = Py::new(py, Kept { data, size, lane, failed })?;
         Ok(Some(Received {
             kept: Mutex::new(Some(kept)),
-            codec: Arc::clone(&self.codec),
+            codec: self.codec.clone_ref(py),
             producer: (id.node.get(), id.port),
             timestamp_ns,
         }))
@@ -277,11 +298,23 @@ impl Consumer {
 
     /// Leaves the queue; another process may consume it then. With a borrowed message in hand it
     /// leaves when that is gone.
-    fn close(&self) -> PyResult<()> {
-        self.lane.close_unless(|lane| {
-            lane.closed = true;
-            lane.lent.is_some()
-        })
+    fn close(&self, py: Python<'_>) {
+        self.lane.close(py);
+    }
+
+    /// A descriptor for event loops: readable unless the last call that receives found nothing.
+    fn fileno(&self) -> PyResult<i32> {
+        Ok(self.hold()?.consumer().fd().or_raise()?.as_raw_fd())
+    }
+
+    /// For ``outlive._aio``.
+    fn _tasks(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.lane.tasks(py)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.codec)?;
+        self.lane.traverse(&visit)
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -297,7 +330,7 @@ impl Consumer {
     }
 
     fn __anext__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("outlive._aio")?.call_method1("next_message", (slf,))
+        slf.py().import("outlive._aio")?.call_method1("next_value", (slf,))
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -305,17 +338,20 @@ impl Consumer {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.close()
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 }
 
-/// A message that is lent: the base of the arrays over it. Dropped, it counts as received.
+/// A message that is lent: the base of the arrays over it. Dropped, it counts as received, or is
+/// put back.
 #[pyclass(frozen, module = "outlive._outlive")]
 struct Kept {
     data: usize,
     size: usize,
-    lane: Arc<Port<Lane>>,
+    lane: Port<Lane>,
+    /// It comes again.
+    failed: AtomicBool,
 }
 
 impl Drop for Kept {
@@ -323,7 +359,11 @@ impl Drop for Kept {
         // Whoever has the lane now finds the message lent and lets go at once.
         let mut lane = self.lane.hold_soon();
         if let Some(open) = lane.as_mut() {
-            open.lent = None;
+            match open.lent.take() {
+                Some(message) if self.failed.load(Ordering::Relaxed) => message.nack(),
+                Some(message) => message.ack(),
+                None => {}
+            }
             if open.closed {
                 drop(lane.take());
             }
@@ -333,8 +373,11 @@ impl Drop for Kept {
 
 /// A message in its queue, without a copy: ``with consumer.borrow() as message: ...``
 ///
-/// It counts as received when it and all arrays over it are gone, or ``done`` and the arrays are.
-/// If the process dies before, the next consumer receives it again.
+/// It counts as received when it and all arrays over it are gone; ``ack`` says that it is not
+/// needed any more. If the process dies before, the next consumer receives it again.
+///
+/// An exception inside the ``with`` is no acknowledgement: the message is put back, as by ``nack``,
+/// and the next call that receives gets it again. Without a ``with`` call ``nack`` yourself.
 ///
 /// >>> consumer = outlive.Consumer(node, "/scans", np.float32, (None,))
 /// >>> producer = outlive.Producer(node, "/scans", np.float32, (None,))
@@ -345,7 +388,7 @@ impl Drop for Kept {
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Received {
     kept: Mutex<Option<Py<Kept>>>,
-    codec: Arc<Codec>,
+    codec: Py<Codec>,
     producer: (u64, u64),
     timestamp_ns: Option<u64>,
 }
@@ -358,6 +401,10 @@ impl Received {
             fail(ErrorKind::InvalidArgument, "using", "a received message", "it is done")
         })
     }
+
+    fn take(&self) -> Option<Py<Kept>> {
+        self.kept.lock().unwrap_or_else(|e| e.into_inner()).take()
+    }
 }
 
 #[pymethods]
@@ -368,7 +415,7 @@ impl Received {
         let kept = self.kept(py)?;
         let (data, size) = (std::ptr::with_exposed_provenance(kept.get().data), kept.get().size);
         // SAFETY: the message stays where it is while `kept` lives, and the array is read-only.
-        unsafe { self.codec.view(py, data, size, false, kept.into_bound(py).into_any()) }
+        unsafe { self.codec.get().view(py, data, size, false, kept.into_bound(py).into_any()) }
     }
 
     /// The payload: an array as of `array`, bytes, or the object that was sent.
@@ -378,7 +425,7 @@ impl Received {
         let data = std::ptr::with_exposed_provenance::<u8>(kept.get().data);
         // SAFETY: as in `array`; `kept` stays for the call.
         let payload = unsafe { std::slice::from_raw_parts(data, kept.get().size) };
-        self.codec.value(py, payload, || self.array(py))
+        self.codec.get().value(py, payload, || self.array(py))
     }
 
     /// Who sent it: node and port.
@@ -393,10 +440,22 @@ impl Received {
         self.timestamp_ns
     }
 
-    /// Lets go of it. Arrays over it keep it in hand for as long as they live.
-    fn done(&self) {
-        let kept = self.kept.lock().unwrap_or_else(|e| e.into_inner()).take();
-        drop(kept);
+    /// It is done: it counts as received once all arrays over it are gone too; they keep it in hand
+    /// for as long as they live.
+    fn ack(&self) {
+        drop(self.take());
+    }
+
+    /// Puts it back: once all arrays over it are gone it is the next message of its producer again.
+    /// What can never be done is to be acknowledged, or it comes for ever.
+    fn nack(&self) {
+        if let Some(kept) = self.take() {
+            kept.get().failed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.codec)
     }
 
     /// For `numpy.asarray(message)`.
@@ -414,8 +473,12 @@ impl Received {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
-        self.done();
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        match !exception.is_empty() && !exception.get_item(0)?.is_none() {
+            true => self.nack(),
+            false => self.ack(),
+        }
+        Ok(())
     }
 }

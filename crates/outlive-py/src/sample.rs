@@ -1,8 +1,7 @@
 //! Received messages.
 
-use std::sync::Arc;
-
 use outlive::Sample as CoreSample;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -17,12 +16,12 @@ use crate::{array, dlpack, gpu};
 #[derive(Debug)]
 pub(crate) struct Sample {
     inner: CoreSample<[u8]>,
-    codec: Arc<Codec>,
+    codec: Py<Codec>,
 }
 
 impl Sample {
-    pub(crate) fn new(inner: CoreSample<[u8]>, codec: &Arc<Codec>) -> Self {
-        Self { inner, codec: Arc::clone(codec) }
+    pub(crate) fn new(inner: CoreSample<[u8]>, codec: Py<Codec>) -> Self {
+        Self { inner, codec }
     }
 }
 
@@ -36,13 +35,13 @@ impl Sample {
         let (data, size) = (this.inner.as_ptr(), this.inner.len());
         // SAFETY: the payload stays where it is while the sample lives, which does not move inside
         // its object; the array is read-only.
-        unsafe { this.codec.view(slf.py(), data, size, false, base) }
+        unsafe { this.codec.get().view(slf.py(), data, size, false, base) }
     }
 
     /// The payload: an array as of `array`, bytes, or the object that was sent.
     #[getter]
     fn value<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().codec.value(slf.py(), &slf.get().inner, || Self::array(slf))
+        slf.get().codec.get().value(slf.py(), &slf.get().inner, || Self::array(slf))
     }
 
     /// Its number among the messages of its publisher, from 0.
@@ -148,6 +147,10 @@ impl Sample {
     /// The processor's memory.
     fn __dlpack_device__(&self) -> (i32, i32) {
         dlpack::CPU
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.codec)
     }
 
     fn __len__(&self) -> usize {

@@ -1,24 +1,45 @@
 //! Services: requests and responses.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use outlive::{
     Client as CoreClient, ErrorKind, Reply as CoreReply, Request as CoreRequest,
     Server as CoreServer, ServiceBuilder, Ticket,
 };
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::codec::Codec;
 use crate::error::{OrRaise, fail};
 use crate::node::Node;
-use crate::port::{Port, deadline, wait, wait_in_slices, wait_until_true};
+use crate::port::{Port, deadline};
 
 /// What requests and responses are.
 #[derive(Debug)]
 struct Codecs {
-    request: Codec,
-    response: Codec,
+    request: Py<Codec>,
+    response: Py<Codec>,
+}
+
+impl Codecs {
+    fn new(
+        py: Python<'_>,
+        request: Option<Bound<'_, PyAny>>,
+        response: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let made = |of| Py::new(py, codec(py, of)?);
+        Ok(Self { request: made(request)?, response: made(response)? })
+    }
+
+    fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self { request: self.request.clone_ref(py), response: self.response.clone_ref(py) }
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.request)?;
+        visit.call(&self.response)
+    }
 }
 
 /// `(type, shape, type_name)`, the first of them, or a type alone.
@@ -42,8 +63,8 @@ fn builder(
     bound_bytes: Option<u64>,
 ) -> PyResult<ServiceBuilder<[u8], [u8]>> {
     let node = node.bind(py).get();
-    let builder = node.inner.service::<[u8], [u8]>(name).or_raise()?;
-    let builder = builder.of_types(&codecs.request.of, &codecs.response.of);
+    let builder = node.open()?.service::<[u8], [u8]>(name).or_raise()?;
+    let builder = builder.of_types(&codecs.request.get().of, &codecs.response.get().of);
     Ok(match bound_bytes {
         Some(bytes) => builder.bound_bytes(bytes),
         None => builder,
@@ -57,16 +78,16 @@ fn builder(
 pub(crate) struct Client {
     pub(crate) inner: Port<CoreClient<[u8], [u8]>>,
     tickets: Mutex<Vec<Ticket>>,
-    codecs: Arc<Codecs>,
+    codecs: Codecs,
 }
 
 impl Client {
-    fn reply(&self, reply: CoreReply<[u8]>) -> Reply {
+    fn reply(&self, py: Python<'_>, reply: CoreReply<[u8]>) -> Reply {
         if reply.is_last() {
             let ticket = reply.ticket();
             self.tickets().retain(|known| *known != ticket);
         }
-        Reply { inner: reply, codecs: Arc::clone(&self.codecs) }
+        Reply { inner: reply, codecs: self.codecs.clone_ref(py) }
     }
 
     fn tickets(&self) -> std::sync::MutexGuard<'_, Vec<Ticket>> {
@@ -96,10 +117,11 @@ impl Client {
         bound_bytes: Option<u64>,
         resume: bool,
     ) -> PyResult<Self> {
-        let codecs = Codecs { request: codec(py, request)?, response: codec(py, response)? };
+        let codecs = Codecs::new(py, request, response)?;
         let builder = builder(py, &node, service, &codecs, bound_bytes)?.resume(resume);
         let inner = Port::new(py.detach(|| builder.client()).or_raise()?);
-        Ok(Self { inner, tickets: Mutex::default(), codecs: Arc::new(codecs) })
+        node.get().adopt(inner.weak());
+        Ok(Self { inner, tickets: Mutex::default(), codecs })
     }
 
     /// Asks and waits for the answer, at most `timeout` seconds (``Timeout``).
@@ -138,7 +160,7 @@ impl Client {
     ) -> PyResult<u64> {
         let mut port = self.inner.hold()?;
         let port: &mut CoreClient<[u8], [u8]> = &mut port;
-        let encoded = self.codecs.request.encode(request)?;
+        let encoded = self.codecs.request.get().encode(request)?;
         let bytes = encoded.bytes()?;
         let until = deadline(timeout);
         let ticket = py.detach(|| port.send_until(bytes, until)).or_raise()?;
@@ -158,10 +180,8 @@ impl Client {
         if let Some(ticket) = ticket {
             return self.receive_ticket(py, self.ticket(ticket)?, until).map(Some);
         }
-        let mut port = self.inner.hold()?;
-        let port: &mut CoreClient<[u8], [u8]> = &mut port;
-        let found = wait(py, until, |slice| port.receive_until(slice))?;
-        Ok(found.map(|reply| self.reply(reply)))
+        let found = self.inner.hold()?.wait(py, until, |port, slice| port.receive_until(slice))?;
+        Ok(found.map(|reply| self.reply(py, reply)))
     }
 
     /// Gives a request up: no reply to it comes any more, and the server is told.
@@ -174,14 +194,16 @@ impl Client {
     /// Waits until a live server is there; False when `timeout` seconds passed first.
     #[pyo3(signature = (timeout=None))]
     fn wait_for_server(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let mut port = self.inner.hold()?;
-        let port: &mut CoreClient<[u8], [u8]> = &mut port;
-        wait_until_true(py, timeout, |time| port.wait_for_server(time))
+        self.inner.hold()?.wait_until_true(py, timeout, |port, time| port.wait_for_server(time))
     }
 
     /// Leaves the service.
-    fn close(&self) -> PyResult<()> {
-        self.inner.close()
+    fn close(&self, py: Python<'_>) {
+        self.inner.close(py);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.codecs.traverse(&visit)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -189,17 +211,16 @@ impl Client {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.close()
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 }
 
 impl Client {
     fn receive_ticket(&self, py: Python<'_>, ticket: Ticket, until: u64) -> PyResult<Reply> {
         let mut port = self.inner.hold()?;
-        let port: &mut CoreClient<[u8], [u8]> = &mut port;
-        let reply = wait_in_slices(py, until, |slice| port.receive_for(ticket, slice))?;
-        Ok(self.reply(reply))
+        let reply = port.wait_in_slices(py, until, |port, end| port.receive_for(ticket, end))?;
+        Ok(self.reply(py, reply))
     }
 }
 
@@ -207,7 +228,7 @@ impl Client {
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Reply {
     inner: CoreReply<[u8]>,
-    codecs: Arc<Codecs>,
+    codecs: Codecs,
 }
 
 #[pymethods]
@@ -216,7 +237,7 @@ impl Reply {
     /// asked, or not.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.codecs.response.copied(py, self.inner.body().or_raise()?)
+        self.codecs.response.get().copied(py, self.inner.body().or_raise()?)
     }
 
     /// Whose answer it is.
@@ -230,6 +251,10 @@ impl Reply {
     fn is_last(&self) -> bool {
         self.inner.is_last()
     }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.codecs.traverse(&visit)
+    }
 }
 
 /// The one server of a service. Types as of ``Client``.
@@ -238,7 +263,7 @@ impl Reply {
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Server {
     pub(crate) inner: Port<CoreServer<[u8], [u8]>>,
-    codecs: Arc<Codecs>,
+    codecs: Codecs,
 }
 
 #[pymethods]
@@ -253,19 +278,20 @@ impl Server {
         response: Option<Bound<'_, PyAny>>,
         bound_bytes: Option<u64>,
     ) -> PyResult<Self> {
-        let codecs = Codecs { request: codec(py, request)?, response: codec(py, response)? };
+        let codecs = Codecs::new(py, request, response)?;
         let builder = builder(py, &node, service, &codecs, bound_bytes)?;
         let inner = Port::new(py.detach(|| builder.server()).or_raise()?);
-        Ok(Self { inner, codecs: Arc::new(codecs) })
+        node.get().adopt(inner.weak());
+        Ok(Self { inner, codecs })
     }
 
     /// The next request, or None when `timeout` seconds passed without one.
     #[pyo3(signature = (timeout=None))]
     fn receive(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Option<Request>> {
         let this = slf.get();
+        let until = deadline(timeout);
         let mut port = this.inner.hold()?;
-        let port: &mut CoreServer<[u8], [u8]> = &mut port;
-        let found = wait(slf.py(), deadline(timeout), |slice| port.receive_until(slice))?;
+        let found = port.wait(slf.py(), until, |port, slice| port.receive_until(slice))?;
         let server = slf.clone().unbind();
         Ok(found.map(|request| Request { inner: Mutex::new(Some(request)), server }))
     }
@@ -277,8 +303,12 @@ impl Server {
     }
 
     /// Stops serving; clients know at once.
-    fn close(&self) -> PyResult<()> {
-        self.inner.close()
+    fn close(&self, py: Python<'_>) {
+        self.inner.close(py);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.codecs.traverse(&visit)
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -294,8 +324,8 @@ impl Server {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.close()
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 }
 
@@ -324,13 +354,17 @@ impl Request {
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let request = self.inner.lock().unwrap_or_else(|e| e.into_inner());
         let request = request.as_ref().ok_or_else(answered)?;
-        self.server.get().codecs.request.copied(py, request)
+        self.server.get().codecs.request.get().copied(py, request)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.server)
     }
 
     /// Answers it. ``ClientDied``: nobody waits for the answer; go on with the next request.
     fn respond(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let server = self.server.get();
-        let encoded = server.codecs.response.encode(value)?;
+        let encoded = server.codecs.response.get().encode(value)?;
         let bytes = encoded.bytes()?;
         server.inner.hold()?.respond(self.take()?, bytes).or_raise()
     }
@@ -338,7 +372,7 @@ impl Request {
     /// Answers a part of it; more follow, and ``respond`` ends them.
     fn respond_part(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let server = self.server.get();
-        let encoded = server.codecs.response.encode(value)?;
+        let encoded = server.codecs.response.get().encode(value)?;
         let request = self.inner.lock().unwrap_or_else(|e| e.into_inner());
         let request = request.as_ref().ok_or_else(answered)?;
         server.inner.hold()?.respond_part(request, encoded.bytes()?).or_raise()

@@ -1,16 +1,16 @@
 //! The receiving port of a topic.
 
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
 
 use outlive::{Event, Subscriber as CoreSubscriber};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::codec::Codec;
 use crate::error::OrRaise;
 use crate::node::Node;
-use crate::port::{Port, deadline, wait};
+use crate::port::{Port, deadline};
 use crate::publisher::builder;
 use crate::sample::Sample;
 
@@ -20,13 +20,13 @@ use crate::sample::Sample;
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Subscriber {
     pub(crate) inner: Port<CoreSubscriber<[u8]>>,
-    codec: Arc<Codec>,
+    codec: Py<Codec>,
 }
 
 impl Subscriber {
-    fn sample(&self, found: outlive::Sample<[u8]>) -> PyResult<Sample> {
-        self.codec.check(&found)?;
-        Ok(Sample::new(found, &self.codec))
+    fn sample(&self, py: Python<'_>, found: outlive::Sample<[u8]>) -> PyResult<Sample> {
+        self.codec.get().check(&found)?;
+        Ok(Sample::new(found, self.codec.clone_ref(py)))
     }
 }
 
@@ -58,7 +58,8 @@ impl Subscriber {
             builder = builder.borrows(borrows);
         }
         let inner = Port::new(py.detach(|| builder.subscriber()).or_raise()?);
-        Ok(Self { inner, codec: Arc::new(codec) })
+        node.get().adopt(inner.weak());
+        Ok(Self { inner, codec: Py::new(py, codec)? })
     }
 
     /// The next message, or None when `timeout` seconds passed without one; 0 never waits, None
@@ -68,28 +69,27 @@ impl Subscriber {
     #[pyo3(signature = (timeout=None))]
     fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Sample>> {
         let mut port = self.inner.hold()?;
-        let port: &mut CoreSubscriber<[u8]> = &mut port;
         if let Some(found) = port.receive().or_raise()? {
-            return self.sample(found).map(Some);
+            return self.sample(py, found).map(Some);
         }
         let until = deadline(timeout);
         if until == 0 {
             return Ok(None);
         }
-        let found = wait(py, until, |slice| port.receive_until(slice))?;
-        found.map(|found| self.sample(found)).transpose()
+        let found = port.wait(py, until, |port, slice| port.receive_until(slice))?;
+        found.map(|found| self.sample(py, found)).transpose()
     }
 
     /// The newest message, or None; older ones are skipped. Never waits.
-    fn latest(&self) -> PyResult<Option<Sample>> {
+    fn latest(&self, py: Python<'_>) -> PyResult<Option<Sample>> {
         let found = self.inner.hold()?.latest().or_raise()?;
-        found.map(|found| self.sample(found)).transpose()
+        found.map(|found| self.sample(py, found)).transpose()
     }
 
     /// The message that was published first, over all publishers, or None. Never waits.
-    fn receive_in_order(&self) -> PyResult<Option<Sample>> {
+    fn receive_in_order(&self, py: Python<'_>) -> PyResult<Option<Sample>> {
         let found = self.inner.hold()?.receive_in_order().or_raise()?;
-        found.map(|found| self.sample(found)).transpose()
+        found.map(|found| self.sample(py, found)).transpose()
     }
 
     /// What happened to publishers since the last call, oldest first: tuples of "joined", "left",
@@ -139,9 +139,20 @@ impl Subscriber {
         Ok(self.inner.hold()?.type_name().to_owned())
     }
 
-    /// Leaves the topic. Samples that are held stay readable.
-    fn close(&self) -> PyResult<()> {
-        self.inner.close()
+    /// Leaves the topic. Samples that are held stay readable. A task that awaits it, or a thread
+    /// that waits in it, gets ``InvalidArgument``.
+    fn close(&self, py: Python<'_>) {
+        self.inner.close(py);
+    }
+
+    /// For ``outlive._aio``.
+    fn _tasks(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.inner.tasks(py)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.codec)?;
+        self.inner.traverse(&visit)
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -157,7 +168,7 @@ impl Subscriber {
     }
 
     fn __anext__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("outlive._aio")?.call_method1("next_sample", (slf,))
+        slf.py().import("outlive._aio")?.call_method1("next_value", (slf,))
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -165,7 +176,7 @@ impl Subscriber {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.close()
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 }

@@ -8,13 +8,14 @@ use outlive::ErrorKind;
 use outlive::lock::{
     LocklessSet as CoreSet, Permit as CorePermit, RobustCondvar, RobustSemaphore as CoreSemaphore,
 };
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::error::{OrRaise, fail};
 use crate::lock::{RobustMutex, take};
 use crate::node::Node;
-use crate::port::deadline;
+use crate::port::{Common, deadline};
 
 /// Waiting for a change of data under a ``RobustMutex``, between processes as between threads.
 ///
@@ -34,13 +35,13 @@ use crate::port::deadline;
 #[pyclass(frozen, module = "outlive")]
 #[derive(Debug)]
 pub(crate) struct RobustCondition {
-    inner: RobustCondvar,
+    inner: Common<RobustCondvar>,
 }
 
 impl RobustCondition {
     fn wait_by(&self, py: Python<'_>, mutex: &Py<RobustMutex>, until: u64) -> PyResult<bool> {
         let mutex = mutex.bind(py);
-        let (condvar, lock) = (&self.inner, mutex.get().raw());
+        let (condvar, lock) = (&*self.inner.get()?, &*mutex.get().raw()?);
         let mut signal = None;
         let waited = py.detach(|| {
             let go_on = || {
@@ -61,7 +62,15 @@ impl RobustCondition {
     /// Opens the condition variable `name` of the node's domain, or makes it.
     #[new]
     fn new(py: Python<'_>, node: Py<Node>, name: &str) -> PyResult<Self> {
-        Ok(Self { inner: node.bind(py).get().inner.condvar(name).or_raise()? })
+        let node = node.bind(py).get();
+        let inner = Common::new(node.open()?.condvar(name).or_raise()?);
+        node.adopt(inner.weak());
+        Ok(Self { inner })
+    }
+
+    /// Lets go of its memory.
+    fn close(&self, py: Python<'_>) {
+        self.inner.close(py);
     }
 
     /// Lets the mutex go, which this thread holds, waits for a notification, at most `timeout`
@@ -95,13 +104,15 @@ impl RobustCondition {
     }
 
     /// Wakes one waiter, if there is any. With or without the mutex held.
-    fn notify(&self) {
-        self.inner.notify_one();
+    fn notify(&self) -> PyResult<()> {
+        self.inner.get()?.notify_one();
+        Ok(())
     }
 
     /// Wakes all waiters.
-    fn notify_all(&self) {
-        self.inner.notify_all();
+    fn notify_all(&self) -> PyResult<()> {
+        self.inner.get()?.notify_all();
+        Ok(())
     }
 }
 
@@ -116,7 +127,7 @@ impl RobustCondition {
 /// 2
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct RobustSemaphore {
-    inner: Arc<CoreSemaphore>,
+    inner: Common<CoreSemaphore>,
     /// Those of ``with``.
     taken: Mutex<Vec<(ThreadId, Py<Permit>)>>,
 }
@@ -133,7 +144,9 @@ impl RobustSemaphore {
     /// it exists with another number.
     #[new]
     fn new(py: Python<'_>, node: Py<Node>, name: &str, permits: usize) -> PyResult<Self> {
-        let inner = Arc::new(node.bind(py).get().inner.semaphore(name, permits).or_raise()?);
+        let node = node.bind(py).get();
+        let inner = Common::new(node.open()?.semaphore(name, permits).or_raise()?);
+        node.adopt(inner.weak());
         Ok(Self { inner, taken: Mutex::default() })
     }
 
@@ -143,7 +156,8 @@ impl RobustSemaphore {
     /// ``Deadlock``: this thread holds them all.
     #[pyo3(signature = (timeout=None))]
     fn acquire(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Permit>> {
-        let semaphore = &*self.inner;
+        let of = self.inner.get()?;
+        let semaphore = &*of;
         let lend = |permit: CorePermit<'_>| {
             // SAFETY: the permit refers to the semaphore, which the new object keeps for longer.
             Lent(unsafe { transmute::<CorePermit<'_>, CorePermit<'static>>(permit) })
@@ -154,20 +168,30 @@ impl RobustSemaphore {
             index: permit.0.index(),
             owner_died: permit.0.owner_died(),
             lent: Mutex::new(Some(permit)),
-            _of: Arc::clone(&self.inner),
+            _of: Arc::clone(&of),
         }))
     }
 
     /// How many permits there are.
     #[getter(permits)]
-    fn count(&self) -> usize {
-        self.inner.permits()
+    fn count(&self) -> PyResult<usize> {
+        Ok(self.inner.get()?.permits())
     }
 
     /// How many are free right now; others may take them at once. Dead holders' count as held.
     #[getter]
-    fn available(&self) -> usize {
-        self.inner.available()
+    fn available(&self) -> PyResult<usize> {
+        Ok(self.inner.get()?.available())
+    }
+
+    /// Lets go of its memory. Permits in hand stay valid.
+    fn close(&self, py: Python<'_>) {
+        self.inner.close(py);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Ok(taken) = self.taken.try_lock() else { return Ok(()) };
+        taken.iter().try_for_each(|(_, permit)| visit.call(permit))
     }
 
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<Permit>> {
@@ -251,7 +275,7 @@ impl Permit {
 #[pyclass(frozen, module = "outlive")]
 #[derive(Debug)]
 pub(crate) struct LocklessSet {
-    inner: CoreSet,
+    inner: Common<CoreSet>,
 }
 
 #[pymethods]
@@ -260,41 +284,49 @@ impl LocklessSet {
     /// ``TypeMismatch``: it exists with other room.
     #[new]
     fn new(py: Python<'_>, node: Py<Node>, name: &str, capacity: usize) -> PyResult<Self> {
-        let node = &node.bind(py).get().inner;
-        Ok(Self { inner: node.lockless_set(name, capacity).or_raise()? })
+        let node = node.bind(py).get();
+        let inner = Common::new(node.open()?.lockless_set(name, capacity).or_raise()?);
+        node.adopt(inner.weak());
+        Ok(Self { inner })
+    }
+
+    /// Lets go of its memory.
+    fn close(&self, py: Python<'_>) {
+        self.inner.close(py);
     }
 
     /// Makes `id` a member; False if it was one already. Two that insert the same at the same time
     /// may both be told True. ``NoSpace``: the set is full; ``InvalidArgument`` for 0.
     fn insert(&self, id: u64) -> PyResult<bool> {
-        self.inner.insert(id).or_raise()
+        self.inner.get()?.insert(id).or_raise()
     }
 
     /// Ends the membership of `id`; False if it was none.
-    fn remove(&self, id: u64) -> bool {
-        self.inner.remove(id)
+    fn remove(&self, id: u64) -> PyResult<bool> {
+        Ok(self.inner.get()?.remove(id))
     }
 
     /// All members in ascending order; those that come or go meanwhile may be in it or not.
-    fn ids(&self, py: Python<'_>) -> Vec<u64> {
-        py.detach(|| self.inner.ids())
+    fn ids(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+        let inner = self.inner.get()?;
+        Ok(py.detach(|| inner.ids()))
     }
 
     /// For how many there is room.
     #[getter]
-    fn capacity(&self) -> usize {
-        self.inner.capacity()
+    fn capacity(&self) -> PyResult<usize> {
+        Ok(self.inner.get()?.capacity())
     }
 
-    fn __contains__(&self, id: u64) -> bool {
-        self.inner.contains(id)
+    fn __contains__(&self, id: u64) -> PyResult<bool> {
+        Ok(self.inner.get()?.contains(id))
     }
 
-    fn __len__(&self, py: Python<'_>) -> usize {
-        self.ids(py).len()
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.ids(py)?.len())
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        PyList::new(py, self.ids(py))?.call_method0("__iter__")
+        PyList::new(py, self.ids(py)?)?.call_method0("__iter__")
     }
 }

@@ -12,7 +12,7 @@ use pyo3::types::PyList;
 
 use crate::error::raise;
 use crate::node::Watch;
-use crate::port::{Held, Port, deadline, seconds};
+use crate::port::{Held, Port, closed, deadline, seconds};
 use crate::queue::{Consumer, Lane};
 use crate::service::{Client, Server};
 use crate::subscriber::Subscriber;
@@ -60,6 +60,19 @@ enum Member<'a> {
 }
 
 impl Member<'_> {
+    /// Whether another thread has closed it meanwhile.
+    fn is_closing(&self) -> bool {
+        match self {
+            Self::Subscriber(held) => held.is_closing(),
+            Self::Consumer(held) => held.is_closing(),
+            Self::Server(held) => held.is_closing(),
+            Self::Client(held) => held.is_closing(),
+            Self::Watch(held) => held.is_closing(),
+            Self::Timer(held) => held.is_closing(),
+            Self::Descriptor(_) => false,
+        }
+    }
+
     fn waitable(&mut self) -> &mut dyn Waitable {
         match self {
             Self::Subscriber(held) => &mut **held,
@@ -113,9 +126,9 @@ impl WaitSet {
             held.push(member(object, fd.as_ref())?);
         }
         let until = deadline(timeout);
-        let mut list: Vec<&mut dyn Waitable> = held.iter_mut().map(Member::waitable).collect();
         let set: &mut CoreSet = &mut set;
         loop {
+            let mut list: Vec<&mut dyn Waitable> = held.iter_mut().map(Member::waitable).collect();
             let slice = until.min(outlive::now_ns().saturating_add(100_000_000));
             let slice = if until == 0 { 0 } else { slice };
             let mut away = Away((&mut *set, &mut list));
@@ -129,6 +142,9 @@ impl WaitSet {
                 return PyList::new(py, ready.into_iter().map(|i| objects[i].clone()));
             }
             py.check_signals()?;
+            if held.iter().any(Member::is_closing) {
+                return Err(closed());
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
         ("many_producers", "many producers: 300 messages of 3 producers, each in order"),
         ("request_response", "request/response: 5.0 m, then the server died"),
         ("robust_lock", "robust lock: left 50, right 50"),
+        ("shutdown", "shutdown: after 3 messages the worker left"),
         ("watching_a_death", "watching: the camera died; its last words were 'still here'"),
     ],
 )

@@ -115,6 +115,41 @@ def test_a_view_outlives_its_consumer_and_its_producer(child, root):
     assert [heir.receive(10.0)[0] for _ in range(99)] == list(range(1, 100)), "all but the first"
 
 
+def test_an_exception_is_no_acknowledgement(node):
+    with outlive.Queue(node, "/q") as queue:
+        queue.consumer()
+        for n in range(3):
+            queue.put({"n": n})
+        with pytest.raises(KeyError):
+            with queue.borrow(10.0) as message:
+                message.value["not there"]
+        with pytest.raises(KeyboardInterrupt):
+            with queue.borrow(10.0) as message:
+                array = message.array
+                raise KeyboardInterrupt
+        with pytest.raises(outlive.TooManyBorrows):  # the array has it in hand
+            queue.get(0)
+        del array
+        message = queue.borrow(10.0)
+        assert message.value == {"n": 0}
+        message.nack()
+        with pytest.raises(outlive.InvalidArgument):
+            message.value
+        with pytest.raises(KeyError):
+            with queue.borrow(10.0) as message:
+                assert message.value == {"n": 0}
+                message.ack()  # done: what follows does not bring it back
+                raise KeyError
+        with queue.borrow(10.0) as message:
+            assert message.value == {"n": 1}
+        with pytest.raises(ZeroDivisionError):
+            with queue.borrow(10.0) as message:
+                queue.consumer().close()
+                1 / 0
+    heir = outlive.Consumer(node, "/q")
+    assert heir.receive(10.0) == {"n": 2} and heir.receive(0) is None
+
+
 def test_what_the_dead_had_in_hand_comes_again(child):
     reader, writer = os.pipe()
 

@@ -83,21 +83,25 @@ def test_a_call_waits_for_another_thread(node):
     thread.join()
 
 
-def test_a_mutex_protects_data_in_shared_memory(node):
-    mutex = outlive.RobustMutex(node, "/m", np.int64, (2,), initial=[60, 40])
+@pytest.mark.parametrize("inherits", [False, True])
+def test_a_mutex_protects_data_in_shared_memory(node, inherits):
+    kind = {"inherits_priority": inherits}
+    mutex = outlive.RobustMutex(node, "/m", np.int64, (2,), initial=[60, 40], **kind)
     with mutex as data:
         data[0] -= 10
         data[1] += 10
         with pytest.raises(outlive.Deadlock):
             mutex.acquire()
-    again = outlive.RobustMutex(node, "/m", np.int64, (2,))
+    again = outlive.RobustMutex(node, "/m", np.int64, (2,), **kind)
     with again as data:
         assert data.tolist() == [50, 50]
     with pytest.raises(outlive.NotOwned):
         again.release()
     with pytest.raises(outlive.TypeMismatch):
-        outlive.RobustMutex(node, "/m", np.float64)
-    bare = outlive.RobustMutex(node, "/bare")
+        outlive.RobustMutex(node, "/m", np.float64, **kind)
+    with pytest.raises(outlive.TypeMismatch):
+        outlive.RobustMutex(node, "/m", np.int64, (2,), inherits_priority=not inherits)
+    bare = outlive.RobustMutex(node, "/bare", **kind)
     with bare as held:
         assert held is bare
         taken = []
@@ -115,15 +119,18 @@ def die_with(lock_of):
     return run
 
 
-def test_a_mutex_of_the_dead_is_repaired(child):
+@pytest.mark.parametrize("inherits", [False, True])
+def test_a_mutex_of_the_dead_is_repaired(child, inherits):
+    kind = {"inherits_priority": inherits}
+
     def take(node):
-        mutex = outlive.RobustMutex(node, "/m", np.int64, (2,), initial=[60, 40])
+        mutex = outlive.RobustMutex(node, "/m", np.int64, (2,), initial=[60, 40], **kind)
         mutex.acquire()
         mutex.data[0] -= 10
 
     os.waitpid(child(die_with(take)), 0)
     node = outlive.Node("heir")
-    mutex = outlive.RobustMutex(node, "/m", np.int64, (2,))
+    mutex = outlive.RobustMutex(node, "/m", np.int64, (2,), **kind)
     with mutex as data:
         assert mutex.owner_died and data.tolist() == [50, 40]
         data[1] = 50
@@ -135,7 +142,7 @@ def test_a_mutex_of_the_dead_is_repaired(child):
     def repair(data):
         data[:] = [60, 40]
 
-    mutex = outlive.RobustMutex(node, "/m", np.int64, (2,), repair=repair)
+    mutex = outlive.RobustMutex(node, "/m", np.int64, (2,), repair=repair, **kind)
     with mutex as data:
         assert not mutex.owner_died and data.tolist() == [60, 40]
 

@@ -43,7 +43,48 @@ def test_a_condition_needs_the_mutex_and_keeps_to_its_timeout(node):
         assert changed.wait_for(mutex, lambda: [], 0.01) == []
     with pytest.raises(ZeroDivisionError), mutex:
         changed.wait_for(mutex, lambda: 1 / 0)
+    with mutex:
+        assert mutex.owner_died
+        mutex.mark_consistent()
     assert mutex.acquire(0) and mutex.release() is None
+
+
+def test_a_with_that_an_exception_leaves_tells_the_next_holder(node):
+    mutex = outlive.RobustMutex(node, "/m", np.int64, (2,))
+    with pytest.raises(ZeroDivisionError), mutex as data:
+        data[0] = 1
+        data[1] = 1 / 0
+    with mutex as data:
+        assert mutex.owner_died and list(data) == [1, 0]
+        data[1] = 1
+        mutex.mark_consistent()
+    with mutex:
+        assert not mutex.owner_died
+
+    def repair(data):
+        data[:] = 5
+
+    mended = outlive.RobustMutex(node, "/m", np.int64, (2,), repair=repair)
+    with pytest.raises(KeyboardInterrupt), mutex:
+        raise KeyboardInterrupt
+    with mended as data:
+        assert not mended.owner_died and list(data) == [5, 5]
+
+
+def test_a_write_that_an_exception_leaves_tells_readers_and_the_next_writer(node):
+    lock = outlive.RobustRwLock(node, "/rw", np.int64)
+    with pytest.raises(ZeroDivisionError), lock.write() as data:
+        data[...] = 7
+        1 / 0
+    with pytest.raises(outlive.OwnerDied), lock.read():
+        pass
+    with lock.write():
+        assert lock.owner_died
+        lock.mark_consistent()
+    with pytest.raises(ZeroDivisionError), lock.read():
+        1 / 0
+    with lock.write(), pytest.raises(outlive.Deadlock):
+        lock.acquire_read(0)
 
 
 def test_a_condition_returns_with_the_mutex_of_the_dead(child):

@@ -42,22 +42,6 @@ impl Error {
             other => Self::io("write", path, io::Error::other(other)),
         }
     }
-
-    /// A failure while reading `path`.
-    pub(crate) fn reading(path: &Path, error: mcap::McapError) -> Self {
-        match error {
-            mcap::McapError::Io(source) => Self::io("read", path, source),
-            mcap::McapError::UnsupportedCompression(name) => {
-                let why = format!(
-                    "its chunks are compressed with {name}: write it anew with lz4 or none, with \
-                     'mcap compress', or a bag of ROS 2 with 'rosbags-convert --src BAG --dst NEW \
-                     --dst-storage mcap' (pip install rosbags)"
-                );
-                Self::Corrupt { path: path.into(), why }
-            }
-            other => Self::Corrupt { path: path.into(), why: other.to_string() },
-        }
-    }
 }
 
 impl fmt::Display for Error {

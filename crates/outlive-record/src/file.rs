@@ -4,9 +4,10 @@
 //! survives the death of this process. A file that nobody finished lacks the index at its end.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
 use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -57,6 +58,8 @@ pub(crate) struct Key {
 /// Metadata records of ours.
 pub(crate) const ABOUT: &str = "outlive";
 pub(crate) const LOSSES: &str = "outlive.losses";
+/// In the first of them: what all files of a split recording have in common, and no others.
+pub(crate) const ROW: &str = "row";
 
 /// Bytes handed over in one call.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -71,6 +74,11 @@ pub(crate) struct Files {
     /// Files before this one, and their bytes.
     finished: u64,
     finished_bytes: u64,
+    /// Those that are still there, the oldest in front, and their bytes.
+    kept: VecDeque<(PathBuf, u64)>,
+    /// Losses when this file began, and by now: each file says its own.
+    losses_before: BTreeMap<String, u64>,
+    losses: BTreeMap<String, u64>,
 }
 
 pub(crate) struct File {
@@ -80,6 +88,8 @@ pub(crate) struct File {
     channels: HashMap<Key, u16>,
     began_ns: u64,
     messages: u64,
+    /// The same open file, to look whether it still has a name.
+    handle: fs::File,
 }
 
 impl std::fmt::Debug for File {
@@ -130,6 +140,7 @@ impl File {
             how.create_new(true);
         }
         let file = how.open(path).map_err(|e| Error::io("create", path, e))?;
+        let handle = file.try_clone().map_err(|e| Error::io("create", path, e))?;
         let bytes = Rc::new(Cell::new(0));
         let to = io::BufWriter::with_capacity(BUFFER_BYTES, file);
         let counted = Counted { to, bytes: bytes.clone() };
@@ -140,7 +151,7 @@ impl File {
         let wrong = |e| Error::writing(path, e);
         let mut writer = mcap::WriteOptions::new()
             .compression(compression)
-            .chunk_size(Some(options.chunk_bytes))
+            .chunk_size(Some(options.chunk_bytes_now()))
             // Chunks have checksums of their own.
             .calculate_data_section_crc(false)
             .disable_seeking(true)
@@ -154,7 +165,8 @@ impl File {
         let metadata = Metadata { name: ABOUT.into(), metadata: about.clone() };
         writer.write_metadata(&metadata).and_then(|()| writer.flush()).map_err(wrong)?;
         let (path, channels) = (path.to_owned(), HashMap::new());
-        Ok(Self { path, writer, bytes, channels, began_ns: outlive::now_ns(), messages: 0 })
+        let began_ns = outlive::now_ns();
+        Ok(Self { path, writer, bytes, channels, began_ns, messages: 0, handle })
     }
 
     pub(crate) fn write(
@@ -190,12 +202,10 @@ impl File {
     }
 
     /// Hands everything over, and the losses so far if there are new ones.
-    pub(crate) fn flush(
-        &mut self,
-        losses: Option<&BTreeMap<String, String>>,
-    ) -> mcap::McapResult<()> {
+    pub(crate) fn flush(&mut self, losses: Option<&BTreeMap<String, u64>>) -> mcap::McapResult<()> {
         if let Some(losses) = losses {
-            let metadata = Metadata { name: LOSSES.into(), metadata: losses.clone() };
+            let text = losses.iter().map(|(by, count)| (by.clone(), count.to_string()));
+            let metadata = Metadata { name: LOSSES.into(), metadata: text.collect() };
             self.writer.write_metadata(&metadata)?;
         }
         self.writer.flush()
@@ -214,12 +224,28 @@ impl Files {
     pub(crate) fn create(
         path: &Path,
         options: &Options,
-        about: BTreeMap<String, String>,
+        mut about: BTreeMap<String, String>,
     ) -> Result<Self, Error> {
+        if options.splits() {
+            // No two begin in one instant in one process.
+            let row = format!("{}.{}", std::process::id(), outlive::now_ns());
+            let epoch = about.get("monotonic_to_epoch_ns").map_or("", String::as_str);
+            about.insert(ROW.into(), format!("{row}.{epoch}"));
+        }
         let first = if options.splits() { numbered(path, 0) } else { path.to_owned() };
         let current = File::create(&first, options, &about)?;
         let (path, options) = (path.to_owned(), options.clone());
-        Ok(Self { path, options, about, current, finished: 0, finished_bytes: 0 })
+        Ok(Self {
+            path,
+            options,
+            about,
+            current,
+            finished: 0,
+            finished_bytes: 0,
+            kept: VecDeque::new(),
+            losses_before: BTreeMap::new(),
+            losses: BTreeMap::new(),
+        })
     }
 
     /// Appends a message.
@@ -234,7 +260,13 @@ impl Files {
             self.finished += 1;
             let next = numbered(&self.path, self.finished);
             let next = File::create(&next, &self.options, &self.about)?;
-            self.finished_bytes += std::mem::replace(&mut self.current, next).finish()?;
+            let before = std::mem::replace(&mut self.current, next);
+            let path = before.path.clone();
+            let bytes = before.finish()?;
+            self.finished_bytes += bytes;
+            self.kept.push_back((path, bytes));
+            self.losses_before.clone_from(&self.losses);
+            self.let_go()?;
         }
         let current = &mut self.current;
         let written = current.write(key, source, stamp, data);
@@ -249,10 +281,53 @@ impl Files {
             && (options.split_bytes.is_some_and(large) || options.split_after.is_some_and(long))
     }
 
+    /// Removes the oldest files where fewer are to be kept, or more room is to be free.
+    fn let_go(&mut self) -> Result<(), Error> {
+        let options = &self.options;
+        loop {
+            // With the one that is being written.
+            let files = self.kept.len() as u64 + 1;
+            let bytes = self.kept.iter().map(|(_, bytes)| bytes).sum::<u64>();
+            let room = fs_free(self.current.path.parent());
+            let much = options.keep_files.is_some_and(|most| files > most)
+                || options.keep_bytes.is_some_and(|most| bytes > most)
+                || options.free_bytes.zip(room).is_some_and(|(least, room)| room < least);
+            if !much {
+                return Ok(());
+            }
+            let Some((path, _)) = self.kept.pop_front() else { return Ok(()) };
+            match fs::remove_file(&path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io("remove", &path, e));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Begins the current file anew if somebody has removed it; what was in it then, in messages.
+    pub(crate) fn begin_anew_if_gone(&mut self) -> Result<Option<(PathBuf, u64)>, Error> {
+        let gone = self.current.handle.metadata().is_ok_and(|m| m.nlink() == 0);
+        if !gone {
+            return Ok(None);
+        }
+        let path = self.current.path.clone();
+        let next = File::create(&path, &self.options, &self.about)?;
+        let before = std::mem::replace(&mut self.current, next);
+        Ok(Some((path, before.messages)))
+    }
+
     /// Hands over what was written so far, so that it survives our death.
-    pub(crate) fn flush(&mut self, losses: Option<&BTreeMap<String, String>>) -> Result<(), Error> {
+    pub(crate) fn flush(&mut self, losses: Option<&BTreeMap<String, u64>>) -> Result<(), Error> {
+        let own = losses.map(|losses| {
+            self.losses.clone_from(losses);
+            let before = |by: &String| self.losses_before.get(by).copied().unwrap_or(0);
+            let own = losses.iter().map(|(by, count)| (by.clone(), count - before(by)));
+            own.filter(|(_, count)| *count > 0).collect::<BTreeMap<_, _>>()
+        });
         let current = &mut self.current;
-        current.flush(losses).map_err(|e| Error::writing(&current.path, e))
+        let own = own.filter(|own| !own.is_empty());
+        current.flush(own.as_ref()).map_err(|e| Error::writing(&current.path, e))
     }
 
     /// Bytes handed over, over all files.
@@ -264,6 +339,13 @@ impl Files {
     pub(crate) fn finish(self) -> Result<(u64, u64), Error> {
         Ok((self.finished_bytes + self.current.finish()?, self.finished + 1))
     }
+}
+
+/// Bytes that are free on the disk of a directory.
+fn fs_free(dir: Option<&Path>) -> Option<u64> {
+    let dir = dir.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let disk = rustix::fs::statvfs(dir).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// `run.mcap` as `run_000.mcap`.

@@ -9,8 +9,11 @@
 //! | `selection` | which topics: names, globs, regular expressions |
 //! | `channel` | what a file says of a topic and a publisher |
 //! | `options`, `recorder`, `file` | from subscribers into files |
+//! | `dir_watch` | that topics appear, from the kernel |
 //! | `ring` | the last seconds in memory |
-//! | `recording` | reads files, finished or not |
+//! | `scan`, `recording` | reads files, finished or not, around what is damaged |
+//! | `parts` | files that are one recording |
+//! | `recover` | writes what can be read of one into another |
 //! | `player` | from a file into publishers, in the original time |
 //! | `ros2` | messages of ROS 2: definitions, CDR, what becomes what |
 //!
@@ -37,14 +40,18 @@
 #![deny(unsafe_code)]
 
 mod channel;
+mod dir_watch;
 mod error;
 mod file;
 mod options;
+mod parts;
 mod player;
 mod recorder;
 mod recording;
+mod recover;
 mod ring;
 pub mod ros2;
+mod scan;
 mod selection;
 
 pub use channel::Source;
@@ -55,5 +62,7 @@ pub use options::{Options, Progress};
 pub use player::{Due, PlayOptions, Played, Player};
 pub use recorder::Recorder;
 pub use recording::{Messages, RecordedSource, Recording};
+pub use recover::{Recovered, recover};
 pub use ring::Saved;
+pub use scan::{Damage, Limits};
 pub use selection::Selection;

@@ -24,6 +24,12 @@ pub struct Options {
     pub split_bytes: Option<u64>,
     /// Begin another file after so long.
     pub split_after: Option<Duration>,
+    /// Of the files of a split recording remove the oldest when there are more than so many.
+    pub keep_files: Option<u64>,
+    /// The same when all but the current one have more than so many bytes.
+    pub keep_bytes: Option<u64>,
+    /// The same when less than so many bytes of the disk are free.
+    pub free_bytes: Option<u64>,
     /// Keep only the last so long, in memory; see [`Recorder::save`](crate::Recorder::save).
     pub last: Option<Duration>,
     /// Most memory for that, bytes; twice as much while a file is being saved.
@@ -43,6 +49,9 @@ impl Default for Options {
             flush_every: Duration::from_secs(1),
             split_bytes: None,
             split_after: None,
+            keep_files: None,
+            keep_bytes: None,
+            free_bytes: None,
             last: None,
             memory_bytes_max: 1 << 30,
             overwrite: false,
@@ -51,6 +60,12 @@ impl Default for Options {
 }
 
 impl Options {
+    /// No chunk is much of a file.
+    pub(crate) fn chunk_bytes_now(&self) -> u64 {
+        let most = self.split_bytes.map_or(u64::MAX, |bytes| (bytes / 4).max(256));
+        self.chunk_bytes.min(most)
+    }
+
     pub(crate) fn splits(&self) -> bool {
         self.split_bytes.is_some() || self.split_after.is_some()
     }
@@ -71,6 +86,8 @@ pub struct Progress {
     pub memory_bytes: u64,
     /// Messages that were overwritten before we read them.
     pub lost: u64,
+    /// Topics that appeared and were gone before they could be joined.
+    pub missed: u64,
     /// Messages left out: ROS cannot say what they do.
     pub left_out: u64,
     /// Files begun.

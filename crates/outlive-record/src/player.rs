@@ -12,7 +12,7 @@ use mcap::Message;
 use outlive::{Node, Publisher};
 
 use crate::channel::Source;
-use crate::{Error, Recording, Selection};
+use crate::{Damage, Error, Recording, Selection};
 
 /// A message is not played earlier than so long before it was recorded, ns: what a recorder took
 /// from a topic's history may be old.
@@ -79,6 +79,7 @@ pub struct Player {
     /// By channel of the file.
     publishers: HashMap<u16, (Source, Publisher<[u8]>)>,
     played: Played,
+    damage: Damage,
 }
 
 impl Player {
@@ -118,7 +119,13 @@ impl Player {
             }
             publishers.insert(recorded.channel, (source.clone(), topic.publisher()?));
         }
-        Ok(Self { recording, options, publishers, played: Played::default() })
+        Ok(Self {
+            recording,
+            options,
+            publishers,
+            played: Played::default(),
+            damage: Damage::default(),
+        })
     }
 
     /// What is played.
@@ -151,12 +158,17 @@ impl Player {
         self.played
     }
 
+    /// What of the file could not be read, in the last round.
+    pub fn damage(&self) -> &Damage {
+        &self.damage
+    }
+
     /// Plays once, from `start` to `end`. `wait_until` sleeps until an instant of CLOCK_MONOTONIC
     /// in ns and says whether to go on; it is asked before each message.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where the file is broken; what is before that was played. `Timeout` when
-    /// a reliable subscriber is too slow, `OutOfMemory` and their like of a topic.
+    /// [`Error::Io`] of reading; what is damaged is left out ([`Player::damage`]). `Timeout` when a
+    /// reliable subscriber is too slow, `OutOfMemory` and their like of a topic.
     pub fn play(&mut self, mut wait_until: impl FnMut(u64) -> bool) -> Result<(), Error> {
         self.play_paced(|due| wait_until(due.at_ns).then_some(due.at_ns))
     }
@@ -174,11 +186,9 @@ impl Player {
         let mut begin = outlive::now_ns();
         let mut due = Due { at_ns: begin, time_ns: 0 };
         let mut origin = None;
-        for message in self.recording.messages()? {
+        let mut messages = self.recording.messages_between(first, last)?;
+        for message in messages.by_ref() {
             let message = message?;
-            if message.log_time < first || message.log_time > last {
-                continue;
-            }
             let Some((source, publisher)) = self.publishers.get(&message.channel.id) else {
                 continue;
             };
@@ -198,6 +208,7 @@ impl Player {
             let late = outlive::now_ns().saturating_sub(at_ns);
             self.played.late_ns_max = self.played.late_ns_max.max(late);
         }
+        self.damage = messages.damage();
         Ok(())
     }
 }

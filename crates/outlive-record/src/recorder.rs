@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use outlive::{Domain, ErrorKind, Event, Node, PublisherId, Subscriber, WaitSet, Waitable};
 
 use crate::channel::{Ros, Source};
+use crate::dir_watch::DirWatch;
 use crate::file::{Files, Key, Profile, Stamp};
 use crate::options::{Options, Progress};
 use crate::ring::{Ring, Saved};
@@ -20,6 +21,14 @@ const LOOK_NS: u64 = 200_000_000;
 const TURN_MESSAGES: usize = 256;
 /// The same in bytes.
 const TURN_BYTES: usize = 64 << 20;
+/// How often it is looked whether a topic appeared, where the kernel tells that, ns.
+const WATCH_NS: u64 = 20_000_000;
+/// A topic that appeared can be joined within so long, ns.
+const SEEN_NS: u64 = 500_000_000;
+/// A topic that could not be joined is tried again after so long, ns.
+const RETRY_NS: u64 = 1_000_000_000;
+/// A smaller change of the time of day is not told, ns.
+const CLOCK_STEP_NS: u64 = 100_000_000;
 /// Most messages of a topic that are read at the end, or before a file is saved.
 const LAST_MESSAGES: usize = 1 << 20;
 
@@ -41,6 +50,13 @@ pub struct Recorder {
     sink: Sink,
     topics: Vec<Topic>,
     joined: HashSet<String>,
+    /// Topics that could not be joined: why, and when they are tried again.
+    refused: HashMap<String, (String, u64)>,
+    /// What was there when we began: of those before us nothing is lost.
+    before: HashSet<PublisherId>,
+    watch: Option<DirWatch>,
+    /// Topics that appeared, and when.
+    seen: Vec<(String, u64)>,
     wait: WaitSet,
     look_at_ns: u64,
     flush_at_ns: u64,
@@ -48,7 +64,7 @@ pub struct Recorder {
     epoch_ns: u64,
     progress: Progress,
     /// By topic and publisher.
-    losses: BTreeMap<String, String>,
+    losses: BTreeMap<String, u64>,
     losses_are_new: bool,
     /// Memory was too small, which was told.
     short: bool,
@@ -90,10 +106,8 @@ impl Recorder {
         path: &Path,
         options: Options,
     ) -> Result<Self, Error> {
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let since_epoch = since_epoch.map_or(0, |d| d.as_nanos() as u64);
         let now = outlive::now_ns();
-        let epoch_ns = since_epoch.saturating_sub(now);
+        let epoch_ns = epoch_ns();
         let about = BTreeMap::from([
             ("version".into(), env!("CARGO_PKG_VERSION").into()),
             // For those who want the publishers' own time stamps back.
@@ -110,6 +124,10 @@ impl Recorder {
             sink,
             topics: Vec::new(),
             joined: HashSet::new(),
+            refused: HashMap::new(),
+            before: HashSet::new(),
+            watch: None,
+            seen: Vec::new(),
             wait: WaitSet::new(),
             look_at_ns: now + LOOK_NS,
             flush_at_ns: now,
@@ -121,6 +139,11 @@ impl Recorder {
             notes: Vec::new(),
             options,
         };
+        // First the watch: what appears while we look is seen by one of them.
+        recorder.watch = DirWatch::new(recorder.domain.dir());
+        for topic in recorder.domain.topics()? {
+            recorder.before.extend(topic.publishers.iter().map(|p| p.id));
+        }
         recorder.look(recorder.options.history)?;
         recorder.schedule_flush(now);
         Ok(recorder)
@@ -131,11 +154,16 @@ impl Recorder {
     /// # Errors
     /// [`Error::Io`] when the disk is full or fails; what was handed over before stays readable.
     pub fn step(&mut self, deadline_ns: u64) -> Result<(), Error> {
-        if outlive::now_ns() >= self.look_at_ns {
+        let now = outlive::now_ns();
+        let (changed, seen) = self.watch.as_mut().map(DirWatch::changed).unwrap_or_default();
+        self.seen.extend(seen.into_iter().map(|name| (name, now)));
+        if changed || now >= self.look_at_ns {
             self.look(u64::MAX)?;
+            self.name_missed(now.saturating_sub(SEEN_NS));
             self.look_at_ns = outlive::now_ns() + LOOK_NS;
         }
         let until = deadline_ns.min(self.look_at_ns).min(self.flush_at_ns);
+        let until = if self.watch.is_some() { until.min(now + WATCH_NS) } else { until };
         if self.topics.is_empty() {
             let left = until.saturating_sub(outlive::now_ns());
             std::thread::sleep(Duration::from_nanos(left));
@@ -182,7 +210,7 @@ impl Recorder {
             return Ok(false);
         }
         self.take_all()?;
-        let now = self.epoch_ns + outlive::now_ns();
+        let now = outlive::now_ns();
         Ok(if let Sink::Ring(ring) = &mut self.sink { ring.save(now, why) } else { false })
     }
 
@@ -203,6 +231,7 @@ impl Recorder {
     /// As [`Recorder::step`].
     pub fn finish(mut self) -> Result<Progress, Error> {
         self.take_all()?;
+        self.name_missed(outlive::now_ns());
         self.flush()?;
         let mut done = self.progress();
         match self.sink {
@@ -226,9 +255,18 @@ impl Recorder {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
+        self.set_clock();
         let losses = std::mem::take(&mut self.losses_are_new).then_some(&self.losses);
         match &mut self.sink {
-            Sink::Files(files) => files.flush(losses),
+            Sink::Files(files) => {
+                if let Some((path, messages)) = files.begin_anew_if_gone()? {
+                    let path = path.display();
+                    self.notes.push(format!(
+                        "{path} was removed, and {messages} messages with it: it is begun anew"
+                    ));
+                }
+                files.flush(losses)
+            }
             Sink::Ring(ring) => {
                 if std::mem::take(&mut ring.is_short) && !std::mem::replace(&mut self.short, true) {
                     let most = self.options.memory_bytes_max;
@@ -239,19 +277,60 @@ impl Recorder {
         }
     }
 
+    /// The time of day may be set, and stands still for us while the machine sleeps.
+    fn set_clock(&mut self) {
+        let now = epoch_ns();
+        let by = now.abs_diff(self.epoch_ns);
+        if by >= CLOCK_STEP_NS {
+            let s = by as f64 / 1e9;
+            let how = if now > self.epoch_ns { "forward" } else { "back" };
+            self.notes.push(format!("the time of day went {how} by {s:.3} s"));
+        }
+        self.epoch_ns = now;
+    }
+
+    /// Names topics that appeared before `until_ns` and are not to be had any more.
+    fn name_missed(&mut self, until_ns: u64) {
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.retain(|(name, at_ns)| {
+            let done = self.joined.contains(name) || self.refused.contains_key(name);
+            let missed = !done && *at_ns <= until_ns && self.selection.matches(name);
+            if missed {
+                self.progress.missed += 1;
+                self.notes.push(format!("{name} was gone before it could be joined"));
+            }
+            !done && *at_ns > until_ns
+        });
+        self.seen = seen;
+    }
+
     /// Joins topics that are asked for and not joined yet.
     fn look(&mut self, history: u64) -> Result<(), Error> {
         for info in self.domain.topics()? {
             if self.joined.contains(&info.name) || !self.selection.matches(&info.name) {
                 continue;
             }
+            let now = outlive::now_ns();
+            if self.refused.get(&info.name).is_some_and(|(_, until)| now < *until) {
+                continue;
+            }
             let topic = self.node.topic::<[u8]>(&info.name)?.reliable(self.options.reliable);
-            match topic.history(history.min(info.depth)).subscriber_of_any_type() {
+            match topic.history(history).subscriber_of_any_type() {
                 Ok(subscriber) => self.join(subscriber),
                 // Left in between; it may come again.
                 Err(e) if e.kind() == ErrorKind::NotFound => continue,
-                Err(e) => self.notes.push(format!("{} is left out: {e}", info.name)),
+                Err(e) => {
+                    let (why, until) = (e.to_string(), now + RETRY_NS);
+                    let before = self.refused.insert(info.name.clone(), (why.clone(), until));
+                    if before.is_none_or(|(before, _)| before != why) {
+                        let name = &info.name;
+                        self.notes
+                            .push(format!("{name} is left out until it can be joined: {why}"));
+                    }
+                    continue;
+                }
             }
+            self.refused.remove(&info.name);
             self.joined.insert(info.name);
         }
         Ok(())
@@ -281,11 +360,15 @@ impl Recorder {
             let topic = &mut self.topics[index];
             let Some(sample) = topic.subscriber.receive()? else { break };
             let meta = *sample.meta();
-            let ordinal = topic.sources.len();
+            let (ordinal, mut new) = (topic.sources.len(), false);
             let from = topic.sources.entry(meta.publisher).or_insert_with(|| {
+                new = true;
                 let source = source(&topic.subscriber, meta.publisher, topic.ros.clone());
                 Publisher { ordinal, source, lost: 0 }
             });
+            // Of one that came after we began the first message that we get may not be its first.
+            let late = new && !self.before.contains(&meta.publisher);
+            let missed = if late { meta.seq } else { meta.lost_before };
             // Without a time stamp it is as old as we know it.
             let log_ns = self.epoch_ns + outlive::now_ns();
             let publish_ns = match meta.timestamp_ns {
@@ -298,7 +381,9 @@ impl Recorder {
                     let key = Key { topic: index, source: from.ordinal, form };
                     match &mut self.sink {
                         Sink::Files(files) => files.write(key, &from.source, stamp, &data)?,
-                        Sink::Ring(ring) => ring.write(key, &from.source, stamp, &data),
+                        Sink::Ring(ring) => {
+                            ring.write((key, &from.source), stamp, outlive::now_ns(), &data);
+                        }
                     }
                     self.progress.messages += 1;
                     self.progress.payload_bytes += sample.len() as u64;
@@ -313,11 +398,11 @@ impl Recorder {
                 }
             }
             bytes += sample.len();
-            if meta.lost_before > 0 {
-                from.lost += meta.lost_before;
+            if missed > 0 {
+                from.lost += missed;
                 let lost = from.lost;
                 drop(sample);
-                self.lost(index, meta.publisher, meta.lost_before, lost);
+                self.lost(index, meta.publisher, missed, lost);
             }
             let late = meta.timestamp_ns > until_ns;
             if late || bytes >= TURN_BYTES && until_ns == u64::MAX {
@@ -358,11 +443,17 @@ impl Recorder {
         self.notes.push(format!("{name}: lost {now} messages of publisher {publisher}"));
         let by = format!("{name} {publisher}");
         if let Sink::Ring(ring) = &mut self.sink {
-            ring.lost(self.epoch_ns + outlive::now_ns(), by.clone(), now);
+            ring.lost(outlive::now_ns(), by.clone(), now);
         }
-        self.losses.insert(by, total.to_string());
+        self.losses.insert(by, total);
         self.losses_are_new = true;
     }
+}
+
+/// What to add to CLOCK_MONOTONIC for the time since the epoch, ns.
+fn epoch_ns() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since_epoch.map_or(0, |d| d.as_nanos() as u64).saturating_sub(outlive::now_ns())
 }
 
 fn source(of: &Subscriber<[u8]>, publisher: PublisherId, ros: Ros) -> Source {

@@ -1,33 +1,32 @@
 //! Reading files, finished or not, of ours or of others.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mcap::records::{Metadata, Record, op};
-use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
 use mcap::sans_io::summary_reader::{SummaryReadEvent, SummaryReader, SummaryReaderOptions};
 use mcap::{Message, Summary};
 
 use crate::Error;
 use crate::channel::Source;
 use crate::file::{ABOUT, LOSSES};
+use crate::parts::{self, ANEW, Part};
+use crate::scan::{Channels, Damage, Item, Limits, Scanner};
 
-/// A record that claims to be longer is corrupt, bytes; or twice the file, if that is more.
+/// An index that claims to be longer is none, bytes.
 const RECORD_BYTES_MAX: u64 = 2 << 30;
 
-/// What to do with a bag of ROS 2 that is not read as it is.
-const ANEW: &str = "write it anew as MCAP, with 'ros2 bag convert', or without ROS with \
-    'rosbags-convert --src BAG --dst NEW --dst-storage mcap' (pip install rosbags)";
-
-/// What a file has, without its messages.
+/// What a file has, without its messages; or several files that are one recording.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The file.
+    /// What was opened.
     pub path: PathBuf,
-    /// Its size, bytes.
+    /// The file, or all of them in order.
+    pub files: Vec<PathBuf>,
+    /// Their size, bytes.
     pub file_bytes: u64,
     /// Whether it was ended in order. If not it is read up to its last whole chunk.
     pub finished: bool,
@@ -49,6 +48,24 @@ pub struct Recording {
     pub losses: BTreeMap<String, u64>,
     /// What our recorder says about the file; empty if others wrote it.
     pub about: BTreeMap<String, String>,
+    /// What could not be read, of a file that was read to its end: one without an index, or whose
+    /// index is damaged.
+    pub damage: Damage,
+    limits: Limits,
+    pub(crate) channels: HashMap<u16, Arc<mcap::Channel<'static>>>,
+    /// Where its chunks are, in their order; none where no index says so.
+    index: Vec<Chunk>,
+    /// Its files, if there are several.
+    pub(crate) parts: Vec<Part>,
+}
+
+/// What the index says of a chunk.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    at: u64,
+    end: u64,
+    first_ns: u64,
+    last_ns: u64,
 }
 
 /// One channel of a file.
@@ -63,35 +80,62 @@ pub struct RecordedSource {
 }
 
 /// Messages of a file in its order; see [`Recording::messages`].
+///
+/// What is damaged is left out; [`Messages::damage`] says what that was.
 pub struct Messages {
+    /// Files that follow.
+    next: VecDeque<Piece>,
+    current: Option<(Scanner, Channels, Piece)>,
+    limits: Limits,
+    first_ns: u64,
+    last_ns: u64,
+    /// Of files that were read.
+    damage: Damage,
+    failed: bool,
+}
+
+/// What is to be read of a file.
+struct Piece {
     path: PathBuf,
-    finished: bool,
-    reader: mcap::io::MessageReader<BufReader<File>>,
+    known: HashMap<u16, Arc<mcap::Channel<'static>>>,
+    /// As the whole recording has them, of a part.
+    renamed: Option<Arc<HashMap<u16, Arc<mcap::Channel<'static>>>>>,
+    /// Where chunks begin and end.
+    span: Option<(u64, u64)>,
 }
 
 impl std::fmt::Debug for Messages {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Messages").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Messages").field("damage", &self.damage()).finish_non_exhaustive()
     }
 }
 
 impl Recording {
     /// Reads the index at the file's end; if there is none, because nobody finished the file, all
-    /// of it. Of a directory, such as a bag of ROS 2, the one MCAP file in it.
+    /// of it. Of a file of a split recording all files are read as one, in their order; so are
+    /// those of a directory, such as a bag of ROS 2.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for what is no MCAP file or broken before its end; [`Error::Io`];
-    /// [`Error::Usage`] for a directory without a file, or with several.
+    /// [`Error::Corrupt`] for what is no MCAP file; [`Error::Io`]; [`Error::Usage`] for a directory
+    /// without a file, or with several that do not belong together.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let io = |e| Error::io("open", path, e);
-        if path.is_dir() {
-            return Self::open(&file_in(path)?);
-        }
-        let mut file = File::open(path).map_err(io)?;
-        let file_bytes = file.metadata().map_err(io)?.len();
-        let mut recording = Self {
+        Self::open_within(path, Limits::default(), false)
+    }
+
+    /// As [`Recording::open`], within limits of one's own. With `check` all of the file is read,
+    /// also where there is an index, so that [`Recording::damage`] is known.
+    ///
+    /// # Errors
+    /// As [`Recording::open`].
+    pub fn open_within(path: &Path, limits: Limits, check: bool) -> Result<Self, Error> {
+        parts::open(path, limits, check)
+    }
+
+    pub(crate) fn empty(path: &Path, limits: Limits) -> Self {
+        Self {
             path: path.into(),
-            file_bytes,
+            files: Vec::new(),
+            file_bytes: 0,
             finished: false,
             profile: String::new(),
             library: String::new(),
@@ -102,18 +146,42 @@ impl Recording {
             sources: Vec::new(),
             losses: BTreeMap::new(),
             about: BTreeMap::new(),
+            damage: Damage::default(),
+            limits,
+            channels: HashMap::new(),
+            index: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// As [`Recording::open_within`], of this one file, also where it is part of a recording.
+    ///
+    /// # Errors
+    /// As [`Recording::open`].
+    pub fn open_part(path: &Path, limits: Limits, check: bool) -> Result<Self, Error> {
+        let io = |e| Error::io("open", path, e);
+        if path.is_dir() {
+            let why = format!("{} is a directory: name a file in it", path.display());
+            return Err(Error::Usage(why));
+        }
+        let mut file = File::open(path).map_err(io)?;
+        let mut recording = Self::empty(path, limits);
+        let file_bytes = file.metadata().map_err(io)?.len();
+        (recording.files, recording.file_bytes) = (vec![path.into()], file_bytes);
+        let found = summary(&mut file, file_bytes);
+        recording.finished = found.is_some();
+        if let Some(summary) = &found {
+            // Parts of a damaged file may be described nowhere else.
+            let owned =
+                |(id, channel): (&u16, &Arc<mcap::Channel<'static>>)| (*id, channel.clone());
+            recording.channels = summary.channels.iter().map(owned).collect();
+        }
+        let indexed = match found.filter(|summary| summary.stats.is_some() && !check) {
+            Some(summary) => recording.indexed(&mut file, &summary).is_ok(),
+            None => false,
         };
-        match summary(&mut file, file_bytes) {
-            Some(summary) if summary.stats.is_some() => {
-                recording.finished = true;
-                recording.indexed(&mut file, &summary)?;
-            }
-            found => {
-                // Finished, but without an index: read like the others.
-                recording.finished = found.is_some();
-                file.seek(SeekFrom::Start(0)).map_err(io)?;
-                recording.scan(file)?;
-            }
+        if !indexed {
+            recording.scan()?;
         }
         recording.sources.sort_by(|a, b| {
             let key = |s: &RecordedSource| (s.source.topic.clone(), s.channel);
@@ -127,13 +195,46 @@ impl Recording {
     /// # Errors
     /// [`Error::Io`] when the file cannot be opened.
     pub fn messages(&self) -> Result<Messages, Error> {
-        let file = File::open(&self.path).map_err(|e| Error::io("open", &self.path, e))?;
-        let options = self.reader_options();
-        let reader = mcap::io::MessageReader::new_with_options(
-            BufReader::with_capacity(1 << 20, file),
-            options,
-        );
-        Ok(Messages { path: self.path.clone(), finished: self.finished, reader })
+        self.messages_between(0, u64::MAX)
+    }
+
+    /// The messages that were recorded from `first_ns` to `last_ns`, ns since the epoch. Chunks
+    /// before and behind them are not read where the file has an index.
+    ///
+    /// # Errors
+    /// As [`Recording::messages`].
+    pub fn messages_between(&self, first_ns: u64, last_ns: u64) -> Result<Messages, Error> {
+        let piece = |of: &Self, renamed| Piece {
+            path: of.files.first().unwrap_or(&of.path).clone(),
+            known: of.channels.clone(),
+            renamed,
+            span: of.span(first_ns, last_ns),
+        };
+        let next = match self.parts.is_empty() {
+            true => VecDeque::from([piece(self, None)]),
+            false => {
+                let parts = self.parts.iter().filter(|part| {
+                    // What is damaged may be anywhere.
+                    let of = &part.recording;
+                    of.index.is_empty() || (of.start_ns <= last_ns && of.end_ns >= first_ns)
+                });
+                parts.map(|part| piece(&part.recording, Some(part.channels.clone()))).collect()
+            }
+        };
+        let (current, limits, damage) = (None, self.limits, Damage::default());
+        let mut all = Messages { next, current, limits, first_ns, last_ns, damage, failed: false };
+        all.open_next()?;
+        Ok(all)
+    }
+
+    /// Where in the file those chunks are that have messages of that time.
+    fn span(&self, first_ns: u64, last_ns: u64) -> Option<(u64, u64)> {
+        if (first_ns, last_ns) == (0, u64::MAX) || self.index.is_empty() {
+            return None;
+        }
+        let has = |chunk: &&Chunk| chunk.first_ns <= last_ns && chunk.last_ns >= first_ns;
+        let first = self.index.iter().find(has).map_or(0, |chunk| chunk.at);
+        Some((first, self.index.iter().rev().find(has).map_or(0, |chunk| chunk.end)))
     }
 
     /// How long it lasts, ns.
@@ -146,21 +247,14 @@ impl Recording {
         self.losses.values().sum()
     }
 
-    fn reader_options(&self) -> LinearReaderOptions {
-        let limit = RECORD_BYTES_MAX.max(2 * self.file_bytes) as usize;
-        LinearReaderOptions::default()
-            .with_prevalidate_chunk_crcs(true)
-            .with_record_length_limit(limit)
-    }
-
     /// Why it cannot be read; bags of ROS 2 used to be data bases.
-    fn no_recording(&self, error: mcap::McapError) -> Error {
+    fn no_recording(&self, error: Error) -> Error {
         let mut begin = [0; 16];
         let read = File::open(&self.path).and_then(|mut file| file.read_exact(&mut begin));
         if read.is_ok() && &begin == b"SQLite format 3\0" {
             return self.corrupt(format!("it is a bag of ROS 2 in SQLite: {ANEW}"));
         }
-        Error::reading(&self.path, error)
+        error
     }
 
     fn corrupt(&self, why: impl Into<String>) -> Error {
@@ -172,22 +266,31 @@ impl Recording {
         self.messages = stats.message_count;
         (self.start_ns, self.end_ns) = (stats.message_start_time, stats.message_end_time);
         self.chunks = stats.chunk_count.into();
-        for (id, channel) in &summary.channels {
-            let messages = stats.channel_message_counts.get(id).copied().unwrap_or(0);
-            self.channel(*id, channel, messages)?;
-        }
         let header = record_at(file, mcap::MAGIC.len() as u64, self.file_bytes);
         self.header(header.as_deref())?;
+        let (mut about, mut losses) = (None, None);
         for index in &summary.metadata_indexes {
             if [ABOUT, LOSSES].contains(&index.name.as_str()) {
                 let body = record_at(file, index.offset, self.file_bytes);
                 let parsed = body.as_deref().map(|body| mcap::parse_record(op::METADATA, body));
                 match parsed {
-                    Some(Ok(Record::Metadata(metadata))) => self.metadata(metadata),
+                    Some(Ok(Record::Metadata(metadata))) if metadata.name == ABOUT => {
+                        about = Some(metadata);
+                    }
+                    Some(Ok(Record::Metadata(metadata))) => losses = Some(metadata),
                     _ => return Err(self.corrupt("its index names metadata that is not there")),
                 }
             }
         }
+        let mut sources = Vec::new();
+        for (id, channel) in &summary.channels {
+            let messages = stats.channel_message_counts.get(id).copied().unwrap_or(0);
+            let source = Source::of(channel).map_err(|why| self.corrupt(why))?;
+            sources.push(RecordedSource { channel: *id, source, messages });
+        }
+        self.sources = sources;
+        self.index = chunks(summary, stats.chunk_count, self.file_bytes);
+        about.into_iter().chain(losses).for_each(|metadata| self.metadata(metadata));
         Ok(())
     }
 
@@ -201,12 +304,6 @@ impl Recording {
         }
     }
 
-    fn channel(&mut self, id: u16, of: &mcap::Channel<'_>, messages: u64) -> Result<(), Error> {
-        let source = Source::of(of).map_err(|why| self.corrupt(why))?;
-        self.sources.push(RecordedSource { channel: id, source, messages });
-        Ok(())
-    }
-
     fn metadata(&mut self, metadata: Metadata) {
         match metadata.name.as_str() {
             ABOUT => self.about = metadata.metadata,
@@ -218,63 +315,120 @@ impl Recording {
         }
     }
 
-    /// Reads all of a file that has no index.
-    fn scan(&mut self, file: File) -> Result<(), Error> {
-        let mut file = BufReader::with_capacity(1 << 20, file);
-        let mut reader = LinearReader::new_with_options(self.reader_options());
-        let (mut schemas, mut channels) = (HashMap::new(), HashMap::new());
+    /// Reads all of a file that has no index, or a damaged one.
+    fn scan(&mut self) -> Result<(), Error> {
+        let mut scanner =
+            Scanner::open(&self.path, self.limits).map_err(|e| self.no_recording(e))?;
+        let mut known = Channels::known(self.channels.clone());
         let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
-        loop {
-            let (opcode, data) = match reader.next_event() {
-                None => break,
-                Some(Ok(LinearReadEvent::ReadRequest(n))) => {
-                    let read = file.read(reader.insert(n));
-                    let read = read.map_err(|e| Error::io("read", &self.path, e))?;
-                    reader.notify_read(read);
+        let mut times: Option<(u64, u64)> = None;
+        let mut records = 0;
+        (self.messages, self.sources) = (0, Vec::new());
+        while let Some(item) = scanner.next()? {
+            records += 1;
+            let (opcode, body) = match item {
+                Item::Message(header, _) => {
+                    *counts.entry(header.channel_id).or_default() += 1;
+                    let (first, last) = times.unwrap_or((header.log_time, header.log_time));
+                    times = Some((first.min(header.log_time), last.max(header.log_time)));
                     continue;
                 }
-                Some(Ok(LinearReadEvent::Record { opcode, data })) => (opcode, data),
-                // The end of what its writer handed over before it was killed.
-                Some(Err(mcap::McapError::UnexpectedEof)) if self.file_bytes > 8 => break,
-                Some(Err(e)) => return Err(self.no_recording(e)),
+                Item::Other(opcode, body) => (opcode, body),
             };
-            let record = mcap::parse_record(opcode, data);
-            match record.map_err(|e| Error::reading(&self.path, e))? {
-                Record::Header(h) => (self.profile, self.library) = (h.profile, h.library),
-                Record::Schema { header, data } => {
-                    let data = data.into_owned().into();
-                    let (name, encoding) = (header.name, header.encoding);
-                    let schema = mcap::Schema { id: header.id, name, encoding, data };
-                    schemas.insert(header.id, Arc::new(schema));
-                }
-                Record::Channel(c) => {
-                    let channel = mcap::Channel {
-                        id: c.id,
-                        topic: c.topic,
-                        schema: schemas.get(&c.schema_id).cloned(),
-                        message_encoding: c.message_encoding,
-                        metadata: c.metadata,
-                    };
-                    channels.insert(c.id, channel);
-                }
-                Record::Message { header, .. } => {
-                    let first = self.messages == 0;
-                    self.messages += 1;
-                    *counts.entry(header.channel_id).or_default() += 1;
-                    let time = header.log_time;
-                    self.start_ns = if first { time } else { self.start_ns.min(time) };
-                    self.end_ns = self.end_ns.max(time);
-                }
-                Record::MessageIndex(_) | Record::Chunk { .. } => {}
-                Record::Metadata(metadata) => self.metadata(metadata),
-                Record::DataEnd(_) => break,
-                _ => {}
+            match mcap::parse_record(opcode, &body) {
+                Ok(Record::Header(h)) => (self.profile, self.library) = (h.profile, h.library),
+                Ok(Record::Metadata(metadata)) => self.metadata(metadata),
+                Ok(record) => known.take(&record),
+                Err(e) => scanner.damage.add_record(body.len(), e),
             }
         }
-        for (id, channel) in channels {
-            self.channel(id, &channel, counts.get(&id).copied().unwrap_or(0))?;
+        if records == 0 {
+            return Err(self.corrupt("its header is missing"));
         }
+        (self.start_ns, self.end_ns) = times.unwrap_or_default();
+        for (id, channel) in &known.channels {
+            let messages = counts.remove(id).unwrap_or(0);
+            match Source::of(channel) {
+                Ok(source) => {
+                    self.messages += messages;
+                    self.sources.push(RecordedSource { channel: *id, source, messages });
+                }
+                Err(why) => {
+                    scanner.damage.add_record(0, why);
+                    scanner.damage.orphans += messages;
+                }
+            }
+        }
+        self.chunks = scanner.chunks;
+        self.finished |= scanner.ended;
+        self.damage = scanner.damage;
+        self.damage.orphans += counts.values().sum::<u64>();
+        self.channels = known.channels;
         Ok(())
+    }
+}
+
+impl Messages {
+    /// What was left out so far.
+    pub fn damage(&self) -> Damage {
+        let mut damage = self.damage.clone();
+        if let Some((scanner, ..)) = &self.current {
+            damage.merge(&scanner.damage);
+        }
+        damage
+    }
+
+    /// Begins with the next file; false if there is none.
+    fn open_next(&mut self) -> Result<bool, Error> {
+        self.damage = self.damage();
+        self.current = None;
+        let Some(mut piece) = self.next.pop_front() else { return Ok(false) };
+        let mut scanner = Scanner::open(&piece.path, self.limits)?;
+        if let Some((at, end)) = piece.span {
+            scanner.only(at, end)?;
+        }
+        let channels = Channels::known(std::mem::take(&mut piece.known));
+        self.current = Some((scanner, channels, piece));
+        Ok(true)
+    }
+
+    fn read(&mut self) -> Result<Option<Message<'static>>, Error> {
+        while let Some((scanner, channels, piece)) = &mut self.current {
+            let Some(item) = scanner.next()? else {
+                if self.open_next()? {
+                    continue;
+                }
+                return Ok(None);
+            };
+            match item {
+                Item::Message(header, data) => {
+                    let id = &header.channel_id;
+                    let channel = match &piece.renamed {
+                        Some(renamed) => renamed.get(id),
+                        None => channels.channels.get(id),
+                    };
+                    let Some(channel) = channel else {
+                        scanner.damage.orphans += 1;
+                        continue;
+                    };
+                    if !(self.first_ns..=self.last_ns).contains(&header.log_time) {
+                        continue;
+                    }
+                    return Ok(Some(Message {
+                        channel: channel.clone(),
+                        sequence: header.sequence,
+                        log_time: header.log_time,
+                        publish_time: header.publish_time,
+                        data: data.into(),
+                    }));
+                }
+                Item::Other(opcode, body) => match mcap::parse_record(opcode, &body) {
+                    Ok(record) => channels.take(&record),
+                    Err(e) => scanner.damage.add_record(body.len(), e),
+                },
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -282,46 +436,23 @@ impl Iterator for Messages {
     type Item = Result<Message<'static>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.reader.next()? {
-            Ok(message) => Some(Ok(message)),
-            Err(mcap::McapError::UnexpectedEof) if !self.finished => None,
-            Err(e) => Some(Err(Error::reading(&self.path, e))),
-        }
+        let read = if self.failed { Ok(None) } else { self.read() };
+        self.failed = read.is_err();
+        read.transpose()
     }
 }
 
-/// The one file in a bag.
-fn file_in(dir: &Path) -> Result<PathBuf, Error> {
-    let io = |e| Error::io("read", dir, e);
-    let (mut found, mut other) = (Vec::new(), None);
-    for entry in std::fs::read_dir(dir).map_err(io)? {
-        let path = entry.map_err(io)?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.ends_with(".db3") || name.ends_with(".db3.zstd") {
-            other = Some("in SQLite");
-        } else if name.ends_with(".mcap.zstd") {
-            other = Some("compressed as a whole");
-        } else if name.ends_with(".mcap") && path.is_file() {
-            found.push(path);
-        }
+/// Where the chunks are, in their order, if the index says so of all.
+fn chunks(summary: &Summary, count: u32, file_bytes: u64) -> Vec<Chunk> {
+    let mut all = Vec::new();
+    for of in &summary.chunk_indexes {
+        let end = of.chunk_start_offset.checked_add(of.chunk_length);
+        let Some(end) = end.filter(|end| *end <= file_bytes) else { return Vec::new() };
+        let (first_ns, last_ns) = (of.message_start_time, of.message_end_time);
+        all.push(Chunk { at: of.chunk_start_offset, end, first_ns, last_ns });
     }
-    // A bag of messages that are compressed one by one says so nowhere else.
-    let about = std::fs::read_to_string(dir.join("metadata.yaml")).unwrap_or_default();
-    if about.lines().any(|line| line.trim().eq_ignore_ascii_case("compression_mode: message")) {
-        (found, other) = (Vec::new(), Some("with compressed messages"));
-    }
-    match (found.as_slice(), other) {
-        ([one], _) => Ok(one.clone()),
-        ([], Some(how)) => {
-            let why = format!("it is a bag of ROS 2 {how}: {ANEW}");
-            Err(Error::Corrupt { path: dir.into(), why })
-        }
-        (others, _) => Err(Error::Usage(format!(
-            "{} has {} MCAP files: name one",
-            dir.display(),
-            others.len()
-        ))),
-    }
+    all.sort_by_key(|chunk| chunk.at);
+    if all.len() == count as usize { all } else { Vec::new() }
 }
 
 /// The index at the end; `None` if there is none.

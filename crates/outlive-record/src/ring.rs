@@ -54,6 +54,8 @@ pub(crate) struct Ring {
 struct Entry {
     key: Key,
     stamp: Stamp,
+    /// When it came, ns of CLOCK_MONOTONIC: the time of day may be set.
+    at_ns: u64,
     data: Arc<[u8]>,
 }
 
@@ -86,11 +88,17 @@ impl Ring {
         }
     }
 
-    pub(crate) fn write(&mut self, key: Key, source: &Source, stamp: Stamp, data: &[u8]) {
+    pub(crate) fn write(
+        &mut self,
+        (key, source): (Key, &Source),
+        stamp: Stamp,
+        at_ns: u64,
+        data: &[u8],
+    ) {
         self.sources.entry(key).or_insert_with(|| Arc::new(source.clone()));
         self.bytes += data.len() as u64 + ENTRY_BYTES;
-        self.entries.push_back(Entry { key, stamp, data: data.into() });
-        self.forget(stamp.log_ns);
+        self.entries.push_back(Entry { key, stamp, at_ns, data: data.into() });
+        self.forget(at_ns);
     }
 
     pub(crate) fn lost(&mut self, now_ns: u64, by: String, count: u64) {
@@ -102,7 +110,7 @@ impl Ring {
     fn forget(&mut self, now_ns: u64) {
         let oldest = now_ns.saturating_sub(self.last_ns);
         while let Some(entry) = self.entries.front() {
-            let in_time = entry.stamp.log_ns >= oldest;
+            let in_time = entry.at_ns >= oldest;
             if in_time && self.bytes <= self.options.memory_bytes_max {
                 break;
             }
@@ -110,7 +118,7 @@ impl Ring {
             self.bytes -= entry.data.len() as u64 + ENTRY_BYTES;
             self.entries.pop_front();
         }
-        let oldest = self.entries.front().map_or(oldest, |entry| entry.stamp.log_ns);
+        let oldest = self.entries.front().map_or(oldest, |entry| entry.at_ns);
         while self.losses.front().is_some_and(|(at, ..)| *at < oldest) {
             self.losses.pop_front();
         }
@@ -138,7 +146,6 @@ impl Ring {
         for (_, by, count) in &self.losses {
             *losses.entry(by.clone()).or_default() += count;
         }
-        let losses = losses.into_iter().map(|(by, count)| (by, count.to_string())).collect();
         let (path, options, mut about) =
             (self.path.clone(), self.options.clone(), self.about.clone());
         about.insert("why".into(), why.into());
@@ -191,18 +198,18 @@ fn write(
     mut file: File,
     entries: &[Entry],
     sources: &HashMap<Key, Arc<Source>>,
-    losses: BTreeMap<String, String>,
+    losses: BTreeMap<String, u64>,
 ) -> Result<Saved, Error> {
     let path = file.path.clone();
     let wrong = |e| Error::writing(&path, e);
-    for Entry { key, stamp, data } in entries {
+    for Entry { key, stamp, data, .. } in entries {
         if let Some(source) = sources.get(key) {
             file.write(*key, source, *stamp, data).map_err(wrong)?;
         }
     }
     file.flush((!losses.is_empty()).then_some(&losses)).map_err(wrong)?;
     let file_bytes = file.finish()?;
-    let time = |entry: Option<&Entry>| entry.map_or(0, |e| e.stamp.log_ns);
+    let time = |entry: Option<&Entry>| entry.map_or(0, |e| e.at_ns);
     let duration_ns = time(entries.last()).saturating_sub(time(entries.first()));
     let duration = Duration::from_nanos(duration_ns);
     Ok(Saved { path, messages: entries.len() as u64, duration, file_bytes })

@@ -8,6 +8,7 @@ use crate::Error;
 #[derive(Clone, Debug)]
 pub struct Selection {
     patterns: Vec<Pattern>,
+    except: Vec<Pattern>,
 }
 
 #[derive(Clone, Debug)]
@@ -27,31 +28,44 @@ impl Selection {
     /// # Errors
     /// [`Error::Usage`] for a regular expression that is none.
     pub fn new(patterns: &[impl AsRef<str>], regex: bool) -> Result<Self, Error> {
-        let pattern = |text: &str| {
-            if !regex {
-                return Ok(Pattern::Glob(rooted(text).chars().collect()));
-            }
-            let whole = Regex::new(&format!("^(?:{text})$"));
-            let why = |e| Error::Usage(format!("'{text}' is no regular expression: {e}"));
-            whole.map(Pattern::Regex).map_err(why)
-        };
-        let patterns = patterns.iter().map(|p| pattern(p.as_ref())).collect::<Result<_, _>>()?;
-        Ok(Self { patterns })
+        Ok(Self { patterns: read(patterns, regex)?, except: Vec::new() })
+    }
+
+    /// The same without those that match any of `patterns`, which are as in [`Selection::new`].
+    ///
+    /// # Errors
+    /// As [`Selection::new`].
+    pub fn except(mut self, patterns: &[impl AsRef<str>], regex: bool) -> Result<Self, Error> {
+        self.except.extend(read(patterns, regex)?);
+        Ok(self)
     }
 
     /// Every topic.
     pub fn all() -> Self {
-        Self { patterns: vec![Pattern::Glob("/**".chars().collect())] }
+        Self { patterns: vec![Pattern::Glob("/**".chars().collect())], except: Vec::new() }
     }
 
     /// Whether topic `name` was asked for.
     pub fn matches(&self, name: &str) -> bool {
         let name = rooted(name);
-        self.patterns.iter().any(|pattern| match pattern {
+        let matches = |pattern: &Pattern| match pattern {
             Pattern::Glob(glob) => glob_matches(glob, &name.chars().collect::<Vec<_>>()),
             Pattern::Regex(regex) => regex.is_match(&name),
-        })
+        };
+        self.patterns.iter().any(matches) && !self.except.iter().any(matches)
     }
+}
+
+fn read(patterns: &[impl AsRef<str>], regex: bool) -> Result<Vec<Pattern>, Error> {
+    let pattern = |text: &str| {
+        if !regex {
+            return Ok(Pattern::Glob(rooted(text).chars().collect()));
+        }
+        let whole = Regex::new(&format!("^(?:{text})$"));
+        let why = |e| Error::Usage(format!("'{text}' is no regular expression: {e}"));
+        whole.map(Pattern::Regex).map_err(why)
+    };
+    patterns.iter().map(|p| pattern(p.as_ref())).collect()
 }
 
 /// Names may be given without their first `/`.
@@ -112,5 +126,7 @@ mod tests {
         let wrong = Selection::new(&["/cam("], true).unwrap_err().to_string();
         assert!(wrong.contains("'/cam('"), "{wrong}");
         assert!(Selection::all().matches("/a/b/c") && Selection::all().matches("x"));
+        let but = Selection::all().except(&["/camera/*", "log"], false).unwrap();
+        assert!(but.matches("/a") && !but.matches("/camera/front") && !but.matches("/log"));
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use outlive::{Encoding, Node};
 use outlive_record::{
-    Compression, Message, Options, PlayOptions, Player, Profile, Recorder, Recording, Selection,
+    Compression, Limits, Message, Options, PlayOptions, Player, Profile, Recorder, Recording,
+    Selection,
 };
 use testkit::{TempDomain, Watchdog};
 
@@ -86,20 +87,24 @@ fn spoiled_bytes_are_an_error_or_unimportant_and_never_a_panic() {
     let whole = sample(&home, Compression::Lz4);
     let bytes = std::fs::read(&whole).unwrap();
     let spoiled = home.file("spoiled.mcap");
-    let mut errors = 0;
+    let (mut noticed, all) = (0, messages(&whole));
     for at in (0..bytes.len()).step_by(3) {
         // The upper bytes of lengths would only ask for memory that nobody has.
         let mut copy = bytes.clone();
         copy[at] ^= 0x15;
         std::fs::write(&spoiled, &copy).unwrap();
         match Recording::open(&spoiled) {
-            Err(_) => errors += 1,
+            Err(_) => noticed += 1,
             Ok(recording) => {
-                errors += recording.messages().unwrap().filter(Result::is_err).count();
+                let mut messages = recording.messages().unwrap();
+                let some: Vec<_> = messages.by_ref().map(|m| m.unwrap()).collect();
+                let damaged = messages.damage().is_some();
+                noticed += usize::from(damaged);
+                assert!(damaged || some == all, "byte {at} is wrong and nobody says so");
             }
         }
     }
-    assert!(errors > 0);
+    assert!(noticed > 100, "{noticed} wrong bytes were noticed");
     std::fs::write(&spoiled, b"no recording").unwrap();
     let why = Recording::open(&spoiled).unwrap_err().to_string();
     assert!(why.contains("spoiled.mcap cannot be read as a recording"), "{why}");
@@ -117,7 +122,10 @@ fn a_bag_is_read_by_its_directory_and_one_in_sqlite_says_what_to_do() {
     std::fs::write(bag.join("metadata.yaml"), "version: 9").unwrap();
     let recording = Recording::open(&bag).unwrap();
     assert_eq!((recording.path, recording.messages), (bag.join("bag_0.mcap"), 40));
+    // A bag says that its files belong together; other files may only be beside each other.
     std::fs::copy(&whole, bag.join("bag_1.mcap")).unwrap();
+    assert_eq!(Recording::open(&bag).unwrap().messages, 80);
+    std::fs::remove_file(bag.join("metadata.yaml")).unwrap();
     assert!(why(&bag).contains("has 2 MCAP files"), "{}", why(&bag));
     let old = home.file("old");
     std::fs::create_dir(&old).unwrap();
@@ -279,13 +287,114 @@ fn a_long_recording_is_split_into_files_that_stand_alone() {
     let mut next = 0;
     for number in 0..done.files {
         let part = home.file(&format!("run_{number:03}.mcap"));
-        assert!(Recording::open(&part).unwrap().finished);
-        for message in messages(&part) {
+        let part = Recording::open_part(&part, Limits::default(), false).unwrap();
+        assert!(part.finished);
+        for message in part.messages().unwrap().map(Result::unwrap) {
             assert_eq!((message.sequence, message.data[0]), (next, next as u8));
             next += 1;
         }
     }
     assert_eq!(next, 60);
+}
+
+/// In `dir`, so many messages of `/bytes` in several files; another publisher has every tenth.
+fn split(home: &Home, dir: &Path, count: u8) -> u64 {
+    std::fs::create_dir(dir).unwrap();
+    let node = home.node("both");
+    let topic = || node.topic::<[u8]>("/bytes").unwrap().depth(64).publisher().unwrap();
+    let publishers = [topic(), topic()];
+    let options = Options {
+        split_bytes: Some(20_000),
+        chunk_bytes: 4096,
+        compression: Compression::None,
+        ..Options::default()
+    };
+    let path = dir.join("run.mcap");
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    for i in 0..count {
+        publishers[usize::from(i % 10 == 9)].publish(&[i; 1000]).unwrap();
+        while recorder.progress().messages <= u64::from(i) {
+            recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+        }
+    }
+    recorder.finish().unwrap().files
+}
+
+#[test]
+fn the_files_of_a_split_recording_are_read_as_one() {
+    let home = Home::new("row");
+    let dir = home.file("runs");
+    let files = split(&home, &dir, 100);
+    assert!(files >= 4, "{files}");
+    // Of another recording, whose names go on where these end.
+    let other = home.file("others");
+    split(&home, &other, 25);
+    let stranger = dir.join(format!("run_{files:03}.mcap"));
+    std::fs::copy(other.join("run_000.mcap"), &stranger).unwrap();
+    let numbers = |path: &Path| messages(path).iter().map(|m| m.data[0]).collect::<Vec<_>>();
+    let part = |n: u64| dir.join(format!("run_{n:03}.mcap"));
+    // Any part stands for all, and so does the name that the recorder was given.
+    for path in [part(0), part(2), dir.join("run.mcap")] {
+        assert_eq!(numbers(&path), (0..100).collect::<Vec<_>>(), "{}", path.display());
+    }
+    std::fs::remove_file(&stranger).unwrap();
+    let whole = Recording::open(&dir).unwrap();
+    assert_eq!(numbers(&dir), (0..100).collect::<Vec<_>>());
+    assert_eq!((whole.messages, whole.finished), (100, true));
+    assert_eq!((whole.files.len() as u64, whole.sources.len()), (files, 2));
+    let sums: Vec<_> = whole.sources.iter().map(|s| s.messages).collect();
+    assert_eq!(sums, [90, 10], "a publisher is one, whatever its number in each file");
+    let ids: Vec<_> = whole.sources.iter().map(|s| s.channel).collect();
+    let of =
+        messages(&dir).into_iter().map(|m| m.channel.id == ids[usize::from(m.data[0] % 10 == 9)]);
+    assert!(of.into_iter().all(|same| same));
+    let size = |n| std::fs::metadata(part(n)).unwrap().len();
+    assert_eq!(whole.file_bytes, (0..files).map(size).sum::<u64>());
+    let again = home.node("player");
+    let mut player =
+        Player::open(&again, whole, PlayOptions { rate: 1e3, ..PlayOptions::default() }).unwrap();
+    player.play(|_| true).unwrap();
+    assert_eq!(player.played().messages, 100);
+    // The oldest may have been let go; one that is missing in between is told.
+    std::fs::remove_file(part(0)).unwrap();
+    assert!(!Recording::open(&dir).unwrap().damage.is_some());
+    std::fs::remove_file(part(2)).unwrap();
+    let damage = Recording::open(&part(1)).unwrap().damage;
+    assert!(damage.first.as_ref().unwrap().contains("run_002.mcap is missing"), "{damage}");
+}
+
+#[test]
+fn what_lies_before_the_start_is_not_read() {
+    let home = Home::new("seek");
+    let dir = home.file("runs");
+    let files = split(&home, &dir, 100);
+    let all = messages(&dir);
+    let middle = all[70].log_time;
+    // Everything before is spoiled: whoever reads it notices.
+    for n in 0..files {
+        let path = dir.join(format!("run_{n:03}.mcap"));
+        let mut bytes = std::fs::read(&path).unwrap();
+        for i in 0..70u8 {
+            while let Some(at) = bytes.windows(900).position(|w| w.iter().all(|b| *b == i + 1)) {
+                bytes[at] ^= 0xff;
+                bytes[at + 450] ^= 0xff;
+            }
+        }
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let recording = Recording::open(&dir).unwrap();
+    let mut some = recording.messages_between(all[80].log_time, all[90].log_time).unwrap();
+    let numbers: Vec<_> = some.by_ref().map(|m| m.unwrap().data[0]).collect();
+    assert_eq!(numbers, (80..=90).collect::<Vec<_>>());
+    assert!(!some.damage().is_some(), "{}", some.damage());
+    let node = home.node("player");
+    let start = Duration::from_nanos(all[80].log_time - recording.start_ns);
+    let options = PlayOptions { start, rate: 1e3, ..PlayOptions::default() };
+    let mut player = Player::open(&node, recording, options).unwrap();
+    player.play(|_| true).unwrap();
+    assert_eq!((player.played().messages, player.damage().is_some()), (20, false));
+    let mut before = Recording::open(&dir).unwrap().messages_between(0, middle).unwrap();
+    assert!(before.by_ref().count() < 60 && before.damage().is_some());
 }
 
 #[test]

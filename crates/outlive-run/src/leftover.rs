@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::cgroup::Cgroup;
+use crate::logs::{end_keeper, keeper_of};
 use crate::proc::{Identity, marked};
 use crate::state::{RunDir, Status};
 
@@ -40,6 +42,7 @@ impl Leftover {
 
 /// Asks them all to end, waits for each one's grace, kills the rest. `turn` is called meanwhile.
 pub(crate) fn end(leftovers: &[Leftover], mut turn: impl FnMut()) {
+    let cgroups: Vec<_> = leftovers.iter().filter_map(|l| Cgroup::of(l.identity.pid)).collect();
     for left in leftovers {
         group_signal(left.identity, left.signal);
         left.identity.signal(left.signal);
@@ -56,6 +59,7 @@ pub(crate) fn end(leftovers: &[Leftover], mut turn: impl FnMut()) {
         thread::sleep(Duration::from_millis(5));
     }
     leftovers.iter().for_each(|left| kill_all(left.identity));
+    cgroups.iter().for_each(Cgroup::end);
 }
 
 /// Ends all that the dead supervisor of `dir` left running; their names and pids. `None` when a
@@ -78,6 +82,10 @@ pub fn end_orphans(dir: &RunDir) -> io::Result<Option<Vec<(String, i32)>>> {
         }
     }
     end(&all, || {});
+    Cgroup::end_all(&dir.real().to_string_lossy());
+    if let Some(keeper) = keeper_of(dir.path()) {
+        end_keeper(keeper);
+    }
     dir.remove();
     Ok(Some(all.into_iter().map(|left| (left.name, left.identity.pid)).collect()))
 }

@@ -43,3 +43,9 @@ pub(crate) fn adopt_grandchildren() {
     // SAFETY: integers only.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
+
+/// A file at the limit of its size is an error of the write and no signal.
+pub(crate) fn ignore_file_size_signal() {
+    // SAFETY: ignoring a signal installs no handler.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}

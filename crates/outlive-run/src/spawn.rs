@@ -5,16 +5,26 @@ use std::io::{self, Read};
 use std::process::{Command, Stdio};
 
 use rustix::process::{
-    Gid, Resource, Rlimit, Signal, Uid, getppid, set_parent_process_death_signal,
+    Gid, Resource, Rlimit, Signal, Uid, getppid, getrlimit, set_parent_process_death_signal,
     setpriority_process, setrlimit, setsid,
 };
 use rustix::thread::{
     CpuSet, sched_setaffinity, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
-use crate::config::{Orphan, ProcessSpec};
+use crate::cgroup::Cgroup;
+use crate::config::{InheritEnv, Orphan, ProcessSpec};
 use crate::os;
 use crate::proc::{Identity, MARK_DIR, MARK_NAME};
+
+/// Where a process of another user looks for programs.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// What it has of the supervisor's environment without being asked.
+const KEPT: [&str; 2] = ["LANG", "TZ"];
+/// No core dump: a process that is being dumped is neither dead nor alive for as long as that
+/// takes. 0 would still hand it to a program (`core_pattern` with `|`); 1 is what the kernel takes
+/// for none at all.
+const NO_CORE: u64 = 1;
 
 /// What is set up in the child, in this order. What needs rights comes before the change of user,
 /// and the wish to die with the supervisor last: a change of user ends that wish.
@@ -38,10 +48,25 @@ pub(crate) struct Surroundings {
     pub(crate) root: String,
 }
 
-/// Starts the process, both outputs into `log`.
-pub(crate) fn spawn(spec: &ProcessSpec, log: &File, around: &Surroundings) -> io::Result<Identity> {
+/// Starts the process, both outputs into the pipe `log`.
+pub(crate) fn spawn(
+    spec: &ProcessSpec,
+    log: &File,
+    cgroup: Option<&Cgroup>,
+    around: &Surroundings,
+) -> io::Result<Identity> {
     let mut command = Command::new(&spec.command[0]);
-    command.args(&spec.command[1..]).current_dir(&spec.dir).envs(&spec.env);
+    command.args(&spec.command[1..]).current_dir(&spec.dir);
+    if let InheritEnv::Named(names) = &spec.inherit_env {
+        command.env_clear().env("PATH", PATH);
+        let kept = KEPT.into_iter().chain(names.iter().map(String::as_str));
+        command.envs(kept.filter_map(|name| Some((name, std::env::var_os(name)?))));
+    }
+    if let Some(user) = &spec.user {
+        // Not those of root.
+        command.env("HOME", &user.home).env("USER", &user.name).env("LOGNAME", &user.name);
+    }
+    command.envs(&spec.env);
     // They are for the supervisor alone.
     for own in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"] {
         command.env_remove(own);
@@ -49,6 +74,10 @@ pub(crate) fn spawn(spec: &ProcessSpec, log: &File, around: &Surroundings) -> io
     command.env("OUTLIVE_DIR", &around.root);
     command.env(MARK_DIR, &around.dir).env(MARK_NAME, &spec.name);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
+    if let Some(user) = &spec.user {
+        // So that it can open /dev/stdout. Only root can, as only root can become another user.
+        let _ = std::os::unix::fs::fchown(log, Some(user.uid), Some(user.gid));
+    }
 
     let (mut told, tells) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
         .map(|(read, write)| (File::from(read), write))?;
@@ -58,7 +87,10 @@ pub(crate) fn spawn(spec: &ProcessSpec, log: &File, around: &Surroundings) -> io
     let pinned = !spec.cores.is_empty();
     let (nice, fifo, user) = (spec.nice, spec.fifo, spec.user.clone());
     let groups: Vec<Gid> =
-        user.iter().flat_map(|(.., groups)| groups.iter().map(|g| Gid::from_raw(*g))).collect();
+        user.iter().flat_map(|user| user.groups.iter().map(|g| Gid::from_raw(*g))).collect();
+    let user = user.map(|user| (user.uid, user.gid));
+    let core_dumps = spec.core_dumps;
+    let procs = cgroup.and_then(|group| group.procs().ok());
     let limits = [(Resource::Data, spec.memory), (Resource::As, spec.address_space)];
     let death = match spec.on_supervisor_death {
         Orphan::Adopt => None,
@@ -69,6 +101,10 @@ pub(crate) fn spawn(spec: &ProcessSpec, log: &File, around: &Surroundings) -> io
         let step = |n: u8| rustix::io::write(&tells, &[n]).map(drop);
         step(0)?;
         setsid()?;
+        if let Some(procs) = &procs {
+            // Without it the marks have to do.
+            let _ = rustix::io::write(procs, b"0");
+        }
         step(1)?;
         if pinned {
             sched_setaffinity(None, &cores)?;
@@ -87,8 +123,11 @@ pub(crate) fn spawn(spec: &ProcessSpec, log: &File, around: &Surroundings) -> io
                 setrlimit(resource, Rlimit { current: bytes, maximum: bytes })?;
             }
         }
+        let most = getrlimit(Resource::Core).maximum;
+        let current = if core_dumps { most } else { Some(NO_CORE.min(most.unwrap_or(NO_CORE))) };
+        setrlimit(Resource::Core, Rlimit { current, maximum: most })?;
         step(5)?;
-        if let Some((uid, gid, _)) = user {
+        if let Some((uid, gid)) = user {
             let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
             set_thread_groups(&groups)?;
             set_thread_res_gid(gid, gid, gid)?;

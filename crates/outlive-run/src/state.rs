@@ -6,6 +6,8 @@
 //! | `lock` | locked by the live supervisor |
 //! | `state.json` | the last state, replaced whole |
 //! | `control` | socket for requests |
+//! | `NAME.out` | pipe that a process prints into |
+//! | `logs.lock`, `logs.json` | who keeps the logs, and what it is to keep |
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -17,6 +19,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Kind, Orphan};
+use crate::logs::{LOCK as LOGS_LOCK, PIPE_END, PLAN};
 use crate::proc::{Identity, boot_id};
 
 const VERSION: u32 = 1;
@@ -221,7 +224,12 @@ impl RunDir {
 
     /// Removes everything; the holder of the lock calls it when nothing runs any more.
     pub(crate) fn remove(&self) {
-        for name in ["control", "state.json", "state.new", "lock"] {
+        let pipes = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let pipes = pipes.map(|entry| entry.path());
+        pipes.filter(|p| p.to_string_lossy().ends_with(PIPE_END)).for_each(|p| {
+            let _ = fs::remove_file(p);
+        });
+        for name in ["control", "state.json", "state.new", PLAN, LOGS_LOCK, "lock"] {
             let _ = fs::remove_file(self.path.join(name));
         }
         let _ = fs::remove_dir(&self.path);

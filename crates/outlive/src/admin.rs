@@ -7,17 +7,20 @@ use crate::describe::TypeDescription;
 use crate::lock::{self, LockInfo};
 use crate::name::TopicName;
 use crate::node::domain::DomainPath;
-use crate::node::peer::{Peer, node_is_gone};
+use crate::node::peer::{Peer, proof_by_name};
 use crate::node::{Node, NodeBuilder, NodeId, sweep_dead};
 use crate::os::file;
 use crate::queue::{self, QueueInfo};
 use crate::rt;
 use crate::service::{self, ServiceInfo};
-use crate::topic::membership::{Entry, RingHeader, list, reclaim};
+use crate::topic::membership::{Entry, RingHeader, list};
 use crate::topic::meta::Meta;
+use crate::topic::reclaim::reclaim;
 use crate::topic::{Encoding, PublisherId};
 use crate::topic::{SubscriberInfo, audit, inspect};
 use crate::{Error, ErrorKind, PayloadType, Result};
+
+mod freed;
 
 /// A domain, seen from outside.
 ///
@@ -68,6 +71,8 @@ pub struct PublisherInfo {
     /// When the newest message was published, ns of CLOCK_MONOTONIC; `None` while there is none,
     /// when a volatile publisher has withdrawn it, or without time stamps.
     pub newest_ns: Option<u64>,
+    /// Messages that its ring holds.
+    pub depth: u64,
     /// Shared memory it takes, bytes.
     pub memory_bytes: u64,
 }
@@ -84,7 +89,7 @@ pub struct TopicInfo {
     /// Size of the type, or of one element, bytes.
     pub element_bytes: usize,
     align: usize,
-    /// Messages per ring.
+    /// Messages in the deepest of the rings; without any, in that of a publisher that does not ask.
     pub depth: u64,
     /// Description of the type for tools, as stored; see [`TopicInfo::description`].
     pub schema: Vec<u8>,
@@ -130,6 +135,8 @@ pub struct CleanReport {
     pub locks: usize,
     /// Files of real-time channels and boards.
     pub realtime_files: usize,
+    /// Shared memory of all files that went meanwhile, bytes.
+    pub bytes: u64,
     /// Nodes that are alive and were left alone.
     pub live_nodes: usize,
     /// Whether the domain itself was removed, because nobody is left.
@@ -164,11 +171,31 @@ impl Domain {
         &self.path.dir
     }
 
+    /// The layout version that its files are of; `None` if there is no domain. This build's is
+    /// [`LAYOUT_VERSION`](crate::LAYOUT_VERSION).
+    ///
+    /// # Errors
+    /// Those of opening its file `id`.
+    pub fn layout_version(&self) -> Result<Option<u32>> {
+        Ok(self.path.layout()?.map(|(version, _)| version))
+    }
+
+    /// `VersionMismatch` for a domain of another layout, which else would seem empty: nothing in it
+    /// can be read.
+    fn must_be_readable(&self) -> Result<()> {
+        match self.path.layout()? {
+            Some((_, Err(e))) if e.kind() == ErrorKind::VersionMismatch => Err(e),
+            _ => Ok(()),
+        }
+    }
+
     /// All node files, in order of joining. Files that cannot be read are left out.
     ///
     /// # Errors
-    /// Those of reading the directory; a domain that does not exist is empty.
+    /// Those of reading the directory; `VersionMismatch` for a domain of another layout. A domain
+    /// that does not exist is empty.
     pub fn nodes(&self) -> Result<Vec<NodeInfo>> {
+        self.must_be_readable()?;
         let dir = self.path.nodes();
         let mut out = Vec::new();
         for name in entries(&dir)? {
@@ -176,7 +203,13 @@ impl Domain {
             let id = NodeId(ordinal);
             let Ok(peer) = Peer::open(&dir, id, &self.path.access) else { continue };
             let (pid, started_ns, name) = peer.describe()?;
-            out.push(NodeInfo { id, pid, name, started_ns, alive: !peer.is_gone() });
+            out.push(NodeInfo {
+                id,
+                pid,
+                name,
+                started_ns,
+                alive: peer.proof_of_death().is_none(),
+            });
         }
         out.sort_by_key(|n| n.id);
         Ok(out)
@@ -185,8 +218,9 @@ impl Domain {
     /// All topics by name. Topics that are being made or removed are left out.
     ///
     /// # Errors
-    /// Those of reading the directory.
+    /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
     pub fn topics(&self) -> Result<Vec<TopicInfo>> {
+        self.must_be_readable()?;
         let mut out = Vec::new();
         for (name, dir) in self.topic_dirs()? {
             match self.topic(&name, &dir) {
@@ -262,7 +296,7 @@ impl Domain {
             encoding: meta.encoding,
             element_bytes: meta.size,
             align: meta.align,
-            depth: meta.depth,
+            depth: publishers.iter().map(|p| p.depth).max().unwrap_or(meta.depth),
             schema: meta.schema,
             attributes: meta.attributes,
             publishers,
@@ -286,11 +320,12 @@ impl Domain {
         Ok(Some(PublisherInfo {
             id,
             // Nobody counts as dead whose file cannot be asked.
-            alive: !node_is_gone(&self.path.nodes(), id.node).unwrap_or(false),
+            alive: !matches!(proof_by_name(&self.path.nodes(), id.node), Ok(Some(_))),
             closed: header.is_closed(),
             messages: count.messages,
             payload_bytes: count.payload_bytes,
             newest_ns: count.newest_ns,
+            depth: count.depth,
             memory_bytes: header.file_bytes + data_bytes,
         }))
     }
@@ -298,24 +333,27 @@ impl Domain {
     /// All queues by name. Queues that are being made or removed are left out.
     ///
     /// # Errors
-    /// Those of reading the directory.
+    /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
     pub fn queues(&self) -> Result<Vec<QueueInfo>> {
+        self.must_be_readable()?;
         queue::admin::list(&self.path)
     }
 
     /// All services by name. Services that are being made or removed are left out.
     ///
     /// # Errors
-    /// Those of reading the directory.
+    /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
     pub fn services(&self) -> Result<Vec<ServiceInfo>> {
+        self.must_be_readable()?;
         service::admin::list(&self.path)
     }
 
     /// All locks, sets and segments by name. Files that cannot be read are left out.
     ///
     /// # Errors
-    /// Those of reading the directory.
+    /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
     pub fn locks(&self) -> Result<Vec<LockInfo>> {
+        self.must_be_readable()?;
         lock::admin::list(&self.path)
     }
 
@@ -333,6 +371,7 @@ impl Domain {
         let mut report = CleanReport::default();
         let Some(lock) = self.path.lock_existing()? else { return Ok(report) };
         let mut strange = None;
+        let before = freed::Before::of(self.dir());
         for (_, dir) in self.topic_dirs()? {
             match reclaim(&self.path, &dir) {
                 Ok(r) => {
@@ -361,8 +400,9 @@ impl Domain {
             Err(e) => strange = strange.or(Some(e)),
         }
         report.node_files = sweep_dead(&self.path)?;
-        report.live_nodes = self.nodes()?.iter().filter(|n| n.alive).count();
-        if lock.is_of_another_layout() {
+        if !lock.is_of_another_layout() {
+            report.live_nodes = self.nodes()?.iter().filter(|n| n.alive).count();
+        } else {
             // Its nodes cannot be read, but the sweep has left those that are alive.
             report.live_nodes = entries(&self.path.nodes())?.iter().filter(is_node_file).count();
             strange = None;
@@ -373,6 +413,7 @@ impl Domain {
         if report.live_nodes == 0 {
             report.domain_removed = lock.remove_domain()?;
         }
+        report.bytes = before.freed();
         strange.map_or(Ok(report), Err)
     }
 

@@ -67,6 +67,11 @@ impl FileHeader {
         Ok(())
     }
 
+    /// The layout version of `map`, of whatever version it is.
+    pub(crate) fn layout_of(map: &Mapping) -> Result<u32> {
+        Ok(map.atomic_u32(OFF_LAYOUT)?.load(Relaxed))
+    }
+
     /// Reads and checks the header of `map`, whose file is `file_bytes` long.
     pub(crate) fn read(map: &Mapping, kind: FileKind, file_bytes: u64) -> Result<Self> {
         let bad = |kind, why: String| Error::new(kind, "opening", map.name(), why);

@@ -59,17 +59,23 @@ fn check(what: &str, shown: &str, bare: &str, slashes: bool) -> Result<()> {
         return bad("use at most 200 bytes");
     }
     if !slashes && bare.contains('/') {
-        return bad("use one part without '/'");
+        return bad("use letters, digits, '_', '-' and '.' only: no '/', as in names of topics");
     }
     for part in bare.split('/') {
         if part.is_empty() {
-            return bad("no part of a name may be empty: write it like /camera/front");
+            return bad(match slashes {
+                true => "no part of a name may be empty: write it like /camera/front",
+                false => "it may not be empty: write it like camera",
+            });
         }
         if part == "." || part == ".." {
             return bad("'.' and '..' are not names");
         }
         if !part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')) {
-            return bad("use letters, digits, '_', '-' and '.', parts separated by '/'");
+            return bad(match slashes {
+                true => "use letters, digits, '_', '-' and '.', parts separated by '/'",
+                false => "use letters, digits, '_', '-' and '.' only",
+            });
         }
     }
     // A file name is limited to 255 bytes, and every byte beyond ASCII takes three.

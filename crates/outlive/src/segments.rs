@@ -18,11 +18,12 @@
 #![allow(unsafe_code)]
 
 use std::mem::ManuallyDrop;
-use std::sync::{Arc, TryLockError, Weak};
+use std::sync::{Arc, Weak};
 
+use crate::os::fork;
 use crate::os::map::Mapping;
-use crate::os::{fork, sched};
-use crate::sync::{Mutex, MutexGuard};
+use crate::os::per_process::PerProcess;
+use crate::sync::MutexGuard;
 
 /// A data segment mapped in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,64 +81,51 @@ pub trait SegmentWatcher: Send + Sync {
 /// Tells `watcher`, while it lives, of every segment before it is unmapped.
 pub fn watch(watcher: &Arc<impl SegmentWatcher + 'static>) {
     let watcher = Arc::downgrade(watcher);
-    if let Some(mut table) = lock() {
-        table.watchers.retain(|w| w.strong_count() > 0);
-        table.watchers.push(watcher);
-    }
+    let mut table = lock();
+    table.watchers.retain(|w| w.strong_count() > 0);
+    table.watchers.push(watcher);
 }
 
 /// All that are mapped now, over all topics and nodes of the process.
 pub fn segments() -> Vec<Segment> {
-    lock().map_or(Vec::new(), |table| table.mapped.clone())
+    lock().mapped.clone()
 }
 
 /// The segment that `address` lies in. It stays for as long as the caller holds the loan or the
 /// sample that the address came from.
 pub fn segment_at(address: usize) -> Option<Segment> {
-    lock()?.mapped.iter().find(|s| s.holds(address, 1)).copied()
+    lock().mapped.iter().find(|s| s.holds(address, 1)).copied()
 }
 
+#[derive(Default)]
 struct Table {
     mapped: Vec<Segment>,
     serials: u64,
     watchers: Vec<Weak<dyn SegmentWatcher>>,
 }
 
-static TABLE: Mutex<Table> =
-    Mutex::new(Table { mapped: Vec::new(), serials: 0, watchers: Vec::new() });
+static TABLE: PerProcess<Table> = PerProcess::new();
 
-/// Tries for a lock that is held for some loads at a time; a forked child that inherited it locked
-/// would wait for ever.
-const TRIES_MAX: u32 = 10_000;
-
-fn lock() -> Option<MutexGuard<'static, Table>> {
-    (0..TRIES_MAX).find_map(|_| match TABLE.try_lock() {
-        Ok(table) => Some(table),
-        Err(TryLockError::Poisoned(e)) => Some(e.into_inner()),
-        Err(TryLockError::WouldBlock) => {
-            sched::yield_now();
-            None
-        }
-    })
+fn lock() -> MutexGuard<'static, Table> {
+    TABLE.get().lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// A mapped data segment that is listed here until it is dropped.
 #[derive(Debug)]
 pub(crate) struct DataMapping {
     map: ManuallyDrop<Mapping>,
-    listed: Option<Segment>,
+    listed: Segment,
     generation: u32,
 }
 
 impl DataMapping {
     pub(crate) fn new(map: Mapping, writable: bool) -> Self {
         let (start, bytes) = (map.base().addr(), map.len());
-        let listed = lock().map(|mut table| {
-            table.serials += 1;
-            let segment = Segment { start, bytes, writable, serial: table.serials };
-            table.mapped.push(segment);
-            segment
-        });
+        let mut table = lock();
+        table.serials += 1;
+        let listed = Segment { start, bytes, writable, serial: table.serials };
+        table.mapped.push(listed);
+        drop(table);
         Self { map: ManuallyDrop::new(map), listed, generation: fork::fork_generation() }
     }
 }
@@ -154,14 +142,12 @@ impl std::ops::Deref for DataMapping {
 impl Drop for DataMapping {
     fn drop(&mut self) {
         let mut unmap = Unmap::Now;
-        if let Some(segment) = self.listed
-            && self.generation == fork::fork_generation()
-        {
-            let mut watchers = Vec::new();
-            if let Some(mut table) = lock() {
-                table.mapped.retain(|s| s.serial != segment.serial);
-                watchers.clone_from(&table.watchers);
-            }
+        let segment = self.listed;
+        if self.generation == fork::fork_generation() {
+            let mut table = lock();
+            table.mapped.retain(|s| s.serial != segment.serial);
+            let watchers = table.watchers.clone();
+            drop(table);
             // Outside the lock: a driver takes its time.
             for watcher in watchers.iter().filter_map(Weak::upgrade) {
                 if watcher.unmapping(&segment) == Unmap::Never {
@@ -181,6 +167,7 @@ mod tests {
     use super::*;
     use crate::Node;
     use crate::os::fixture::TempDir;
+    use crate::sync::Mutex;
 
     struct Log(Mutex<Vec<Segment>>, Unmap);
 

@@ -1,7 +1,7 @@
 //! The only door to atomics. The loom models (`tests/loom/`) compile the algorithm files behind a
 //! door of their own, with the same names.
 
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(tsan))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 

@@ -19,6 +19,7 @@ use outlive::rt::{
 };
 use outlive::{Node, Result, now_ns};
 
+use crate::again::Again;
 pub use crate::config::Config;
 use crate::kinematics::{HOME, Joints, solve};
 use crate::master::{GuardBus, Master};
@@ -62,7 +63,8 @@ impl Orders {
     /// Does what was ordered for this phase.
     fn at(&mut self, phase: u64) {
         let Some((reader, act)) = &mut self.reader else { return };
-        self.order = reader.read().map(|order| order.value).filter(|o| o.fault != 0);
+        let order = reader.read().ok().flatten();
+        self.order = order.map(|order| order.value).filter(|o| o.fault != 0);
         if let Some(order) = self.order.filter(|order| order.phase == phase) {
             act(order);
         }
@@ -85,6 +87,25 @@ enum Work {
     Master(Box<MasterStage>),
 }
 
+impl Work {
+    /// Goes on with whoever came in the place of a neighbour that is gone.
+    fn reconnect(&mut self, again: &mut [Again; 2]) {
+        let [one, other] = again;
+        match self {
+            Self::Planner { out, .. } => one.look(out.seems_alive(), |t| out.reconnect(t)),
+            Self::Ik { plans, out, .. } => {
+                one.look(plans.seems_alive(), |t| plans.reconnect(t));
+                other.look(out.seems_alive(), |t| out.reconnect(t));
+            }
+            Self::Master(stage) => {
+                let MasterStage { angles, master, .. } = &mut **stage;
+                one.look(angles.seems_alive(), |t| angles.reconnect(t));
+                master.reconnect();
+            }
+        }
+    }
+}
+
 struct MasterStage {
     master: Master,
     angles: LatestReader<Angles>,
@@ -98,6 +119,7 @@ struct MasterStage {
 struct CellStage {
     work: Work,
     orders: Orders,
+    again: [Again; 2],
 }
 
 impl Stage for CellStage {
@@ -114,12 +136,19 @@ impl Stage for CellStage {
                 } else if self.orders.is(5) {
                     plan.pose[2][3] += 0.2;
                 }
-                out.write(&plan);
+                // Nobody there: the next stage is late anyway, and the lifeline is told of that.
+                let _ = out.write(&plan);
                 Outcome::HandOn
             }
             Work::Ik { plans, out, last } => {
-                let plan = plans.read().filter(|_| cycle.input != Input::Late);
-                let Some(plan) = plan.map(|plan| plan.value) else { return Outcome::Skip };
+                let plan = plans.read().ok().flatten().map(|plan| plan.value);
+                // Not one that a planner left which is gone.
+                let fresh = |plan: &Plan| plan.cycle >= cycle.number;
+                let plan = plan.filter(fresh).filter(|_| cycle.input != Input::Late);
+                let Some(plan) = plan else {
+                    self.work.reconnect(&mut self.again);
+                    return Outcome::Skip;
+                };
                 // No solution becomes no number: the next stage trips on it.
                 let joints = solve(&crate::pose::Pose(plan.pose), last);
                 self.orders.at(1);
@@ -127,7 +156,8 @@ impl Stage for CellStage {
                     *last = joints;
                 }
                 let joints = joints.unwrap_or([f64::NAN; 6]);
-                out.write(&Angles { joints, cycle: plan.cycle, planned_ns: plan.planned_ns });
+                let _ =
+                    out.write(&Angles { joints, cycle: plan.cycle, planned_ns: plan.planned_ns });
                 Outcome::HandOn
             }
             Work::Master(stage) => {
@@ -136,6 +166,7 @@ impl Stage for CellStage {
             }
         };
         self.orders.at(2);
+        self.work.reconnect(&mut self.again);
         outcome
     }
 }
@@ -145,17 +176,17 @@ impl MasterStage {
         let bus = self.master.read(cycle.number);
         let angles = match cycle.input {
             Input::Late => None,
-            _ => self.angles.read().map(|angles| angles.value),
+            _ => self.angles.read().ok().flatten().map(|angles| angles.value),
         };
         let Some(lifeline) = &mut self.lifeline else {
             // What a master without one does: commands what is there, whatever its age.
             self.master.enable();
             orders.at(1);
             match self.angles.read() {
-                Some(angles) => {
+                Ok(Some(angles)) => {
                     let _ = self.master.command(&angles.value);
                 }
-                None => self.master.repeat(),
+                _ => self.master.repeat(),
             }
             return;
         };
@@ -265,11 +296,11 @@ pub fn run_stages(node: &Node, config: &Config, own: Range<usize>, stop: &Stop) 
                 Work::Master(Box::new(stage))
             }
         };
-        let stage = CellStage { work, orders };
+        let stage = CellStage { work, orders, again: Default::default() };
         ready.push(Ready { member, options: config.options(config.input_limit_ns(at), 0), stage });
     }
     std::thread::scope(|scope| {
-        for Ready { member, options, mut stage } in ready {
+        for Ready { mut member, options, mut stage } in ready {
             scope.spawn(move || member.run(&options, &mut stage, stop));
         }
     });
@@ -342,6 +373,7 @@ pub fn run_guard(node: &Node, config: &Config, stop: &Stop) -> Result<()> {
         orders.at(1);
         lifeline.step(now, n, &mut bus);
         orders.at(2);
+        bus.reconnect();
         let due = schedule.start_ns() + schedule.deadline_ns();
         n = (n + 1).max(now_ns().saturating_sub(due) / schedule.period_ns());
     }

@@ -10,6 +10,7 @@
 //! | `cia402` | states, control and status words |
 //! | `drive` | mock drives: lag, ramp, brake, watchdog |
 //! | `messages`, `master` | what is handed on; the last stage |
+//! | `again` | a part goes on with the successor of another |
 //! | `config`, `cell` | what all processes agree on; the whole |
 //!
 //! # Sources of the constants
@@ -24,6 +25,7 @@
 //! | path, lag, ramp, encoder | this example's own |
 #![deny(unsafe_code)]
 
+pub mod again;
 pub mod cell;
 pub mod cia402;
 mod config;

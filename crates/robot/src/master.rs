@@ -2,6 +2,7 @@
 
 use outlive::rt::{Cause, LatestReader, SafeState, SpscWriter, check_command};
 
+use crate::again::Again;
 use crate::cia402::{CSP, State, control, towards_operation};
 use crate::ethercat::{self, COUNTER_EXPECTED, DRIVES, FRAME_BYTES, Output, to_angle, to_counts};
 use crate::kinematics::{ANGLE_MAX, Joints, SPEED_MAX};
@@ -34,6 +35,7 @@ pub struct Master {
     cycle: u64,
     planned_ns: u64,
     step: u64,
+    again: [Again; 2],
 }
 
 impl Master {
@@ -58,7 +60,15 @@ impl Master {
             cycle: 0,
             planned_ns: 0,
             step: 0,
+            again: Default::default(),
         }
+    }
+
+    /// Goes on with the drives' successor if they are gone.
+    pub fn reconnect(&mut self) {
+        let Self { frames, answers, again: [one, other], .. } = self;
+        one.look(frames.seems_alive(), |t| frames.reconnect(t));
+        other.look(answers.seems_alive(), |t| answers.reconnect(t));
     }
 
     /// From now on the drives may be led to follow; before, they are kept without power.
@@ -73,7 +83,7 @@ impl Master {
     /// moving.
     pub fn read(&mut self, cycle: u64) -> Result<(), Cause> {
         self.cycle = cycle;
-        let Some(answer) = self.answers.read() else { return Ok(()) };
+        let Ok(Some(answer)) = self.answers.read() else { return Ok(()) };
         if answer.seq == self.answered {
             return Ok(());
         }
@@ -199,12 +209,19 @@ impl SafeState for Master {
 pub struct GuardBus {
     frames: SpscWriter<BusFrame>,
     sent: u64,
+    again: Again,
 }
 
 impl GuardBus {
     /// With a ring of its own.
     pub fn new(frames: SpscWriter<BusFrame>) -> Self {
-        Self { frames, sent: 0 }
+        Self { frames, sent: 0, again: Again::default() }
+    }
+
+    /// Goes on with the drives' successor if they are gone.
+    pub fn reconnect(&mut self) {
+        let frames = &mut self.frames;
+        self.again.look(frames.seems_alive(), |t| frames.reconnect(t));
     }
 
     fn send(&mut self, control: u16, step: u64) {
@@ -264,10 +281,10 @@ mod tests {
             self.cycle += 1;
             self.master.read(self.cycle).unwrap();
             act(&mut self.master);
-            while let Some(frame) = self.frames.pop() {
+            while let Some(frame) = self.frames.pop().unwrap() {
                 let mut frame = frame.value;
                 self.drives.take(&mut frame, Sender::Master, self.cycle * 2_000_000);
-                self.answers.write(&frame);
+                self.answers.write(&frame).unwrap();
             }
             self.drives.states()
         }

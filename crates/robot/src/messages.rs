@@ -6,8 +6,9 @@ use crate::ethercat::FRAME_BYTES;
 use crate::pose::Pose;
 
 /// Where the tool should be.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug)]
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy, Debug)]
 #[zerocopy(crate = "outlive::zerocopy")]
+#[message(name = "robot/Plan")]
 #[repr(C)]
 pub struct Plan {
     /// Rows of the pose.
@@ -26,8 +27,9 @@ impl Plan {
 }
 
 /// Joint angles to go to, rad.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug)]
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy, Debug)]
 #[zerocopy(crate = "outlive::zerocopy")]
+#[message(name = "robot/Angles")]
 #[repr(C)]
 pub struct Angles {
     /// Angles, rad.
@@ -39,8 +41,9 @@ pub struct Angles {
 }
 
 /// A frame on the mock bus. What is beside the bytes is for the drives' log only.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug)]
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy, Debug)]
 #[zerocopy(crate = "outlive::zerocopy")]
+#[message(name = "robot/BusFrame")]
 #[repr(C)]
 pub struct BusFrame {
     /// The Ethernet frame.
@@ -56,8 +59,9 @@ pub struct BusFrame {
 }
 
 /// What the harness asks a stage to do, for the proof that it does no harm.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug)]
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy, Debug)]
 #[zerocopy(crate = "outlive::zerocopy")]
+#[message(name = "robot/Order")]
 #[repr(C)]
 pub struct Order {
     /// 0 nothing, 1 SIGKILL itself, 2 SIGSTOP itself, 3 loop for ever, 4 send NaN, 5 send a jump.

@@ -5,6 +5,7 @@ pub mod actor;
 pub mod chaos;
 pub mod crash;
 pub mod failstop;
+pub mod history;
 pub mod process;
 pub mod rng;
 pub mod scenarios;

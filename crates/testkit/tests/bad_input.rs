@@ -175,7 +175,9 @@ impl World {
 
     /// With everything as it was, the idle publisher can be read whole.
     fn idle_can_be_read(&self) {
-        let mut sub = subscriber(&self.healthy).unwrap();
+        // What the topic's other publishers have sent since counts, too.
+        let topic = self.healthy.topic::<[u64]>(TOPIC).unwrap();
+        let mut sub = topic.depth(DEPTH).history(1000).subscriber().unwrap();
         let mut got = Vec::new();
         while let Some(sample) = sub.receive().unwrap() {
             if sample.publisher().node == self.idle {

@@ -21,6 +21,7 @@ const TESTS: &[Test] = &[
     ("a hanging survivor is a failure, and three are enough", hangs_are_failures),
     ("long paths stop at system calls and changes", long_paths_are_swept),
     ("a hasty create is reported", hasty_create_fails),
+    ("calls fail in every way, and who bears it badly is reported", failing_calls_are_swept),
     ("crash points are counted and hit", crash_points_are_hit),
     ("victims that misbehave are failures", misbehaviour_fails),
     ("runs that differ are brought to the same place", detours_are_no_obstacle),
@@ -187,6 +188,17 @@ fn hasty_create_fails() {
     let no_magic = |f: &&testkit::sweep::Failure| f.what == "visible without its magic number";
     let found = report.failures.iter().filter(no_magic).count();
     assert!(found > 10, "{report}");
+}
+
+fn failing_calls_are_swept() {
+    let report = sole(suite(full).failing_calls(&Create { hasty: false }));
+    assert_complete(&report);
+    assert!(report.outcome("absent, made again") > 10, "{report}");
+    assert!(report.outcome("complete") > 0, "{report}");
+    let report = sole(suite(full).failing_calls(&Create { hasty: true }));
+    let found = report.failures.iter().find(|f| f.what == "visible with 0 bytes");
+    let place = found.expect("a file that could not grow").place();
+    assert!(matches!(place, Place::Failing(_, libc::SYS_ftruncate, ..)), "{report}");
 }
 
 fn crash_points_are_hit() {

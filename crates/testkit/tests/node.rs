@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use outlive::{Domain, ErrorKind, Event, Node, NodeBuilder, NodeId, Publisher, Subscriber, Watch};
+use outlive::{
+    Domain, ErrorKind, Event, Node, NodeBuilder, NodeId, Publisher, Subscriber, WaitSet, Watch,
+};
 use testkit::actor::{await_cue, listen, say};
 use testkit::process::{self, Exit, wait_until};
 use testkit::spawn::Role;
@@ -84,8 +86,8 @@ fn killed_and_told_at_once(actor: &mut Actor, watch: Watch) {
     assert!(!watch.is_alive());
 }
 
-fn open_in_a_thread(dir: &Path, strict: bool) -> Node {
-    let settings = settings(dir, "actor").strict(strict);
+fn open_in_a_thread(dir: &Path) -> Node {
+    let settings = settings(dir, "actor");
     std::thread::spawn(move || settings.open().unwrap()).join().unwrap()
 }
 
@@ -93,11 +95,10 @@ fn open_in_a_thread(dir: &Path, strict: bool) -> Node {
 fn a_node_outlives_the_thread_that_opened_it() {
     const TEST: &str = "a_node_outlives_the_thread_that_opened_it";
     if let Some(role) = role() {
-        let strict = role.name == "strict";
         let (give, take) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
-        let builder = settings(dir_of(&role), "actor").strict(strict);
-        let holder = std::thread::spawn(move || {
+        let builder = settings(dir_of(&role), "actor");
+        let opener = std::thread::spawn(move || {
             give.send(builder.open().unwrap()).unwrap();
             let _ = ended.recv();
         });
@@ -105,47 +106,103 @@ fn a_node_outlives_the_thread_that_opened_it() {
         say(&format!("node {}", node.id()));
         await_cue("end the thread");
         drop(end);
-        holder.join().unwrap();
+        opener.join().unwrap();
         say("end the thread");
-        await_cue("adopt");
-        // Any call of any thread adopts the token; this one is made by another thread.
-        std::thread::scope(|s| s.spawn(|| node.watch(node.id()).unwrap()).join().unwrap());
-        say("adopt");
-        // That thread has ended by now as well: once more, by one that stays.
-        await_cue("adopt again");
-        node.watch(node.id()).unwrap();
-        say("adopt again");
+        // No call of the node any more: nothing has to be put in order.
+        listen();
+        drop(node);
+        return;
+    }
+    let _dog = watchdog(TEST);
+    let dir = TempDomain::new("opener").unwrap();
+    let node = settings(dir.path(), "observer").open().unwrap();
+    let mut actor = Actor::start(TEST, "actor", &[text(&dir)]);
+    let watch = node.watch(NodeId::from_raw(actor.expect_number("node"))).unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let looks = scope.spawn(|| {
+            let mut looks = 0u64;
+            while !over.load(Ordering::Relaxed) {
+                assert!(watch.seems_alive() && watch.is_alive(), "dead at look {looks}");
+                looks += 1;
+            }
+            looks
+        });
+        actor.cue("end the thread");
+        std::thread::sleep(Duration::from_millis(20));
+        over.store(true, Ordering::Relaxed);
+        assert!(looks.join().unwrap() > LOOKS as u64);
+    });
+    alive_at_every_look(&watch);
+    killed_and_told_at_once(&mut actor, watch);
+    drop(node);
+    nothing_left(&dir);
+}
+
+/// Threads that sleep on the life of a node: every `each`th in a `Watch`, the others in a set.
+fn sleepers<'s>(
+    scope: &'s std::thread::Scope<'s, '_>,
+    dir: &Path,
+    id: NodeId,
+    each: usize,
+) -> Vec<std::thread::ScopedJoinHandle<'s, ()>> {
+    let (tell, told) = std::sync::mpsc::channel();
+    let sleepers: Vec<_> = (0..8usize)
+        .map(|n| {
+            let (settings, tell) = (settings(dir, "sleeper"), tell.clone());
+            scope.spawn(move || {
+                let node = settings.open().unwrap();
+                let mut watch = node.watch(id).unwrap();
+                tell.send(process::thread_id()).unwrap();
+                if n % each == each - 1 {
+                    assert!(watch.wait(LONG));
+                } else {
+                    let mut set = WaitSet::new();
+                    assert_eq!(set.wait(&mut [&mut watch], LONG).unwrap().count(), 1);
+                }
+            })
+        })
+        .collect();
+    for _ in 0..sleepers.len() {
+        let thread = told.recv().unwrap();
+        assert!(wait_until(LONG, || process::sleeps_on_futex(thread)));
+    }
+    sleepers
+}
+
+#[test]
+fn all_sleepers_are_told_of_an_exit_and_of_a_node_that_leaves() {
+    const TEST: &str = "all_sleepers_are_told_of_an_exit_and_of_a_node_that_leaves";
+    if let Some(role) = role() {
+        let node = settings(dir_of(&role), "actor").open().unwrap();
+        say(&format!("node {}", node.id()));
+        await_cue("go");
+        match role.name.as_str() {
+            "exit" => {
+                std::mem::forget(node);
+                std::process::exit(0);
+            }
+            "leave" => drop(node),
+            kind => panic!("{kind}"),
+        }
+        say("go");
         listen();
         return;
     }
     let _dog = watchdog(TEST);
-    for kind in ["plain", "strict"] {
-        let dir = TempDomain::new("handoff").unwrap();
-        let node = settings(dir.path(), "observer").open().unwrap();
-        let mut actor = Actor::start(TEST, kind, &[text(&dir)]);
-        let watch = node.watch(NodeId::from_raw(actor.expect_number("node"))).unwrap();
-        let over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let looks = scope.spawn(|| {
-                let mut looks = 0u64;
-                while !over.load(Ordering::Relaxed) {
-                    assert!(watch.is_alive(), "{kind}: dead at look {looks}");
-                    looks += 1;
-                }
-                looks
+    for kind in ["exit", "leave"] {
+        for each in [1, 2, 100] {
+            let dir = TempDomain::new("told").unwrap();
+            let mut actor = Actor::start(TEST, kind, &[text(&dir)]);
+            let id = NodeId::from_raw(actor.expect_number("node"));
+            std::thread::scope(|scope| {
+                let sleepers = sleepers(scope, dir.path(), id, each);
+                actor.tell("go");
+                sleepers.into_iter().for_each(|sleeper| sleeper.join().unwrap());
             });
-            for cue in ["end the thread", "adopt", "adopt again"] {
-                actor.cue(cue);
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            over.store(true, Ordering::Relaxed);
-            assert!(looks.join().unwrap() > LOOKS as u64);
-        });
-        assert!(watch.seems_alive(), "{kind}: nobody took the token over");
-        alive_at_every_look(&watch);
-        killed_and_told_at_once(&mut actor, watch);
-        drop(node);
-        nothing_left(&dir);
+            actor.wait();
+            nothing_left(&dir);
+        }
     }
 }
 
@@ -296,33 +353,31 @@ fn a_raw_exit_of_the_main_thread_is_not_the_death_of_the_node() {
 #[test]
 fn a_node_dropped_by_another_thread_than_its_opener_has_left() {
     let _dog = watchdog("a_node_dropped_by_another_thread_than_its_opener_has_left");
-    for strict in [false, true] {
-        let dir = TempDomain::new("left").unwrap();
-        let observer = settings(dir.path(), "observer").open().unwrap();
-        let node = settings(dir.path(), "leaver").strict(strict).open().unwrap();
-        let watch = observer.watch(node.id()).unwrap();
-        assert!(watch.is_alive());
-        std::thread::scope(|scope| {
-            let told = scope.spawn(|| watch.wait(LONG));
-            std::thread::sleep(Duration::from_millis(10));
-            scope.spawn(move || drop(node)).join().unwrap();
-            assert!(told.join().unwrap(), "told although the opener lives on");
-        });
-        assert!(!watch.is_alive());
-        assert_eq!(names(&dir, "nodes"), [observer.id().to_string()]);
-        // The thread that opened it can open, hold and leave others.
-        for _ in 0..3 {
-            drop(settings(dir.path(), "again").open().unwrap());
-        }
-        drop(observer);
-        nothing_left(&dir);
+    let dir = TempDomain::new("left").unwrap();
+    let observer = settings(dir.path(), "observer").open().unwrap();
+    let node = settings(dir.path(), "leaver").open().unwrap();
+    let watch = observer.watch(node.id()).unwrap();
+    assert!(watch.is_alive());
+    std::thread::scope(|scope| {
+        let told = scope.spawn(|| watch.wait(LONG));
+        std::thread::sleep(Duration::from_millis(10));
+        scope.spawn(move || drop(node)).join().unwrap();
+        assert!(told.join().unwrap(), "told although the opener lives on");
+    });
+    assert!(!watch.is_alive());
+    assert_eq!(names(&dir, "nodes"), [observer.id().to_string()]);
+    // The thread that opened it can open and leave others.
+    for _ in 0..3 {
+        drop(settings(dir.path(), "again").open().unwrap());
     }
+    drop(observer);
+    nothing_left(&dir);
 }
 
 /// Becomes another program, first in vain.
-fn become_another(dir: &Path, strict: bool) -> ! {
+fn become_another(dir: &Path) -> ! {
     use std::os::unix::process::CommandExt;
-    let node = settings(dir, "actor").strict(strict).open().unwrap();
+    let node = settings(dir, "actor").open().unwrap();
     let publisher = node.topic::<Large>("/t").unwrap().publisher().unwrap();
     publisher.publish(&[1; 1000]).unwrap();
     say(&format!("node {}", node.id()));
@@ -341,22 +396,14 @@ fn exec_is_death_unless_it_fails() {
     const TEST: &str = "exec_is_death_unless_it_fails";
     if let Some(role) = role() {
         match role.name.as_str() {
-            "strict" => become_another(dir_of(&role), true),
-            // A forked child's only thread is its main thread.
-            "main" => fork_child(|| become_another(dir_of(&role), false)).unwrap().wait(),
-            "thread" => become_another(dir_of(&role), false),
-            _ => return observe_exec(TEST, &["thread"]),
+            // A forked child's only thread is its main thread; it makes one more for the token.
+            "main" => fork_child(|| become_another(dir_of(&role))).unwrap().wait(),
+            _ => become_another(dir_of(&role)),
         };
         return;
     }
-    let dog = watchdog(TEST);
-    observe_exec(TEST, &["main", "strict"]);
-    drop(dog);
-    // The kernel gives the thread the number of the process before it looks at the token, and so
-    // does not mark it: the file lock, asked at the end of each sleep, tells. Not with sleeps as
-    // long as those of this process.
     let _dog = watchdog(TEST);
-    assert!(Actor::start(TEST, "observer", &[]).wait().success());
+    observe_exec(TEST, &["main", "thread"]);
 }
 
 fn observe_exec(test: &str, kinds: &[&str]) {
@@ -382,11 +429,11 @@ fn observe_exec(test: &str, kinds: &[&str]) {
 }
 
 #[test]
-fn strict_mode_leaves_in_order_without_a_trace() {
-    let _dog = watchdog("strict_mode_leaves_in_order_without_a_trace");
-    let dir = TempDomain::new("strict").unwrap();
+fn a_node_leaves_with_its_last_port_without_a_trace() {
+    let _dog = watchdog("a_node_leaves_with_its_last_port_without_a_trace");
+    let dir = TempDomain::new("last").unwrap();
     let observer = settings(dir.path(), "observer").open().unwrap();
-    let node = open_in_a_thread(dir.path(), true);
+    let node = open_in_a_thread(dir.path());
     let watch = observer.watch(node.id()).unwrap();
     alive_at_every_look(&watch);
     let publisher = node.topic::<u64>("/t").unwrap().publisher().unwrap();
@@ -466,8 +513,8 @@ fn a_stopped_process_is_alive_and_loses_only_what_the_ring_overwrote() {
 fn several_nodes_of_one_process_die_together_and_leave_alone() {
     const TEST: &str = "several_nodes_of_one_process_die_together_and_leave_alone";
     if let Some(role) = role() {
-        let open = |strict| settings(dir_of(&role), "actor").strict(strict).open().unwrap();
-        let (leaver, stayers) = (open(false), [open(false), open(true), open(false)]);
+        let open = || settings(dir_of(&role), "actor").open().unwrap();
+        let (leaver, stayers) = (open(), [open(), open(), open()]);
         let (a, b, c) = (stayers[0].id(), stayers[1].id(), stayers[2].id());
         say(&format!("{} {a} {b} {c}", leaver.id()));
         await_cue("one leaves");

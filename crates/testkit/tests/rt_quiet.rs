@@ -62,14 +62,14 @@ fn pipeline(wait: Wait, watch: fn(), also: fn(), end: fn()) {
                 watch();
             }
             also();
-            writer.write(&[cycle.number as f64; 6]);
+            writer.write(&[cycle.number as f64; 6]).unwrap();
             Outcome::HandOn
         })
         .stage("second", options, move |cycle: &Cycle| {
             if cycle.number == SETTLED {
                 watch();
             }
-            assert!(reader.read().is_some());
+            assert!(reader.read().unwrap().is_some());
             if cycle.number == CYCLES {
                 end();
                 done.stop();

@@ -18,7 +18,7 @@ static void must(outlive_status status) {
 }
 
 int main(void) {
-    outlive_node_options options = {.name = "hello"};
+    outlive_node_options options = {.size = sizeof options, .name = "hello"};
     outlive_node *node;
     outlive_type *type;
     outlive_publisher *publisher;

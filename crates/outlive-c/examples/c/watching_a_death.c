@@ -42,7 +42,7 @@ int main(void) {
     outlive_node *node;
     outlive_subscriber *words;
     outlive_watch *watch;
-    outlive_topic_options options = {.history = 1};
+    outlive_topic_options options = {.size = sizeof options, .history = 1};
     must(outlive_node_open(NULL, &node));
     must(outlive_subscriber_open(node, "/words", NULL, &options, &words));
     must(outlive_watch_open(node, id, &watch));

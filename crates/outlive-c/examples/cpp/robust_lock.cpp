@@ -30,11 +30,10 @@ int main() {
 
     auto node = outlive::node::open("careful").value();
     auto mutex = node.mutex<account>("/account", {60, 40}).value();
-    std::scoped_lock held(mutex);
-    if (mutex.owner_died()) {
-        std::printf("its owner died: left %ld, right %ld\n", mutex->left, mutex->right);
-        mutex->right = 100 - mutex->left; // repair
-        mutex.mark_consistent().value();
-    }
+    mutex.on_owner_died([](account &inside) {
+        std::printf("its owner died: left %ld, right %ld\n", inside.left, inside.right);
+        inside.right = 100 - inside.left;
+    });
+    std::scoped_lock held(mutex); // repaired; without a repair this throws EOWNERDEAD
     std::printf("robust lock: left %ld, right %ld\n", mutex->left, mutex->right);
 }

@@ -2,11 +2,12 @@
 #ifndef OUTLIVE_DOMAIN_HPP
 #define OUTLIVE_DOMAIN_HPP
 
+#include <exception>
 #include <vector>
 
 #include "node.hpp"
 
-namespace outlive {
+namespace outlive::inline OUTLIVE_ABI {
 
 /// A node of a domain; also a dead one that nobody has cleaned up.
 struct node_info {
@@ -29,6 +30,55 @@ struct topic_info {
 /// What clean() removed and what it left.
 using clean_report = ::outlive_clean_report;
 
+namespace detail {
+/// Runs a part of a callback. What it throws must not cross the frames of another language: it is
+/// kept, nothing runs after it, and `rethrow` throws it once the call has returned.
+class carrier {
+  public:
+    template <class F> void run(F &&part) noexcept {
+#if defined(__cpp_exceptions)
+        if (thrown_ == nullptr) {
+            try {
+                part();
+            } catch (...) {
+                thrown_ = std::current_exception();
+            }
+        }
+#else
+        part();
+#endif
+    }
+    void rethrow() {
+        if (thrown_ != nullptr) {
+            std::rethrow_exception(std::exchange(thrown_, nullptr));
+        }
+    }
+
+  private:
+    std::exception_ptr thrown_;
+};
+
+/// What `call` tells its callback of, as a vector of what `make` makes of each.
+template <class To, class Info, class Call, class Make>
+expected<std::vector<To>> collected(Call &&call, Make make) {
+    struct {
+        std::vector<To> all;
+        carrier safely;
+        Make make;
+    } kept{{}, {}, make};
+    const auto add = [](const Info *info, void *user) noexcept {
+        auto *to = static_cast<decltype(kept) *>(user);
+        to->safely.run([&] { to->all.push_back(to->make(*info)); });
+    };
+    const status code = call(static_cast<void (*)(const Info *, void *)>(add), &kept);
+    kept.safely.rethrow();
+    if (code != OUTLIVE_OK) {
+        return unexpected(error::last(code));
+    }
+    return std::move(kept.all);
+}
+} // namespace detail
+
 /// The domain that nodes of these options join.
 class domain {
   public:
@@ -36,35 +86,27 @@ class domain {
 
     /// Its nodes in order of joining.
     [[nodiscard]] expected<std::vector<node_info>> nodes() const {
-        std::vector<node_info> all;
-        const auto add = [](const ::outlive_node_info *info, void *to) {
-            static_cast<std::vector<node_info> *>(to)->push_back(
-                {info->id, info->name, info->pid, info->alive, info->started_ns});
-        };
         const auto raw = options_.raw();
-        if (auto code = ::outlive_domain_nodes(&raw, add, &all); code != OUTLIVE_OK) {
-            return unexpected(error::last(code));
-        }
-        return all;
+        return detail::collected<node_info, ::outlive_node_info>(
+            [&](auto found, void *user) { return ::outlive_domain_nodes(&raw, found, user); },
+            [](const ::outlive_node_info &info) -> node_info {
+                return {info.id, info.name, info.pid, info.alive, info.started_ns};
+            });
     }
     /// Its topics in order of names.
     [[nodiscard]] expected<std::vector<topic_info>> topics() const {
-        std::vector<topic_info> all;
-        const auto add = [](const ::outlive_topic_info *info, void *to) {
-            static_cast<std::vector<topic_info> *>(to)->push_back(
-                {info->name, info->type_name, info->description, info->depth, info->publishers,
-                 info->subscribers, info->messages, info->memory_bytes});
-        };
         const auto raw = options_.raw();
-        if (auto code = ::outlive_domain_topics(&raw, add, &all); code != OUTLIVE_OK) {
-            return unexpected(error::last(code));
-        }
-        return all;
+        return detail::collected<topic_info, ::outlive_topic_info>(
+            [&](auto found, void *user) { return ::outlive_domain_topics(&raw, found, user); },
+            [](const ::outlive_topic_info &info) -> topic_info {
+                return {info.name,  info.type_name,   info.description, info.depth,
+                        info.publishers, info.subscribers, info.messages,    info.memory_bytes};
+            });
     }
     /// Removes what dead nodes left and nobody uses; what lives is left alone.
     expected<clean_report> clean() const {
         const auto raw = options_.raw();
-        clean_report report;
+        clean_report report{};
         if (auto code = ::outlive_domain_clean(&raw, &report); code != OUTLIVE_OK) {
             return unexpected(error::last(code));
         }
@@ -75,6 +117,6 @@ class domain {
     node_options options_;
 };
 
-} // namespace outlive
+} // namespace outlive::inline OUTLIVE_ABI
 
 #endif

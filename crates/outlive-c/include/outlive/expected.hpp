@@ -1,20 +1,44 @@
 // Results: a value, or the error that says why there is none.
+//
+// outlive::expected<T> is std::expected<T, outlive::error> where the standard library has it whole:
+// C++23, with the members that chain (P2505) and the constructors that let no error become a true
+// bool (LWG 3836). Elsewhere it is the class of expected20.hpp, which has the same members and
+// constraints. OUTLIVE_STD_EXPECTED, 0 or 1, decides otherwise; it must be the same in all of a
+// program that passes handles around, and the linker says so where it is not: the names differ.
 #ifndef OUTLIVE_EXPECTED_HPP
 #define OUTLIVE_EXPECTED_HPP
 
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
+#include <exception>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <variant>
+#include <version>
 
 #include "../outlive.h"
 
-namespace outlive {
+#ifndef OUTLIVE_STD_EXPECTED
+#if defined(__cpp_lib_expected) && __cpp_lib_expected >= 202211L &&                                \
+    (!defined(_GLIBCXX_RELEASE) || _GLIBCXX_RELEASE >= 15) &&                                      \
+    (!defined(_LIBCPP_VERSION) || _LIBCPP_VERSION >= 180000)
+#define OUTLIVE_STD_EXPECTED 1
+#else
+#define OUTLIVE_STD_EXPECTED 0
+#endif
+#endif
 
+// Where the standard decides what a result is, it is part of every name: objects compiled as C++20
+// and as C++23 do not link where they would take one for the other.
+#if OUTLIVE_STD_EXPECTED
+#include <expected>
+#define OUTLIVE_ABI cpp23
+#else
+#define OUTLIVE_ABI cpp20
+#endif
+
+namespace outlive::inline OUTLIVE_ABI {
 /// Why a call failed: OUTLIVE_TIMEOUT, OUTLIVE_OWNER_DIED, ...
 using status = ::outlive_status;
 
@@ -47,116 +71,62 @@ class error {
     }
 
     friend bool operator==(const error &e, status code) noexcept { return e.code_ == code; }
+    /// Of the same status; details are for people.
+    friend bool operator==(const error &a, const error &b) noexcept { return a.code_ == b.code_; }
 
   private:
     status code_;
     std::shared_ptr<const std::string> detail_; // none: moving it costs nothing
 };
 
-/// For constructing an expected without a value.
-class unexpected {
-  public:
-    explicit unexpected(outlive::error e) : error_(std::move(e)) {}
-    explicit unexpected(status code) : error_(code) {}
-    [[nodiscard]] outlive::error &error() noexcept { return error_; }
-
-  private:
-    outlive::error error_;
-};
-
 namespace detail {
-[[noreturn]] inline void no_value(const error &e) {
-    std::fprintf(stderr, "outlive: value() of an error: %s: %s\n", e.what(), e.detail().c_str());
+/// What stands in for a value that is not there.
+inline std::string access_text(const error &e) {
+    std::string text = std::string("outlive: value() of an error: ") + e.what();
+    return e.detail().empty() ? text : text + ": " + e.detail();
+}
+template <class E> std::string access_text(const E &) { return "outlive: value() of an error"; }
+
+[[noreturn]] inline void no_value(const std::string &text) {
+    std::fprintf(stderr, "%s\n", text.c_str());
     std::abort();
 }
 } // namespace detail
+} // namespace outlive::inline OUTLIVE_ABI
 
-/// A value or an error. `value()` of an error ends the program and says why: ask first where an
-/// error is to be handled.
-template <class T> class [[nodiscard]] expected {
-    using stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
-
+#if OUTLIVE_STD_EXPECTED
+/// What value() of an error throws; what() says which.
+template <>
+class std::bad_expected_access<outlive::error> : public std::bad_expected_access<void> {
   public:
-    using value_type = T;
-    using error_type = outlive::error;
-
-    expected()
-        requires std::is_void_v<T>
-        : state_(std::in_place_index<0>) {}
-    template <class U = stored>
-        requires(!std::is_void_v<T> && std::is_constructible_v<stored, U> &&
-                 !std::is_same_v<std::remove_cvref_t<U>, expected> &&
-                 !std::is_same_v<std::remove_cvref_t<U>, unexpected>)
-    expected(U &&value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}
-    template <class... Args>
-    explicit expected(std::in_place_t, Args &&...args)
-        : state_(std::in_place_index<0>, std::forward<Args>(args)...) {}
-    expected(unexpected e) : state_(std::in_place_index<1>, std::move(e.error())) {}
-
-    expected &operator=(unexpected e) {
-        state_.template emplace<1>(std::move(e.error()));
-        return *this;
-    }
-
-    [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
-    explicit operator bool() const noexcept { return has_value(); }
-
-    stored &value() & { return check(), *std::get_if<0>(&state_); }
-    const stored &value() const & { return check(), *std::get_if<0>(&state_); }
-    stored &&value() && { return check(), std::move(*std::get_if<0>(&state_)); }
-    stored &operator*() & { return value(); }
-    const stored &operator*() const & { return value(); }
-    stored &&operator*() && { return std::move(*this).value(); }
-    stored *operator->() { return &value(); }
-    const stored *operator->() const { return &value(); }
-
-    [[nodiscard]] const outlive::error &error() const & { return *std::get_if<1>(&state_); }
-    [[nodiscard]] outlive::error &&error() && { return std::move(*std::get_if<1>(&state_)); }
-
-    template <class U> stored value_or(U &&other) && {
-        return has_value() ? std::move(*this).value() : static_cast<stored>(std::forward<U>(other));
-    }
-
-    /// `f` of the value, which gives an expected.
-    template <class F> auto and_then(F &&f) && {
-        using result = decltype(call(std::forward<F>(f)));
-        return has_value() ? call(std::forward<F>(f)) : result(unexpected(std::move(*this).error()));
-    }
-    /// `f` of the value, in an expected.
-    template <class F> auto transform(F &&f) && {
-        using value = decltype(call(std::forward<F>(f)));
-        if (!has_value()) {
-            return expected<value>(unexpected(std::move(*this).error()));
-        }
-        if constexpr (std::is_void_v<value>) {
-            call(std::forward<F>(f));
-            return expected<void>();
-        } else {
-            return expected<value>(call(std::forward<F>(f)));
-        }
-    }
-    template <class F> auto map(F &&f) && { return std::move(*this).transform(std::forward<F>(f)); }
-    /// This, or `f` of the error, which gives an expected of the same kind.
-    template <class F> expected or_else(F &&f) && {
-        return has_value() ? std::move(*this) : std::invoke(std::forward<F>(f), error());
-    }
+    explicit bad_expected_access(outlive::error e)
+        : error_(std::move(e)),
+          text_(std::make_shared<const std::string>(outlive::detail::access_text(error_))) {}
+    [[nodiscard]] const char *what() const noexcept override { return text_->c_str(); }
+    outlive::error &error() & noexcept { return error_; }
+    const outlive::error &error() const & noexcept { return error_; }
+    outlive::error &&error() && noexcept { return std::move(error_); }
+    const outlive::error &&error() const && noexcept { return std::move(error_); }
 
   private:
-    void check() const {
-        if (!has_value()) {
-            detail::no_value(error());
-        }
-    }
-    template <class F> decltype(auto) call(F &&f) {
-        if constexpr (std::is_void_v<T>) {
-            return std::invoke(std::forward<F>(f));
-        } else {
-            return std::invoke(std::forward<F>(f), std::move(*std::get_if<0>(&state_)));
-        }
-    }
-
-    std::variant<stored, outlive::error> state_;
+    outlive::error error_;
+    std::shared_ptr<const std::string> text_;
 };
+
+namespace outlive::inline OUTLIVE_ABI {
+template <class T, class E = error> using expected = std::expected<T, E>;
+template <class E> using unexpected_of = std::unexpected<E>;
+template <class E> using bad_expected_access = std::bad_expected_access<E>;
+using std::unexpect;
+using std::unexpect_t;
+} // namespace outlive::inline OUTLIVE_ABI
+#else
+#include "expected20.hpp"
+#endif
+
+namespace outlive::inline OUTLIVE_ABI {
+/// For answering an error: `return unexpected(OUTLIVE_TIMEOUT);`.
+using unexpected = unexpected_of<error>;
 
 namespace detail {
 /// Nothing, or the error of the call that answered `code`.
@@ -165,6 +135,18 @@ inline expected<void> done(status code) {
         return {};
     }
     return unexpected(error::last(code));
+}
+
+/// Ends reading what is not there: as value() of an error.
+[[noreturn]] inline void nothing(error why) {
+#if defined(__cpp_exceptions)
+    throw bad_expected_access<error>(std::move(why));
+#else
+    no_value(access_text(why));
+#endif
+}
+[[noreturn]] inline void nothing(const char *what) {
+    nothing(error(OUTLIVE_INVALID_ARGUMENT, std::string("reading ") + what));
 }
 
 /// A handle of outlive.h that is freed once.
@@ -181,6 +163,7 @@ template <class H, auto Free> class handle {
     }
     ~handle() { Free(at_); }
 
+    explicit operator bool() const noexcept { return at_ != nullptr; }
     [[nodiscard]] H *get() const noexcept { return at_; }
     [[nodiscard]] H *release() noexcept { return std::exchange(at_, nullptr); }
 
@@ -188,6 +171,6 @@ template <class H, auto Free> class handle {
     H *at_ = nullptr;
 };
 } // namespace detail
-} // namespace outlive
+} // namespace outlive::inline OUTLIVE_ABI
 
 #endif

@@ -3,11 +3,13 @@
 #ifndef OUTLIVE_LOCK_HPP
 #define OUTLIVE_LOCK_HPP
 
+#include <functional>
 #include <system_error>
 
 #include "node.hpp"
+#include "unwinding.hpp"
 
-namespace outlive {
+namespace outlive::inline OUTLIVE_ABI {
 
 namespace detail {
 template <class T> expected<type_handle> data_type() {
@@ -19,18 +21,59 @@ template <class T> expected<type_handle> data_type() {
 }
 
 /// What lock() does where it cannot answer an error: as that of std::mutex.
-[[noreturn]] inline void cannot_lock(status code) {
+[[noreturn]] inline void cannot_lock(const error &why) {
 #if defined(__cpp_exceptions)
-    throw std::system_error(::outlive_errno(code), std::generic_category(), ::outlive_last_error());
+    throw std::system_error(::outlive_errno(why.code()), std::generic_category(), why.detail());
 #else
-    no_value(error::last(code));
+    no_value(access_text(why));
 #endif
 }
+} // namespace detail
 
-template <class Clock, class Duration>
-deadline until(std::chrono::time_point<Clock, Duration> at) {
-    return deadline(at - Clock::now());
-}
+namespace detail {
+template <class T> struct repairs {
+    using function = std::function<void(T &)>;
+};
+template <> struct repairs<void> {
+    using function = std::function<void()>;
+};
+
+/// What lock() does where the last owner died inside: repairs, or lets the data go as it is.
+template <class T> class repairing {
+  public:
+    using function = typename repairs<T>::function;
+    /// For the holder of `raw`, with its data in disorder. What it throws, it throws on.
+    template <class Raw>
+    void run(Raw *raw, [[maybe_unused]] void *data, status (*mark)(const Raw *),
+             status (*abandon)(const Raw *)) const {
+        if (!repair) {
+            abandon(raw);
+            cannot_lock(error(OUTLIVE_OWNER_DIED,
+                              "locking: its last owner died inside, and nothing is said to repair "
+                              "the data: acquire() it and mark_consistent(), or on_owner_died()"));
+        }
+        struct leaving { // by an exception
+            Raw *raw;
+            status (*abandon)(const Raw *);
+            ~leaving() {
+                if (raw != nullptr) {
+                    abandon(raw);
+                }
+            }
+        } guard{raw, abandon};
+        if constexpr (std::is_void_v<T>) {
+            repair();
+        } else {
+            repair(*static_cast<T *>(data));
+        }
+        guard.raw = nullptr;
+        if (const auto code = mark(raw); code != OUTLIVE_OK) {
+            cannot_lock(error::last(code));
+        }
+    }
+
+    function repair;
+};
 } // namespace detail
 
 /// How a lock was taken.
@@ -42,15 +85,30 @@ enum class acquired {
 /// A mutex whose owner may be killed at any instruction; the next one gets the lock, the data, and
 /// the news. Any number of threads may use one handle; the owner is a thread. *TimedLockable*.
 ///
-/// Behind std::scoped_lock and its like, ask owner_died(): if it is true, the data may be half
-/// written. Unlocked without mark_consistent(), nobody gets the lock any more.
+/// Data that an owner left in disorder, because its process or thread died inside or an exception
+/// left its scope, is nobody's before it is repaired. acquire() gives it, says owner_died, and wants
+/// mark_consistent(); unlocked without it, nobody gets the lock any more. lock(), behind
+/// std::scoped_lock and its like, has no way to say it: it calls what on_owner_died() was given to
+/// repair the data, and where there is nothing it throws EOWNERDEAD, leaving lock and data to
+/// whoever can repair them.
 ///
-/// lock() throws std::system_error where there is no lock to be had: ENOTRECOVERABLE, or EDEADLK
-/// when this thread holds it already. acquire() answers the same as a value.
+/// lock() throws std::system_error where there is no lock to be had: EOWNERDEAD, ENOTRECOVERABLE, or
+/// EDEADLK when this thread holds it already.
+///
+/// What node::pi_mutex opens is one of these, with priority inheritance; robust_condition refuses it
+/// (OUTLIVE_UNSUPPORTED), and the handle that took it lets it go.
 template <class T = void> class robust_mutex {
   public:
+    robust_mutex() = default; ///< empty until one is assigned
     robust_mutex(robust_mutex &&) noexcept = default;
     robust_mutex &operator=(robust_mutex &&) noexcept = default;
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
+    /// Lets lock() and try_lock() repair data in disorder, with the lock held, by `repair(data)`; by
+    /// `repair()` where there is no data. Say it before other threads use the handle.
+    void on_owner_died(typename detail::repairing<T>::function repair) {
+        repairing_.repair = std::move(repair);
+    }
 
     /// Places it into zeroed shared memory of the caller's, or finds it there. `memory` is aligned
     /// to 64, has at least bytes(), and stays mapped.
@@ -77,9 +135,18 @@ template <class T = void> class robust_mutex {
     }
     template <class Clock, class Duration>
     bool try_lock_until(std::chrono::time_point<Clock, Duration> at) {
-        return may(::outlive_mutex_lock(at_.get(), detail::until(at).ns()));
+        return may(::outlive_mutex_lock(at_.get(), deadline(at).ns()));
     }
-    void unlock() noexcept { ::outlive_mutex_unlock(at_.get()); }
+    /// Lets it go. Where an exception leaves the scope that took it, the data counts as in disorder.
+    void unlock() noexcept {
+        if (detail::exceptions_in_flight() > exceptions_) [[unlikely]] {
+            ::outlive_mutex_abandon(at_.get());
+        } else {
+            ::outlive_mutex_unlock(at_.get());
+        }
+    }
+    /// Lets it go with its data in disorder: the next one who locks is told that the owner died.
+    expected<void> abandon() { return detail::done(::outlive_mutex_abandon(at_.get())); }
 
     /// As lock, with an answer instead of an exception.
     expected<acquired> acquire(deadline until = deadline::never) {
@@ -98,9 +165,13 @@ template <class T = void> class robust_mutex {
     /// The protected data, for the thread that holds the lock.
     template <class U = T>
         requires(!std::is_void_v<U>)
-    U &operator*() const noexcept {
+    U &operator*() const & noexcept {
         return *static_cast<U *>(data_);
     }
+    // The data goes with the handle.
+    template <class U = T>
+        requires(!std::is_void_v<U>)
+    U &operator*() const && = delete;
     template <class U = T>
         requires(!std::is_void_v<U>)
     U *operator->() const noexcept {
@@ -118,13 +189,19 @@ template <class T = void> class robust_mutex {
             return unexpected(error::last(code));
         }
         owner_died_ = code == OUTLIVE_OWNER_DIED;
+        exceptions_ = detail::exceptions_in_flight();
         return owner_died_ ? acquired::owner_died : acquired::clean;
     }
     void must(status code) {
-        if (code != OUTLIVE_OK && code != OUTLIVE_OWNER_DIED) {
-            detail::cannot_lock(code);
+        if (code != OUTLIVE_OK) [[unlikely]] {
+            if (code != OUTLIVE_OWNER_DIED) {
+                detail::cannot_lock(error::last(code));
+            }
+            repairing_.run(at_.get(), data_, &::outlive_mutex_mark_consistent,
+                           &::outlive_mutex_abandon);
         }
-        owner_died_ = code == OUTLIVE_OWNER_DIED;
+        owner_died_ = false;
+        exceptions_ = detail::exceptions_in_flight();
     }
     bool may(status code) {
         if (code == OUTLIVE_TIMEOUT || code == OUTLIVE_WOULD_BLOCK || code == OUTLIVE_DEADLOCK) {
@@ -135,17 +212,26 @@ template <class T = void> class robust_mutex {
     }
 
     detail::handle<::outlive_mutex, ::outlive_mutex_free> at_;
-    void *data_;
-    bool owner_died_ = false; // written and read by the thread that holds the lock
+    void *data_ = nullptr;
+    bool owner_died_ = false; // this and the next: written and read by the thread that holds the lock
+    unsigned exceptions_ = 0; // in flight when it was taken
+    detail::repairing<T> repairing_;
 };
 
 /// A reader/writer lock whose holders may be killed at any instruction. A dead reader keeps nobody
-/// out; after a dead writer the next writer is told, as with robust_mutex, and readers are refused
-/// (EOWNERDEAD) until it has repaired the data. *SharedTimedLockable*; at most 64 threads read.
+/// out; after a dead writer the next writer is told, or repairs, as with robust_mutex, and readers
+/// are refused (EOWNERDEAD) until the data is repaired. *SharedTimedLockable*; at most 64 threads read.
 template <class T = void> class robust_shared_mutex {
   public:
+    robust_shared_mutex() = default; ///< empty until one is assigned
     robust_shared_mutex(robust_shared_mutex &&) noexcept = default;
     robust_shared_mutex &operator=(robust_shared_mutex &&) noexcept = default;
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
+    /// As robust_mutex::on_owner_died; called by writers.
+    void on_owner_died(typename detail::repairing<T>::function repair) {
+        repairing_.repair = std::move(repair);
+    }
 
     /// As robust_mutex::place.
     static expected<robust_shared_mutex> place(const node &in, void *memory, std::size_t size) {
@@ -170,9 +256,18 @@ template <class T = void> class robust_shared_mutex {
     }
     template <class Clock, class Duration>
     bool try_lock_until(std::chrono::time_point<Clock, Duration> at) {
-        return may(::outlive_rwlock_write(at_.get(), detail::until(at).ns()));
+        return may(::outlive_rwlock_write(at_.get(), deadline(at).ns()));
     }
-    void unlock() noexcept { ::outlive_rwlock_unlock_write(at_.get()); }
+    /// As robust_mutex::unlock.
+    void unlock() noexcept {
+        if (detail::exceptions_in_flight() > exceptions_) [[unlikely]] {
+            ::outlive_rwlock_abandon(at_.get());
+        } else {
+            ::outlive_rwlock_unlock_write(at_.get());
+        }
+    }
+    /// Ends writing with the data in disorder.
+    expected<void> abandon() { return detail::done(::outlive_rwlock_abandon(at_.get())); }
 
     void lock_shared() { may_share(::outlive_rwlock_read(at_.get(), OUTLIVE_FOREVER)); }
     bool try_lock_shared() { return may_share(::outlive_rwlock_read(at_.get(), OUTLIVE_NO_WAIT)); }
@@ -182,7 +277,7 @@ template <class T = void> class robust_shared_mutex {
     }
     template <class Clock, class Duration>
     bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> at) {
-        return may_share(::outlive_rwlock_read(at_.get(), detail::until(at).ns()));
+        return may_share(::outlive_rwlock_read(at_.get(), deadline(at).ns()));
     }
     void unlock_shared() noexcept { ::outlive_rwlock_unlock_read(at_.get()); }
 
@@ -193,6 +288,7 @@ template <class T = void> class robust_shared_mutex {
             return unexpected(error::last(code));
         }
         owner_died_ = code == OUTLIVE_OWNER_DIED;
+        exceptions_ = detail::exceptions_in_flight();
         return owner_died_ ? acquired::owner_died : acquired::clean;
     }
     /// As lock_shared, with an answer. OUTLIVE_OWNER_DIED: not taken; a writer must repair first.
@@ -212,9 +308,13 @@ template <class T = void> class robust_shared_mutex {
     /// The protected data, for threads that hold the lock.
     template <class U = T>
         requires(!std::is_void_v<U>)
-    U &operator*() const noexcept {
+    U &operator*() const & noexcept {
         return *static_cast<U *>(data_);
     }
+    // The data goes with the handle.
+    template <class U = T>
+        requires(!std::is_void_v<U>)
+    U &operator*() const && = delete;
     template <class U = T>
         requires(!std::is_void_v<U>)
     U *operator->() const noexcept {
@@ -228,10 +328,15 @@ template <class T = void> class robust_shared_mutex {
         : at_(at), data_(::outlive_rwlock_data(at)) {}
 
     void must(status code) {
-        if (code != OUTLIVE_OK && code != OUTLIVE_OWNER_DIED) {
-            detail::cannot_lock(code);
+        if (code != OUTLIVE_OK) [[unlikely]] {
+            if (code != OUTLIVE_OWNER_DIED) {
+                detail::cannot_lock(error::last(code));
+            }
+            repairing_.run(at_.get(), data_, &::outlive_rwlock_mark_consistent,
+                           &::outlive_rwlock_abandon);
         }
-        owner_died_ = code == OUTLIVE_OWNER_DIED;
+        owner_died_ = false;
+        exceptions_ = detail::exceptions_in_flight();
     }
     static bool is_no(status code) {
         return code == OUTLIVE_TIMEOUT || code == OUTLIVE_WOULD_BLOCK || code == OUTLIVE_DEADLOCK;
@@ -245,66 +350,50 @@ template <class T = void> class robust_shared_mutex {
     }
     static bool may_share(status code) {
         if (code != OUTLIVE_OK && code != OUTLIVE_TIMEOUT && code != OUTLIVE_WOULD_BLOCK) {
-            detail::cannot_lock(code);
+            detail::cannot_lock(error::last(code));
         }
         return code == OUTLIVE_OK;
     }
 
     detail::handle<::outlive_rwlock, ::outlive_rwlock_free> at_;
-    void *data_;
-    bool owner_died_ = false; // written and read by the thread that writes
+    void *data_ = nullptr;
+    bool owner_died_ = false; // this and the next: written and read by the thread that writes
+    unsigned exceptions_ = 0; // in flight when it was taken
+    detail::repairing<T> repairing_;
 };
 
-template <class T> expected<robust_mutex<T>> node::mutex(const char *name) const {
-    auto type = detail::data_type<T>();
+template <class Handle, class Raw, class T, class Open>
+expected<Handle> node::lock(std::string_view name, const void *first, Open open) const {
+    const auto type = detail::data_type<T>();
     if (!type) {
-        return unexpected(std::move(type).error());
+        return unexpected(type.error());
     }
-    ::outlive_mutex *at = nullptr;
-    const auto code = ::outlive_mutex_open(at_.get(), name, type->get(), nullptr, &at);
-    if (code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
-    }
-    return robust_mutex<T>(at);
+    return opened<Handle, Raw>(name, [&](const char *text, Raw **out) {
+        return open(at_.get(), text, type->get(), first, out);
+    });
 }
-template <class T> expected<robust_mutex<T>> node::mutex(const char *name, const T &first) const {
-    auto type = detail::data_type<T>();
-    if (!type) {
-        return unexpected(std::move(type).error());
-    }
-    ::outlive_mutex *at = nullptr;
-    const auto code = ::outlive_mutex_open(at_.get(), name, type->get(), &first, &at);
-    if (code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
-    }
-    return robust_mutex<T>(at);
-}
-template <class T> expected<robust_shared_mutex<T>> node::shared_mutex(const char *name) const {
-    auto type = detail::data_type<T>();
-    if (!type) {
-        return unexpected(std::move(type).error());
-    }
-    ::outlive_rwlock *at = nullptr;
-    const auto code = ::outlive_rwlock_open(at_.get(), name, type->get(), nullptr, &at);
-    if (code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
-    }
-    return robust_shared_mutex<T>(at);
+template <class T> expected<robust_mutex<T>> node::mutex(std::string_view name) const {
+    return lock<robust_mutex<T>, ::outlive_mutex, T>(name, nullptr, &::outlive_mutex_open);
 }
 template <class T>
-expected<robust_shared_mutex<T>> node::shared_mutex(const char *name, const T &first) const {
-    auto type = detail::data_type<T>();
-    if (!type) {
-        return unexpected(std::move(type).error());
-    }
-    ::outlive_rwlock *at = nullptr;
-    const auto code = ::outlive_rwlock_open(at_.get(), name, type->get(), &first, &at);
-    if (code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
-    }
-    return robust_shared_mutex<T>(at);
+expected<robust_mutex<T>> node::mutex(std::string_view name, const T &first) const {
+    return lock<robust_mutex<T>, ::outlive_mutex, T>(name, &first, &::outlive_mutex_open);
+}
+template <class T> expected<robust_mutex<T>> node::pi_mutex(std::string_view name) const {
+    return lock<robust_mutex<T>, ::outlive_mutex, T>(name, nullptr, &::outlive_pi_mutex_open);
+}
+template <class T>
+expected<robust_mutex<T>> node::pi_mutex(std::string_view name, const T &first) const {
+    return lock<robust_mutex<T>, ::outlive_mutex, T>(name, &first, &::outlive_pi_mutex_open);
+}
+template <class T> expected<robust_shared_mutex<T>> node::shared_mutex(std::string_view name) const {
+    return lock<robust_shared_mutex<T>, ::outlive_rwlock, T>(name, nullptr, &::outlive_rwlock_open);
+}
+template <class T>
+expected<robust_shared_mutex<T>> node::shared_mutex(std::string_view name, const T &first) const {
+    return lock<robust_shared_mutex<T>, ::outlive_rwlock, T>(name, &first, &::outlive_rwlock_open);
 }
 
-} // namespace outlive
+} // namespace outlive::inline OUTLIVE_ABI
 
 #endif

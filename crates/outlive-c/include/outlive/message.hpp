@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -14,7 +16,7 @@
 
 #include "expected.hpp"
 
-namespace outlive {
+namespace outlive::inline OUTLIVE_ABI {
 
 /// Name and fields of a struct; OUTLIVE_MESSAGE writes it.
 template <class T> struct message_traits;
@@ -30,22 +32,95 @@ template <class E, std::size_t N> struct is_array<E[N]> : std::true_type {
     static constexpr std::size_t length = N;
 };
 
+/// What an array is of, and arrays of arrays.
+template <class T> struct leaf_of {
+    using type = T;
+};
 template <class T>
-concept number = (std::is_integral_v<T> || std::is_floating_point_v<T>) &&
-                 !std::is_same_v<T, bool> && !std::is_same_v<T, wchar_t> && sizeof(T) <= 8;
+    requires is_array<T>::value
+struct leaf_of<T> : leaf_of<typename is_array<T>::element> {};
+template <class T> using leaf = typename leaf_of<T>::type;
+
+// Why a field is refused, one reason each, for the messages.
+template <class T>
+inline constexpr bool is_plain = std::is_same_v<T, std::remove_cv_t<T>> &&
+                                 std::is_same_v<leaf<T>, std::remove_cv_t<leaf<T>>>;
+/// The numbers that descriptions know: IEEE 754 of 4 and of 8 bytes.
+template <class T>
+inline constexpr bool is_known_float = std::numeric_limits<T>::is_iec559 &&
+                                       ((sizeof(T) == 4 && std::numeric_limits<T>::digits == 24) ||
+                                        (sizeof(T) == 8 && std::numeric_limits<T>::digits == 53));
+template <class T>
+inline constexpr bool floats_are_known = !std::is_floating_point_v<leaf<T>> || is_known_float<leaf<T>>;
+/// A compiler chooses the size of an enum for which nobody does; only one that has a fixed type takes
+/// any number in braces.
+template <class T>
+inline constexpr bool enum_is_fixed = !std::is_enum_v<leaf<T>> || requires { leaf<T>{0}; };
+template <class T> consteval bool has_elements() {
+    if constexpr (is_array<T>::value) {
+        return is_array<T>::length > 0 && has_elements<typename is_array<T>::element>();
+    } else {
+        return true;
+    }
+}
+
+/// What a duration or an instant of std::chrono is told as: its count. Descriptions have no units,
+/// so only ns are: a count of anything else would be taken for ns in the next program.
+template <class T> struct is_time : std::false_type {};
+template <class Rep, class Period>
+struct is_time<std::chrono::duration<Rep, Period>>
+    : std::bool_constant<std::is_same_v<Period, std::nano> && std::is_integral_v<Rep>> {
+    using count = Rep;
+};
+template <class Clock, class Duration>
+struct is_time<std::chrono::time_point<Clock, Duration>> : is_time<Duration> {};
+template <class T> inline constexpr bool is_chrono = requires { typename is_time<T>::count; };
+
+template <class T>
+concept number = std::is_same_v<T, std::remove_cv_t<T>> &&
+                 ((std::is_integral_v<T> && !std::is_same_v<T, bool> &&
+                   !std::is_same_v<T, wchar_t> && sizeof(T) <= 8) ||
+                  (std::is_floating_point_v<T> && is_known_float<T>));
 template <class T>
 concept described = requires {
     { message_traits<T>::name } -> std::convertible_to<const char *>;
 };
 
 template <class T> consteval bool has_description() {
-    if constexpr (is_array<T>::value) {
+    if constexpr (!is_plain<T> || !has_elements<T>()) {
+        return false;
+    } else if constexpr (is_array<T>::value) {
         return has_description<typename is_array<T>::element>();
     } else if constexpr (std::is_enum_v<T>) {
-        return number<std::underlying_type_t<T>>;
+        return enum_is_fixed<T> && number<std::underlying_type_t<T>>;
+    } else if constexpr (is_chrono<T>) {
+        return is_time<T>::value && number<typename is_time<T>::count>;
     } else {
-        return number<T> || described<T> || std::is_same_v<T, std::byte>;
+        return number<T> || described<T>;
     }
+}
+
+/// Where a field lies.
+struct place {
+    std::size_t offset, size;
+};
+/// Whether each field lies behind the one before it.
+template <std::size_t N> consteval bool in_order(const place (&fields)[N]) {
+    for (std::size_t i = 1; i < N; i++) {
+        if (fields[i].offset < fields[i - 1].offset + fields[i - 1].size) {
+            return false;
+        }
+    }
+    return true;
+}
+/// Whether nothing lies between them, or behind the last.
+template <std::size_t N> consteval bool dense(const place (&fields)[N], std::size_t size) {
+    for (std::size_t i = 1; i < N; i++) {
+        if (fields[i].offset != fields[i - 1].offset + fields[i - 1].size) {
+            return false;
+        }
+    }
+    return fields[N - 1].offset + fields[N - 1].size == size;
 }
 } // namespace detail
 
@@ -108,10 +183,10 @@ template <number T> constexpr const char *number_name() {
 template <class T> constexpr const char *type_name() {
     if constexpr (is_array<T>::value) {
         return type_name<typename is_array<T>::element>();
-    } else if constexpr (std::is_enum_v<T> && !std::is_same_v<T, std::byte>) {
+    } else if constexpr (std::is_enum_v<T>) {
         return number_name<std::underlying_type_t<T>>();
-    } else if constexpr (std::is_same_v<T, std::byte>) {
-        return "u8";
+    } else if constexpr (is_chrono<T>) {
+        return number_name<typename is_time<T>::count>();
     } else if constexpr (number<T>) {
         return number_name<T>();
     } else {
@@ -163,7 +238,9 @@ template <class T> struct payload {
     static_assert(shareable<T>,
                   "outlive: this type cannot be shared. Describe a trivially copyable struct with "
                   "OUTLIVE_MESSAGE(type, \"name\", fields...); use std::array instead of "
-                  "std::vector or std::string, std::uint8_t instead of bool, and no pointers");
+                  "std::vector or std::string, std::uint8_t instead of bool, float or double, "
+                  "enums with a fixed underlying type, nanoseconds of std::chrono; nothing const, "
+                  "no arrays of no elements, and no pointers");
     using view = const T &;
     using argument = view;
     static constexpr bool is_fixed = true;
@@ -184,7 +261,8 @@ template <class E> struct payload<E[]> {
         return {static_cast<const E *>(data), size / sizeof(E)};
     }
     static outlive_status type(::outlive_type **out) {
-        if constexpr (sizeof(E) == 1 && (std::is_same_v<E, std::byte> || std::is_unsigned_v<E>)) {
+        // Not char, which is unsigned on some machines: text is the same on all.
+        if constexpr (std::is_same_v<E, std::byte> || std::is_same_v<E, unsigned char>) {
             return ::outlive_type_bytes(out);
         } else {
             return ::outlive_type_slice(type_name<E>(), describe<E>().c_str(), out);
@@ -193,6 +271,20 @@ template <class E> struct payload<E[]> {
     static const void *data(view value) { return value.data(); }
     static std::size_t size(view value) { return value.size_bytes(); }
 };
+
+/// Largest value that `*` of a sample, message or reply without a name copies.
+inline constexpr std::size_t small_bytes = 4096;
+template <class T>
+inline constexpr bool is_small = [] {
+    if constexpr (payload<T>::is_fixed) {
+        return sizeof(T) <= small_bytes && std::is_object_v<T> && !std::is_array_v<T>;
+    } else {
+        return false;
+    }
+}();
+/// T, where a function may give it.
+template <class T>
+using copy_of = std::conditional_t<std::is_array_v<T>, void, T>;
 
 /// A value on its way, as bytes that stay for the call.
 template <class T> class packed {
@@ -283,7 +375,7 @@ template <class T> expected<type_handle> make_type() {
     return type_handle(type);
 }
 } // namespace detail
-} // namespace outlive
+} // namespace outlive::inline OUTLIVE_ABI
 
 // One macro per field, up to 256 of them.
 #define OUTLIVE_PARENS ()
@@ -299,24 +391,55 @@ template <class T> expected<type_handle> make_type() {
 #define OUTLIVE_AGAIN() OUTLIVE_NEXT
 #define OUTLIVE_FIELD(type, field) \
     each(#field, offsetof(type, field), static_cast<decltype(type::field) *>(nullptr));
-#define OUTLIVE_SIZE(type, field) +sizeof(type::field)
+#define OUTLIVE_PLACE(type, field) , {offsetof(type, field), sizeof(type::field)}
+#define OUTLIVE_PLAIN(type, field) &&::outlive::detail::is_plain<decltype(type::field)>
+#define OUTLIVE_FLOAT(type, field) &&::outlive::detail::floats_are_known<decltype(type::field)>
+#define OUTLIVE_ENUM(type, field) &&::outlive::detail::enum_is_fixed<decltype(type::field)>
+#define OUTLIVE_FILLED(type, field) &&::outlive::detail::has_elements<decltype(type::field)>()
 #define OUTLIVE_SHAREABLE(type, field) &&::outlive::shareable<decltype(type::field)>
+
+// (a<b, c>) without its parentheses, and anything else as it is.
+#define OUTLIVE_BARE(type) OUTLIVE_BARE1(OUTLIVE_BARE0 type)
+#define OUTLIVE_BARE0(...) OUTLIVE_BARE0 __VA_ARGS__
+#define OUTLIVE_BARE1(...) OUTLIVE_BARE2(__VA_ARGS__)
+#define OUTLIVE_BARE2(...) OUTLIVE_NOT_##__VA_ARGS__
+#define OUTLIVE_NOT_OUTLIVE_BARE0
 
 /// Describes a struct for all languages: OUTLIVE_MESSAGE(pose, "robot/Pose", x, y, heading).
 ///
-/// Write it outside of all namespaces, behind the struct, with all fields in their order. What has
-/// padding does not compile: name it, as a field of bytes.
+/// Write it outside of all namespaces, behind the struct, with all fields in their order. A type
+/// with a comma goes into parentheses: OUTLIVE_MESSAGE((grid<int, 3>), "robot/Grid", cells). What
+/// has padding does not compile: name it, as a field of bytes.
 #define OUTLIVE_MESSAGE(type, type_name_, ...)                                                     \
-    template <> struct outlive::message_traits<type> {                                             \
+    template <> struct outlive::message_traits<OUTLIVE_BARE(type)> {                               \
+        using self = OUTLIVE_BARE(type);                                                           \
         static constexpr const char *name = type_name_;                                            \
-        static_assert(std::is_standard_layout_v<type> && std::is_trivially_copyable_v<type>,       \
+        static_assert(sizeof(type_name_) > 1, "outlive: the name of " #type " is empty");          \
+        static_assert(std::is_standard_layout_v<self> && std::is_trivially_copyable_v<self>,       \
                       "outlive: " #type " has pointers of its own, virtual functions or such");    \
-        static_assert(true OUTLIVE_EACH(OUTLIVE_SHAREABLE, type, __VA_ARGS__),                     \
+        static_assert(true OUTLIVE_EACH(OUTLIVE_PLAIN, self, __VA_ARGS__),                         \
+                      "outlive: a field of " #type " is const or volatile: messages are filled "   \
+                      "and copied; make it a plain field");                                        \
+        static_assert(true OUTLIVE_EACH(OUTLIVE_ENUM, self, __VA_ARGS__),                          \
+                      "outlive: a field of " #type " is an enum without a fixed underlying type, " \
+                      "whose size each compiler chooses: write enum e : std::uint8_t");            \
+        static_assert(true OUTLIVE_EACH(OUTLIVE_FLOAT, self, __VA_ARGS__),                         \
+                      "outlive: a field of " #type " is a floating-point number that other "       \
+                      "languages do not have: use float or double");                               \
+        static_assert(true OUTLIVE_EACH(OUTLIVE_FILLED, self, __VA_ARGS__),                        \
+                      "outlive: a field of " #type " is an array of no elements");                 \
+        static_assert(true OUTLIVE_EACH(OUTLIVE_SHAREABLE, self, __VA_ARGS__),                     \
                       "outlive: a field of " #type " is of a type that cannot be shared");         \
-        static_assert((0 OUTLIVE_EACH(OUTLIVE_SIZE, type, __VA_ARGS__)) == sizeof(type),           \
+        static constexpr ::outlive::detail::place places[] = {                                     \
+            {0, 0} OUTLIVE_EACH(OUTLIVE_PLACE, self, __VA_ARGS__)};                                \
+        static_assert(::outlive::detail::in_order(places),                                         \
+                      "outlive: the fields of " #type " are not listed in their order, or one is " \
+                      "listed twice");                                                             \
+        static_assert(!::outlive::detail::in_order(places) ||                                      \
+                          ::outlive::detail::dense(places, sizeof(self)),                          \
                       "outlive: " #type " has padding, or a field that is not listed");            \
         template <class Each> static void fields(Each &&each) {                                    \
-            OUTLIVE_EACH(OUTLIVE_FIELD, type, __VA_ARGS__)                                         \
+            OUTLIVE_EACH(OUTLIVE_FIELD, self, __VA_ARGS__)                                         \
         }                                                                                          \
     };
 

@@ -22,7 +22,7 @@
 
 #include "message.hpp"
 
-namespace outlive::detail {
+namespace outlive::inline OUTLIVE_ABI::detail {
 
 /// Nesting of values that is followed.
 inline constexpr std::size_t msgpack_depth_max = 64;
@@ -56,7 +56,7 @@ template <class T> struct msgpack_traits {
         }
     }
 };
-} // namespace outlive::detail
+} // namespace outlive::inline OUTLIVE_ABI::detail
 
 /// Lets a type that msgpack-cxx packs travel by this name, the same in all languages. Write it
 /// outside of all namespaces, behind the struct.

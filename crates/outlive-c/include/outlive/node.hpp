@@ -5,24 +5,113 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "message.hpp"
 
-namespace outlive {
+namespace outlive::inline OUTLIVE_ABI {
 
 using namespace std::chrono_literals;
 
-/// Until when to wait: a duration from now, `deadline::never`, or `deadline::now`.
+namespace detail {
+inline constexpr double ns_limit = 9.2e18; // of a signed 64-bit count, with room for rounding
+
+/// A duration in ns; what does not fit is the largest or smallest that does, NaN is 0.
+template <class Rep, class Period>
+constexpr std::int64_t ns_of(std::chrono::duration<Rep, Period> time) {
+    // Its size in floating point, which cannot overflow, decides whether it can be converted.
+    const double about = std::chrono::duration<double, std::nano>(time).count();
+    if (about >= ns_limit) {
+        return std::numeric_limits<std::int64_t>::max();
+    }
+    if (about <= -ns_limit) {
+        return std::numeric_limits<std::int64_t>::min();
+    }
+    if (!(about == about)) {
+        return 0;
+    }
+    return static_cast<std::int64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+}
+
+/// How long it is from `now` to `at`, ns.
+template <class Clock, class D1, class D2>
+constexpr std::int64_t ns_between(std::chrono::time_point<Clock, D1> now,
+                                  std::chrono::time_point<Clock, D2> at) {
+    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    constexpr auto least = std::numeric_limits<std::int64_t>::min();
+    const std::int64_t from = ns_of(now.time_since_epoch()), to = ns_of(at.time_since_epoch());
+    const auto far = static_cast<double>(to) - static_cast<double>(from);
+    return to == most || far >= ns_limit      ? most
+           : to == least || far <= -ns_limit ? least
+                                              : to - from;
+}
+
+/// The instant so many ns from now; nothing or less is not at all, more than the clock can count
+/// is never.
+inline std::uint64_t instant_in(std::int64_t ns) {
+    if (ns <= 0) {
+        return OUTLIVE_NO_WAIT;
+    }
+    return ns == std::numeric_limits<std::int64_t>::max()
+               ? OUTLIVE_FOREVER
+               : ::outlive_now_ns() + static_cast<std::uint64_t>(ns);
+}
+
+/// `count` elements behind `header` bytes; nothing if the address space is smaller.
+constexpr std::optional<std::size_t> bytes_of(std::size_t count, std::size_t each,
+                                              std::size_t header = 0) {
+    constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+    if (header > most || (each != 0 && count > (most - header) / each)) {
+        return std::nullopt;
+    }
+    return header + count * each;
+}
+/// A name as outlive.h takes it. A zero byte would cut it short without a word.
+inline expected<std::string> c_string(std::string_view name) {
+    if (name.find('\0') != name.npos) {
+        return unexpected(error(OUTLIVE_INVALID_NAME, "a name with a zero byte in it"));
+    }
+    return std::string(name);
+}
+inline error too_many(std::size_t count, std::size_t each) {
+    return error(OUTLIVE_INVALID_ARGUMENT, "asking for " + std::to_string(count) +
+                                               " elements of " + std::to_string(each) +
+                                               " bytes: no address space holds them");
+}
+} // namespace detail
+
+/// A length of time among settings, ns: any duration of std::chrono; what is too long for ns is the
+/// longest.
+class timespan {
+  public:
+    constexpr timespan() = default;
+    template <class Rep, class Period>
+    constexpr timespan(std::chrono::duration<Rep, Period> time) : ns_(detail::ns_of(time)) {}
+    [[nodiscard]] constexpr std::int64_t count() const noexcept { return ns_; }
+    /// What is less than nothing is nothing.
+    [[nodiscard]] constexpr std::uint64_t positive() const noexcept {
+        return ns_ < 0 ? 0 : static_cast<std::uint64_t>(ns_);
+    }
+
+  private:
+    std::int64_t ns_ = 0;
+};
+
+/// Until when to wait: a duration from now, an instant of steady_clock, `deadline::never`, or
+/// `deadline::now`. What is too far away to count is never; nothing or less, or NaN, is now.
 class deadline {
   public:
     /// So long from now; nothing or less is not at all.
     template <class Rep, class Period>
-    deadline(std::chrono::duration<Rep, Period> from_now) {
-        const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(from_now).count();
-        at_ns_ = ns <= 0 ? OUTLIVE_NO_WAIT : ::outlive_now_ns() + static_cast<std::uint64_t>(ns);
-    }
+    deadline(std::chrono::duration<Rep, Period> from_now)
+        : at_ns_(detail::instant_in(detail::ns_of(from_now))) {}
+    /// At an instant of any clock, as it is ahead of that clock's now.
+    template <class Clock, class Duration>
+    deadline(std::chrono::time_point<Clock, Duration> at)
+        : at_ns_(detail::instant_in(detail::ns_between(Clock::now(), at))) {}
     /// An instant of CLOCK_MONOTONIC, ns.
     static constexpr deadline at_ns(std::uint64_t ns) { return deadline(ns); }
     static const deadline never, now;
@@ -42,12 +131,26 @@ using port_id = ::outlive_port_id;
 /// Tells of a node's death in the instant of it.
 class watch {
   public:
+    watch() = default; ///< empty until one is assigned
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
     /// One load while it lives. A stopped process is alive.
     [[nodiscard]] bool is_alive() const noexcept { return ::outlive_watch_is_alive(at_.get()); }
     /// Waits until it dies or leaves; false when the deadline passed first.
     [[nodiscard]] bool wait(deadline until) const noexcept {
         return ::outlive_watch_wait(at_.get(), until.ns()) == OUTLIVE_OK;
     }
+    /// A hint, for reacting early in a way that harms nobody if the node lives: a death shows at
+    /// once, however large the process, where is_alive() waits until its memory is given back.
+    [[nodiscard]] bool seems_alive() const noexcept {
+        return ::outlive_watch_seems_alive(at_.get());
+    }
+    /// As wait, until seems_alive() says no.
+    [[nodiscard]] bool wait_hint(deadline until) const noexcept {
+        return ::outlive_watch_wait_hint(at_.get(), until.ns()) == OUTLIVE_OK;
+    }
+    /// From here on a wait_set finds it ready as soon as seems_alive() says no. Say it before other
+    /// threads use the handle.
+    void on_hint() noexcept { ::outlive_watch_on_hint(at_.get()); }
     [[nodiscard]] ::outlive_watch *get() const noexcept { return at_.get(); }
 
   private:
@@ -55,6 +158,10 @@ class watch {
     explicit watch(::outlive_watch *at) : at_(at) {}
     detail::handle<::outlive_watch, ::outlive_watch_free> at_;
 };
+
+/// From here on fatal faults, abort() among them, kill the process at once and without a core: see
+/// outlive_kill_on_faults.
+inline void kill_on_faults() noexcept { ::outlive_kill_on_faults(); }
 
 struct topic_options;
 struct queue_options;
@@ -77,25 +184,30 @@ struct node_options {
     std::string domain; ///< domains do not see each other
     std::string root;   ///< folder of the domains, instead of $OUTLIVE_DIR
     std::uint32_t group = 0; ///< group whose members may join
-    bool strict = false;     ///< a helper thread holds the liveness token
 
     /// As outlive.h takes them; valid as long as this.
     [[nodiscard]] ::outlive_node_options raw() const {
         const auto or_null = [](const std::string &s) { return s.empty() ? nullptr : s.c_str(); };
         ::outlive_node_options raw{};
+        raw.size = sizeof raw;
         raw.name = or_null(name);
         raw.domain = or_null(domain);
         raw.root = or_null(root);
         raw.group = group;
-        raw.strict = strict ? 1 : 0;
         return raw;
     }
 };
 
 /// A process's membership in a domain. Any thread may use it; ports keep it alive by themselves.
 /// After fork the child opens a node of its own.
+///
+/// As with all handles, one that is made by its default constructor or was moved from is empty:
+/// false as a bool, and its calls answer OUTLIVE_INVALID_ARGUMENT.
 class node {
   public:
+    node() = default;
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
     static expected<node> open(const node_options &options) {
         const auto raw = options.raw();
         ::outlive_node *at = nullptr;
@@ -105,13 +217,18 @@ class node {
         return node(at);
     }
     static expected<node> open(std::string_view name) {
+        auto text = detail::c_string(name);
+        if (!text) {
+            return unexpected(std::move(text).error());
+        }
         node_options options;
-        options.name = name;
+        options.name = std::move(*text);
         return open(options);
     }
 
-    /// Its number in the domain, never reused.
+    /// Its number in the domain, never reused; 0 of an empty handle.
     [[nodiscard]] std::uint64_t id() const noexcept { return ::outlive_node_id(at_.get()); }
+    /// Its name; stays as long as the handle. NULL of an empty one.
     [[nodiscard]] const char *name() const noexcept { return ::outlive_node_name(at_.get()); }
 
     /// Watches the node with this number.
@@ -125,57 +242,85 @@ class node {
 
     // Defined beside the types they open.
     template <class T>
-    [[nodiscard]] expected<outlive::publisher<T>> publisher(const char *topic,
+    [[nodiscard]] expected<outlive::publisher<T>> publisher(std::string_view topic,
                                                             const topic_options &options) const;
     template <class T>
-    [[nodiscard]] expected<outlive::publisher<T>> publisher(const char *topic) const;
+    [[nodiscard]] expected<outlive::publisher<T>> publisher(std::string_view topic) const;
     template <class T>
-    [[nodiscard]] expected<outlive::subscriber<T>> subscriber(const char *topic,
+    [[nodiscard]] expected<outlive::subscriber<T>> subscriber(std::string_view topic,
                                                               const topic_options &options) const;
     template <class T>
-    [[nodiscard]] expected<outlive::subscriber<T>> subscriber(const char *topic) const;
+    [[nodiscard]] expected<outlive::subscriber<T>> subscriber(std::string_view topic) const;
     template <class T>
-    [[nodiscard]] expected<outlive::producer<T>> producer(const char *queue,
+    [[nodiscard]] expected<outlive::producer<T>> producer(std::string_view queue,
                                                           const queue_options &options) const;
-    template <class T> [[nodiscard]] expected<outlive::producer<T>> producer(const char *queue) const;
     template <class T>
-    [[nodiscard]] expected<outlive::consumer<T>> consumer(const char *queue,
+    [[nodiscard]] expected<outlive::producer<T>> producer(std::string_view queue) const;
+    template <class T>
+    [[nodiscard]] expected<outlive::consumer<T>> consumer(std::string_view queue,
                                                           const queue_options &options) const;
-    template <class T> [[nodiscard]] expected<outlive::consumer<T>> consumer(const char *queue) const;
+    template <class T>
+    [[nodiscard]] expected<outlive::consumer<T>> consumer(std::string_view queue) const;
     template <class Q, class R>
-    [[nodiscard]] expected<outlive::client<Q, R>> client(const char *service,
+    [[nodiscard]] expected<outlive::client<Q, R>> client(std::string_view service,
                                                          const service_options &options) const;
     template <class Q, class R>
-    [[nodiscard]] expected<outlive::client<Q, R>> client(const char *service) const;
+    [[nodiscard]] expected<outlive::client<Q, R>> client(std::string_view service) const;
     template <class Q, class R>
-    [[nodiscard]] expected<outlive::server<Q, R>> server(const char *service,
+    [[nodiscard]] expected<outlive::server<Q, R>> server(std::string_view service,
                                                          const service_options &options) const;
     template <class Q, class R>
-    [[nodiscard]] expected<outlive::server<Q, R>> server(const char *service) const;
+    [[nodiscard]] expected<outlive::server<Q, R>> server(std::string_view service) const;
     template <class T = void>
-    [[nodiscard]] expected<robust_mutex<T>> mutex(const char *name) const;
-    template <class T> [[nodiscard]] expected<robust_mutex<T>> mutex(const char *name,
-                                                                     const T &first) const;
-    template <class T = void>
-    [[nodiscard]] expected<robust_shared_mutex<T>> shared_mutex(const char *name) const;
+    [[nodiscard]] expected<robust_mutex<T>> mutex(std::string_view name) const;
     template <class T>
-    [[nodiscard]] expected<robust_shared_mutex<T>> shared_mutex(const char *name,
+    [[nodiscard]] expected<robust_mutex<T>> mutex(std::string_view name, const T &first) const;
+    /// As mutex, with priority inheritance, for threads of real-time priorities: while a thread
+    /// waits, the holder runs with that thread's priority. It has no condition.
+    template <class T = void>
+    [[nodiscard]] expected<robust_mutex<T>> pi_mutex(std::string_view name) const;
+    template <class T>
+    [[nodiscard]] expected<robust_mutex<T>> pi_mutex(std::string_view name, const T &first) const;
+    template <class T = void>
+    [[nodiscard]] expected<robust_shared_mutex<T>> shared_mutex(std::string_view name) const;
+    template <class T>
+    [[nodiscard]] expected<robust_shared_mutex<T>> shared_mutex(std::string_view name,
                                                                 const T &first) const;
 
-    [[nodiscard]] expected<robust_condition> condition(const char *name) const;
+    [[nodiscard]] expected<robust_condition> condition(std::string_view name) const;
     /// 1 to 1024 permits, the same for all who open it.
-    [[nodiscard]] expected<robust_semaphore> semaphore(const char *name, std::size_t permits) const;
+    [[nodiscard]] expected<robust_semaphore> semaphore(std::string_view name,
+                                                       std::size_t permits) const;
     /// Room for so many numbers, the same for all who open it.
-    [[nodiscard]] expected<outlive::lockless_set> lockless_set(const char *name,
+    [[nodiscard]] expected<outlive::lockless_set> lockless_set(std::string_view name,
                                                                std::size_t capacity) const;
 
     [[nodiscard]] ::outlive_node *get() const noexcept { return at_.get(); }
 
   private:
     explicit node(::outlive_node *at) : at_(at) {}
+
+    /// What `open` opens by this name, with data of type T: a lock.
+    template <class Handle, class Raw, class T, class Open>
+    expected<Handle> lock(std::string_view name, const void *first, Open open) const;
+
+    /// What `open` opens by this name, as a `Handle`: `open(name, &raw)`.
+    template <class Handle, class Raw, class Open>
+    static expected<Handle> opened(std::string_view name, Open &&open) {
+        const auto text = detail::c_string(name);
+        if (!text) {
+            return unexpected(text.error());
+        }
+        Raw *at = nullptr;
+        if (const auto code = open(text->c_str(), &at); code != OUTLIVE_OK) {
+            return unexpected(error::last(code));
+        }
+        return Handle(at);
+    }
+
     detail::handle<::outlive_node, ::outlive_node_close> at_;
 };
 
-} // namespace outlive
+} // namespace outlive::inline OUTLIVE_ABI
 
 #endif

@@ -3,8 +3,9 @@
 #define OUTLIVE_QUEUE_HPP
 
 #include "topic.hpp"
+#include "unwinding.hpp"
 
-namespace outlive {
+namespace outlive::inline OUTLIVE_ABI {
 
 /// Settings of a queue's ends; 0: the default.
 struct queue_options {
@@ -12,51 +13,68 @@ struct queue_options {
     std::uint64_t first_bytes = 0; ///< producer: memory its lane takes at first and keeps
     bool stamped = false;          ///< every message carries a time stamp
     /// consumer: receives in the order of time stamps, holding back for at most so long
-    std::chrono::nanoseconds ordered_holdback{0};
+    timespan ordered_holdback;
 
     [[nodiscard]] ::outlive_queue_options raw() const {
         ::outlive_queue_options raw{};
+        raw.size = sizeof raw;
         raw.bound_bytes = bound_bytes;
         raw.first_bytes = first_bytes;
         raw.stamped = stamped ? 1 : 0;
-        raw.ordered_holdback_ns = static_cast<std::uint64_t>(ordered_holdback.count());
+        raw.ordered_holdback_ns = ordered_holdback.positive();
         return raw;
     }
 };
 
-/// Room in a producer's lane, which must outlive it; any other call on the producer ends it. Dropped
-/// uncommitted, nothing was sent.
+/// Room in a producer's lane; the producer must outlive it, and any other call on it ends the slot.
+/// Dropped uncommitted, nothing was sent. Empty once it is committed or moved from.
 template <class T> class slot {
   public:
+    slot() = default;
     slot(slot &&other) noexcept
-        : data_(other.data_), size_(other.size_), of_(std::exchange(other.of_, nullptr)) {}
-    slot &operator=(slot &&) = delete;
+        : raw_(std::exchange(other.raw_, {})), of_(std::exchange(other.of_, nullptr)) {}
+    slot &operator=(slot &&other) noexcept {
+        if (this != &other) {
+            give_back();
+            raw_ = std::exchange(other.raw_, {});
+            of_ = std::exchange(other.of_, nullptr);
+        }
+        return *this;
+    }
+    ~slot() { give_back(); }
+    explicit operator bool() const noexcept { return raw_.data != nullptr; }
 
     /// The value; holds whatever was there before.
-    T &operator*() noexcept
+    T &operator*() &
         requires detail::payload<T>::is_fixed
     {
-        return *static_cast<T *>(data_);
+        return *static_cast<T *>(room());
     }
-    T *operator->() noexcept
+    T *operator->() &
         requires detail::payload<T>::is_fixed
     {
-        return static_cast<T *>(data_);
+        return static_cast<T *>(room());
     }
-    /// All elements of T[].
-    auto span() noexcept
+    /// All elements of T[]; none of an empty slot.
+    auto span() & noexcept
         requires std::is_unbounded_array_v<T>
     {
         using element = std::remove_extent_t<T>;
-        return std::span<element>(static_cast<element *>(data_), size_ / sizeof(element));
+        return std::span<element>(static_cast<element *>(raw_.data), raw_.size / sizeof(element));
     }
+    // A slot without a name ends with its statement, uncommitted.
+    T &operator*() && = delete;
+    T *operator->() && = delete;
+    void span() && = delete;
+
     /// Sends it. OUTLIVE_INVALID_ARGUMENT: another call on the producer ended it.
     expected<void> commit() && {
         auto *of = std::exchange(of_, nullptr);
+        auto raw = std::exchange(raw_, {});
         if (of == nullptr) {
-            return unexpected(OUTLIVE_INVALID_ARGUMENT);
+            return unexpected(error(OUTLIVE_INVALID_ARGUMENT, "committing an empty slot"));
         }
-        if (::outlive_producer_commit(of) != 0) {
+        if (::outlive_producer_commit(of, &raw) != 0) {
             return unexpected(error::last(::outlive_producer_status(of)));
         }
         return {};
@@ -64,11 +82,20 @@ template <class T> class slot {
 
   private:
     template <class> friend class producer;
-    slot(void *data, std::size_t size, ::outlive_producer *of)
-        : data_(data), size_(size), of_(of) {}
-    void *data_;
-    std::size_t size_;
-    ::outlive_producer *of_;
+    slot(const ::outlive_slot &raw, ::outlive_producer *of) : raw_(raw), of_(of) {}
+    void *room() {
+        if (raw_.data == nullptr) [[unlikely]] {
+            detail::nothing("a slot that is committed or was moved from");
+        }
+        return raw_.data;
+    }
+    void give_back() noexcept {
+        if (of_ != nullptr) {
+            ::outlive_producer_discard(of_, &raw_);
+        }
+    }
+    ::outlive_slot raw_{};
+    ::outlive_producer *of_ = nullptr;
 };
 
 /// Sends messages to the one consumer of a queue. One thread at a time.
@@ -76,6 +103,9 @@ template <class T> class producer {
     using payload = detail::payload<T>;
 
   public:
+    producer() = default; ///< empty until one is assigned
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
     /// Sends a copy, waiting for room until the deadline. OUTLIVE_OWNER_DIED: no live consumer, or
     /// it died while this call waited; nothing was sent.
     expected<void> send(typename payload::argument value, deadline until = deadline::never)
@@ -86,7 +116,7 @@ template <class T> class producer {
         if (sent == 0) {
             return {};
         }
-        return unexpected(error::last(::outlive_producer_status(at_.get())));
+        return unexpected(failure());
     }
     /// As send, without ever waiting.
     expected<void> try_send(typename payload::argument value)
@@ -103,20 +133,27 @@ template <class T> class producer {
         if (sent == 0) {
             return {};
         }
-        return unexpected(error::last(::outlive_producer_status(at_.get())));
+        return unexpected(failure());
     }
     /// Room to fill in place and commit without a copy; waits as send does.
-    expected<slot<T>> reserve(deadline until = deadline::never)
+    expected<slot<T>> reserve(deadline until = deadline::never) &
         requires payload::is_fixed
     {
         return room(sizeof(T), until);
     }
     /// Room for so many elements.
-    expected<slot<T>> reserve(std::size_t count, deadline until = deadline::never)
+    expected<slot<T>> reserve(std::size_t count, deadline until = deadline::never) &
         requires std::is_unbounded_array_v<T>
     {
-        return room(count * sizeof(std::remove_extent_t<T>), until);
+        using element = std::remove_extent_t<T>;
+        const auto size = detail::bytes_of(count, sizeof(element));
+        if (!size) {
+            return unexpected(detail::too_many(count, sizeof(element)));
+        }
+        return room(*size, until);
     }
+    // The producer must outlive what it lends.
+    template <class... Args> void reserve(Args &&...) && = delete;
     /// Whether a live consumer reads the queue. It may die right after the answer.
     [[nodiscard]] bool has_consumer() noexcept { return ::outlive_producer_has_consumer(at_.get()); }
     /// Waits until a live consumer reads the queue.
@@ -131,43 +168,62 @@ template <class T> class producer {
     explicit producer(::outlive_producer *at) : at_(at) {}
 
     expected<slot<T>> room(std::size_t size, deadline until) {
-        void *data = ::outlive_producer_reserve(at_.get(), size, until.ns());
-        if (data == nullptr) {
-            return unexpected(error::last(::outlive_producer_status(at_.get())));
+        ::outlive_slot raw;
+        if (::outlive_producer_reserve(at_.get(), size, until.ns(), &raw) != 0) {
+            return unexpected(failure());
         }
-        return slot<T>(data, size, at_.get());
+        return slot<T>(raw, at_.get());
     }
+    error failure() const { return error::last(::outlive_producer_status(at_.get())); }
 
     detail::handle<::outlive_producer, ::outlive_producer_close> at_;
 };
 
-/// A message in its lane. It counts as received when this goes; the consumer must outlive it, and
-/// there is one at a time.
+/// A message in its lane; the consumer must outlive it, and there is one at a time.
+///
+/// It counts as received when this goes, unless it goes because of an exception: then, as after
+/// nack() and after the death of the process, it comes again.
 template <class T> class message {
-  public:
-    explicit message(detail::unfilled) noexcept {}
-    message(message &&other) noexcept
-        : raw_(other.raw_), of_(std::exchange(other.of_, nullptr)) {}
-    message &operator=(message &&) = delete;
-    ~message() {
-        if (of_ != nullptr) {
-            ::outlive_consumer_done(of_);
-        }
-    }
+    using payload = detail::payload<T>;
 
-    typename detail::payload<T>::view operator*() const noexcept {
-        return detail::payload<T>::of(raw_.data, raw_.size);
+  public:
+    message() = default; ///< empty until one is assigned
+    message(message &&other) noexcept
+        : raw_(other.raw_), of_(std::exchange(other.of_, nullptr)), exceptions_(other.exceptions_) {}
+    message &operator=(message &&other) noexcept {
+        if (this != &other) {
+            finish();
+            raw_ = other.raw_;
+            of_ = std::exchange(other.of_, nullptr);
+            exceptions_ = other.exceptions_;
+        }
+        return *this;
     }
-    const T *operator->() const noexcept
-        requires detail::payload<T>::is_fixed
+    ~message() { finish(); }
+    explicit operator bool() const noexcept { return of_ != nullptr; }
+
+    /// It is received; also what an exception that comes later cannot undo.
+    expected<void> ack() && { return detail::done(::outlive_consumer_ack(std::exchange(of_, nullptr), &raw_)); }
+    /// It is not received, and comes again with the next receive, of this consumer or of the next.
+    expected<void> nack() && { return detail::done(::outlive_consumer_nack(std::exchange(of_, nullptr), &raw_)); }
+
+    typename payload::view operator*() const & { return shown(); }
+    detail::copy_of<T> operator*() const &&
+        requires detail::is_small<T>
     {
-        return &**this;
+        return shown();
+    }
+    typename payload::view operator*() const && = delete;
+    const T *operator->() const
+        requires payload::is_fixed
+    {
+        return &shown();
     }
     /// What was packed; OUTLIVE_CORRUPT: the bytes are none of it.
     [[nodiscard]] expected<T> value() const
         requires packable<T>
     {
-        return detail::unpacked<T>(**this);
+        return detail::unpacked<T>(shown());
     }
     [[nodiscard]] port_id producer() const noexcept { return raw_.producer; }
     /// ns of CLOCK_MONOTONIC; 0 in a queue without time stamps.
@@ -175,24 +231,48 @@ template <class T> class message {
 
   private:
     template <class> friend class consumer;
+    typename payload::view shown() const {
+        if (of_ == nullptr) [[unlikely]] {
+            detail::nothing("a message that is acknowledged, given back or was moved from");
+        }
+        return payload::of(raw_.data, raw_.size);
+    }
+    void finish() noexcept {
+        if (of_ != nullptr) {
+            if (detail::exceptions_in_flight() > exceptions_) [[unlikely]] {
+                ::outlive_consumer_nack(of_, &raw_);
+            } else {
+                ::outlive_consumer_ack(of_, &raw_);
+            }
+        }
+    }
     ::outlive_message raw_;
     ::outlive_consumer *of_ = nullptr;
+    unsigned exceptions_ = 0;
 };
 
 /// The one consumer of a queue. One thread at a time.
 template <class T> class consumer {
   public:
+    consumer() = default; ///< empty until one is assigned
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
     /// The next message, waiting for it until the deadline; as subscriber::receive.
-    expected<message<T>> receive(deadline until = deadline::now) {
-        expected<message<T>> got(std::in_place, detail::unfilled());
-        const auto code = ::outlive_consumer_receive(at_.get(), until.ns(), &(*got).raw_);
+    /// OUTLIVE_TOO_MANY_BORROWS while the message before it is there; nothing is lost.
+    expected<message<T>> receive(deadline until = deadline::now) & {
+        expected<message<T>> got(std::in_place);
+        auto &to = *got;
+        const auto code = ::outlive_consumer_receive(at_.get(), until.ns(), &to.raw_);
         if (code == OUTLIVE_OK) {
-            (*got).of_ = at_.get();
+            to.of_ = at_.get();
+            to.exceptions_ = detail::exceptions_in_flight();
         } else {
             got = unexpected(error::last(code));
         }
         return got;
     }
+    // The consumer must outlive its messages.
+    expected<message<T>> receive(deadline until = deadline::now) && = delete;
     /// The oldest event that was not asked for yet.
     std::optional<event> next_event() {
         event found;
@@ -210,40 +290,34 @@ template <class T> class consumer {
 };
 
 template <class T>
-expected<producer<T>> node::producer(const char *queue, const queue_options &options) const {
-    auto type = detail::make_type<T>();
+expected<producer<T>> node::producer(std::string_view name, const queue_options &options) const {
+    const auto type = detail::make_type<T>();
     if (!type) {
-        return unexpected(std::move(type).error());
+        return unexpected(type.error());
     }
     const auto raw = options.raw();
-    ::outlive_producer *at = nullptr;
-    const auto code = ::outlive_producer_open(at_.get(), queue, type->get(), &raw, &at);
-    if (code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
-    }
-    return outlive::producer<T>(at);
+    return opened<outlive::producer<T>, ::outlive_producer>(name, [&](const char *text, ::outlive_producer **out) {
+        return ::outlive_producer_open(at_.get(), text, type->get(), &raw, out);
+    });
 }
-template <class T> expected<producer<T>> node::producer(const char *queue) const {
-    return producer<T>(queue, queue_options{});
+template <class T> expected<producer<T>> node::producer(std::string_view name) const {
+    return producer<T>(name, queue_options{});
 }
 template <class T>
-expected<consumer<T>> node::consumer(const char *queue, const queue_options &options) const {
-    auto type = detail::make_type<T>();
+expected<consumer<T>> node::consumer(std::string_view name, const queue_options &options) const {
+    const auto type = detail::make_type<T>();
     if (!type) {
-        return unexpected(std::move(type).error());
+        return unexpected(type.error());
     }
     const auto raw = options.raw();
-    ::outlive_consumer *at = nullptr;
-    const auto code = ::outlive_consumer_open(at_.get(), queue, type->get(), &raw, &at);
-    if (code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
-    }
-    return outlive::consumer<T>(at);
+    return opened<outlive::consumer<T>, ::outlive_consumer>(name, [&](const char *text, ::outlive_consumer **out) {
+        return ::outlive_consumer_open(at_.get(), text, type->get(), &raw, out);
+    });
 }
-template <class T> expected<consumer<T>> node::consumer(const char *queue) const {
-    return consumer<T>(queue, queue_options{});
+template <class T> expected<consumer<T>> node::consumer(std::string_view name) const {
+    return consumer<T>(name, queue_options{});
 }
 
-} // namespace outlive
+} // namespace outlive::inline OUTLIVE_ABI
 
 #endif

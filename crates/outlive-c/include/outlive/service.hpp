@@ -4,7 +4,7 @@
 
 #include "topic.hpp"
 
-namespace outlive {
+namespace outlive::inline OUTLIVE_ABI {
 
 /// Settings of a service's ends; 0: the default.
 struct service_options {
@@ -13,6 +13,7 @@ struct service_options {
 
     [[nodiscard]] ::outlive_service_options raw() const {
         ::outlive_service_options raw{};
+        raw.size = sizeof raw;
         raw.bound_bytes = bound_bytes;
         raw.resume = resume ? 1 : 0;
         return raw;
@@ -22,26 +23,35 @@ struct service_options {
 /// An answer, or the news that there will be none. A copy of its own.
 template <class R> class reply {
   public:
+    reply() = default; ///< empty until one is assigned
+    /// Whether it is a reply; whether there is an answer in it, says state().
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
     /// OUTLIVE_OK, OUTLIVE_REFUSED or OUTLIVE_SERVER_DIED.
     [[nodiscard]] expected<void> state() const {
         return detail::done(::outlive_reply_status(at_.get()));
     }
-    /// The answer, where there is one.
-    typename detail::payload<R>::view operator*() const noexcept {
-        std::size_t size = 0;
-        const void *data = ::outlive_reply_data(at_.get(), &size);
-        return detail::payload<R>::of(data, size);
+    /// The answer; where there is none, as value() of an error: ask state() first.
+    typename detail::payload<R>::view operator*() const & { return shown(); }
+    detail::copy_of<R> operator*() const &&
+        requires detail::is_small<R>
+    {
+        return shown();
     }
-    const R *operator->() const noexcept
+    typename detail::payload<R>::view operator*() const && = delete;
+    const R *operator->() const
         requires detail::payload<R>::is_fixed
     {
-        return &**this;
+        return &shown();
     }
     /// What was packed; OUTLIVE_CORRUPT: the bytes are none of it.
     [[nodiscard]] expected<R> value() const
         requires packable<R>
     {
-        return detail::unpacked<R>(**this);
+        if (auto there = state(); !there) {
+            return unexpected(std::move(there).error());
+        }
+        return detail::unpacked<R>(shown());
     }
     [[nodiscard]] std::uint64_t ticket() const noexcept { return ::outlive_reply_ticket(at_.get()); }
     /// Whether no more come for that request.
@@ -50,6 +60,15 @@ template <class R> class reply {
   private:
     template <class, class> friend class client;
     explicit reply(::outlive_reply *at) : at_(at) {}
+    typename detail::payload<R>::view shown() const {
+        std::size_t size = 0;
+        const void *data = ::outlive_reply_data(at_.get(), &size);
+        if (data == nullptr) [[unlikely]] {
+            detail::nothing(at_ ? state().error() : error(OUTLIVE_INVALID_ARGUMENT,
+                                                          "reading a reply that is none"));
+        }
+        return detail::payload<R>::of(data, size);
+    }
     detail::handle<::outlive_reply, ::outlive_reply_free> at_;
 };
 
@@ -58,6 +77,9 @@ template <class Q, class R> class client {
     using payload = detail::payload<Q>;
 
   public:
+    client() = default; ///< empty until one is assigned
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
     /// Asks and waits for the answer: OUTLIVE_SERVER_DIED at once when the server dies.
     expected<reply<R>> call(typename payload::argument request, deadline until = deadline::never) {
         ::outlive_reply *at = nullptr;
@@ -112,21 +134,26 @@ template <class Q, class R> class client {
 /// A request, a copy of its own. Answer it with server::respond.
 template <class Q> class request {
   public:
-    typename detail::payload<Q>::view operator*() const noexcept {
-        std::size_t size = 0;
-        const void *data = ::outlive_request_data(at_.get(), &size);
-        return detail::payload<Q>::of(data, size);
+    request() = default; ///< empty until one is assigned, and once it is answered
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
+    typename detail::payload<Q>::view operator*() const & { return shown(); }
+    detail::copy_of<Q> operator*() const &&
+        requires detail::is_small<Q>
+    {
+        return shown();
     }
-    const Q *operator->() const noexcept
+    typename detail::payload<Q>::view operator*() const && = delete;
+    const Q *operator->() const
         requires detail::payload<Q>::is_fixed
     {
-        return &**this;
+        return &shown();
     }
     /// What was packed; OUTLIVE_CORRUPT: the bytes are none of it.
     [[nodiscard]] expected<Q> value() const
         requires packable<Q>
     {
-        return detail::unpacked<Q>(**this);
+        return detail::unpacked<Q>(shown());
     }
     [[nodiscard]] port_id client() const noexcept { return ::outlive_request_client(at_.get()); }
     [[nodiscard]] deadline until() const noexcept {
@@ -136,6 +163,14 @@ template <class Q> class request {
   private:
     template <class, class> friend class server;
     explicit request(::outlive_request *at) : at_(at) {}
+    typename detail::payload<Q>::view shown() const {
+        std::size_t size = 0;
+        const void *data = ::outlive_request_data(at_.get(), &size);
+        if (data == nullptr) [[unlikely]] {
+            detail::nothing("a request that is answered or was moved from");
+        }
+        return detail::payload<Q>::of(data, size);
+    }
     detail::handle<::outlive_request, ::outlive_request_free> at_;
 };
 
@@ -144,6 +179,9 @@ template <class Q, class R> class server {
     using payload = detail::payload<R>;
 
   public:
+    server() = default; ///< empty until one is assigned
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
     /// The next request.
     expected<request<Q>> receive(deadline until = deadline::now) {
         ::outlive_request *at = nullptr;
@@ -165,8 +203,9 @@ template <class Q, class R> class server {
             at_.get(), to.at_.get(), payload::data(response), payload::size(response)));
     }
     /// Says that a request is not answered, and why.
-    expected<void> refuse(request<Q> &&to, const char *why) {
-        return detail::done(::outlive_server_refuse(at_.get(), to.at_.release(), why));
+    expected<void> refuse(request<Q> &&to, std::string_view why) {
+        const std::string text(why.substr(0, why.find('\0')));
+        return detail::done(::outlive_server_refuse(at_.get(), to.at_.release(), text.c_str()));
     }
     /// Whether the client has given the request up or is dead.
     [[nodiscard]] bool is_cancelled(const request<Q> &of) {
@@ -181,44 +220,36 @@ template <class Q, class R> class server {
 };
 
 template <class Q, class R>
-expected<client<Q, R>> node::client(const char *service, const service_options &options) const {
-    auto request = detail::make_type<Q>();
-    auto response = detail::make_type<R>();
+expected<client<Q, R>> node::client(std::string_view name, const service_options &options) const {
+    const auto request = detail::make_type<Q>();
+    const auto response = detail::make_type<R>();
     if (!request || !response) {
-        return unexpected(!request ? std::move(request).error() : std::move(response).error());
+        return unexpected(!request ? request.error() : response.error());
     }
     const auto raw = options.raw();
-    ::outlive_client *at = nullptr;
-    const auto code =
-        ::outlive_client_open(at_.get(), service, request->get(), response->get(), &raw, &at);
-    if (code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
-    }
-    return outlive::client<Q, R>(at);
+    return opened<outlive::client<Q, R>, ::outlive_client>(name, [&](const char *text, ::outlive_client **out) {
+        return ::outlive_client_open(at_.get(), text, request->get(), response->get(), &raw, out);
+    });
 }
-template <class Q, class R> expected<client<Q, R>> node::client(const char *service) const {
-    return client<Q, R>(service, service_options{});
+template <class Q, class R> expected<client<Q, R>> node::client(std::string_view name) const {
+    return client<Q, R>(name, service_options{});
 }
 template <class Q, class R>
-expected<server<Q, R>> node::server(const char *service, const service_options &options) const {
-    auto request = detail::make_type<Q>();
-    auto response = detail::make_type<R>();
+expected<server<Q, R>> node::server(std::string_view name, const service_options &options) const {
+    const auto request = detail::make_type<Q>();
+    const auto response = detail::make_type<R>();
     if (!request || !response) {
-        return unexpected(!request ? std::move(request).error() : std::move(response).error());
+        return unexpected(!request ? request.error() : response.error());
     }
     const auto raw = options.raw();
-    ::outlive_server *at = nullptr;
-    const auto code =
-        ::outlive_server_open(at_.get(), service, request->get(), response->get(), &raw, &at);
-    if (code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
-    }
-    return outlive::server<Q, R>(at);
+    return opened<outlive::server<Q, R>, ::outlive_server>(name, [&](const char *text, ::outlive_server **out) {
+        return ::outlive_server_open(at_.get(), text, request->get(), response->get(), &raw, out);
+    });
 }
-template <class Q, class R> expected<server<Q, R>> node::server(const char *service) const {
-    return server<Q, R>(service, service_options{});
+template <class Q, class R> expected<server<Q, R>> node::server(std::string_view name) const {
+    return server<Q, R>(name, service_options{});
 }
 
-} // namespace outlive
+} // namespace outlive::inline OUTLIVE_ABI
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "lock.hpp"
 
-namespace outlive {
+namespace outlive::inline OUTLIVE_ABI {
 
 /// Waiting for a change of data under a robust_mutex, between processes as between threads. With
 /// std::condition_variable_any only threads of one process can wake each other.
@@ -15,15 +15,26 @@ namespace outlive {
 /// tell: give a deadline, or watch the node.
 class robust_condition {
   public:
+    robust_condition() = default; ///< empty until one is assigned
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
     /// Lets the mutex go, which this thread holds, waits for a notification, and takes it again,
     /// however long that takes; whether a notification came. Look at the data again: it may wake
-    /// without a cause. An error is one of robust_mutex::acquire, and then it is not held.
+    /// without a cause.
+    ///
+    /// OUTLIVE_OWNER_DIED: it is held, and somebody died inside meanwhile: repair the data and
+    /// mark_consistent(). Any other error is one of robust_mutex::acquire, and it is not held.
     template <class T> expected<bool> wait(robust_mutex<T> &mutex, deadline until) {
         bool notified = false;
         const auto code =
             ::outlive_condvar_wait(at_.get(), mutex.get(), until.ns(), &notified);
-        if (auto taken = mutex.taken(code); !taken) {
-            return unexpected(std::move(taken).error());
+        const auto taken = mutex.taken(code);
+        if (!taken) {
+            return unexpected(taken.error());
+        }
+        if (*taken == acquired::owner_died) {
+            return unexpected(error(OUTLIVE_OWNER_DIED, "waiting for a change: the last owner died "
+                                                        "inside; repair and mark_consistent()"));
         }
         return notified;
     }
@@ -53,6 +64,8 @@ class robust_condition {
 /// must outlive it.
 class permit {
   public:
+    permit() noexcept : raw_{} {} ///< none
+    explicit operator bool() const noexcept { return raw_.held != 0; }
     permit(permit &&other) noexcept : raw_(other.raw_) { other.raw_.held = 0; }
     permit &operator=(permit &&other) noexcept {
         if (this != &other) {
@@ -78,9 +91,12 @@ class permit {
 /// A counting semaphore; a killed holder's permit comes back.
 class robust_semaphore {
   public:
+    robust_semaphore() = default; ///< empty until one is assigned
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
     /// Takes a permit: else OUTLIVE_WOULD_BLOCK, OUTLIVE_TIMEOUT, or OUTLIVE_DEADLOCK when this
     /// thread holds them all.
-    expected<permit> acquire(deadline until = deadline::never) {
+    expected<permit> acquire(deadline until = deadline::never) & {
         ::outlive_permit raw;
         const auto code = ::outlive_semaphore_acquire(at_.get(), until.ns(), &raw);
         if (code != OUTLIVE_OK) {
@@ -88,6 +104,8 @@ class robust_semaphore {
         }
         return permit(raw);
     }
+    // The semaphore must outlive its permits.
+    expected<permit> acquire(deadline until = deadline::never) && = delete;
     /// How many are free right now; others may take them at once.
     [[nodiscard]] std::size_t available() const noexcept {
         return ::outlive_semaphore_available(at_.get());
@@ -102,6 +120,9 @@ class robust_semaphore {
 /// A set of numbers, not 0, that any number of threads and processes change without a lock.
 class lockless_set {
   public:
+    lockless_set() = default; ///< empty until one is assigned
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
     /// Makes `id` a member; false if it was one already. OUTLIVE_NO_SPACE: the set is full.
     expected<bool> insert(std::uint64_t id) {
         bool added = false;
@@ -129,29 +150,23 @@ class lockless_set {
     detail::handle<::outlive_set, ::outlive_set_free> at_;
 };
 
-inline expected<robust_condition> node::condition(const char *name) const {
-    ::outlive_condvar *at = nullptr;
-    if (auto code = ::outlive_condvar_open(at_.get(), name, &at); code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
-    }
-    return robust_condition(at);
+inline expected<robust_condition> node::condition(std::string_view name) const {
+    return opened<robust_condition, ::outlive_condvar>(name, [&](const char *text, auto **out) {
+        return ::outlive_condvar_open(at_.get(), text, out);
+    });
 }
-inline expected<robust_semaphore> node::semaphore(const char *name, std::size_t permits) const {
-    ::outlive_semaphore *at = nullptr;
-    if (auto code = ::outlive_semaphore_open(at_.get(), name, permits, &at); code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
-    }
-    return robust_semaphore(at);
+inline expected<robust_semaphore> node::semaphore(std::string_view name, std::size_t permits) const {
+    return opened<robust_semaphore, ::outlive_semaphore>(name, [&](const char *text, auto **out) {
+        return ::outlive_semaphore_open(at_.get(), text, permits, out);
+    });
 }
-inline expected<outlive::lockless_set> node::lockless_set(const char *name,
+inline expected<outlive::lockless_set> node::lockless_set(std::string_view name,
                                                           std::size_t capacity) const {
-    ::outlive_set *at = nullptr;
-    if (auto code = ::outlive_set_open(at_.get(), name, capacity, &at); code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
-    }
-    return outlive::lockless_set(at);
+    return opened<outlive::lockless_set, ::outlive_set>(name, [&](const char *text, auto **out) {
+        return ::outlive_set_open(at_.get(), text, capacity, out);
+    });
 }
 
-} // namespace outlive
+} // namespace outlive::inline OUTLIVE_ABI
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "node.hpp"
 
-namespace outlive {
+namespace outlive::inline OUTLIVE_ABI {
 
 /// Settings of a topic's ports; 0: the default.
 struct topic_options {
@@ -16,11 +16,12 @@ struct topic_options {
     std::uint64_t memory_bytes_max = 0; ///< publisher: bound on its shared memory
     bool reliable = false;              ///< subscriber: publishers wait for it
     /// publisher: how long a publish waits for reliable subscribers; negative: not at all
-    std::chrono::nanoseconds reliable_timeout{0};
+    timespan reliable_timeout;
     bool is_volatile = false; ///< publisher: keeps nothing for late joiners
 
     [[nodiscard]] ::outlive_topic_options raw() const {
         ::outlive_topic_options raw{};
+        raw.size = sizeof raw;
         raw.depth = depth;
         raw.history = history;
         raw.borrows = borrows;
@@ -32,22 +33,17 @@ struct topic_options {
     }
 };
 
-namespace detail {
-/// For what a call fills.
-struct unfilled {};
-} // namespace detail
-
 /// A writable slot in shared memory, lent by a publisher, which must outlive it. Dropped
-/// unpublished, the slot is free again.
+/// unpublished, the slot is free again. Empty once it is published or moved from.
 template <class T> class loan {
   public:
-    explicit loan(detail::unfilled) noexcept { raw_.data = nullptr; }
-    loan(loan &&other) noexcept : raw_(other.raw_) { other.raw_.data = nullptr; }
+    loan() noexcept { raw_.data = nullptr, raw_.size = 0; }
+    loan(loan &&other) noexcept : raw_(other.raw_) { other.forget(); }
     loan &operator=(loan &&other) noexcept {
         if (this != &other) {
             ::outlive_loan_drop(&raw_);
             raw_ = other.raw_;
-            other.raw_.data = nullptr;
+            other.forget();
         }
         return *this;
     }
@@ -56,20 +52,21 @@ template <class T> class loan {
             ::outlive_loan_drop(&raw_);
         }
     }
+    explicit operator bool() const noexcept { return raw_.data != nullptr; }
 
     /// The value; holds whatever was there before.
-    T &operator*() noexcept
+    T &operator*() &
         requires detail::payload<T>::is_fixed
     {
-        return *static_cast<T *>(raw_.data);
+        return *static_cast<T *>(lent());
     }
-    T *operator->() noexcept
+    T *operator->() &
         requires detail::payload<T>::is_fixed
     {
-        return static_cast<T *>(raw_.data);
+        return static_cast<T *>(lent());
     }
-    /// All bytes; of T[], the elements.
-    auto span() noexcept {
+    /// All bytes; of T[], the elements. None of an empty loan.
+    auto span() & noexcept {
         if constexpr (std::is_unbounded_array_v<T>) {
             using element = std::remove_extent_t<T>;
             return std::span<element>(static_cast<element *>(raw_.data),
@@ -78,30 +75,56 @@ template <class T> class loan {
             return std::span<std::byte>(static_cast<std::byte *>(raw_.data), raw_.size);
         }
     }
+    // A loan without a name ends with its statement, unpublished.
+    T &operator*() && = delete;
+    T *operator->() && = delete;
+    void span() && = delete;
 
     /// Makes it visible to subscribers; its number. The loan is gone then, also if it fails.
     expected<std::uint64_t> publish() && {
         std::uint64_t seq = 0;
         if (auto code = ::outlive_loan_publish(&raw_, &seq); code != OUTLIVE_OK) {
+            forget();
             return unexpected(error::last(code));
         }
+        forget();
         return seq;
     }
 
   private:
     template <class> friend class publisher;
+    void *lent() {
+        if (raw_.data == nullptr) [[unlikely]] {
+            detail::nothing("a loan that is published or was moved from");
+        }
+        return raw_.data;
+    }
+    void forget() noexcept { raw_.data = nullptr, raw_.size = 0; }
     ::outlive_loan raw_;
 };
 
 /// As a loan of headed<H, E>: writes the header, shows the elements.
 template <class H, class E> class loan<headed<H, E>> {
   public:
-    H &header() noexcept { return *reinterpret_cast<H *>(bytes_.span().data()); }
-    std::span<E> tail() noexcept {
+    loan() = default;
+    explicit operator bool() const noexcept { return static_cast<bool>(bytes_); }
+    H &header() & {
+        if (!bytes_) [[unlikely]] {
+            detail::nothing("a loan that is published or was moved from");
+        }
+        return *reinterpret_cast<H *>(bytes_.span().data());
+    }
+    /// The elements; none of an empty loan.
+    std::span<E> tail() & noexcept {
         const auto bytes = bytes_.span();
+        if (bytes.size() < sizeof(H)) {
+            return {};
+        }
         return {reinterpret_cast<E *>(bytes.data() + sizeof(H)),
                 (bytes.size() - sizeof(H)) / sizeof(E)};
     }
+    H &header() && = delete;
+    std::span<E> tail() && = delete;
     expected<std::uint64_t> publish() && { return std::move(bytes_).publish(); }
 
   private:
@@ -115,6 +138,9 @@ template <class T> class publisher {
     using payload = detail::payload<T>;
 
   public:
+    publisher() = default; ///< empty until one is assigned
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
     /// Copies a value in and publishes it; its number.
     expected<std::uint64_t> publish(typename payload::argument value)
         requires requires { payload::size(value); }
@@ -129,23 +155,34 @@ template <class T> class publisher {
     }
 
     /// A slot to fill and publish without a copy.
-    expected<outlive::loan<T>> loan()
+    expected<outlive::loan<T>> loan() &
         requires payload::is_fixed
     {
         return lend<T>(sizeof(T));
     }
     /// A slot for so many elements.
-    expected<outlive::loan<T>> loan(std::size_t count)
+    expected<outlive::loan<T>> loan(std::size_t count) &
         requires std::is_unbounded_array_v<T>
     {
-        return lend<T>(count * sizeof(std::remove_extent_t<T>));
+        using element = std::remove_extent_t<T>;
+        const auto size = detail::bytes_of(count, sizeof(element));
+        if (!size) {
+            return unexpected(detail::too_many(count, sizeof(element)));
+        }
+        return lend<T>(*size);
     }
     /// A slot with `header` written, for so many elements behind it.
     template <class H>
-    expected<outlive::loan<T>> loan(const H &header, std::size_t count)
+    expected<outlive::loan<T>> loan(const H &header, std::size_t count) &
         requires(!payload::is_fixed && !std::is_unbounded_array_v<T>)
     {
-        auto bytes = lend<std::byte[]>(sizeof(H) + count * tail_size(static_cast<T *>(nullptr)));
+        constexpr std::size_t each = tail_size(static_cast<T *>(nullptr));
+        static_assert(std::is_same_v<H, header_of<T>>, "outlive: this is not the header's type");
+        const auto size = detail::bytes_of(count, each, sizeof(H));
+        if (!size) {
+            return unexpected(detail::too_many(count, each));
+        }
+        auto bytes = lend<std::byte[]>(*size);
         if (!bytes) {
             return unexpected(std::move(bytes).error());
         }
@@ -153,6 +190,8 @@ template <class T> class publisher {
         lent.header() = header;
         return lent;
     }
+    // The publisher must outlive what it lends.
+    template <class... Args> void loan(Args &&...) && = delete;
 
     [[nodiscard]] port_id id() const noexcept { return ::outlive_publisher_id(at_.get()); }
     /// Messages published so far.
@@ -176,8 +215,10 @@ template <class T> class publisher {
     template <class H, class E> static constexpr std::size_t tail_size(headed<H, E> *) {
         return sizeof(E);
     }
+    template <class H, class E> static H head_of(headed<H, E> *);
+    template <class X> using header_of = decltype(head_of(static_cast<X *>(nullptr)));
     template <class U> expected<outlive::loan<U>> lend(std::size_t size) {
-        expected<outlive::loan<U>> lent(std::in_place, detail::unfilled());
+        expected<outlive::loan<U>> lent(std::in_place);
         const auto code = ::outlive_publisher_loan(at_.get(), size, &(*lent).raw_);
         if (code != OUTLIVE_OK) {
             lent = unexpected(error::last(code));
@@ -193,9 +234,14 @@ using meta = ::outlive_meta;
 
 /// A received message. Large ones lie in shared memory, without a copy; it may outlive its
 /// subscriber, and its publisher's death changes nothing about it.
+///
+/// What `*` shows stays as long as the sample: give it a name. Of one without a name, small values
+/// are copied, and large ones and spans do not compile.
 template <class T> class sample {
+    using payload = detail::payload<T>;
+
   public:
-    explicit sample(detail::unfilled) noexcept { raw_.held = 0; }
+    sample() noexcept { raw_.held = 0; }
     sample(sample &&other) noexcept : raw_(other.raw_) { other.raw_.held = 0; }
     sample &operator=(sample &&other) noexcept {
         if (this != &other) {
@@ -210,31 +256,29 @@ template <class T> class sample {
             ::outlive_sample_release(&raw_);
         }
     }
+    explicit operator bool() const noexcept { return raw_.held != 0; }
 
     /// The value; of T[], a span; of headed<H, E>, header and tail.
-    typename detail::payload<T>::view operator*() const noexcept {
-        if constexpr (detail::payload<T>::is_fixed) {
-            if (raw_.held > 1) {
-                return *reinterpret_cast<const T *>(raw_.held);
-            }
-        }
-        std::size_t size = 0;
-        const void *data = ::outlive_sample_data(&raw_, &size);
-        return detail::payload<T>::of(data, size);
-    }
-    const T *operator->() const noexcept
-        requires detail::payload<T>::is_fixed
+    typename payload::view operator*() const & { return shown(); }
+    detail::copy_of<T> operator*() const &&
+        requires detail::is_small<T>
     {
-        return &**this;
+        return shown();
+    }
+    typename payload::view operator*() const && = delete;
+    const T *operator->() const
+        requires payload::is_fixed
+    {
+        return &shown();
     }
     /// What was packed; OUTLIVE_CORRUPT: the bytes are none of it.
     [[nodiscard]] expected<T> value() const
         requires packable<T>
     {
-        return detail::unpacked<T>(**this);
+        return detail::unpacked<T>(shown());
     }
     [[nodiscard]] outlive::meta meta() const noexcept {
-        outlive::meta meta;
+        outlive::meta meta{};
         ::outlive_sample_meta(&raw_, &meta);
         return meta;
     }
@@ -243,6 +287,19 @@ template <class T> class sample {
 
   private:
     template <class> friend class subscriber;
+    typename payload::view shown() const {
+        if constexpr (payload::is_fixed) {
+            if (raw_.held > 1) {
+                return *reinterpret_cast<const T *>(raw_.held);
+            }
+        }
+        std::size_t size = 0;
+        const void *data = ::outlive_sample_data(&raw_, &size);
+        if (data == nullptr) [[unlikely]] {
+            detail::nothing("a sample that holds no message");
+        }
+        return payload::of(data, size);
+    }
     ::outlive_sample raw_;
 };
 
@@ -252,6 +309,9 @@ using event = ::outlive_event;
 /// Receives the messages of all publishers of a topic. One thread at a time.
 template <class T> class subscriber {
   public:
+    subscriber() = default; ///< empty until one is assigned
+    explicit operator bool() const noexcept { return static_cast<bool>(at_); }
+
     /// The next message, waiting for it until the deadline: else OUTLIVE_WOULD_BLOCK,
     /// OUTLIVE_TIMEOUT, or OUTLIVE_EVENT when there is an event to look at first.
     expected<sample<T>> receive(deadline until = deadline::now) {
@@ -297,7 +357,7 @@ template <class T> class subscriber {
 
     /// Written where the caller has it: samples are large.
     template <class Call> static expected<sample<T>> take(Call &&call) {
-        expected<sample<T>> got(std::in_place, detail::unfilled());
+        expected<sample<T>> got(std::in_place);
         if (const auto code = call(&(*got).raw_); code != OUTLIVE_OK) {
             got = unexpected(error::last(code));
         }
@@ -308,40 +368,34 @@ template <class T> class subscriber {
 };
 
 template <class T>
-expected<publisher<T>> node::publisher(const char *topic, const topic_options &options) const {
-    auto type = detail::make_type<T>();
+expected<publisher<T>> node::publisher(std::string_view name, const topic_options &options) const {
+    const auto type = detail::make_type<T>();
     if (!type) {
-        return unexpected(std::move(type).error());
+        return unexpected(type.error());
     }
     const auto raw = options.raw();
-    ::outlive_publisher *at = nullptr;
-    const auto code = ::outlive_publisher_open(at_.get(), topic, type->get(), &raw, &at);
-    if (code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
-    }
-    return outlive::publisher<T>(at);
+    return opened<outlive::publisher<T>, ::outlive_publisher>(name, [&](const char *text, ::outlive_publisher **out) {
+        return ::outlive_publisher_open(at_.get(), text, type->get(), &raw, out);
+    });
 }
-template <class T> expected<publisher<T>> node::publisher(const char *topic) const {
-    return publisher<T>(topic, topic_options{});
+template <class T> expected<publisher<T>> node::publisher(std::string_view name) const {
+    return publisher<T>(name, topic_options{});
 }
 template <class T>
-expected<subscriber<T>> node::subscriber(const char *topic, const topic_options &options) const {
-    auto type = detail::make_type<T>();
+expected<subscriber<T>> node::subscriber(std::string_view name, const topic_options &options) const {
+    const auto type = detail::make_type<T>();
     if (!type) {
-        return unexpected(std::move(type).error());
+        return unexpected(type.error());
     }
     const auto raw = options.raw();
-    ::outlive_subscriber *at = nullptr;
-    const auto code = ::outlive_subscriber_open(at_.get(), topic, type->get(), &raw, &at);
-    if (code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
-    }
-    return outlive::subscriber<T>(at);
+    return opened<outlive::subscriber<T>, ::outlive_subscriber>(name, [&](const char *text, ::outlive_subscriber **out) {
+        return ::outlive_subscriber_open(at_.get(), text, type->get(), &raw, out);
+    });
 }
-template <class T> expected<subscriber<T>> node::subscriber(const char *topic) const {
-    return subscriber<T>(topic, topic_options{});
+template <class T> expected<subscriber<T>> node::subscriber(std::string_view name) const {
+    return subscriber<T>(name, topic_options{});
 }
 
-} // namespace outlive
+} // namespace outlive::inline OUTLIVE_ABI
 
 #endif

@@ -2,32 +2,37 @@
 #ifndef OUTLIVE_WAIT_HPP
 #define OUTLIVE_WAIT_HPP
 
+#include <algorithm>
 #include <array>
 #include <bitset>
 #include <vector>
+#include <version>
+#if defined(__cpp_lib_jthread)
+#include <stop_token>
+#endif
 
 #include "queue.hpp"
 #include "service.hpp"
 
-namespace outlive {
+namespace outlive::inline OUTLIVE_ABI {
 
 /// Ready at one instant, or every so often.
 class timer {
   public:
     /// Ready once, so long from now.
-    static timer after(std::chrono::nanoseconds delay) { return timer(delay, 0); }
+    static timer after(timespan delay) { return timer(delay, 0); }
     /// Ready every so often, the first time one period from now.
-    static timer every(std::chrono::nanoseconds period) {
-        return timer(period, static_cast<std::uint64_t>(period.count()));
+    static timer every(timespan period) {
+        return timer(period, std::max<std::uint64_t>(period.positive(), 1));
     }
     /// How often it became due since the last call; until it is asked, it stays ready.
     std::uint64_t fired() noexcept { return ::outlive_timer_fired(at_.get()); }
     [[nodiscard]] ::outlive_timer *get() const noexcept { return at_.get(); }
 
   private:
-    timer(std::chrono::nanoseconds first, std::uint64_t period_ns) {
+    timer(timespan first, std::uint64_t period_ns) {
         ::outlive_timer *at = nullptr;
-        const auto first_ns = ::outlive_now_ns() + static_cast<std::uint64_t>(first.count());
+        const auto first_ns = ::outlive_now_ns() + first.positive();
         if (::outlive_timer_new(first_ns, period_ns, &at) == OUTLIVE_OK) {
             at_ = decltype(at_)(at);
         }
@@ -41,8 +46,61 @@ struct descriptor {
     bool writable = false; ///< wait until it can be written, not read
 };
 
-/// What a wait is for; made from a subscriber, consumer, server, client, watch, timer or descriptor,
-/// which must stay where it is during the wait.
+/// Ends waits: another thread raises it, or a signal handler. Any number of threads may wait for it;
+/// raised, it stays so until it is cleared.
+class interrupt {
+  public:
+    interrupt() {
+        ::outlive_interrupt *at = nullptr;
+        if (::outlive_interrupt_new(&at) == OUTLIVE_OK) {
+            at_ = decltype(at_)(at);
+        }
+    }
+    /// Async-signal-safe: a handler may call it, on an interrupt that lives; errno stays.
+    void raise() const noexcept { ::outlive_interrupt_raise(at_.get()); }
+    /// Async-signal-safe.
+    [[nodiscard]] bool is_raised() const noexcept { return ::outlive_interrupt_is_raised(at_.get()); }
+    /// Makes it as new, for the next use: by the one thread that waits for it.
+    void clear() const noexcept { ::outlive_interrupt_clear(at_.get()); }
+    [[nodiscard]] ::outlive_interrupt *get() const noexcept { return at_.get(); }
+
+  private:
+    detail::handle<::outlive_interrupt, ::outlive_interrupt_free> at_;
+};
+
+/// SIGTERM and SIGINT as requests to end this process, from on_signals() to the process's end: return
+/// from main then, and others see that its nodes left, and are not told of deaths. The second signal
+/// of a kind does what it did before. A handler of the program's is called as well.
+class shutdown {
+  public:
+    /// From here on they ask.
+    static expected<shutdown> on_signals() {
+        shutdown made;
+        if (auto code = ::outlive_shutdown_on_signals(&made.fd_); code != OUTLIVE_OK) {
+            return unexpected(error::last(code));
+        }
+        return made;
+    }
+    /// Whether this process was asked to end; it stays so.
+    [[nodiscard]] bool is_asked() const noexcept { return ::outlive_shutdown_is_asked(); }
+    /// The number of the signal that asked first; 0 while none did.
+    [[nodiscard]] int signal() const noexcept { return ::outlive_shutdown_signal(); }
+    /// Asks, as a signal does.
+    void ask() const noexcept { ::outlive_shutdown_ask(); }
+    /// Waits until it is asked; false when the deadline passed first.
+    [[nodiscard]] bool wait(deadline until) const noexcept {
+        return ::outlive_shutdown_wait(until.ns()) == OUTLIVE_OK;
+    }
+    /// Readable once it was asked, for a loop of your own. Do not read from it or close it.
+    [[nodiscard]] int fd() const noexcept { return fd_; }
+
+  private:
+    shutdown() = default;
+    int fd_ = -1;
+};
+
+/// What a wait is for; made from a subscriber, consumer, server, client, watch, timer, descriptor,
+/// interrupt or shutdown, which must stay where it is during the wait.
 class member {
   public:
     template <class T> member(subscriber<T> &of) : member(of.get(), OUTLIVE_SUBSCRIBER) {}
@@ -55,6 +113,8 @@ class member {
         : member(nullptr, of.writable ? OUTLIVE_WRITABLE_FD : OUTLIVE_READABLE_FD) {
         raw_.fd = of.fd;
     }
+    member(const interrupt &of) : member(of.get(), OUTLIVE_INTERRUPT) {}
+    member(const shutdown &) : member(nullptr, OUTLIVE_SHUTDOWN) {}
     [[nodiscard]] bool ready() const noexcept { return raw_.ready; }
 
   private:
@@ -93,20 +153,52 @@ class wait_set {
         requires(std::constructible_from<member, Members &> && ...)
     expected<std::bitset<sizeof...(Members)>> wait(deadline until, Members &...members) {
         std::array<member, sizeof...(Members)> list{member(members)...};
-        std::bitset<sizeof...(Members)> ready;
-        if (auto any = wait(std::span<member>(list), until); !any) {
+        return bits(list, wait(std::span<member>(list), until));
+    }
+
+#if defined(__cpp_lib_jthread)
+    /// As above, and until `stop` is asked for: the wait ends then, and what is ready is said, if
+    /// anything is. For the function of a std::jthread.
+    expected<bool> wait(std::stop_token stop, std::span<member> members, deadline until) {
+        std::vector<member> list(members.begin(), members.end());
+        list.emplace_back(stopped_);
+        stopped_.clear();
+        const std::stop_callback ending(stop, [this] { stopped_.raise(); });
+        auto any = wait(std::span<member>(list), until);
+        std::copy_n(list.begin(), members.size(), members.begin());
+        if (any && *any) {
+            any = std::any_of(members.begin(), members.end(), [](auto &m) { return m.ready(); });
+        }
+        return any;
+    }
+    template <class... Members>
+        requires(std::constructible_from<member, Members &> && ...)
+    expected<std::bitset<sizeof...(Members)>> wait(std::stop_token stop, deadline until,
+                                                   Members &...members) {
+        std::array<member, sizeof...(Members)> list{member(members)...};
+        return bits(list, wait(std::move(stop), std::span<member>(list), until));
+    }
+#endif
+
+  private:
+    template <std::size_t N>
+    static expected<std::bitset<N>> bits(const std::array<member, N> &list, expected<bool> any) {
+        if (!any) {
             return unexpected(std::move(any).error());
         }
-        for (std::size_t i = 0; i < list.size(); i++) {
+        std::bitset<N> ready;
+        for (std::size_t i = 0; i < N; i++) {
             ready[i] = list[i].ready();
         }
         return ready;
     }
 
-  private:
+#if defined(__cpp_lib_jthread)
+    interrupt stopped_; // while this set waits with a stop_token
+#endif
     detail::handle<::outlive_waitset, ::outlive_waitset_free> at_;
 };
 
-} // namespace outlive
+} // namespace outlive::inline OUTLIVE_ABI
 
 #endif

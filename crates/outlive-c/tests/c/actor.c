@@ -54,7 +54,7 @@ static void layout(void) {
 static void publish(outlive_node *node, outlive_type *type) {
     outlive_publisher *publisher;
     unsigned number;
-    outlive_topic_options options = {.depth = 64};
+    outlive_topic_options options = {.size = sizeof options, .depth = 64};
     must(outlive_publisher_open(node, "/c/topic", type, &options, &publisher));
     puts("ready");
     while (scanf("%u", &number) == 1) {
@@ -98,7 +98,7 @@ static void consume(outlive_node *node, outlive_type *type) {
         outlive_message message;
         if (outlive_consumer_receive(consumer, OUTLIVE_FOREVER, &message) == OUTLIVE_OK) {
             show(message.data);
-            outlive_consumer_done(consumer);
+            outlive_consumer_ack(consumer, &message);
         }
     }
 }

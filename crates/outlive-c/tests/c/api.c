@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ static const char *const OTHER = "outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 
 static uint64_t soon(void) { return outlive_now_ns() + 5000000000u; }
 
 static outlive_node *open_node(const char *name) {
-    outlive_node_options options = {.name = name};
+    outlive_node_options options = {.size = sizeof options, .name = name};
     outlive_node *node = NULL;
     OK(outlive_node_open(&options, &node));
     CHECK(strcmp(outlive_node_name(node), name) == 0);
@@ -55,8 +56,49 @@ static void frozen_numbers(void) {
     CHECK(outlive_strerror(1000) == NULL);
     CHECK(outlive_errno(OUTLIVE_OWNER_DIED) == EOWNERDEAD);
     CHECK(sizeof(outlive_sample) == 256 && sizeof(outlive_loan) == 80);
-    CHECK(sizeof(outlive_topic_options) == 80 && sizeof(outlive_node_options) == 64);
-    CHECK(sizeof(outlive_member) == 24 && sizeof(outlive_event) == 40);
+    CHECK(sizeof(outlive_topic_options) == 56 && sizeof(outlive_node_options) == 40);
+    CHECK(sizeof(outlive_queue_options) == 40 && sizeof(outlive_service_options) == 24);
+    CHECK(sizeof(outlive_member) == 24 && sizeof(outlive_event) == 64);
+    CHECK(sizeof(outlive_message) == 64 && sizeof(outlive_slot) == 32);
+    CHECK(sizeof(outlive_meta) == 64 && sizeof(outlive_clean_report) == 64);
+}
+
+/* Settings of programs that were compiled with another version, or not thought through. */
+static void settings(outlive_node *node) {
+    outlive_publisher *publisher;
+    outlive_consumer *consumer;
+    outlive_client *client;
+    struct {
+        outlive_topic_options known;
+        uint64_t newer;
+    } topic = {{.size = sizeof topic, .depth = 4}, 0};
+    OK(outlive_publisher_open(node, "/settings", NULL, &topic.known, &publisher));
+    outlive_publisher_close(publisher);
+    topic.newer = 1;
+    CHECK(outlive_publisher_open(node, "/settings", NULL, &topic.known, &publisher)
+          == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(strstr(outlive_last_error(), "newer version") != NULL);
+    outlive_topic_options unset = {0};
+    CHECK(outlive_publisher_open(node, "/settings", NULL, &unset, &publisher)
+          == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(strstr(outlive_last_error(), "sizeof(outlive_topic_options)") != NULL);
+    outlive_topic_options two = {.size = sizeof two, .reliable = 2};
+    CHECK(outlive_publisher_open(node, "/settings", NULL, &two, &publisher)
+          == OUTLIVE_INVALID_ARGUMENT);
+    outlive_queue_options queue = {.size = sizeof queue, .reserved_word = 1};
+    CHECK(outlive_consumer_open(node, "/settings", NULL, &queue, &consumer)
+          == OUTLIVE_INVALID_ARGUMENT);
+    outlive_service_options service = {.size = sizeof service, .reserved_word = 1};
+    CHECK(outlive_client_open(node, "/settings", NULL, NULL, &service, &client)
+          == OUTLIVE_INVALID_ARGUMENT);
+    outlive_node *other;
+    outlive_node_options joining = {.size = sizeof joining, .reserved_word = 1};
+    CHECK(outlive_node_open(&joining, &other) == OUTLIVE_INVALID_ARGUMENT);
+    outlive_waitset *set;
+    outlive_member member = {.kind = OUTLIVE_READABLE_FD, .fd = 0, .reserved = {1}};
+    OK(outlive_waitset_new(&set));
+    CHECK(outlive_waitset_wait(set, &member, 1, 0) == OUTLIVE_INVALID_ARGUMENT);
+    outlive_waitset_free(set);
 }
 
 static void types(void) {
@@ -80,7 +122,7 @@ static void topics(outlive_node *node) {
     outlive_subscriber *subscriber, *any;
     OK(outlive_type_fixed("example/Point", POINT, &point));
     OK(outlive_type_fixed("example/Point", OTHER, &other));
-    outlive_topic_options options = {.depth = 4, .history = 4, .borrows = 2};
+    outlive_topic_options options = {.size = sizeof options, .depth = 4, .history = 4, .borrows = 2};
     OK(outlive_publisher_open(node, "/points", point, &options, &publisher));
     CHECK(outlive_publisher_open(node, "/points", other, NULL, &wrong) == OUTLIVE_TYPE_MISMATCH);
     CHECK(strstr(outlive_last_error(), "field y") != NULL);
@@ -149,6 +191,80 @@ static void topics(outlive_node *node) {
     outlive_type_free(other);
 }
 
+static void take(outlive_consumer *consumer, outlive_message *message) {
+    outlive_status status;
+    do {
+        status = outlive_consumer_receive(consumer, soon(), message);
+    } while (status == OUTLIVE_EVENT);
+    OK(status);
+}
+
+static uint64_t number_in(const outlive_message *message) {
+    uint64_t n;
+    memcpy(&n, message->data, sizeof n);
+    return n;
+}
+
+/* A message in hand stays there, whatever is called, until it is acknowledged or given back. */
+static void in_hand(outlive_node *node, outlive_type *number, outlive_producer *one,
+                    outlive_consumer *consumer) {
+    outlive_producer *two;
+    outlive_message message, none;
+    outlive_waitset *set;
+    outlive_event event;
+    OK(outlive_producer_open(node, "/numbers", number, NULL, &two));
+    OK(outlive_waitset_new(&set));
+    uint64_t n = 100;
+    CHECK(outlive_producer_send(one, &n, 8, OUTLIVE_NO_WAIT) == 0);
+    n = 101;
+    CHECK(outlive_producer_send(one, &n, 8, OUTLIVE_NO_WAIT) == 0);
+    n = 200;
+    CHECK(outlive_producer_send(two, &n, 8, OUTLIVE_NO_WAIT) == 0);
+    take(consumer, &message);
+    const uint64_t first = number_in(&message);
+    CHECK(outlive_consumer_receive(consumer, 0, &none) == OUTLIVE_TOO_MANY_BORROWS);
+    outlive_member member = {.kind = OUTLIVE_CONSUMER, .object = consumer};
+    for (int i = 0; i < 10; i++) { /* others' turns do not come */
+        OK(outlive_waitset_wait(set, &member, 1, soon()));
+        CHECK(member.ready && number_in(&message) == first);
+    }
+    (void)outlive_consumer_next_event(consumer, &event);
+    OK(outlive_consumer_nack(consumer, &message));
+    CHECK(outlive_consumer_nack(consumer, &message) == OUTLIVE_INVALID_ARGUMENT);
+    unsigned seen = 0; /* each of the three once */
+    for (int i = 0; i < 3; i++) {
+        take(consumer, &message);
+        n = number_in(&message);
+        const unsigned bit = n == 100 ? 1 : n == 101 ? 2 : n == 200 ? 4 : 0;
+        CHECK(bit && !(seen & bit));
+        seen |= bit;
+        OK(outlive_waitset_wait(set, &member, 1, soon()));
+        OK(outlive_consumer_ack(consumer, &message));
+    }
+    CHECK(outlive_consumer_receive(consumer, 0, &message) != OUTLIVE_OK);
+    outlive_waitset_free(set);
+    outlive_producer_close(two);
+
+    /* Closed with a message in hand: the next consumer receives it again. */
+    outlive_type *text;
+    outlive_consumer *reader;
+    OK(outlive_type_bytes(&text));
+    OK(outlive_producer_open(node, "/again", text, NULL, &two));
+    OK(outlive_consumer_open(node, "/again", text, NULL, &reader));
+    CHECK(outlive_producer_send(two, "a", 1, OUTLIVE_NO_WAIT) == 0);
+    take(reader, &message);
+    outlive_consumer_close(reader);
+    OK(outlive_consumer_open(node, "/again", text, NULL, &reader));
+    take(reader, &none);
+    CHECK(none.size == 1 && *(const char *)none.data == 'a');
+    /* A message of another consumer is none of this. */
+    CHECK(outlive_consumer_ack(reader, &message) == OUTLIVE_INVALID_ARGUMENT);
+    OK(outlive_consumer_ack(reader, &none));
+    outlive_consumer_close(reader);
+    outlive_producer_close(two);
+    outlive_type_free(text);
+}
+
 static void queues(outlive_node *node) {
     outlive_type *number;
     outlive_producer *producer;
@@ -162,7 +278,7 @@ static void queues(outlive_node *node) {
     CHECK(!outlive_producer_has_consumer(producer));
     CHECK(outlive_producer_wait_for_consumer(producer, outlive_now_ns()) == OUTLIVE_TIMEOUT);
 
-    outlive_queue_options options = {0};
+    outlive_queue_options options = {.size = sizeof options};
     OK(outlive_consumer_open(node, "/numbers", number, &options, &consumer));
     outlive_status again = outlive_consumer_open(node, "/numbers", number, NULL, &second);
     CHECK(again == OUTLIVE_CONSUMER_EXISTS);
@@ -170,27 +286,44 @@ static void queues(outlive_node *node) {
         CHECK(outlive_producer_send(producer, &n, sizeof n, OUTLIVE_NO_WAIT) == 0);
     }
     CHECK(outlive_producer_send(producer, &n, 4, OUTLIVE_FOREVER) == -1 && errno == EINVAL);
-    uint64_t *room = outlive_producer_reserve(producer, sizeof n, OUTLIVE_FOREVER);
-    CHECK(room != NULL);
-    *room = 10;
-    CHECK(outlive_producer_commit(producer) == 0);
-    CHECK(outlive_producer_commit(producer) == -1 && errno == EINVAL);
+    outlive_slot room, stale;
+    CHECK(outlive_producer_reserve(producer, sizeof n, OUTLIVE_FOREVER, &room) == 0);
+    *(uint64_t *)room.data = 10;
+    stale = room;
+    CHECK(outlive_producer_commit(producer, &room) == 0 && room.data == NULL);
+    CHECK(outlive_producer_commit(producer, &room) == -1 && errno == EINVAL);
+    /* A slot that was committed does not commit the reservation after it. */
+    CHECK(outlive_producer_reserve(producer, sizeof n, OUTLIVE_FOREVER, &room) == 0);
+    *(uint64_t *)room.data = 666;
+    CHECK(outlive_producer_commit(producer, &stale) == -1 && errno == EINVAL);
+    CHECK(outlive_producer_status(producer) == OUTLIVE_INVALID_ARGUMENT);
+    stale.data = room.data;
+    outlive_producer_discard(producer, &stale);
+    outlive_producer_discard(producer, &room);
+    CHECK(outlive_producer_commit(producer, &room) == -1 && errno == EINVAL);
+    outlive_producer_discard(producer, NULL);
+    CHECK(outlive_producer_reserve(producer, SIZE_MAX, OUTLIVE_NO_WAIT, &room) == -1);
+    CHECK(errno == EINVAL && room.data == NULL);
+    CHECK(outlive_producer_reserve(producer, 8, OUTLIVE_NO_WAIT, NULL) == -1 && errno == EINVAL);
     const uint64_t batch[] = {11, 12, 13};
     CHECK(outlive_producer_send_batch(producer, batch, 3, OUTLIVE_NO_WAIT) == 0);
     CHECK(outlive_producer_send_batch(producer, NULL, 0, OUTLIVE_NO_WAIT) == 0);
     CHECK(outlive_producer_send_batch(producer, NULL, 1, OUTLIVE_NO_WAIT) == -1);
 
-    outlive_message message;
+    outlive_message message, old = {0};
     for (n = 0; n <= 13; n++) {
-        outlive_status status;
-        do {
-            status = outlive_consumer_receive(consumer, soon(), &message);
-        } while (status == OUTLIVE_EVENT);
-        OK(status);
+        take(consumer, &message);
         CHECK(message.size == 8 && memcmp(message.data, &n, 8) == 0);
         CHECK(message.producer.port == outlive_producer_id(producer).port);
+        /* One of before acknowledges nothing. */
+        CHECK(outlive_consumer_ack(consumer, &old) == OUTLIVE_INVALID_ARGUMENT);
+        CHECK(outlive_consumer_nack(consumer, &old) == OUTLIVE_INVALID_ARGUMENT);
+        OK(outlive_consumer_ack(consumer, &message));
+        CHECK(outlive_consumer_ack(consumer, &message) == OUTLIVE_INVALID_ARGUMENT);
+        old = message;
     }
-    outlive_consumer_done(consumer);
+    CHECK(outlive_consumer_ack(consumer, NULL) == OUTLIVE_INVALID_ARGUMENT);
+    in_hand(node, number, producer, consumer);
     outlive_event event;
     OK(outlive_consumer_next_event(consumer, &event));
     CHECK(event.kind == OUTLIVE_JOINED && event.why == NULL);
@@ -205,7 +338,7 @@ static void services(outlive_node *node) {
     outlive_request *request;
     outlive_reply *reply;
     uint64_t ticket = 0;
-    outlive_service_options options = {0};
+    outlive_service_options options = {.size = sizeof options};
     OK(outlive_client_open(node, "/echo", NULL, NULL, &options, &client));
     CHECK(outlive_client_send(client, "a", 1, OUTLIVE_FOREVER, &ticket) == OUTLIVE_SERVER_DIED);
     OK(outlive_server_open(node, "/echo", NULL, NULL, NULL, &server));
@@ -249,23 +382,87 @@ static void services(outlive_node *node) {
     outlive_client_close(client);
 }
 
-static void locks(outlive_node *node) {
-    outlive_type *point;
-    outlive_mutex *mutex, *placed, *bare;
-    outlive_rwlock *lock, *placed_lock;
+typedef outlive_status opens(const outlive_node *, const char *, const outlive_type *, const void *,
+                             outlive_mutex **);
+
+static void a_mutex(outlive_node *node, outlive_type *point, const char *name, opens *open) {
+    outlive_mutex *mutex, *bare;
     double start[2] = {1, 2};
-    OK(outlive_type_fixed("example/Point", POINT, &point));
-    OK(outlive_mutex_open(node, "/m", point, start, &mutex));
-    CHECK(outlive_mutex_open(node, "/m", NULL, NULL, &bare) == OUTLIVE_TYPE_MISMATCH);
+    OK(open(node, name, point, start, &mutex));
+    CHECK(open(node, name, NULL, NULL, &bare) == OUTLIVE_TYPE_MISMATCH);
     CHECK(outlive_mutex_unlock(mutex) == OUTLIVE_NOT_OWNED);
     OK(outlive_mutex_lock(mutex, OUTLIVE_FOREVER));
     CHECK(((double *)outlive_mutex_data(mutex))[1] == 2);
     CHECK(outlive_mutex_lock(mutex, OUTLIVE_NO_WAIT) == OUTLIVE_DEADLOCK);
     CHECK(outlive_mutex_mark_consistent(mutex) == OUTLIVE_NOT_OWNED);
     OK(outlive_mutex_unlock(mutex));
+    CHECK(outlive_mutex_abandon(mutex) == OUTLIVE_NOT_OWNED);
+    OK(outlive_mutex_lock(mutex, OUTLIVE_FOREVER));
+    OK(outlive_mutex_abandon(mutex));
+    for (int i = 0; i < 2; i++) { /* told to each, until one repairs it */
+        CHECK(outlive_mutex_lock(mutex, OUTLIVE_FOREVER) == OUTLIVE_OWNER_DIED);
+        OK(outlive_mutex_abandon(mutex));
+    }
+    CHECK(outlive_mutex_lock(mutex, OUTLIVE_NO_WAIT) == OUTLIVE_OWNER_DIED);
+    OK(outlive_mutex_mark_consistent(mutex));
+    OK(outlive_mutex_unlock(mutex));
+    OK(outlive_mutex_lock(mutex, OUTLIVE_NO_WAIT));
+    OK(outlive_mutex_unlock(mutex));
     outlive_mutex_free(mutex);
+}
+
+/* With priority inheritance: by what it differs. */
+static void pi(outlive_node *node) {
+    outlive_mutex *mutex, *again, *without;
+    outlive_condvar *condvar;
+    OK(outlive_pi_mutex_open(node, "/pi/own", NULL, NULL, &mutex));
+    CHECK(outlive_mutex_open(node, "/pi/own", NULL, NULL, &without) == OUTLIVE_TYPE_MISMATCH);
+    OK(outlive_pi_mutex_open(node, "/pi/own", NULL, NULL, &again));
+    OK(outlive_condvar_open(node, "/pi/changed", &condvar));
+    OK(outlive_mutex_lock(mutex, soon()));
+    CHECK(outlive_condvar_wait(condvar, mutex, soon(), NULL) == OUTLIVE_UNSUPPORTED);
+    CHECK(outlive_mutex_unlock(again) == OUTLIVE_NOT_OWNED);
+    OK(outlive_mutex_unlock(mutex));
+    outlive_condvar_free(condvar);
+    outlive_mutex_free(again);
+
+    int ready[2];
+    char byte;
+    CHECK(pipe(ready) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        outlive_node *own = open_node("holder");
+        OK(outlive_pi_mutex_open(own, "/pi/own", NULL, NULL, &mutex));
+        OK(outlive_mutex_lock(mutex, OUTLIVE_FOREVER));
+        CHECK(write(ready[1], "x", 1) == 1);
+        pause();
+    }
+    CHECK(read(ready[0], &byte, 1) == 1);
+    CHECK(outlive_mutex_lock(mutex, OUTLIVE_NO_WAIT) == OUTLIVE_WOULD_BLOCK);
+    CHECK(outlive_mutex_lock(mutex, outlive_now_ns() + 1000) == OUTLIVE_TIMEOUT);
+    kill(child, SIGKILL);
+    CHECK(outlive_mutex_lock(mutex, soon()) == OUTLIVE_OWNER_DIED);
+    OK(outlive_mutex_mark_consistent(mutex));
+    OK(outlive_mutex_unlock(mutex));
+    waitpid(child, NULL, 0);
+    outlive_mutex_free(mutex);
+}
+
+static void locks(outlive_node *node) {
+    outlive_type *point;
+    outlive_mutex *placed;
+    outlive_rwlock *lock, *placed_lock;
+    OK(outlive_type_fixed("example/Point", POINT, &point));
+    a_mutex(node, point, "/m", outlive_mutex_open);
+    a_mutex(node, point, "/pi", outlive_pi_mutex_open);
 
     OK(outlive_rwlock_open(node, "/rw", point, NULL, &lock));
+    OK(outlive_rwlock_write(lock, soon()));
+    OK(outlive_rwlock_abandon(lock));
+    CHECK(outlive_rwlock_read(lock, soon()) == OUTLIVE_OWNER_DIED);
+    CHECK(outlive_rwlock_write(lock, soon()) == OUTLIVE_OWNER_DIED);
+    OK(outlive_rwlock_mark_consistent(lock));
+    OK(outlive_rwlock_unlock_write(lock));
     OK(outlive_rwlock_read(lock, soon()));
     CHECK(((double *)outlive_rwlock_data(lock))[0] == 0);
     OK(outlive_rwlock_unlock_read(lock));
@@ -288,6 +485,47 @@ static void locks(outlive_node *node) {
     outlive_rwlock_free(placed_lock);
     munmap(memory, 8192);
     outlive_type_free(point);
+}
+
+static outlive_interrupt *interrupted;
+
+static void on_alarm(int signal) {
+    (void)signal;
+    outlive_interrupt_raise(interrupted);
+}
+
+/* A handler ends a wait, which has a message, a death or a descriptor to wait for as well. */
+static void signals(outlive_node *node) {
+    int ends[2];
+    outlive_waitset *set;
+    outlive_subscriber *subscriber;
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    OK(outlive_interrupt_new(&interrupted));
+    OK(outlive_waitset_new(&set));
+    OK(outlive_subscriber_open(node, "/signals", NULL, NULL, &subscriber));
+    CHECK(pipe(ends) == 0 && sigaction(SIGALRM, &action, NULL) == 0);
+    outlive_member members[] = {
+        {.kind = OUTLIVE_INTERRUPT, .object = interrupted},
+        {.kind = OUTLIVE_SUBSCRIBER, .object = subscriber},
+        {.kind = OUTLIVE_READABLE_FD, .fd = ends[0]},
+    };
+    for (size_t count = 1; count <= 3; count++) {
+        struct itimerval soon_once = {.it_value = {.tv_usec = 20000}};
+        outlive_interrupt_clear(interrupted);
+        CHECK(!outlive_interrupt_is_raised(interrupted));
+        CHECK(setitimer(ITIMER_REAL, &soon_once, NULL) == 0);
+        OK(outlive_waitset_wait(set, members, count, OUTLIVE_FOREVER));
+        CHECK(members[0].ready && outlive_interrupt_is_raised(interrupted));
+    }
+    CHECK(signal(SIGALRM, SIG_DFL) == on_alarm);
+    members[0].object = NULL;
+    CHECK(outlive_waitset_wait(set, members, 1, soon()) == OUTLIVE_INVALID_ARGUMENT);
+    close(ends[0]);
+    close(ends[1]);
+    outlive_subscriber_close(subscriber);
+    outlive_waitset_free(set);
+    outlive_interrupt_free(interrupted);
+    outlive_interrupt_raise(NULL);
 }
 
 static void waiting(outlive_node *node) {
@@ -321,12 +559,34 @@ static void waiting(outlive_node *node) {
     OK(outlive_publisher_publish(publisher, "hello", 5, NULL));
     OK(outlive_waitset_wait(set, members, 1, soon()));
     CHECK(members[0].ready);
+    outlive_member asked = {.kind = OUTLIVE_SHUTDOWN};
+    CHECK(outlive_waitset_wait(set, &asked, 1, soon()) == OUTLIVE_INVALID_ARGUMENT);
+    OK(outlive_shutdown_on_signals(&members[2].fd));
+    CHECK(outlive_shutdown_wait(OUTLIVE_NO_WAIT) == OUTLIVE_TIMEOUT);
+    CHECK(outlive_waitset_wait(set, &asked, 1, OUTLIVE_NO_WAIT) == OUTLIVE_TIMEOUT);
+    CHECK(!outlive_shutdown_is_asked() && !outlive_shutdown_signal() && raise(SIGTERM) == 0);
+    OK(outlive_waitset_wait(set, members, 3, soon()));
+    CHECK(members[2].ready && outlive_shutdown_is_asked());
+    OK(outlive_waitset_wait(set, &asked, 1, soon()));
+    CHECK(asked.ready && outlive_shutdown_signal() == SIGTERM);
+    OK(outlive_shutdown_wait(soon()));
     members[0].kind = 99;
     CHECK(outlive_waitset_wait(set, members, 1, soon()) == OUTLIVE_INVALID_ARGUMENT);
     outlive_timer_free(timer);
     outlive_subscriber_close(subscriber);
     outlive_publisher_close(publisher);
     outlive_waitset_free(set);
+}
+
+/* A fault of a child that asked for it is a SIGKILL. */
+static void faults(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        outlive_kill_on_faults();
+        abort();
+    }
+    int how = 0;
+    CHECK(waitpid(child, &how, 0) == child && WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
 }
 
 /* A child is killed; its death ends waits, and its committed message is received. */
@@ -337,7 +597,7 @@ static void deaths(void) {
     if (child == 0) {
         outlive_node *node = open_node("victim");
         outlive_publisher *publisher;
-        outlive_topic_options options = {.depth = 4};
+        outlive_topic_options options = {.size = sizeof options, .depth = 4};
         OK(outlive_publisher_open(node, "/last", NULL, &options, &publisher));
         OK(outlive_publisher_publish(publisher, "last words", 10, NULL));
         uint64_t id = outlive_node_id(node);
@@ -347,14 +607,25 @@ static void deaths(void) {
     uint64_t id = 0;
     CHECK(read(ends[0], &id, sizeof id) == sizeof id);
     outlive_node *node = open_node("witness");
-    outlive_watch *watch;
+    outlive_watch *watch, *hint;
     outlive_subscriber *subscriber;
-    outlive_topic_options options = {.history = 4};
+    outlive_topic_options options = {.size = sizeof options, .history = 4};
     OK(outlive_watch_open(node, id, &watch));
-    CHECK(outlive_watch_is_alive(watch));
+    OK(outlive_watch_open(node, id, &hint));
+    OK(outlive_watch_on_hint(hint));
+    CHECK(outlive_watch_is_alive(watch) && outlive_watch_seems_alive(hint));
     CHECK(outlive_watch_wait(watch, outlive_now_ns() + 1000) == OUTLIVE_TIMEOUT);
+    CHECK(outlive_watch_wait_hint(watch, outlive_now_ns() + 1000) == OUTLIVE_TIMEOUT);
     OK(outlive_subscriber_open(node, "/last", NULL, &options, &subscriber));
     kill(child, SIGKILL);
+    outlive_waitset *set;
+    outlive_member early = {.kind = OUTLIVE_WATCH, .object = hint};
+    OK(outlive_waitset_new(&set));
+    OK(outlive_waitset_wait(set, &early, 1, soon()));
+    CHECK(early.ready && !outlive_watch_seems_alive(watch));
+    outlive_waitset_free(set);
+    outlive_watch_free(hint);
+    OK(outlive_watch_wait_hint(watch, soon()));
     OK(outlive_watch_wait(watch, soon()));
     CHECK(!outlive_watch_is_alive(watch));
     outlive_sample sample;
@@ -477,13 +748,17 @@ int main(void) {
     frozen_numbers();
     types();
     deaths();
+    faults();
     outlive_node *node = open_node("api");
+    settings(node);
     topics(node);
     queues(node);
     services(node);
     locks(node);
+    pi(node);
     between_processes(node);
     from_outside(node);
+    signals(node);
     waiting(node);
     outlive_node_close(node);
     outlive_node_close(NULL);

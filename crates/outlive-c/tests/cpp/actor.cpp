@@ -137,9 +137,8 @@ int main(int argc, char **argv) {
         auto mutex = node.mutex<reading>("/c/lock").value();
         ready();
         while (std::cin >> number) {
-            mutex.lock();
+            const bool died = mutex.acquire().value() == outlive::acquired::owner_died;
             const auto before = mutex->number;
-            const bool died = mutex.owner_died();
             if (died) {
                 mutex.mark_consistent().value();
             }

@@ -9,13 +9,9 @@
 #include <outlive.hpp>
 #include <outlive/msgpack.hpp>
 
-using namespace std::chrono_literals;
+#include "check.hpp"
 
-#define CHECK(condition)                                                                           \
-    if (!(condition)) {                                                                            \
-        std::printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);                                \
-        std::abort();                                                                              \
-    }
+using namespace std::chrono_literals;
 
 struct waypoint {
     double x = 0, y = 0;

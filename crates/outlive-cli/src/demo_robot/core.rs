@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use outlive::rt::{LatestWriter, Realtime, SpscReader, Stop, Wait};
 use outlive::{Node, Result, now_ns};
+use robot::again::Again;
 use robot::cell::{self, BUS_DEPTH, Config};
 use robot::cia402::State;
 use robot::drive::{Drives, Sender};
@@ -69,20 +70,25 @@ fn drives(node: &Node, config: &Config) -> Result<()> {
     Realtime { priority, ..Realtime::default() }.apply();
     let tick_ns = config.period_ns / 8;
     let (mut next_ns, mut followed, mut moved) = (now_ns(), false, 0);
+    let mut again: [Again; 3] = Default::default();
     loop {
         next_ns = (next_ns + tick_ns).max(now_ns());
         Wait::SpinThenSleep { spin_ns: 0 }.until(next_ns);
         drives.advance(now_ns());
         let mut took = 0;
-        while let Some(frame) = frames.pop() {
+        while let Ok(Some(frame)) = frames.pop() {
             let mut frame = frame.value;
             drives.take(&mut frame, Sender::Master, now_ns());
-            answers.write(&frame);
+            // A master that is gone needs no answer.
+            let _ = answers.write(&frame);
             took += u64::from(frame.step == 0 && frame.planned_ns > 0);
         }
-        while let Some(frame) = guard_frames.pop() {
+        while let Ok(Some(frame)) = guard_frames.pop() {
             drives.take(&mut { frame.value }, Sender::Guard, now_ns());
         }
+        again[0].look(frames.seems_alive(), |t| frames.reconnect(t));
+        again[1].look(answers.seems_alive(), |t| answers.reconnect(t));
+        again[2].look(guard_frames.seems_alive(), |t| guard_frames.reconnect(t));
         let follows = drives.states().contains(&State::OperationEnabled);
         if follows {
             moved += took;

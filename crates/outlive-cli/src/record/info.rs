@@ -1,35 +1,38 @@
 //! `outlive info`: what a file of messages has in it.
 
-use std::path::PathBuf;
-
 use clap::Args;
-use outlive_record::Recording;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-use super::seconds_text;
-use crate::exit::{CODES_HELP, Outcome};
+use super::{Input, seconds_text};
+use crate::exit::{CODES_HELP, Code, Outcome, note, plain};
 use crate::output::{bytes, print, print_json, table};
 
 const EXAMPLES: &str = "\
 Examples:
   outlive info run.mcap
-  outlive info run.mcap --json | jq .topics";
+  outlive info run.mcap --json | jq .topics
+  outlive info run.mcap --check                      is any of it damaged?";
 
 /// Show what a recording has in it, also one that nobody finished.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct InfoArgs {
-    /// MCAP file, or the directory of a bag of ROS 2.
-    file: PathBuf,
+    #[command(flatten)]
+    input: Input,
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Read all of it, also where there is an index, and say what is damaged.
+    #[arg(long)]
+    check: bool,
 }
 
 #[derive(Serialize)]
 struct Info {
     file: String,
+    /// In order.
+    files: Vec<String>,
     file_bytes: u64,
     finished: bool,
     library: String,
@@ -40,6 +43,7 @@ struct Info {
     messages: u64,
     lost: u64,
     losses: BTreeMap<String, u64>,
+    damage: Option<String>,
     topics: Vec<Topic>,
 }
 
@@ -55,7 +59,7 @@ struct Topic {
 }
 
 pub(crate) fn run(args: &InfoArgs) -> Outcome {
-    let recording = Recording::open(&args.file)?;
+    let recording = args.input.open(args.check)?;
     let topic = |s: &outlive_record::RecordedSource| Topic {
         name: s.source.topic.clone(),
         r#type: s.source.payload_type.name().into(),
@@ -66,7 +70,8 @@ pub(crate) fn run(args: &InfoArgs) -> Outcome {
         messages: s.messages,
     };
     let info = Info {
-        file: args.file.display().to_string(),
+        file: args.input.path().display().to_string(),
+        files: recording.files.iter().map(|file| file.display().to_string()).collect(),
         file_bytes: recording.file_bytes,
         finished: recording.finished,
         library: recording.library.clone(),
@@ -77,21 +82,27 @@ pub(crate) fn run(args: &InfoArgs) -> Outcome {
         messages: recording.messages,
         lost: recording.lost(),
         losses: recording.losses.clone(),
+        damage: recording.damage.is_some().then(|| recording.damage.to_string()),
         topics: recording.sources.iter().map(topic).collect(),
     };
+    let code = if info.damage.is_some() { Code::Corrupt } else { Code::Done };
     if args.json {
-        return print_json(&info);
+        return print_json(&info).map(|_| code);
     }
     let end = match info.finished {
         true => "finished",
         false => "not finished: its recorder was killed, or still writes",
     };
     let lost = if info.lost > 0 { format!(", {} lost", info.lost) } else { String::new() };
+    let files = match info.files.len() {
+        1 => String::new(),
+        n => format!(" in {n} files"),
+    };
     let mut text = format!(
-        "{}: {}, {end}\nby {}\n{} messages{lost} in {}\n\n",
+        "{}: {}{files}, {end}\nby {}\n{} messages{lost} in {}\n\n",
         info.file,
         bytes(info.file_bytes),
-        info.library,
+        plain(&info.library),
         info.messages,
         seconds_text(recording.duration_ns()),
     );
@@ -100,15 +111,19 @@ pub(crate) fn run(args: &InfoArgs) -> Outcome {
     for t in &info.topics {
         let lost = info.losses.get(&format!("{} {}", t.name, t.publisher)).copied().unwrap_or(0);
         rows.push(vec![
-            t.name.clone(),
-            t.ros.as_ref().unwrap_or(&t.r#type).clone(),
+            plain(&t.name),
+            plain(t.ros.as_ref().unwrap_or(&t.r#type)),
             if t.ros.is_some() { "cdr".into() } else { t.encoding.into() },
             t.depth.map_or("-".into(), |d| d.to_string()),
-            if t.publisher.is_empty() { "-".into() } else { t.publisher.clone() },
+            if t.publisher.is_empty() { "-".into() } else { plain(&t.publisher) },
             t.messages.to_string(),
             lost.to_string(),
         ]);
     }
     text += &table(&rows, &[3, 5, 6]);
-    print(&text)
+    print(&text)?;
+    if let Some(damage) = &info.damage {
+        note(damage);
+    }
+    Ok(code)
 }

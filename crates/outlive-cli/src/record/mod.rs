@@ -1,13 +1,17 @@
-//! `outlive record`, `play`, `info`, `convert`: files of messages.
+//! `outlive record`, `play`, `info`, `convert`, `recover`: files of messages.
 
 mod convert;
 mod info;
 mod last;
 mod pace;
 mod play;
+mod recover;
 mod save;
 
-use outlive_record::Error;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use outlive_record::{Error, Limits, Recording};
 
 use crate::exit::{Code, Failure};
 
@@ -15,6 +19,7 @@ pub(crate) use convert::picture::rgb;
 pub(crate) use convert::{ConvertArgs, run as convert};
 pub(crate) use info::{InfoArgs, run as info};
 pub(crate) use play::{PlayArgs, run as play};
+pub(crate) use recover::{RecoverArgs, run as recover};
 pub(crate) use save::{RecordArgs, run as record};
 
 impl From<Error> for Failure {
@@ -32,6 +37,46 @@ impl From<Error> for Failure {
             Error::Usage(why) => Self::new(Code::Usage, why),
             other => Self::new(Code::Failed, other.to_string()),
         }
+    }
+}
+
+/// How much of a file is believed.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Believed {
+    /// Largest chunk that is unpacked, bytes: a small one may hold gigabytes. Larger ones count as
+    /// damaged.
+    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().chunk_bytes_max)]
+    chunk_bytes_max: u64,
+}
+
+impl Believed {
+    pub(crate) fn limits(self) -> Limits {
+        Limits { chunk_bytes_max: self.chunk_bytes_max }
+    }
+}
+
+/// What is read.
+#[derive(Args, Debug)]
+pub(crate) struct Input {
+    /// MCAP file, the directory of a bag of ROS 2, or any file of a split recording: it is read as
+    /// one.
+    file: PathBuf,
+    /// Of a split recording only FILE.
+    #[arg(long)]
+    part: bool,
+    #[command(flatten)]
+    believed: Believed,
+}
+
+impl Input {
+    /// With `check` all of it is read.
+    pub(crate) fn open(&self, check: bool) -> Result<Recording, Failure> {
+        let open = if self.part { Recording::open_part } else { Recording::open_within };
+        Ok(open(&self.file, self.believed.limits(), check)?)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.file
     }
 }
 

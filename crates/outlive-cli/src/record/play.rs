@@ -1,14 +1,13 @@
 //! `outlive play`: a file of messages into topics, in the original time.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use outlive::MEMORY_BYTES_DEFAULT;
-use outlive_record::{PlayOptions, Player, Recording, Selection};
+use outlive_record::{PlayOptions, Player, Selection};
 
 use super::pace::Pace;
-use super::seconds_text;
+use super::{Input, seconds_text};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::os;
 use crate::settings::{Settings, deadline_ns, seconds, sleep_until};
@@ -32,8 +31,8 @@ At a terminal the space bar pauses and goes on; n or the right arrow plays one m
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct PlayArgs {
-    /// MCAP file, or the directory of a bag of ROS 2.
-    file: PathBuf,
+    #[command(flatten)]
+    input: Input,
     /// How many times as fast as it was recorded.
     #[arg(long, value_name = "FACTOR", value_parser = factor, default_value = "1")]
     rate: f64,
@@ -80,6 +79,9 @@ pub(crate) struct PlayArgs {
     memory_bytes: u64,
 }
 
+/// Between two rounds, ns: a file of messages of one instant is no flood.
+const ROUND_NS_MIN: f64 = 1e6;
+
 fn factor(text: &str) -> Result<f64, String> {
     let factor: f64 = text.parse().map_err(|_| "write it like 2 or 0.5".to_owned())?;
     if (1e-3..=1e3).contains(&factor) { Ok(factor) } else { Err("use 0.001 to 1000".into()) }
@@ -97,9 +99,12 @@ fn remap(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
     os::catch_stop_signals();
-    let recording = Recording::open(&args.file)?;
+    let recording = args.input.open(false)?;
     if !recording.finished {
-        note(format_args!("{} is not finished: playing what is there", args.file.display()));
+        note(format_args!(
+            "{} is not finished: playing what is there",
+            args.input.path().display()
+        ));
     }
     let selection = match args.topic.is_empty() {
         true => Selection::all(),
@@ -118,7 +123,7 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
     let mut player = Player::open(&node, recording, options)?;
     if player.topics().is_empty() {
         let message =
-            format!("{} has no such topic: 'outlive info' lists them", args.file.display());
+            format!("{} has no such topic: 'outlive info' lists them", args.input.path().display());
         return Err(Failure::new(Code::NotFound, message));
     }
     let mut pace = Pace::new(args.paused);
@@ -132,7 +137,7 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
         if player.topics().iter().any(same) {
             let message = format!(
                 "{} has a topic {topic} of its own: use --remap or --clock-topic",
-                args.file.display()
+                args.input.path().display()
             );
             return Err(Failure::new(Code::Usage, message));
         }
@@ -146,6 +151,7 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+    let mut before = 0;
     loop {
         let mut failed = None;
         pace.begin();
@@ -158,9 +164,18 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
         if let Some(failure) = failed {
             return Err(failure);
         }
-        if !args.again || os::stop_asked() || player.played().messages == 0 {
+        let round = player.played().messages - before;
+        if !args.again || os::stop_asked() || round == 0 {
             break;
         }
+        // As far apart as its messages are on average; of one alone nothing is known.
+        let apart_ns = match round {
+            1 => 1e9,
+            n => player.recording().duration_ns() as f64 / (n - 1) as f64,
+        };
+        let apart_ns = (apart_ns / args.rate).max(ROUND_NS_MIN) as u64;
+        sleep_until(outlive::now_ns() + apart_ns);
+        before = player.played().messages;
     }
     let played = player.played();
     note(format_args!(
@@ -173,10 +188,14 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
         let message = format!(
             "{} messages are no payloads of their topics' types and were left out: {} is damaged",
             played.invalid,
-            args.file.display()
+            args.input.path().display()
         );
         return Err(Failure::new(Code::Corrupt, message));
     }
     sleep_until(deadline_ns(args.linger));
+    if player.damage().is_some() {
+        let message = format!("{}: {}", args.input.path().display(), player.damage());
+        return Err(Failure::new(Code::Corrupt, message));
+    }
     Ok(Code::Done)
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
-use outlive_record::{Compression, Options, Profile, Progress, Recorder, Selection};
+use outlive_record::{Compression, Error, Options, Profile, Progress, Recorder, Selection};
 
 use super::last::Asking;
-use crate::exit::{CODES_HELP, Code, Outcome, note};
+use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::os;
 use crate::output::bytes;
 use crate::settings::{Settings, deadline_ns, seconds};
@@ -45,6 +45,9 @@ pub(crate) struct RecordArgs {
     /// Every topic.
     #[arg(long)]
     all: bool,
+    /// But not these, patterns like TOPICS; may be given several times.
+    #[arg(long, value_name = "TOPIC")]
+    exclude: Vec<String>,
     /// Read TOPICS as regular expressions for the whole name.
     #[arg(long)]
     regex: bool,
@@ -73,6 +76,15 @@ pub(crate) struct RecordArgs {
     /// Begin another file after so long.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     split_seconds: Option<Duration>,
+    /// Keep so many files of a split recording: the oldest is removed when another one begins.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    keep_files: Option<u64>,
+    /// Keep so many bytes of them, besides the one that is being written.
+    #[arg(long, value_name = "BYTES")]
+    keep_bytes: Option<u64>,
+    /// Remove the oldest of them while less of the disk is free.
+    #[arg(long, value_name = "BYTES")]
+    free_bytes: Option<u64>,
     /// Keep the last so long in memory, and write them into the next numbered file whenever that is
     /// asked for, by SIGUSR1 or the service.
     #[arg(long, value_name = "SECONDS", value_parser = seconds,
@@ -110,6 +122,7 @@ pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
         true => Selection::all(),
         false => Selection::new(&args.topics, args.regex)?,
     };
+    let selection = selection.except(&args.exclude, args.regex)?;
     let options = Options {
         reliable: args.reliable,
         history: args.history,
@@ -123,6 +136,9 @@ pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
         },
         split_bytes: args.split_bytes,
         split_after: args.split_seconds,
+        keep_files: args.keep_files,
+        keep_bytes: args.keep_bytes,
+        free_bytes: args.free_bytes,
         last: args.last,
         memory_bytes_max: args.memory_bytes,
         overwrite: args.overwrite,
@@ -138,7 +154,10 @@ pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
     let until = deadline_ns(args.how_long);
     let enough = |p: Progress| args.count.is_some_and(|count| p.messages >= count);
     while !os::stop_asked() && outlive::now_ns() < until && !enough(recorder.progress()) {
-        recorder.step(until.min(outlive::now_ns() + os::SLICE_NS))?;
+        if let Err(e) = recorder.step(until.min(outlive::now_ns() + os::SLICE_NS)) {
+            line.clear();
+            return Err(cut_short(&recorder, e));
+        }
         for text in recorder.take_notes() {
             line.clear();
             note(text);
@@ -149,10 +168,14 @@ pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
         line.show(recorder.progress());
     }
     line.clear();
-    let done = recorder.finish()?;
+    let so_far = recorder.progress();
+    let done = recorder.finish().map_err(|e| cut_short_at(so_far, e))?;
     let mut lost = if done.lost > 0 { format!(", {} lost", done.lost) } else { String::new() };
     if done.left_out > 0 {
         lost += &format!(", {} left out", done.left_out);
+    }
+    if done.missed > 0 {
+        lost += &format!(", {} topics gone too soon", done.missed);
     }
     let files = match (done.files, args.last) {
         (0, _) => "no file".into(),
@@ -166,7 +189,25 @@ pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
         bytes(done.payload_bytes),
         bytes(done.file_bytes),
     ));
-    Ok(if done.lost + done.left_out > 0 { Code::Loss } else { Code::Done })
+    Ok(if done.lost + done.left_out + done.missed > 0 { Code::Loss } else { Code::Done })
+}
+
+/// Says what there is, before the failure is told.
+fn cut_short(recorder: &Recorder, error: Error) -> Failure {
+    cut_short_at(recorder.progress(), error)
+}
+
+fn cut_short_at(done: Progress, error: Error) -> Failure {
+    note(format_args!(
+        "had taken {} messages of {} topics ({}), {} lost; the files have {} of them and lack an \
+         index: 'outlive recover' writes one",
+        done.messages,
+        done.topics,
+        bytes(done.payload_bytes),
+        done.lost,
+        bytes(done.file_bytes),
+    ));
+    error.into()
 }
 
 /// A line at a terminal that says how far we are, once a second.

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &RunArgs, settings: &Settings) -> Outcome {
     }
     let domain = config.domain.clone().unwrap_or_else(|| settings.domain.clone());
     let settings = Settings { domain, ..settings.clone() };
-    let options = Options { quiet: args.quiet, fresh: args.fresh };
+    let options = Options { quiet: args.quiet, fresh: args.fresh, ..Options::default() };
     let supervisor = Supervisor::start(config, settings.domain()?, options);
     match supervisor.map_err(start_failure)?.run() {
         Ended::Stopped => Ok(Code::Done),
@@ -73,6 +73,21 @@ pub(crate) fn run(args: &RunArgs, settings: &Settings) -> Outcome {
             "a core ended, or a service reached its limit: see the lines above and the logs",
         )),
     }
+}
+
+/// Writes the logs of a robot; started by its supervisor.
+#[derive(Args, Debug)]
+pub(crate) struct KeepLogsArgs {
+    /// The supervisor's directory.
+    dir: PathBuf,
+    /// Of this keeper.
+    number: u64,
+}
+
+pub(crate) fn keep_logs(args: &KeepLogsArgs) -> Outcome {
+    outlive_run::keep_logs(&args.dir, args.number)
+        .map_err(|e| Failure::io("keep the logs", &e))
+        .map(|()| Code::Done)
 }
 
 fn start_failure(error: StartError) -> Failure {

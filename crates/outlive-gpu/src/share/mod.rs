@@ -42,6 +42,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use outlive::{Domain, Node, TopicBuilder};
@@ -56,6 +57,8 @@ use vmm::Allocation;
 
 /// Imported allocations kept for the next message, unless samples of more are held.
 const IMPORTED_MAX: usize = 64;
+/// Longest search for who has an allocation, however many members do not answer.
+const FETCH_WAIT: Duration = Duration::from_secs(2);
 /// Largest allocation that another process is believed to have, bytes.
 const ALLOCATION_BYTES_MAX: u64 = 1 << 40;
 
@@ -165,34 +168,47 @@ impl Inner {
 
     /// The allocation that a message names: had already, or of whoever has it.
     fn import(&self, key: Key, bytes: usize) -> Result<Arc<Allocation>> {
-        let mut imported = self.imported();
-        if let Some(at) = imported.iter().position(|(k, _)| *k == key) {
-            // The one used last goes last.
-            let found = imported.remove(at);
-            let allocation = Arc::clone(&found.1);
-            imported.push(found);
-            if allocation.bytes() < bytes {
-                return Err(shorter());
-            }
-            return Ok(allocation);
+        if let Some(found) = self.had(key, bytes) {
+            return found;
         }
+        // Without the lock: others need not wait for a peer that does not answer.
         let fd = self.fetch(key)?;
         let allocation = Arc::new(Allocation::import(&self.cuda, &fd, bytes)?);
+        if let Some(found) = self.had(key, bytes) {
+            return found;
+        }
+        let mut imported = self.imported();
         let is_free = |(_, a): &(Key, Arc<Allocation>)| Arc::strong_count(a) == 1;
+        let mut unused = None;
         if imported.len() >= IMPORTED_MAX
             && let Some(at) = imported.iter().position(is_free)
         {
-            let (old, _) = imported.remove(at);
-            self.server.remove(old);
+            let old = imported.remove(at);
+            self.server.remove(old.0);
+            unused = Some(old);
         }
         // From here on we serve it too.
         self.server.put(key, fd);
         imported.push((key, Arc::clone(&allocation)));
+        drop(imported);
+        drop(unused);
         Ok(allocation)
     }
 
+    /// The allocation of that name, if this process has it.
+    fn had(&self, key: Key, bytes: usize) -> Option<Result<Arc<Allocation>>> {
+        let mut imported = self.imported();
+        // The one used last goes last.
+        let at = imported.iter().position(|(k, _)| *k == key)?;
+        let found = imported.remove(at);
+        let allocation = Arc::clone(&found.1);
+        imported.push(found);
+        Some(if allocation.bytes() < bytes { Err(shorter()) } else { Ok(allocation) })
+    }
+
     fn fetch(&self, key: Key) -> Result<OwnedFd> {
-        let ask = |node| socket::ask(&self.domain_name, node, key);
+        let deadline = Instant::now() + FETCH_WAIT;
+        let ask = |node| socket::ask(&self.domain_name, node, key, deadline);
         if let Some(fd) = ask(key.node) {
             return Ok(fd);
         }

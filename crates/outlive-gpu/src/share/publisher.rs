@@ -12,7 +12,7 @@ use super::socket::Key;
 use super::vmm::Allocation;
 use super::{DeviceFrame, Inner};
 use crate::Result;
-use crate::cuda::{COPY_WAIT, Stream};
+use crate::cuda::{COPY_WAIT, DROP_WAIT, Stream};
 use crate::memory::DevicePtr;
 
 /// Sends device memory on a topic; as [`Publisher`], it never waits for a subscriber.
@@ -80,8 +80,8 @@ impl Drop for DevicePublisher {
     }
 }
 
-/// Device memory lent to a publisher. Dropped unpublished it waits for the device, since kernels
-/// may be writing it.
+/// Device memory lent to a publisher. Dropped unpublished it waits for the device, at most a
+/// second, since kernels may be writing it; after that it stays reserved.
 #[derive(Debug)]
 pub struct DeviceLoan<'p> {
     loan: ManuallyDrop<Loan<'p, DeviceFrame>>,
@@ -116,7 +116,10 @@ impl DeviceLoan<'_> {
     /// **Strict.** Commit point: that of [`Loan::publish`], after the device is done.
     pub unsafe fn publish(mut self, stream: Stream, tag: [u64; 8]) -> Result<u64> {
         let cuda = &self.share.cuda;
-        let done = cuda.inner.events.record(stream).and_then(|event| event.wait(COPY_WAIT));
+        let captured = cuda.inner.enter().and_then(|_context| cuda.inner.refuse_capture(stream));
+        let done = captured
+            .and_then(|()| cuda.inner.events.record(stream))
+            .and_then(|event| event.wait(COPY_WAIT));
         **self.loan = DeviceFrame {
             owner: self.key.node,
             serial: self.key.serial,
@@ -142,7 +145,7 @@ impl DeviceLoan<'_> {
 
 impl Drop for DeviceLoan<'_> {
     fn drop(&mut self) {
-        if self.share.cuda.synchronize().is_ok() {
+        if self.share.cuda.synchronize_timeout(DROP_WAIT).is_ok() {
             // SAFETY: dropped here once; nothing uses it after.
             unsafe { ManuallyDrop::drop(&mut self.loan) };
         } else {

@@ -1,7 +1,8 @@
 //! Descriptors of allocations, handed from process to process.
 //!
 //! Each member has a socket in the abstract namespace, which the kernel removes with the process:
-//! nothing is left after a kill. Whoever has an allocation serves it, its maker or not.
+//! nothing is left after a kill. Whoever has an allocation serves it, its maker or not. A stopped
+//! member answers nobody and takes connections until its queue is full: neither is waited for long.
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, mem, ptr};
 
 use crate::{Error, ErrorKind, Result};
@@ -33,7 +34,8 @@ type Table = Arc<Mutex<HashMap<Key, OwnedFd>>>;
 pub(crate) struct Server {
     table: Table,
     stop: Arc<AtomicBool>,
-    address: SocketAddr,
+    listener: Arc<UnixListener>,
+    pid: u32,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -48,14 +50,14 @@ impl Server {
             Error::new(ErrorKind::Io, format!("opening a socket for device memory ({e})"), "")
         };
         let address = address(domain, node).map_err(failed)?;
-        let listener = UnixListener::bind_addr(&address).map_err(failed)?;
+        let listener = Arc::new(UnixListener::bind_addr(&address).map_err(failed)?);
         let (table, stop) = (Table::default(), Arc::new(AtomicBool::new(false)));
-        let of_thread = (Arc::clone(&table), Arc::clone(&stop));
+        let of_thread = (Arc::clone(&table), Arc::clone(&stop), Arc::clone(&listener));
         let thread = std::thread::Builder::new()
             .name("outlive-gpu".into())
-            .spawn(move || serve(&listener, &of_thread.0, &of_thread.1))
+            .spawn(move || serve(&of_thread.2, &of_thread.0, &of_thread.1))
             .map_err(failed)?;
-        Ok(Self { table, stop, address, thread: Some(thread) })
+        Ok(Self { table, stop, listener, pid: std::process::id(), thread: Some(thread) })
     }
 
     pub(crate) fn put(&self, key: Key, fd: OwnedFd) {
@@ -69,9 +71,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if self.pid != std::process::id() {
+            // A forked child: thread and socket are the parent's.
+            return;
+        }
         self.stop.store(true, Relaxed);
-        // Wakes it.
-        let _ = UnixStream::connect_addr(&self.address);
+        // Wakes it, also when nobody else could connect any more.
+        // SAFETY: a system call without pointers, on a socket that is open.
+        unsafe { libc::shutdown(self.listener.as_raw_fd(), libc::SHUT_RDWR) };
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -118,14 +125,50 @@ fn is_ours(stream: &UnixStream) -> bool {
     }
 }
 
-/// Asks node `node` for an allocation; `None` when it has none, or is not there.
-pub(crate) fn ask(domain: &str, node: u64, key: Key) -> Option<OwnedFd> {
-    let stream = UnixStream::connect_addr(&address(domain, node).ok()?).ok()?;
+/// Connects without waiting: to a stopped peer whose queue is full that would last for ever.
+fn connect(address: &SocketAddr) -> io::Result<UnixStream> {
+    let name = address.as_abstract_name().ok_or(io::ErrorKind::InvalidInput)?;
+    // SAFETY: plain structures that live through the calls; the descriptor is ours alone.
+    unsafe {
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        let fd = libc::socket(libc::AF_UNIX, kind, 0);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let stream = UnixStream::from_raw_fd(fd);
+        let mut to: libc::sockaddr_un = mem::zeroed();
+        to.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        // Behind a byte of 0, which says that it is such a name.
+        let room = to.sun_path.len() - 1;
+        for (to, from) in to.sun_path[1..].iter_mut().zip(name) {
+            *to = *from as libc::c_char;
+        }
+        if name.len() > room {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let len = mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
+        if libc::connect(fd, (&raw const to).cast(), len as libc::socklen_t) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        stream.set_nonblocking(false)?;
+        Ok(stream)
+    }
+}
+
+/// Asks node `node` for an allocation, at most until `deadline`; `None` when it has none, is not
+/// there or does not answer.
+pub(crate) fn ask(domain: &str, node: u64, key: Key, deadline: Instant) -> Option<OwnedFd> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return None;
+    }
+    let stream = connect(&address(domain, node).ok()?).ok()?;
     if !is_ours(&stream) {
         return None;
     }
-    stream.set_read_timeout(Some(ANSWER_WAIT)).ok()?;
-    stream.set_write_timeout(Some(ANSWER_WAIT)).ok()?;
+    let wait = Some(ANSWER_WAIT.min(left));
+    stream.set_read_timeout(wait).ok()?;
+    stream.set_write_timeout(wait).ok()?;
     let mut words = [0u8; 16];
     words[..8].copy_from_slice(&key.node.to_le_bytes());
     words[8..].copy_from_slice(&key.serial.to_le_bytes());

@@ -11,7 +11,7 @@ use outlive::{ErrorKind as CoreKind, NodeId, Sample, Subscriber};
 use super::socket::Key;
 use super::vmm::Allocation;
 use super::{ALLOCATION_BYTES_MAX, DeviceFrame, Inner, shorter};
-use crate::cuda::Stream;
+use crate::cuda::{DROP_WAIT, Stream};
 use crate::memory::DevicePtr;
 use crate::take::Take;
 use crate::{Error, ErrorKind, Result};
@@ -99,7 +99,8 @@ impl DeviceSubscriber {
 
 /// Device memory that somebody sent, to read for as long as this is kept.
 ///
-/// Dropped, it waits for the device, since kernels may be reading it; [`DeviceSample::release_on`]
+/// Dropped, it waits for the device, at most a second, since kernels may be reading it (after that
+/// it stays borrowed); [`DeviceSample::release_on`]
 /// waits for one stream alone.
 #[derive(Debug)]
 pub struct DeviceSample {
@@ -147,7 +148,8 @@ impl DeviceSample {
             std::ptr::drop_in_place(&raw mut this.share);
             (sample, allocation)
         };
-        match cuda.inner.events.record(stream) {
+        let captured = cuda.inner.enter().and_then(|_context| cuda.inner.refuse_capture(stream));
+        match captured.and_then(|()| cuda.inner.events.record(stream)) {
             Ok(event) => {
                 let flight = cuda.inner.registrar.fly(None, event);
                 Ok(Reading { take: Take::new(sample, flight, cuda), _allocation: allocation })
@@ -163,7 +165,7 @@ impl DeviceSample {
 
 impl Drop for DeviceSample {
     fn drop(&mut self) {
-        if self.share.cuda.synchronize().is_ok() {
+        if self.share.cuda.synchronize_timeout(DROP_WAIT).is_ok() {
             // SAFETY: dropped here once; nothing uses it after.
             unsafe { ManuallyDrop::drop(&mut self.sample) };
         } else {

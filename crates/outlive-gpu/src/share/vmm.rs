@@ -3,7 +3,7 @@
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use crate::cuda::{Cuda, Inner};
+use crate::cuda::{Cuda, DROP_WAIT, Inner};
 use crate::driver::{Access, AllocationProperties, Api, Location};
 use crate::memory::DevicePtr;
 use crate::{Error, ErrorKind, Result};
@@ -73,8 +73,12 @@ impl Allocation {
         // SAFETY: as above; the handle is live.
         let code = unsafe { function(api.export)?(&raw mut fd, handle, FILE_DESCRIPTOR, 0) };
         api.check(code, "cuMemExportToShareableHandle")?;
-        // SAFETY: a new descriptor that the driver made for us.
-        Ok((allocation, unsafe { OwnedFd::from_raw_fd(fd) }))
+        // SAFETY: a new descriptor that the driver made for us; it does not close it on exec.
+        let fd = unsafe {
+            libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
+            OwnedFd::from_raw_fd(fd)
+        };
+        Ok((allocation, fd))
     }
 
     /// What another process exported; `bytes` as it says.
@@ -151,11 +155,11 @@ fn free(api: &Api, address: u64, bytes: usize) {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
+        // Nothing on the device may touch it any more; else its addresses stay taken.
+        let done = self.cuda.synchronize_timeout(DROP_WAIT).is_ok();
         let Ok(_context) = self.cuda.inner.enter() else { return };
         let api = &self.cuda.inner.api;
-        // Nothing on the device may touch it any more.
-        // SAFETY: with the context current.
-        if unsafe { (api.synchronize)() } == 0 {
+        if done {
             unmap(api, self.address, self.bytes);
             free(api, self.address, self.bytes);
         }

@@ -12,7 +12,12 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// The stub as one test wants it; the next test waits.
 pub(crate) struct Stub {
     pub(crate) cuda: Cuda,
-    _alone: MutexGuard<'static, ()>,
+    _alone: Alone,
+}
+
+/// The stub without a device opened on it.
+pub(crate) struct Alone {
+    _guard: MutexGuard<'static, ()>,
 }
 
 /// A driver to test with instead of the stub: `make gpu-check` names the real one.
@@ -52,11 +57,26 @@ pub(crate) fn configure(settings: &str) {
     }
 }
 
-/// 0 ranges registered, 1 events, 2 allocations, 3 copies under way.
+impl Drop for Alone {
+    /// At the end of each test: nothing was left that a device would take for something else.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        assert_eq!(count(4), 0, "ranges that were unmapped while registered");
+        assert!(count(1) <= EVENTS, "{} events", count(1));
+    }
+}
+
+/// Most events that a process of these tests ever has: they are used again.
+const EVENTS: usize = 100;
+
+/// 0 ranges registered, 1 events, 2 allocations, 3 copies under way, 4 ranges unmapped while
+/// registered.
 pub(crate) fn count(what: c_int) -> usize {
     if other_driver().is_some() {
         let registered = Cuda::open_library(library(), 0).unwrap().registered();
-        return [registered.segments, 0, 0, registered.copies][what as usize];
+        return [registered.segments, 0, 0, registered.copies, 0][what as usize];
     }
     // SAFETY: as above.
     unsafe {
@@ -65,9 +85,14 @@ pub(crate) fn count(what: c_int) -> usize {
     }
 }
 
-pub(crate) fn stub(settings: &str) -> Stub {
-    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+pub(crate) fn alone(settings: &str) -> Alone {
+    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
     configure(settings);
+    Alone { _guard: guard }
+}
+
+pub(crate) fn stub(settings: &str) -> Stub {
+    let alone = alone(settings);
     let cuda = Cuda::open_library(library(), 0).unwrap();
     Stub { cuda, _alone: alone }
 }

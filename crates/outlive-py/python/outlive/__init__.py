@@ -14,6 +14,9 @@ Types are NumPy dtypes, with a shape for arrays, ``bytes``, or dataclasses and p
 travel as MessagePack. Structured dtypes agree with structs of Rust, C and C++ of the same layout and
 ``type_name``.
 
+A node leaves when it is closed (``with``, ``Node.close``) and when the interpreter ends: others are told
+that it left. ``Shutdown`` ends a program in order when it is sent SIGTERM.
+
 Each process opens its own node: nothing here survives ``os.fork``; ``spawn`` and ``forkserver`` need
 nothing special. Errors are exceptions by kind, all of them an ``outlive.Error``.
 """
@@ -51,6 +54,7 @@ from ._outlive import (
     unpackb,
 )
 from ._queue import Queue
+from ._shutdown import Shutdown
 from ._types import Headed, describe
 
 __all__ = [
@@ -75,6 +79,7 @@ __all__ = [
     "RobustSemaphore",
     "Sample",
     "Server",
+    "Shutdown",
     "Subscriber",
     "Timer",
     "WaitSet",

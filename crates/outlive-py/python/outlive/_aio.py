@@ -1,31 +1,67 @@
-"""Waiting in asyncio."""
+"""Waiting in asyncio.
+
+A message is received by the loop's thread, at once, in the step that hands it to the task: a task
+that is cancelled while it waits has received nothing, so nothing is lost with it.
+"""
 
 import asyncio
+import os
 
 
-async def next_sample(subscriber):
-    """The next sample; the event loop watches the subscriber's descriptor meanwhile."""
-    while True:
-        sample = subscriber.receive(0)
-        if sample is not None:
-            return sample
-        subscriber.events()  # nobody asks for them here
+class Tasks:
+    """The tasks that await one port, in any loops.
+
+    They watch a copy of its descriptor: the number of the port's own may be that of another file
+    once it is closed.
+    """
+
+    def __init__(self):
+        self._fd = None
+        self._waiting = {}  # futures by loop
+
+    async def readable(self, port):
+        """Returns when `port` may have something, or was closed."""
         loop = asyncio.get_running_loop()
-        readable = loop.create_future()
-        fd = subscriber.fileno()
-        loop.add_reader(fd, lambda: readable.done() or readable.set_result(None))
+        future = loop.create_future()
+        if self._fd is None:
+            self._fd = os.dup(port.fileno())
+        fd = self._fd
+        futures = self._waiting.setdefault(loop, [])
+        if not futures:
+            loop.add_reader(fd, _wake, futures)
+        futures.append(future)
         try:
-            await readable
+            port.fileno()  # raises if it was closed before anybody could wake us
+            await future
         finally:
-            loop.remove_reader(fd)
+            futures.remove(future)
+            if not futures:
+                del self._waiting[loop]
+                loop.remove_reader(fd)
+
+    def wake(self):
+        """From any thread: all look again."""
+        for loop, futures in list(self._waiting.items()):
+            try:
+                loop.call_soon_threadsafe(_wake, futures)
+            except RuntimeError:
+                pass  # the loop is closed
+
+    def __del__(self):
+        if self._fd is not None:
+            os.close(self._fd)
 
 
-async def next_message(consumer):
-    """The next message of a queue; a thread of the loop's waits meanwhile, 100 ms at a time."""
-    loop = asyncio.get_running_loop()
+def _wake(futures):
+    for future in futures:
+        if not future.done():
+            future.set_result(None)
+
+
+async def next_value(port):
+    """The next of what `port` receives. ``InvalidArgument`` when it is closed."""
     while True:
-        message = consumer.receive(0)
-        if message is None:
-            message = await loop.run_in_executor(None, consumer.receive, 0.1)
-        if message is not None:
-            return message
+        value = port.receive(0)
+        if value is not None:
+            return value
+        await port._tasks().readable(port)

@@ -1,9 +1,13 @@
 """How Python names types, and their descriptions in the form that all languages share."""
 
 import dataclasses
+import operator
+import types
 import typing
 
 import numpy as np
+
+from ._errors import InvalidArgument, TypeMismatch
 
 _KINDS = {"i": "i", "u": "u", "f": "f"}
 
@@ -39,6 +43,8 @@ def _element(dtype):
         return f"f{half * 8}", [2], [], half
     if dtype.kind in _KINDS and (dtype.kind != "f" or dtype.itemsize in (4, 8)):
         return f"{_KINDS[dtype.kind]}{dtype.itemsize * 8}", [], [], dtype.itemsize
+    if dtype.kind == "U":
+        raise TypeError(f"{dtype} cannot be shared: text is bytes of a fixed length (S), or an object")
     raise TypeError(f"{dtype} cannot be shared: use numbers, bytes (S), or structs of them")
 
 
@@ -82,24 +88,48 @@ class Headed:
         self.element = np.dtype(element)
 
 
+def _no_shape(shape, of):
+    if shape is not None:
+        raise InvalidArgument(f"the shape {shape!r}: {of} have none")
+
+
+def _dimension(n, shape):
+    try:
+        n = operator.index(n)
+    except TypeError:
+        n = 0
+    if n < 1:
+        rule = "a shape has whole numbers from 1 on, and None as its first for any length"
+        raise InvalidArgument(f"the shape {shape!r}: {rule}")
+    return n
+
+
 def resolve(of, shape, type_name):
     """What `type`, `shape` and `type_name` of a port mean: form, name, description, dtype or class,
     shape without the first dimension of any length."""
     if of is None or of is object:
+        _no_shape(shape, "objects")
         return "object", type_name or "object", "", None, ()
     if of is bytes:
+        _no_shape(shape, "bytes, which have any length,")
         return "bytes", "u8", "", np.dtype(np.uint8), ()
-    if dataclasses.is_dataclass(of):
+    if isinstance(of, type) and dataclasses.is_dataclass(of):
+        _no_shape(shape, "objects")
         return "object", type_name or of.__name__, "", of, ()
     if isinstance(of, Headed):
+        _no_shape(shape, "a header and its elements")
         if type_name is None:
             raise TypeError("a header needs a type_name, the same in all languages")
         dtypes = (of.header, of.element)
         return "headed", type_name, describe(of.header), dtypes, describe(of.element)
-    dtype = np.dtype(of)
+    try:
+        dtype = np.dtype(of)
+    except TypeError as e:
+        known = "a NumPy dtype, bytes, a dataclass (the class, not an object), object, or Headed"
+        raise TypeMismatch(f"{of!r} names no type: use {known}") from e
     shape = () if shape is None else shape if isinstance(shape, (tuple, list)) else (shape,)
     any_length = len(shape) > 0 and shape[0] is None
-    inner = tuple(int(n) for n in (shape[1:] if any_length else shape))
+    inner = tuple(_dimension(n, shape) for n in (shape[1:] if any_length else shape))
     text, _, fields, _ = _element(dtype)
     if type_name is None:
         if fields or text.startswith("opaque"):
@@ -110,11 +140,67 @@ def resolve(of, shape, type_name):
     return "slice" if any_length else "fixed", type_name, describe(dtype, inner), dtype, inner
 
 
+def _hints(cls):
+    """The types of its fields; kept at the class, which they may refer to."""
+    hints = cls.__dict__.get("__outlive_hints__")
+    if hints is None:
+        hints = typing.get_type_hints(cls)
+        try:
+            cls.__outlive_hints__ = hints
+        except (AttributeError, TypeError):
+            pass
+    return hints
+
+
+def must_be(cls, value, name):
+    """Raises unless `value` is an object of the dataclass `cls`, and so are those in it."""
+    found = _strange(cls, value, "")
+    if found is not None:
+        where, wanted = found
+        remedy = f"send an object of {wanted.__name__}"
+        what = f"sending {name}: type mismatch; {where or 'it'} is no {wanted.__name__}"
+        raise TypeMismatch(f"{what}; {remedy}", object=name, remedy=remedy)
+
+
+def _strange(hint, value, where):
+    """Where in `value` something is that a reader could not make into the class it expects, and
+    that class."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if dataclasses.is_dataclass(hint):
+        if not isinstance(value, hint):
+            return where, hint
+        fields = _hints(hint)
+        items = ((fields.get(f.name), getattr(value, f.name), f".{f.name}")
+                 for f in dataclasses.fields(hint))
+    elif origin in (list, tuple) and args and isinstance(value, (list, tuple)):
+        kinds = args[:1] * len(value) if origin is list or args[-1] is Ellipsis else args
+        items = ((k, item, f"[{i}]") for i, (k, item) in enumerate(zip(kinds, value)))
+    elif origin is dict and len(args) == 2 and isinstance(value, dict):
+        items = ((args[1], item, f"[{key!r}]") for key, item in value.items())
+    elif _is_union(origin):
+        inner = [arg for arg in args if dataclasses.is_dataclass(arg)]
+        # Which of several is meant, a reader cannot know either: it gets the fields.
+        if len(args) == 2 and len(inner) == 1 and type(None) in args and value is not None:
+            return _strange(inner[0], value, where)
+        return None
+    else:
+        return None
+    for kind, item, step in items:
+        found = _strange(kind, item, where + step)
+        if found is not None:
+            return found
+    return None
+
+
+def _is_union(origin):
+    return origin is typing.Union or origin is getattr(types, "UnionType", typing.Union)
+
+
 def build(cls, value):
     """An object of a dataclass from the dict of its fields."""
     if not dataclasses.is_dataclass(cls) or not isinstance(value, dict):
         return value
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     known = {}
     for field in dataclasses.fields(cls):
         if field.name in value:
@@ -133,7 +219,7 @@ def _build(hint, value):
         return tuple(_build(kind, item) for kind, item in zip(kinds, value))
     if origin is dict and len(args) == 2:
         return {key: _build(args[1], item) for key, item in value.items()}
-    if origin is typing.Union:
+    if _is_union(origin):
         inner = [arg for arg in args if dataclasses.is_dataclass(arg)]
         return build(inner[0], value) if len(inner) == 1 and value is not None else value
     return value

@@ -26,7 +26,9 @@ use toml::de::{DeTable, DeValue};
 pub use problem::{ConfigError, Problem};
 use problem::{Source, nearest};
 use section::{Reader, Section};
-pub use spec::{Backoff, Config, Heartbeat, Kind, Orphan, ProcessSpec, Ready, Restart, Then};
+pub use spec::{
+    Backoff, Config, Heartbeat, InheritEnv, Kind, Orphan, ProcessSpec, Ready, Restart, Then, User,
+};
 
 /// Processes of one robot at most.
 pub const PROCESSES_MAX: usize = 256;
@@ -102,6 +104,7 @@ fn read<'a>(reader: &'a Reader<'a>, path: &Path, root: &'a DeTable<'_>) -> Confi
         domain: None,
         logs: None,
         log_bytes: 10_000_000,
+        log_rate: 1_000_000,
         log_files: 3,
         watch: false,
         processes: Vec::new(),
@@ -145,6 +148,7 @@ fn robot_section(
     config.domain = robot.text("domain");
     config.logs = robot.text("logs").map(|dir| here.join(dir));
     config.log_bytes = robot.bytes("log_bytes").unwrap_or(config.log_bytes).max(4096);
+    config.log_rate = robot.bytes("log_rate").unwrap_or(config.log_rate).max(1000);
     config.log_files = robot.integer("log_files", 0..101).map_or(config.log_files, |n| n as u32);
     config.watch = robot.choice("reload", &[("signal", false), ("watch", true)]).unwrap_or(false);
     if let Some(dir) = robot.text("dir") {
@@ -243,6 +247,7 @@ fn process(
         let what = format!("{} has both 'fifo' and 'nice'", section.name);
         section.wrong(section.place("nice"), what, "SCHED_FIFO has no niceness: leave one out");
     }
+    let user = user(&section);
     let spec = ProcessSpec {
         name: name.to_owned(),
         kind,
@@ -257,7 +262,9 @@ fn process(
         nice,
         memory: section.bytes("memory"),
         address_space: section.bytes("address_space"),
-        user: user(&section),
+        inherit_env: inherit_env(&section, user.is_some()),
+        core_dumps: section.flag("core_dumps").unwrap_or(false),
+        user,
         stop_signal: section.choice("stop_signal", &values::SIGNALS).unwrap_or(libc::SIGTERM),
         grace: section.duration("grace").unwrap_or(defaults.grace),
         on_supervisor_death: section
@@ -337,7 +344,7 @@ fn configured() -> usize {
     last.map_or(1, |n| n + 1)
 }
 
-fn user(section: &Section<'_, '_>) -> Option<(u32, u32, Vec<u32>)> {
+fn user(section: &Section<'_, '_>) -> Option<User> {
     let name = section.text("user")?;
     match values::user(&name) {
         Ok(user) => Some(user),
@@ -346,6 +353,18 @@ fn user(section: &Section<'_, '_>) -> Option<(u32, u32, Vec<u32>)> {
             None
         }
     }
+}
+
+/// `true`, `false`, or names; without the key all, and nothing for another user.
+fn inherit_env(section: &Section<'_, '_>, other_user: bool) -> InheritEnv {
+    let named = match section.get("inherit_env").map(|v| v.get_ref()) {
+        None => !other_user,
+        Some(DeValue::Boolean(all)) => *all,
+        Some(_) => {
+            return InheritEnv::Named(names(section, "inherit_env"));
+        }
+    };
+    if named { InheritEnv::All } else { InheritEnv::Named(Vec::new()) }
 }
 
 fn names(section: &Section<'_, '_>, key: &'static str) -> Vec<String> {

@@ -17,8 +17,10 @@ pub struct Config {
     pub domain: Option<String>,
     /// Directory of the logs, if the file says so.
     pub logs: Option<PathBuf>,
-    /// A log larger than this is rotated, bytes.
+    /// No file of a log is larger, bytes.
     pub log_bytes: u64,
+    /// What is kept of each process's prints in the long run, bytes a second.
+    pub log_rate: u64,
     /// Rotated logs kept for each process.
     pub log_files: u32,
     /// Whether a changed file is read again at once, or at SIGHUP only.
@@ -119,6 +121,32 @@ pub struct Heartbeat {
     pub timeout: Duration,
 }
 
+/// A user that a process runs as.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct User {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+    /// Further groups.
+    pub groups: Vec<u32>,
+    /// Its name; its number if it has none.
+    pub name: String,
+    /// Its home directory.
+    pub home: String,
+}
+
+/// What a process has of its supervisor's environment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InheritEnv {
+    /// All of it: the default of a process that runs as the supervisor does.
+    All,
+    /// Variables of these names, beside `PATH`, `LANG` and `TZ`: without names the default of a
+    /// process of another user.
+    Named(Vec<String>),
+}
+
 /// One process of a robot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProcessSpec {
@@ -148,8 +176,12 @@ pub struct ProcessSpec {
     pub memory: Option<u64>,
     /// Bound on its addresses (RLIMIT_AS), bytes; shared memory counts in full.
     pub address_space: Option<u64>,
-    /// User id, group id, further groups.
-    pub user: Option<(u32, u32, Vec<u32>)>,
+    /// Whom it runs as.
+    pub user: Option<User>,
+    /// What it has of the supervisor's environment.
+    pub inherit_env: InheritEnv,
+    /// Whether a crash may leave its memory on disk.
+    pub core_dumps: bool,
     /// The signal that asks it to end.
     pub stop_signal: i32,
     /// SIGKILL follows after so long.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use super::spec::User;
+
 /// `250ms`, `2s`, `1.5 s`, `3min`, `1h`; up to a year.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is no time: write it like 250ms, 2.5s, 3min or 1h");
@@ -59,29 +61,42 @@ pub(crate) const SIGNALS: [(&str, i32); 6] = [
     ("SIGKILL", libc::SIGKILL),
 ];
 
-/// User id, group id and further groups of `user`: a name of /etc/passwd, or `uid:gid`.
-pub(crate) fn user(user: &str) -> Result<(u32, u32, Vec<u32>), String> {
-    if let Some((uid, gid)) = user.split_once(':')
-        && let (Ok(uid), Ok(gid)) = (uid.parse(), gid.parse())
-    {
-        return Ok((uid, gid, Vec::new()));
-    }
+/// The user that is called so: a name of /etc/passwd, or `uid:gid`.
+pub(crate) fn user(user: &str) -> Result<User, String> {
     let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    if let Some((uid, gid)) = user.split_once(':')
+        && let (Ok(uid), Ok(gid)) = (uid.parse::<u32>(), gid.parse())
+    {
+        // Known by its number, or by nothing else.
+        let known = entry(&passwd, |entry| entry.get(2).and_then(|n| n.parse().ok()) == Some(uid));
+        let (name, home) =
+            known.map_or((uid.to_string(), "/".into()), |e| (e[0].clone(), home(&e)));
+        return Ok(User { uid, gid, groups: Vec::new(), name, home });
+    }
     let group = fs::read_to_string("/etc/group").unwrap_or_default();
     from_files(user, &passwd, &group)
         .ok_or_else(|| format!("no user '{user}' in /etc/passwd: name one, or write uid:gid"))
 }
 
-fn from_files(user: &str, passwd: &str, group: &str) -> Option<(u32, u32, Vec<u32>)> {
+fn entry(passwd: &str, is: impl Fn(&[String]) -> bool) -> Option<Vec<String>> {
     let fields = |line: &'_ str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
-    let entry = passwd.lines().map(fields).find(|entry| entry[0] == user)?;
+    passwd.lines().map(fields).find(|entry| is(entry))
+}
+
+fn home(entry: &[String]) -> String {
+    entry.get(5).filter(|home| home.starts_with('/')).cloned().unwrap_or_else(|| "/".into())
+}
+
+fn from_files(user: &str, passwd: &str, group: &str) -> Option<User> {
+    let entry = entry(passwd, |entry| entry[0] == user)?;
     let (uid, gid) = (entry.get(2)?.parse().ok()?, entry.get(3)?.parse().ok()?);
+    let fields = |line: &'_ str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
     let member = |entry: &Vec<String>| {
         entry.get(3).is_some_and(|members| members.split(',').any(|name| name == user))
     };
     let groups = group.lines().map(fields).filter(member);
     let groups = groups.filter_map(|entry| entry.get(2)?.parse().ok()).collect();
-    Some((uid, gid, groups))
+    Some(User { uid, gid, groups, name: user.into(), home: home(&entry) })
 }
 
 /// The words of a command line: blanks part them, quotes and backslashes keep them together.
@@ -144,9 +159,14 @@ mod tests {
 
     #[test]
     fn users_come_from_the_files() {
-        let (passwd, group) = ("root:x:0:0::/:\nann:x:7:8::/:\n", "a:x:8:\nvideo:x:44:bob,ann\n");
-        assert_eq!(from_files("ann", passwd, group), Some((7, 8, vec![44])));
+        let passwd = "root:x:0:0::/root:\nann:x:7:8::/of/ann:/bin/sh\nbot:x:9:9:::\n";
+        let group = "a:x:8:\nvideo:x:44:bob,ann\n";
+        let (name, home) = ("ann".into(), "/of/ann".into());
+        let ann = User { uid: 7, gid: 8, groups: vec![44], name, home };
+        assert_eq!(from_files("ann", passwd, group), Some(ann));
+        assert_eq!(from_files("bot", passwd, group).unwrap().home, "/");
         assert_eq!(from_files("eve", passwd, group), None);
-        assert_eq!(user("3:4"), Ok((3, 4, vec![])));
+        let (name, home) = ("61234".into(), "/".into());
+        assert_eq!(user("61234:4"), Ok(User { uid: 61234, gid: 4, groups: vec![], name, home }));
     }
 }

@@ -7,6 +7,7 @@ use outlive::now_ns;
 use super::instance::{Life, Process, form};
 use super::{Supervisor, identities};
 use crate::backoff::Restarts;
+use crate::cgroup::Cgroup;
 use crate::config::{Kind, Orphan};
 use crate::leftover::{self, Leftover};
 use crate::proc::{Identity, marked};
@@ -83,8 +84,9 @@ impl Supervisor {
             return false;
         }
         let Some(fd) = identity.open() else { return false };
-        let since_ns = status.since_ns;
-        instance.process = Some(Process { identity, fd, since_ns, child: false, pulse: None });
+        let (since_ns, cgroup) = (status.since_ns, Cgroup::of(identity.pid));
+        instance.process =
+            Some(Process { identity, fd, since_ns, child: false, pulse: None, cgroup });
         instance.life = Life::Starting;
         instance.restarts = Restarts::of(status.restarts);
         instance.last_end.clone_from(&status.last_end);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::backoff::Restarts;
+use crate::cgroup::Cgroup;
 use crate::config::{Kind, ProcessSpec};
 use crate::health::Pulse;
 use crate::leftover::{group_signal, kill_all};
@@ -25,6 +26,8 @@ pub(super) struct Process {
     /// Whether it is our child; others can be watched and not be asked how they ended.
     pub(super) child: bool,
     pub(super) pulse: Option<Pulse>,
+    /// Where one could be had.
+    pub(super) cgroup: Option<Cgroup>,
 }
 
 /// What follows the end that was asked for.
@@ -87,6 +90,7 @@ pub(super) fn form(spec: &ProcessSpec) -> u64 {
     (command, dir, env, cores, fifo, nice).hash(&mut hasher);
     (memory, address_space, user, spec.kind == Kind::Core).hash(&mut hasher);
     (spec.on_supervisor_death as u8, spec.stop_signal).hash(&mut hasher);
+    (&spec.inherit_env, spec.core_dumps).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -158,6 +162,9 @@ impl Instance {
     pub(super) fn reap(&mut self) -> Option<(End, Duration)> {
         let process = self.process.take()?;
         kill_all(process.identity);
+        if let Some(cgroup) = &process.cgroup {
+            cgroup.end();
+        }
         let ran = Duration::from_nanos(outlive::now_ns().saturating_sub(process.since_ns));
         let end = match Pid::from_raw(process.identity.pid).filter(|_| process.child) {
             Some(pid) => end_of(pid),

@@ -4,20 +4,24 @@
 //! |---|---|
 //! | `instance` | one process of the file, through its lives |
 //! | `adopt` | what an earlier supervisor left |
+//! | `keeping` | the process that writes the logs |
 //! | `turn` | what each turn of the loop looks after |
 //! | `requests` | what people ask for; a changed file |
 //!
 //! # Dying here
-//! Every process writes into a file and has a session of its own, so nothing of it depends on the
-//! supervisor. Who runs stands in `state.json`; who was started after the last write bears marks
-//! in its environment, and what is left of a process is of its session. The next supervisor looks
-//! at all three. Between fork and exec a child looks whether its parent lives, and ends if not.
+//! Every process prints into a pipe that a process of its own empties, and has a session of its
+//! own, so nothing of it depends on the supervisor. Who runs stands in `state.json`; who was
+//! started after the last write bears marks in its environment, and what is left of a process is of
+//! its session. The next supervisor looks at all three. Between fork and exec a child looks
+//! whether its parent lives, and ends if not.
 
 mod adopt;
 mod instance;
+mod keeping;
 mod requests;
 mod turn;
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
@@ -32,6 +36,7 @@ use outlive::{Domain, now_ns};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::backoff::Chance;
+use crate::cgroup::Cgroup;
 use crate::config::Config;
 use crate::control::Server;
 use crate::logs::{Log, default_dir};
@@ -42,6 +47,7 @@ use crate::proc::Identity;
 use crate::spawn::Surroundings;
 use crate::state::{Phase, RunDir, State};
 use instance::{Instance, Life};
+use keeping::Keeping;
 
 /// Longest sleep between two looks at logs and health.
 const TURN: Duration = Duration::from_millis(50);
@@ -58,6 +64,9 @@ pub struct Options {
     pub quiet: bool,
     /// End what an earlier supervisor left, whatever the file says, and start anew.
     pub fresh: bool,
+    /// Program and first arguments of the process that keeps the logs; the directory and the
+    /// number for [`keep_logs`](crate::keep_logs) follow. Empty: this program with `keep-logs`.
+    pub log_keeper: Vec<OsString>,
 }
 
 /// How a supervised robot ended.
@@ -154,6 +163,7 @@ pub struct Supervisor {
     notify: Notify,
     printer: Printer,
     log: Log,
+    keeping: Keeping,
     chance: Chance,
     /// Set once the robot is to stop: how it ended.
     ending: Option<Outcome>,
@@ -185,7 +195,7 @@ impl Supervisor {
         let logs = config.logs.clone().unwrap_or_else(|| default_dir(&config.name));
         let made = fs::create_dir_all(&logs);
         made.map_err(doing(format!("make the directory of logs {}", logs.display())))?;
-        let log = Log::open(&logs, "run").map_err(doing("open run.log"))?;
+        let log = Log::open(&logs, dir.path(), "run").map_err(doing("open run.log"))?;
         let control = Server::open(dir.path()).map_err(doing("open the control socket"))?;
         let width = config.processes.iter().map(|p| p.name.len()).max().unwrap_or(0).max(3);
         // They run in directories of their own: a relative path would lead them elsewhere.
@@ -210,6 +220,7 @@ impl Supervisor {
             notify: Notify::from_environment(),
             printer: Printer::new(width),
             log,
+            keeping: Keeping::default(),
             chance: Chance::new(now_ns() ^ (u64::from(std::process::id()) << 32)),
             ending: None,
             dirty: true,
@@ -218,10 +229,11 @@ impl Supervisor {
             config,
         };
         for (number, spec) in new.config.processes.clone().into_iter().enumerate() {
-            let log = Log::open(&new.logs, &spec.name)
+            let log = Log::open(&new.logs, new.dir.path(), &spec.name)
                 .map_err(doing(format!("open the log of {}", spec.name)))?;
             new.instances.push(Instance::new(spec, log, number));
         }
+        new.keep_logs().map_err(doing("start who keeps the logs"))?;
         let robot = new.config.name.clone();
         let count = new.instances.len();
         new.say(&format!("{robot}: {count} processes, logs in {}", new.logs.display()));
@@ -245,14 +257,14 @@ impl Supervisor {
 
     fn leave(mut self, outcome: Outcome) -> Outcome {
         // What has left its session, and its group, still bears the marks.
-        for left in crate::proc::marked(&self.around.dir) {
-            left.identity.signal(libc::SIGKILL);
-        }
+        turn::end_marked(&self.around.dir, None);
+        Cgroup::end_all(&self.around.dir);
         while os::ended_child().is_some_and(turn::reap_stranger) {}
         self.say(match outcome {
             Outcome::Stopped => "stopped: nothing runs any more",
             Outcome::Failed => "stopped after a failure: nothing runs any more",
         });
+        self.end_keeping();
         self.show();
         self.printer.end();
         self.dir.remove();
@@ -286,9 +298,9 @@ impl Supervisor {
         }
     }
 
-    /// Shows what the processes said, and rotates.
+    /// Shows what the processes said.
     fn show(&mut self) {
-        let (bytes_max, keep) = (self.config.log_bytes, self.config.log_files);
+        self.log.push();
         for instance in &mut self.instances {
             let Instance { log, spec, number, process, .. } = instance;
             let (printer, quiet) = (&mut self.printer, self.options.quiet);
@@ -298,7 +310,7 @@ impl Supervisor {
                 }
             };
             // So much in a turn that a chatterbox keeps nobody waiting.
-            for _ in 0..16 {
+            for _ in 0..4 {
                 if !log.follow(&mut show) {
                     break;
                 }
@@ -306,10 +318,7 @@ impl Supervisor {
             if process.is_none() {
                 log.flush(&mut show);
             }
-            // A disk that is full is told when it matters: by who cannot write.
-            let _ = log.rotate(bytes_max, keep);
         }
-        let _ = self.log.rotate(bytes_max, keep);
     }
 
     fn sleep(&mut self) {
@@ -323,6 +332,7 @@ impl Supervisor {
             processes.map(|p| PollFd::new(&p.fd, PollFlags::IN)).collect();
         let control = self.control.iter().flat_map(Server::fds);
         fds.extend(control.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        fds.extend(self.keeping.fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         fds.push(PollFd::from_borrowed_fd(self.signals.wake.as_fd(), PollFlags::IN));
         let _ = poll(&mut fds, Some(&timeout));
         drop(fds);
@@ -362,9 +372,9 @@ impl Stamp {
     }
 }
 
-/// Whether `identity` has ended.
-fn has_ended(process: &instance::Process) -> bool {
-    let mut fds = [PollFd::new(&process.fd, PollFlags::IN)];
+/// Whether the process of a pidfd has ended.
+fn has_ended(process: impl AsFd) -> bool {
+    let mut fds = [PollFd::new(&process, PollFlags::IN)];
     matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(n) if n > 0)
 }
 

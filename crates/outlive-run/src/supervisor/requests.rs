@@ -138,7 +138,7 @@ impl Supervisor {
                 self.instances.push(instance);
                 continue;
             }
-            match Log::open(&self.logs, &spec.name) {
+            match Log::open(&self.logs, self.dir.path(), &spec.name) {
                 Ok(log) => {
                     self.say(&format!("{} is new", spec.name));
                     let number = self.instances.len() + old.len();
@@ -165,6 +165,9 @@ impl Supervisor {
         }
         self.config = new;
         self.dirty = true;
+        if let Err(e) = self.keep_logs() {
+            self.say(&format!("cannot start who keeps the logs: {e}"));
+        }
     }
 
     fn change(&mut self, instance: &mut Instance, spec: crate::config::ProcessSpec) {

@@ -7,9 +7,11 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::instance::{After, End, Instance, Life, Process};
 use super::{Outcome, Supervisor, has_ended};
+use crate::cgroup::Cgroup;
 use crate::config::{Restart, Then};
 use crate::health::{self, Pulse};
 use crate::os;
+use crate::proc::marked;
 use crate::spawn::spawn;
 
 impl Supervisor {
@@ -69,16 +71,21 @@ impl Supervisor {
 
     fn reap(&mut self) {
         for at in 0..self.instances.len() {
-            if self.instances[at].process.as_ref().is_some_and(has_ended)
+            if self.instances[at].process.as_ref().is_some_and(|p| has_ended(&p.fd))
                 && let Some((end, ran)) = self.instances[at].reap()
             {
+                // What has left its session, and its cgroup if it had one, still bears the marks.
+                let name = &self.instances[at].spec.name;
+                end_marked(&self.around.dir, Some(name));
                 self.ended(at, end, ran);
             }
         }
+        self.look_after_keeper();
         // Orphans of our processes that came to us.
         while let Some(pid) = os::ended_child() {
             let of_ours = |i: &Instance| i.process.as_ref().is_some_and(|p| p.identity.pid == pid);
-            if self.instances.iter().any(of_ours) || !reap_stranger(pid) {
+            let known = self.keeping.is(pid) || self.instances.iter().any(of_ours);
+            if known || !reap_stranger(pid) {
                 break;
             }
         }
@@ -197,19 +204,24 @@ impl Supervisor {
     fn start_process(&mut self, at: usize) {
         let instance = &mut self.instances[at];
         let name = instance.spec.name.clone();
-        let started = spawn(&instance.spec, instance.log.file(), &self.around)
+        let cgroup = Cgroup::create(&self.around.dir, &name);
+        let started = spawn(&instance.spec, instance.log.pipe(), cgroup.as_ref(), &self.around)
             .and_then(|identity| Ok((identity, identity.open_child()?)));
         match started {
             Ok((identity, fd)) => {
                 let (since_ns, pulse) = (now_ns(), None);
                 instance.life = Life::Starting;
-                instance.process = Some(Process { identity, fd, since_ns, child: true, pulse });
+                instance.process =
+                    Some(Process { identity, fd, since_ns, child: true, pulse, cgroup });
                 // At once: a successor is to know it.
                 self.dirty = true;
                 self.save();
                 self.say(&format!("{name} started (pid {})", identity.pid));
             }
             Err(e) => {
+                if let Some(cgroup) = cgroup {
+                    cgroup.end();
+                }
                 instance.last_end = Some(e.to_string());
                 self.failed(at, &format!("does not start: {e}"), false, Duration::ZERO);
             }
@@ -273,6 +285,23 @@ impl Supervisor {
                 self.dirty = true;
             }
         }
+    }
+}
+
+/// Kills all that bears the marks of this supervisor, or of one process of it, and what that
+/// started meanwhile.
+pub(super) fn end_marked(dir: &str, name: Option<&str>) {
+    const ROUNDS_MAX: usize = 20;
+    for _ in 0..ROUNDS_MAX {
+        let mut found = marked(dir);
+        found.retain(|found| name.is_none_or(|name| found.name == name));
+        if found.is_empty() {
+            return;
+        }
+        found.iter().for_each(|found| {
+            found.identity.signal(libc::SIGKILL);
+        });
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

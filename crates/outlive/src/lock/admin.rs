@@ -4,7 +4,7 @@
 //! | object | invariant |
 //! |---|---|
 //! | every file | header, kind, sizes; the object lies inside; tag and domain are its own |
-//! | mutex, rwlock | the word is free, final, or names an id that a thread can have; the heir too |
+//! | mutex, rwlock | the word is free, final, or names a thread's possible id; the heir too |
 //! | rwlock | a line in use has its bit; lines hold ids |
 //! | semaphore | each permit is free or names an id |
 //! | set | each id lies within the reach of its place |
@@ -22,13 +22,12 @@ use super::word::{ABANDONED, BROKEN, ID, LOST, WAITERS};
 use crate::name::TopicName;
 use crate::node::domain::DomainPath;
 use crate::node::thread_peers::{ThreadPeer, Verdict};
-use crate::node::thread_tokens::{ORDINAL_END, ORDINAL_FIRST, node_of};
+use crate::node::thread_tokens::{ORDINAL_END, ORDINAL_FIRST, node_of, ordinal_of};
 use crate::node::{Node, NodeId};
 use crate::os::file::{self, Expect, TMP_PREFIX};
-use crate::os::filelock;
 use crate::os::map::Mapping;
+use crate::os::{filelock, pi, robust};
 use crate::sync::Ordering::Acquire;
-use crate::topic::membership::remove_unfinished;
 use crate::{Error, ErrorKind, Result};
 
 /// Who holds a lock, at the moment of the look.
@@ -92,6 +91,12 @@ impl File {
         self.map.atomic_u64(at::OBJECT + offset).map_or(0, |word| word.load(Acquire))
     }
 
+    /// The kernel's word of a mutex with priority inheritance.
+    fn pi_word(&self) -> u32 {
+        let at = layout::file_bytes(self.spec.kind, self.spec.bytes) - pi::WORD_BEFORE_END;
+        self.map.atomic_u32(at).map_or(0, |word| word.load(Acquire))
+    }
+
     /// The words of a semaphore or a set.
     fn words(&self) -> impl Iterator<Item = u64> {
         (0..self.spec.count).map(|i| self.word(layout::WORDS + 8 * i))
@@ -131,13 +136,13 @@ fn state_of(domain: &DomainPath, word: u64) -> Result<LockState> {
             let peer = ThreadPeer::open(domain, node_of(id))?;
             let verdict = peer.map(|peer| Arc::new(peer).judge(id));
             let alive = matches!(verdict, Some(Verdict::Alive(token)) if !token.node_is_gone());
-            LockState::Held { node: node_of(id), thread: id & 0x3fff_ffff, alive }
+            LockState::Held { node: node_of(id), thread: ordinal_of(id), alive }
         }
     })
 }
 
 fn describe(domain: &DomainPath, name: &str, file: &File) -> Result<LockInfo> {
-    let has_owner = matches!(file.spec.kind, LockKind::Mutex | LockKind::RwLock);
+    let has_owner = file.spec.kind.has_owner();
     let mut word = if has_owner { file.word(head::WORD) } else { 0 };
     let state = loop {
         let state = state_of(domain, word)?;
@@ -156,7 +161,11 @@ fn describe(domain: &DomainPath, name: &str, file: &File) -> Result<LockInfo> {
         LockKind::Semaphore | LockKind::Set => file.words().filter(|word| *word != 0).count(),
         _ => 0,
     };
-    let waiters = if has_owner { word & WAITERS != 0 } else { file.word(head::DRAIN) != 0 };
+    let waiters = match file.spec.kind {
+        LockKind::PiMutex => file.pi_word() & robust::WAITERS != 0,
+        _ if has_owner => word & WAITERS != 0,
+        _ => file.word(head::DRAIN) != 0,
+    };
     let File { spec, .. } = file;
     Ok(LockInfo {
         name: name.into(),
@@ -179,7 +188,7 @@ pub(crate) fn clean(domain: &DomainPath) -> Result<usize> {
     for name in names(domain)? {
         let path = domain.locks().join(&name);
         if name.starts_with(TMP_PREFIX) {
-            removed += remove_unfinished(&path)?;
+            removed += file::remove_unfinished(&path)?;
         } else if TopicName::from_file(&name).is_some() {
             removed += usize::from(remove(domain, &path, false)? == Removed::Yes);
         }
@@ -205,7 +214,7 @@ fn remove(domain: &DomainPath, path: &Path, even_if_lost: bool) -> Result<Remove
     let unused = filelock::try_lock_write(&fd)?;
     let lost = || {
         let file = File::open(path, domain)?;
-        let has_owner = matches!(file.spec.kind, LockKind::Mutex | LockKind::RwLock);
+        let has_owner = file.spec.kind.has_owner();
         Ok::<_, Error>(has_owner && file.word(head::WORD) & ID == LOST)
     };
     let free = unused || (even_if_lost && lost()?);
@@ -281,7 +290,7 @@ fn check_file(file: &File, fault: &mut dyn FnMut(String)) {
         fault("it belongs to no domain".into());
     }
     let word = file.word(head::WORD);
-    if matches!(file.spec.kind, LockKind::Mutex | LockKind::RwLock) {
+    if file.spec.kind.has_owner() {
         let owner = word & ID;
         let held = is_id(owner) || owner == LOST || owner == ABANDONED;
         if !held && (owner != 0 || word & BROKEN != 0) {
@@ -296,7 +305,7 @@ fn check_file(file: &File, fault: &mut dyn FnMut(String)) {
         LockKind::RwLock => {
             for (at, line) in file.lines().enumerate() {
                 // The line first: its bit was set before it.
-                if line != 0 && !is_id(line & !READING) {
+                if line != 0 && !is_id(line & ID) {
                     fault(format!("line {at} is {line:#x}"));
                 }
                 if line != 0 && file.word(head::BITMAP) >> at & 1 == 0 {

@@ -10,12 +10,12 @@ use super::mutex::{MutexGuard, deadline};
 use super::object::{Object, Spec};
 use super::raw_mutex::{Acquired, RawMutex};
 use super::wait::{FOREVER, wake};
-use crate::Result;
 use crate::node::{Node, slice_ns_max};
 use crate::os::{clock, fork, futex};
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::SeqCst;
 use crate::topic::Message;
+use crate::{Error, ErrorKind, Result};
 
 /// Waiting for a change of data under a [`RobustMutex`](super::RobustMutex).
 ///
@@ -162,7 +162,8 @@ impl RobustCondvar {
     /// before and after; for other languages. `u64::MAX` waits for ever.
     ///
     /// # Errors
-    /// `Failed` with `NotOwned` when this thread does not hold it; else those of
+    /// `Failed` with `NotOwned` when this thread does not hold it, with `Unsupported` for a mutex
+    /// with priority inheritance, which stays as it is; else those of
     /// [`RawMutex::lock`](super::RawMutex::lock), and then it is not held.
     ///
     /// # Crash safety
@@ -186,6 +187,12 @@ impl RobustCondvar {
         deadline_ns: u64,
         go_on: impl FnMut() -> bool,
     ) -> LockResult<(Acquired, bool)> {
+        if mutex.is_pi() {
+            let remedy = "a mutex with priority inheritance has no condition variable: use one \
+                          without";
+            let e = Error::new(ErrorKind::Unsupported, "waiting with", "a mutex", remedy);
+            return Err(LockError::Failed(e));
+        }
         let mut freed = Ok(());
         let let_go = || {
             freed = mutex.unlock();

@@ -27,7 +27,8 @@ pub enum LockError<G> {
     /// It is held, and the call does not wait.
     WouldBlock,
     /// The caller could not take part: a forked child, too many threads, a file that cannot be
-    /// read.
+    /// read. Of kind `Unrecoverable`: the owner's thread forgot its guard and ended, and its
+    /// process lives; once that has ended, too, the next taker inherits.
     Failed(Error),
 }
 
@@ -54,7 +55,7 @@ impl<G> LockError<G> {
             Refused::Lost => Self::Unrecoverable,
             Refused::Expired if tried => Self::WouldBlock,
             Refused::Expired => Self::Timeout,
-            Refused::WriterDied | Refused::Failed => {
+            Refused::WriterDied | Refused::Leaked | Refused::Failed => {
                 Self::Failed(failure.unwrap_or_else(|| describe(ErrorKind::OwnerDied)))
             }
         }

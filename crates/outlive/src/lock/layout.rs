@@ -25,7 +25,7 @@ pub(crate) mod head {
     /// Lock word; change count of a condition variable; bell of a semaphore; reach of a set.
     pub(crate) const WORD: usize = 16;
     pub(crate) const HEIR: usize = 24;
-    /// Reader/writer lock: lines in use.
+    /// Reader/writer lock: lines in use. Mutex with priority inheritance: the PID namespace.
     pub(crate) const BITMAP: usize = 32;
     /// Reader/writer lock: a writer sleeps on a line. Semaphore, condition variable: somebody
     /// sleeps.
@@ -59,12 +59,19 @@ pub enum LockKind {
     Set = 5,
     /// [`Segment`](super::Segment).
     Segment = 6,
+    /// [`PiMutex`](super::PiMutex).
+    PiMutex = 7,
 }
 
 impl LockKind {
+    /// Whether its lock word names an owner.
+    pub(crate) fn has_owner(self) -> bool {
+        matches!(self, Self::Mutex | Self::RwLock | Self::PiMutex)
+    }
+
     pub(crate) fn from_raw(raw: u64) -> Option<Self> {
-        use LockKind::{Condvar, Mutex, RwLock, Segment, Semaphore, Set};
-        let all = [Mutex, RwLock, Condvar, Semaphore, Set, Segment];
+        use LockKind::{Condvar, Mutex, PiMutex, RwLock, Segment, Semaphore, Set};
+        let all = [Mutex, RwLock, Condvar, Semaphore, Set, Segment, PiMutex];
         all.into_iter().find(|k| *k as u64 == raw)
     }
 
@@ -77,13 +84,43 @@ impl LockKind {
             Self::Semaphore => "semaphore",
             Self::Set => "set",
             Self::Segment => "segment",
+            Self::PiMutex => "pi-mutex",
         }
     }
+}
+
+/// Bytes of the file of an object of `bytes` bytes. A word of the kernel's ends that of a mutex
+/// with priority inheritance, in a line of its own.
+pub(crate) const fn file_bytes(kind: LockKind, bytes: usize) -> usize {
+    let word = if matches!(kind, LockKind::PiMutex) { 2 * OBJECT_ALIGN } else { 0 };
+    round_up(file::OBJECT + bytes + word, PAGE)
 }
 
 /// Where the protected data begins in a mutex.
 pub(crate) const fn mutex_data(align: usize) -> usize {
     round_up(head::BYTES, if align > OBJECT_ALIGN { align } else { OBJECT_ALIGN })
+}
+
+/// Most objects that may be placed in one segment.
+pub(crate) const PLACED_MAX: usize = 16384;
+
+/// Where the table of a segment's objects begins: a word for each, in the order of their coming.
+pub(crate) const fn placed(size: usize, align: usize) -> Option<usize> {
+    match mutex_data(align).checked_add(size) {
+        Some(end) if end <= usize::MAX - OBJECT_ALIGN => Some(round_up(end, OBJECT_ALIGN)),
+        _ => None,
+    }
+}
+
+/// Words of that table.
+pub(crate) const fn placed_count(size: usize) -> usize {
+    let room = size / OBJECT_ALIGN;
+    if room < PLACED_MAX { room } else { PLACED_MAX }
+}
+
+/// Bytes of a whole segment.
+pub(crate) fn segment_bytes(size: usize, align: usize) -> Option<usize> {
+    placed(size, align)?.checked_add(8 * placed_count(size))
 }
 
 /// The readers' lines of a reader/writer lock.

@@ -8,6 +8,7 @@
 //! | `wait` | spinning, sleeping, noticing deaths |
 //! | `object` | where an object lies: file, segment, the user's memory |
 //! | `lines` | which line the calling thread reads on |
+//! | `gated`, `pi` | what a mutex rests on: without and with priority inheritance |
 //! | `raw_mutex`, `mutex`, `raw_rwlock`, `rwlock` | the public types: locks, |
 //! | `condvar`, `semaphore`, `lockless_set`, `segment` | and what goes with them |
 //! | `admin` | listing, auditing, cleaning |
@@ -16,12 +17,14 @@
 pub(crate) mod admin;
 mod condvar;
 mod error;
+mod gated;
 pub(crate) mod layout;
 mod lines;
 mod lockless_set;
 mod mutex;
 mod object;
 mod permits;
+mod pi;
 mod raw_mutex;
 mod raw_rwlock;
 mod readers;
@@ -37,7 +40,7 @@ pub use condvar::RobustCondvar;
 pub use error::{Guard, Inherited, LockError, LockResult, NeedsWriter};
 pub use layout::LockKind;
 pub use lockless_set::LocklessSet;
-pub use mutex::{MutexGuard, RobustMutex};
+pub use mutex::{MutexGuard, PiGuard, PiMutex, RobustMutex};
 pub use raw_mutex::{Acquired, RawMutex};
 pub use raw_rwlock::RawRwLock;
 pub use rwlock::{ReadGuard, RobustRwLock, WriteGuard};
@@ -72,6 +75,29 @@ impl Node {
     /// **Strict.** As `mutex`: the value is there when the file appears.
     pub fn mutex_with<T: Message>(&self, name: &str, value: &T) -> Result<RobustMutex<T>> {
         open_mutex(self, name, Some(value))
+    }
+
+    /// Opens the mutex `name` with priority inheritance, or makes it with a value of zero bytes.
+    ///
+    /// # Errors
+    /// As [`mutex`](Self::mutex). A `RobustMutex` of that name is a `TypeMismatch`. `Unsupported`
+    /// when its members are in another PID namespace.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`.
+    pub fn pi_mutex<T: Message>(&self, name: &str) -> Result<PiMutex<T>> {
+        PiMutex::open(self, name, None)
+    }
+
+    /// As [`pi_mutex`](Self::pi_mutex); whoever makes it stores `value`.
+    ///
+    /// # Errors
+    /// As `pi_mutex`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`.
+    pub fn pi_mutex_with<T: Message>(&self, name: &str, value: &T) -> Result<PiMutex<T>> {
+        PiMutex::open(self, name, Some(value))
     }
 
     /// Opens the reader/writer lock `name`, or makes it with a value of zero bytes.

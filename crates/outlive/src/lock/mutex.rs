@@ -8,9 +8,10 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use super::error::{Inherited, LockError, LockResult, Sealed};
+use super::gated::Gated;
 use super::layout::{self, LockKind};
 use super::object::{Object, Spec};
-use super::raw_mutex::RawMutex;
+use super::pi::Pi;
 use super::wait::{FOREVER, NEVER};
 use super::word::Got;
 use crate::node::Node;
@@ -22,8 +23,9 @@ use crate::{Result, now_ns};
 /// It lies in a file of the domain ([`Node::mutex`]), in a [`Segment`](super::Segment), or in
 /// shared memory of the user's own. Any number of threads may use one handle.
 ///
-/// A thread that ends while it holds the lock, a panic that drops the guard, and a forgotten guard
-/// whose thread ends all count as the owner's death.
+/// A panic that drops the guard counts as the owner's death. A guard that is leaked or forgotten
+/// may leave references to the data behind: after its thread has ended others get an error of kind
+/// `Unrecoverable`, and they inherit once its process has ended, too.
 ///
 /// # Examples
 /// ```
@@ -46,17 +48,85 @@ use crate::{Result, now_ns};
 /// # drop(guard);
 /// # Ok::<(), outlive::Error>(())
 /// ```
-pub struct RobustMutex<T: Message> {
-    raw: RawMutex,
+pub struct RobustMutex<T: Message, H: Hold = Gated> {
+    hold: H,
     data: NonNull<T>,
 }
 
-// SAFETY: hands out `&mut T` to one thread at a time; `T: Message` is Send and Sync.
-unsafe impl<T: Message> Send for RobustMutex<T> {}
-// SAFETY: as above.
-unsafe impl<T: Message> Sync for RobustMutex<T> {}
+/// As [`RobustMutex`], for threads of real-time priorities: while a thread waits, the holder runs
+/// with that thread's priority (the kernel's futex with priority inheritance), so that none in
+/// between keeps both from running. The lock then goes to the waiter of the highest priority.
+///
+/// It lies in a file of the domain ([`Node::pi_mutex`]). All its members are in one PID namespace:
+/// the kernel finds the holder by its number. It has no condition variable. A thread's first lock
+/// aside, taking it and letting it go while nobody waits is without a system call; whoever waits
+/// makes one.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// use outlive::lock::LockError;
+/// let node = outlive::Node::builder().root(dir.path()).name("arm").open()?;
+/// let goal = node.pi_mutex::<[f64; 6]>("/arm/goal")?;
+/// match goal.lock() {
+///     Ok(mut goal) => goal[0] = 0.5,
+///     Err(LockError::OwnerDied(mut left)) => {
+///         *left = [0.0; 6]; // repair
+///         drop(left.mark_consistent());
+///     }
+///     Err(e) => return Err(e.into()),
+/// }
+/// # Ok::<(), outlive::Error>(())
+/// ```
+pub type PiMutex<T> = RobustMutex<T, Pi>;
 
-type Held<'a, T> = LockResult<MutexGuard<'a, T>, Inherited<MutexGuard<'a, T>>>;
+/// What a mutex rests on: how a thread takes it and lets it go.
+pub trait Hold: fmt::Debug + Send + Sync {
+    /// The calling thread's id, as it is in the lock word, if it is at hand and this is no forked
+    /// child.
+    fn own_id(&self) -> Option<u64>;
+
+    /// The same, made where there is none yet.
+    ///
+    /// # Errors
+    /// `ForkedChild`; too many threads.
+    fn id(&self) -> Result<u64>;
+
+    /// The fast path: free, nobody waits, the thread is known, no forked child.
+    fn take_free(&self) -> Option<u64>;
+
+    /// Takes it or waits for it; returns who we are.
+    ///
+    /// # Errors
+    /// All of [`LockError`] but `OwnerDied`.
+    fn take_slow(&self, until: u64) -> LockResult<(u64, Got)>;
+
+    /// Lets it go, if `me` holds it; whether it did. In a forked child nothing happens: the parent
+    /// holds it.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: one CAS. Dying before its wake-up call wakes the waiters.
+    fn release(&self, me: u64) -> bool;
+
+    /// As `release`, and the next one is told that the owner died.
+    ///
+    /// # Crash safety
+    /// **Strict.** One store; dying before it comes to the same.
+    fn abandon(&self, me: u64) -> bool;
+
+    /// The holder `me` has repaired what it inherited; whether it did inherit.
+    ///
+    /// # Crash safety
+    /// **Strict.** One store; before it the next taker is told again.
+    fn mark_consistent(&self, me: u64) -> bool;
+}
+
+// SAFETY: hands out `&mut T` to one thread at a time; `T: Message` is Send and Sync.
+unsafe impl<T: Message, H: Hold> Send for RobustMutex<T, H> {}
+// SAFETY: as above.
+unsafe impl<T: Message, H: Hold> Sync for RobustMutex<T, H> {}
+
+type Held<'a, T, H> = LockResult<MutexGuard<'a, T, H>, Inherited<MutexGuard<'a, T, H>>>;
 
 impl<T: Message> RobustMutex<T> {
     /// Bytes it takes in a segment or in memory of the user's own.
@@ -78,7 +148,7 @@ impl<T: Message> RobustMutex<T> {
 
     pub(super) fn new(object: Object) -> Self {
         let data = object.at(layout::mutex_data(align_of::<T>())).cast();
-        Self { raw: RawMutex::new(object), data }
+        Self { hold: Gated::for_guards(object), data }
     }
 
     /// Places the mutex into zeroed shared memory of the user's own, or finds it there. The value
@@ -98,7 +168,18 @@ impl<T: Message> RobustMutex<T> {
         // SAFETY: the caller's promise.
         Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::spec())? }))
     }
+}
 
+impl<T: Message> PiMutex<T> {
+    pub(super) fn open(node: &Node, name: &str, value: Option<&T>) -> Result<Self> {
+        let data = layout::mutex_data(align_of::<T>());
+        let spec = Spec { kind: LockKind::PiMutex, ..RobustMutex::<T>::spec() };
+        let (hold, data) = Pi::open(node, name, &spec, data, value.map(|v| v.as_bytes()))?;
+        Ok(Self { hold, data: data.cast() })
+    }
+}
+
+impl<T: Message, H: Hold> RobustMutex<T, H> {
     /// Takes the lock, waiting as long as its owner lives and holds it.
     ///
     /// # Errors
@@ -109,10 +190,10 @@ impl<T: Message> RobustMutex<T> {
     ///
     /// # Real-time
     /// One CAS when free; no system call, no allocation after the thread's first lock of a node.
-    /// Otherwise it spins a little and sleeps; whoever was woken 16 times in vain is next, unless
-    /// it then takes more than 0.5 ms to come.
+    /// Otherwise it spins a little and sleeps; a waiter woken 16 times in vain goes next, unless it
+    /// needs over 0.5 ms to wake.
     #[inline]
-    pub fn lock(&self) -> Held<'_, T> {
+    pub fn lock(&self) -> Held<'_, T, H> {
         self.lock_by(FOREVER)
     }
 
@@ -121,7 +202,7 @@ impl<T: Message> RobustMutex<T> {
     /// # Crash safety
     /// **Strict.** As `lock`.
     #[inline]
-    pub fn try_lock(&self) -> Held<'_, T> {
+    pub fn try_lock(&self) -> Held<'_, T, H> {
         self.lock_by(NEVER)
     }
 
@@ -130,7 +211,7 @@ impl<T: Message> RobustMutex<T> {
     /// # Crash safety
     /// **Strict.** As `lock`.
     #[inline]
-    pub fn lock_until(&self, deadline_ns: u64) -> Held<'_, T> {
+    pub fn lock_until(&self, deadline_ns: u64) -> Held<'_, T, H> {
         self.lock_by(deadline_ns.clamp(1, FOREVER - 1))
     }
 
@@ -138,21 +219,21 @@ impl<T: Message> RobustMutex<T> {
     ///
     /// # Crash safety
     /// **Strict.** As `lock`.
-    pub fn lock_timeout(&self, timeout: Duration) -> Held<'_, T> {
+    pub fn lock_timeout(&self, timeout: Duration) -> Held<'_, T, H> {
         self.lock_until(deadline(timeout))
     }
 
     #[inline(always)]
-    fn lock_by(&self, until: u64) -> Held<'_, T> {
-        match self.raw.take_free() {
+    fn lock_by(&self, until: u64) -> Held<'_, T, H> {
+        match self.hold.take_free() {
             Some(me) => Ok(self.guard(me)),
             None => self.lock_slow(until),
         }
     }
 
     #[cold]
-    fn lock_slow(&self, until: u64) -> Held<'_, T> {
-        match self.raw.take_slow(until) {
+    fn lock_slow(&self, until: u64) -> Held<'_, T, H> {
+        match self.hold.take_slow(until) {
             Ok((me, Got::Clean)) => Ok(self.guard(me)),
             Ok((me, Got::Broken)) => Err(LockError::OwnerDied(Inherited::new(self.guard(me)))),
             Err(e) => Err(e.map(|never| match never {})),
@@ -160,7 +241,7 @@ impl<T: Message> RobustMutex<T> {
     }
 
     #[inline(always)]
-    fn guard(&self, me: u64) -> MutexGuard<'_, T> {
+    fn guard(&self, me: u64) -> MutexGuard<'_, T, H> {
         let panicking = std::thread::panicking();
         MutexGuard { lock: self, me, panicking, _here: PhantomData }
     }
@@ -170,16 +251,16 @@ pub(super) fn deadline(timeout: Duration) -> u64 {
     now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64)
 }
 
-impl<T: Message> fmt::Debug for RobustMutex<T> {
+impl<T: Message, H: Hold> fmt::Debug for RobustMutex<T, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RobustMutex").field("type", &T::TYPE_NAME).finish_non_exhaustive()
     }
 }
 
-/// The data of a [`RobustMutex`], until dropped.
+/// The data of a [`RobustMutex`] or [`PiMutex`], until dropped.
 #[must_use = "dropping it lets the lock go"]
-pub struct MutexGuard<'a, T: Message> {
-    lock: &'a RobustMutex<T>,
+pub struct MutexGuard<'a, T: Message, H: Hold = Gated> {
+    lock: &'a RobustMutex<T, H>,
     me: u64,
     /// The thread was panicking already when it took the lock.
     panicking: bool,
@@ -187,8 +268,11 @@ pub struct MutexGuard<'a, T: Message> {
     _here: PhantomData<*mut ()>,
 }
 
+/// The data of a [`PiMutex`], until dropped.
+pub type PiGuard<'a, T> = MutexGuard<'a, T, Pi>;
+
 // SAFETY: gives other threads `&T` only, and `T: Message` is Sync.
-unsafe impl<T: Message> Sync for MutexGuard<'_, T> {}
+unsafe impl<T: Message, H: Hold> Sync for MutexGuard<'_, T, H> {}
 
 impl<'a, T: Message> MutexGuard<'a, T> {
     pub(super) fn lock(&self) -> &'a RobustMutex<T> {
@@ -196,7 +280,7 @@ impl<'a, T: Message> MutexGuard<'a, T> {
     }
 }
 
-impl<T: Message> Deref for MutexGuard<'_, T> {
+impl<T: Message, H: Hold> Deref for MutexGuard<'_, T, H> {
     type Target = T;
 
     #[inline]
@@ -207,7 +291,7 @@ impl<T: Message> Deref for MutexGuard<'_, T> {
     }
 }
 
-impl<T: Message> DerefMut for MutexGuard<'_, T> {
+impl<T: Message, H: Hold> DerefMut for MutexGuard<'_, T, H> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as in `deref`; nobody else reads either.
@@ -215,26 +299,27 @@ impl<T: Message> DerefMut for MutexGuard<'_, T> {
     }
 }
 
-impl<T: Message> Sealed for MutexGuard<'_, T> {
+impl<T: Message, H: Hold> Sealed for MutexGuard<'_, T, H> {
     fn mark(&self) {
         // False only where the word was overwritten by a wild write.
-        let _ = self.lock.raw.gate().mark_consistent(self.me);
+        let _ = self.lock.hold.mark_consistent(self.me);
     }
 }
 
-impl<T: Message> Drop for MutexGuard<'_, T> {
+impl<T: Message, H: Hold> Drop for MutexGuard<'_, T, H> {
     /// # Crash safety
-    /// **Strict.** As [`RawMutex::unlock`].
+    /// **Strict.** As [`RawMutex::unlock`](super::RawMutex::unlock).
     #[inline]
     fn drop(&mut self) {
         if std::thread::panicking() && !self.panicking {
-            return self.lock.raw.abandon();
+            self.lock.hold.abandon(self.me);
+        } else {
+            self.lock.hold.release(self.me);
         }
-        self.lock.raw.release(self.me);
     }
 }
 
-impl<T: Message + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
+impl<T: Message + fmt::Debug, H: Hold> fmt::Debug for MutexGuard<'_, T, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

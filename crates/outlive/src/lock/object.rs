@@ -8,13 +8,15 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::layout::{self, LockKind, file as at, head};
-use crate::layout::{FileHeader, FileKind, PAGE, round_up};
+use crate::layout::{FileHeader, FileKind};
 use crate::name::TopicName;
 use crate::node::Node;
 use crate::node::domain::{DomainPath, SLOW_PATH_NS_MAX};
 use crate::node::thread_tokens::{Threads, own_id};
 use crate::os::file::{self, Draft, Expect};
+use crate::os::fork::NotInChild;
 use crate::os::map::Mapping;
+use crate::os::pi::PiWord;
 use crate::os::{clock, filelock, fork, memory, sched};
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
@@ -72,8 +74,9 @@ impl Spec {
 /// What keeps the object's memory.
 #[derive(Debug)]
 enum Memory {
-    /// A file of its own. Its shared lock says "in use" to cleaners.
-    File(#[expect(dead_code)] OwnedFd, #[expect(dead_code)] Mapping),
+    /// A file of its own, its map, and its shared lock, which says "in use" to cleaners: on a
+    /// descriptor that is never mapped and that a forked child loses.
+    File(OwnedFd, Mapping, #[expect(dead_code)] NotInChild),
     Segment(#[expect(dead_code)] Arc<dyn Kept>),
     /// The user's promise.
     Foreign,
@@ -92,10 +95,10 @@ pub(super) struct Object {
     pub(super) generation: u32,
     /// Keeps the threads registered.
     _node: Node,
-    _memory: Memory,
+    memory: Memory,
 }
 
-// SAFETY: shared bytes that live as long as `_memory`, reached as atomics; data is handed out by
+// SAFETY: shared bytes that live as long as `memory`, reached as atomics; data is handed out by
 // guards only, whose types say what may be sent.
 unsafe impl Send for Object {}
 // SAFETY: as above.
@@ -103,18 +106,22 @@ unsafe impl Sync for Object {}
 
 impl Object {
     fn new(node: &Node, base: NonNull<u8>, spec: &Spec, memory: Memory) -> Result<Self> {
+        let object = Self::unclaimed(node, base, spec, memory)?;
+        object.claim(spec)?;
+        Ok(object)
+    }
+
+    fn unclaimed(node: &Node, base: NonNull<u8>, spec: &Spec, memory: Memory) -> Result<Self> {
         let threads = node.threads()?;
-        let object = Self {
+        Ok(Self {
             base,
             bytes: spec.bytes,
             key: threads.key(),
             threads,
             generation: fork::fork_generation(),
             _node: node.clone(),
-            _memory: memory,
-        };
-        object.claim(spec)?;
-        Ok(object)
+            memory,
+        })
     }
 
     /// The calling thread's id, if it is at hand and this is no forked child.
@@ -138,16 +145,36 @@ impl Object {
         unsafe { self.base.add(offset) }
     }
 
+    /// The word at the end of the object's file.
+    pub(super) fn pi_word(&self, spec: &Spec) -> Result<PiWord> {
+        let Memory::File(fd, map, _) = &self.memory else {
+            unreachable!("it has a file of its own")
+        };
+        PiWord::map(fd, layout::file_bytes(spec.kind, spec.bytes), map.path())
+    }
+
     /// Places the object into zeroed memory, or finds it there.
     ///
     /// # Crash safety
     /// **Strict.** Two CAS, each complete by itself; whoever comes next does what is missing.
     fn claim(&self, spec: &Spec) -> Result<()> {
-        let claim = |offset, value: u64| {
-            // SAFETY: inside the object; all access is atomic.
-            let word = unsafe { self.word(offset).as_ref() };
+        self.agree(spec, |word, value| {
             word.compare_exchange(0, value, AcqRel, Acquire).map_or_else(|has| has, |_| value)
-        };
+        })
+    }
+
+    /// As `claim`, without placing it.
+    fn look(&self, spec: &Spec) -> Result<()> {
+        self.agree(spec, |word, value| match word.load(Acquire) {
+            0 => value,
+            has => has,
+        })
+    }
+
+    /// Whether the two words that mark the object, as `get` has them, are those of `spec`.
+    fn agree(&self, spec: &Spec, get: impl Fn(&AtomicU64, u64) -> u64) -> Result<()> {
+        // SAFETY: inside the object; all access is atomic.
+        let claim = |offset, value| get(unsafe { self.word(offset).as_ref() }, value);
         let wrong = |kind, why: String| {
             let what = format!("opening {}", spec.kind.as_str());
             Err(Error::new(kind, what, format!("shared memory at {:p}", self.base), why))
@@ -198,10 +225,10 @@ impl Object {
                 other => other,
             };
             match opened {
-                Ok(Some((fd, map))) => {
+                Ok(Some((fd, map, lock))) => {
                     let base = map.bytes(at::OBJECT, spec.bytes)?.cast_mut();
                     let Some(base) = NonNull::new(base) else { unreachable!("inside a mapping") };
-                    return Self::new(node, base, spec, Memory::File(fd, map));
+                    return Self::new(node, base, spec, Memory::File(fd, map, lock));
                 }
                 // A cleaner has it, or was quicker.
                 Ok(None) => {}
@@ -217,7 +244,7 @@ impl Object {
         }
     }
 
-    /// An object inside a segment.
+    /// An object inside a segment, if `register` has nothing against it.
     pub(super) fn in_segment(
         node: &Node,
         segment: Arc<dyn Kept>,
@@ -225,6 +252,7 @@ impl Object {
         len: usize,
         offset: usize,
         spec: &Spec,
+        register: impl FnOnce() -> Result<()>,
     ) -> Result<Self> {
         let end = offset.checked_add(spec.bytes);
         if end.is_none_or(|end| end > len) {
@@ -233,7 +261,11 @@ impl Object {
         // SAFETY: inside the segment, as just checked.
         let base = unsafe { base.add(offset) };
         check_place(spec, base)?;
-        Self::new(node, base, spec, Memory::Segment(segment))
+        let object = Self::unclaimed(node, base, spec, Memory::Segment(segment))?;
+        object.look(spec)?;
+        register()?;
+        object.claim(spec)?;
+        Ok(object)
     }
 
     /// An object in memory of the user's own.
@@ -288,16 +320,27 @@ fn check_place(spec: &Spec, base: NonNull<u8>) -> Result<()> {
     ))
 }
 
-type Opened = Option<(OwnedFd, Mapping)>;
+type Opened = Option<(OwnedFd, Mapping, NotInChild)>;
+
+/// The shared lock on the file at `path`, which must still be that of `fd`; `None` when a cleaner
+/// is at it.
+fn in_use(fd: &OwnedFd, path: &Path, expect: Expect) -> Result<Option<NotInChild>> {
+    let lock = match NotInChild::open(|| Ok(file::open_checked(path, expect)?.0)) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        lock => lock?,
+    };
+    let held = filelock::try_lock_read(&lock)? && file::same_file(&lock, path)?;
+    let same = file::identity(&lock, path)? == file::identity(fd, path)?;
+    Ok((held && same).then_some(lock))
+}
 
 /// Opens and checks an existing file; `None` when a cleaner is at it.
 fn open(domain: &DomainPath, path: &Path, spec: &Spec, name: &str) -> Result<Opened> {
     let owner = domain.access.owner_required();
     let min_len = (at::OBJECT + head::BYTES) as u64;
-    let (fd, len) = file::open_checked(path, Expect { writable: true, min_len, owner })?;
-    if !filelock::try_lock_read(&fd)? || !file::same_file(&fd, path)? {
-        return Ok(None);
-    }
+    let expect = Expect { writable: true, min_len, owner };
+    let (fd, len) = file::open_checked(path, expect)?;
+    let Some(lock) = in_use(&fd, path, expect)? else { return Ok(None) };
     let map = Mapping::map_own(&fd, len as usize, path)?;
     let has = read_spec(&map, len)?;
     if has.kind != spec.kind || has.tag() != spec.tag() || has.bytes != spec.bytes {
@@ -308,7 +351,7 @@ fn open(domain: &DomainPath, path: &Path, spec: &Spec, name: &str) -> Result<Ope
             format!("{}: use the same type, or another name", spec.differences(&has)),
         ));
     }
-    Ok(Some((fd, map)))
+    Ok(Some((fd, map, lock)))
 }
 
 /// What a lock file says it holds. The object lies inside the map.
@@ -332,7 +375,8 @@ pub(super) fn read_spec(map: &Mapping, len: u64) -> Result<Spec> {
     }
     let count = u64_at(at::COUNT)? as usize;
     let bytes = match kind {
-        LockKind::Mutex | LockKind::Segment => layout::mutex_data(align).checked_add(size),
+        LockKind::Mutex | LockKind::PiMutex => layout::mutex_data(align).checked_add(size),
+        LockKind::Segment => layout::segment_bytes(size, align),
         LockKind::RwLock => layout::rwlock_data(align).checked_add(size),
         LockKind::Condvar => Some(head::BYTES),
         LockKind::Semaphore if count <= layout::PERMITS_MAX => Some(layout::words_bytes(count)),
@@ -340,7 +384,8 @@ pub(super) fn read_spec(map: &Mapping, len: u64) -> Result<Spec> {
         LockKind::Semaphore | LockKind::Set => None,
     };
     let fits = |bytes: &usize| {
-        bytes.checked_add(at::OBJECT).is_some_and(|end| end as u64 <= header.total_bytes)
+        *bytes as u64 <= header.total_bytes
+            && layout::file_bytes(kind, *bytes) as u64 <= header.total_bytes
     };
     let bytes = bytes.filter(fits).ok_or_else(|| corrupt("size"))?;
     Ok(Spec { kind, type_name, size, align, count, bytes })
@@ -354,7 +399,7 @@ fn create(
     value: Option<(usize, &[u8])>,
 ) -> Result<Opened> {
     file::make_dir(&domain.locks(), &domain.access)?;
-    let bytes = round_up(at::OBJECT + spec.bytes, PAGE);
+    let bytes = layout::file_bytes(spec.kind, spec.bytes);
     let draft = Draft::new(&domain.locks(), bytes as u64, domain.access.shared_mode)?;
     let map = draft.map()?;
     FileHeader { kind: FileKind::Lock, total_bytes: bytes as u64, node: 0, port: 0 }.write(&map)?;
@@ -375,8 +420,7 @@ fn create(
     }
     let fd = draft.link(path)?;
     // Only now: on some file systems linking gives the draft's own lock back.
-    if !filelock::try_lock_read(&fd)? || !file::same_file(&fd, path)? {
-        return Ok(None);
-    }
-    Ok(Some((fd, map)))
+    let owner = domain.access.owner_required();
+    let lock = in_use(&fd, path, Expect { writable: true, min_len: bytes as u64, owner })?;
+    Ok(lock.map(|lock| (fd, map, lock)))
 }

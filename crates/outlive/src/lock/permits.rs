@@ -15,7 +15,7 @@
 //! | PERMIT     | `give_back`, swap SeqCst          | `take`, CAS Acquire  | what it guards    |
 //! | BELL       | `give_back`: word, then sleepers  | sleeper, then words  | "look once more"  |
 
-use super::word::{Got, Refused, World};
+use super::word::{CALLS, Got, Refused, World};
 use crate::crash_point;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use crate::sync::{AtomicU64, after_rmw, fault};
@@ -63,7 +63,8 @@ impl Permits<'_> {
             }
             if seen != 0
                 && !fault("semaphore.permit_lost")
-                && world.is_dead(seen)?
+                // A permit leaves no references behind.
+                && world.is_dead(seen | CALLS)?
                 && word.compare_exchange(seen, me, AcqRel, Relaxed).is_ok()
             {
                 crash_point!("semaphore.taken_over");

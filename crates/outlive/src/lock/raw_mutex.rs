@@ -2,16 +2,19 @@
 //! structures.
 #![allow(unsafe_code)]
 
-use super::error::{LockError, LockResult};
-use super::layout::{self, LockKind, head};
-use super::object::{Object, Spec};
-use super::wait::{FOREVER, NEVER, Spin, Waiter, wake};
-use super::word::{ABANDONED, Gate, Got};
-use crate::node::Node;
-use crate::os::fork::fork_generation;
-use crate::sync::AtomicU64;
-use crate::{Encoding, Error, ErrorKind, PayloadType, Result};
 use std::ptr::NonNull;
+
+use super::error::LockResult;
+use super::gated::Gated;
+use super::layout::{self, LockKind, head};
+use super::mutex::Hold;
+use super::object::{Object, Spec};
+use super::pi::Pi;
+use super::wait::{FOREVER, NEVER};
+use super::word::Got;
+use crate::node::Node;
+use crate::sync::fault;
+use crate::{Encoding, Error, ErrorKind, PayloadType, Result};
 
 /// How a lock was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,14 +59,28 @@ impl From<Got> for Acquired {
 /// ```
 #[derive(Debug)]
 pub struct RawMutex {
-    object: Object,
-    word: NonNull<AtomicU64>,
+    rests_on: RestsOn,
     /// Where the protected data is, if there is some.
     data: NonNull<u8>,
-    spin: Spin,
 }
 
-// SAFETY: the pointer leads into `object`, which may be sent and shared.
+#[derive(Debug)]
+enum RestsOn {
+    Gated(Gated),
+    Pi(Pi),
+}
+
+/// Calls the same of either.
+macro_rules! hold {
+    ($mutex:expr, $hold:ident => $call:expr) => {
+        match &$mutex.rests_on {
+            RestsOn::Gated($hold) => $call,
+            RestsOn::Pi($hold) => $call,
+        }
+    };
+}
+
+// SAFETY: the pointer leads into the object, which may be sent and shared.
 unsafe impl Send for RawMutex {}
 // SAFETY: as above.
 unsafe impl Sync for RawMutex {}
@@ -98,6 +115,48 @@ impl RawMutex {
     /// **Strict.** Commit point: the link of the complete file.
     pub fn open(node: &Node, name: &str) -> Result<Self> {
         Ok(Self::new(Object::named(node, name, &spec(), None)?))
+    }
+
+    /// As [`open`](Self::open), with priority inheritance: the same lock as a
+    /// [`PiMutex`](super::PiMutex). It has no condition variable, and is let go through the object
+    /// it was taken by.
+    ///
+    /// # Errors
+    /// As `open`; `Unsupported` when its members are in another PID namespace.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `open`.
+    pub fn open_pi(node: &Node, name: &str) -> Result<Self> {
+        Self::new_pi(node, name, &spec(), 1, None)
+    }
+
+    /// As [`open_pi`](Self::open_pi), with data as of [`open_with`](Self::open_with).
+    ///
+    /// # Errors
+    /// As both.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `open`.
+    pub fn open_pi_with(
+        node: &Node,
+        name: &str,
+        of: &PayloadType,
+        value: Option<&[u8]>,
+    ) -> Result<Self> {
+        check_data(name, of, value)?;
+        Self::new_pi(node, name, &Self::spec_of(of), of.align(), value)
+    }
+
+    fn new_pi(
+        node: &Node,
+        name: &str,
+        spec: &Spec,
+        align: usize,
+        value: Option<&[u8]>,
+    ) -> Result<Self> {
+        let spec = Spec { kind: LockKind::PiMutex, ..spec.clone() };
+        let (pi, data) = Pi::open(node, name, &spec, layout::mutex_data(align), value)?;
+        Ok(Self { rests_on: RestsOn::Pi(pi.for_calls()), data })
     }
 
     /// Places the mutex into zeroed shared memory of the user's own, or finds it there.
@@ -182,69 +241,28 @@ impl RawMutex {
         self.data.as_ptr()
     }
 
-    pub(super) fn new(object: Object) -> Self {
-        let (word, data) = (object.word(head::WORD), object.at(Self::BYTES));
-        Self { object, word, data, spin: Spin::new() }
+    fn new(object: Object) -> Self {
+        let data = object.at(Self::BYTES);
+        Self { rests_on: RestsOn::Gated(Gated::for_calls(object)), data }
     }
 
-    #[inline(always)]
-    pub(super) fn gate(&self) -> Gate<'_> {
-        // SAFETY: `word` and the heir's word lie inside `object`, which keeps them mapped.
-        unsafe {
-            let heir = self.word.byte_add(head::HEIR - head::WORD);
-            Gate { word: self.word.as_ref(), heir: heir.as_ref() }
-        }
+    /// Whether it is one with priority inheritance.
+    pub(super) fn is_pi(&self) -> bool {
+        matches!(self.rests_on, RestsOn::Pi(_))
     }
 
-    /// The fast path: free, nobody waits, the thread is known, no forked child.
-    #[inline(always)]
-    pub(super) fn take_free(&self) -> Option<u64> {
-        let me = self.object.own_id()?;
-        self.gate().take_free(me).then_some(me)
-    }
-
-    /// Takes the lock or waits for it; returns who we are.
-    #[cold]
-    pub(super) fn take_slow(&self, until: u64) -> LockResult<(u64, Got)> {
-        let me = self.object.threads.id().map_err(LockError::Failed)?;
-        let gate = self.gate();
-        if gate.take_free(me) {
-            return Ok((me, Got::Clean));
-        }
-        let mut waiter = Waiter::new(&self.object.threads, &self.spin, until);
-        match gate.take(me, &mut waiter) {
-            Ok(got) => Ok((me, got)),
-            Err(e) => Err(LockError::refused(e, until == NEVER, waiter.failure.take())),
-        }
-    }
-
-    /// Lets go what `me` holds. In a forked child nothing happens: the parent holds it.
-    #[inline(always)]
-    pub(super) fn release(&self, me: u64) {
-        if self.object.generation == fork_generation() && !self.gate().release_quiet(me) {
-            self.release_slow(me);
-        }
-    }
-
-    #[cold]
-    fn release_slow(&self, me: u64) -> bool {
-        self.gate().release(me, |n| wake(self.gate().word, n))
-    }
-
-    /// Lets go after a panic inside: the next one is told that the owner died.
-    #[cold]
-    pub(super) fn abandon(&self) {
-        if self.object.generation == fork_generation() {
-            self.gate().close(ABANDONED, |n| wake(self.gate().word, n));
-        }
+    #[cfg(test)]
+    pub(super) fn gated(&self) -> &Gated {
+        let RestsOn::Gated(gated) = &self.rests_on else { panic!("one with inheritance") };
+        gated
     }
 
     #[inline(always)]
     fn lock_by(&self, until: u64) -> LockResult<Acquired> {
-        match self.take_free() {
+        hold!(self, hold => match hold.take_free() {
             Some(_) => Ok(Acquired::Clean),
-            None => self.take_slow(until).map(|(_, got)| got.into()),
-        }
+            None => hold.take_slow(until).map(|(_, got)| got.into()),
+        })
     }
 
     /// Takes the lock, waiting as long as its owner lives and holds it.
@@ -289,17 +307,26 @@ impl RawMutex {
     /// **Strict.** Commit point: one CAS. Dying before its wake-up call wakes the waiters.
     #[inline]
     pub fn unlock(&self) -> Result<()> {
-        let quiet = self.object.own_id().is_some_and(|me| self.gate().release_quiet(me));
-        if quiet { Ok(()) } else { self.unlock_slow() }
+        let done = hold!(self, hold => hold.release(me(hold)?));
+        if done { Ok(()) } else { Err(not_owner("letting go of")) }
     }
 
+    /// Lets the lock go with its data in disorder, as a thread that panics inside does: the next
+    /// taker is told that the owner died. For other languages, whose guards are not ours.
+    ///
+    /// # Errors
+    /// `NotOwned` when the calling thread does not hold it; `ForkedChild`.
+    ///
+    /// # Crash safety
+    /// **Strict.** One store; dying before it comes to the same.
     #[cold]
-    fn unlock_slow(&self) -> Result<()> {
-        let me = self.object.threads.id()?;
-        if self.gate().release_quiet(me) || self.release_slow(me) {
-            return Ok(());
-        }
-        Err(not_owner("letting go of"))
+    pub fn unlock_in_disorder(&self) -> Result<()> {
+        let as_good = fault("lock.disorder_as_good");
+        let done = hold!(self, hold => match me(hold)? {
+            me if as_good => hold.release(me),
+            me => hold.abandon(me),
+        });
+        if done { Ok(()) } else { Err(not_owner("letting go of")) }
     }
 
     /// Says that the data inherited from a dead owner is in order again.
@@ -310,8 +337,17 @@ impl RawMutex {
     /// # Crash safety
     /// **Strict.** One store.
     pub fn mark_consistent(&self) -> Result<()> {
-        let me = self.object.threads.id()?;
-        if self.gate().mark_consistent(me) { Ok(()) } else { Err(not_owner("marking consistent")) }
+        let done = hold!(self, hold => hold.mark_consistent(me(hold)?));
+        if done { Ok(()) } else { Err(not_owner("marking consistent")) }
+    }
+}
+
+/// The calling thread, as the lock's holder.
+#[inline(always)]
+fn me(hold: &impl Hold) -> Result<u64> {
+    match hold.own_id() {
+        Some(me) => Ok(me),
+        None => hold.id(),
     }
 }
 

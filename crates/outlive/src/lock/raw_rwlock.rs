@@ -10,11 +10,11 @@ use super::object::{Object, Spec};
 use super::raw_mutex::{Acquired, check_data, not_owner};
 use super::readers::{Entered, LINES_MAX, Line, READING, Shared};
 use super::wait::{FOREVER, NEVER, Spin, Waiter, wake};
-use super::word::{ABANDONED, ALL, Gate, Got, Refused};
+use super::word::{ABANDONED, ALL, CALLS, Gate, Got, HOLDER, Refused};
 use crate::node::Node;
 use crate::os::fork::fork_generation;
-use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicU64, fault};
 use crate::{PayloadType, Result};
 
 /// A robust reader/writer lock that protects whatever its users agree on.
@@ -43,6 +43,8 @@ pub struct RawRwLock {
     data: NonNull<u8>,
     key: u64,
     spin: Spin,
+    /// As in [`RawMutex`](super::RawMutex).
+    calls: u64,
 }
 
 // SAFETY: the pointer leads into `object`, which may be sent and shared.
@@ -157,7 +159,17 @@ impl RawRwLock {
 
     pub(super) fn new(object: Object) -> Self {
         let (head, data) = (object.word(0), object.at(Self::BYTES));
-        Self { object, head, data, key: lines::next_key(), spin: Spin::new() }
+        let (key, spin) = (lines::next_key(), Spin::new());
+        Self { object, head, data, key, spin, calls: CALLS }
+    }
+
+    /// To be used by guards only: nobody inherits from a thread that leaked one.
+    pub(super) fn for_guards(object: Object) -> Self {
+        Self { calls: 0, ..Self::new(object) }
+    }
+
+    fn id(&self) -> Result<u64> {
+        self.object.threads.id().map(|id| id | self.calls)
     }
 
     #[inline(always)]
@@ -190,7 +202,7 @@ impl RawRwLock {
 
     #[cold]
     pub(super) fn read_slow(&self, until: u64) -> LockResult<(NonNull<Line>, u64), NeedsWriter> {
-        let me = self.object.threads.id().map_err(LockError::Failed)?;
+        let me = self.id().map_err(LockError::Failed)?;
         let shared = self.shared();
         let mut waiter = Waiter::new(&self.object.threads, &self.spin, until);
         match shared.read(me, None, &mut waiter) {
@@ -216,7 +228,7 @@ impl RawRwLock {
     /// Takes the lock for writing if it is free and nobody reads or waits.
     #[inline(always)]
     pub(super) fn take_free(&self) -> Option<u64> {
-        let me = self.object.own_id()?;
+        let me = self.object.own_id()? | self.calls;
         let shared = self.shared();
         if !shared.gate.take_free(me) {
             return None;
@@ -233,7 +245,7 @@ impl RawRwLock {
 
     #[cold]
     pub(super) fn write_slow(&self, until: u64) -> LockResult<(u64, Got)> {
-        let me = self.object.threads.id().map_err(LockError::Failed)?;
+        let me = self.id().map_err(LockError::Failed)?;
         let mut waiter = Waiter::new(&self.object.threads, &self.spin, until);
         match self.shared().write(me, &mut waiter) {
             Ok(got) => Ok((me, got)),
@@ -330,7 +342,7 @@ impl RawRwLock {
 
     #[cold]
     fn unlock_read_slow(&self) -> Result<()> {
-        let me = self.object.threads.id()?;
+        let me = self.id()?;
         let shared = self.shared();
         let reads = |line: &&Line| line.word.load(Relaxed) == me | READING;
         match shared.lines.iter().find(reads) {
@@ -391,18 +403,39 @@ impl RawRwLock {
     /// **Strict.** Commit point: one CAS. Dying before its wake-up call wakes the waiters.
     #[inline]
     pub fn unlock_write(&self) -> Result<()> {
-        let me = self.object.own_id();
+        let me = self.object.own_id().map(|id| id | self.calls);
         let quiet = me.is_some_and(|me| self.shared().gate.release_quiet(me));
         if quiet { Ok(()) } else { self.unlock_write_slow() }
     }
 
     #[cold]
     fn unlock_write_slow(&self) -> Result<()> {
-        let me = self.object.threads.id()?;
+        let me = self.id()?;
         if self.shared().gate.release_quiet(me) || self.release_slow(me) {
             return Ok(());
         }
         Err(not_owner("letting go of"))
+    }
+
+    /// Lets the lock go with its data in disorder, as a thread that panics inside does: the next
+    /// writer is told that the owner died. For other languages, whose guards are not ours.
+    ///
+    /// # Errors
+    /// `NotOwned` when the calling thread does not hold it; `ForkedChild`.
+    ///
+    /// # Crash safety
+    /// **Strict.** One store; dying before it comes to the same.
+    #[cold]
+    pub fn unlock_in_disorder(&self) -> Result<()> {
+        let me = self.id()?;
+        if self.shared().gate.word.load(Relaxed) & HOLDER != me {
+            return Err(not_owner("letting go of"));
+        }
+        match fault("lock.disorder_as_good") {
+            true => self.release(me),
+            false => self.abandon(),
+        }
+        Ok(())
     }
 
     /// Says that the data inherited from a dead writer is in order again.
@@ -413,7 +446,7 @@ impl RawRwLock {
     /// # Crash safety
     /// **Strict.** One store.
     pub fn mark_consistent(&self) -> Result<()> {
-        let me = self.object.threads.id()?;
+        let me = self.id()?;
         let marked = self.shared().gate.mark_consistent(me);
         if marked { Ok(()) } else { Err(not_owner("marking consistent")) }
     }

@@ -31,7 +31,7 @@
 //! Starvation: a writer keeps later readers out while it waits for those inside; readers are woken
 //! together when it leaves, and one that has waited long becomes the heir, for whom writers wait.
 
-use super::word::{ALL, BROKEN, Gate, Got, ID, LOST, Refused, WAITERS, World};
+use super::word::{ALL, BROKEN, CALLS, Gate, Got, HOLDER, ID, LOST, Refused, WAITERS, World};
 use crate::crash_point;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::{AtomicU64, after_rmw, fault, time_passes, unless_fault};
@@ -137,7 +137,7 @@ impl Shared<'_> {
                     Err(e) => break Err(e),
                 }
             }
-            if owner == me {
+            if owner == me & ID {
                 break Err(Refused::Deadlock);
             }
             if owner == LOST {
@@ -146,11 +146,13 @@ impl Shared<'_> {
             if world.spin(|| self.gate.word.load(Relaxed) & ID == owner) {
                 continue;
             }
-            match self.gate.is_dead(owner, world) {
+            match self.gate.is_dead(seen, world) {
+                Ok(false) if self.is_held_by_caller(seen, world) => break Err(Refused::Deadlock),
                 Ok(false) => {}
                 // It may have let go and ended since we looked: only who still holds died inside.
                 Ok(true) if self.still_holds(owner) => break Err(Refused::WriterDied),
                 Ok(true) => continue,
+                Err(Refused::Leaked) if !self.still_holds(owner) => continue,
                 Err(e) => break Err(e),
             }
             if world.expired() {
@@ -168,6 +170,14 @@ impl Shared<'_> {
         // A writer may sleep beside us on a word that we alone were woken for.
         self.gate.end_wait(me, slept && read.is_err(), world);
         read
+    }
+
+    /// Whether the calling thread is inside as a member of another node: as the owner in `seen`, or
+    /// as a reader for whom that owner waits.
+    fn is_held_by_caller<W: World>(&self, seen: u64, world: &mut W) -> bool {
+        let lines = self.lines.iter().map(|line| line.word.load(Relaxed));
+        let reads = lines.filter(|line| line & READING != 0);
+        reads.chain([seen]).any(|holder| world.is_caller(holder & ID))
     }
 
     /// Whether the word names `owner`, whose death was seen before; ids are never used again.
@@ -220,14 +230,28 @@ impl Shared<'_> {
         };
         for at in all().filter(in_use) {
             let seen = self.lines[at].word.load(Relaxed);
-            if seen & !READING == me {
-                return if seen == me { Ok(Some(at)) } else { Err(Refused::Deadlock) };
+            if seen & ID == me & ID {
+                if seen & READING != 0 {
+                    return Err(Refused::Deadlock);
+                }
+                // Ours by another handle, of guards or of calls.
+                if seen == me || take(at, seen) {
+                    return Ok(Some(at));
+                }
             }
         }
         for at in all().filter(in_use) {
             // ORDERING(LOCK_OWNER): the id was in its place before it came here.
             let seen = self.lines[at].word.load(Acquire);
-            let left = seen == 0 || world.is_dead(seen & !READING)?;
+            // Nothing is left behind on an idle line.
+            let holder = if seen & READING == 0 { seen | CALLS } else { seen & HOLDER };
+            let left = match seen {
+                0 => true,
+                _ => match world.is_dead(holder) {
+                    Err(Refused::Leaked) => false,
+                    dead => dead?,
+                },
+            };
             if left && take(at, seen) {
                 return Ok(Some(at));
             }
@@ -258,7 +282,9 @@ impl Shared<'_> {
     /// dying inside: nobody can tell whether anything was written.
     #[cold]
     pub(crate) fn write<W: World>(&self, me: u64, world: &mut W) -> Result<Got, Refused> {
-        if self.lines.iter().any(|line| line.word.load(Relaxed) == me | READING) {
+        let reads = self.lines.iter().map(|line| line.word.load(Relaxed));
+        let mut holders = reads.filter(|seen| seen & READING != 0).map(|seen| seen & ID);
+        if holders.any(|id| id == me & ID || world.is_caller(id)) {
             // Also where another writer waits for us to leave.
             return Err(Refused::Deadlock);
         }
@@ -345,17 +371,23 @@ impl Shared<'_> {
             if seen & READING == 0 {
                 return Ok(());
             }
-            let reader = seen & !READING;
-            if reader == me {
+            let reader = seen & ID;
+            if reader == me & ID {
                 return Err(Refused::Deadlock);
             }
             if world.spin(|| line.word.load(Relaxed) == seen) {
                 continue;
             }
-            if world.is_dead(reader)? {
-                // Only to spare later writers the question.
-                let _ = line.word.compare_exchange(seen, 0, AcqRel, Relaxed);
-                return Ok(());
+            match world.is_dead(seen & HOLDER) {
+                Ok(false) => {}
+                Ok(true) => {
+                    // Only to spare later writers the question.
+                    let _ = line.word.compare_exchange(seen, 0, AcqRel, Relaxed);
+                    return Ok(());
+                }
+                // ORDERING(READER_OUT): it may have left and ended since we looked.
+                Err(Refused::Leaked) if line.word.load(SeqCst) != seen => continue,
+                Err(e) => return Err(e),
             }
             if world.expired() {
                 return Err(Refused::Expired);

@@ -69,7 +69,7 @@ impl<T: Message> RobustRwLock<T> {
 
     pub(super) fn new(object: Object) -> Self {
         let data = object.at(layout::rwlock_data(align_of::<T>())).cast();
-        Self { raw: RawRwLock::new(object), data }
+        Self { raw: RawRwLock::for_guards(object), data }
     }
 
     /// Places the lock into zeroed shared memory of the user's own, or finds it there. The value

@@ -13,15 +13,18 @@ use super::mutex::RobustMutex;
 use super::object::{Kept, Object, Spec};
 use super::rwlock::RobustRwLock;
 use super::semaphore::RobustSemaphore;
-use crate::Result;
 use crate::node::Node;
+use crate::sync::Ordering::Relaxed;
+use crate::sync::fault;
 use crate::topic::Message;
+use crate::{Error, ErrorKind, Result};
 
 /// Shared memory laid out by a type of the user's own, in which locks may be placed.
 ///
 /// The file appears complete, with its first value. A lock is placed at an offset that is a
 /// multiple of 64 (the segment itself is aligned to 64 or to `T`), in bytes that are zero at first;
-/// its own data follows it. Many locks in one segment take one file descriptor.
+/// its own data follows it. Objects may not overlap: which bytes each takes is written down in the
+/// file, for up to 16384 of them. Many locks in one segment take one file descriptor.
 ///
 /// # Examples
 /// ```
@@ -54,7 +57,7 @@ pub struct Segment<T: Message> {
 #[derive(Debug)]
 struct Inner {
     /// Keeps the bytes mapped.
-    _object: Object,
+    object: Object,
     node: Node,
     data: NonNull<u8>,
 }
@@ -85,13 +88,13 @@ impl<T: Message> Segment<T> {
             size: size_of::<T>(),
             align: align_of::<T>(),
             count: 0,
-            bytes: layout::mutex_data(align_of::<T>()) + size_of::<T>(),
+            bytes: layout::segment_bytes(size_of::<T>(), align_of::<T>()).unwrap_or(usize::MAX),
         };
         let at = layout::mutex_data(align_of::<T>());
         let value = value.map(|value| (at, value.as_bytes()));
         let object = Object::named(node, name, &spec, value)?;
         let data = object.at(at);
-        let inner = Inner { _object: object, node: node.clone(), data };
+        let inner = Inner { object, node: node.clone(), data };
         Ok(Self { inner: Arc::new(inner), _type: PhantomData })
     }
 
@@ -105,15 +108,63 @@ impl<T: Message> Segment<T> {
     fn place(&self, offset: usize, spec: &Spec) -> Result<Object> {
         let inner = &self.inner;
         let kept: Arc<dyn Kept> = Arc::clone(inner) as Arc<dyn Kept>;
-        Object::in_segment(&inner.node, kept, inner.data, size_of::<T>(), offset, spec)
+        let len = size_of::<T>();
+        let register = || self.register(offset, spec);
+        Object::in_segment(&inner.node, kept, inner.data, len, offset, spec, register)
+    }
+
+    /// Writes down which bytes the object takes, unless one that overlaps is written down.
+    ///
+    /// Each takes the first free word of a table that only grows, so it has seen all before it.
+    /// Its words carry nothing else: no order is needed.
+    ///
+    /// # Crash safety
+    /// **Strict.** One CAS. Dying after it: the place is reserved for such an object.
+    fn register(&self, offset: usize, spec: &Spec) -> Result<()> {
+        let unit = layout::OBJECT_ALIGN;
+        let wrong = |kind, why: String| {
+            let what = format!("placing {}", spec.kind.as_str());
+            Err(Error::new(kind, what, format!("offset {offset} of a segment"), why))
+        };
+        let (first, count) = ((offset / unit) as u64, spec.bytes.div_ceil(unit) as u64);
+        let Some(end) = first.checked_add(count).filter(|end| *end <= u64::from(u32::MAX)) else {
+            return wrong(ErrorKind::InvalidArgument, "a segment has at most 256 GiB".into());
+        };
+        let entry = first << 32 | count;
+        let table = layout::placed(size_of::<T>(), align_of::<T>()).unwrap_or(usize::MAX);
+        for at in 0..layout::placed_count(size_of::<T>()) {
+            // SAFETY: `segment_bytes` has room for so many words; all access is atomic.
+            let word = unsafe { self.inner.object.word(table + 8 * at).as_ref() };
+            let mut seen = word.load(Relaxed);
+            if seen == 0 {
+                match word.compare_exchange(0, entry, Relaxed, Relaxed) {
+                    Ok(_) => return Ok(()),
+                    Err(now) => seen = now,
+                }
+            }
+            if seen == entry {
+                return Ok(());
+            }
+            let (from, to) = (seen >> 32, (seen >> 32).saturating_add(seen & 0xffff_ffff));
+            if from < end && first < to && !fault("segment.overlap") {
+                let (from, to) = (from * unit as u64, to * unit as u64);
+                let why = format!(
+                    "it takes bytes {offset} to {}, and another object those from {from} to {to}: \
+                     move one of them",
+                    end * unit as u64
+                );
+                return wrong(ErrorKind::InvalidArgument, why);
+            }
+        }
+        wrong(ErrorKind::TooManyMembers, "the table of the segment's objects is full".into())
     }
 
     /// The mutex at `offset` bytes, placed there by whoever comes first; it takes
     /// [`RobustMutex::BYTES`].
     ///
     /// # Errors
-    /// `InvalidArgument` when it does not fit or is not aligned; `TypeMismatch` when something else
-    /// was placed there.
+    /// `InvalidArgument` when it does not fit, is not aligned or overlaps another object;
+    /// `TypeMismatch` when something else was placed there; `TooManyMembers`.
     ///
     /// # Crash safety
     /// **Strict.** Zeroed memory is a free mutex; what marks it as one is two CAS.

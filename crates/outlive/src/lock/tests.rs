@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::mutex::Hold;
+use super::wait::FOREVER;
 use super::*;
 use crate::os::fixture::TempDir;
 use crate::{ErrorKind, now_ns};
@@ -14,23 +16,46 @@ fn in_thread<R: Send>(body: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| scope.spawn(body).join().unwrap())
 }
 
-#[test]
-fn a_mutex_excludes_threads_of_two_nodes() {
-    let dir = TempDir::new("lock");
-    let (one, two) = (node(&dir), node(&dir));
-    let locks = [one.mutex::<u64>("/a").unwrap(), two.mutex::<u64>("/a").unwrap()];
-    const TURNS: u64 = 20_000;
+/// The same lock without guards: a thread that ends holding it counts as dead at once.
+fn by_calls(node: &Node, name: &str) -> RawMutex {
+    RawMutex::open_with(node, name, &crate::PayloadType::of::<u64>(), None).unwrap()
+}
+
+fn rw_by_calls<T: Message>(node: &Node, name: &str) -> RawRwLock {
+    RawRwLock::open_with(node, name, &crate::PayloadType::of::<T>(), None).unwrap()
+}
+
+/// Stores the data of a lock that the caller holds by calls.
+fn store(data: *mut u8, value: u64) {
+    // SAFETY: a `u64` in the lock's memory, held by the caller.
+    unsafe { data.cast::<u64>().write(value) };
+}
+
+/// A mutex by calls, and one with priority inheritance.
+fn of_each_kind(node: &Node) -> [RawMutex; 2] {
+    [RawMutex::open(node, "/raw").unwrap(), RawMutex::open_pi(node, "/pi").unwrap()]
+}
+
+fn exclude<H: Hold>(locks: [RobustMutex<u64, H>; 2], turns: u64) {
     std::thread::scope(|scope| {
         for lock in locks.iter().chain(&locks) {
             scope.spawn(|| {
-                for _ in 0..TURNS {
+                for _ in 0..turns {
                     let mut guard = lock.lock().unwrap();
                     *guard += 1;
                 }
             });
         }
     });
-    assert_eq!(*locks[0].lock().unwrap(), 4 * TURNS);
+    assert_eq!(*locks[0].lock().unwrap(), 4 * turns);
+}
+
+#[test]
+fn a_mutex_excludes_threads_of_two_nodes() {
+    let dir = TempDir::new("lock");
+    let nodes = [node(&dir), node(&dir)];
+    exclude(nodes.each_ref().map(|node| node.mutex("/a").unwrap()), 20_000);
+    exclude(nodes.each_ref().map(|node| node.pi_mutex("/b").unwrap()), 5_000);
 }
 
 #[test]
@@ -63,10 +88,10 @@ fn a_thread_that_ends_inside_hands_its_data_over() {
     let dir = TempDir::new("lock");
     let node = node(&dir);
     let lock = node.mutex::<u64>("/a").unwrap();
+    let raw = by_calls(&node, "/a");
     in_thread(|| {
-        let mut guard = lock.lock().unwrap();
-        *guard = 7;
-        std::mem::forget(guard);
+        assert_eq!(raw.lock().unwrap(), Acquired::Clean);
+        store(raw.data(), 7);
     });
     let Err(LockError::OwnerDied(mut left)) = lock.lock() else { panic!("clean") };
     assert_eq!(*left, 7);
@@ -82,7 +107,8 @@ fn a_taker_that_dies_leaves_it_to_the_next_and_one_that_gives_up_ends_it() {
     let dir = TempDir::new("lock");
     let node = node(&dir);
     let lock = node.mutex::<u64>("/a").unwrap();
-    let die = || in_thread(|| std::mem::forget(lock.lock()));
+    let raw = by_calls(&node, "/a");
+    let die = || in_thread(|| drop(raw.lock().map(drop)));
     for _ in 0..3 {
         die();
     }
@@ -102,11 +128,12 @@ fn a_waiter_learns_of_the_death_in_its_sleep() {
     let dir = TempDir::new("lock");
     let node = node(&dir);
     let lock = node.mutex::<u64>("/a").unwrap();
+    let raw = by_calls(&node, "/a");
     for _ in 0..20 {
         let locked = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                std::mem::forget(lock.lock().unwrap());
+                assert_eq!(raw.lock().unwrap(), Acquired::Clean);
                 locked.wait();
                 std::thread::sleep(Duration::from_millis(3));
             });
@@ -137,24 +164,61 @@ fn a_panic_inside_is_told_to_the_next() {
 }
 
 #[test]
+fn what_is_let_go_in_disorder_is_told_to_the_next_until_one_repairs_it() {
+    let dir = TempDir::new("lock");
+    let node = node(&dir);
+    for mutex in of_each_kind(&node) {
+        assert_eq!(mutex.unlock_in_disorder().unwrap_err().kind(), ErrorKind::NotOwned);
+        assert_eq!(mutex.lock().unwrap(), Acquired::Clean);
+        mutex.unlock_in_disorder().unwrap();
+        for _ in 0..2 {
+            // Who is told and cannot repair it leaves it to the next.
+            assert_eq!(mutex.try_lock().unwrap(), Acquired::OwnerDied);
+            mutex.unlock_in_disorder().unwrap();
+        }
+        assert_eq!(
+            in_thread(|| mutex.lock().inspect(|_| mutex.unlock().unwrap())).unwrap(),
+            Acquired::OwnerDied
+        );
+        assert_eq!(mutex.try_lock().unwrap_err().kind(), ErrorKind::Unrecoverable);
+    }
+
+    let lock = RawRwLock::open(&node, "/rw").unwrap();
+    assert_eq!(lock.unlock_in_disorder().unwrap_err().kind(), ErrorKind::NotOwned);
+    assert_eq!(lock.write().unwrap(), Acquired::Clean);
+    lock.unlock_in_disorder().unwrap();
+    assert_eq!(lock.try_read().unwrap_err().kind(), ErrorKind::OwnerDied);
+    assert_eq!(lock.write().unwrap(), Acquired::OwnerDied);
+    lock.mark_consistent().unwrap();
+    lock.unlock_write().unwrap();
+    lock.read().unwrap();
+    assert_eq!(lock.unlock_in_disorder().unwrap_err().kind(), ErrorKind::NotOwned);
+    lock.unlock_read().unwrap();
+}
+
+#[test]
 fn unlocking_by_a_stranger_is_refused() {
     let dir = TempDir::new("lock");
     let node = node(&dir);
-    let lock = RawMutex::open(&node, "/raw").unwrap();
-    assert_eq!(lock.unlock().unwrap_err().kind(), ErrorKind::NotOwned);
-    assert_eq!(lock.lock().unwrap(), Acquired::Clean);
-    in_thread(|| {
+    for lock in of_each_kind(&node) {
         assert_eq!(lock.unlock().unwrap_err().kind(), ErrorKind::NotOwned);
-        assert_eq!(lock.mark_consistent().unwrap_err().kind(), ErrorKind::NotOwned);
-    });
-    assert_eq!(lock.mark_consistent().unwrap_err().kind(), ErrorKind::NotOwned, "clean");
-    lock.unlock().unwrap();
-    in_thread(|| assert_eq!(lock.lock().unwrap(), Acquired::Clean));
-    assert_eq!(lock.lock().unwrap(), Acquired::OwnerDied);
-    lock.mark_consistent().unwrap();
-    lock.unlock().unwrap();
-    assert_eq!(lock.lock().unwrap(), Acquired::Clean);
-    lock.unlock().unwrap();
+        assert_eq!(lock.lock().unwrap(), Acquired::Clean);
+        assert_eq!(lock.lock().unwrap_err().kind(), ErrorKind::Deadlock);
+        in_thread(|| {
+            assert_eq!(lock.try_lock().unwrap_err().kind(), ErrorKind::WouldBlock);
+            assert_eq!(lock.lock_until(1).unwrap_err().kind(), ErrorKind::Timeout);
+            assert_eq!(lock.unlock().unwrap_err().kind(), ErrorKind::NotOwned);
+            assert_eq!(lock.mark_consistent().unwrap_err().kind(), ErrorKind::NotOwned);
+        });
+        assert_eq!(lock.mark_consistent().unwrap_err().kind(), ErrorKind::NotOwned, "clean");
+        lock.unlock().unwrap();
+        in_thread(|| assert_eq!(lock.lock().unwrap(), Acquired::Clean));
+        assert_eq!(lock.lock().unwrap(), Acquired::OwnerDied);
+        lock.mark_consistent().unwrap();
+        lock.unlock().unwrap();
+        assert_eq!(lock.lock().unwrap(), Acquired::Clean);
+        lock.unlock().unwrap();
+    }
 }
 
 #[test]
@@ -223,18 +287,18 @@ fn dead_readers_keep_nobody_out_and_a_dead_writer_is_told() {
     let dir = TempDir::new("lock");
     let node = node(&dir);
     let lock = node.rwlock::<u64>("/a").unwrap();
+    let raw = rw_by_calls::<u64>(&node, "/a");
     for _ in 0..100 {
-        in_thread(|| std::mem::forget(lock.read().unwrap()));
+        in_thread(|| raw.read().unwrap());
     }
     *lock.write().unwrap() = 1;
     for _ in 0..70 {
-        in_thread(|| std::mem::forget(lock.read().unwrap()));
+        in_thread(|| raw.read().unwrap());
     }
     drop(lock.read().unwrap());
     in_thread(|| {
-        let mut guard = lock.write().unwrap();
-        *guard = 2;
-        std::mem::forget(guard);
+        assert_eq!(raw.write().unwrap(), Acquired::Clean);
+        store(raw.data(), 2);
     });
     for read in [lock.read(), lock.try_read()] {
         assert!(matches!(read, Err(LockError::OwnerDied(NeedsWriter))));
@@ -243,7 +307,7 @@ fn dead_readers_keep_nobody_out_and_a_dead_writer_is_told() {
     assert_eq!(*left, 2);
     drop(left.mark_consistent());
     assert_eq!(*lock.read().unwrap(), 2);
-    in_thread(|| std::mem::forget(lock.write().unwrap()));
+    in_thread(|| drop(raw.write().map(drop)));
     drop(lock.try_write().unwrap_err());
     assert_eq!(lock.read().unwrap_err().kind(), ErrorKind::Unrecoverable);
     assert_eq!(lock.write().unwrap_err().kind(), ErrorKind::Unrecoverable);
@@ -318,13 +382,13 @@ fn a_condvar_wakes_waiters_and_keeps_deadlines() {
     });
     assert_eq!(*lock.lock().unwrap(), 3);
     // The mutex changes hands by death while somebody waits.
+    let raw = by_calls(&node, "/a");
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(5));
-            let mut guard = lock.lock().unwrap();
-            *guard = 9;
+            assert_eq!(raw.lock().unwrap(), Acquired::Clean);
+            store(raw.data(), 9);
             condvar.notify_one();
-            std::mem::forget(guard);
         });
         let mut guard = lock.lock().unwrap();
         let left = loop {
@@ -546,7 +610,8 @@ fn locks_are_listed_audited_and_cleaned() {
     let set = node.lockless_set("/big/set", 100).unwrap();
     (1..=100).for_each(|id| assert!(set.insert(id * 977).unwrap()));
     let guard = held.lock().unwrap();
-    in_thread(|| std::mem::forget(lost.write().unwrap()));
+    let raw = rw_by_calls::<u8>(&node, "/lost");
+    in_thread(|| drop(raw.write().map(drop)));
     drop(lost.write().unwrap_err());
     let list = domain.locks().unwrap();
     let names: Vec<_> = list.iter().map(|l| (l.name.as_str(), l.kind, l.users)).collect();
@@ -570,7 +635,7 @@ fn locks_are_listed_audited_and_cleaned() {
     let word = held_word(&node, "held");
     word.store(3 << 32 | 7, crate::sync::Ordering::Relaxed);
     assert_eq!(domain.audit().unwrap().faults.len(), 1);
-    drop((held, lost, set, node));
+    drop((held, lost, raw, set, node));
     assert!(domain.clean().unwrap().domain_removed);
     assert!(!dir.join("root").exists());
 }
@@ -606,3 +671,31 @@ fn a_forked_child_can_neither_take_nor_let_go() {
     drop((guard, reads));
     drop((lock.try_lock().unwrap(), rw.try_write().unwrap()));
 }
+
+#[test]
+fn a_forked_child_keeps_no_lock_from_being_cleaned() {
+    let dir = TempDir::new("lock-child");
+    let node = node(&dir);
+    let lock = node.mutex::<u64>("/a").unwrap();
+    let child = crate::os::fixture::fork_child(|| {
+        loop {
+            crate::os::sched::sleep_until(now_ns() + 1_000_000_000);
+        }
+    });
+    let domain = crate::Domain::of(&Node::builder().root(dir.join("root"))).unwrap();
+    domain.clean().unwrap();
+    assert_eq!(domain.locks().unwrap().len(), 1, "in use here");
+    drop(lock);
+    // Other tests fork, too: their children lose it a moment later.
+    crate::os::fixture::until(|| {
+        domain.clean().unwrap();
+        domain.locks().unwrap().is_empty()
+    });
+    child.kill();
+}
+
+mod leaks;
+// Other C libraries have another robust list.
+#[cfg(target_env = "gnu")]
+mod pi;
+mod waiting;

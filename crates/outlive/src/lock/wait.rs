@@ -1,13 +1,13 @@
 //! How a thread waits for a lock: spinning, sleeping on word and token, looking for deaths.
 
-use super::word::{Refused, World};
-use crate::Error;
-use crate::node::thread_tokens::{Threads, Token, Verdict};
+use super::word::{CALLS, ID, Refused, World};
+use crate::node::thread_tokens::{Threads, Token, Verdict, node_of, ordinal_of};
 use crate::node::{POLL_NS, slice_ns_max};
 use crate::os::futex::{self, WaitWord, Woken};
 use crate::os::{clock, robust, sched};
 use crate::sync::Ordering::Relaxed;
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::{AtomicU32, AtomicU64, fault};
+use crate::{Error, ErrorKind};
 
 /// Waits until the lock is there.
 pub(super) const FOREVER: u64 = u64::MAX;
@@ -22,7 +22,7 @@ const SPIN_MIN: u32 = 2;
 /// A waiter that was woken so often in vain becomes the heir. Time would be no measure: waiting
 /// for a holder that has no core is not being passed over.
 const PASSED_OVER_MAX: u32 = 16;
-/// How long others stand back from a free lock for the heir.
+/// The longest that others stand back from a free lock for the heir: a bound of one sleep.
 const STAND_BACK_NS: u64 = 500_000;
 /// Longer than any store waits to become visible.
 const NAP_NS: u64 = 100_000;
@@ -70,7 +70,6 @@ pub(super) struct Waiter<'a> {
     slept: bool,
     /// Wake-ups in vain.
     passed_over: u32,
-    stood_back_since: u64,
     /// From the first sleep on the lock word until the end of the wait: if we die after being woken
     /// and before we have the lock, the kernel wakes the next sleeper.
     pending: Option<robust::PendingGuard>,
@@ -91,25 +90,30 @@ impl<'a> Waiter<'a> {
             gone: 0,
             slept: false,
             passed_over: 0,
-            stood_back_since: 0,
             pending: None,
             failure: None,
         }
     }
 
-    /// Sleeps on `word` and on the token of `watched`, at most until `until`.
+    /// Sleeps on `word` and on the token of `watched`, at most until `until`; says why it ended.
     ///
     /// # Crash safety
     /// Dying here: nobody looks at a sleeper. If it was just woken and the lock is free, the
     /// kernel wakes the next one (`pending`).
-    fn sleep_until(&mut self, word: &AtomicU64, expected: u64, watched: u64, until: u64) {
+    fn sleep_until(
+        &mut self,
+        word: &AtomicU64,
+        expected: u64,
+        watched: u64,
+        until: u64,
+    ) -> Option<Woken> {
         if !matches!(self.is_dead(watched), Ok(false)) {
-            return; // the caller looks again and finds the same
+            return None; // the caller looks again and finds the same
         }
-        let Some(token) = &self.token else { return };
+        let token = self.token.as_ref()?;
         let seen = token.word().load(Relaxed);
         if !robust::is_alive_word(seen) {
-            return;
+            return None;
         }
         let low = futex::low_half(word);
         let words = [
@@ -128,6 +132,17 @@ impl<'a> Waiter<'a> {
         }
         self.passed_over += u32::from(woken == Woken::Word(0));
         self.rounds_left = self.spin.limit();
+        Some(woken)
+    }
+
+    /// From the first sleep on the lock word on.
+    fn fall_asleep(&mut self, word: &AtomicU64) {
+        self.slept = true;
+        if self.pending.is_none() {
+            // A lock word never holds a kernel thread id (see `node::thread_tokens`), so our death
+            // marks nothing there.
+            self.pending = Some(robust::pending_guard(futex::low_half(word)));
+        }
     }
 }
 
@@ -149,7 +164,7 @@ impl Waiter<'_> {
             }
             match self.threads.judge(id) {
                 Ok(Verdict::Alive(token)) => tokens.push(token),
-                Ok(Verdict::Dead) => return Ok(()),
+                Ok(Verdict::Dead | Verdict::Ended(_)) => return Ok(()),
                 Err(e) => {
                     self.failure = Some(e);
                     return Err(Refused::Failed);
@@ -181,14 +196,16 @@ impl Waiter<'_> {
 }
 
 impl World for Waiter<'_> {
-    fn is_dead(&mut self, id: u64) -> Result<bool, Refused> {
+    fn is_dead(&mut self, holder: u64) -> Result<bool, Refused> {
+        let id = holder & ID;
         if self.gone == id {
             return Ok(true);
         }
         if let Some(token) = &self.token
             && token.id() == id
+            && token.is_alive()
         {
-            return Ok(!token.is_alive());
+            return Ok(false);
         }
         match self.threads.judge(id) {
             Ok(Verdict::Alive(token)) => {
@@ -196,11 +213,22 @@ impl World for Waiter<'_> {
                 Ok(false)
             }
             Ok(Verdict::Dead) => Ok(true),
+            Ok(Verdict::Ended(peer)) => {
+                if holder & CALLS != 0 || fault("lock.leak_inherited") || peer.is_gone() {
+                    return Ok(true);
+                }
+                self.failure = Some(leaked(id));
+                Err(Refused::Leaked)
+            }
             Err(e) => {
                 self.failure = Some(e);
                 Err(Refused::Failed)
             }
         }
+    }
+
+    fn is_caller(&mut self, id: u64) -> bool {
+        self.threads.is_caller(id)
     }
 
     fn spin(&mut self, busy: impl Fn() -> bool) -> bool {
@@ -220,20 +248,19 @@ impl World for Waiter<'_> {
     }
 
     fn sleep(&mut self, word: &AtomicU64, expected: u64, watched: u64) {
-        let now = clock::now_ns();
-        self.slept = true;
-        if self.pending.is_none() {
-            // A lock word never holds a kernel thread id (see `node::thread_tokens`), so our death
-            // marks nothing there.
-            self.pending = Some(robust::pending_guard(futex::low_half(word)));
-        }
-        let until = if self.stood_back_since != 0 {
-            self.stood_back_since + STAND_BACK_NS
-        } else {
-            // A tenth: a lost wake or an unmarked token then costs 100 ms.
-            now.saturating_add(slice_ns_max() / 10)
-        };
-        self.sleep_until(word, expected, watched, until.min(self.until));
+        self.fall_asleep(word);
+        // A tenth: a lost wake or an unmarked token then costs 100 ms.
+        let slice = if fault("lock.sleep.awake") { 0 } else { slice_ns_max() / 10 };
+        let until = clock::now_ns().saturating_add(slice).min(self.until);
+        self.sleep_until(word, expected, watched, until);
+    }
+
+    fn stand_back(&mut self, word: &AtomicU64, expected: u64, heir: u64) -> bool {
+        self.fall_asleep(word);
+        let bound = clock::now_ns().saturating_add(STAND_BACK_NS);
+        let woken = self.sleep_until(word, expected, heir, bound.min(self.until));
+        let in_full = woken == Some(Woken::Timeout) && bound <= self.until;
+        in_full && !fault("lock.heir.never_passed")
     }
 
     fn nap(&mut self, word: &AtomicU64, expected: u64, watched: u64) {
@@ -252,14 +279,6 @@ impl World for Waiter<'_> {
     fn is_starving(&mut self) -> bool {
         self.passed_over >= PASSED_OVER_MAX
     }
-
-    fn stood_back(&mut self) -> bool {
-        let now = clock::now_ns();
-        if self.stood_back_since == 0 {
-            self.stood_back_since = now;
-        }
-        now >= self.stood_back_since + STAND_BACK_NS
-    }
 }
 
 impl Drop for Waiter<'_> {
@@ -268,6 +287,16 @@ impl Drop for Waiter<'_> {
             self.spin.learn(self.spun, self.slept);
         }
     }
+}
+
+#[cold]
+pub(super) fn leaked(id: u64) -> Error {
+    let (node, thread) = (node_of(id), ordinal_of(id));
+    let why = format!(
+        "thread {thread} of node {node} has ended with a guard of it forgotten, and its process \
+         may still read the data: end that process"
+    );
+    Error::new(ErrorKind::Unrecoverable, "taking", "a lock", why)
 }
 
 /// Wakes up to `n` sleepers of a lock word.

@@ -16,6 +16,10 @@
 //! | LOST            | given up for good                              | -                     |
 //! | any, `id` dead  | its owner died                                 | id+B+W of the taker   |
 //!
+//! To each id belongs C where the lock is held by calls instead of a guard. A guard that is leaked
+//! leaves references to the data behind when its thread ends; the lock is then nobody's until
+//! that process ends, too. Without references (C) the next taker inherits at once.
+//!
 //! W stays while the lock is free, so that nobody passes the sleepers by the fast path until one
 //! is found awake: a waiter that is killed after its wake loses nobody else's (the kernel passes
 //! the wake on through the waiter's pending operation, the next owner's release does otherwise).
@@ -23,8 +27,11 @@
 //! Whoever sleeps watches the owner that it saw. When the lock changes hands, the next owner first
 //! wakes one more sleeper, which then watches it in turn.
 //!
-//! The *heir* bounds how long a waiter can be passed over: a waiter that has waited long writes
-//! its id there, and others stand back from the free lock for a bounded time while the heir lives.
+//! The *heir* bounds how often a waiter is passed over: a waiter that was woken too often for
+//! nothing writes its id there. While the heir lives, others that find the lock free sleep for a
+//! short time before they take it. An heir that does not come, stopped or without a core, costs
+//! one such sleep: hence the lock is not handed over on release, which would leave it with a
+//! thread that does not run.
 //!
 //! # Orderings
 //! | label        | stores                  | loads                     | carries          |
@@ -45,12 +52,17 @@ use crate::sync::{AtomicU64, unless_fault};
 pub(crate) const WAITERS: u64 = 1 << 31;
 /// The owner inherited the data from a dead one and has not said that it is consistent.
 pub(crate) const BROKEN: u64 = 1 << 30;
+/// The owner holds the lock by calls, not by a guard: whoever goes on when its thread has ended
+/// and its process has not meets no reference to the data.
+pub(crate) const CALLS: u64 = 1 << 63;
 /// The owner's id; 0 is nobody.
-pub(crate) const ID: u64 = !(WAITERS | BROKEN);
+pub(crate) const ID: u64 = !(CALLS | WAITERS | BROKEN);
+/// Who holds, and how: what `World::is_dead` takes.
+pub(crate) const HOLDER: u64 = ID | CALLS;
 /// Unrecoverable: an inherited lock was let go without repair. No thread has this id.
-pub(crate) const LOST: u64 = 0xffff_ffff_3fff_ffff;
+pub(crate) const LOST: u64 = 0x7fff_ffff_3fff_ffff;
 /// The owner panicked. No thread has this id.
-pub(crate) const ABANDONED: u64 = 0xffff_ffff_3fff_fffe;
+pub(crate) const ABANDONED: u64 = 0x7fff_ffff_3fff_fffe;
 
 /// All sleepers.
 pub(crate) const ALL: i32 = i32::MAX;
@@ -65,7 +77,8 @@ pub(crate) struct Gate<'a> {
 
 /// How a lock was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Got {
+pub enum Got {
+    /// In good order.
     Clean,
     /// From a dead owner: the data may be half written.
     Broken,
@@ -82,14 +95,18 @@ pub(crate) enum Refused {
     Expired,
     /// A reader met a writer that died inside.
     WriterDied,
+    /// The holder's thread has ended and left its guard behind in a process that lives.
+    Leaked,
     /// `World` could not tell; it knows why.
     Failed,
 }
 
 /// What the algorithm needs of clock, kernel and peers.
 pub(crate) trait World {
-    /// Whether thread `id` is dead for certain.
-    fn is_dead(&mut self, id: u64) -> Result<bool, Refused>;
+    /// Whether the `HOLDER` is dead for certain, and all that it may have left behind.
+    fn is_dead(&mut self, holder: u64) -> Result<bool, Refused>;
+    /// Whether `id` is the calling thread, as a member of another node.
+    fn is_caller(&mut self, id: u64) -> bool;
     /// Spins while `busy` holds and spinning is worth it; false when it is time to sleep.
     fn spin(&mut self, busy: impl Fn() -> bool) -> bool;
     /// Whether the caller must not wait any longer.
@@ -105,8 +122,9 @@ pub(crate) trait World {
     fn wake(&self, word: &AtomicU64, n: i32) -> i64;
     /// Whether the caller has waited so long that it is to be the heir.
     fn is_starving(&mut self) -> bool;
-    /// Whether the caller has stood back long enough for an heir that does not come.
-    fn stood_back(&mut self) -> bool;
+    /// As `sleep`, for a short time, to let `heir` take the free lock; true when the time is over
+    /// and nothing has happened.
+    fn stand_back(&mut self, word: &AtomicU64, expected: u64, heir: u64) -> bool;
 }
 
 impl Gate<'_> {
@@ -140,7 +158,10 @@ impl Gate<'_> {
             let owner = seen & ID;
             if owner == 0 {
                 let heir = self.heir.load(Relaxed);
-                if heir == 0 || heir == me || self.may_pass(heir, world)? {
+                if heir == 0 || heir == me & ID || world.is_dead(heir | CALLS)? {
+                    if heir != me & ID {
+                        self.forget_heir(heir);
+                    }
                     self.pass_watch(seen & slept, world);
                     if self.replace(seen, me | seen & WAITERS | slept) {
                         break Ok(Got::Clean);
@@ -148,7 +169,9 @@ impl Gate<'_> {
                 } else if world.expired() {
                     break Err(Refused::Expired);
                 } else if seen & WAITERS != 0 {
-                    world.sleep(self.word, WAITERS, heir);
+                    if world.stand_back(self.word, WAITERS, heir) {
+                        self.forget_heir(heir);
+                    }
                     slept = WAITERS;
                 } else {
                     // Closes the fast path for the heir's sake.
@@ -156,7 +179,7 @@ impl Gate<'_> {
                 }
                 continue;
             }
-            if owner == me {
+            if owner == me & ID {
                 break Err(Refused::Deadlock);
             }
             if owner == LOST {
@@ -165,7 +188,8 @@ impl Gate<'_> {
             if world.spin(|| self.word.load(Relaxed) & ID == owner) {
                 continue;
             }
-            match self.is_dead(owner, world) {
+            match self.is_dead(seen, world) {
+                Ok(false) if world.is_caller(owner) => break Err(Refused::Deadlock),
                 Ok(false) => {}
                 Ok(true) => {
                     self.pass_watch(seen, world);
@@ -179,6 +203,8 @@ impl Gate<'_> {
                     }
                     continue;
                 }
+                // It may have let go and ended since we looked.
+                Err(Refused::Leaked) if self.word.load(Acquire) & ID != owner => continue,
                 Err(e) => break Err(e),
             }
             if world.expired() {
@@ -206,13 +232,13 @@ impl Gate<'_> {
         }
     }
 
-    /// Whether the owner is dead; ids of no thread count as such, LOST excepted.
-    pub(super) fn is_dead<W: World>(self, owner: u64, world: &mut W) -> Result<bool, Refused> {
+    /// Whether the owner in `seen` is dead; ids of no thread count as such, LOST excepted.
+    pub(super) fn is_dead<W: World>(self, seen: u64, world: &mut W) -> Result<bool, Refused> {
         // ORDERING(THREAD_DEATH): pairs with the kernel's mark; `is_dead` acquires it.
         if crate::sync::fault("lock.dead_is_alive") {
             return Ok(false);
         }
-        if owner == ABANDONED { Ok(true) } else { world.is_dead(owner) }
+        if seen & ID == ABANDONED { Ok(true) } else { world.is_dead(seen & HOLDER) }
     }
 
     fn replace(self, seen: u64, new: u64) -> bool {
@@ -228,23 +254,19 @@ impl Gate<'_> {
     }
 
     pub(super) fn become_heir(self, me: u64) {
-        let _ = self.heir.compare_exchange(0, me, Relaxed, Relaxed);
+        let _ = self.heir.compare_exchange(0, me & ID, Relaxed, Relaxed);
     }
 
-    /// Whether the free lock may be taken although `heir` is next.
-    fn may_pass<W: World>(self, heir: u64, world: &mut W) -> Result<bool, Refused> {
-        if !world.stood_back() && !world.is_dead(heir)? {
-            return Ok(false);
+    /// `heir` is next no longer: it has the lock, gave up, died, or did not come.
+    fn forget_heir(self, heir: u64) {
+        if heir != 0 && self.heir.load(Relaxed) == heir {
+            let _ = self.heir.compare_exchange(heir, 0, Relaxed, Relaxed);
         }
-        let _ = self.heir.compare_exchange(heir, 0, Relaxed, Relaxed);
-        Ok(true)
     }
 
     /// Ends a wait: no heir any more, and a wake that came too late is passed on.
     pub(super) fn end_wait<W: World>(self, me: u64, pass_on: bool, world: &mut W) {
-        if self.heir.load(Relaxed) == me {
-            let _ = self.heir.compare_exchange(me, 0, Relaxed, Relaxed);
-        }
+        self.forget_heir(me & ID);
         if pass_on && self.word.load(Relaxed) & ID == 0 {
             world.wake(self.word, 1);
         }
@@ -270,7 +292,7 @@ impl Gate<'_> {
     #[cold]
     pub(crate) fn release(self, me: u64, wake: impl Fn(i32) -> i64) -> bool {
         let seen = self.word.load(Relaxed);
-        if seen & ID != me {
+        if seen & HOLDER != me {
             return false;
         }
         if seen & BROKEN != 0 && !crate::sync::fault("lock.repair_unasked") {
@@ -301,7 +323,7 @@ impl Gate<'_> {
     #[cold]
     pub(crate) fn release_all(self, me: u64, wake: impl Fn(i32) -> i64) -> bool {
         let seen = self.word.load(Relaxed);
-        if seen & ID != me {
+        if seen & HOLDER != me {
             return false;
         }
         if seen & BROKEN != 0 {
@@ -334,7 +356,7 @@ impl Gate<'_> {
     /// **Strict.** One store; before it the next taker is told again.
     pub(crate) fn mark_consistent(self, me: u64) -> bool {
         let seen = self.word.load(Relaxed);
-        if seen & ID != me || seen & BROKEN == 0 {
+        if seen & HOLDER != me || seen & BROKEN == 0 {
             return false;
         }
         self.word.fetch_and(!BROKEN, Relaxed);

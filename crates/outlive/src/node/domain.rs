@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::layout::id;
-use crate::layout::{FileHeader, FileKind};
+use crate::layout::{FileHeader, FileKind, HEADER_BYTES};
 use crate::name::check_part;
 use crate::os::file::{self, Access, Draft, Expect, TMP_PREFIX};
 use crate::os::fork::NotInChild;
@@ -80,6 +80,21 @@ impl DomainPath {
         let map = Mapping::map_own(&fd, id::BYTES, &path)?;
         FileHeader::read(&map, FileKind::DomainId, len)?;
         Ok(map)
+    }
+
+    /// The layout version of the domain; `None` if there is none, or nobody has made its `id` yet.
+    /// `VersionMismatch` comes with it where it is not ours.
+    pub(crate) fn layout(&self) -> Result<Option<(u32, Result<()>)>> {
+        let path = self.dir.join("id");
+        let owner = self.access.owner_required();
+        let expect = Expect { writable: false, min_len: HEADER_BYTES as u64, owner };
+        let (fd, len) = match file::open_checked(&path, expect) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let map = Mapping::map_peer(&fd, HEADER_BYTES, &path)?;
+        let read = FileHeader::read(&map, FileKind::DomainId, len).map(drop);
+        Ok(Some((FileHeader::layout_of(&map)?, read)))
     }
 
     /// Makes what is missing and takes the domain's lock.
@@ -223,7 +238,7 @@ impl DomainLock {
         FileHeader::read(&map, FileKind::DomainId, id::BYTES as u64)?;
         let word = map.atomic_u64(id::NEXT_NODE)?;
         let ordinal = word.load(Acquire);
-        if ordinal == 0 || ordinal >= u64::from(u32::MAX) {
+        if ordinal == 0 || ordinal >= 0x7fff_ffff {
             return Err(Error::new(
                 ErrorKind::Corrupt,
                 "reading the next node ordinal of",

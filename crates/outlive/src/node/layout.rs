@@ -36,12 +36,10 @@ pub(crate) mod threads {
     }
 }
 
-/// 64 opaque bytes that hold the libc mutex of the liveness token.
+/// Robust list, entry and futex word of the liveness token.
 pub(crate) const TOKEN: usize = 64;
-/// Where in the file the futex word of the token lies.
-pub(crate) const TOKEN_WORD: usize = 128;
-/// 1 while no thread holds the token and the process lives on.
-pub(crate) const HAND_OFF: usize = 132;
+/// The token's futex word.
+pub(crate) const TOKEN_WORD: usize = TOKEN + crate::os::holder::WORD_AT;
 /// Process id at registration, for people only; never used to decide anything.
 pub(crate) const PID: usize = 136;
 /// Where the first port block begins.
@@ -51,9 +49,6 @@ pub(crate) const STARTED: usize = 144;
 /// Length and bytes of the node's name.
 pub(crate) const NAME_LEN: usize = 192;
 pub(crate) const NAME: usize = 200;
-/// Page of the strict mode's helper thread: its robust list head and its word.
-pub(crate) const STRICT: usize = 1024;
-pub(crate) const STRICT_BYTES: usize = crate::os::robust::STRICT_BYTES;
 
 /// Most subscriber ports of one node.
 pub(crate) const PORTS_MAX: usize = 4096;
@@ -73,7 +68,7 @@ pub(crate) const fn file_bytes(ports_offset: usize, ports: usize) -> usize {
     crate::layout::round_up(ports_offset + ports * PORT_BYTES, PAGE)
 }
 
-const _: () = assert!(NAME + crate::name::NAME_BYTES_MAX <= STRICT);
-const _: () = assert!(STRICT + STRICT_BYTES <= PAGE);
-const _: () = assert!(TOKEN + 64 <= TOKEN_WORD && id::NEXT_THREAD + 8 <= id::BYTES);
+const _: () = assert!(NAME + crate::name::NAME_BYTES_MAX <= PAGE);
+const _: () = assert!(TOKEN + crate::os::holder::HOLDER_BYTES <= PID);
+const _: () = assert!(id::NEXT_THREAD + 8 <= id::BYTES);
 const _: () = assert!(threads::FIRST % threads::PLACE_BYTES == 0 && threads::WORD + 4 <= 128);

@@ -24,13 +24,13 @@ use crate::layout::{FileHeader, FileKind, PAGE};
 use crate::name::check_part;
 use crate::os::file::{self, Access, Draft};
 use crate::os::fork::NotInChild;
-use crate::os::{clock, filelock, fork, sched, sigbus};
+use crate::os::{clock, faults, filelock, fork, sched, sigbus};
 use crate::sync::Ordering::Relaxed;
-use crate::sync::{AtomicU32, AtomicU64, Mutex, fault};
+use crate::sync::{AtomicU64, Mutex, fault};
 use crate::{Error, ErrorKind, Result};
 use domain::{DomainPath, SLOW_PATH_NS_MAX};
 pub use peer::NodeId;
-use peer::Peer;
+use peer::{Life, Peer};
 pub(crate) use ports::OwnPort;
 use ports::Ports;
 use thread_tokens::Threads;
@@ -56,8 +56,9 @@ pub(crate) const POLL_NS: u64 = 2_000_000;
 
 /// A process's membership in a domain. Cheap to clone; the last clone leaves the domain.
 ///
-/// The calling thread holds the node's liveness token. When that thread ends, the next call of
-/// any thread on the node, its publishers or its subscribers takes the token over.
+/// Each open node has a thread of its own, `outlive-token`, which only sleeps: the kernel tells
+/// others of the process's death by it. It takes 68 KiB of address space for its stack and about
+/// 8 KiB of memory, and has the priority and the cores of the thread that opens the node.
 ///
 /// After `fork` the child is not the node: every call on an inherited handle answers
 /// [`ErrorKind::ForkedChild`]. `exec` counts as death.
@@ -98,12 +99,11 @@ pub struct NodeBuilder {
     domain: String,
     name: Option<String>,
     group: Option<u32>,
-    strict: bool,
 }
 
 impl Default for NodeBuilder {
     fn default() -> Self {
-        Self { root: None, domain: "default".into(), name: None, group: None, strict: false }
+        Self { root: None, domain: "default".into(), name: None, group: None }
     }
 }
 
@@ -132,14 +132,6 @@ impl NodeBuilder {
         self
     }
 
-    /// Lets a helper thread hold the liveness token: the word then tells of the process's death
-    /// even when the kernel has reaped its memory first (the OOM killer), and no hand-off between
-    /// threads is ever needed. Costs one sleeping thread.
-    pub fn strict(mut self, strict: bool) -> Self {
-        self.strict = strict;
-        self
-    }
-
     pub(crate) fn domain_path(&self) -> Result<DomainPath> {
         let access = self.group.map_or_else(Access::private, Access::group);
         DomainPath::new(self.root.clone(), &self.domain, access)
@@ -150,7 +142,8 @@ impl NodeBuilder {
     /// # Errors
     /// `InvalidName`; `NotOwned` when the directory is a stranger's or writable by all;
     /// `NoSpace` on a full RAM disk; `Timeout` after 10 s when a stopped process holds the
-    /// domain's lock; `Corrupt` or `VersionMismatch` naming the file.
+    /// domain's lock; `Corrupt` or `VersionMismatch` naming the file; `Io`, `OutOfMemory` or
+    /// `Permission` when the node's thread cannot be made (`ulimit -u`, `ulimit -v`, a filter).
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the node's file. Before it nothing is visible.
@@ -162,17 +155,19 @@ impl NodeBuilder {
         };
         check_part("node name", &name)?;
         sigbus::install();
+        faults::as_environment_says();
         let lock = domain.lock_or_create()?;
         sweep_dead(&domain)?;
         let id = NodeId(lock.next_node()?);
-        let inner = register(domain, id, name, self.strict)?;
+        let inner = register(domain, id, name)?;
         drop(lock);
         Ok(Node { inner: Arc::new(inner) })
     }
 }
 
 fn program_name() -> String {
-    let exe = std::env::current_exe().ok();
+    // Not by `self`, of which nothing can be read once the main thread has ended.
+    let exe = std::fs::read_link("/proc/thread-self/exe").ok();
     let name = exe.as_deref().and_then(|p| p.file_name()).map(|n| n.to_string_lossy());
     let name: String = name
         .unwrap_or_default()
@@ -184,7 +179,7 @@ fn program_name() -> String {
 }
 
 /// Builds, locks and links the node's file.
-fn register(domain: DomainPath, id: NodeId, name: String, strict: bool) -> Result<Inner> {
+fn register(domain: DomainPath, id: NodeId, name: String) -> Result<Inner> {
     let offset = layout::ports_offset(id.0);
     let bytes = layout::file_bytes(offset, layout::PORTS_FIRST);
     let path = domain.nodes().join(id.0.to_string());
@@ -206,7 +201,7 @@ fn register(domain: DomainPath, id: NodeId, name: String, strict: bool) -> Resul
         word[..part.len()].copy_from_slice(part);
         map.atomic_u64(layout::NAME + 8 * i)?.store(u64::from_le_bytes(word), Relaxed);
     }
-    let token = Token::register(map, strict)?;
+    let token = Token::register(map)?;
     let linked = draft.link(&path).and_then(|_| match locked {
         true => Ok(()),
         // Unfinished files with a name are locked by their maker until they are linked.
@@ -301,24 +296,13 @@ impl Node {
         &self.inner.domain
     }
 
-    /// Gives the token up as if the calling thread ended; for the kill harness.
-    pub(crate) fn hand_off(&self) {
-        self.inner.token.hand_off();
-    }
-
-    /// Every entry point calls this: refuses in a forked child, adopts an abandoned token.
+    /// Every entry point calls this: refuses in a forked child.
     ///
     /// # Real-time
     /// Two loads.
     #[inline]
     pub(crate) fn tend(&self) -> Result<()> {
-        if self.inner.generation != fork::fork_generation() {
-            return Err(token::forked_child());
-        }
-        if !self.inner.token.is_held() && !fault("token.not_adopted") {
-            self.inner.token.adopt()?;
-        }
-        Ok(())
+        if self.is_own_process() { Ok(()) } else { Err(token::forked_child()) }
     }
 
     /// A number that no other node of this process ever has.
@@ -326,9 +310,10 @@ impl Node {
         self.inner.instance
     }
 
-    /// The futex word of our own token.
-    pub(crate) fn own_token_word(&self) -> Result<&AtomicU32> {
-        self.inner.token.word()
+    /// The word of its own token, for tests of what only looks at the word.
+    #[cfg(test)]
+    pub(crate) fn token_word(&self) -> &crate::sync::AtomicU32 {
+        self.inner.token.map().atomic_u32(layout::TOKEN_WORD).expect("it lies in the first page")
     }
 
     /// Whether this process is the one that opened the node.
@@ -357,10 +342,24 @@ impl Node {
             return Ok(Arc::clone(peer));
         }
         // Forget the dead that nobody here refers to any more.
-        peers.retain(|_, p| Arc::strong_count(p) > 1 || p.looks_alive());
+        peers.retain(|_, p| Arc::strong_count(p) > 1 || p.hint().is_alive());
         let peer = Arc::new(Peer::open(&self.domain().nodes(), id, &self.domain().access)?);
         peers.insert(id.0, Arc::clone(&peer));
         Ok(peer)
+    }
+
+    /// Writes over the word that others take for a hint.
+    #[cfg(test)]
+    pub(crate) fn scribble_token(&self, word: u32) {
+        self.inner.token.map().atomic_u32(layout::TOKEN_WORD).unwrap().store(word, Relaxed);
+    }
+
+    /// The node `id`, or the proof that it is dead because its file is gone.
+    ///
+    /// # Errors
+    /// When that cannot be found out: then nobody may take it for dead.
+    pub(crate) fn life(&self, id: NodeId) -> Result<Life> {
+        peer::life(id, || self.peer(id))
     }
 
     /// The tokens of this node's threads, for locks.
@@ -384,7 +383,12 @@ impl Node {
     }
 
     pub(crate) fn own_port(&self, id: u64) -> Result<OwnPort> {
-        OwnPort::new(&self.inner.token, self.inner.ports.block_offset(id))
+        OwnPort::new(&self.inner.token, &self.inner.ports, id)
+    }
+
+    /// Room for more publishers in port `id`; `false` when it has all that there may be.
+    pub(crate) fn extend_port(&self, id: u64) -> Result<bool> {
+        self.inner.ports.extend(&self.inner.fd, &self.inner.token, id)
     }
 
     pub(crate) fn release_port(&self, id: u64) {

@@ -1,11 +1,20 @@
 //! Another node as seen from here: its file, mapped read-only.
 //!
-//! The futex word of its token answers "alive?" in one load and is a hint; before anything
-//! irreversible `is_gone` asks the file lock as well, on the very inode that is mapped.
+//! Whether it lives is asked in two ways, with answers of two types:
+//!
+//! | | asks | answer |
+//! |---|---|---|
+//! | `hint` | the token's word, one load | `Hint` |
+//! | `death`, `proof_of_death` | its file lock, on the very inode that is mapped | `Option<Dead>` |
+//!
+//! A hint is good for waking, looking again and refusing what can be tried again. What cannot be
+//! undone takes a `Dead`: only this file makes one, and only of a lock that is free or a node file
+//! that is gone. An answer that cannot be had is no proof.
 #![allow(unsafe_code)]
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::layout;
 use crate::layout::{FileHeader, FileKind, PAGE};
@@ -33,6 +42,50 @@ impl NodeId {
     }
 }
 
+/// What a node's word says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Hint {
+    /// Its process had not begun to end.
+    Alive,
+    /// It has left, is dead or dying; or somebody wrote over its file.
+    PerhapsDead,
+}
+
+impl Hint {
+    #[inline]
+    pub(crate) fn is_alive(self) -> bool {
+        self == Self::Alive
+    }
+}
+
+/// Proof that a node is dead, once and for ever. What cannot be undone takes one: forgetting what a
+/// node borrowed or has yet to read, unlinking its files, telling of its death.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub(crate) struct Dead {
+    node: NodeId,
+}
+
+impl Dead {
+    /// Whose death it proves.
+    pub(crate) fn node(self) -> NodeId {
+        self.node
+    }
+}
+
+/// A node that a port deals with: its file, or the proof that it was gone when first looked for.
+pub(crate) type Life = std::result::Result<Arc<Peer>, Dead>;
+
+/// Whether it is dead: one load while its word says that it lives.
+#[inline]
+pub(crate) fn death_of(life: &Life) -> Option<Dead> {
+    match life {
+        Ok(peer) => peer.death(),
+        Err(dead) => Some(*dead),
+    }
+}
+
 impl std::fmt::Display for NodeId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
@@ -45,7 +98,6 @@ pub(crate) struct Peer {
     id: NodeId,
     map: Mapping,
     fd: OwnedFd,
-    word_offset: usize,
     ports_offset: usize,
     /// 1 once its death is confirmed.
     gone: AtomicU32,
@@ -59,7 +111,7 @@ impl Peer {
         let path = nodes.join(id.0.to_string());
         let expect =
             Expect { writable: false, min_len: PAGE as u64, owner: access.owner_required() };
-        let (fd, len) = file::open_checked(&path, expect)?;
+        let (fd, len) = file::open_checked(&path, expect).map_err(|e| damaged(e, &path, id))?;
         let ports_offset = layout::ports_offset(id.0);
         // Room for all ports it may ever have: pages beyond the end appear when the file grows.
         let map = Mapping::map_peer_beyond(
@@ -67,33 +119,13 @@ impl Peer {
             layout::file_bytes(ports_offset, layout::PORTS_MAX),
             &path,
         )?;
-        let header = FileHeader::read(&map, FileKind::Node, len)?;
-        let word_offset = map.atomic_u32(layout::TOKEN_WORD)?.load(Relaxed) as usize;
-        let in_token = (layout::TOKEN..layout::TOKEN + robust::TOKEN_BYTES).contains(&word_offset);
-        let in_strict =
-            (layout::STRICT..layout::STRICT + layout::STRICT_BYTES).contains(&word_offset);
+        let header =
+            FileHeader::read(&map, FileKind::Node, len).map_err(|e| damaged(e, &path, id))?;
         let ports = map.atomic_u32(layout::PORTS)?.load(Relaxed) as usize;
-        if header.node != id.0
-            || !(in_token || in_strict)
-            || word_offset % 4 != 0
-            || ports != ports_offset
-        {
-            return Err(Error::new(
-                ErrorKind::Corrupt,
-                "opening node file",
-                path.display().to_string(),
-                "end the process that made it and run 'outlive clean'",
-            ));
+        if header.node != id.0 || ports != ports_offset {
+            return Err(corrupt(&path, id));
         }
-        Ok(Self {
-            id,
-            map,
-            fd,
-            word_offset,
-            ports_offset,
-            gone: AtomicU32::new(0),
-            watched: AtomicU32::new(0),
-        })
+        Ok(Self { id, map, fd, ports_offset, gone: AtomicU32::new(0), watched: AtomicU32::new(0) })
     }
 
     pub(crate) fn id(&self) -> NodeId {
@@ -107,42 +139,38 @@ impl Peer {
     /// The futex word of its token, to sleep on.
     #[inline]
     pub(crate) fn token(&self) -> &AtomicU32 {
-        // SAFETY: `open` checked that the offset is aligned and inside the first page, which is
-        // mapped for the life of `self`.
-        unsafe { &*self.map.base().add(self.word_offset).cast::<AtomicU32>() }
+        // SAFETY: aligned, and inside the first page, which is mapped for the life of `self`.
+        unsafe { &*self.map.base().add(layout::TOKEN_WORD).cast::<AtomicU32>() }
     }
 
-    /// Alive by its word, and not known to be gone: two relaxed loads. `false` is a hint only.
+    /// What its word says, unless its death is known: two relaxed loads.
     #[inline]
-    pub(crate) fn looks_alive(&self) -> bool {
-        robust::is_alive_word(self.token().load(Relaxed)) && self.gone.load(Relaxed) == 0
+    pub(crate) fn hint(&self) -> Hint {
+        let held = robust::is_alive_word(self.token().load(Relaxed));
+        if held && self.gone.load(Relaxed) == 0 { Hint::Alive } else { Hint::PerhapsDead }
     }
 
-    /// Alive: by the word, else for certain by the file lock. A word that says alive is believed,
-    /// so whoever waits asks `is_gone` at the end of each long sleep.
+    /// Whether it is dead, asked of the file lock once the word says so. A word that says alive is
+    /// believed, so whoever waits asks `proof_of_death` at the end of each long sleep.
     #[inline]
-    pub(crate) fn is_alive(&self) -> bool {
-        self.looks_alive() || !self.is_gone()
+    pub(crate) fn death(&self) -> Option<Dead> {
+        if self.hint().is_alive() { None } else { self.proof_of_death() }
     }
 
-    /// Dead for certain: its file lock is free, whatever the word says (the kernel may have been
-    /// unable to mark it). Once dead, dead for ever.
+    /// Whether it is dead, asked of the file lock whatever the word says: the kernel may have been
+    /// unable to mark it, for instance because somebody cut the file. Once dead, dead for ever.
     #[cold]
-    pub(crate) fn is_gone(&self) -> bool {
-        if self.gone.load(Acquire) == 1 {
-            return true;
-        }
-        let gone = self.is_unlocked();
+    pub(crate) fn proof_of_death(&self) -> Option<Dead> {
+        let gone = self.gone.load(Acquire) == 1 || self.is_unlocked();
         if gone {
             self.gone.store(1, Release);
         }
-        gone
+        gone.then_some(Dead { node: self.id })
     }
 
-    /// Dead for certain by its file lock alone: the word may say alive for ever where the kernel
-    /// could not walk the dead thread's list. A lock that cannot be asked about is held.
+    /// A lock that cannot be asked about is held.
     #[cold]
-    pub(crate) fn is_unlocked(&self) -> bool {
+    fn is_unlocked(&self) -> bool {
         if fault("death.by_word_alone") {
             return !robust::is_alive_word(self.token().load(Relaxed));
         }
@@ -162,21 +190,43 @@ impl Peer {
 
     /// The peer's block of subscriber port `port`.
     pub(crate) fn port(&self, port: u64) -> Result<PortView<'_>> {
+        #[cfg(test)]
+        crate::os::fixture::may("port", self.map.path())?;
         let block = port as usize % layout::PORTS_MAX;
-        PortView::new(&self.map, self.ports_offset + block * layout::PORT_BYTES)
+        PortView::new(&self.map, self.ports_offset, block)
     }
 
-    /// As `port`, for a port that a file name claims: its block lies inside the peer's file. A look
-    /// beyond the end would put a page of zeros there for good.
-    pub(crate) fn claimed_port(&self, port: u64) -> Option<PortView<'_>> {
-        let exists = (port as usize % layout::PORTS_MAX) < self.port_blocks();
-        if exists { self.port(port).ok() } else { None }
+    /// As `port`, for a port that a file name claims: `None` where its block does not lie inside
+    /// the peer's file. A look beyond the end would put a page of zeros there for good.
+    ///
+    /// # Errors
+    /// When that cannot be found out: then nobody knows what the port says.
+    pub(crate) fn claimed_port(&self, port: u64) -> Result<Option<PortView<'_>>> {
+        let exists = (port as usize % layout::PORTS_MAX) < self.port_blocks()?;
+        if exists { self.port(port).map(Some) } else { Ok(None) }
     }
 
     /// Port blocks its file has room for right now.
-    pub(crate) fn port_blocks(&self) -> usize {
-        let bytes = file::len_of(&self.fd, self.map.path()).unwrap_or(0) as usize;
-        (bytes.saturating_sub(self.ports_offset) / layout::PORT_BYTES).min(layout::PORTS_MAX)
+    pub(crate) fn port_blocks(&self) -> Result<usize> {
+        let bytes = file::len_of(&self.fd, self.map.path())? as usize;
+        let blocks = bytes.saturating_sub(self.ports_offset) / layout::PORT_BYTES;
+        Ok(blocks.min(layout::PORTS_MAX))
+    }
+
+    /// Whether a node's port says that it is reliable, without mapping its file.
+    pub(crate) fn read_reliable(
+        nodes: &Path,
+        id: NodeId,
+        port: u64,
+        access: &Access,
+    ) -> Result<bool> {
+        let path = nodes.join(id.0.to_string());
+        let expect =
+            Expect { writable: false, min_len: PAGE as u64, owner: access.owner_required() };
+        let (fd, _) = file::open_checked(&path, expect)?;
+        let block =
+            layout::ports_offset(id.0) + port as usize % layout::PORTS_MAX * layout::PORT_BYTES;
+        Ok(file::read_u64(fd, (block + self::port::RELIABLE) as u64, &path)? == 1)
     }
 
     pub(crate) fn describe(&self) -> Result<(u32, u64, String)> {
@@ -194,12 +244,51 @@ impl Peer {
     }
 }
 
-/// Whether node `id` is dead for certain: its file is gone or the file's lock is free.
-pub(crate) fn node_is_gone(nodes: &Path, id: NodeId) -> Result<bool> {
+#[cold]
+fn damaged(e: Error, path: &Path, id: NodeId) -> Error {
+    if e.kind() == ErrorKind::Corrupt { corrupt(path, id) } else { e }
+}
+
+#[cold]
+fn corrupt(path: &Path, id: NodeId) -> Error {
+    Error::new(
+        ErrorKind::Corrupt,
+        "opening node file",
+        path.display().to_string(),
+        format!(
+            "somebody truncated or overwrote it: end the process of node {id}, then run \
+             'outlive clean'"
+        ),
+    )
+}
+
+/// Whether node `id` is dead, by its name: its file is gone or the file's lock is free. A number is
+/// handed out once, so the name is one file for ever.
+///
+/// # Errors
+/// When that cannot be found out (out of descriptors, no permission): then it counts as alive.
+pub(crate) fn proof_by_name(nodes: &Path, id: NodeId) -> Result<Option<Dead>> {
     let expect = Expect { writable: false, min_len: 0, owner: None };
-    match file::open_checked(&nodes.join(id.0.to_string()), expect) {
-        Ok((fd, _)) => Ok(!filelock::is_locked(&fd)?),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(true),
+    let gone = match file::open_checked(&nodes.join(id.0.to_string()), expect) {
+        Ok((fd, _)) => !filelock::is_locked(&fd)?,
+        Err(e) if e.kind() == ErrorKind::NotFound => true,
+        Err(e) => return Err(e),
+    };
+    let gone = gone || fault("reclaim.of_the_living");
+    Ok(gone.then_some(Dead { node: id }))
+}
+
+/// Unlinks a file of a dead node; false if it was gone.
+pub(crate) fn unlink_of(dead: Dead, owner: NodeId, path: &Path) -> Result<bool> {
+    debug_assert_eq!(dead.node(), owner);
+    file::unlink(path)
+}
+
+/// The node `id` as a port deals with it; `open` finds its file.
+pub(super) fn life(id: NodeId, open: impl FnOnce() -> Result<Arc<Peer>>) -> Result<Life> {
+    match open() {
+        Ok(peer) => Ok(Ok(peer)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Err(Dead { node: id })),
         Err(e) => Err(e),
     }
 }
@@ -215,6 +304,8 @@ pub(crate) mod port {
     pub(crate) const BORROWS: usize = 16;
     /// 1: publishers wait for this subscriber before they overwrite what it has not read.
     pub(crate) const RELIABLE: usize = 24;
+    /// 1 + number of the block with the places that did not fit into this one; 0: none.
+    pub(crate) const NEXT: usize = 32;
     /// 0 awake, 1 asleep on words, 2 | doorbell << 2 asleep on a doorbell, 3 waits for a
     /// descriptor.
     pub(crate) const WAITING: usize = CACHE_LINE;
@@ -226,16 +317,30 @@ pub(crate) mod port {
     pub(crate) const SOURCES: usize = HAZARDS + HAZARDS_MAX * 8;
     /// One attached publisher: node, port, cursor, changes.
     pub(crate) const SOURCE_BYTES: usize = 32;
-    pub(crate) const SOURCES_MAX: usize = 96;
-    const _: () = assert!(SOURCES + SOURCES_MAX * SOURCE_BYTES <= crate::layout::PAGE);
+    pub(crate) const SOURCES_FIRST: usize = 96;
+    /// In a block that is no port but has further places of one.
+    pub(crate) const MORE: usize = CACHE_LINE;
+    pub(crate) const MORE_SOURCES: usize = 128;
+    /// Most such blocks of one port.
+    pub(crate) const MORE_MAX: usize = 4;
+    pub(crate) const SOURCES_MAX: usize = SOURCES_FIRST + MORE_MAX * MORE_SOURCES;
+    const _: () = assert!(SOURCES + SOURCES_FIRST * SOURCE_BYTES <= crate::layout::PAGE);
+    const _: () = assert!(MORE + MORE_SOURCES * SOURCE_BYTES <= super::layout::PORT_BYTES);
+    // The word that counts changes of a place is one whichever kind of block it lies in.
+    const _: () = assert!((SOURCES - MORE) % SOURCE_BYTES == 0);
 }
 
 /// One subscriber port block, own or a peer's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortView<'a> {
     base: *const u8,
-    _map: std::marker::PhantomData<&'a Mapping>,
+    map: &'a Mapping,
+    /// Where block 0 of the node begins.
+    ports: usize,
 }
+
+/// A place that names nobody, for what a peer's chain of blocks does not have.
+static NOWHERE: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 
 // SAFETY: a view is a shared borrow of a `Mapping`, which is `Sync`; all access is atomic.
 unsafe impl Send for PortView<'_> {}
@@ -243,18 +348,21 @@ unsafe impl Send for PortView<'_> {}
 unsafe impl Sync for PortView<'_> {}
 
 impl<'a> PortView<'a> {
-    pub(crate) fn new(map: &'a Mapping, offset: usize) -> Result<Self> {
+    /// Block number `block` of those that begin at `ports`.
+    pub(crate) fn new(map: &'a Mapping, ports: usize, block: usize) -> Result<Self> {
+        let offset = ports + block * layout::PORT_BYTES;
         let base = map.bytes(offset, layout::PORT_BYTES)?;
         // Everything below is reached at 8-aligned offsets from here.
         map.atomic_u64(offset)?;
-        Ok(Self { base, _map: std::marker::PhantomData })
+        Ok(Self { base, map, ports })
     }
 
-    /// As `new`, for an offset that `new` has accepted in this mapping before.
+    /// As `new`, for a block that `new` has accepted in this mapping before.
     #[inline]
-    pub(crate) fn checked(map: &'a Mapping, offset: usize) -> Self {
-        debug_assert!(Self::new(map, offset).is_ok());
-        Self { base: map.base().wrapping_add(offset), _map: std::marker::PhantomData }
+    pub(crate) fn checked(map: &'a Mapping, ports: usize, block: usize) -> Self {
+        debug_assert!(Self::new(map, ports, block).is_ok());
+        let offset = ports + block * layout::PORT_BYTES;
+        Self { base: map.base().wrapping_add(offset), map, ports }
     }
 
     #[inline]
@@ -308,8 +416,45 @@ impl<'a> PortView<'a> {
     /// Node, port, cursor and changes of source `slot`.
     #[inline]
     pub(crate) fn source(self, slot: usize) -> [&'a AtomicU64; 4] {
-        debug_assert!(slot < port::SOURCES_MAX);
-        let at = port::SOURCES + slot * port::SOURCE_BYTES;
+        if slot < port::SOURCES_FIRST {
+            return self.place(port::SOURCES + slot * port::SOURCE_BYTES);
+        }
+        self.further_source(slot - port::SOURCES_FIRST)
+    }
+
+    #[cold]
+    fn further_source(self, slot: usize) -> [&'a AtomicU64; 4] {
+        let block = self.chain().nth(slot / port::MORE_SOURCES);
+        block.map_or(NOWHERE.each_ref(), |b| b.further_place(slot % port::MORE_SOURCES))
+    }
+
+    /// A place of a block that is no port itself.
+    pub(crate) fn further_place(self, slot: usize) -> [&'a AtomicU64; 4] {
+        self.place(port::MORE + slot * port::SOURCE_BYTES)
+    }
+
+    #[inline]
+    fn place(self, at: usize) -> [&'a AtomicU64; 4] {
         [self.u64_at(at), self.u64_at(at + 8), self.u64_at(at + 16), self.u64_at(at + 24)]
+    }
+
+    pub(crate) fn next(self) -> &'a AtomicU64 {
+        self.u64_at(port::NEXT)
+    }
+
+    /// The blocks with further places of this port, as it says; bounded whatever it says.
+    pub(crate) fn chain(self) -> impl Iterator<Item = Self> {
+        let after = |block: &Self| {
+            // ORDERING(MORE): pairs with `Ports::extend`; carries the block's places.
+            let next = block.next().load(Acquire).checked_sub(1)? as usize;
+            let exists = next < layout::PORTS_MAX;
+            if exists { Self::new(block.map, block.ports, next).ok() } else { None }
+        };
+        std::iter::successors(after(&self), after).take(port::MORE_MAX)
+    }
+
+    /// How many places it has.
+    pub(crate) fn sources(self) -> usize {
+        port::SOURCES_FIRST + self.chain().count() * port::MORE_SOURCES
     }
 }

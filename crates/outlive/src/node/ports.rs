@@ -9,7 +9,7 @@ use crate::os::file;
 use crate::os::fork::NotInChild;
 use crate::sync::Mutex;
 use crate::sync::Ordering::{Relaxed, Release};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, crash_point};
 
 /// Allocator of port blocks.
 #[derive(Debug)]
@@ -50,6 +50,31 @@ impl Ports {
         reliable: bool,
     ) -> Result<u64> {
         let mut table = self.table.lock().unwrap_or_else(|e| e.into_inner());
+        let block = self.free_block(&mut table, fd, token)?;
+        table.serial += 1;
+        let id = table.serial * layout::PORTS_MAX as u64 + block as u64;
+        let view = self.view(token, id)?;
+        view.waiting().store(0, Relaxed);
+        view.seen().store(0, Relaxed);
+        view.reliable().store(u64::from(reliable), Relaxed);
+        view.borrows().store(port::HAZARDS_MAX as u64, Relaxed);
+        for hazard in view.hazards() {
+            hazard.store(0, Relaxed);
+        }
+        view.borrows().store(borrows as u64, Relaxed);
+        view.next().store(0, Relaxed);
+        for slot in 0..port::SOURCES_FIRST {
+            // All but `changes`, which never takes a value twice.
+            view.source(slot)[..3].iter().for_each(|word| word.store(0, Relaxed));
+        }
+        // ORDERING(PORT_ID): pairs with `Subscribers::admit`; carries the zeroed block.
+        view.id().store(id, Release);
+        table.used[block] = true;
+        Ok(id)
+    }
+
+    /// The number of a block that is nobody's and exists in the file.
+    fn free_block(&self, table: &mut Table, fd: &NotInChild, token: &Token) -> Result<usize> {
         let block = table.used.iter().position(|used| !used).unwrap_or(table.used.len());
         if block >= layout::PORTS_MAX {
             return Err(Error::new(
@@ -67,34 +92,44 @@ impl Ports {
         if block == table.used.len() {
             table.used.push(false);
         }
-        table.serial += 1;
-        let id = table.serial * layout::PORTS_MAX as u64 + block as u64;
-        let view = self.view(token, id)?;
-        view.waiting().store(0, Relaxed);
-        view.seen().store(0, Relaxed);
-        view.reliable().store(u64::from(reliable), Relaxed);
-        view.borrows().store(port::HAZARDS_MAX as u64, Relaxed);
-        for hazard in view.hazards() {
-            hazard.store(0, Relaxed);
-        }
-        view.borrows().store(borrows as u64, Relaxed);
-        for slot in 0..port::SOURCES_MAX {
-            // All but `changes`, which never takes a value twice.
-            view.source(slot)[..3].iter().for_each(|word| word.store(0, Relaxed));
-        }
-        // ORDERING(PORT_ID): pairs with `Subscribers::admit`; carries the zeroed block.
-        view.id().store(id, Release);
-        table.used[block] = true;
-        Ok(id)
+        Ok(block)
     }
 
-    /// Where the block of port `id` begins in the node's file.
-    pub(crate) fn block_offset(&self, id: u64) -> usize {
-        self.offset + id as usize % layout::PORTS_MAX * layout::PORT_BYTES
+    /// Gives port `id` a block with further places; `false` when it has as many as it may.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store of `next`; until then the block is nobody's.
+    pub(crate) fn extend(&self, fd: &NotInChild, token: &Token, id: u64) -> Result<bool> {
+        let mut table = self.table.lock().unwrap_or_else(|e| e.into_inner());
+        let first = self.view(token, id)?;
+        if first.chain().count() >= port::MORE_MAX {
+            return Ok(false);
+        }
+        let last = first.chain().last().unwrap_or(first);
+        let block = self.free_block(&mut table, fd, token)?;
+        let view = PortView::new(token.map(), self.offset, block)?;
+        view.id().store(0, Relaxed);
+        view.next().store(0, Relaxed);
+        for slot in 0..port::MORE_SOURCES {
+            let [node, port, cursor, changes] = view.further_place(slot);
+            [node, port, cursor].iter().for_each(|word| word.store(0, Relaxed));
+            // Even, and no value that it had: the block may have been a port's.
+            changes.store((changes.load(Relaxed) | 1).wrapping_add(1), Relaxed);
+        }
+        crash_point!("ports.extend.before_link");
+        // ORDERING(MORE): pairs with `PortView::chain`; carries the block's places.
+        last.next().store(block as u64 + 1, Release);
+        table.used[block] = true;
+        Ok(true)
+    }
+
+    /// The number of the block of port `id`.
+    fn block(id: u64) -> usize {
+        id as usize % layout::PORTS_MAX
     }
 
     fn view<'a>(&self, token: &'a Token, id: u64) -> Result<PortView<'a>> {
-        PortView::new(token.map(), self.block_offset(id))
+        PortView::new(token.map(), self.offset, Self::block(id))
     }
 
     /// Gives a block back; no sample may be borrowed through it any more.
@@ -102,6 +137,13 @@ impl Ports {
         let mut table = self.table.lock().unwrap_or_else(|e| e.into_inner());
         if let Ok(view) = self.view(token, id) {
             view.id().store(0, Release);
+            for block in std::iter::once(view).chain(view.chain()) {
+                let next = block.next().load(Relaxed).wrapping_sub(1) as usize;
+                if let Some(used) = table.used.get_mut(next) {
+                    *used = false;
+                }
+            }
+            view.next().store(0, Relaxed);
         }
         if let Some(used) = table.used.get_mut(id as usize % layout::PORTS_MAX) {
             *used = false;
@@ -113,17 +155,19 @@ impl Ports {
 #[derive(Clone, Debug)]
 pub(crate) struct OwnPort {
     token: Arc<Token>,
-    offset: usize,
+    ports: usize,
+    block: usize,
 }
 
 impl OwnPort {
-    pub(super) fn new(token: &Arc<Token>, offset: usize) -> Result<Self> {
-        PortView::new(token.map(), offset)?;
-        Ok(Self { token: Arc::clone(token), offset })
+    pub(super) fn new(token: &Arc<Token>, ports: &Ports, id: u64) -> Result<Self> {
+        let (ports, block) = (ports.offset, Ports::block(id));
+        PortView::new(token.map(), ports, block)?;
+        Ok(Self { token: Arc::clone(token), ports, block })
     }
 
     #[inline]
     pub(crate) fn view(&self) -> PortView<'_> {
-        PortView::checked(self.token.map(), self.offset)
+        PortView::checked(self.token.map(), self.ports, self.block)
     }
 }

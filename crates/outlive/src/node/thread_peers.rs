@@ -32,8 +32,10 @@ pub(crate) struct ThreadPeer {
 pub(crate) enum Verdict {
     /// As far as its token tells.
     Alive(Token),
-    /// For certain, and for ever.
+    /// For certain, and for ever: the kernel says so, or its node's files are gone.
     Dead,
+    /// It ended in good order, as far as its node tells; that may live on.
+    Ended(Arc<ThreadPeer>),
 }
 
 /// The token of a thread that was alive, to look at and to sleep on.
@@ -68,13 +70,24 @@ impl ThreadPeer {
     }
 
     pub(crate) fn is_gone(&self) -> bool {
-        self.peer.is_gone()
+        self.peer.proof_of_death().is_some()
     }
 
     pub(crate) fn judge(self: Arc<Self>, id: u64) -> Verdict {
-        let Some((place, word_offset)) = self.find(id) else { return Verdict::Dead };
+        let Some((place, word_offset)) = self.find(id) else { return Verdict::Ended(self) };
         let token = Token { peer: self, id, place, word_offset };
-        if token.is_alive() { Verdict::Alive(token) } else { Verdict::Dead }
+        if token.is_alive() {
+            Verdict::Alive(token)
+        } else if robust::has_died(token.word().load(Acquire)) {
+            // The place is still its own: nobody takes over a dead thread's but by a new id.
+            if token.id_word().load(Acquire) == id {
+                Verdict::Dead
+            } else {
+                Verdict::Ended(token.peer)
+            }
+        } else {
+            Verdict::Ended(token.peer)
+        }
     }
 
     /// The place of thread `id` and where its word lies. Whoever asks has read the id in a lock
@@ -134,6 +147,6 @@ impl Token {
     /// Dead although its word does not say so: its node's file lock is free.
     #[cold]
     pub(crate) fn node_is_gone(&self) -> bool {
-        self.peer.peer.is_unlocked()
+        self.peer.peer.proof_of_death().is_some()
     }
 }

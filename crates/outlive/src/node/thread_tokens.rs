@@ -51,6 +51,11 @@ pub(crate) const fn thread_id(node: NodeId, ordinal: u64) -> u64 {
     node.0 << 32 | ordinal
 }
 
+/// The ordinal part of a thread id.
+pub(crate) const fn ordinal_of(id: u64) -> u64 {
+    id & 0x3fff_ffff
+}
+
 /// The node part of a thread id.
 pub(crate) const fn node_of(id: u64) -> NodeId {
     NodeId(id >> 32)
@@ -95,6 +100,7 @@ struct Own {
 
 struct Record {
     key: u64,
+    domain_id: u64,
     id: u64,
     place: usize,
     places: Arc<Places>,
@@ -172,6 +178,14 @@ impl Threads {
         }
     }
 
+    /// Whether thread `id` of the domain is the calling one, by whichever node of this process.
+    pub(crate) fn is_caller(&self, id: u64) -> bool {
+        // SAFETY: this thread's own list, or null; borrowed by nobody else for that long.
+        let records = OWN.with(|own| unsafe { own.records.get().as_ref() });
+        let is_it = |r: &Record| r.id == id && r.domain_id == self.domain_id;
+        !crate::sync::fault("lock.two_nodes") && records.is_some_and(|all| all.iter().any(is_it))
+    }
+
     #[cold]
     fn find_or_register(&self) -> Result<u64> {
         // SAFETY: the list is this thread's own, made by `records` and not borrowed anywhere else.
@@ -225,7 +239,8 @@ impl Threads {
         id_word.store(id, Release);
         table.used[place] = true;
         let places = Arc::clone(own);
-        Ok(Record { key: self.key, id, place, places, generation: self.generation })
+        let (key, domain_id, generation) = (self.key, self.domain_id, self.generation);
+        Ok(Record { key, domain_id, id, place, places, generation })
     }
 
     fn next_ordinal(&self) -> Result<u64> {

@@ -23,18 +23,32 @@ use crate::sync::Ordering::Relaxed;
 /// assert!(watch.wait(std::time::Duration::from_secs(5)), "told at once");
 /// # Ok::<(), outlive::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Watch {
     peer: Arc<Peer>,
+    on_hint: bool,
 }
 
 impl Watch {
     pub(crate) fn new(peer: Arc<Peer>) -> Self {
-        Self { peer }
+        Self { peer, on_hint: false }
     }
 
     pub(crate) fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// From here on a [`WaitSet`](crate::WaitSet) finds this watch ready as soon as
+    /// [`Watch::seems_alive`] says no, not only once the death is certain: for what can be done
+    /// early and harms nobody if the node lives, such as slowing down.
+    pub fn on_hint(mut self) -> Self {
+        self.on_hint = true;
+        self
+    }
+
+    /// Whether a wait set would find it ready.
+    pub(crate) fn has_news(&self) -> bool {
+        if self.on_hint { !self.seems_alive() } else { !self.is_alive() }
     }
 
     /// The node that is watched.
@@ -49,33 +63,58 @@ impl Watch {
     /// No system call while the node lives, 0.6 ns.
     #[inline]
     pub fn is_alive(&self) -> bool {
-        self.peer.is_alive()
+        self.peer.death().is_none()
     }
 
     /// Whether the node lives as far as its word tells, whatever its file lock says: a hint, for
     /// reacting early. A death shows in tens of microseconds, however large the process, where
     /// `is_alive` waits until the kernel has given its memory back (most of a second for 4 GB).
-    /// `false` may also mean that the token is just passing from a thread that ended to another.
+    /// Its last threads may still run then, for a moment.
     ///
     /// # Real-time
     /// No system call, 0.6 ns.
     #[inline]
     pub fn seems_alive(&self) -> bool {
-        self.peer.looks_alive()
+        self.peer.hint().is_alive()
+    }
+
+    /// As [`Watch::wait`], for the hint: until [`Watch::seems_alive`] says no. The kernel gives it
+    /// in the instant in which a killed process begins to end, whatever memory it has to give back,
+    /// also while one of its threads sleeps uninterruptibly. A process that writes a core dump does
+    /// not begin to end before that is over ([`kill_on_faults`](crate::kill_on_faults)).
+    pub fn wait_hint(&self, timeout: Duration) -> bool {
+        let deadline = clock::now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64);
+        let word = self.peer.token();
+        loop {
+            let seen = word.load(Relaxed);
+            if !self.seems_alive() {
+                return true;
+            }
+            let now = clock::now_ns();
+            if now >= deadline {
+                return false;
+            }
+            let _pending = robust::pending_guard(word);
+            let woken = futex::wait(word, seen, Some(deadline.min(now + slice_ns_max())));
+            if word.load(Relaxed) != seen {
+                robust::pass_on(word);
+            }
+            if woken == Woken::Timeout {
+                let _ = self.peer.proof_of_death();
+            }
+        }
     }
 
     /// Waits until the node dies or leaves; `false` when `timeout` passed first.
     ///
-    /// The kernel wakes the caller when the thread that holds the node's token dies. While the
-    /// token passes between threads the file lock is polled every 2 ms.
+    /// The kernel wakes the caller when the process begins to die. From then on its file lock,
+    /// which is free when its memory has been given back, is looked at every 2 ms.
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = clock::now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64);
         loop {
             let word = self.peer.token();
             let seen = word.load(Relaxed);
-            if !self.peer.is_alive() {
-                // The kernel wakes one waiter at a death: pass it on.
-                futex::wake(word, i32::MAX);
+            if self.peer.death().is_some() {
                 return true;
             }
             let now = clock::now_ns();
@@ -88,9 +127,13 @@ impl Watch {
             let until = deadline.min(now + slice);
             let woken = futex::wait_many(&[WaitWord { word, expected: seen }], Some(until))
                 .unwrap_or_else(|_| futex::wait(word, seen, Some(until)));
+            // The kernel wakes one waiter.
+            if word.load(Relaxed) != seen {
+                robust::pass_on(word);
+            }
             // The kernel may have been unable to mark the word: ask the file lock now and then.
             if woken == Woken::Timeout {
-                self.peer.is_gone();
+                let _ = self.peer.proof_of_death();
             }
         }
     }

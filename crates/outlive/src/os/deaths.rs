@@ -10,9 +10,10 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::{fork, syserr};
+use super::per_process::PerProcess;
+use super::syserr;
 use crate::Result;
 
 /// Unread news beyond this many bytes are thrown away (the kernel keeps 16384 of them, then none).
@@ -22,7 +23,6 @@ const UNREAD_BYTES_MAX: libc::c_int = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Deaths {
     fd: OwnedFd,
-    generation: u32,
 }
 
 impl Deaths {
@@ -32,10 +32,9 @@ impl Deaths {
     /// `Io` when the user is out of instances (fs.inotify.max_user_instances) or the process of
     /// descriptors.
     pub(crate) fn of_process() -> Result<Arc<Self>> {
-        static ONE: Mutex<Option<Arc<Deaths>>> = Mutex::new(None);
-        let mut one = ONE.lock().unwrap_or_else(|e| e.into_inner());
-        let generation = fork::fork_generation();
-        if let Some(deaths) = one.as_ref().filter(|d| d.generation == generation) {
+        static ONE: PerProcess<Option<Arc<Deaths>>> = PerProcess::new();
+        let mut one = ONE.get().lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(deaths) = &*one {
             return Ok(Arc::clone(deaths));
         }
         // SAFETY: a system call without pointers; the descriptor it returns is ours alone.
@@ -45,7 +44,7 @@ impl Deaths {
                 _ => return Err(syserr::last("make", "an inotify descriptor")),
             }
         };
-        let deaths = Arc::new(Self { fd, generation });
+        let deaths = Arc::new(Self { fd });
         *one = Some(Arc::clone(&deaths));
         Ok(deaths)
     }

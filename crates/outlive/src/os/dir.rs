@@ -2,13 +2,15 @@
 #![allow(unsafe_code)]
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::file::same_file;
+use super::fork::NotInChild;
 use super::syserr::{self, show};
-use super::{clock, filelock, fork, sched};
+use super::{clock, filelock, sched};
 use crate::{Error, ErrorKind, Result};
 
 /// Who may use a domain's files.
@@ -84,13 +86,13 @@ pub(crate) fn make_dir(path: &Path, access: &Access) -> Result<()> {
 }
 
 fn check_dir(dir: &Dir, access: &Access) -> Result<()> {
-    let meta = dir.file.metadata().map_err(|e| syserr::from_io("check", show(&dir.path), e))?;
+    let meta = dir.file().metadata().map_err(|e| syserr::from_io("check", show(&dir.path), e))?;
     check_owner(&dir.path, meta.uid(), access)?;
     let mine = meta.uid() == sched::uid();
     if mine {
         repair_dir(dir, access, &meta)?;
     }
-    let meta = dir.file.metadata().map_err(|e| syserr::from_io("check", show(&dir.path), e))?;
+    let meta = dir.file().metadata().map_err(|e| syserr::from_io("check", show(&dir.path), e))?;
     if access.gid.is_some_and(|gid| gid != meta.gid()) {
         return Err(not_owned(&dir.path, &format!("it belongs to group {}", meta.gid())));
     }
@@ -117,31 +119,32 @@ fn check_owner(path: &Path, uid: u32, access: &Access) -> Result<()> {
 fn repair_dir(dir: &Dir, access: &Access, meta: &std::fs::Metadata) -> Result<()> {
     let fail = |e| syserr::from_io("set up directory", show(&dir.path), e);
     if let Some(gid) = access.gid.filter(|gid| *gid != meta.gid()) {
-        fchown(&dir.file, None, Some(gid)).map_err(fail)?;
+        fchown(&dir.fd, None, Some(gid)).map_err(fail)?;
     }
     let lacks = access.dir_mode & !meta.mode() & 0o7777;
     if lacks != 0 {
         let mode = (meta.mode() & 0o7777) | access.dir_mode;
-        dir.file.set_permissions(Permissions::from_mode(mode)).map_err(fail)?;
+        dir.file().set_permissions(Permissions::from_mode(mode)).map_err(fail)?;
     }
     Ok(())
 }
 
-/// An open directory; its lock belongs to this descriptor and goes with it.
+/// An open directory; its lock belongs to this descriptor and goes with it. A forked child, which
+/// would keep the lock, loses the descriptor.
 #[derive(Debug)]
 pub(crate) struct Dir {
-    file: File,
+    fd: NotInChild,
     path: PathBuf,
 }
 
 /// Opens a directory, following no link at its end. Errors: `NotFound`, `Corrupt`, `Permission`.
 pub(crate) fn open_dir(path: &Path) -> Result<Dir> {
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
-    let file = file.map_err(|e| syserr::from_io("open directory", show(path), e))?;
-    // A forked child would keep whatever lock is taken on it.
-    fork::register_close_in_child(file.as_raw_fd())?;
-    Ok(Dir { file, path: path.to_path_buf() })
+    let fd = NotInChild::open(|| {
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        file.map(OwnedFd::from).map_err(|e| syserr::from_io("open directory", show(path), e))
+    })?;
+    Ok(Dir { fd, path: path.to_path_buf() })
 }
 
 /// Opens the directory at `path` and holds it shared: while held nobody removes it.
@@ -167,6 +170,12 @@ pub(crate) fn now_dir_lock_shared(path: &Path, deadline_ns: u64) -> Result<Dir> 
 }
 
 impl Dir {
+    /// What the standard library knows to do with it.
+    fn file(&self) -> ManuallyDrop<File> {
+        // SAFETY: open for the borrow; the copy is not closed.
+        ManuallyDrop::new(unsafe { File::from_raw_fd(self.fd.as_fd().as_raw_fd()) })
+    }
+
     /// Takes or turns the lock to shared, without waiting.
     pub(crate) fn try_lock_shared(&self) -> Result<bool> {
         self.flock(libc::LOCK_SH | libc::LOCK_NB)
@@ -186,7 +195,7 @@ impl Dir {
     /// Whether the directory at `path` is still this one. Check after locking: a remover may have
     /// been quicker.
     pub(crate) fn still_at(&self, path: &Path) -> Result<bool> {
-        same_file(&self.file, path)
+        same_file(&self.fd, path)
     }
 
     /// The names in it, in no order; names that are not UTF-8 cannot be ours and are skipped.
@@ -202,7 +211,7 @@ impl Dir {
     fn flock(&self, operation: libc::c_int) -> Result<bool> {
         loop {
             // SAFETY: a system call on a descriptor that is open for the borrow.
-            if unsafe { libc::flock(self.file.as_raw_fd(), operation) } == 0 {
+            if unsafe { libc::flock(self.fd.as_fd().as_raw_fd(), operation) } == 0 {
                 return Ok(true);
             }
             match syserr::errno() {
@@ -216,14 +225,13 @@ impl Dir {
 
 impl AsFd for Dir {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        self.fd.as_fd()
     }
 }
 
 impl Drop for Dir {
     fn drop(&mut self) {
         self.unlock();
-        fork::unregister_close_in_child(self.file.as_raw_fd());
     }
 }
 

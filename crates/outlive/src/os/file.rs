@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::fs::{File, OpenOptions, Permissions};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub(crate) use super::dir::{
@@ -31,6 +31,15 @@ pub(crate) struct Draft {
     /// Its temporary name, where it must have one.
     tmp: Option<TmpName>,
     locked: Cell<bool>,
+}
+
+/// Unlinks an unfinished file whose maker is gone: its lock is free. Answers with how many went.
+pub(crate) fn remove_unfinished(path: &Path) -> Result<usize> {
+    let expect = Expect { writable: false, min_len: 0, owner: None };
+    match open_checked(path, expect) {
+        Ok((fd, _)) if !filelock::is_locked(&fd)? => Ok(usize::from(unlink(path)?)),
+        _ => Ok(0),
+    }
 }
 
 /// A name that goes away when dropped.
@@ -219,6 +228,8 @@ pub(crate) struct Expect {
 /// `NotFound`; `Corrupt` for anything but a regular file and for a short one; `NotOwned` for a
 /// stranger's file or one that everybody may write; `Permission`.
 pub(crate) fn open_checked(path: &Path, expect: Expect) -> Result<(OwnedFd, u64)> {
+    #[cfg(test)]
+    super::fixture::may("open", path)?;
     // Not blocking on a FIFO, not following a link.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).write(expect.writable).custom_flags(flags).open(path);
@@ -282,7 +293,17 @@ pub(crate) fn identity(fd: &impl AsFd, path: &Path) -> Result<(u64, u64)> {
 
 /// Length of an open file; `path` is for messages.
 pub(crate) fn len_of(fd: &impl AsFd, path: &Path) -> Result<u64> {
+    #[cfg(test)]
+    super::fixture::may("stat", path)?;
     Ok(stat(fd, path)?.st_size as u64)
+}
+
+/// The word at `at`, without mapping the file.
+pub(crate) fn read_u64(fd: OwnedFd, at: u64, path: &Path) -> Result<u64> {
+    let mut bytes = [0; 8];
+    let read = File::from(fd).read_exact_at(&mut bytes, at);
+    read.map_err(|e| syserr::from_io("read", show(path), e))?;
+    Ok(u64::from_le_bytes(bytes))
 }
 
 fn stat(fd: &impl AsFd, path: &Path) -> Result<libc::stat> {
@@ -335,6 +356,10 @@ fn has_room(fd: &impl AsFd, len: u64, object: impl Fn() -> String) -> Result<()>
 
 /// Reserves the bytes from `from` to `to`, so that no later store can hit a full disk.
 fn reserve(fd: &impl AsFd, mut from: u64, to: u64) -> std::io::Result<()> {
+    if to > size_max() && !fault("file.over_the_limit") {
+        // Asking would raise SIGXFSZ, which by default ends the process.
+        return Err(std::io::Error::from_raw_os_error(libc::EFBIG));
+    }
     while from < to {
         let step = (to - from).min(RESERVE_STEP);
         // SAFETY: a system call on a descriptor that is open for the borrow.
@@ -354,9 +379,16 @@ fn reserve(fd: &impl AsFd, mut from: u64, to: u64) -> std::io::Result<()> {
     Ok(())
 }
 
+/// The largest file that this process may make (RLIMIT_FSIZE), bytes.
+fn size_max() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: filled by the call; on failure it stays without a limit.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
+    limit.rlim_cur
+}
+
 /// For file systems that cannot reserve.
 fn write_zeros(fd: &impl AsFd, mut from: u64, to: u64) -> std::io::Result<()> {
-    use std::os::unix::fs::FileExt;
     let file = File::from(fd.as_fd().try_clone_to_owned()?);
     let zeros = [0u8; 16 << 10];
     while from < to {

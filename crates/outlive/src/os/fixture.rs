@@ -1,8 +1,11 @@
 //! What the tests of this folder share: directories that go away, children that are reaped.
 #![allow(unsafe_code)]
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use super::syserr;
+use crate::Result;
 use crate::sync::{AtomicU32, Ordering};
 
 /// A directory of its own under /dev/shm, removed at the end.
@@ -54,6 +57,19 @@ pub(crate) fn fork_child(body: impl FnOnce() -> i32) -> Child {
     }
 }
 
+/// From here on SIGUSR1 runs `handler`; returns what sends it to the calling thread.
+pub(crate) fn on_sigusr1(handler: extern "C" fn(i32)) -> impl Fn() + Send + Sync + Copy {
+    // SAFETY: a sigaction is plain data, without flags: what it interrupts is not begun again.
+    let thread = unsafe {
+        let mut new: libc::sigaction = std::mem::zeroed();
+        new.sa_sigaction = handler as *const () as usize;
+        libc::sigaction(libc::SIGUSR1, &new, std::ptr::null_mut());
+        libc::pthread_self()
+    };
+    // SAFETY: the thread lives: callers wait for it.
+    move || unsafe { _ = libc::pthread_kill(thread, libc::SIGUSR1) }
+}
+
 impl Child {
     /// Its process number.
     pub(crate) fn pid(&self) -> i32 {
@@ -86,6 +102,35 @@ impl Drop for Child {
     }
 }
 
+/// Runs `body` in a thread that then dies as in a killed process: no hook of its end runs.
+pub(crate) fn killed_thread<F: FnOnce() + Send>(body: F) {
+    extern "C" fn run<F: FnOnce()>(body: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: the option below, which outlives the thread; nobody else uses it.
+        if let Some(body) = unsafe { &mut *body.cast::<Option<F>>() }.take() {
+            body();
+        }
+        // SAFETY: ends this thread only; its stack belongs to the C library.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+        std::ptr::null_mut()
+    }
+    let mut body = Some(body);
+    // SAFETY: the thread gets a pointer that is valid until it is joined here.
+    unsafe {
+        let mut thread = std::mem::zeroed();
+        let arg = (&raw mut body).cast();
+        assert_eq!(libc::pthread_create(&mut thread, std::ptr::null(), run::<F>, arg), 0);
+        assert_eq!(libc::pthread_join(thread, std::ptr::null_mut()), 0);
+    }
+}
+
+/// How long the calling thread was on a core.
+pub(crate) fn thread_cpu() -> std::time::Duration {
+    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `ts` is a valid timespec for the call to fill; the clock exists on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts) };
+    std::time::Duration::new(ts.tv_sec as u64, ts.tv_nsec as u32)
+}
+
 /// Polls until `done`, at most about 20 s: a watchdog against hangs, not a bound on time.
 pub(crate) fn until(mut done: impl FnMut() -> bool) {
     for _ in 0..200_000 {
@@ -95,4 +140,46 @@ pub(crate) fn until(mut done: impl FnMut() -> bool) {
         std::thread::sleep(std::time::Duration::from_micros(100));
     }
     panic!("gave up waiting");
+}
+
+/// Whether that thread, of any process, sleeps in the kernel.
+pub(crate) fn is_asleep(tid: i32) -> bool {
+    // Also of a thread: /proc knows every thread by its number, listed or not.
+    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('S'))
+}
+
+thread_local! {
+    static REFUSED: RefCell<Option<Refused>> = const { RefCell::new(None) };
+}
+
+/// What this thread's next system calls on a file are told.
+struct Refused {
+    call: &'static str,
+    /// Part of the path.
+    of: String,
+    errno: i32,
+    times: u32,
+}
+
+/// Lets the next `times` calls of `call` on a file whose path contains `of` fail with `errno`, for
+/// this thread. Of `call` there are: `open`, `stat`, `map`, `port`.
+pub(crate) fn refuse(call: &'static str, of: &str, errno: i32, times: u32) {
+    REFUSED.set(Some(Refused { call, of: of.into(), errno, times }));
+}
+
+/// No more; how many of those calls there have not been.
+pub(crate) fn refuse_none() -> u32 {
+    REFUSED.take().map_or(0, |refused| refused.times)
+}
+
+/// At the call: fails if it was to be refused.
+pub(crate) fn may(call: &str, path: &Path) -> Result<()> {
+    REFUSED.with_borrow_mut(|refused| match refused {
+        Some(r) if r.times > 0 && r.call == call && path.to_string_lossy().contains(&r.of) => {
+            r.times -= 1;
+            Err(syserr::from_code("look at", syserr::show(path), r.errno))
+        }
+        _ => Ok(()),
+    })
 }

@@ -1,8 +1,15 @@
 //! What a forked child must know and must not keep, and what runs when a thread ends.
 //!
-//! A child made by `fork` is not the node: it sees another `fork_generation`, and the descriptors
-//! whose locks mean "alive" are replaced by inert ones, so that its life does not prolong the
-//! parent's. Children made by raw `clone` run no handlers and are not noticed.
+//! A child is not the node: it sees another `fork_generation`, and the descriptors whose locks mean
+//! "alive" are replaced by inert ones, so that its life does not prolong the parent's.
+//!
+//! | made by | sees another generation | loses the descriptors |
+//! |---|---|---|
+//! | `fork` | from the start | before `fork` returns |
+//! | raw `clone`, which runs no handlers | from the start: the kernel clears its page | later |
+//! | `vfork`, `clone` with `CLONE_VM` | no: it has its parent's memory, and may only `exec` | - |
+//!
+//! Later: at its first call that opens something or answers `ForkedChild`.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -12,19 +19,34 @@ use super::{filelock, syserr};
 use crate::sync::{AtomicU32, Ordering, fault};
 use crate::{Error, ErrorKind, Result};
 
-static GENERATION: AtomicU32 = AtomicU32::new(0);
+/// A word alone in its pages, which the kernel clears in children (`MADV_WIPEONFORK`, Linux 4.14).
+#[cfg_attr(target_arch = "x86_64", repr(C, align(4096)))]
+#[cfg_attr(not(target_arch = "x86_64"), repr(C, align(65536)))]
+struct Pages {
+    /// 0 until `install`, and in a child that nobody has told of it; `TAKEN` inside `begin`.
+    generation: AtomicU32,
+}
 
-/// How often this process's line has been forked; differs between a parent and its children.
-#[inline]
+static PAGES: Pages = Pages { generation: AtomicU32::new(0) };
+/// The last generation of this line of processes.
+static LAST: AtomicU32 = AtomicU32::new(0);
+const TAKEN: u32 = u32::MAX;
+/// Looks at somebody else's `begin`, some system calls long. Where the page cannot be cleared, it
+/// may be that of a thread that a child does not have.
+const TAKEN_TRIES_MAX: u32 = 100_000;
+
+/// How often this process's line has been forked; differs between a parent and its children. 0
+/// before `install`, and in a child until it opens something of its own.
+#[inline(always)]
 pub(crate) fn fork_generation() -> u32 {
     if fault("fork.child_is_parent") {
         return 0;
     }
-    GENERATION.load(Ordering::Relaxed)
+    PAGES.generation.load(Ordering::Relaxed)
 }
 
-/// Descriptors at most that a child must not keep (one per open node).
-pub(crate) const CLOSE_MAX: usize = 4096;
+/// Descriptors at most that a child must not keep: one for each node, queue's consumer and lock.
+pub(crate) const CLOSE_MAX: usize = 16384;
 /// Tries to open a file while nobody forks.
 const TRIES_MAX: u32 = 1000;
 /// `fd + 1`, or 0 for a free slot.
@@ -35,16 +57,46 @@ static BEGUN: AtomicU32 = AtomicU32::new(0);
 static ENDED: AtomicU32 = AtomicU32::new(0);
 
 /// From now on `fork_generation` counts. Called by all that needs it; again is harmless.
+#[inline]
 pub(crate) fn install() {
-    // Not a `Once`: a child that was forked in the middle of one would wait for its end for ever.
+    if matches!(PAGES.generation.load(Ordering::Relaxed), 0 | TAKEN) {
+        begin();
+    }
+}
+
+/// Gives this process its generation: the first of its line, or a child that was made without our
+/// handlers. Not a `Once`: a child that was forked in the middle of one would wait for ever.
+#[cold]
+fn begin() {
     static INSTALLED: AtomicU32 = AtomicU32::new(0);
+    // Before anything is written there, so that a child never finds `TAKEN`. Twice is harmless.
     if INSTALLED.load(Ordering::Relaxed) == 0 {
-        // SAFETY: the handlers are async-signal-safe, as a child of a threaded process needs, and
-        // harmless if installed twice. It can only fail for lack of memory, and then forks go
-        // unnoticed as with raw clone.
-        unsafe { libc::pthread_atfork(Some(begins), Some(ends), Some(in_child)) };
+        let bytes = align_of::<Pages>();
+        let advice = if fault("wiped.kept") { libc::MADV_NORMAL } else { libc::MADV_WIPEONFORK };
+        // SAFETY: whole pages that hold nothing but the word. A kernel that cannot do it (before
+        // 4.14, or with larger pages) leaves raw clones unnoticed. The handlers are
+        // async-signal-safe, as a child of a threaded process needs; they can only be refused for
+        // lack of memory, and then forks are noticed as raw clones are.
+        unsafe {
+            libc::madvise((&raw const PAGES).cast_mut().cast(), bytes, advice);
+            libc::pthread_atfork(Some(begins), Some(ends), Some(in_child));
+        }
         INSTALLED.store(1, Ordering::Relaxed);
     }
+    let word = &PAGES.generation;
+    for _ in 0..TAKEN_TRIES_MAX {
+        // ORDERING(GENERATION): pairs with the store below; who waited finds the table emptied.
+        match word.compare_exchange(0, TAKEN, Ordering::Acquire, Ordering::Acquire) {
+            Ok(_) => break,
+            Err(TAKEN) => super::sched::yield_now(),
+            Err(_) => return,
+        }
+    }
+    if LAST.load(Ordering::Relaxed) != 0 {
+        lose_descriptors();
+    }
+    // ORDERING(GENERATION): pairs with the exchange above; carries the emptied table.
+    word.store(LAST.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Release);
 }
 
 unsafe extern "C" fn begins() {
@@ -57,7 +109,10 @@ unsafe extern "C" fn ends() {
 
 /// A descriptor whose lock must not live on in a forked child.
 #[derive(Debug)]
-pub(crate) struct NotInChild(OwnedFd);
+pub(crate) struct NotInChild {
+    fd: OwnedFd,
+    born: u32,
+}
 
 impl NotInChild {
     /// Opens the file to be locked; `open` makes a new open file each time. Lock it afterwards.
@@ -81,21 +136,23 @@ impl NotInChild {
 
     fn new(fd: OwnedFd) -> Result<Self> {
         register_close_in_child(fd.as_raw_fd())?;
-        Ok(Self(fd))
+        Ok(Self { fd, born: fork_generation() })
     }
 }
 
 impl AsFd for NotInChild {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }
 
 impl Drop for NotInChild {
     fn drop(&mut self) {
-        // In a child the slot is empty already and the number an inert descriptor.
-        filelock::unlock(&self.0);
-        unregister_close_in_child(self.0.as_raw_fd());
+        // In a child the lock is the parent's, which a raw clone still could let go.
+        if self.born == fork_generation() {
+            filelock::unlock(&self.fd);
+            unregister_close_in_child(self.fd.as_raw_fd());
+        }
     }
 }
 
@@ -117,22 +174,29 @@ pub(crate) fn unregister_close_in_child(fd: RawFd) {
 
 fn replace_slot(from: u32, to: u32) -> bool {
     let replace = |slot: &AtomicU32| {
-        slot.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        slot.load(Ordering::Relaxed) == from
+            && slot.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     };
     CLOSE.iter().any(replace)
 }
 
 /// Runs in the child between `fork` and its return: async-signal-safe calls only.
 unsafe extern "C" fn in_child() {
-    GENERATION.fetch_add(1, Ordering::Relaxed);
+    lose_descriptors();
+    PAGES.generation.store(LAST.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// In a child, before it has a generation: async-signal-safe calls only.
+fn lose_descriptors() {
     // Forks of other threads that were under way are none of the child's.
     ENDED.store(BEGUN.load(Ordering::Relaxed), Ordering::Relaxed);
     let mut inert = -1;
     for slot in &CLOSE {
-        let fd = slot.swap(0, Ordering::Relaxed) as RawFd - 1;
+        let fd = slot.load(Ordering::Relaxed) as RawFd - 1;
         if fd < 0 {
             continue;
         }
+        slot.store(0, Ordering::Relaxed);
         // SAFETY: system calls on numbers; `fd` was open in the parent, so it is here, and nobody
         // else runs in the child yet. A plain close is the last resort (no descriptors left).
         unsafe {

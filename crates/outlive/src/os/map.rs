@@ -10,6 +10,9 @@ use super::syserr::{self, show};
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::{Error, ErrorKind, Result};
 
+/// Larger mappings stay out of core dumps: a death is told when the dump is written.
+const DUMPED_BYTES_MAX: usize = 1 << 20;
+
 /// A file in memory, `MAP_SHARED`: one's own writable, a peer's read-only. Unmapped on drop.
 ///
 /// Its bytes change under the reader's eyes: they are reached as atomics or raw pointers only.
@@ -56,6 +59,8 @@ impl Mapping {
     fn map(fd: &impl AsFd, len: usize, path: &Path, writable: bool) -> Result<Self> {
         let prot = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
         let raw = fd.as_fd().as_raw_fd();
+        #[cfg(test)]
+        super::fixture::may("map", path)?;
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours.
         let start = unsafe { libc::mmap(ptr::null_mut(), len, prot, libc::MAP_SHARED, raw, 0) };
         if start == libc::MAP_FAILED {
@@ -67,6 +72,11 @@ impl Mapping {
         let Some(start) = NonNull::new(start.cast::<u8>()) else {
             return Err(corrupt("map", path, "the kernel put it at 0".into()));
         };
+        if len >= DUMPED_BYTES_MAX {
+            // SAFETY: the range just mapped; the advice changes no contents. A core without it is
+            // smaller, and what is in it is in the file.
+            unsafe { libc::madvise(start.as_ptr().cast(), len, libc::MADV_DONTDUMP) };
+        }
         let mut mapping = Self { start, len, writable, guarded: None, path: path.into() };
         mapping.guarded = sigbus::guard(start.as_ptr(), len, writable)?;
         Ok(mapping)

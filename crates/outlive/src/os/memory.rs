@@ -6,10 +6,11 @@ use crate::Result;
 /// Whether all of `len` bytes at `start` are mapped shared and writable.
 ///
 /// # Errors
-/// When /proc/self/maps cannot be read.
+/// When the list of mappings cannot be read.
 pub(crate) fn is_shared(start: usize, len: usize) -> Result<bool> {
-    let maps = std::fs::read_to_string("/proc/self/maps")
-        .map_err(|e| syserr::from_io("read", "/proc/self/maps", e))?;
+    // Not `self`, of which nothing can be read once the main thread has ended.
+    let maps = std::fs::read_to_string("/proc/thread-self/maps")
+        .map_err(|e| syserr::from_io("read", "/proc/thread-self/maps", e))?;
     Ok(covers(&maps, start, len))
 }
 

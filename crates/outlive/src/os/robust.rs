@@ -1,4 +1,4 @@
-//! Liveness tokens: a futex word that the kernel marks when the thread holding it dies.
+//! Tokens of threads: a futex word that the kernel marks when the thread holding it dies.
 //!
 //! # Theory of operation
 //! A token is a robust, process-shared mutex of the C library in 64 bytes of a shared file. The C
@@ -19,9 +19,8 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-pub(crate) use super::strict::{STRICT_BYTES, StrictHelper};
-use super::syserr;
-use crate::sync::{AtomicU32, Ordering};
+use super::{futex, syserr};
+use crate::sync::{AtomicU32, Ordering, fault};
 use crate::{Error, ErrorKind, Result};
 
 /// Bytes a token needs; alignment 8.
@@ -33,7 +32,7 @@ pub(crate) const OWNER_DIED: u32 = 0x4000_0000;
 /// The owner's thread id.
 pub(crate) const TID_MASK: u32 = 0x3fff_ffff;
 /// The kernel stops after this many entries of one thread's list.
-const LIST_MAX: usize = 2048;
+pub(super) const LIST_MAX: usize = 2048;
 
 const _: () = assert!(size_of::<libc::pthread_mutex_t>() <= TOKEN_BYTES);
 const _: () = assert!(align_of::<libc::pthread_mutex_t>() <= 8);
@@ -58,6 +57,13 @@ pub(crate) const fn is_alive_word(word: u32) -> bool {
 #[inline]
 pub(crate) const fn has_died(word: u32) -> bool {
     word & OWNER_DIED != 0
+}
+
+/// Wakes all who sleep on a token that has changed: the kernel wakes one of them, who calls this.
+pub(crate) fn pass_on(token: &AtomicU32) {
+    if !fault("token.not_passed") {
+        futex::wake(token, i32::MAX);
+    }
 }
 
 /// The kernel's number of the calling thread.
@@ -193,7 +199,7 @@ pub(super) fn head_of_thread() -> *mut ListHead {
 }
 
 /// As `head_of_thread`, and makes the C library register a list where it has not yet.
-fn head_or_make() -> *mut ListHead {
+pub(super) fn head_or_make() -> *mut ListHead {
     let head = head_of_thread();
     if !head.is_null() {
         return head;

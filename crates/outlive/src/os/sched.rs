@@ -49,6 +49,18 @@ pub(crate) fn allowed_cpus() -> usize {
     count.max(1) as usize
 }
 
+/// Tells the PID namespace of this process from others; not 0.
+///
+/// # Errors
+/// `Unsupported` without /proc.
+pub(crate) fn pid_namespace() -> Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let path = "/proc/self/ns/pid";
+    let found = std::fs::metadata(path).map(|file| file.ino()).ok().filter(|ino| *ino != 0);
+    let remedy = "mount /proc, or use a RobustMutex";
+    found.ok_or_else(|| Error::new(ErrorKind::Unsupported, "find the PID namespace", path, remedy))
+}
+
 /// Lets another thread run on this core.
 pub(crate) fn yield_now() {
     #[cfg(test)]

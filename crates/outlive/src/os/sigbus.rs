@@ -3,12 +3,14 @@
 //! Files are reserved in full, so only someone who truncates a file on purpose or by accident makes
 //! a page vanish. The handler puts a zero page there and sets the mapping's poisoned flag; callers
 //! check the flag and answer `Corrupt`. Faults elsewhere go to whoever was there before.
-//! A process that installs its own SIGBUS handler later, without chaining, turns the guard off.
+//! A process that installs its own SIGBUS handler later, without chaining (Python's
+//! `faulthandler.enable()`), turns the guard off until it maps the next file: then the guard comes
+//! first again, and that handler after it.
 #![allow(unsafe_code)]
 
 use std::ptr;
 
-use super::syserr;
+use super::{faults, robust, syserr};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fault, fence};
 use crate::{Error, ErrorKind, Result};
 
@@ -35,6 +37,11 @@ static FREE: AtomicU32 = AtomicU32::new(0);
 /// Slots below this may be in use.
 static HIGH: AtomicU32 = AtomicU32::new(0);
 static DISABLED: AtomicU32 = AtomicU32::new(0);
+/// 1: see `kill_instead`.
+static KILLS: AtomicU32 = AtomicU32::new(0);
+/// The thread that last handed a signal on. Python's faulthandler raises it again, to be called by
+/// the default: without this it would go round between the two for ever.
+static HANDED_ON: AtomicU32 = AtomicU32::new(0);
 static PAGE: AtomicU64 = AtomicU64::new(4096);
 /// The handler that was there before: its address (or SIG_DFL, SIG_IGN) and flags.
 static PREVIOUS: AtomicU64 = AtomicU64::new(libc::SIG_DFL as u64);
@@ -74,6 +81,9 @@ pub(super) fn guard(start: *mut u8, len: usize, writable: bool) -> Result<Option
     install();
     if DISABLED.load(Ordering::Relaxed) != 0 {
         return Ok(None);
+    }
+    if !is_ours() && !fault("sigbus.not_renewed") {
+        install_handler();
     }
     let first = FREE.load(Ordering::Relaxed) as usize;
     // A slot that was freed meanwhile lies before it: in a second round.
@@ -131,6 +141,23 @@ fn install_handler() {
     }
 }
 
+/// Whether a fault comes to us first.
+fn is_ours() -> bool {
+    // SAFETY: asks only; a sigaction is plain data.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGBUS, ptr::null(), &mut now);
+        now.sa_sigaction == on_sigbus as *const () as usize
+    }
+}
+
+/// Faults that are not the guard's kill the process at once; `false` when there is no guard.
+pub(super) fn kill_instead() -> bool {
+    install();
+    KILLS.store(1, Ordering::Relaxed);
+    DISABLED.load(Ordering::Relaxed) == 0
+}
+
 fn remember(old: &libc::sigaction) {
     if old.sa_sigaction == on_sigbus as *const () as usize {
         return; // another thread was quicker
@@ -142,13 +169,13 @@ fn remember(old: &libc::sigaction) {
 
 /// Async-signal-safe: atomics and raw system calls only.
 extern "C" fn on_sigbus(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    let saved = errno();
+    let saved = syserr::errno();
     // SAFETY: the kernel passes a valid siginfo; codes above 0 are faults and carry an address.
     let address = unsafe { if (*info).si_code > 0 { (*info).si_addr() as u64 } else { 0 } };
     if !replace_page(address) {
         previous(signal, info, context);
     }
-    set_errno(saved);
+    syserr::set_errno(saved);
 }
 
 /// Puts a zero page under a faulting address of ours; false if it is not ours.
@@ -191,8 +218,20 @@ fn find(address: u64) -> Option<(&'static Range, u64)> {
 
 /// Hands the signal to whoever had it before us; the default is to die of it.
 fn previous(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    if KILLS.load(Ordering::Relaxed) != 0 {
+        faults::kill();
+    }
     // ORDERING(SIGBUS_PREVIOUS): pairs with `remember`.
-    let handler = PREVIOUS.load(Ordering::Acquire) as usize;
+    let mut handler = PREVIOUS.load(Ordering::Acquire) as usize;
+    // SAFETY: the kernel passes a valid siginfo.
+    let sent = unsafe { (*info).si_code } <= 0;
+    if HANDED_ON.swap(robust::gettid(), Ordering::Relaxed) == robust::gettid() && sent {
+        handler = libc::SIG_DFL;
+    }
+    hand_on(handler, signal, info, context);
+}
+
+fn hand_on(handler: usize, signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let flags = PREVIOUS_FLAGS.load(Ordering::Relaxed) as i32;
     // SAFETY: `handler` is what sigaction returned, of the kind its flags say; the calls are
     // async-signal-safe.
@@ -215,15 +254,6 @@ fn previous(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void)
             std::mem::transmute::<usize, extern "C" fn(i32)>(handler)(signal);
         }
     }
-}
-
-fn errno() -> i32 {
-    syserr::errno()
-}
-
-fn set_errno(value: i32) {
-    // SAFETY: the C library's errno of this thread, always valid.
-    unsafe { *libc::__errno_location() = value };
 }
 
 #[cfg(test)]

@@ -2,7 +2,12 @@
 //!
 //! Datagrams, because one sending socket of a process then reaches all receivers, a full queue
 //! tells the sender that nothing more is needed, and nothing raises SIGPIPE. A path too long for a
-//! socket address goes through `/proc/self/fd`.
+//! socket address goes through `/proc/thread-self/fd`.
+//!
+//! What a receiver has not read yet, a stopped one for instance, stays in the send buffer of the
+//! socket it came from. Once that buffer is full, EAGAIN says nothing about the receiver at hand,
+//! so the call is made again from a new socket, which takes the old one's place: the kernel keeps
+//! the old one for as long as its datagrams are unread, and nobody waits for them.
 #![allow(unsafe_code)]
 
 use std::fs::Permissions;
@@ -10,10 +15,15 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::Arc;
 
+use super::per_process::PerProcess;
 use super::{dir, file, fork, syserr};
+use crate::sync::fault;
 use crate::{Error, ErrorKind, Result};
+
+/// A child that was forked while another thread made it has one of its own.
+static SENDER: PerProcess<Option<Arc<OwnedFd>>> = PerProcess::new();
 
 /// The receiving end; its file goes with it.
 #[derive(Debug)]
@@ -100,25 +110,55 @@ impl Drop for WakeSocket {
 /// Makes the descriptor of the socket at `path` readable.
 ///
 /// # Real-time
-/// One system call that does not block; a few more the first time, or where the path is long.
+/// One system call that does not block; a few more the first time, where the path is long, and
+/// where the send buffer or the receiver's queue is full.
 pub(crate) fn call(path: &Path) -> Sent {
-    static SENDER: OnceLock<Option<OwnedFd>> = OnceLock::new();
-    let Some(sender) = SENDER.get_or_init(|| socket().ok()) else { return Sent::Failed };
-    let Ok((address, len, _dir)) = address(path) else { return Sent::Failed };
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    // SAFETY: one byte and an address initialised for `len` bytes, both alive through the call.
-    let rc = unsafe {
-        let to = (&raw const address).cast();
-        libc::sendto(sender.as_raw_fd(), [0u8; 1].as_ptr().cast(), 1, flags, to, len)
-    };
-    if rc >= 0 {
-        return Sent::Readable;
+    let Some(sender) = sender() else { return Sent::Failed };
+    call_from(&sender, path)
+}
+
+/// The socket that this process sends from; `None` while there is no descriptor for one.
+fn sender() -> Option<Arc<OwnedFd>> {
+    let mut sender = SENDER.get().lock().unwrap_or_else(|e| e.into_inner());
+    if sender.is_none() {
+        *sender = socket().ok().map(Arc::new);
     }
-    match syserr::errno() {
-        libc::EAGAIN => Sent::Readable,
+    sender.clone()
+}
+
+/// `call` by `sender`, behind which a new socket is put once its send buffer is full.
+fn call_from(sender: &OwnedFd, path: &Path) -> Sent {
+    let Ok((address, len, _dir)) = address(path) else { return Sent::Failed };
+    let code = match send(sender, &address, len) {
+        libc::EAGAIN if !fault("socket.full_is_the_peers") => {
+            // Its send buffer or the receiver's queue: a new socket's buffer is empty.
+            let Ok(fresh) = socket() else { return Sent::Failed };
+            let code = send(&fresh, &address, len);
+            if code == 0 {
+                // SAFETY: both descriptors are open for their borrows; the number of `sender` names
+                // a sending socket before and after, also for threads that use it meanwhile.
+                unsafe { libc::dup3(fresh.as_raw_fd(), sender.as_raw_fd(), libc::O_CLOEXEC) };
+            }
+            code
+        }
+        code => code,
+    };
+    match code {
+        0 | libc::EAGAIN => Sent::Readable,
         libc::ECONNREFUSED | libc::ENOENT => Sent::Nobody,
         _ => Sent::Failed,
     }
+}
+
+/// Sends a byte; returns 0 or the error's code.
+fn send(sender: &OwnedFd, address: &libc::sockaddr_un, len: libc::socklen_t) -> i32 {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: one byte and an address initialised for `len` bytes, both alive through the call.
+    let rc = unsafe {
+        let to = std::ptr::from_ref(address).cast();
+        libc::sendto(sender.as_raw_fd(), [0u8; 1].as_ptr().cast(), 1, flags, to, len)
+    };
+    if rc >= 0 { 0 } else { syserr::errno() }
 }
 
 fn socket() -> Result<OwnedFd> {
@@ -144,7 +184,7 @@ fn address(path: &Path) -> Result<(libc::sockaddr_un, libc::socklen_t, Option<di
         && let (Some(parent), Some(name)) = (path.parent(), path.file_name())
     {
         let dir = dir::open_dir(parent)?;
-        path = Path::new(&format!("/proc/self/fd/{}", dir.as_fd().as_raw_fd())).join(name);
+        path = Path::new(&format!("/proc/thread-self/fd/{}", dir.as_fd().as_raw_fd())).join(name);
         through = Some(dir);
     }
     if !fits(&path) {
@@ -193,6 +233,55 @@ mod tests {
             drop(socket);
             assert!(!path.exists());
         }
+    }
+
+    #[test]
+    fn what_stopped_receivers_have_not_read_keeps_no_call_from_another() {
+        let dir = TempDir::new("socket-stopped");
+        let sender = socket().unwrap();
+        let small: libc::c_int = 1; // the kernel takes its minimum, a few datagrams
+        // SAFETY: an int that lives through the call.
+        let rc = unsafe {
+            let value = (&raw const small).cast();
+            let len = size_of_val(&small) as libc::socklen_t;
+            libc::setsockopt(sender.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, value, len)
+        };
+        assert_eq!(rc, 0);
+        let bind = |n| WakeSocket::bind(&dir.join(&format!("{n}")), 0o600).unwrap();
+        let stopped: Vec<_> = (0..40).map(bind).collect();
+        for socket in &stopped {
+            assert_eq!(call_from(&sender, &socket.path), Sent::Readable);
+        }
+        let healthy = bind(40);
+        assert_eq!(call_from(&sender, &healthy.path), Sent::Readable);
+        assert!(readable(&healthy), "it was told so, but nothing came");
+        let unread = stopped.iter().filter(|s| !readable(s)).count();
+        assert_eq!(unread, 0, "of those that read nothing, some were never called");
+        // Full receivers are readable, and leave the sender as it is.
+        for _ in 0..2000 {
+            assert_eq!(call_from(&sender, &stopped[0].path), Sent::Readable);
+        }
+        healthy.drain();
+        assert_eq!(call_from(&sender, &healthy.path), Sent::Readable);
+        assert!(readable(&healthy));
+        drop(healthy);
+        assert_eq!(call_from(&sender, &dir.join("40")), Sent::Nobody);
+    }
+
+    #[test]
+    fn a_child_that_was_forked_in_the_middle_of_the_first_call_calls_all_the_same() {
+        let dir = TempDir::new("socket-fork");
+        let socket = WakeSocket::bind(&dir.join("s"), 0o600).unwrap();
+        let path = dir.join("s");
+        let making = SENDER.get().lock().unwrap();
+        let child = super::super::fixture::fork_child(|| {
+            // SAFETY: ends this child if it waits for what nobody will ever let go.
+            unsafe { libc::alarm(20) };
+            i32::from(call(&path) != Sent::Readable)
+        });
+        assert_eq!(child.wait(), 0);
+        drop(making);
+        assert!(readable(&socket));
     }
 
     #[test]

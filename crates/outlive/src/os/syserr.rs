@@ -1,4 +1,5 @@
 //! One table from `errno` to the crate's error: kind and remedy.
+#![allow(unsafe_code)]
 
 use std::ffi::CString;
 use std::io;
@@ -31,6 +32,12 @@ pub(crate) fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
+/// Sets the calling thread's errno: by who must leave it as it was.
+pub(super) fn set_errno(value: i32) {
+    // SAFETY: the calling thread's own.
+    unsafe { *libc::__errno_location() = value };
+}
+
 /// The path as messages show it.
 pub(crate) fn show(path: &Path) -> String {
     path.display().to_string()
@@ -48,7 +55,9 @@ fn classify(errno: i32) -> (ErrorKind, &'static str) {
     match errno {
         libc::ENOSPC => (NoSpace, "free space there (`df`), run `outlive clean`, or use less"),
         libc::EDQUOT => (NoSpace, "the quota is used up: free space or raise the quota"),
-        libc::EFBIG => (NoSpace, "raise the file size limit (`ulimit -f`) or use less"),
+        libc::EFBIG => {
+            (NoSpace, "raise the file size limit (RLIMIT_FSIZE, `ulimit -f`) or use less")
+        }
         libc::EMFILE => (Io, "raise `ulimit -n`"),
         libc::ENFILE => (Io, "the machine is out of file handles: raise fs.file-max"),
         libc::EACCES | libc::EPERM => (Permission, "run as the owner, or choose another directory"),

@@ -12,15 +12,16 @@ use std::path::{Path, PathBuf};
 
 use super::head::{Head, Next};
 use super::lane::Shape;
-use super::membership::{self, Entry, Unread, has_consumer};
+use super::membership::{self, Entry};
 use super::meta::Meta;
 use super::position::{Place, Position};
+use super::reclaim::{self, Unread, has_consumer};
 use super::segment::{Segment, segment_path};
 use super::table::{ProducerId, Table};
 use crate::name::TopicName;
 use crate::node::NodeId;
 use crate::node::domain::DomainPath;
-use crate::node::peer::node_is_gone;
+use crate::node::peer::proof_by_name;
 use crate::os::file;
 use crate::sync::AtomicU64;
 use crate::{Encoding, Error, ErrorKind, PayloadType, Result};
@@ -94,7 +95,7 @@ pub(crate) fn list(domain: &DomainPath) -> Result<Vec<QueueInfo>> {
 pub(crate) fn clean(domain: &DomainPath) -> Result<(usize, usize)> {
     let (mut files, mut queues, mut strange) = (0, 0, None);
     for (_, dir) in dirs(domain)? {
-        match membership::reclaim(domain, &dir, Unread::Remove) {
+        match reclaim::reclaim(domain, &dir, Unread::Remove) {
             Ok(r) => {
                 files += r.files;
                 queues += usize::from(r.removed_queue);
@@ -134,17 +135,9 @@ pub(crate) fn is_unreadable(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt | ErrorKind::VersionMismatch)
 }
 
-/// Lanes with the numbers of their segments.
+/// Lanes with the numbers of their segments, in order.
 fn lanes(dir: &Path) -> Result<Vec<(ProducerId, Vec<u32>)>> {
-    let mut lanes: Vec<(ProducerId, Vec<u32>)> = Vec::new();
-    for entry in membership::list(dir)? {
-        if let Entry::Lane { owner, segment } = entry {
-            match lanes.iter_mut().find(|(id, _)| *id == owner) {
-                Some((_, segments)) => segments.push(segment),
-                None => lanes.push((owner, vec![segment])),
-            }
-        }
-    }
+    let mut lanes = reclaim::lanes(membership::list(dir)?);
     lanes.sort();
     Ok(lanes)
 }
@@ -165,13 +158,18 @@ pub(crate) fn info(domain: &DomainPath, name: &TopicName, dir: &Path) -> Result<
     };
     for (id, segments) in lanes(dir)? {
         let newest = segments.iter().max().copied().unwrap_or(0);
-        let Ok(segment) = Segment::open(dir, id, newest, domain) else { continue };
+        let segment = match Segment::open(dir, id, newest, domain) {
+            Ok(segment) => segment,
+            // Gone since, or `check` says what is wrong with it.
+            Err(e) if is_unreadable(&e) => continue,
+            Err(e) => return Err(e),
+        };
         let slot = table.find(id);
         let walk = Walk::from(&table, slot).run(domain, dir, id, &meta.shape());
         let bytes = |k: &u32| segment_path(dir, id, *k).metadata().map_or(0, |m| m.len());
         out.lanes.push(LaneInfo {
             producer: id,
-            alive: !node_is_gone(&domain.nodes(), id.node)?,
+            alive: proof_by_name(&domain.nodes(), id.node)?.is_none(),
             closed: segment.is_closed(),
             unread: walk.messages,
             received: slot.map_or(0, |slot| table.received_so_far(slot)),

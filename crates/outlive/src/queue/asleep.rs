@@ -1,9 +1,12 @@
 //! The consumer asleep, alone or as one of several members of a wait.
 
+use std::os::fd::BorrowedFd;
+
 use super::reader::{Lane, Reader};
 use crate::Result;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::wait::bridge::Bridge;
 use crate::wait::member::{Member, Plan, Seat};
 
 impl Lane {
@@ -34,6 +37,49 @@ impl Reader {
         slept
     }
 
+    /// A descriptor that is readable unless the last call that receives found nothing.
+    ///
+    /// # Errors
+    /// `NoSpace`, or `Io` when the process is out of descriptors.
+    pub(crate) fn fd(&mut self) -> Result<BorrowedFd<'_>> {
+        self.queue.node.tend()?;
+        let bridge = match self.bridge.take() {
+            Some(bridge) => bridge,
+            None => Box::new(Bridge::of_one(&self.queue.node)?),
+        };
+        Ok(self.bridge.insert(bridge).fd())
+    }
+
+    /// Nothing was found: with a descriptor, makes it quiet. `true` when there is something now;
+    /// the descriptor stays readable then, and once for events that nobody has looked at.
+    ///
+    /// # Crash safety
+    /// **Strict.** Dying here leaves a raised flag: the next call finds nobody.
+    #[cold]
+    pub(crate) fn rest(&mut self) -> bool {
+        let Some(mut bridge) = self.bridge.take() else { return false };
+        let peers = self.lanes.iter().filter_map(|lane| lane.peer.as_ref().ok());
+        // Nobody calls when a message that is held back has its turn.
+        let hasty = self.due() != u64::MAX;
+        let request = self.table.request();
+        let found = bridge.rest(&self.queue.node, request, peers, hasty, || self.is_quiet());
+        let news = self.has_news();
+        if news {
+            self.told();
+        }
+        if found || news {
+            bridge.trip();
+        }
+        self.bridge = Some(bridge);
+        found
+    }
+
+    fn is_quiet(&self) -> bool {
+        let quiet = |lane: &Lane| self.holds_back(lane) || lane.sleep_word().is_some();
+        self.queue.epoch().load(Acquire) == self.seen_epoch
+            && self.lanes.iter().all(|lane| quiet(lane) && !lane.is_cut())
+    }
+
     fn has_news(&self) -> bool {
         self.events_seen != self.events_told && !self.events.is_empty()
     }
@@ -47,7 +93,7 @@ impl Reader {
 impl Member for Reader {
     fn is_ready(&mut self, _now: u64) -> bool {
         // What is wrong, the next call that receives says.
-        self.has_news() || self.next_slow().unwrap_or(true) || self.has_news()
+        self.has_news() || self.next_slow().unwrap_or(true) || self.has_news() || self.has_trouble()
     }
 
     fn told(&mut self) {
@@ -60,7 +106,7 @@ impl Member for Reader {
                 let Some((word, seen)) = lane.sleep_word() else { return false };
                 plan.word(word, seen);
             }
-            let Some(peer) = &lane.peer else { return false };
+            let Ok(peer) = &lane.peer else { return false };
             if lane.is_cut() || !plan.life(peer) {
                 return false;
             }
@@ -73,16 +119,24 @@ impl Member for Reader {
         Some(Seat { request: self.table.request(), node: &self.queue.node })
     }
 
+    fn awake(&mut self) {
+        // While it was lowered nobody called the descriptor.
+        if let Some(bridge) = &self.bridge {
+            bridge.trip();
+        }
+    }
+
     fn overslept(&mut self) -> bool {
         // A token that the kernel could not mark says alive for ever, and somebody may have
         // scribbled over the bell.
-        let gone = self.lanes.iter().any(|lane| lane.peer.as_ref().is_none_or(|p| p.is_gone()));
+        let gone = self.lanes.iter().any(|lane| lane.proof_of_death().is_some());
         let quiet = self.queue.epoch().load(Relaxed) == self.seen_epoch
             && self.lanes.iter().all(|lane| lane.sleep_word().is_some());
         gone || self.look().is_err() || !quiet
     }
 
     fn due(&self) -> u64 {
-        self.order.and_then(|order| order.due_ns).unwrap_or(u64::MAX)
+        let held_back = self.order.and_then(|order| order.due_ns);
+        held_back.unwrap_or(u64::MAX).min(self.next_try_ns())
     }
 }

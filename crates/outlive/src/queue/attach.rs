@@ -3,12 +3,16 @@
 use std::collections::HashMap;
 
 use super::head::Head;
+use super::later::{Pause, is_lack};
 use super::membership::{Entry, Queue};
 use super::reader::{Lane, QueueEvent, Reader};
+use super::reclaim::is_absent;
 use super::segment::{Segment, segment_path};
 use super::table::{ProducerId, Table};
+use crate::node::peer::death_of;
 use crate::os::{clock, file, futex, robust, sched};
 use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::sync::fault;
 use crate::{Error, ErrorKind, Result, crash_point};
 
 /// How long a new consumer waits for one that is just leaving, ns.
@@ -23,7 +27,16 @@ impl Reader {
         self.lay_down();
         let epoch = self.queue.epoch_seen();
         let mut present: HashMap<ProducerId, Vec<u32>> = HashMap::new();
-        for entry in self.queue.entries()? {
+        let entries = match self.queue.entries() {
+            // Those that are attached can be read.
+            Err(e) if is_lack(&e) && !fault("attach.one_fails_all") => {
+                self.fail_look(e);
+                self.seen_epoch = epoch;
+                return Ok(());
+            }
+            entries => entries?,
+        };
+        for entry in entries {
             if let Entry::Lane { owner, segment } = entry {
                 present.entry(owner).or_default().push(segment);
             }
@@ -31,32 +44,48 @@ impl Reader {
         let slots: Vec<_> = self.table.lanes().collect();
         for (slot, id) in &slots {
             if !present.contains_key(id) {
-                // Ended by us or a predecessor, who died before it freed the slot.
-                self.lanes.retain(|lane| lane.id != *id);
+                // Ended by us or a predecessor, who died before it freed the slot; or by a producer
+                // that found no room, while we did not look.
+                self.lose_lane(*id);
                 self.table.forget(*slot);
             }
         }
         let mut ids: Vec<_> = present.keys().copied().collect();
         ids.sort();
         for id in ids {
-            if !self.lanes.iter().any(|lane| lane.id == id) {
+            if !self.producers().any(|known| known == id) {
                 let slot = slots.iter().find(|(_, lane)| *lane == id).map(|(slot, _)| *slot);
-                self.attach(id, slot, &present[&id])?;
+                match self.attach(id, slot, &present[&id]) {
+                    Err(e) if fault("attach.one_fails_all") => return Err(e),
+                    // The others can be read.
+                    Err(e) => self.fail_look(e),
+                    Ok(()) => {}
+                }
             }
         }
         self.seen_epoch = epoch;
         Ok(())
     }
 
+    /// A lane whose files are gone.
+    fn lose_lane(&mut self, id: ProducerId) {
+        let found = [&mut self.lanes, &mut self.later.lanes].into_iter().find_map(|lanes| {
+            let i = lanes.iter().position(|lane| lane.id == id)?;
+            Some(lanes.remove(i))
+        });
+        if let Some(lane) = found {
+            self.event(match lane.proof_of_death().is_some() {
+                true => QueueEvent::ProducerDied(id),
+                false => QueueEvent::ProducerLeft(id),
+            });
+        }
+    }
+
     /// Begins or goes on to read a lane.
     fn attach(&mut self, id: ProducerId, slot: Option<usize>, segments: &[u32]) -> Result<()> {
         let domain = self.queue.node.domain();
-        let peer = match self.queue.node.peer(id.node) {
-            Ok(peer) => Some(peer),
-            Err(e) if e.kind() == ErrorKind::NotFound => None,
-            Err(e) => return Err(e),
-        };
-        let gone = peer.as_ref().is_none_or(|peer| !peer.is_alive());
+        let peer = self.queue.node.life(id.node)?;
+        let gone = death_of(&peer).is_some();
         if slot.is_none() && gone && !segments.contains(&0) {
             // A cleaner died half-way through a lane that nobody was to read.
             return self.end_lane(id, None);
@@ -83,14 +112,12 @@ impl Reader {
         }
         let segment = match Segment::open(&self.queue.dir, id, at.segment, domain) {
             Ok(segment) if at.offset % self.shape.unit == 0 => segment,
-            Err(e) if e.kind() == ErrorKind::NotFound && gone => {
+            Err(e) if e.kind() == ErrorKind::NotFound && (gone || !self.has_files(id)?) => {
                 return self.end_lane(id, Some(slot));
             }
             bad => {
                 let why = match bad {
-                    Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
-                        e.to_string()
-                    }
+                    Err(e) if is_absent(&e) => e.to_string(),
                     Err(e) => return Err(e),
                     Ok(_) => "its position is out of range: restart that producer".into(),
                 };
@@ -102,9 +129,16 @@ impl Reader {
         let look_at = at.offset + segment.capacity() / 4;
         let received = self.table.received(slot).load(Relaxed);
         let head = Head::new(at, done);
-        self.lanes.push(Lane { head, segment, slot, id, peer, look_at, received });
+        let pause = Pause::default();
+        self.lanes.push(Lane { head, segment, slot, id, peer, look_at, received, pause });
         self.event(QueueEvent::ProducerJoined(id));
         Ok(())
+    }
+
+    /// Whether a lane has a file by now.
+    fn has_files(&self, id: ProducerId) -> Result<bool> {
+        let of_lane = |e: &Entry| matches!(e, Entry::Lane { owner, .. } if *owner == id);
+        Ok(self.queue.entries()?.iter().any(of_lane))
     }
 
     /// Removes a drained lane: its files, then its slot.
@@ -160,7 +194,7 @@ pub(super) fn lock_table(queue: &Queue) -> Result<Table> {
         // Held: by one that lives, or one whose death the file lock has not seen yet.
         let owner = table.owner();
         let peer = owner.node().and_then(|node| queue.node.peer(node).ok());
-        let lives = peer.as_ref().is_some_and(|peer| peer.looks_alive());
+        let lives = peer.as_ref().is_some_and(|peer| peer.hint().is_alive());
         let dies = peer.as_ref().is_some_and(|p| robust::has_died(p.token().load(Acquire)));
         let now = clock::now_ns();
         let until = start + if dies { DYING_NS_MAX } else { LEAVING_NS_MAX };

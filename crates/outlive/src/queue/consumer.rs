@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use super::hand::InHand;
@@ -17,7 +18,8 @@ use crate::{Encoding, Message, NodeId, Payload, Result};
 ///
 /// Producers take turns. A dead producer's messages are received first, then
 /// [`QueueEvent::ProducerDied`] is reported and its lane removed. If the consumer dies, the next
-/// one resumes where it stopped; at most the message in hand comes again.
+/// one resumes where it stopped; at most the message in hand comes again. So it does after a panic
+/// with a message in hand: see [`Received`].
 ///
 /// # Examples
 /// ```
@@ -42,6 +44,7 @@ pub struct Consumer<T: Payload + ?Sized> {
 }
 
 /// A message that is held: see [`Consumer::hold`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Held<'a, T: Payload + ?Sized> {
     /// The message, in its lane.
@@ -78,15 +81,22 @@ impl<T: Payload + ?Sized> Consumer<T> {
     #[cold]
     #[inline(never)]
     fn next_slow(&mut self) -> Result<Option<InHand>> {
-        while self.reader.next()? {
-            match self.reader.in_hand() {
-                Some(hand) if T::ENCODING != Encoding::Fixed && !self.fits(hand.bytes) => {
-                    self.reader.refuse_in_hand("a message's length");
+        loop {
+            while self.reader.next()? {
+                match self.reader.in_hand() {
+                    Some(hand) if T::ENCODING != Encoding::Fixed && !self.fits(hand.bytes) => {
+                        self.reader.refuse_in_hand("a message's length");
+                    }
+                    hand => return Ok(hand),
                 }
-                hand => return Ok(hand),
+            }
+            if let Some(e) = self.reader.trouble() {
+                return Err(e);
+            }
+            if !self.reader.rest() {
+                return Ok(None);
             }
         }
-        Ok(None)
     }
 
     #[inline(always)]
@@ -97,13 +107,14 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// The next message, or `None` when there is none now. Never sleeps.
     ///
     /// # Errors
-    /// `ForkedChild`; `NoSpace`, `Io` when a file that a lane goes on in cannot be opened. A
+    /// `ForkedChild`. `OutOfMemory`, `Io`, `Permission` or the like when a producer's file cannot
+    /// be opened: only when nothing of the others is there; it is tried again after 2 to 250 ms. A
     /// producer whose bytes are corrupt is reported as [`QueueEvent::ProducerCorrupt`] and not
     /// read any more.
     ///
     /// # Crash safety
     /// **Strict.** The message counts as received when it is dropped, by one store. Dying before
-    /// it, the next consumer receives it again.
+    /// it, or dropping it in a panic, it is received again: see [`Received`].
     ///
     /// # Real-time
     /// No lock. No system call while there is a message, but where a lane goes on in a larger
@@ -161,15 +172,16 @@ impl<T: Payload + ?Sized> Consumer<T> {
         }
     }
 
-    /// As [`receive`](Self::receive), without a borrow of the consumer, for callers that keep the
-    /// message in structs of their own, as other languages do: it stays in its lane, and is the
-    /// next one, until [`let_go`](Self::let_go).
+    /// For the interfaces of other languages, which keep the message in structs of their own: the
+    /// next message without a borrow of the consumer. It stays in its lane and is the next one
+    /// until [`let_go`](Self::let_go) acknowledges it; not to call that is [`Received::nack`].
     ///
     /// # Errors
-    /// As `receive`.
+    /// As [`receive`](Self::receive).
     ///
     /// # Crash safety
     /// **Strict.** As `receive`; it counts as received when it is let go.
+    #[doc(hidden)]
     #[inline(always)]
     pub fn hold(&mut self) -> Result<Option<Held<'_, T>>> {
         let Some(hand) = self.next()? else { return Ok(None) };
@@ -180,15 +192,48 @@ impl<T: Payload + ?Sized> Consumer<T> {
         Ok(Some(Held { message, producer, timestamp_ns: reader.stamp() }))
     }
 
-    /// The message that [`hold`](Self::hold) showed last is received now. Only once for each.
+    /// The message that [`hold`](Self::hold) showed last is received now. Only once for each, with
+    /// no other call between.
     ///
     /// # Crash safety
     /// **Strict.** One store.
+    #[doc(hidden)]
     #[inline(always)]
     pub fn let_go(&mut self) {
         if self.reader.in_hand().is_some() {
             self.reader.take(1);
         }
+    }
+
+    /// A file descriptor for epoll, asyncio and other event loops: readable unless the last call
+    /// that receives found nothing. So: wait until it is readable, receive until there is nothing,
+    /// look at the events, wait again. Do not read from it.
+    ///
+    /// It is open as long as the consumer. What [`Subscriber::fd`](crate::Subscriber::fd) says of
+    /// costs and loops goes for this one too. In an ordered queue it is readable every 2 ms while a
+    /// message is held back.
+    ///
+    /// # Errors
+    /// `NoSpace`, or `Io` when the process is out of descriptors.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    /// let mut jobs = node.queue::<u64>("/jobs")?.consumer()?;
+    /// let mut producer = node.queue::<u64>("/jobs")?.producer()?;
+    /// let fd = jobs.fd()?.try_clone_to_owned().unwrap();
+    /// while jobs.receive()?.is_some() || jobs.next_event().is_some() {}
+    /// producer.send(&7)?; // from here on it is readable
+    ///
+    /// let mut readable = outlive::Descriptor::readable(&fd);
+    /// outlive::WaitSet::new().wait(&mut [&mut readable], Duration::from_secs(5))?;
+    /// assert_eq!(*jobs.receive()?.expect("readable"), 7);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
+        self.reader.fd()
     }
 
     /// What happened to producers since the last call; oldest first.
@@ -225,6 +270,10 @@ impl<T: Payload + ?Sized> Member for Consumer<T> {
         self.reader.seat()
     }
 
+    fn awake(&mut self) {
+        self.reader.awake();
+    }
+
     fn overslept(&mut self) -> bool {
         self.reader.overslept()
     }
@@ -257,7 +306,7 @@ impl<T: Message> Consumer<T> {
     }
 
     /// The next messages that lie one behind the other, as one slice without a copy: a batch, or
-    /// a few that were sent alone. They count as received together when it is dropped.
+    /// a few that were sent alone. They are acknowledged together, when it is dropped.
     ///
     /// # Errors
     /// As [`Consumer::receive`].

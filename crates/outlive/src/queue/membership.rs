@@ -1,40 +1,27 @@
-//! Joining a queue, seeing who is there, and removing what nobody needs any more.
+//! Joining a queue and seeing who is there; `reclaim` removes what nobody needs any more.
 //!
 //! # Theory of operation
 //! The queue's directory is the table of members. A joiner holds a shared lock on the directory
 //! until it counts as a member; a remover needs the exclusive one and never waits for it. After
 //! locking, both compare the inode at the path with the one they locked.
-//!
-//! | file                    | who may unlink it, and when                                       |
-//! |-------------------------|-------------------------------------------------------------------|
-//! | `lane` k < position's   | the consumer or its successor                                     |
-//! | `lane`                  | the consumer, once it is closed or its node is gone and it is     |
-//! |                         | drained; without a live consumer any member or cleaner then       |
-//! | `consumer` `bell` `meta`| whoever finds no live member and no message unread                |
-//!
-//! `Domain::clean` is told to: without live members it removes unread messages too. Lanes go before
-//! `consumer`, whose positions say what was received of them, and `meta` goes last.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::head::{Head, Next};
-use super::lane::Shape;
 use super::layout::bell;
 use super::meta::Meta;
-use super::position::{Place, Position};
-use super::segment::{Segment, segment_path};
-use super::table::{ProducerId, Table};
+use super::reclaim::{Reclaimed, Unread, reclaim};
+use super::segment::segment_path;
+use super::table::ProducerId;
 use crate::layout::{FileHeader, FileKind};
 use crate::name::TopicName;
 use crate::node::domain::{DomainPath, SLOW_PATH_NS_MAX, open_or_create};
-use crate::node::peer::node_is_gone;
 use crate::node::{Node, NodeId};
-use crate::os::file::{self, Dir, Expect, TMP_PREFIX};
+use crate::os::file::{self, Dir, Expect};
 use crate::os::map::Mapping;
-use crate::os::{clock, filelock, futex};
+use crate::os::{clock, futex};
 use crate::sync::Ordering::{Acquire, Release};
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
 
 /// Where a queue is or is to be, and what it is called.
@@ -64,7 +51,7 @@ pub(crate) struct Queue {
     pub(crate) meta: Meta,
     pub(crate) node: Node,
     parents: Vec<PathBuf>,
-    unread: Unread,
+    pub(crate) unread: Unread,
     bell: Mapping,
 }
 
@@ -129,6 +116,25 @@ impl Queue {
                     "a stopped 'outlive clean' may hold its directory: continue or end it",
                 ));
             }
+        }
+    }
+
+    /// As `join`, without ever waiting; `None` while somebody removes or cleans it.
+    ///
+    /// # Errors
+    /// As `join`, without `Timeout`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `join`.
+    pub(crate) fn join_now(
+        node: &Node,
+        site: &Site,
+        wanted: &Meta,
+    ) -> Result<Option<(Arc<Self>, Joining)>> {
+        let deadline = if fault("join_now.waits") { clock::now_ns() + SLOW_PATH_NS_MAX } else { 0 };
+        match Self::try_join(node, site, wanted, deadline) {
+            Err(e) if e.kind() == ErrorKind::Timeout => Ok(None),
+            joined => joined,
         }
     }
 
@@ -232,143 +238,4 @@ fn open_bell(dir: &Path, domain: &DomainPath) -> Result<Mapping> {
 
 pub(crate) fn list(dir: &Path) -> Result<Vec<Entry>> {
     Ok(file::open_dir(dir)?.entries()?.iter().map(|name| Entry::parse(name)).collect())
-}
-
-/// Whether a consumer holds the queue's `consumer` file.
-pub(crate) fn has_consumer(dir: &Path) -> Result<bool> {
-    let expect = Expect { writable: false, min_len: 0, owner: None };
-    match file::open_checked(&dir.join("consumer"), expect) {
-        Ok((fd, _)) => filelock::is_locked(&fd),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(e),
-    }
-}
-
-/// What to do with messages that were never received, once no live member is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unread {
-    Keep,
-    Remove,
-}
-
-/// What a look at a queue removed and what it left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reclaimed {
-    pub(crate) files: usize,
-    pub(crate) live_members: usize,
-    pub(crate) removed_queue: bool,
-}
-
-/// Removes what the dead left in the queue at `dir`; the whole queue if nobody needs it.
-///
-/// # Crash safety
-/// **Strict.** Lanes go before `consumer`, `meta` last: what remains is found by the next look.
-pub(crate) fn reclaim(domain: &DomainPath, dir: &Path, unread: Unread) -> Result<Reclaimed> {
-    let mut out = Reclaimed::default();
-    let lock = file::open_dir(dir)?;
-    // Somebody is joining or cleaning: then it is not for us to remove anything.
-    if !lock.try_lock_exclusive()? || !lock.still_at(dir)? {
-        out.live_members = 1;
-        return Ok(out);
-    }
-    let names = lock.entries()?;
-    for name in names.iter().filter(|n| n.starts_with(TMP_PREFIX)) {
-        out.files += remove_unfinished(&dir.join(name))?;
-    }
-    let served = has_consumer(dir)?;
-    out.live_members += usize::from(served);
-    let mut lanes: Vec<(ProducerId, Vec<u32>)> = Vec::new();
-    for name in &names {
-        if let Entry::Lane { owner, segment } = Entry::parse(name) {
-            match lanes.iter_mut().find(|(id, _)| *id == owner) {
-                Some((_, segments)) => segments.push(segment),
-                None => lanes.push((owner, vec![segment])),
-            }
-        }
-    }
-    let mut kept = 0;
-    for (id, segments) in &lanes {
-        let newest = segments.iter().max().copied().unwrap_or(0);
-        let open = Segment::open(dir, *id, newest, domain).is_ok_and(|s| !s.is_closed());
-        if open && !node_is_gone(&domain.nodes(), id.node)? {
-            out.live_members += 1;
-        } else if !served && !is_unread(domain, dir, *id)? {
-            for &segment in segments {
-                out.files += usize::from(file::unlink(&segment_path(dir, *id, segment))?);
-            }
-        } else {
-            kept += 1;
-        }
-    }
-    if out.live_members == 0 && (kept == 0 || unread == Unread::Remove) {
-        out.files += remove_queue(dir, &names)?;
-        out.removed_queue = file::remove_dir(dir)?;
-    }
-    Ok(out)
-}
-
-/// Unlinks an unfinished file whose maker is gone: its lock is free.
-fn remove_unfinished(path: &Path) -> Result<usize> {
-    let expect = Expect { writable: false, min_len: 0, owner: None };
-    match file::open_checked(path, expect) {
-        Ok((fd, _)) if !filelock::is_locked(&fd)? => Ok(usize::from(file::unlink(path)?)),
-        _ => Ok(0),
-    }
-}
-
-fn remove_queue(dir: &Path, names: &[String]) -> Result<usize> {
-    let order = |name: &String| match Entry::parse(name) {
-        Entry::Lane { .. } => 0,
-        Entry::Meta => 2,
-        _ => 1,
-    };
-    let mut names: Vec<_> = names.iter().filter(|n| Entry::parse(n) != Entry::Unknown).collect();
-    names.sort_by_key(|n| order(n));
-    let mut removed = 0;
-    for name in names {
-        removed += usize::from(file::unlink(&dir.join(name))?);
-    }
-    Ok(removed)
-}
-
-/// Whether a lane holds a message that no consumer received. The lane has no live producer and
-/// the queue no live consumer. A lane that cannot be read is nobody's to receive.
-fn is_unread(domain: &DomainPath, dir: &Path, id: ProducerId) -> Result<bool> {
-    let (table, meta) = match (Table::open_existing(dir, domain), Meta::read(dir, &domain.access)) {
-        (Ok(table), Ok(meta)) => (table, meta),
-        (Err(e), _) | (_, Err(e)) if e.kind() == ErrorKind::NotFound => return Ok(false),
-        (Err(e), _) | (_, Err(e)) => return Err(e),
-    };
-    let slot = table.find(id);
-    let from = match slot {
-        Some(slot) => table.place(slot).peek(),
-        None => Some((Position::START, 0)),
-    };
-    Ok(from.is_some_and(|(at, done)| first_unread(domain, dir, id, at, done, &meta.shape())))
-}
-
-/// Walks a lane from `at` without storing anything.
-fn first_unread(
-    domain: &DomainPath,
-    dir: &Path,
-    id: ProducerId,
-    at: Position,
-    done: u32,
-    shape: &Shape,
-) -> bool {
-    // The walk keeps its own position.
-    let (position, progress) = (AtomicU64::new(0), AtomicU64::new(0));
-    let place = Place::new(&position, &progress);
-    let mut head = Head::new(at, done);
-    if at.offset % shape.unit != 0 {
-        return false;
-    }
-    while let Ok(segment) = Segment::open(dir, id, head.segment, domain) {
-        match head.next(segment.ring(), shape, place) {
-            Next::Item => return true,
-            Next::Jump => head.jump(place),
-            Next::Empty(_) | Next::Corrupt(_) => return false,
-        }
-    }
-    false
 }

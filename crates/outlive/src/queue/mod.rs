@@ -25,10 +25,11 @@
 //! | `layout`, `meta`, `table` | shared bytes; what all members agree on; who consumes |
 //! | `lane`, `tail`, `head`, `position` | the algorithms: records, both ends, progress |
 //! | `segment` | a lane's file |
-//! | `membership` | who is there; removing what nobody needs |
+//! | `membership` | who is there |
+//! | `reclaim` | removing what nobody needs, on proof |
 //! | `writer`, `room` | the producing half without types; room for the next record |
 //! | `reader`, `hand` | the consuming half; the messages it is about to receive |
-//! | `attach`, `asleep`, `order` | its taking over, sleeping, order |
+//! | `attach`, `asleep`, `later`, `order` | its taking over, sleeping, second tries, order |
 //! | `producer`, `slot`, `consumer`, `received`, `builder` | the public types |
 //! | `admin` | listing, cleaning, and the invariants of the shared bytes |
 
@@ -40,6 +41,7 @@ mod consumer;
 mod hand;
 pub(crate) mod head;
 pub(crate) mod lane;
+mod later;
 pub(crate) mod layout;
 pub(crate) mod membership;
 pub(crate) mod meta;
@@ -48,6 +50,7 @@ pub(crate) mod position;
 mod producer;
 pub(crate) mod reader;
 mod received;
+pub(crate) mod reclaim;
 mod room;
 pub(crate) mod segment;
 mod slot;

@@ -13,17 +13,20 @@ use super::attach;
 use super::hand::{Hand, InHand, Taken};
 use super::head::{Head, Next};
 use super::lane::Shape;
+use super::later::{Later, Pause};
 use super::membership::Queue;
 use super::order::Order;
+use super::reclaim::is_absent;
 use super::segment::{Segment, segment_path};
 use super::table::{ProducerId, Table};
-use crate::node::peer::Peer;
+use crate::node::peer::{Dead, Life, death_of};
 use crate::os::{file, fork, futex};
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::fault;
 use crate::sync::fence;
 use crate::wait::WaitSet;
-use crate::{ErrorKind, Result, crash_point};
+use crate::wait::bridge::Bridge;
+use crate::{Result, crash_point};
 
 /// What happened to the producers of a queue, in the order in which the consumer noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,11 +64,13 @@ pub(super) struct Lane {
     pub(super) segment: Segment,
     pub(super) slot: usize,
     pub(super) id: ProducerId,
-    /// `None` when the producer's node file was gone already: dead for certain.
-    pub(super) peer: Option<Arc<Peer>>,
+    /// The proof of its death when the producer's node file was gone already.
+    pub(super) peer: Life,
     /// Where to look whether the producer waits for room.
     pub(super) look_at: u64,
     pub(super) received: u64,
+    /// The last time it could not be read on.
+    pub(super) pause: Pause,
 }
 
 impl Lane {
@@ -74,8 +79,14 @@ impl Lane {
         self.head.stamp(self.segment.ring())
     }
 
-    pub(super) fn is_dead(&self) -> bool {
-        self.peer.as_ref().is_none_or(|peer| !peer.is_alive())
+    /// Whether its producer is dead, asked once its word says so.
+    pub(super) fn death(&self) -> Option<Dead> {
+        death_of(&self.peer)
+    }
+
+    /// As `death`, whatever the word says.
+    pub(super) fn proof_of_death(&self) -> Option<Dead> {
+        self.peer.as_ref().map_or_else(|dead| Some(*dead), |peer| peer.proof_of_death())
     }
 
     /// Wakes the producer if it waits for room.
@@ -109,12 +120,16 @@ pub(crate) struct Reader {
     pub(super) queue: Arc<Queue>,
     /// Lanes wait for a free slot.
     pub(super) left_out: bool,
+    /// What is tried again.
+    pub(super) later: Later,
     pub(super) events: VecDeque<QueueEvent>,
     pub(super) events_seen: u64,
     pub(super) seen_epoch: u64,
     pub(super) events_told: u64,
     /// To sleep with us as its only member.
     pub(super) set: Option<WaitSet>,
+    /// What makes our descriptor readable, once somebody asked for that.
+    pub(super) bridge: Option<Box<Bridge>>,
     pub(super) order: Option<Order>,
 }
 
@@ -141,11 +156,13 @@ impl Reader {
             streak: 0,
             table,
             left_out: false,
+            later: Later::default(),
             events: VecDeque::new(),
             events_seen: 0,
             seen_epoch: u64::MAX,
             events_told: 0,
             set: None,
+            bridge: None,
             order,
             queue,
         };
@@ -153,6 +170,9 @@ impl Reader {
         fence(Acquire);
         reader.table.waiting().store(0, Relaxed);
         reader.look()?;
+        if let Some(e) = reader.lack() {
+            return Err(e);
+        }
         crash_point!("queue.take_over.before_owner");
         let node = reader.queue.node.id();
         reader.table.set_owner(Some(node));
@@ -180,7 +200,7 @@ impl Reader {
     }
 
     pub(crate) fn producers(&self) -> impl Iterator<Item = ProducerId> {
-        self.lanes.iter().map(|lane| lane.id)
+        self.lanes.iter().chain(&self.later.lanes).map(|lane| lane.id)
     }
 
     pub(crate) fn next_event(&mut self) -> Option<QueueEvent> {
@@ -277,6 +297,9 @@ impl Reader {
     pub(super) fn attend(&mut self) -> Result<()> {
         self.queue.node.tend()?;
         self.table.check_poisoned()?;
+        if self.next_try_ns() != u64::MAX {
+            self.try_again();
+        }
         if self.queue.epoch().load(Relaxed) != self.seen_epoch {
             self.look()?;
         }
@@ -354,10 +377,14 @@ impl Reader {
             return Ok(false);
         }
         let left = lane.segment.is_closed();
-        let dead = !left && lane.is_dead();
-        if !left && !dead {
-            return Ok(false);
-        }
+        let news = match (left, lane.death()) {
+            (true, _) => QueueEvent::ProducerLeft(lane.id),
+            (false, Some(dead)) => {
+                debug_assert_eq!(dead.node(), lane.id.node);
+                QueueEvent::ProducerDied(lane.id)
+            }
+            (false, None) => return Ok(false),
+        };
         // What it committed before it went is visible now: drain once more, then end the lane.
         fence(Acquire);
         if !lane.head.is_empty(lane.segment.ring().peek(lane.head.at())) {
@@ -366,10 +393,7 @@ impl Reader {
         let lane = self.lanes.remove(i);
         self.end_lane(lane.id, Some(lane.slot))?;
         self.look_again();
-        self.event(match left {
-            true => QueueEvent::ProducerLeft(lane.id),
-            false => QueueEvent::ProducerDied(lane.id),
-        });
+        self.event(news);
         Ok(false)
     }
 
@@ -384,11 +408,14 @@ impl Reader {
         let domain = self.queue.node.domain();
         let next = match Segment::open(&self.queue.dir, id, old + 1, domain) {
             Ok(next) => next,
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => {
+            Err(e) if is_absent(&e) => {
                 self.refuse(i, e.to_string());
                 return Ok(());
             }
-            Err(e) => return Err(e),
+            Err(e) => {
+                self.fail_lane(i, e);
+                return Ok(());
+            }
         };
         let Some(lane) = self.lanes.get_mut(i) else { return Ok(()) };
         lane.head.jump(self.table.place(lane.slot));
@@ -479,7 +506,7 @@ impl Drop for Reader {
         }
         self.lay_down();
         let table = &self.table;
-        for lane in &self.lanes {
+        for lane in self.lanes.iter().chain(&self.later.lanes) {
             table.received(lane.slot).store(lane.received, Relaxed);
         }
         table.waiting().store(0, Relaxed);

@@ -10,15 +10,39 @@ use super::table::ProducerId;
 use crate::sync::fault;
 use crate::{NodeId, Payload};
 
-/// A message, or several in a row, lent from the lane. It counts as received when it is dropped:
-/// if the consumer dies before, its successor receives it again.
+/// A message, or several in a row, lent from the lane. It counts as received once it is
+/// acknowledged: by [`ack`](Self::ack), or by dropping it. If the process dies before, the next
+/// consumer receives it again.
+///
+/// A panic is no acknowledgement: what is dropped while its thread unwinds is received again, by
+/// this consumer where somebody catches the panic, else by the next. [`nack`](Self::nack) puts it
+/// back without a panic.
 ///
 /// It trusts the producer to keep to the protocol; [`crate::Consumer::copy_to`] trusts nobody.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let mut consumer = node.queue::<u64>("/work")?.consumer()?;
+/// let mut producer = node.queue::<u64>("/work")?.producer()?;
+/// producer.send_batch(&[1, 2])?;
+///
+/// let job = consumer.receive()?.expect("sent just now");
+/// job.nack(); // not now
+/// let job = consumer.receive()?.expect("put back");
+/// assert_eq!(*job, 1);
+/// job.ack();
+/// assert_eq!(*consumer.receive()?.expect("sent with it"), 2);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub struct Received<'c, T: Payload + ?Sized> {
     reader: &'c mut Reader,
     ptr: *const u8,
     bytes: usize,
     count: u32,
+    /// It was received by a thread that was unwinding already.
+    unwinding: bool,
     _type: PhantomData<&'c T>,
 }
 
@@ -31,7 +55,33 @@ impl<'c, T: Payload + ?Sized> Received<'c, T> {
         if fault("receive.taken_early") {
             reader.take(count);
         }
-        Self { reader, ptr: hand.ptr, bytes, count, _type: PhantomData }
+        let unwinding = std::thread::panicking();
+        Self { reader, ptr: hand.ptr, bytes, count, unwinding, _type: PhantomData }
+    }
+
+    /// It is received now: as dropping it, also in a thread that unwinds.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: one store. Dying before it, the next consumer receives it again.
+    #[inline(always)]
+    pub fn ack(mut self) {
+        self.unwinding = true;
+    }
+
+    /// Puts it back: it is not received, and stays the first message of its producer. The next
+    /// call that receives gives it again, of several in a row one or all; after a wait of a
+    /// [`WaitSet`](crate::WaitSet) other producers may have their turn before it. Nothing of its
+    /// producer overtakes it.
+    ///
+    /// The consumer's position stays where it is, so a successor begins with it, and its producer's
+    /// lane fills behind it: for what cannot be done *yet*. What can never be done is to be
+    /// acknowledged, or it comes for ever.
+    ///
+    /// # Crash safety
+    /// Writes nothing.
+    #[inline]
+    pub fn nack(self) {
+        std::mem::forget(self);
     }
 
     /// Who sent it.
@@ -70,9 +120,13 @@ impl<T: Payload + ?Sized> Deref for Received<'_, T> {
 }
 
 impl<T: Payload + ?Sized> Drop for Received<'_, T> {
+    /// # Crash safety
+    /// **Strict.** Commit point: the store of the position or the progress. What a panic drops is
+    /// not taken: it stays in hand, or is left to the next consumer with everything behind it.
     #[inline(always)]
     fn drop(&mut self) {
-        if !fault("receive.taken_early") {
+        let failed = !self.unwinding && std::thread::panicking();
+        if !fault("receive.taken_early") && (!failed || fault("receive.panic_acknowledges")) {
             self.reader.take(self.count);
         }
     }

@@ -113,7 +113,7 @@ impl Writer {
     /// The consumer lets nothing go: does it live? A token that the kernel could not mark says
     /// alive for ever; its file lock does not.
     fn confirm_consumer(&mut self) -> Result<()> {
-        if self.peer.as_ref().is_some_and(|peer| peer.is_gone()) {
+        if self.peer.as_ref().is_some_and(|peer| peer.proof_of_death().is_some()) {
             self.token = NonNull::from(&NOBODY);
         }
         self.check_served()
@@ -122,8 +122,14 @@ impl Writer {
     fn grow_if_possible(&mut self, need: u64) -> Result<bool> {
         match self.grow(need) {
             // The RAM disk is full; what is there may still become free.
-            Err(e) if e.kind() == ErrorKind::NoSpace && self.tail.can_hold(need) => Ok(false),
-            done => done,
+            Err(e) if e.kind() == ErrorKind::NoSpace && self.tail.can_hold(need) => {
+                self.stuck = Some(e);
+                Ok(false)
+            }
+            done => {
+                self.stuck = None;
+                done
+            }
         }
     }
 
@@ -220,7 +226,7 @@ impl Writer {
             let Some(peer) = &self.peer else { return Ok(None) };
             let token = peer.token().load(Relaxed);
             // By the file lock: the kernel may have been unable to mark the word.
-            if robust::has_died(token) || peer.is_gone() {
+            if !robust::is_alive_word(token) || peer.proof_of_death().is_some() {
                 return Ok(None);
             }
             set.token(peer.token(), token);
@@ -252,8 +258,7 @@ impl Writer {
         let owner = self.table.owner();
         plan.bell(futex::low_half(self.table.owner_word()), owner.count());
         let known = self.peer.as_ref().filter(|_| self.owner_seen.get() == owner.raw());
-        let died =
-            |peer: &Arc<Peer>| robust::has_died(peer.token().load(Relaxed)) || !peer.is_alive();
+        let died = |peer: &Arc<Peer>| peer.death().is_some();
         if owner.node().is_none() || owner.raw() == self.gone || known.is_some_and(died) {
             return for_next;
         }

@@ -6,7 +6,11 @@ use super::*;
 use crate::os::fixture::TempDir;
 use crate::{Domain, ErrorKind, Headed, Message, Node, NodeBuilder};
 
+mod acknowledge;
 mod clock;
+mod crowd;
+mod descriptor;
+mod full_disk;
 mod threads;
 
 fn settings(dir: &TempDir) -> NodeBuilder {
@@ -26,7 +30,7 @@ fn drain<T: Message + Copy>(consumer: &mut Consumer<T>) -> Vec<T> {
 }
 
 /// The next message; events do not count.
-fn wait<T: crate::Payload>(consumer: &mut Consumer<T>) -> Received<'_, T> {
+fn wait<T: crate::Payload + ?Sized>(consumer: &mut Consumer<T>) -> Received<'_, T> {
     loop {
         let deadline = crate::now_ns() + 20_000_000_000;
         if consumer.wait_for_message(deadline).unwrap() {

@@ -13,15 +13,17 @@ use std::sync::Arc;
 
 use super::lane::{RUN_BYTES, Shape, record_word};
 use super::layout::{CAPACITY_BYTES_MAX, CAPACITY_BYTES_MIN, consumer};
-use super::membership::{Entry, Queue};
+use super::membership::Queue;
 use super::position::COUNT_MAX;
+use super::reclaim;
 use super::room::largest_power;
-use super::segment::Segment;
+use super::segment::{Segment, segment_path};
 use super::table::{ProducerId, Table};
 use super::tail::{OpenRun, Tail};
+use crate::node::NodeId;
 use crate::node::peer::Peer;
 use crate::os::wiped::Wiped;
-use crate::os::{clock, futex, robust};
+use crate::os::{clock, file, futex, robust};
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::wait::call::Caller;
@@ -49,6 +51,11 @@ const WORDWISE_BYTES_MAX: usize = 128;
 const NOT_SEEN: u64 = u64::MAX;
 /// The word of no consumer.
 pub(super) static NOBODY: AtomicU32 = AtomicU32::new(0);
+
+/// Proof that the consumer that was there does not read any more: it has left, or its node is dead.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Deserted(());
 
 /// A producer's lane and private bookkeeping.
 #[derive(Debug)]
@@ -82,6 +89,8 @@ pub(crate) struct Writer {
     /// How often the ring's end was passed, and most bytes in use since the last time.
     pub(super) lap: u64,
     pub(super) peak: u64,
+    /// Why the lane could not grow when it last had to, if not for its bound.
+    pub(super) stuck: Option<Error>,
 }
 
 // SAFETY: the raw pointers point into mappings that the same struct owns (`table`) or keeps alive
@@ -120,15 +129,11 @@ impl Writer {
         }
         let node = &queue.node;
         let id = ProducerId { node: node.id(), port: node.next_port_serial() };
-        let lanes = queue.entries()?;
-        let lanes = lanes.iter().filter(|e| matches!(e, Entry::Lane { segment: 0, .. })).count();
-        if lanes >= consumer::SLOTS_MAX {
-            return Err(Error::new(
-                ErrorKind::TooManyMembers,
-                "opening a producer of",
-                queue.name.as_str(),
-                format!("it has {lanes} lanes: spread the producers over queues"),
-            ));
+        if reclaim::count_lanes(&queue.dir)? >= consumer::SLOTS_MAX {
+            let crowd = reclaim::thin_out(node.domain(), &queue.dir, queue.unread)?;
+            if !crowd.has_room() {
+                return Err(crowd.error(queue.name.as_str()));
+            }
         }
         let table = Table::open(&queue.dir, node.domain(), false)?;
         let owner_seen = Wiped::new()?;
@@ -136,6 +141,12 @@ impl Writer {
         let mode = node.domain().access.own_mode;
         let segment = Segment::create(&queue.dir, id, 0, first_bytes, mode)?;
         crash_point!("queue.writer.open.after_link");
+        if reclaim::count_lanes(&queue.dir)? > consumer::SLOTS_MAX {
+            // Several came at once. Nobody would read this lane; dying here, it is drained.
+            file::unlink(&segment_path(&queue.dir, id, 0))?;
+            let crowd = reclaim::thin_out(node.domain(), &queue.dir, queue.unread)?;
+            return Err(crowd.error(queue.name.as_str()));
+        }
         let owner = NonNull::from(table.owner_word());
         let mut writer = Self {
             owner_seen,
@@ -157,6 +168,7 @@ impl Writer {
             bound_bytes,
             lap: 0,
             peak: 0,
+            stuck: None,
             queue,
         };
         writer.queue.ring_bell();
@@ -200,7 +212,8 @@ impl Writer {
     /// Before anything is written: this process is the node, and a live consumer reads.
     ///
     /// # Errors
-    /// `OwnerDied`: no live consumer. `ForkedChild`.
+    /// `OwnerDied`: no live consumer, by its word. That is a hint, enough to refuse what can be
+    /// tried again; what cannot be undone takes what `deserted` gives. `ForkedChild`.
     #[inline(always)]
     pub(crate) fn check_served(&mut self) -> Result<()> {
         if self.is_served() || fault("send.unserved") { Ok(()) } else { self.find_consumer() }
@@ -228,13 +241,28 @@ impl Writer {
             self.owner_seen.set(owner.raw());
         }
         let Some(peer) = &self.peer else { return Err(self.nobody()) };
-        // The kernel's mark is enough to answer. A word without owner says nothing: the token
-        // passes between threads, and the file lock knows.
-        let word = peer.token().load(Relaxed);
-        if robust::has_died(word) || !peer.is_alive() {
+        // The hint is enough to refuse: nothing was sent, and the next one may try again.
+        if !peer.hint().is_alive() {
             return Err(self.nobody());
         }
         Ok(())
+    }
+
+    /// The node that consumes, by what the table says.
+    #[cold]
+    pub(crate) fn consumer_node(&self) -> Option<NodeId> {
+        self.table.owner().node()
+    }
+
+    /// The proof that nobody reads, if so; asked where `check_served` has just said `OwnerDied`.
+    #[cold]
+    pub(crate) fn deserted(&self) -> Option<Deserted> {
+        let owner = self.table.owner();
+        let left = owner.node().is_none() || owner.raw() == self.gone;
+        // Another one than the last look found is news.
+        let known = self.peer.as_ref().filter(|_| self.owner_seen.get() == owner.raw());
+        let dead = || known.is_some_and(|peer| peer.proof_of_death().is_some());
+        (left || fault("queue.deserted_by_hint") || dead()).then_some(Deserted(()))
     }
 
     #[cold]
@@ -429,7 +457,12 @@ impl Writer {
 
     #[cold]
     pub(super) fn refused(&self) -> Error {
-        self.corrupt("the consumer found bytes in its lane and refused it, which")
+        Error::new(
+            ErrorKind::Corrupt,
+            format!("sending as producer {} to queue", self.id),
+            self.queue.name.as_str(),
+            "the consumer rejected this lane as corrupt: nothing was sent; reopen the producer",
+        )
     }
 
     #[cold]
@@ -444,6 +477,20 @@ impl Writer {
 
     #[cold]
     pub(super) fn full(&self, kind: ErrorKind) -> Error {
+        if let Some(why) = &self.stuck {
+            return Error::new(
+                kind,
+                format!("sending as producer {} to queue", self.id),
+                self.queue.name.as_str(),
+                format!(
+                    "its lane is full with {} bytes and cannot grow towards its bound of {}, for \
+                     lack of space: nothing was sent; let the consumer catch up, or free \
+                     some: {why}",
+                    self.memory_bytes(),
+                    self.bound_bytes
+                ),
+            );
+        }
         Error::new(
             kind,
             "sending to queue",

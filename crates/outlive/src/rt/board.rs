@@ -97,7 +97,7 @@ impl Board {
     /// A board that other processes can read under `name`.
     ///
     /// # Errors
-    /// `InvalidName`, `NoSpace`; `AlreadyExists` when this node has it already.
+    /// `InvalidName`, `NoSpace`; `AlreadyExists` while a living node has it, also a stopped one.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of its file, which stays readable after a death.
@@ -130,13 +130,16 @@ impl Board {
         &self.words[REQUEST]
     }
 
-    /// Says that its owner moves, without a cycle: for loops that are not run by a pipeline.
+    /// Says that its owner moves, without a cycle: for loops that are not run by a pipeline. Does
+    /// nothing in a forked child.
     ///
     /// # Crash safety
     /// **Strict.** One store.
     #[inline]
     pub fn moved(&self, now_ns: u64) {
-        self.words[MOVED].store(now_ns, Release);
+        if self.words.are_ours() {
+            self.words[MOVED].store(now_ns, Release);
+        }
     }
 
     #[inline]
@@ -190,11 +193,18 @@ impl BoardView {
         &self.words[REQUEST]
     }
 
-    /// Whether its owner looks alive: one load. A hint, early rather than certain; a hung or
-    /// stopped owner is alive.
+    /// Whether its owner looks alive and has not dropped it: three loads. A hint, early rather than
+    /// certain; a hung or stopped owner is alive.
     #[inline]
     pub fn seems_alive(&self) -> bool {
         self.words.seems_alive()
+    }
+
+    /// Whether its owner is dead for certain, or has dropped it: no hint, and no system call while
+    /// the owner looks alive.
+    #[inline]
+    pub fn is_dead(&self) -> bool {
+        self.words.is_dead()
     }
 
     /// Cycles handed on: 1 + the number of the last one.

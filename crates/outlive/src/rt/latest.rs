@@ -1,27 +1,32 @@
 //! The newest value, on the heap or between processes.
+//!
+//! A channel has one living writer and one living reader. Either may be replaced while the other
+//! lives on: see `pair` for what is told to whom.
 #![deny(unsafe_code)]
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
 use super::file::{self, Role, Shape, tag_of};
 use super::four_slot;
 use super::memory::Words;
+use super::pair::{Lost, Pair, Seeker, Waiting};
 use crate::node::Node;
 use crate::os::clock;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
-use crate::{Error, ErrorKind, Result};
+use crate::sync::fault;
+use crate::{Error, ErrorKind, Message, Result};
 
-/// What travels through real-time channels: plain data, copied word by word.
+/// What travels through real-time channels: a [`Message`], copied word by word. Both ends must
+/// have the same: name, size, alignment and every field, in order. Where the type lies in a program
+/// does not matter.
 ///
 /// At most [`VALUE_BYTES_MAX`] bytes; larger data belongs on a topic.
-pub trait Value: FromBytes + IntoBytes + Immutable + KnownLayout + Copy + Send + 'static {}
+pub trait Value: Message + Copy {}
 
-impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy + Send + 'static> Value for T {}
+impl<T: Message + Copy> Value for T {}
 
 /// Largest value of a real-time channel, bytes.
 pub const VALUE_BYTES_MAX: usize = 4096;
@@ -84,10 +89,15 @@ pub(super) fn check_size<T>(name: &str) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidArgument, "opening real-time channel", name, why))
 }
 
-/// Tag of a channel: its kind, its type, its depth.
-pub(super) fn tag<T>(kind: &str, depth: usize) -> u64 {
-    let sizes = [size_of::<T>() as u64, depth as u64].map(u64::to_le_bytes);
-    tag_of(&[kind.as_bytes(), std::any::type_name::<T>().as_bytes(), &sizes[0], &sizes[1]])
+/// Tag of a channel: its kind, its type as described, its depth.
+pub(super) fn tag<T: Value>(kind: &str, depth: usize) -> u64 {
+    let [size, align, depth] = [size_of::<T>(), align_of::<T>(), depth].map(|n| n as u64);
+    let numbers = [size, align, depth].map(u64::to_le_bytes).concat();
+    if fault("rt_tag.name_only") {
+        return tag_of(&[kind.as_bytes(), T::TYPE_NAME.as_bytes(), &numbers]);
+    }
+    let fields = T::describe().to_schema();
+    tag_of(&[kind.as_bytes(), T::TYPE_NAME.as_bytes(), &fields, &numbers])
 }
 
 /// Writing end of a channel that holds the newest value.
@@ -96,8 +106,7 @@ pub(super) fn tag<T>(kind: &str, depth: usize) -> u64 {
 /// A write is wait-free: no loop, no system call, no allocation.
 #[derive(Debug)]
 pub struct LatestWriter<T> {
-    own: Arc<Words>,
-    peer: Arc<Words>,
+    pair: Pair,
     slots: four_slot::Writer,
     seq: u64,
     _type: PhantomData<fn(T)>,
@@ -109,8 +118,9 @@ pub struct LatestWriter<T> {
 /// A read is wait-free and never torn: no loop, no system call, no allocation.
 #[derive(Debug)]
 pub struct LatestReader<T> {
-    own: Arc<Words>,
-    peer: Arc<Words>,
+    pair: Pair,
+    /// The number of the last value that was returned.
+    seen: u64,
     _type: PhantomData<fn() -> T>,
 }
 
@@ -119,23 +129,24 @@ pub struct LatestReader<T> {
 /// Open all ends of a process first, then connect them: no order of starting can block.
 #[derive(Debug)]
 pub struct Opening<End> {
-    pub(super) node: Node,
-    pub(super) name: String,
-    pub(super) own: Arc<Words>,
-    pub(super) peer: Shape,
-    pub(super) end: fn(Arc<Words>, Arc<Words>, usize) -> End,
+    pub(super) waiting: Waiting,
+    pub(super) end: fn(Pair, usize) -> End,
     pub(super) depth: usize,
 }
 
 impl<End> Opening<End> {
-    /// Waits at most `timeout` for the other end.
+    /// Waits at most `timeout` for the other end to connect to this one. An other end that had
+    /// another one before has to call `reconnect`.
     ///
     /// # Errors
     /// `Timeout`; `TypeMismatch` when the other end has another type or depth.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store of the other end's number. Who lives on when the other
+    /// one dies in the middle is told by its next call, and reconnects.
     pub fn connect(self, timeout: Duration) -> Result<End> {
-        let deadline = clock::in_future(timeout);
-        let peer = file::find(&self.node, &self.name, self.peer, deadline)?;
-        Ok((self.end)(self.own, peer, self.depth))
+        let pair = self.waiting.connect(clock::in_future(timeout))?;
+        Ok((self.end)(pair, self.depth))
     }
 }
 
@@ -144,32 +155,34 @@ impl<End> Opening<End> {
 /// # Examples
 /// ```
 /// let (mut writer, mut reader) = outlive::rt::latest::<[f64; 6]>();
-/// assert!(reader.read().is_none());
-/// writer.write(&[0.1; 6]);
-/// writer.write(&[0.2; 6]);
-/// let newest = reader.read().expect("two were written");
+/// assert!(reader.read()?.is_none());
+/// writer.write(&[0.1; 6])?;
+/// writer.write(&[0.2; 6])?;
+/// let newest = reader.read()?.expect("two were written");
 /// assert_eq!((newest.seq, newest.value), (2, [0.2; 6]));
+/// drop(reader);
+/// assert_eq!(writer.write(&[0.3; 6]), Err(outlive::rt::Lost::Left));
+/// # Ok::<(), outlive::rt::Lost>(())
 /// ```
 ///
 /// # Panics
 /// When `T` is larger than [`VALUE_BYTES_MAX`].
 pub fn latest<T: Value>() -> (LatestWriter<T>, LatestReader<T>) {
     assert!(size_of::<T>() <= VALUE_BYTES_MAX, "at most {VALUE_BYTES_MAX} bytes");
-    let writers = Words::heap(four_slot::words(body_words::<T>()));
-    let readers = Words::heap(8);
-    let writer = writer_end(Arc::clone(&writers), Arc::clone(&readers), 0);
-    (writer, reader_end(readers, writers, 0))
+    let (writers, readers) = Words::heap_pair(four_slot::words(body_words::<T>()), 8);
+    let writer = writer_end(Pair::heap(Arc::clone(&writers), Arc::clone(&readers)), 0);
+    (writer, reader_end(Pair::heap(readers, writers), 0))
 }
 
-fn writer_end<T>(own: Arc<Words>, peer: Arc<Words>, _depth: usize) -> LatestWriter<T> {
-    LatestWriter { own, peer, slots: four_slot::Writer::default(), seq: 0, _type: PhantomData }
+fn writer_end<T>(pair: Pair, _depth: usize) -> LatestWriter<T> {
+    LatestWriter { pair, slots: four_slot::Writer::default(), seq: 0, _type: PhantomData }
 }
 
-fn reader_end<T>(own: Arc<Words>, peer: Arc<Words>, _depth: usize) -> LatestReader<T> {
-    LatestReader { own, peer, _type: PhantomData }
+fn reader_end<T>(pair: Pair, _depth: usize) -> LatestReader<T> {
+    LatestReader { pair, seen: 0, _type: PhantomData }
 }
 
-fn shapes<T>() -> (Shape, Shape) {
+fn shapes<T: Value>() -> (Shape, Shape) {
     let tag = tag::<T>("latest", 0);
     let words = four_slot::words(body_words::<T>());
     (Shape { role: Role::Writer, tag, words }, Shape { role: Role::Reader, tag, words: 8 })
@@ -179,7 +192,9 @@ impl<T: Value> LatestWriter<T> {
     /// Makes the writing end of channel `name` between processes.
     ///
     /// # Errors
-    /// `InvalidName`, `InvalidArgument` for a value too large, `NoSpace`, `AlreadyExists`.
+    /// `InvalidName`, `InvalidArgument` for a value too large, `NoSpace`; `AlreadyExists` while a
+    /// living node has a writing end of that name, also a stopped one; `Timeout` after 10 s when a
+    /// stopped process is in the middle of making an end.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of this end's file.
@@ -187,26 +202,48 @@ impl<T: Value> LatestWriter<T> {
         check_size::<T>(name)?;
         let (own, peer) = shapes::<T>();
         let own = file::create(node, name, own)?;
-        let (node, name) = (node.clone(), name.into());
-        Ok(Opening { node, name, own, peer, end: writer_end, depth: 0 })
+        let seeker = Seeker { node: node.clone(), name: name.into(), peer };
+        let waiting = Waiting::new(own, seeker, 0, |_, _, _| Ok(()));
+        Ok(Opening { waiting, end: writer_end, depth: 0 })
     }
 
     /// Makes `value` the newest. What the reader has not read is replaced.
     ///
+    /// # Errors
+    /// [`Lost`] when the reader left or works with another writer, and in a forked child; nothing
+    /// is written then. A reader that was killed is not told here: ask
+    /// [`seems_alive`](Self::seems_alive).
+    ///
     /// # Crash safety
     /// **Strict.** Killed in the middle, the value before stays the newest.
     #[inline]
-    pub fn write(&mut self, value: &T) {
+    pub fn write(&mut self, value: &T) -> std::result::Result<(), Lost> {
+        self.pair.check()?;
         self.seq += 1;
         let (seq, sent_ns) = (self.seq, clock::now_ns());
         let fill = |slot: &[AtomicU64]| store(slot, seq, sent_ns, value);
-        self.slots.write(&self.own, &self.peer[0], body_words::<T>(), fill);
+        self.slots.write(&self.pair.own, &self.pair.peer[0], body_words::<T>(), fill);
+        Ok(())
     }
 
-    /// Whether the reader's process looks alive: one load.
+    /// Finds the reader, or the one that came in its place, waiting at most `timeout`; done at
+    /// once while the reader is there. The new reader gets the newest value, old as it may be.
+    ///
+    /// # Errors
+    /// `Timeout`; calls answer [`Lost`] meanwhile, and no more once the other end has connected.
+    /// `TypeMismatch`; `NotFound` on the heap, where nobody else can come.
+    ///
+    /// # Real-time
+    /// A slow path: it allocates, lists a directory and maps a file, also with a timeout of 0. A
+    /// loop calls it while it has nothing to write for.
+    pub fn reconnect(&mut self, timeout: Duration) -> Result<()> {
+        self.pair.offer(clock::in_future(timeout), |_| 0)
+    }
+
+    /// Whether the reader's process looks alive and the reader has not left: three loads.
     #[inline]
     pub fn seems_alive(&self) -> bool {
-        self.peer.seems_alive()
+        self.pair.peer.seems_alive()
     }
 }
 
@@ -217,20 +254,60 @@ impl<T: Value> LatestReader<T> {
         check_size::<T>(name)?;
         let (peer, own) = shapes::<T>();
         let own = file::create(node, name, own)?;
-        let (node, name) = (node.clone(), name.into());
-        Ok(Opening { node, name, own, peer, end: reader_end, depth: 0 })
+        let seeker = Seeker { node: node.clone(), name: name.into(), peer };
+        let waiting = Waiting::new(own, seeker, 0, |_, _, _| Ok(()));
+        Ok(Opening { waiting, end: reader_end, depth: 0 })
     }
 
-    /// The newest value; `None` before the first. A dead writer's last value stays readable: look
-    /// at its age.
+    /// The newest value; `None` before the first. A killed writer's last value stays readable:
+    /// look at its age.
+    ///
+    /// # Errors
+    /// [`Lost`] when the writer left and its last value was read, when it works with another
+    /// reader, and in a forked child.
     #[inline]
-    pub fn read(&mut self) -> Option<Stamped<T>> {
-        load(four_slot::read(&self.own[0], &self.peer, body_words::<T>()))
+    pub fn read(&mut self) -> std::result::Result<Option<Stamped<T>>, Lost> {
+        self.pair.check_owner()?;
+        let newest = self.look();
+        if self.pair.check_read()? {
+            return self.last();
+        }
+        self.seen = newest.map_or(self.seen, |newest| newest.seq);
+        Ok(newest)
     }
 
-    /// Whether the writer's process looks alive: one load.
+    #[inline]
+    fn look(&self) -> Option<Stamped<T>> {
+        load(four_slot::read(&self.pair.own[0], &self.pair.peer, body_words::<T>()))
+    }
+
+    /// What a writer that left has left, once.
+    #[cold]
+    fn last(&mut self) -> std::result::Result<Option<Stamped<T>>, Lost> {
+        match self.look().filter(|last| last.seq != self.seen) {
+            None => Err(Lost::Left),
+            last => {
+                self.seen = last.map_or(self.seen, |last| last.seq);
+                Ok(last)
+            }
+        }
+    }
+
+    /// Finds the writer, or the one that came in its place, waiting at most `timeout`; done at
+    /// once while the writer is there. Errors and real-time: as [`LatestWriter::reconnect`]; until
+    /// it succeeds, the old writer's last value stays readable.
+    pub fn reconnect(&mut self, timeout: Duration) -> Result<()> {
+        let seen = &mut self.seen;
+        let take = |_: &Words| {
+            *seen = 0;
+            Ok(())
+        };
+        self.pair.accept(clock::in_future(timeout), take)
+    }
+
+    /// Whether the writer's process looks alive and the writer has not left: three loads.
     #[inline]
     pub fn seems_alive(&self) -> bool {
-        self.peer.seems_alive()
+        self.pair.peer.seems_alive()
     }
 }

@@ -6,6 +6,12 @@
 //! action of the current step: hold, then quick-stop, then brake. Actions are idempotent and
 //! happen at least once. Only `reset` takes the latch back.
 //!
+//! A trip cannot be undone, so it asks for proof: *died* is a file lock that the kernel has freed,
+//! or a board that its owner dropped, never the word alone, which is early and only a hint. The
+//! kernel frees the lock once it has given back the process's memory, most of a second for 4 GB.
+//! What bounds the time to the safe state is the deadline or the age beside it, which do not ask
+//! who lives.
+//!
 //! Each party has a latch of its own and looks at those of the others: a guard process that finds
 //! the core dead, silent or latched does the same actions over a path of its own.
 #![deny(unsafe_code)]
@@ -14,6 +20,7 @@ use super::board::{Board, BoardView, LATCH};
 use super::latch::{Cause, Latch, NOBODY, Step};
 use super::schedule::Schedule;
 use crate::node::Watch;
+use crate::sync::fault;
 use crate::{Error, ErrorKind, Result};
 
 /// What to do to be safe. Every action may come any number of times.
@@ -123,7 +130,8 @@ impl Lifeline {
         self.subjects.len() - 1
     }
 
-    /// A node that must live.
+    /// A node that must live. Of a large process the death is told late: give it a board and a
+    /// deadline as well ([`moves`](Self::moves)).
     pub fn node(&mut self, name: &str, watch: Watch) {
         self.add(name, Kind::Node(watch));
     }
@@ -136,6 +144,22 @@ impl Lifeline {
     /// A stage that must live, hand every cycle on by its deadline, and not have tripped.
     pub fn on_time(&mut self, name: &str, board: BoardView, schedule: Schedule) {
         self.add(name, Kind::OnTime { board, schedule });
+    }
+
+    /// From now on `name` is the stage or guard with this board: the one that came in its place,
+    /// which [`reset`](Self::reset) then asks about.
+    ///
+    /// # Errors
+    /// `NotFound` when no board was given under that name.
+    pub fn replace(&mut self, name: &str, new: BoardView) -> Result<()> {
+        for subject in self.subjects.iter_mut().filter(|subject| subject.name == name) {
+            if let Kind::Silence { board, .. } | Kind::OnTime { board, .. } = &mut subject.kind {
+                *board = new;
+                return Ok(());
+            }
+        }
+        let why = "no board was given under that name";
+        Err(Error::new(ErrorKind::NotFound, "replacing a subject of the lifeline", name, why))
     }
 
     /// Data that must not be older than `ns_max`; say with [`saw`](Self::saw) how old it is.
@@ -163,7 +187,7 @@ impl Lifeline {
     /// Looks at all subjects: the first cause.
     ///
     /// # Real-time
-    /// A few loads a subject.
+    /// A few loads a subject; one system call where the word says dead and the lock is still held.
     pub fn look(&self, now_ns: u64) -> Option<(Cause, u8)> {
         let armed_ns = self.armed_ns?;
         let too_old = |stamp: u64, ns_max: u64| {
@@ -171,7 +195,10 @@ impl Lifeline {
             now_ns.saturating_sub(stamp.max(armed_ns)) > ns_max || stamp > now_ns + (1 << 30)
         };
         let judge = |kind: &Kind| match kind {
-            Kind::Node(watch) => (!watch.seems_alive()).then_some(Cause::Died),
+            Kind::Node(watch) if fault("lifeline.by_hint") => {
+                (!watch.seems_alive()).then_some(Cause::Died)
+            }
+            Kind::Node(watch) => (!watch.is_alive()).then_some(Cause::Died),
             Kind::Fresh { stamp_ns, ns_max } => too_old(*stamp_ns, *ns_max).then_some(Cause::Stale),
             Kind::Silence { board, ns_max } => board_cause(board)
                 .or_else(|| too_old(board.moved_ns(), *ns_max).then_some(Cause::Silent)),
@@ -272,7 +299,7 @@ fn board_cause(board: &BoardView) -> Option<Cause> {
     if board.latch().is_some() {
         return Some(Cause::Told);
     }
-    (!board.seems_alive()).then_some(Cause::Died)
+    board.is_dead().then_some(Cause::Died)
 }
 
 /// Whether a command may go to the drives: finite, within `low..=high`, and at most `step_max`

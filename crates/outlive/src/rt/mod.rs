@@ -11,6 +11,9 @@
 //! | [`Realtime`] | priority, core, locked memory, and what was granted |
 //! | [`Lifeline`] | who must live and move, how fresh data must be, what happens when not |
 //!
+//! A channel has two ends, each with one owner, which may be replaced while the other lives on: its
+//! calls then answer [`Lost`] until it has found the successor (`reconnect`).
+//!
 //! Between processes each writes only files of its own (`rt/` in the domain), which the others map
 //! read-only: the death of one leaves the others' memory as it was.
 #![deny(unsafe_code)]
@@ -23,6 +26,9 @@ mod latch;
 mod latest;
 mod lifeline;
 mod memory;
+mod pair;
+#[cfg(test)]
+mod pair_tests;
 mod pipeline;
 mod realtime;
 pub(crate) mod ring;
@@ -39,9 +45,10 @@ pub use histogram::Histogram;
 pub use latch::{Cause, Latch, NOBODY, Step};
 pub use latest::{LatestReader, LatestWriter, Opening, Stamped, VALUE_BYTES_MAX, Value, latest};
 pub use lifeline::{Freshness, Lifeline, SafeState, check_command};
+pub use pair::Lost;
 pub use pipeline::{Joining, Member, Pipeline, board_name, pass_on};
 pub use realtime::{Granted, Realtime};
 pub use schedule::{Overrun, Schedule};
-pub use spsc::{DEPTH_MAX, Full, SpscReader, SpscWriter, spsc};
+pub use spsc::{DEPTH_MAX, NotPushed, SpscReader, SpscWriter, spsc};
 pub use stage::{Cycle, Input, Outcome, Stage, StageOptions, StageReport, Stop};
 pub use waiting::Wait;

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::board::{Board, BoardView};
 use super::schedule::Schedule;
-use super::stage::{Cycle, Input, Outcome, Runner, Stage, StageOptions, StageReport, Stop};
+use super::stage::{
+    Cycle, Input, Neighbours, Outcome, Runner, Stage, StageOptions, StageReport, Stop,
+};
 use crate::node::Node;
 use crate::{Error, ErrorKind, Result};
 
@@ -24,12 +26,13 @@ use crate::{Error, ErrorKind, Result};
 /// let done = stop.clone();
 /// let mut pipeline = Pipeline::new(Schedule::every(Duration::from_millis(1))?)
 ///     .stage("planner", StageOptions::default(), move |cycle: &outlive::rt::Cycle| {
-///         plan.write(&(cycle.number as f64 * 0.001));
+///         plan.write(&(cycle.number as f64 * 0.001)).expect("the drive lives in this process");
 ///         Outcome::HandOn
 ///     })
 ///     .stage("drive", StageOptions::default(), move |cycle: &outlive::rt::Cycle| {
 ///         // A late planner does not hold up the drive: it has the value of before, if any.
-///         assert!(cycle.input == Input::Late || planned.read().is_some());
+///         let has_value = planned.read().is_ok_and(|value| value.is_some());
+///         assert!(cycle.input == Input::Late || has_value);
 ///         if cycle.number >= 20 { done.stop() }
 ///         Outcome::HandOn
 ///     });
@@ -85,6 +88,7 @@ impl<'a> Pipeline<'a> {
     fn runner(&self, at: usize) -> Runner {
         let view = |at: usize| self.stages.get(at).map(|s| s.board.view());
         Runner {
+            neighbours: None,
             name: self.stages[at].name.clone(),
             schedule: self.schedule,
             board: self.stages[at].board.share(),
@@ -138,12 +142,12 @@ impl<'a> Pipeline<'a> {
     /// # Panics
     /// When a stage panicked; the others are stopped first.
     pub fn run_threads(&mut self, stop: &Stop) -> Vec<StageReport> {
-        let runners: Vec<_> = (0..self.stages.len()).map(|at| self.runner(at)).collect();
+        let mut runners: Vec<_> = (0..self.stages.len()).map(|at| self.runner(at)).collect();
         // One for all: a thread that starts late is late, it does not begin elsewhere.
         let first = runners.first().map_or(0, Runner::first_cycle);
         std::thread::scope(|scope| {
             let threads: Vec<_> = runners
-                .iter()
+                .iter_mut()
                 .zip(&mut self.stages)
                 .map(|(runner, place)| {
                     scope.spawn(move || {
@@ -193,7 +197,8 @@ impl Member {
     /// Makes the board of stage `at` of `stages`, which all processes give alike.
     ///
     /// # Errors
-    /// `InvalidName`; `InvalidArgument` when there is no such stage; `NoSpace`; `AlreadyExists`.
+    /// `InvalidName`; `InvalidArgument` when there is no such stage; `NoSpace`; `AlreadyExists`
+    /// while a living node plays that stage, also a stopped one.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the board's file.
@@ -231,12 +236,20 @@ impl Member {
         self.runner.before.as_ref()
     }
 
-    /// Runs the stage on the calling thread.
+    /// Runs the stage on the calling thread. A neighbour that dies or leaves is late; once another
+    /// process has its place, the stage goes on with that one.
     ///
     /// # Real-time
-    /// As [`Pipeline::run_threads`].
-    pub fn run(&self, options: &StageOptions, stage: &mut dyn Stage, stop: &Stop) -> StageReport {
-        self.runner.run(options, stage, stop, self.runner.first_cycle())
+    /// As [`Pipeline::run_threads`]; while a neighbour is gone, a look for its successor every
+    /// 10 ms, after the cycle's work: it lists a directory and allocates.
+    pub fn run(
+        &mut self,
+        options: &StageOptions,
+        stage: &mut dyn Stage,
+        stop: &Stop,
+    ) -> StageReport {
+        let first = self.runner.first_cycle();
+        self.runner.run(options, stage, stop, first)
     }
 }
 
@@ -251,8 +264,10 @@ impl Joining {
             name.as_ref().map(open).transpose()
         };
         let (before, after) = (find(&self.before)?, find(&self.after)?);
-        let Self { board, name, schedule, .. } = self;
-        Ok(Member { runner: Runner { name, schedule, board, before, after } })
+        let Self { board, name, schedule, node, .. } = self;
+        let neighbours =
+            Some(Neighbours { node, before: self.before, after: self.after, next_ns: 0 });
+        Ok(Member { runner: Runner { neighbours, name, schedule, board, before, after } })
     }
 }
 

@@ -22,11 +22,29 @@ pub(crate) const fn words(depth: usize, body: usize) -> usize {
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     head: u64,
-    /// The reader's position at the last look.
+    /// The reader's position at the last look: at most `depth` behind.
     tail: u64,
 }
 
 impl Writer {
+    /// The reader's position. One that no reader can have leads to no room, not out of the ring.
+    #[inline]
+    pub(crate) fn took(&mut self, position: u64, depth: usize) {
+        if self.head.wrapping_sub(position) <= depth as u64 {
+            self.tail = position;
+        }
+    }
+
+    /// The next entry to be written.
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// The first entry that no reader is known to have taken.
+    pub(crate) fn untaken(&self) -> u64 {
+        self.tail
+    }
+
     /// Lets `fill` write the next entry; false when the ring is full, and then nothing is written.
     #[inline]
     pub(crate) fn push(
@@ -39,8 +57,7 @@ impl Writer {
     ) -> bool {
         if self.head.wrapping_sub(self.tail) >= depth as u64 {
             // ORDERING(RT_ROOM): pairs with `pop`; the entry was read.
-            self.tail = position.load(unless_fault("rt_ring.room.relaxed", Acquire));
-            // Also a position that no reader can have: it leads to no room, not out of the ring.
+            self.took(position.load(unless_fault("rt_ring.room.relaxed", Acquire)), depth);
             if self.head.wrapping_sub(self.tail) >= depth as u64 {
                 return false;
             }
@@ -51,6 +68,18 @@ impl Writer {
         own[HEAD].store(self.head, unless_fault("rt_ring.push.relaxed", Release));
         true
     }
+}
+
+/// Whether a reader may be at `next`.
+pub(crate) fn is_possible(next: u64, writers: &[AtomicU64], depth: usize) -> bool {
+    writers[HEAD].load(Acquire).wrapping_sub(next) <= depth as u64
+}
+
+/// Entries that a reader at `next` has not taken; 0 when the writer's word cannot be true.
+pub(crate) fn waiting(next: u64, writers: &[AtomicU64], depth: usize) -> u64 {
+    // ORDERING(RT_VALUE): pairs with `push`.
+    let waiting = writers[HEAD].load(Acquire).wrapping_sub(next);
+    if waiting > depth as u64 { 0 } else { waiting }
 }
 
 /// Lets `take` read the oldest entry and lets go of it; `None` when there is none.

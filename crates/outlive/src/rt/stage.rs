@@ -9,6 +9,7 @@ use super::realtime::{Granted, Realtime};
 use super::schedule::Schedule;
 use super::signal;
 use super::waiting::Wait;
+use crate::node::Node;
 use crate::os::{clock, futex};
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
@@ -124,9 +125,24 @@ pub struct StageReport {
     pub counts: Counts,
 }
 
+/// Between two looks for the successor of a neighbour that is gone.
+const LOOK_NS: u64 = 10_000_000;
+
+/// Where a stage's neighbours are found again.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    pub(super) node: Node,
+    pub(super) before: Option<String>,
+    pub(super) after: Option<String>,
+    /// When to look next.
+    pub(super) next_ns: u64,
+}
+
 /// A stage's board and its neighbours'.
 #[derive(Debug)]
 pub(super) struct Runner {
+    /// Of a stage that works with other processes.
+    pub(super) neighbours: Option<Neighbours>,
     pub(super) name: String,
     pub(super) schedule: Schedule,
     pub(super) board: Board,
@@ -140,9 +156,10 @@ impl Runner {
     ///
     /// # Real-time
     /// A cycle allocates nothing and makes no system call beyond those of the chosen wait, and
-    /// one wake when the next stage sleeps.
+    /// one wake when the next stage sleeps; but while a neighbour is gone it looks for its
+    /// successor every 10 ms, after its work: that lists a directory, and maps a file once.
     pub(super) fn run(
-        &self,
+        &mut self,
         options: &StageOptions,
         stage: &mut dyn Stage,
         stop: &Stop,
@@ -158,6 +175,7 @@ impl Runner {
             if !self.one(&cycle, stage) {
                 break;
             }
+            self.rejoin();
             let now = clock::now_ns();
             let Some(next) = self.schedule.after(n, now) else { break };
             if next > n + 1 {
@@ -167,6 +185,34 @@ impl Runner {
         }
         self.board.doing(n, Phase::Idle);
         StageReport { name: self.name.clone(), granted, counts: self.board.view().counts() }
+    }
+
+    /// Looks for the successor of a neighbour that is gone.
+    #[inline]
+    fn rejoin(&mut self) {
+        let gone = |view: &Option<BoardView>| view.as_ref().is_some_and(|v| !v.seems_alive());
+        if gone(&self.before) || gone(&self.after) {
+            self.look_around();
+        }
+    }
+
+    #[cold]
+    fn look_around(&mut self) {
+        let Some(neighbours) = &mut self.neighbours else { return };
+        let now = clock::now_ns();
+        if now < neighbours.next_ns {
+            return;
+        }
+        neighbours.next_ns = now + LOOK_NS;
+        let sides = [(&mut self.before, &neighbours.before), (&mut self.after, &neighbours.after)];
+        for (view, name) in sides {
+            if let (Some(old), Some(name)) = (view.as_ref(), name)
+                && !old.seems_alive()
+                && let Ok(new) = BoardView::open(&neighbours.node, name, Duration::ZERO)
+            {
+                *view = Some(new);
+            }
+        }
     }
 
     pub(super) fn first_cycle(&self) -> u64 {

@@ -3,11 +3,25 @@ use std::time::Duration;
 use super::*;
 use crate::os::clock;
 use crate::os::fixture::TempDir;
+use crate::os::robust::OWNER_DIED;
+use crate::sync::Ordering::Relaxed;
 use crate::{Domain, ErrorKind, Node};
 
 const SOON: Duration = Duration::from_secs(20);
 
-fn node(dir: &TempDir, name: &str) -> Node {
+/// Two ends connect to each other, so neither can wait for the other to have done so.
+pub(super) fn together<A: Send, B: Send>(
+    one: impl FnOnce() -> A + Send,
+    other: impl FnOnce() -> B,
+) -> (A, B) {
+    std::thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        (one.join().unwrap(), other)
+    })
+}
+
+pub(super) fn node(dir: &TempDir, name: &str) -> Node {
     Node::builder().root(dir.path()).name(name).open().unwrap()
 }
 
@@ -17,21 +31,24 @@ fn values_cross_between_nodes_through_files_of_their_own() {
     let (a, b) = (node(&dir, "a"), node(&dir, "b"));
     let writing = LatestWriter::<[f64; 6]>::open(&a, "arm/plan").unwrap();
     let reading = LatestReader::<[f64; 6]>::open(&b, "arm/plan").unwrap();
-    let (mut writer, mut reader) = (writing.connect(SOON).unwrap(), reading.connect(SOON).unwrap());
-    assert!(reader.read().is_none());
+    let (mut writer, mut reader) =
+        together(|| writing.connect(SOON).unwrap(), || reading.connect(SOON).unwrap());
+    assert!(reader.read().unwrap().is_none());
     for n in 1..100u64 {
-        writer.write(&[n as f64; 6]);
-        let newest = reader.read().unwrap();
+        writer.write(&[n as f64; 6]).unwrap();
+        let newest = reader.read().unwrap().unwrap();
         assert_eq!((newest.seq, newest.value), (n, [n as f64; 6]));
     }
 
     let pushing = SpscWriter::<u32>::open(&a, "arm/frames", 4).unwrap();
     let popping = SpscReader::<u32>::open(&b, "arm/frames", 4).unwrap();
-    let (mut push, mut pop) = (pushing.connect(SOON).unwrap(), popping.connect(SOON).unwrap());
+    let (mut push, mut pop) =
+        together(|| pushing.connect(SOON).unwrap(), || popping.connect(SOON).unwrap());
     let sent = (0..10u32).take_while(|n| push.push(n).is_ok()).count();
     assert_eq!(sent, 4);
-    assert_eq!((0..4).map(|_| pop.pop().unwrap().value).collect::<Vec<_>>(), [0, 1, 2, 3]);
-    assert!(pop.pop().is_none() && push.push(&4).is_ok());
+    let four: Vec<_> = (0..4).map(|_| pop.pop().unwrap().unwrap().value).collect();
+    assert_eq!(four, [0, 1, 2, 3]);
+    assert!(pop.pop().unwrap().is_none() && push.push(&4).is_ok());
 
     let domain = Domain::of(&Node::builder().root(dir.path())).unwrap();
     assert_eq!(domain.audit().unwrap().faults, Vec::<String>::new());
@@ -67,19 +84,19 @@ fn three_stages(wait: Wait, run: impl Fn(&mut Pipeline<'_>, &Stop) -> Vec<StageR
     let mut pipeline = Pipeline::new(schedule)
         .stage("one", options, move |c: &Cycle| {
             assert_eq!(c.input, Input::Clock);
-            one.write(&c.number);
+            one.write(&c.number).unwrap();
             Outcome::HandOn
         })
         .stage("two", options, move |c: &Cycle| {
             assert_eq!(c.input, Input::Ready);
-            assert!(first.read().unwrap().value >= c.number);
+            assert!(first.read().unwrap().unwrap().value >= c.number);
             while two.push(&c.number).is_err() && !ended.is_stopped() {
                 std::thread::yield_now(); // the third has no core
             }
             Outcome::HandOn
         })
         .stage("three", options, move |c: &Cycle| {
-            assert_eq!(second.pop().unwrap().value, c.number);
+            assert_eq!(second.pop().unwrap().unwrap().value, c.number);
             ran += 1;
             if ran == 11 {
                 done.stop();
@@ -135,7 +152,7 @@ fn members_of_two_nodes_hand_cycles_on() {
             scope.spawn(move || {
                 let node = node(dir, stages[at]);
                 let member = Member::open(&node, "arm", &stages, at, schedule).unwrap();
-                let member = member.connect(SOON).unwrap();
+                let mut member = member.connect(SOON).unwrap();
                 let mut ready = 0;
                 let mut stage = |c: &Cycle| {
                     ready += u64::from(c.input == Input::Ready);
@@ -244,4 +261,88 @@ fn a_dead_owner_is_seen_through_its_board() {
     assert_eq!(lifeline.look(clock::now_ns()), None);
     drop((board, a));
     assert_eq!(lifeline.look(clock::now_ns()), Some((Cause::Died, 0)));
+}
+
+/// It tripped when the thread that had opened the node ended, while a token was held by such a
+/// thread: the word said dead, which is a hint.
+#[test]
+fn a_lifeline_does_not_trip_on_a_word_that_says_dead() {
+    let dir = TempDir::new("rt");
+    let (a, b) = (node(&dir, "a"), node(&dir, "b"));
+    let board = Board::create(&a, "arm/core").unwrap();
+    let mut lifeline = Lifeline::new(Board::heap());
+    lifeline.node("node", b.watch(a.id()).unwrap());
+    lifeline.moves("core", BoardView::open(&b, "arm/core", SOON).unwrap(), 1000);
+    lifeline.arm(0);
+    board.moved(1000);
+    let held = a.token_word().load(Relaxed);
+    a.token_word().store(OWNER_DIED, Relaxed);
+    assert_eq!(lifeline.look(1000), None, "a hint");
+    assert_eq!(lifeline.look(2001), Some((Cause::Silent, 1)), "its deadline asks for no proof");
+    a.token_word().store(held, Relaxed);
+    drop((board, a));
+    assert_eq!(lifeline.look(1000), Some((Cause::Died, 0)), "proof");
+}
+
+#[test]
+fn a_lifeline_does_not_trip_when_the_thread_that_opened_the_node_ends() {
+    let dir = TempDir::new("rt");
+    let b = node(&dir, "b");
+    let open = || {
+        let a = node(&dir, "a");
+        let board = Board::create(&a, "arm/core").unwrap();
+        (a, board)
+    };
+    let (a, board) = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
+    let mut lifeline = Lifeline::new(Board::heap());
+    lifeline.node("node", b.watch(a.id()).unwrap());
+    lifeline.moves("core", BoardView::open(&b, "arm/core", SOON).unwrap(), u64::MAX >> 1);
+    lifeline.arm(0);
+    board.moved(1000);
+    assert_eq!(lifeline.look(1000), None);
+    drop((board, a));
+    assert_eq!(lifeline.look(1000), Some((Cause::Died, 0)));
+}
+
+/// A type of the same name, with its fields in another order or under other names, and the same
+/// type in another place of the program.
+#[cfg(feature = "derive")]
+macro_rules! command {
+    ($module:ident, $($field:ident),*) => {
+        mod $module {
+            use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+            #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message)]
+            #[derive(Clone, Copy, Debug)]
+            #[message(name = "test/Command")]
+            #[repr(C)]
+            pub(super) struct Command {
+                $(pub(super) $field: f64),*
+            }
+        }
+    };
+}
+#[cfg(feature = "derive")]
+command!(here, speed, torque);
+#[cfg(feature = "derive")]
+command!(there, speed, torque);
+#[cfg(feature = "derive")]
+command!(turned, torque, speed);
+
+#[cfg(feature = "derive")]
+#[test]
+fn the_same_type_elsewhere_is_taken_and_another_order_of_fields_is_not() {
+    let dir = TempDir::new("rt");
+    let (a, b) = (node(&dir, "a"), node(&dir, "b"));
+    let writing = LatestWriter::<here::Command>::open(&a, "x").unwrap();
+    let reading = LatestReader::<there::Command>::open(&b, "x").unwrap();
+    let (mut writer, mut reader) =
+        together(|| writing.connect(SOON).unwrap(), || reading.connect(SOON).unwrap());
+    writer.write(&here::Command { speed: 1.0, torque: 2.0 }).unwrap();
+    let there::Command { speed, torque } = reader.read().unwrap().unwrap().value;
+    assert_eq!((speed, torque), (1.0, 2.0));
+
+    let _writing = SpscWriter::<here::Command>::open(&a, "y", 4).unwrap();
+    let reading = SpscReader::<turned::Command>::open(&b, "y", 4).unwrap();
+    assert_eq!(reading.connect(SOON).unwrap_err().kind(), ErrorKind::TypeMismatch);
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use super::body::Body;
 use super::frame::{self, ReplyHead, RequestHead, request_bytes};
-use super::reply::{Failure, Outcome, Reply, Response, Ticket, Why, late, no_server};
+use super::reply::{Failure, Outcome, Reply, Response, Ticket, Why};
+use super::reply::{late, no_server, unreadable};
 use crate::os::clock;
 use crate::queue::membership::Queue;
-use crate::queue::reader::Reader;
+use crate::queue::reader::{QueueEvent, Reader};
 use crate::queue::writer::{Wait, Writer};
 use crate::sync::fault;
 use crate::wait::WaitSet;
@@ -72,6 +73,8 @@ pub struct Client<Q: Payload + ?Sized, R: Payload + ?Sized> {
     /// Some of them are to be sent to this server too, from this instant on.
     again_ns: Option<u64>,
     ready: VecDeque<Reply<R>>,
+    /// A server whose replies cannot be read, and what is wrong with them.
+    unreadable: Option<(u64, String)>,
     set: Option<WaitSet>,
     _type: PhantomData<fn(&Q)>,
 }
@@ -88,6 +91,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             waiting: VecDeque::new(),
             again_ns: None,
             ready: VecDeque::new(),
+            unreadable: None,
             set: None,
             _type: PhantomData,
         }
@@ -120,7 +124,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     ///
     /// # Errors
     /// `ServerDied`: no live server, nothing was sent. `WouldBlock`: the server is so far behind
-    /// that the bound is reached. `InvalidArgument`: larger than the bound. `NoSpace`, `Corrupt`.
+    /// that the bound is reached. `InvalidArgument`: larger than the bound. `NoSpace`. `Corrupt`:
+    /// the lane is, or the one that the replies of this server come in.
     ///
     /// # Crash safety
     /// **Strict.** As [`crate::Producer::send`].
@@ -143,6 +148,11 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         }
         if self.writer.term() != self.term {
             self.meet_server()?;
+        }
+        if let Some((term, what)) = &self.unreadable
+            && *term == self.term
+        {
+            return Err(unreadable(self.service(), what));
         }
         let (id, bytes) = (self.next_id, request.bytes());
         if !self.writer.queue().meta.fits(bytes.len()) {
@@ -223,7 +233,6 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             let Some(outcome) = outcome else {
                 // No server writes this: it is not read any more, so nothing else comes.
                 self.reader.refuse_in_hand("a reply");
-                self.fail_all();
                 continue;
             };
             if !matches!(outcome, Outcome::Part(_)) {
@@ -232,13 +241,30 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             self.reader.take(1);
             return Ok(Some(Reply { ticket: Ticket(head.id), outcome }));
         }
-        Ok(None)
+        while let Some(event) = self.reader.next_event() {
+            self.heed(event);
+        }
+        self.reader.trouble().map_or(Ok(None), Err)
+    }
+
+    /// Nothing comes any more in a lane that is not read any more.
+    #[cold]
+    fn heed(&mut self, event: QueueEvent) {
+        let QueueEvent::ProducerCorrupt { producer, why } = event else { return };
+        // What waits for an earlier server ends by that one's end.
+        if self.writer.consumer_node() != Some(producer.node) {
+            return;
+        }
+        let what = why.split(':').next().unwrap_or_default();
+        let what = format!("in its lane {producer} of replies {what}");
+        self.fail_all(|| Why::Unreadable(what.clone()));
+        self.unreadable = Some((self.term, what));
     }
 
     #[cold]
-    fn fail_all(&mut self) {
+    fn fail_all(&mut self, why: impl Fn() -> Why) {
         for waiting in std::mem::take(&mut self.waiting) {
-            self.fail(waiting.id, Why::ServerDied);
+            self.fail(waiting.id, why());
         }
     }
 
@@ -270,11 +296,12 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         };
         if alive && self.writer.term() == self.term {
             self.writer.check_accepted()?;
-        } else {
+        } else if alive || self.writer.deserted().is_some() {
+            // Else its word alone says that it died, which the next look asks again.
             // What it committed before it went is visible now.
             self.fetch()?;
             if !self.resume && !fault("service.death_untold") {
-                self.fail_all();
+                self.fail_all(|| Why::ServerDied);
             }
             if alive {
                 self.term = self.writer.term();
@@ -383,6 +410,9 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
                     return Ok(reply);
                 }
                 self.ready.push_back(reply);
+            }
+            if self.ready.iter().any(|reply| reply.ticket == ticket) {
+                continue;
             }
             if !self.waiting.iter().any(|w| w.id == ticket.0) {
                 return Err(self.unknown(ticket));

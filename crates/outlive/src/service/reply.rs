@@ -50,6 +50,8 @@ pub(super) enum Why {
     Refused(String),
     Late,
     ServerDied,
+    /// Its answers cannot be read; what is wrong with them.
+    Unreadable(String),
 }
 
 /// An answer, or the news that there will be none.
@@ -74,7 +76,7 @@ impl<R: Payload + ?Sized> Reply<R> {
     ///
     /// # Errors
     /// `Refused` with the server's words; `Timeout`: its deadline passed; `ServerDied`: it may have
-    /// done what was asked, or not.
+    /// done what was asked, or not; `Corrupt`: the lane of its replies is, and the same holds.
     pub fn body(&self) -> Result<&R> {
         match &self.outcome {
             Outcome::Part(body) | Outcome::Last(body) => Ok(body),
@@ -101,6 +103,7 @@ impl Failure {
             Why::Refused(words) => refused(&self.service, words),
             Why::Late => late(&self.service),
             Why::ServerDied => server_died(&self.service),
+            Why::Unreadable(what) => unreadable(&self.service, what),
         }
     }
 }
@@ -116,6 +119,19 @@ pub(super) fn late(service: &str) -> Error {
         "calling service",
         service,
         "the server lives and has not answered: allow more time",
+    )
+}
+
+#[cold]
+pub(super) fn unreadable(service: &str, what: &str) -> Error {
+    Error::new(
+        ErrorKind::Corrupt,
+        "receiving replies of service",
+        service,
+        format!(
+            "{what}, so no reply of this server is read any more: what was asked may be done or \
+             not; open the client again, and restart the server if it comes back"
+        ),
     )
 }
 

@@ -37,6 +37,24 @@ pub(super) struct Way {
     writer: Writer,
 }
 
+impl Way {
+    /// Whether a client that seems to be gone is not proven to be.
+    #[cold]
+    fn is_in_doubt(&self) -> bool {
+        self.writer.deserted().is_none()
+    }
+}
+
+/// What became of the way back to a client.
+enum Found {
+    Way,
+    /// Nobody waits there any more, or what the client calls its reply queue is none.
+    Nobody,
+    /// Not for now: for lack of memory, space or descriptors, while somebody holds its directory,
+    /// or while its word says dead and its lock does not.
+    NotYet,
+}
+
 /// The one server of a service: receives the requests of all clients and answers each in its own
 /// time, in any order, at once or in parts.
 ///
@@ -105,7 +123,9 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// The next request, or `None` when there is none now. Never waits.
     ///
     /// # Errors
-    /// `ForkedChild`; `NoSpace`, `Io` when a client's reply queue cannot be opened.
+    /// `ForkedChild`; `Io` when the directory of the service cannot be read. What is wrong with one
+    /// client is not told: where its reply queue cannot be opened for now (a full RAM disk, no
+    /// descriptors), its requests wait and are tried again after 2 to 250 ms.
     ///
     /// # Crash safety
     /// **Strict.** Received when this returns. Dying before the answer, its client is told.
@@ -149,7 +169,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     pub fn is_cancelled(&mut self, request: &Request<Q>) -> Result<bool> {
         self.take_in(BACKLOG_MAX)?;
         let gone = match self.ways.iter_mut().find(|way| way.client == request.client) {
-            Some(way) => way.writer.check_served().is_err(),
+            Some(way) => match way.writer.check_served() {
+                Err(e) if e.kind() == ErrorKind::OwnerDied => way.writer.deserted().is_some(),
+                served => served.is_err(),
+            },
             None => true,
         };
         let late = is_past(request.deadline_ns);
@@ -160,7 +183,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     ///
     /// # Errors
     /// `ClientDied`: nobody waits for the answer. `WouldBlock`: the client has read so little that
-    /// its bound is reached; `InvalidArgument`: larger than that. `NoSpace`, `Corrupt`. When it
+    /// its bound is reached, or it may be ending; `InvalidArgument`: larger than that. `NoSpace`,
+    /// `Corrupt`. When it
     /// lives and the answer could not be sent, it gets `Refused` as soon as there is room for that.
     ///
     /// # Crash safety
@@ -195,16 +219,21 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     fn end(&mut self, request: &Request<Q>, kind: u64, bytes: &[u8]) -> Result<()> {
         let done = self.put(request.client, request.id, kind, bytes);
         if let Err(e) = &done
-            && e.kind() != ErrorKind::ClientDied
+            && !is_final(e)
         {
-            if self.owed.len() >= OWED_MAX {
-                self.owed.pop_front();
-            }
-            self.owed.push_back((request.client, request.id, format!("no answer: {}", e.kind())));
+            self.owe(request.client, request.id, e);
             self.pay();
         }
         self.cancelled.retain(|known| *known != (request.client, request.id));
         done
+    }
+
+    /// A client is to be told that there is no answer.
+    fn owe(&mut self, client: ProducerId, id: u64, why: &Error) {
+        if self.owed.len() >= OWED_MAX {
+            self.owed.pop_front();
+        }
+        self.owed.push_back((client, id, format!("no answer: {}", why.kind())));
     }
 
     /// Tells those whose answer could not be sent.
@@ -212,7 +241,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     fn pay(&mut self) {
         for (client, id, why) in std::mem::take(&mut self.owed) {
             match self.put(client, id, frame::REFUSED, why.as_bytes()) {
-                Err(e) if e.kind() != ErrorKind::ClientDied => {
+                Err(e) if !is_final(&e) => {
                     self.owed.push_back((client, id, why));
                 }
                 _ => {}
@@ -254,28 +283,45 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             if kind == frame::CANCEL {
                 self.note_cancel(client, id);
             } else if (term == self.term || fault("service.any_term")) && !is_past(deadline_ns) {
+                match self.find_way(client, reply_port)? {
+                    Found::Way => {}
+                    Found::Nobody => {
+                        self.passed_over += 1;
+                        self.reader.take(1);
+                        continue;
+                    }
+                    Found::NotYet => {
+                        self.reader.put_off();
+                        continue;
+                    }
+                }
                 let from = request_bytes(align);
                 // SAFETY: `read` made sure that the message is longer than its head; the rest of
                 // the message in hand.
                 let body = unsafe {
                     let meta = &self.reader.queue().meta;
-                    Body::copy(hand.ptr.add(from), hand.bytes - from, meta)?
+                    Body::copy(hand.ptr.add(from), hand.bytes - from, meta)
                 };
-                let Some(body) = body else {
-                    self.reader.refuse_in_hand("the length of a request");
-                    continue;
-                };
-                if self.find_way(client, reply_port)? {
-                    self.reader.take(1);
-                    return Ok(Some(Request { client, id, deadline_ns, body }));
+                match body {
+                    Ok(Some(body)) => {
+                        self.reader.take(1);
+                        return Ok(Some(Request { client, id, deadline_ns, body }));
+                    }
+                    Ok(None) => {
+                        self.reader.refuse_in_hand("the length of a request");
+                        continue;
+                    }
+                    // Its bytes do not fit into our memory.
+                    Err(e) => self.owe(client, id, &e),
                 }
-                self.passed_over += 1;
             } else {
                 self.passed_over += 1;
             }
             self.reader.take(1);
         }
         self.forget_the_gone();
+        // A lane that could not be opened is tried again.
+        let _ = self.reader.trouble();
         Ok(None)
     }
 
@@ -292,42 +338,52 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         }
     }
 
-    /// Opens the way back to a client; `false` when it is dead or gone, or when what it calls its
-    /// reply queue cannot be used: that harms nobody else.
-    fn find_way(&mut self, client: ProducerId, port: u64) -> Result<bool> {
+    /// Opens the way back to a client. What is wrong with it harms nobody else.
+    ///
+    /// # Errors
+    /// `ForkedChild`.
+    fn find_way(&mut self, client: ProducerId, port: u64) -> Result<Found> {
         let known = self.ways.iter().position(|way| way.client == client && way.port == port);
         let i = match known {
             Some(i) => i,
             None => {
                 let node = &self.builder.node;
                 let site = site::replies(node.domain(), &self.builder.name, client.node, port);
-                if !site.dir.exists() {
-                    return Ok(false);
+                match site.dir.try_exists() {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(Found::Nobody),
+                    Err(_) => return Ok(Found::NotYet),
                 }
                 match self.open_way(&site) {
-                    Ok(writer) => self.ways.push(Way { client, port, writer }),
-                    Err(e) if is_its_own_fault(e.kind()) => return Ok(false),
-                    Err(e) => return Err(e),
+                    Ok(Some(writer)) => self.ways.push(Way { client, port, writer }),
+                    Ok(None) => return Ok(Found::NotYet),
+                    Err(e) => return failed(e),
                 }
                 self.ways.len() - 1
             }
         };
         match self.ways[i].writer.check_served() {
-            Ok(()) => Ok(true),
-            Err(e) if e.kind() == ErrorKind::OwnerDied => {
-                self.ways.swap_remove(i);
-                Ok(false)
+            Ok(()) => Ok(Found::Way),
+            // To pass its request over cannot be undone.
+            Err(e) if e.kind() == ErrorKind::OwnerDied && self.ways[i].is_in_doubt() => {
+                Ok(Found::NotYet)
             }
-            Err(e) => Err(e),
+            Err(e) => {
+                self.ways.swap_remove(i);
+                failed(e)
+            }
         }
     }
 
-    fn open_way(&self, site: &Site) -> Result<Writer> {
+    /// Joins the reply queue of a client; `None` while somebody removes or cleans it.
+    fn open_way(&self, site: &Site) -> Result<Option<Writer>> {
         let meta = self.builder.reply_meta();
-        let (queue, joining) = Queue::join(&self.builder.node, site, &meta)?;
+        let Some((queue, joining)) = Queue::join_now(&self.builder.node, site, &meta)? else {
+            return Ok(None);
+        };
         let writer = Writer::open(queue, self.builder.bound_bytes, FIRST_BYTES)?;
         drop(joining);
-        Ok(writer)
+        Ok(Some(writer))
     }
 
     /// Ways back to clients that died, left or are not read any more go with them.
@@ -356,7 +412,16 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         let (shape, total) = (*way.writer.shape(), (at + bytes.len()) as u64);
         let to = match way.writer.reserve(total, &shape, Wait::Never) {
             Ok(to) => to,
-            Err(e) if e.kind() == ErrorKind::OwnerDied => return Err(self.client_died(client)),
+            Err(e) if e.kind() == ErrorKind::OwnerDied => {
+                return Err(match way.is_in_doubt() {
+                    true => self.client_in_doubt(client),
+                    false => self.client_died(client),
+                });
+            }
+            Err(e) if e.kind() == ErrorKind::Corrupt => {
+                let lane = way.writer.id();
+                return Err(self.lane_is_corrupt(client, lane));
+            }
             Err(e) => return Err(e),
         };
         // SAFETY: `reserve` gave room for `total` bytes, aligned to 8 at least, which nobody reads
@@ -380,6 +445,30 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     }
 
     #[cold]
+    fn lane_is_corrupt(&self, client: ProducerId, lane: ProducerId) -> Error {
+        Error::new(
+            ErrorKind::Corrupt,
+            format!("answering client {client} of service"),
+            self.service(),
+            format!(
+                "the lane {lane} of replies to it is corrupt, and it does not read it any more: \
+                 nothing was sent; open that client again"
+            ),
+        )
+    }
+
+    #[cold]
+    fn client_in_doubt(&self, client: ProducerId) -> Error {
+        Error::new(
+            ErrorKind::WouldBlock,
+            format!("answering client {client} of service"),
+            self.service(),
+            "its word says that it ends, its lock that it lives: nothing was sent; if it lives, it \
+             will be told that there is no answer",
+        )
+    }
+
+    #[cold]
     fn client_died(&self, client: ProducerId) -> Error {
         Error::new(
             ErrorKind::ClientDied,
@@ -390,26 +479,28 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     }
 }
 
+/// Whether a client that could not be answered cannot be told so either.
+fn is_final(e: &Error) -> bool {
+    matches!(e.kind(), ErrorKind::ClientDied | ErrorKind::Corrupt)
+}
+
 /// Whether a deadline, ns of CLOCK_MONOTONIC, has passed; all ones never do.
 #[inline]
 fn is_past(deadline_ns: u64) -> bool {
     deadline_ns != u64::MAX && deadline_ns <= clock::now_ns()
 }
 
-/// Whether an error of opening a client's reply queue says something of that client alone.
-fn is_its_own_fault(kind: ErrorKind) -> bool {
-    use ErrorKind::{Corrupt, NotFound, NotOwned, Permission, Timeout, TooManyMembers};
-    matches!(
-        kind,
-        Corrupt
-            | NotFound
-            | NotOwned
-            | Permission
-            | Timeout
-            | TooManyMembers
-            | ErrorKind::TypeMismatch
-            | ErrorKind::VersionMismatch
-    )
+/// What an error of opening a client's reply queue says of that client.
+#[cold]
+fn failed(e: Error) -> Result<Found> {
+    use ErrorKind::{Corrupt, NotFound, NotOwned, OwnerDied, Permission, TypeMismatch};
+    Ok(match e.kind() {
+        ErrorKind::ForkedChild => return Err(e),
+        _ if fault("server.one_fails_all") => return Err(e),
+        NotFound | OwnerDied | Corrupt | NotOwned | Permission | TypeMismatch => Found::Nobody,
+        ErrorKind::VersionMismatch => Found::Nobody,
+        _ => Found::NotYet,
+    })
 }
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Server<Q, R> {

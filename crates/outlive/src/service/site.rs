@@ -7,7 +7,8 @@ use crate::name::TopicName;
 use crate::node::NodeId;
 use crate::node::domain::DomainPath;
 use crate::os::file;
-use crate::queue::membership::{Site, Unread, reclaim};
+use crate::queue::membership::Site;
+use crate::queue::reclaim::{Unread, reclaim};
 use crate::{ErrorKind, PayloadType};
 
 /// The directory of a service.
@@ -17,36 +18,41 @@ pub(super) fn dir(domain: &DomainPath, name: &TopicName) -> PathBuf {
 
 /// The queue of its requests.
 pub(super) fn requests(domain: &DomainPath, name: &TopicName) -> Site {
-    site(domain, name, "requests")
+    // A server answers nobody who is gone.
+    site(domain, name, "requests", Unread::OfTheLiving)
 }
 
 /// The queue of replies to the client that calls itself `port` of `node`.
 pub(super) fn replies(domain: &DomainPath, name: &TopicName, node: NodeId, port: u64) -> Site {
-    site(domain, name, &format!("reply.{node}.{port}"))
+    // What a server had answered before its death, its client receives.
+    site(domain, name, &format!("reply.{node}.{port}"), Unread::Remove)
 }
 
-fn site(domain: &DomainPath, name: &TopicName, queue: &str) -> Site {
+fn site(domain: &DomainPath, name: &TopicName, queue: &str, unread: Unread) -> Site {
     let service = dir(domain, name);
     Site {
         name: name.clone(),
         dir: service.join(queue),
         parents: vec![domain.services(), service],
-        // Nobody resumes what was sent to a process that is gone.
-        unread: Unread::Remove,
+        unread,
     }
 }
 
 /// Removes the queues of the service in `dir` that have no live member; returns how many files.
+///
+/// # Errors
+/// The first thing that is strange or could not be found out, after all else was done.
 pub(super) fn sweep(domain: &DomainPath, dir: &Path) -> Result<usize> {
-    let mut files = 0;
+    let (mut files, mut strange) = (0, None);
     for queue in file::open_dir(dir)?.entries()? {
         match reclaim(domain, &dir.join(queue), Unread::Remove) {
             Ok(r) => files += r.files,
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => return Err(e),
+            // What is strange in one keeps nobody from the others.
+            Err(e) => strange = strange.or(Some(e)),
         }
     }
-    Ok(files)
+    strange.map_or(Ok(files), Err)
 }
 
 /// How the types of a service are written: both, since clients and servers meet in one queue.

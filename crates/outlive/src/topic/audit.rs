@@ -12,6 +12,7 @@
 use std::path::Path;
 
 use super::hazard::{self, Location};
+use super::inspect::Ring;
 use super::layout::{self, data, ring};
 use super::membership::{Entry as DirEntry, PublisherId, list, ring_path};
 use super::meta::Meta;
@@ -70,25 +71,20 @@ fn check_ring(
     faults: &mut Vec<String>,
 ) -> Result<()> {
     let path = ring_path(dir, id);
-    let bytes = layout::ring_bytes(meta.depth as usize, meta.entry_bytes);
-    let owner = domain.access.owner_required();
-    let expect = Expect { writable: false, min_len: bytes as u64, owner };
-    let (fd, file_bytes) = file::open_checked(&path, expect)?;
-    let map = Mapping::map_peer(&fd, bytes, &path)?;
-    FileHeader::read(&map, FileKind::Ring, file_bytes)?;
-    let at = |offset: usize| map.atomic_u64(offset).map_or(u64::MAX, |w| w.load(Acquire));
+    let whole = Ring::open(domain, dir, id, meta)?;
+    let at = |offset: usize| whole.word(offset);
     let mut fault = |what: String| faults.push(format!("{}: {what}", path.display()));
     let head = at(ring::HEAD);
     // The counter is stored after the commit: it may be one behind.
     let (mut newest, mut unfinished) = (0, None);
-    for index in 0..meta.depth {
-        let entry = ring::ENTRIES + index as usize * meta.entry_bytes;
+    for index in 0..whole.depth {
+        let entry = whole.entry(index);
         let seq = at(entry);
         if seq == 0 {
             continue;
         }
         let n = (seq - 1) / 2;
-        if n % meta.depth != index {
+        if n % whole.depth != index {
             fault(format!("entry {index} has the sequence word {seq}"));
             continue;
         }
@@ -158,7 +154,11 @@ fn chunk_exists(
 
 /// Checks the open port blocks among the first ones of a node.
 pub(crate) fn check_node(peer: &Peer, faults: &mut Vec<String>) {
-    for block in 0..peer.port_blocks() {
+    let blocks = match peer.port_blocks() {
+        Ok(blocks) => blocks,
+        Err(e) => return faults.push(e.to_string()),
+    };
+    for block in 0..blocks {
         let Ok(view) = peer.port(block as u64) else { continue };
         let id = view.id().load(Acquire);
         if id == 0 {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::layout;
@@ -89,15 +90,17 @@ impl Node {
 }
 
 impl<T: Payload + ?Sized> TopicBuilder<T> {
-    /// Messages each publisher's ring holds, 1 to 65536, rounded up to a power of two; 16 unless
-    /// the first member asks otherwise. A topic that is less deep than asked is a mismatch.
+    /// For a publisher: messages its ring holds, 1 to 65536, rounded up to a power of two. One that
+    /// does not ask gets what the first member of the topic asked for, else 16.
     pub fn depth(mut self, messages: u64) -> Self {
         self.wanted.depth = Some(messages);
         self
     }
 
-    /// For a subscriber: how many messages from before it joined to receive, at most the depth;
-    /// also from publishers that are dead or have left. 0 unless given.
+    /// For a subscriber: how many messages from before it joined to receive: the youngest of the
+    /// topic by their time stamps, over all publishers, also those that are dead or have left.
+    /// Messages without a stamp count as the oldest, in the order in which their publishers came.
+    /// 0 unless given; what the rings have overwritten is gone.
     pub fn history(mut self, messages: u64) -> Self {
         self.wanted.history = messages;
         self
@@ -176,6 +179,7 @@ impl<T: Payload + ?Sized> TopicBuilder<T> {
     fn manner(&self) -> Manner {
         Manner {
             memory_bytes_max: self.wanted.memory_bytes_max,
+            depth: self.wanted.depth.map_or(0, u64::next_power_of_two),
             reliable_timeout_ns: self.wanted.reliable_timeout_ns,
             volatile: self.wanted.volatile,
             timestamps: self.wanted.timestamps,
@@ -190,18 +194,20 @@ impl<T: Payload + ?Sized> TopicBuilder<T> {
         }
     }
 
+    fn checked_depth(&self) -> Result<u64> {
+        match self.wanted.depth {
+            Some(n) if n == 0 || n > layout::DEPTH_MAX => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "opening topic",
+                self.wanted.name.as_str(),
+                format!("a depth of {n} is out of range: use 1 to {}", layout::DEPTH_MAX),
+            )),
+            depth => Ok(depth.unwrap_or(0)),
+        }
+    }
+
     fn spec(&self) -> Result<Spec> {
-        let depth = match self.wanted.depth {
-            Some(n) if n == 0 || n > layout::DEPTH_MAX => {
-                return Err(Error::new(
-                    ErrorKind::InvalidArgument,
-                    "opening topic",
-                    self.wanted.name.as_str(),
-                    format!("a depth of {n} is out of range: use 1 to {}", layout::DEPTH_MAX),
-                ));
-            }
-            depth => depth.unwrap_or(0),
-        };
+        let depth = self.checked_depth()?;
         let spec = match &self.wanted.payload_type {
             Some(payload_type) => Spec::of_type(payload_type),
             None => Spec::of::<T>(),
@@ -213,26 +219,22 @@ impl<T: Payload + ?Sized> TopicBuilder<T> {
         Ok(spec)
     }
 
-    /// Joins as a publisher, making the topic if it does not exist.
+    /// Joins as a publisher, making the topic if it does not exist. A topic of another type whose
+    /// members are all dead or gone is made anew: what they sent, also unread, goes with it.
     ///
     /// # Errors
-    /// `TypeMismatch` naming every field that differs; `InvalidArgument`; `NoSpace`;
-    /// `Corrupt`, `VersionMismatch` or `NotOwned` naming the file.
+    /// `TypeMismatch` naming every field that differs and the live members; `InvalidArgument`;
+    /// `NoSpace`; `Corrupt`, `VersionMismatch` or `NotOwned` naming the file.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the ring file.
     pub fn publisher(self) -> Result<Publisher<T>> {
         self.wanted.node.tend()?;
         let (spec, manner) = (self.spec()?, self.manner());
-        let (topic, joining) = Topic::join(&self.wanted.node, self.wanted.name, Some(&spec))?;
-        let writer = Writer::open(topic, manner)?;
-        drop(joining);
-        // A successor clears away what its predecessors left and nobody needs.
-        let _ = writer.topic().reclaim();
-        Ok(Publisher::new(writer))
+        join_as_publisher(&self.wanted.node, self.wanted.name, Some(&spec), manner)
     }
 
-    /// Joins as a subscriber, making the topic if it does not exist.
+    /// Joins as a subscriber, making the topic if it does not exist, or anew as a publisher does.
     ///
     /// # Errors
     /// As [`TopicBuilder::publisher`]; `InvalidArgument` for `borrows` out of range.
@@ -242,10 +244,7 @@ impl<T: Payload + ?Sized> TopicBuilder<T> {
     pub fn subscriber(self) -> Result<Subscriber<T>> {
         self.wanted.node.tend()?;
         let (spec, wishes) = (self.spec()?, self.wishes());
-        let (topic, joining) = Topic::join(&self.wanted.node, self.wanted.name, Some(&spec))?;
-        let reader = Reader::open(topic, wishes)?;
-        drop(joining);
-        let _ = reader.topic().reclaim();
+        let reader = join_as_reader(&self.wanted.node, self.wanted.name, Some(&spec), wishes)?;
         Ok(Subscriber::new(reader, false))
     }
 }
@@ -265,9 +264,7 @@ impl TopicBuilder<[u8]> {
     pub fn subscriber_of_any_type(self) -> Result<Subscriber<[u8]>> {
         self.wanted.node.tend()?;
         let wishes = self.wishes();
-        let (topic, joining) = Topic::join(&self.wanted.node, self.wanted.name, None)?;
-        let reader = Reader::open(topic, wishes)?;
-        drop(joining);
+        let reader = join_as_reader(&self.wanted.node, self.wanted.name, None, wishes)?;
         let any = reader.topic().meta.encoding != Encoding::Bytes;
         Ok(Subscriber::new(reader, any))
     }
@@ -282,11 +279,37 @@ impl TopicBuilder<[u8]> {
     /// **Strict.** As [`TopicBuilder::publisher`].
     pub fn publisher_of_any_type(self) -> Result<Publisher<[u8]>> {
         self.wanted.node.tend()?;
+        self.checked_depth()?;
         let manner = self.manner();
-        let (topic, joining) = Topic::join(&self.wanted.node, self.wanted.name, None)?;
-        let writer = Writer::open(topic, manner)?;
-        drop(joining);
-        let _ = writer.topic().reclaim();
-        Ok(Publisher::new(writer))
+        join_as_publisher(&self.wanted.node, self.wanted.name, None, manner)
     }
+}
+
+/// A joiner clears away what its predecessors left and nobody needs; also one that failed, whose
+/// topic may have no member now, and one that others met while they left.
+fn join_as_publisher<T: Payload + ?Sized>(
+    node: &Node,
+    name: TopicName,
+    spec: Option<&Spec>,
+    manner: Manner,
+) -> Result<Publisher<T>> {
+    let (topic, joining) = Topic::join(node, name, spec)?;
+    let writer = Writer::open(Arc::clone(&topic), manner);
+    drop(joining);
+    let _ = topic.reclaim();
+    Ok(Publisher::new(writer?))
+}
+
+/// As `join_as_publisher`.
+fn join_as_reader(
+    node: &Node,
+    name: TopicName,
+    spec: Option<&Spec>,
+    wishes: Wishes,
+) -> Result<Reader> {
+    let (topic, joining) = Topic::join(node, name, spec)?;
+    let reader = Reader::open(Arc::clone(&topic), wishes);
+    drop(joining);
+    let _ = topic.reclaim();
+    reader
 }

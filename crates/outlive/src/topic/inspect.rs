@@ -14,11 +14,11 @@ use super::ring::{Descriptor, ENTRY_HEAD_WORDS};
 use crate::layout::{FileHeader, FileKind};
 use crate::node::NodeId;
 use crate::node::domain::DomainPath;
-use crate::node::peer::{Peer, port};
+use crate::node::peer::Peer;
 use crate::os::file::{self, Expect};
 use crate::os::map::Mapping;
 use crate::sync::Ordering::Acquire;
-use crate::{ErrorKind, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Looks at a counter that moves under our eyes.
 const LOOKS_MAX: usize = 8;
@@ -80,12 +80,10 @@ pub(crate) fn subscribers(domain: &DomainPath, dir: &Path) -> Result<Vec<Subscri
             Err(e) if e.kind() == ErrorKind::NotFound => continue,
             Err(e) => return Err(e),
         };
-        if let Some(info) = subscriber(&peer, port, |id, location| {
+        out.extend(subscriber(&peer, port, |id, location| {
             let named = rings.entry(id).or_insert_with(|| named_chunks(domain, dir, id, &meta));
             named.get(&location).copied()
-        }) {
-            out.push(info);
-        }
+        })?);
     }
     out.sort_by_key(|s| (s.node, s.port));
     Ok(out)
@@ -96,13 +94,13 @@ fn subscriber(
     peer: &Peer,
     port_id: u64,
     mut seq_of: impl FnMut(PublisherId, Location) -> Option<u64>,
-) -> Option<SubscriberInfo> {
-    let view = peer.claimed_port(port_id)?;
+) -> Result<Option<SubscriberInfo>> {
+    let Some(view) = peer.claimed_port(port_id)? else { return Ok(None) };
     // ORDERING(PORT_ID): pairs with `Ports::allocate`; carries the zeroed block.
     if view.id().load(Acquire) != port_id {
-        return None;
+        return Ok(None);
     }
-    let sources: Vec<_> = (0..port::SOURCES_MAX)
+    let sources: Vec<_> = (0..view.sources())
         .filter_map(|slot| {
             let [node, port, next, changes] = view.source(slot);
             let before = changes.load(Acquire);
@@ -123,16 +121,16 @@ fn subscriber(
         held.push(HeldInfo { publisher, seq: seq_of(publisher, location), segment, chunk });
     }
     held.sort_by_key(|h| (h.publisher, h.seq));
-    Some(SubscriberInfo {
+    Ok(Some(SubscriberInfo {
         node: peer.id(),
         port: port_id,
-        alive: !peer.is_gone(),
+        alive: peer.proof_of_death().is_none(),
         reliable: view.reliable().load(Acquire) != 0,
         waiting: view.waiting().load(Acquire) != 0,
         borrows: view.borrows().load(Acquire),
         sources: sources.into_iter().map(|(_, info)| info).collect(),
         held,
-    })
+    }))
 }
 
 /// Which message lies in which chunk, as far as the ring says. Empty if it cannot be read.
@@ -151,7 +149,7 @@ fn named_chunks(
         let committed = seq != 0 && seq % 2 == 0 && ring.word(at) == seq;
         (chunk && committed).then(|| (location, seq / 2 - 1))
     };
-    (0..meta.depth).filter_map(named).collect()
+    (0..ring.depth).filter_map(named).collect()
 }
 
 /// Counters of a ring that belong together.
@@ -161,6 +159,8 @@ pub(crate) struct Count {
     pub(crate) payload_bytes: u64,
     /// When the newest of them was published, if that is said and still there.
     pub(crate) newest_ns: Option<u64>,
+    /// Messages that the ring holds.
+    pub(crate) depth: u64,
 }
 
 /// Messages and bytes of publisher `id`, with the time stamp of the newest message.
@@ -171,12 +171,12 @@ pub(crate) fn count(
     meta: &Meta,
 ) -> Result<Count> {
     let ring = Ring::open(domain, dir, id, meta)?;
-    let mut count = Count { messages: 0, payload_bytes: 0, newest_ns: None };
+    let mut count = Count { messages: 0, payload_bytes: 0, newest_ns: None, depth: ring.depth };
     for _ in 0..LOOKS_MAX {
         count.messages = ring.word(ring::HEAD);
         count.payload_bytes = ring.word(ring::PAYLOAD_BYTES);
         let Some(newest) = count.messages.checked_sub(1) else { break };
-        let at = ring.entry(newest % meta.depth);
+        let at = ring.entry(newest % ring.depth);
         let committed = |seq: u64| seq == newest.wrapping_mul(2).wrapping_add(2);
         let before = ring.word(at);
         let newest_ns = ring.word(at + 8);
@@ -190,28 +190,43 @@ pub(crate) fn count(
 }
 
 /// A whole ring, mapped to read.
-struct Ring {
+pub(super) struct Ring {
     map: Mapping,
     entry_bytes: usize,
+    pub(super) depth: u64,
 }
 
 impl Ring {
-    fn open(domain: &DomainPath, dir: &Path, id: PublisherId, meta: &Meta) -> Result<Self> {
+    /// # Errors
+    /// `Corrupt` where it is shorter than it says.
+    pub(super) fn open(
+        domain: &DomainPath,
+        dir: &Path,
+        id: PublisherId,
+        meta: &Meta,
+    ) -> Result<Self> {
         let path = ring_path(dir, id);
-        let bytes = layout::ring_bytes(meta.depth as usize, meta.entry_bytes);
         let owner = domain.access.owner_required();
-        let expect = Expect { writable: false, min_len: bytes as u64, owner };
+        let expect = Expect { writable: false, min_len: ring::ENTRIES as u64, owner };
         let (fd, file_bytes) = file::open_checked(&path, expect)?;
-        let map = Mapping::map_peer(&fd, bytes, &path)?;
+        let bytes_max = layout::ring_bytes(layout::DEPTH_MAX as usize, meta.entry_bytes);
+        let map = Mapping::map_peer(&fd, (file_bytes as usize).min(bytes_max), &path)?;
         FileHeader::read(&map, FileKind::Ring, file_bytes)?;
-        Ok(Self { map, entry_bytes: meta.entry_bytes })
+        let depth = map.atomic_u64(ring::DEPTH)?.load(Acquire);
+        let fits = |depth| layout::ring_bytes(depth as usize, meta.entry_bytes) <= map.len();
+        if !layout::is_depth(depth) || !fits(depth) {
+            let remedy = "its depth is out of range: restart its publisher";
+            let path = path.display().to_string();
+            return Err(Error::new(ErrorKind::Corrupt, "reading", path, remedy));
+        }
+        Ok(Self { map, entry_bytes: meta.entry_bytes, depth })
     }
 
-    fn entry(&self, index: u64) -> usize {
+    pub(super) fn entry(&self, index: u64) -> usize {
         ring::ENTRIES + index as usize * self.entry_bytes
     }
 
-    fn word(&self, offset: usize) -> u64 {
+    pub(super) fn word(&self, offset: usize) -> u64 {
         self.map.atomic_u64(offset).map_or(0, |word| word.load(Acquire))
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod meta {
     pub(crate) const ENCODING: usize = 64;
     pub(crate) const SIZE: usize = 72;
     pub(crate) const ALIGN: usize = 80;
+    /// Of the rings of publishers that do not ask for another.
     pub(crate) const DEPTH: usize = 88;
     pub(crate) const ENTRY_BYTES: usize = 96;
     pub(crate) const NAME_LEN: usize = 104;
@@ -27,6 +28,8 @@ pub(crate) mod bell {
     pub(crate) const PUBLISHERS: usize = 64;
     /// Subscribers that came or went; publishers look at it.
     pub(crate) const SUBSCRIBERS: usize = 72;
+    /// How often a member asked for what nobody needs to be removed.
+    pub(crate) const ASKED: usize = 80;
     pub(crate) const BYTES: usize = 128;
 }
 
@@ -36,7 +39,8 @@ pub(crate) mod ring {
     pub(crate) const STATE: usize = HEADER_BYTES;
     pub(crate) const DEPTH: usize = HEADER_BYTES + 8;
     pub(crate) const ENTRY_BYTES: usize = HEADER_BYTES + 16;
-    /// Bell epoch that announced this ring; 0 until it was rung.
+    /// Bell epoch that announced this ring; 0 until it was rung. No two rings of a topic have the
+    /// same, and a younger one has a larger one.
     pub(crate) const BORN: usize = HEADER_BYTES + 24;
     /// 1 while the publisher waits for a reliable subscriber to move its cursor.
     pub(crate) const WANTS_ROOM: usize = HEADER_BYTES + 32;
@@ -84,6 +88,11 @@ pub(crate) fn entry_bytes(size: usize, align: usize, slice: bool) -> usize {
     }
     let fits = |&&entry: &&usize| size <= entry - ENTRY_HEAD_BYTES && align <= 8;
     ENTRY_SIZES.iter().find(fits).copied().unwrap_or(ENTRY_SIZES[0])
+}
+
+/// Whether a ring may have that depth.
+pub(crate) const fn is_depth(depth: u64) -> bool {
+    depth.is_power_of_two() && depth <= DEPTH_MAX
 }
 
 pub(crate) const fn ring_bytes(depth: usize, entry_bytes: usize) -> usize {

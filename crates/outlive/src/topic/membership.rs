@@ -1,4 +1,4 @@
-//! Joining a topic, seeing who is there, and removing what nobody needs any more.
+//! Joining a topic and seeing who is there; `reclaim` removes what nobody needs any more.
 //!
 //! # Theory of operation
 //! The topic's directory is the table of members. A joiner holds a shared lock on the directory
@@ -12,31 +12,24 @@
 //! |                     |                               | and newer rings hold the history       |
 //! | `meta`, `bell`      | no live member is left        | -                                      |
 
-use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::layout::{bell, ring};
-use super::listing::Listing;
+use super::layout::{self, bell, ring};
 use super::meta::{Meta, Spec};
+use super::reclaim::{Reclaimed, reclaim, reclaim_by};
 use crate::layout::{FileHeader, FileKind, HEADER_BYTES};
 use crate::name::TopicName;
 use crate::node::domain::{DomainPath, SLOW_PATH_NS_MAX, open_or_create};
-use crate::node::peer::{Peer, node_is_gone, port};
+use crate::node::peer::Peer;
 use crate::node::{Node, NodeId};
-use crate::os::file::{self, Dir, Expect, TMP_PREFIX};
+use crate::os::file::{self, Dir, Expect};
 use crate::os::map::Mapping;
-use crate::os::{clock, filelock, futex};
-use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::os::{clock, futex, sched};
+use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
-
-/// Dead or closed rings that are kept for late joiners, beyond what live subscribers need.
-const RETAINED_RINGS_MAX: usize = 4;
-/// Rings that are kept for a subscriber that has not looked at them yet. One that sleeps through
-/// more generations of a crashing publisher misses the oldest; the RAM disk does not fill up.
-const UNSEEN_RINGS_MAX: usize = 16;
 
 /// A topic that this process has joined.
 #[derive(Debug)]
@@ -116,14 +109,16 @@ pub(crate) struct Joining {
 
 impl Topic {
     /// Joins topic `name`, making it from `spec` if it does not exist. With `spec` `None` any
-    /// type is accepted and nothing is made.
+    /// type is accepted and nothing is made. A topic of another type without a live member is
+    /// removed and made again: what the dead have sent in that type goes with it.
     ///
     /// # Errors
-    /// `TypeMismatch` naming every field, `Timeout`, and those of the files it opens.
+    /// `TypeMismatch` naming every field and the live members, `Timeout`, and those of the files it
+    /// opens.
     ///
     /// # Crash safety
     /// **Strict.** Directory, `meta` and `bell` appear one by one, each complete; whoever comes
-    /// next makes what is missing.
+    /// next makes what is missing. Removal as in `reclaim`.
     pub(crate) fn join(
         node: &Node,
         name: TopicName,
@@ -146,7 +141,19 @@ impl Topic {
                 }
                 // Removed under us: make it again, unless we are not to make it.
                 Err(e) if e.kind() == ErrorKind::NotFound && spec.is_some() => {}
-                Err(e) => return Err(e),
+                Err(e) if e.kind() == ErrorKind::TypeMismatch && !fault("join.dead_keep_type") => {
+                    // The dead hold on to no type.
+                    let living = give_way(domain, &path, deadline)?;
+                    if !living.is_empty() {
+                        let who = format!("{}; it has live members: {}", e.remedy(), living);
+                        return Err(Error::new(e.kind(), "opening topic", name.as_str(), who));
+                    }
+                }
+                Err(e) => {
+                    // What it has made so far.
+                    let _ = reclaim(domain, &path);
+                    return Err(e);
+                }
             }
             if clock::now_ns() >= deadline {
                 return Err(Error::new(
@@ -226,7 +233,14 @@ impl Topic {
 
     /// Removes what the dead left behind and nobody needs; whole topic if nobody is left.
     pub(crate) fn reclaim(&self) -> Result<Reclaimed> {
-        reclaim(self.node.domain(), &self.dir)
+        if let Ok(asked) = self.bell.atomic_u64(bell::ASKED)
+            && !fault("reclaim.not_asked")
+        {
+            // ORDERING(ASKED): pairs with `reclaim_by`. Before the lock is tried: who holds it now
+            // looks at this after letting it go.
+            asked.fetch_add(1, SeqCst);
+        }
+        reclaim_by(self.node.domain(), &self.dir, Some(&self.bell))
     }
 }
 
@@ -263,6 +277,18 @@ fn open_bell(dir: &Path, domain: &DomainPath) -> Result<Mapping> {
     Ok(map)
 }
 
+/// The bell as it is, to read; `None` where there is none.
+pub(super) fn existing_bell(dir: &Path, domain: &DomainPath) -> Result<Option<Mapping>> {
+    let path = dir.join("bell");
+    let owner = domain.access.owner_required();
+    let expect = Expect { writable: false, min_len: bell::BYTES as u64, owner };
+    match file::open_checked(&path, expect) {
+        Ok((fd, _)) => Mapping::map_peer(&fd, bell::BYTES, &path).map(Some),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
 pub(crate) fn list(dir: &Path) -> Result<Vec<Entry>> {
     Ok(file::open_dir(dir)?.entries()?.iter().map(|name| Entry::parse(name)).collect())
 }
@@ -293,7 +319,7 @@ impl RingHeader {
 
     /// Messages published, 1 too few where the publisher died before it had counted the last; but
     /// never 0 where there is one.
-    fn messages(&self) -> u64 {
+    pub(super) fn messages(&self) -> u64 {
         let first = self.u64_at(ring::ENTRIES);
         self.u64_at(ring::HEAD).max(u64::from(first != 0 && first % 2 == 0))
     }
@@ -301,196 +327,92 @@ impl RingHeader {
     pub(crate) fn is_closed(&self) -> bool {
         self.map.atomic_u32(ring::STATE).is_ok_and(|w| w.load(Acquire) == ring::STATE_CLOSED)
     }
+
+    /// Messages that late joiners may find in it.
+    pub(super) fn history(&self) -> u64 {
+        let keeps = self.u64_at(ring::VOLATILE) != 1;
+        if keeps { self.messages().min(self.depth()) } else { 0 }
+    }
+
+    /// Messages it holds; 0 if it claims what none may have.
+    pub(super) fn depth(&self) -> u64 {
+        let depth = self.u64_at(ring::DEPTH);
+        if layout::is_depth(depth) { depth } else { 0 }
+    }
+
+    pub(super) fn birth(&self) -> u64 {
+        birth(self.u64_at(ring::BORN))
+    }
 }
 
-/// What a look at a topic removed and what it left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reclaimed {
-    pub(crate) files: usize,
-    pub(crate) live_members: usize,
-    pub(crate) removed_topic: bool,
+/// Where a ring comes among those of its topic by age, from the epoch that announced it: each
+/// has another, and later ones have larger ones. Not announced yet: the youngest.
+pub(crate) fn birth(born: u64) -> u64 {
+    born.wrapping_sub(1)
 }
 
-/// Removes what the dead left in the topic at `dir`; the whole topic if no live member is left.
+/// Removes the topic of another type if all its members are dead or have left, so that it can be
+/// made anew. Answers with the names of the live ones, if there are any.
 ///
 /// # Crash safety
-/// **Strict.** `pub` goes before its `data`, `meta` last: what remains is found by the next look.
-pub(crate) fn reclaim(domain: &DomainPath, dir: &Path) -> Result<Reclaimed> {
-    let mut out = Reclaimed::default();
-    let lock = file::open_dir(dir)?;
-    // Somebody is joining or cleaning: then it is not for us to remove anything.
-    if !lock.try_lock_exclusive()? || !lock.still_at(dir)? {
-        out.live_members = 1;
-        return Ok(out);
-    }
-    let names = lock.entries()?;
-    let mut alive = Liveness { domain, known: HashMap::new() };
-    let mut subscribers = Vec::new();
-    let mut rings = Vec::new();
-    for name in &names {
-        match Entry::parse(name) {
-            Entry::Subscriber { node, port } => {
-                if alive.is_gone(node)? {
-                    out.files += usize::from(file::unlink(&dir.join(name))?);
-                } else {
-                    out.live_members += 1;
-                    subscribers.push((node, port));
-                }
+/// **Strict.** As `reclaim`.
+fn give_way(domain: &DomainPath, dir: &Path, deadline: u64) -> Result<Names> {
+    loop {
+        let left = match reclaim(domain, dir) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Names::default()),
+            left => left?,
+        };
+        if !left.busy {
+            let names = Names::of(domain, left.living);
+            // Who is dying lets its token go some time before its lock.
+            if names.is_empty() || names.looks_alive || clock::now_ns() >= deadline {
+                return Ok(names);
             }
-            Entry::Publisher(id) => {
-                let gone = alive.is_gone(id.node)?;
-                match RingHeader::open(dir, id, domain) {
-                    Ok(header) if gone || header.is_closed() => rings.push((id, Some(header))),
-                    Err(e) if e.kind() == ErrorKind::NotFound => {}
-                    // Nobody can read it, and nobody lives who could mend it.
-                    Err(e) if gone && e.kind() == ErrorKind::Corrupt => rings.push((id, None)),
-                    // Alive, or not to be judged from here: another layout, no memory to map it.
-                    _ => out.live_members += 1,
-                }
-            }
-            _ if name.starts_with(TMP_PREFIX) => out.files += remove_unfinished(&dir.join(name))?,
-            _ => {}
+        } else if clock::now_ns() >= deadline {
+            return Ok(Names::default());
+        }
+        sched::sleep_until(clock::now_ns() + 1_000_000);
+    }
+}
+
+/// Nodes by name, for people.
+#[derive(Debug, Default)]
+struct Names {
+    all: Vec<String>,
+    looks_alive: bool,
+}
+
+/// Names of nodes in one error.
+const NAMES_MAX: usize = 8;
+
+impl Names {
+    fn of(domain: &DomainPath, mut nodes: Vec<NodeId>) -> Self {
+        nodes.sort();
+        nodes.dedup();
+        let mut names = Self::default();
+        for node in nodes {
+            let peer = Peer::open(&domain.nodes(), node, &domain.access);
+            names.looks_alive |= peer.as_ref().map_or(true, |peer| peer.hint().is_alive());
+            let name = peer.and_then(|peer| peer.describe()).map(|(_, _, name)| name);
+            names.all.push(name.map_or(format!("node {node}"), |n| format!("{n} (node {node})")));
+        }
+        names
+    }
+
+    fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}
+
+impl std::fmt::Display for Names {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = self.all.len().min(NAMES_MAX);
+        f.write_str(&self.all[..shown].join(", "))?;
+        match self.all.len() - shown {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
         }
     }
-    if out.live_members == 0 {
-        out.files += remove_topic(dir, &names)?;
-        out.removed_topic = file::remove_dir(dir)?;
-        return Ok(out);
-    }
-    out.files += remove_old_rings(domain, dir, &names, rings, &subscribers)?;
-    Ok(out)
-}
-
-/// Unlinks an unfinished file whose maker is gone: its lock is free.
-pub(crate) fn remove_unfinished(path: &Path) -> Result<usize> {
-    let expect = Expect { writable: false, min_len: 0, owner: None };
-    match file::open_checked(path, expect) {
-        Ok((fd, _)) if !filelock::is_locked(&fd)? => Ok(usize::from(file::unlink(path)?)),
-        _ => Ok(0),
-    }
-}
-
-struct Liveness<'a> {
-    domain: &'a DomainPath,
-    known: HashMap<NodeId, bool>,
-}
-
-impl Liveness<'_> {
-    /// Whether the node is dead for certain. An answer that cannot be had is an error: nothing is
-    /// removed on a guess.
-    fn is_gone(&mut self, node: NodeId) -> Result<bool> {
-        if let Some(gone) = self.known.get(&node) {
-            return Ok(*gone);
-        }
-        let gone = fault("reclaim.of_the_living") || node_is_gone(&self.domain.nodes(), node)?;
-        self.known.insert(node, gone);
-        Ok(gone)
-    }
-}
-
-/// Everything of a topic without live members; `bell` and `meta` last, so that no member's file
-/// outlives them.
-fn remove_topic(dir: &Path, names: &[String]) -> Result<usize> {
-    let order = |name: &String| match Entry::parse(name) {
-        Entry::Publisher(_) => 0,
-        Entry::Bell => 2,
-        Entry::Meta => 3,
-        _ => 1,
-    };
-    let mut names: Vec<_> = names.iter().collect();
-    names.sort_by_key(|n| order(n));
-    let mut removed = 0;
-    for name in names {
-        if Entry::parse(name) != Entry::Unknown || name.starts_with(TMP_PREFIX) {
-            removed += usize::from(file::unlink(&dir.join(name))?);
-        }
-    }
-    Ok(removed)
-}
-
-/// Rings of the dead and departed that every live subscriber has looked at, beyond the history.
-fn remove_old_rings(
-    domain: &DomainPath,
-    dir: &Path,
-    names: &[String],
-    rings: Vec<(PublisherId, Option<RingHeader>)>,
-    subscribers: &[(NodeId, u64)],
-) -> Result<usize> {
-    let mut removed = 0;
-    if !rings.is_empty() {
-        removed += remove_read_rings(domain, dir, names, rings, subscribers)?;
-    }
-    // Data whose ring is gone: its remover died in between.
-    if names.iter().any(|name| matches!(Entry::parse(name), Entry::Data { .. })) {
-        let left: HashSet<_> = list(dir)?.into_iter().collect();
-        removed += remove_data(dir, names, |owner| !left.contains(&Entry::Publisher(owner)))?;
-    }
-    Ok(removed)
-}
-
-fn remove_read_rings(
-    domain: &DomainPath,
-    dir: &Path,
-    names: &[String],
-    mut rings: Vec<(PublisherId, Option<RingHeader>)>,
-    subscribers: &[(NodeId, u64)],
-) -> Result<usize> {
-    let open = |node| Peer::open(&domain.nodes(), node, &domain.access).ok();
-    let subscribers: Vec<_> = subscribers.iter().map(|(node, port)| (open(*node), *port)).collect();
-    let depth = Meta::read(dir, &domain.access).map_or(0, |m| m.depth);
-    let mut history = 0u64;
-    let mut retained = 0;
-    let mut removed = 0;
-    for name in names {
-        if let Entry::Publisher(id) = Entry::parse(name)
-            && !rings.iter().any(|(r, _)| *r == id)
-            && let Ok(header) = RingHeader::open(dir, id, domain)
-        {
-            history = history.saturating_add(header.u64_at(ring::HEAD));
-        }
-    }
-    // Youngest first: a larger node ordinal joined later.
-    rings.sort_by_key(|(id, _)| std::cmp::Reverse((id.node, id.port)));
-    for (id, header) in rings {
-        let (head, born) = header.as_ref().map_or((0, 0), |h| (h.messages(), h.u64_at(ring::BORN)));
-        let unseen = head > 0
-            && !fault("reclaim.unread_ring")
-            && subscribers.iter().any(|(peer, port)| !is_done(peer.as_ref(), *port, id, born));
-        let wanted = head > 0 && history < depth && retained < RETAINED_RINGS_MAX;
-        if (unseen && retained < UNSEEN_RINGS_MAX) || wanted {
-            history = history.saturating_add(head);
-            retained += 1;
-            continue;
-        }
-        removed += usize::from(file::unlink(&ring_path(dir, id))?);
-        removed += remove_data(dir, names, |owner| owner == id)?;
-    }
-    Ok(removed)
-}
-
-fn remove_data(dir: &Path, names: &[String], of: impl Fn(PublisherId) -> bool) -> Result<usize> {
-    let mut removed = 0;
-    if fault("reclaim.data_stays") {
-        return Ok(removed);
-    }
-    for name in names {
-        if let Entry::Data { owner, .. } = Entry::parse(name)
-            && of(owner)
-        {
-            removed += usize::from(file::unlink(&dir.join(name))?);
-        }
-    }
-    Ok(removed)
-}
-
-/// Whether the subscriber has no use for ring `id`: it has looked at the directory since the bell
-/// epoch `born` that announced the ring, and is not reading it.
-fn is_done(peer: Option<&Peer>, port: u64, id: PublisherId, born: u64) -> bool {
-    let Some(view) = peer.and_then(|peer| peer.claimed_port(port)) else { return peer.is_some() };
-    let open = view.id().load(Acquire) == port;
-    let seen = born != 0 && view.seen().load(Acquire) >= born;
-    let mut slots = 0..port::SOURCES_MAX;
-    !open || (seen && !slots.any(|s| Listing(view.source(s)).names(id.node.0, id.port)))
 }
 
 /// Links the file that says which port of the node's file belongs to a subscriber.

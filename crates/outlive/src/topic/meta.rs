@@ -26,7 +26,8 @@ pub(crate) struct Spec {
     pub(crate) type_name: String,
     pub(crate) size: usize,
     pub(crate) align: usize,
-    /// Messages asked for, 0 for "whatever it has".
+    /// Messages asked for, 0 for "whatever it has". Each publisher has its own; whoever makes the
+    /// topic says what those get that do not ask.
     pub(crate) depth: u64,
     pub(crate) schema: Vec<u8>,
     /// Of no account unless it makes the topic.
@@ -87,6 +88,7 @@ pub(crate) struct Meta {
     pub(crate) type_name: String,
     pub(crate) size: usize,
     pub(crate) align: usize,
+    /// Of the rings of publishers that do not ask for another.
     pub(crate) depth: u64,
     pub(crate) entry_bytes: usize,
     pub(crate) schema: Vec<u8>,
@@ -128,7 +130,7 @@ impl Meta {
             return Err(corrupt("alignment"));
         }
         let depth = at(meta::DEPTH)? as u64;
-        if !depth.is_power_of_two() || depth > layout::DEPTH_MAX {
+        if !layout::is_depth(depth) {
             return Err(corrupt("depth"));
         }
         let entry_bytes = at(meta::ENTRY_BYTES)?;
@@ -229,12 +231,6 @@ impl Meta {
         differs("alignment", self.align.to_string(), spec.align.to_string());
         differs("encoding", self.encoding.as_str().into(), spec.encoding.as_str().into());
         differences.extend(describe::differences(&self.schema, &spec.schema));
-        if spec.depth > self.depth {
-            differences.push(format!(
-                "depth is {}, this program wants at least {}",
-                self.depth, spec.depth
-            ));
-        }
         if differences.is_empty() {
             return Ok(self);
         }
@@ -255,6 +251,6 @@ fn remedy(differences: &[String]) -> String {
     };
     format!(
         "{what}use the same type in all programs, or another topic; a topic's type can change \
-         once all its members have left"
+         once all its members have left or died"
     )
 }

@@ -5,20 +5,27 @@
 //! | `layout`, `meta`, `attributes` | shared bytes; what all members agree on |
 //! | `ring`, `hazard`, `listing`, `pool` | the algorithms: entries, borrows, who counts, chunks |
 //! | `membership` | who is there; removing what nobody needs |
-//! | `writer`, `source`, `reader`, `parked` | the two halves without types |
+//! | `writer`, `source`, `history`, `reader`, `parked` | the two halves without types |
 //! | `publisher`, `loan`, `subscriber`, `sample`, `builder` | the public types |
 //! | `payload`, `headed`, `msgpack`, `payload_type` | what may travel |
 //! | `audit`, `inspect` | the invariants of the shared bytes, and its members, seen from outside |
 
+#[cfg(all(test, not(loom)))]
+mod age_tests;
 pub(crate) mod attributes;
 pub(crate) mod audit;
 mod builder;
+#[cfg(all(test, not(loom)))]
+mod chase_tests;
 #[cfg(test)]
 mod clock_tests;
 pub(crate) mod hazard;
 mod headed;
+mod history;
 pub(crate) mod inspect;
 pub(crate) mod layout;
+#[cfg(all(test, not(loom)))]
+mod leave_tests;
 mod listing;
 mod loan;
 pub(crate) mod membership;
@@ -34,6 +41,9 @@ mod pool;
 mod publisher;
 mod pulse;
 mod reader;
+pub(crate) mod reclaim;
+#[cfg(all(test, not(loom)))]
+mod refused_tests;
 pub(crate) mod ring;
 mod room;
 mod sample;

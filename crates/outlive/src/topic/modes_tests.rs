@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::os::fixture::TempDir;
+use crate::os::fixture::{TempDir, fork_child, until};
+use crate::os::sched;
 use crate::{ErrorKind, Node};
 
 fn node(dir: &TempDir) -> Node {
@@ -69,6 +70,30 @@ fn a_full_reliable_subscriber_is_waited_for_until_the_deadline_and_nothing_is_se
     impatient.publish(&104).unwrap();
     drop(sub);
     for i in 0..20 {
+        publisher.publish(&i).unwrap();
+    }
+}
+
+#[test]
+fn a_dead_reliable_subscriber_refuses_no_message_of_who_does_not_wait() {
+    let dir = TempDir::new("modes-dead");
+    let n = node(&dir);
+    let publisher = topic(&n).reliable_timeout(Duration::ZERO).publisher().unwrap();
+    let root = dir.join("root");
+    let child = fork_child(move || {
+        let n = Node::builder().root(root).name("reader").open().unwrap();
+        let _reads_nothing = topic(&n).reliable(true).subscriber().unwrap();
+        loop {
+            sched::sleep_until(u64::MAX);
+        }
+    });
+    until(|| publisher.subscribers().unwrap() == 1);
+    for i in 0..4 {
+        publisher.publish(&i).unwrap();
+    }
+    assert_eq!(publisher.publish(&4).unwrap_err().kind(), ErrorKind::WouldBlock);
+    child.kill();
+    for i in 4..20 {
         publisher.publish(&i).unwrap();
     }
 }
@@ -172,11 +197,20 @@ fn an_unread_ring_of_a_dead_publisher_stays() {
 
 #[test]
 fn more_publishers_than_places_are_told_and_the_others_read() {
+    use crate::node::peer::port::SOURCES_MAX;
+
     let dir = TempDir::new("modes-full");
     let n = node(&dir);
-    let places = crate::node::peer::port::SOURCES_MAX as u64;
     let mut sub = topic(&n).subscriber().unwrap();
-    let mut publishers: Vec<_> = (0..=places).map(|_| topic(&n).publisher().unwrap()).collect();
+    let domain = crate::Domain::of(&Node::builder().root(dir.join("root"))).unwrap();
+    let port = domain.subscribers("/n").unwrap().unwrap()[0].port;
+    while n.extend_port(port).unwrap() {}
+    let own = n.own_port(port).unwrap();
+    assert_eq!(own.view().sources(), SOURCES_MAX);
+    // All places but the last two are taken.
+    let taken = |slot| super::listing::Listing(own.view().source(slot)).name(u64::MAX, 1);
+    (0..SOURCES_MAX - 2).for_each(taken);
+    let mut publishers: Vec<_> = (0..3).map(|_| topic(&n).publisher().unwrap()).collect();
     for (i, publisher) in (0..).zip(&publishers) {
         publisher.publish(&i).unwrap();
     }
@@ -189,11 +223,11 @@ fn more_publishers_than_places_are_told_and_the_others_read() {
         }
     };
     assert_eq!(told.kind(), ErrorKind::TooManyMembers);
-    assert_eq!(got.len() as u64, places, "those that have a place are read");
+    assert_eq!(got, [0, 1], "those that have a place are read");
     // Once one that was read has gone the last finds a place.
-    drop(publishers.swap_remove(got[0] as usize));
-    while !sub.receive().is_ok_and(|sample| sample.is_none()) {}
-    assert_eq!(sub.publishers().len() as u64, places);
+    drop(publishers.remove(0));
+    got.extend(sub.drain().map(|sample| *sample.unwrap()));
+    assert_eq!((got, sub.publishers().len()), (vec![0, 1, 2], 2));
 }
 
 #[test]
@@ -286,6 +320,24 @@ fn a_volatile_publisher_reuses_one_chunk_and_never_one_that_is_held() {
     assert_eq!((a.lost(), b.lost()), (0, 0));
     let domain = crate::Domain::of(&Node::builder().root(dir.join("root"))).unwrap();
     assert_eq!(domain.audit().unwrap().faults, Vec::<String>::new());
+}
+
+#[test]
+fn a_volatile_publisher_withdraws_nothing_that_a_living_subscriber_has_not_read() {
+    let dir = TempDir::new("modes-volatile-hint");
+    let (n, other) = (node(&dir), node(&dir));
+    let image = |n: &Node| n.topic::<[u8; 5000]>("/i").unwrap().depth(8);
+    let mut sub = image(&other).reliable(true).subscriber().unwrap();
+    let publisher = image(&n).volatile(true).publisher().unwrap();
+    publisher.publish(&[0; 5000]).unwrap();
+    assert_eq!(sub.receive().unwrap().unwrap()[0], 0);
+    // Its word says dead, its file lock says alive.
+    other.scribble_token(0);
+    for i in 1..6 {
+        publisher.publish(&[i; 5000]).unwrap();
+    }
+    let got: Vec<u8> = sub.drain().map(|sample| sample.unwrap()[0]).collect();
+    assert_eq!((got, sub.lost()), (vec![1, 2, 3, 4, 5], 0));
 }
 
 #[test]

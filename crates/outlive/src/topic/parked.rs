@@ -10,15 +10,11 @@ use super::hazard;
 use super::membership::{Ports, Topic};
 use super::source::Source;
 use crate::node::OwnPort;
-use crate::os::sched;
+use crate::os::per_process::PerProcess;
 use crate::sync::Ordering::{Relaxed, SeqCst};
-use crate::sync::{AtomicU32, Mutex, MutexGuard};
+use crate::sync::{AtomicU32, MutexGuard};
 
-/// Tries for a lock that is held for some loads at a time; a forked child that inherited it locked
-/// would wait for ever.
-const TRIES_MAX: u32 = 10_000;
-
-static PARKED: Mutex<Vec<Parked>> = Mutex::new(Vec::new());
+static PARKED: PerProcess<Vec<Parked>> = PerProcess::new();
 /// How many are parked: all that a sample looks at.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -46,10 +42,7 @@ impl Parked {
 /// Keeps what a dropped subscriber's samples need.
 #[cold]
 pub(super) fn park(parked: Parked) {
-    let Some(mut all) = (0..TRIES_MAX).find_map(|_| try_lock().or_else(give_way)) else {
-        // Its port stays open for as long as the process lives.
-        return std::mem::forget(parked);
-    };
+    let mut all = PARKED.get().lock().unwrap_or_else(|e| e.into_inner());
     all.push(parked);
     COUNT.store(all.len() as u32, SeqCst);
 }
@@ -84,14 +77,9 @@ fn sweep_slow() {
 }
 
 fn try_lock() -> Option<MutexGuard<'static, Vec<Parked>>> {
-    match PARKED.try_lock() {
+    match PARKED.get().try_lock() {
         Ok(all) => Some(all),
         Err(TryLockError::Poisoned(e)) => Some(e.into_inner()),
         Err(TryLockError::WouldBlock) => None,
     }
-}
-
-fn give_way<T>() -> Option<T> {
-    sched::yield_now();
-    None
 }

@@ -132,6 +132,18 @@ impl Pool {
         let fit = room.saturating_sub(data::FIRST) / chunk_bytes;
         // Doubling: as many again as there are of this size.
         let chunks = count.max(same).min(fit);
+        let (needs, allowed) = (chunk_bytes + data::FIRST, self.config.memory_bytes_max);
+        if needs as u64 > allowed {
+            return Err(Error::new(
+                ErrorKind::OutOfMemory,
+                "growing the publisher's memory on topic",
+                &self.config.topic,
+                format!(
+                    "a payload of {bytes} bytes needs {needs} bytes of shared memory, and \
+                     {allowed} are allowed: raise memory_bytes_max"
+                ),
+            ));
+        }
         if chunks == 0 || self.segments.len() >= SEGMENTS_MAX {
             return Err(Error::new(
                 ErrorKind::OutOfMemory,
@@ -254,6 +266,17 @@ mod tests {
         };
         assert_eq!(e.kind(), ErrorKind::OutOfMemory);
         assert!(taken >= 10 && p.bytes() <= 64 * 1024, "{taken} chunks in {} bytes", p.bytes());
+    }
+
+    #[test]
+    fn a_payload_that_never_fits_is_told_what_it_needs() {
+        let dir = TempDir::new("pool-never");
+        let mut p = pool(&dir, 1 << 20);
+        let e = p.grow(1 << 20, 8, 1).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::OutOfMemory);
+        let told = "a payload of 1048576 bytes needs 1052672 bytes of shared memory";
+        assert!(e.to_string().contains(told), "{e}");
+        assert!(p.grow(4096, 8, 1).is_ok());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::hazard;
+use super::history;
 use super::listing::Listing;
 use super::membership::{
     Entry as DirEntry, Ports, PublisherId, Topic, link_subscriber, subscriber_path,
@@ -20,7 +21,7 @@ use super::pulse::Pulse;
 use super::sample::Slot;
 use super::source::Source;
 use crate::node::OwnPort;
-use crate::node::peer::{PortView, port};
+use crate::node::peer::{Dead, PortView, port};
 use crate::os::file;
 use crate::sync::Ordering::{Relaxed, Release};
 use crate::sync::fault;
@@ -45,7 +46,9 @@ pub enum Event {
         /// Messages lost after the last one received: the unfinished one had overwritten them.
         lost: u64,
     },
-    /// A publisher's bytes are not what a publisher writes; it is not read any more.
+    /// A publisher's bytes are not what a publisher writes; it is not read any more. Or the system
+    /// does not let us look at its ring: that is tried again, and once it succeeds
+    /// `PublisherJoined` tells.
     PublisherCorrupt {
         /// Whose bytes they are.
         publisher: PublisherId,
@@ -56,6 +59,8 @@ pub enum Event {
 
 /// Most events kept for a caller that never asks; the oldest go first.
 const EVENTS_MAX: usize = 1024;
+/// Calls that find nothing between two tries to attach a ring at most.
+const RETRY_STEP_MAX: u64 = 1024;
 /// Calls between two looks at membership and deaths while messages keep coming.
 const LOOK_EVERY: u64 = 64;
 
@@ -78,7 +83,13 @@ pub(crate) struct Reader {
     /// `events_seen` when a wait last named this subscriber.
     events_told: u64,
     seen_epoch: u64,
+    /// A ring could not be looked at: when to try again.
+    retry: Option<Retry>,
+    /// Publishers of which we have told that.
+    refused: HashSet<PublisherId>,
     turn: usize,
+    /// So many sources, the first ones, are of publishers that are over, the oldest first.
+    past: usize,
     taken: u64,
     /// Publishers that we rang for a second time.
     rung_for: usize,
@@ -96,6 +107,21 @@ pub(crate) struct Wishes {
     pub(crate) history: u64,
     pub(crate) borrows: usize,
     pub(crate) reliable: bool,
+}
+
+/// After the system refused a look at a ring.
+#[derive(Clone, Copy, Debug)]
+struct Retry {
+    /// Calls that find nothing until the next try.
+    left: u64,
+    /// As many as there were at first, doubled each time.
+    step: u64,
+}
+
+/// Why a publisher is not there any more.
+enum Departure {
+    Left,
+    Died(Dead),
 }
 
 impl Reader {
@@ -123,7 +149,7 @@ impl Reader {
         crash_point!("reader.open.linked");
         topic.ring_bell(Ports::Subscribers);
         let mut reader = Self {
-            pulse: Pulse::new(&topic, Ports::Publishers)?,
+            pulse: Pulse::new(&topic, Ports::Publishers),
             own: topic.node.own_port(port)?,
             topic,
             port,
@@ -136,7 +162,10 @@ impl Reader {
             events_seen: 0,
             events_told: 0,
             seen_epoch: u64::MAX,
+            retry: None,
+            refused: HashSet::new(),
             turn: 0,
+            past: 0,
             taken: 0,
             rung_for: 0,
             lost: 0,
@@ -158,6 +187,11 @@ impl Reader {
 
     pub(crate) fn publishers(&self) -> impl Iterator<Item = PublisherId> {
         self.sources.iter().map(|s| s.id)
+    }
+
+    pub(crate) fn depth(&self) -> u64 {
+        let deepest = self.sources.iter().map(Source::depth).max();
+        deepest.unwrap_or(self.topic.meta.depth)
     }
 
     #[inline]
@@ -187,9 +221,27 @@ impl Reader {
         self.events.push_back(event);
     }
 
-    /// Puts the next message of any publisher, in turn, into `slot`; `true`: it holds a sample.
+    /// Puts the next message of any publisher into `slot`; `true`: it holds a sample. What the dead
+    /// and the departed left comes first, in the order in which they had come; all others in turn.
     #[inline]
     pub(crate) fn take(&mut self, slot: &mut Slot) -> Result<bool> {
+        if self.past > 0 {
+            self.turn_to_the_past();
+        }
+        self.take_in_turn(slot)
+    }
+
+    #[cold]
+    fn turn_to_the_past(&mut self) {
+        match self.turn > self.past {
+            // The last message was of one that lives: the others have been read.
+            true => self.past = 0,
+            false => self.turn = 0,
+        }
+    }
+
+    #[inline]
+    fn take_in_turn(&mut self, slot: &mut Slot) -> Result<bool> {
         self.pulse.check_process()?;
         // One busy publisher must not hide the coming and going of others.
         self.taken += 1;
@@ -224,8 +276,9 @@ impl Reader {
     /// `true` when there may be news.
     #[inline]
     fn attend_if_needed(&mut self) -> Result<bool> {
-        let steady =
-            self.pulse.is_steady(self.seen_epoch) && self.sources.iter().all(Source::is_steady);
+        let steady = self.retry.is_none()
+            && self.pulse.is_steady(self.seen_epoch)
+            && self.sources.iter().all(Source::is_steady);
         if steady { Ok(false) } else { self.attend() }
     }
 
@@ -235,7 +288,7 @@ impl Reader {
         if let Some((_, first)) = self.times().min() {
             self.turn = first;
         }
-        self.take(slot)
+        self.take_in_turn(slot)
     }
 
     /// As `take`, the message that was published last; all others are skipped.
@@ -252,7 +305,7 @@ impl Reader {
             }
             self.turn = last;
         }
-        self.take(slot)
+        self.take_in_turn(slot)
     }
 
     /// When the next message of each source that has one was published.
@@ -288,39 +341,63 @@ impl Reader {
     pub(crate) fn attend(&mut self) -> Result<bool> {
         self.topic.node.tend()?;
         let mut news = false;
-        let mut looked = Ok(());
-        if self.topic.epoch(Ports::Publishers).load(Relaxed) != self.seen_epoch {
-            let before = self.sources.len();
-            looked = self.look(false);
-            news = self.sources.len() > before;
-        }
+        let mut newly_over = false;
         let mut i = 0;
         while i < self.sources.len() {
             if let Some(e) = self.sources[i].poisoned() {
                 self.give_up(i, e.to_string());
                 continue;
             }
-            let dead = self.sources[i].is_dead();
+            let death = self.sources[i].death();
             // After the look at the token: who closed and then ended left in order.
-            let closed = self.sources[i].has_closed();
-            if !dead && !closed {
-                i += 1;
-                continue;
-            }
+            let departure = match (self.sources[i].has_closed(), death) {
+                (true, _) => Departure::Left,
+                (false, Some(dead)) => Departure::Died(dead),
+                (false, None) => {
+                    i += 1;
+                    continue;
+                }
+            };
             // What it committed before it went is visible now: drain once more, then detach.
             if self.sources[i].sleep_word().is_none() {
                 news = true;
+                newly_over |= !std::mem::replace(&mut self.sources[i].over, true);
                 i += 1;
                 continue;
             }
-            let unfinished = self.sources[i].is_busy();
-            let (publisher, lost) = self.detach(i);
-            self.event(match closed {
-                true => Event::PublisherLeft(publisher),
-                false => Event::PublisherDied { publisher, unfinished, lost },
-            });
+            self.tell_departure(i, departure);
+        }
+        if newly_over {
+            self.sort_sources();
+        }
+        // Whoever has gone has made place for whoever has come.
+        let mut looked = Ok(());
+        if self.topic.epoch(Ports::Publishers).load(Relaxed) != self.seen_epoch || self.is_due() {
+            let before = self.sources.len();
+            looked = self.look(false);
+            news |= self.sources.len() > before;
         }
         if news { Ok(true) } else { looked.map(|()| false) }
+    }
+
+    /// Whether a ring that could not be looked at is to be tried again now: after 1, 2, 4.. calls.
+    fn is_due(&mut self) -> bool {
+        let Some(retry) = &mut self.retry else { return false };
+        retry.left = retry.left.saturating_sub(1);
+        retry.left == 0
+    }
+
+    /// Detaches publisher `i` and says why: of a death only with its proof.
+    fn tell_departure(&mut self, i: usize, departure: Departure) {
+        let unfinished = self.sources[i].is_busy();
+        let (publisher, lost) = self.detach(i);
+        self.event(match departure {
+            Departure::Left => Event::PublisherLeft(publisher),
+            Departure::Died(dead) => {
+                debug_assert_eq!(dead.node(), publisher.node);
+                Event::PublisherDied { publisher, unfinished, lost }
+            }
+        });
     }
 
     fn give_up(&mut self, i: usize, why: String) {
@@ -332,6 +409,7 @@ impl Reader {
     /// received; its maps stay while one of its samples is held.
     fn detach(&mut self, i: usize) -> (PublisherId, u64) {
         let mut source = self.sources.remove(i);
+        self.past -= usize::from(i < self.past);
         let lost = source.count_lost();
         self.count_lost(lost);
         let id = source.id;
@@ -356,28 +434,51 @@ impl Reader {
     /// Looks at the topic's directory and attaches publishers that are new.
     ///
     /// # Errors
-    /// The first failure to attach, after all others were attached; the next look tries again.
+    /// The first failure to attach, after all others were attached; the next look tries again. A
+    /// ring that may not be looked at is one only at the `first` look: one who is open goes on with
+    /// the others meanwhile.
     #[cold]
     fn look(&mut self, first: bool) -> Result<()> {
         let epoch = self.topic.epoch_seen(Ports::Publishers);
         self.let_go();
         let mut present = HashSet::new();
-        let mut failed = None;
+        let (mut found, mut failed) = (Vec::new(), None);
         let (me, mut listed) = (self.topic.node.id(), false);
+        let mut refused = false;
         for entry in self.topic.entries()? {
             listed |= entry == DirEntry::Subscriber { node: me, port: self.port };
             let DirEntry::Publisher(id) = entry else { continue };
             present.insert(id);
-            if !self.known.contains(&id) {
-                match self.attach(id, first) {
-                    Ok(()) => {
-                        self.known.insert(id);
+            if self.known.contains(&id) {
+                continue;
+            }
+            match Source::open(&self.topic, id) {
+                Ok(source) => found.push(source),
+                Err(e) if is_of_its_files(&e) || is_given_up(&e) => {
+                    self.known.insert(id);
+                    // Else gone between the look and the open.
+                    if e.kind() != ErrorKind::NotFound {
+                        let why = e.to_string();
+                        self.event(Event::PublisherCorrupt { publisher: id, why });
                     }
-                    Err(e) => failed = failed.or(Some(e)),
                 }
+                Err(e) if e.kind() == ErrorKind::Permission && !first => {
+                    refused = true;
+                    if self.refused.insert(id) {
+                        let why = e.to_string();
+                        self.event(Event::PublisherCorrupt { publisher: id, why });
+                    }
+                }
+                Err(e) => failed = failed.or(Some(e)),
             }
         }
         self.known.retain(|id| present.contains(id));
+        self.refused.retain(|id| present.contains(id));
+        let step = self.retry.map_or(1, |r| (r.step * 2).min(RETRY_STEP_MAX));
+        self.retry = refused.then_some(Retry { left: step, step });
+        if !found.is_empty() {
+            failed = self.attach(found, first).err().or(failed);
+        }
         if let Some(e) = failed {
             return Err(e);
         }
@@ -391,48 +492,87 @@ impl Reader {
             ));
         }
         // Attached or left out on purpose: from here on a cleaner need not keep them for us.
-        self.view().seen().store(epoch, Release);
+        if !refused {
+            self.view().seen().store(epoch, Release);
+        }
         self.seen_epoch = epoch;
         Ok(())
     }
 
-    fn attach(&mut self, id: PublisherId, first: bool) -> Result<()> {
-        let view = self.own.view();
-        let free = (0..port::SOURCES_MAX).find(|&s| Listing(view.source(s)).is_free());
-        let Some(slot) = free.or(fault("attach.full_unchecked").then_some(0)) else {
-            return Err(Error::new(
-                ErrorKind::TooManyMembers,
-                "attaching to",
-                self.topic.name.as_str(),
-                format!("more than {} publishers: spread them over topics", port::SOURCES_MAX),
-            ));
-        };
-        let history = first.then_some(self.history);
-        match Source::open(&self.topic, id, slot, history) {
-            // Gone between the look and the open.
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
-            Err(e) if is_of_its_files(&e) => {
-                self.event(Event::PublisherCorrupt { publisher: id, why: e.to_string() });
-                Ok(())
-            }
-            Err(e) => Err(e),
-            Ok(mut source) => {
-                // Whoever is gone already and has nothing for us need not be mentioned.
-                let over = source.is_dead() || source.has_closed();
-                if over && source.sleep_word().is_some() {
-                    return Ok(());
-                }
-                if self.reliable {
-                    source.set_reliable();
-                }
-                source.show(view);
-                source.begin(view);
-                crash_point!("reader.attached");
-                self.sources.push(source);
-                self.event(Event::PublisherJoined(id));
-                Ok(())
-            }
+    /// Begins to read `found`; `first`: of what they sent before, only the history asked for.
+    ///
+    /// # Errors
+    /// `TooManyMembers`; those that have no place are found again by the next look.
+    fn attach(&mut self, mut found: Vec<Source>, first: bool) -> Result<()> {
+        found.sort_by_key(|source| (source.birth(), source.id));
+        if first {
+            history::begin(&mut found, self.history);
         }
+        // Whoever is gone already and has nothing for us need not be mentioned.
+        let known = &mut self.known;
+        found.retain_mut(|source| {
+            source.over = source.death().is_some() || source.has_closed();
+            let over = source.over && source.sleep_word().is_some();
+            over.then(|| known.insert(source.id));
+            !over
+        });
+        let before = self.sources.len();
+        let mut done = Ok(());
+        for mut source in found {
+            let slot = match self.free_place() {
+                Ok(slot) => slot,
+                Err(e) => {
+                    done = Err(e);
+                    break;
+                }
+            };
+            if self.reliable {
+                source.set_reliable();
+            }
+            source.show(slot, self.own.view());
+            self.known.insert(source.id);
+            self.event(Event::PublisherJoined(source.id));
+            self.sources.push(source);
+        }
+        crash_point!("reader.attached");
+        // Now that they see how far we are: what they overwrote meanwhile is from before we joined.
+        let new = &mut self.sources[before..];
+        if first {
+            history::begin(new, self.history);
+        }
+        new.iter_mut().for_each(|source| source.begin(self.own.view()));
+        self.sort_sources();
+        done
+    }
+
+    /// By age, those that are over in front of those that live.
+    fn sort_sources(&mut self) {
+        if fault("sources.unsorted") {
+            return;
+        }
+        self.sources.sort_by_key(|source| (!source.over, source.birth(), source.id));
+        self.past = self.sources.iter().take_while(|source| source.over).count();
+        self.turn = 0;
+    }
+
+    fn free_place(&self) -> Result<usize> {
+        let view = self.own.view();
+        let free = || (0..view.sources()).find(|&s| Listing(view.source(s)).is_free());
+        if let Some(slot) = free().or(fault("attach.full_unchecked").then_some(0)) {
+            return Ok(slot);
+        }
+        let more = !fault("attach.no_more_places") && self.topic.node.extend_port(self.port)?;
+        if more { free() } else { None }.ok_or_else(|| self.too_many_publishers())
+    }
+
+    #[cold]
+    fn too_many_publishers(&self) -> Error {
+        Error::new(
+            ErrorKind::TooManyMembers,
+            "attaching to",
+            self.topic.name.as_str(),
+            format!("more than {} publishers: spread them over topics", port::SOURCES_MAX),
+        )
     }
 
     /// A truncated ring reads as empty for ever: nothing else would tell.
@@ -443,7 +583,7 @@ impl Reader {
     /// Whether `take` would do anything: a message, a death, a change of membership.
     fn is_quiet(&self) -> bool {
         self.topic.epoch(Ports::Publishers).load(Relaxed) == self.seen_epoch
-            && self.sources.iter().all(|s| s.sleep_word().is_some() && !s.is_dead())
+            && self.sources.iter().all(|s| s.sleep_word().is_some() && s.death().is_none())
     }
 
     /// Sleeps until there is something to do, at most until `deadline`.
@@ -453,6 +593,12 @@ impl Reader {
     pub(crate) fn sleep(&mut self, deadline: u64) -> Result<()> {
         if self.is_cut() {
             return self.attend().map(drop);
+        }
+        if self.retry.is_some() {
+            self.look(false)?;
+            if !self.is_quiet() {
+                return Ok(());
+            }
         }
         let mut set = self.set.take().unwrap_or_default();
         let slept = set.sleep(&mut [self], deadline);
@@ -478,16 +624,24 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
+        let mut sources = std::mem::take(&mut self.sources);
+        sources.append(&mut self.lingering);
         if !self.topic.node.is_own_process() {
+            // A forked child may still read samples that it inherited.
+            if !fault("fork.child_unmaps") {
+                std::mem::forget(sources);
+            }
             return;
         }
         let path = subscriber_path(&self.topic.dir, self.topic.node.id(), self.port);
         if !fault("subscriber.no_unlink") {
             let _ = file::unlink(&path);
         }
-        let mut sources = std::mem::take(&mut self.sources);
-        sources.append(&mut self.lingering);
         let topic = Arc::clone(&self.topic);
+        let view = self.own.view();
+        // Nobody waits for one that reads no more, whatever is still held of it.
+        view.reliable().store(0, Relaxed);
+        sources.iter().for_each(|source| source.leave(view));
         if self.borrowed() > 0 {
             // The port stays open for publishers until the samples are gone.
             let own = self.own.clone();
@@ -505,6 +659,11 @@ impl Drop for Reader {
 /// Whether an error says that a publisher's files are not what they should be, as opposed to what
 /// this process may or can do right now.
 fn is_of_its_files(e: &Error) -> bool {
-    use ErrorKind::{Corrupt, NotFound, NotOwned, Permission, VersionMismatch};
-    matches!(e.kind(), Corrupt | NotFound | NotOwned | Permission | VersionMismatch)
+    use ErrorKind::{Corrupt, NotFound, NotOwned, VersionMismatch};
+    matches!(e.kind(), Corrupt | NotFound | NotOwned | VersionMismatch)
+}
+
+/// As the fault has it: a look that was refused once is never taken again.
+fn is_given_up(e: &Error) -> bool {
+    e.kind() == ErrorKind::Permission && fault("attach.refused_is_corrupt")
 }

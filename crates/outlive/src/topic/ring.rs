@@ -132,6 +132,16 @@ impl<'a> Entry<'a> {
     /// **Strict.** As `begin`.
     pub(crate) fn withdraw(self, n: u64) {
         self.begin(n);
+        // Tells it from a message that is being written.
+        if !fault("withdraw.looks_busy") {
+            self.words[2].store(0, Relaxed);
+        }
+    }
+
+    /// Of a volatile publisher: whether its last message was withdrawn and no other begun, once it
+    /// is dead. Between beginning a message and describing it nothing is lost that was there.
+    pub(crate) fn is_withdrawn(self) -> bool {
+        self.descriptor() == 0
     }
 
     #[inline]
@@ -209,6 +219,31 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// Overruns in one call before it gives up.
+const OVERRUNS_MAX: u32 = 8;
+
+/// A subscriber in pursuit of messages that a publisher overwrites before it has read them.
+///
+/// The first time it goes on with the oldest message that may be left. That is the next one to be
+/// overwritten: beside a publisher at full speed it is lost as well, and so on, step by step. So
+/// from the second time on it goes to the middle of the ring, half a ring ahead of the publisher.
+#[derive(Debug, Default)]
+pub(crate) struct Chase {
+    overruns: u32,
+}
+
+impl Chase {
+    /// Which message to try next, `oldest` being the oldest that may be left in a ring of `depth`.
+    /// `None`: no more in this call.
+    pub(crate) fn next(&mut self, oldest: u64, depth: u64) -> Option<u64> {
+        self.overruns += 1;
+        if fault("receive.chases_oldest") || self.overruns == 1 {
+            return Some(oldest);
+        }
+        (self.overruns <= OVERRUNS_MAX).then_some(oldest + depth / 2)
+    }
+}
+
 #[inline]
 const fn ready(n: u64) -> u64 {
     n.wrapping_mul(2).wrapping_add(2)
@@ -272,6 +307,17 @@ mod tests {
         assert_eq!(e.peek(0, 4), Peek::Overrun { oldest: 1 });
         assert_eq!(e.peek(4, 4), Peek::Ready);
         assert_eq!(e.peek(8, 4), Peek::Empty { busy: false });
+    }
+
+    #[test]
+    fn a_chase_tries_the_oldest_once_and_then_the_middle_a_few_times() {
+        let (depth, mut chase) = (16, Chase::default());
+        assert_eq!(chase.next(100, depth), Some(100));
+        let tries: Vec<u64> = (0..).map_while(|i| chase.next(100 + i, depth)).collect();
+        assert_eq!(tries, (108..108 + u64::from(OVERRUNS_MAX) - 1).collect::<Vec<_>>());
+        // Of one message there is no middle.
+        let mut chase = Chase::default();
+        assert_eq!((chase.next(5, 1), chase.next(6, 1)), (Some(5), Some(6)));
     }
 
     #[test]

@@ -60,7 +60,14 @@ impl Writer {
         }
         self.room_spins = (self.room_spins / 2).max(1);
         if self.reliable_timeout_ns() == 0 {
-            return Err(self.no_room(ErrorKind::WouldBlock));
+            // Who waits looks at deaths each time round; here nobody else would.
+            if !fault("reliable.dead_refuse") {
+                self.forget_departed();
+            }
+            return match self.look_for_room() {
+                Some(_) => Err(self.no_room(ErrorKind::WouldBlock)),
+                None => Ok(()),
+            };
         }
         let start = clock::now_ns();
         let deadline = start.saturating_add(self.reliable_timeout_ns());
@@ -99,7 +106,7 @@ impl Writer {
             }
             self.sleep_for_room(slowest, deadline.min(now + slice));
             // The kernel may have been unable to mark its word: ask its file lock as well.
-            self.admitted()[slowest].peer.is_gone();
+            let _ = self.admitted()[slowest].peer.proof_of_death();
             slice = SLICE_NS;
         };
         self.header_u32(ring::WANTS_ROOM).store(0, Relaxed);
@@ -115,7 +122,7 @@ impl Writer {
                 all_read &= self.admitted()[i].slot.is_some();
             }
         }
-        let depth = self.topic().meta.depth;
+        let depth = self.depth();
         let room_until = floor.0.saturating_add(depth);
         // One that joins may begin further back, once it has said where: look at each message.
         let next_look = if all_read { u64::MAX } else { self.published() + 1 };
@@ -130,7 +137,7 @@ impl Writer {
         let peer = &self.admitted()[slowest].peer;
         let (token, seen) = (peer.token(), peer.token().load(Acquire));
         let at = word.load(Acquire);
-        if self.published() < at.saturating_add(self.topic().meta.depth) || !peer.is_alive() {
+        if self.published() < at.saturating_add(self.depth()) || peer.death().is_some() {
             return;
         }
         let mut set = SleepSet::new(crate::os::futex::low_half(word), at as u32);
@@ -154,7 +161,7 @@ impl Writer {
             format!(
                 "the reliable subscriber of node {who} has {} messages to read: wait longer, make \
                  the topic deeper, or stop that node if it hangs",
-                self.topic().meta.depth
+                self.depth()
             ),
         )
     }

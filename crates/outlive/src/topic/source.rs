@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::hazard::{self, Location};
 use super::layout::{self, data, ring};
 use super::listing::Listing;
-use super::membership::{PublisherId, Topic, ring_path};
+use super::membership::{PublisherId, Topic, birth, ring_path};
 use super::pool::segment_path;
-use super::ring::{Descriptor, Entry, Peek};
+use super::ring::{Chase, Descriptor, Entry, Peek};
 use super::sample::{Meta, RawSample, Slot};
 use crate::layout::{FileHeader, FileKind, PAGE};
-use crate::node::peer::{Peer, PortView};
+use crate::node::peer::{Dead, Life, PortView, death_of};
 use crate::os::file::{self, Expect};
 use crate::os::futex;
 use crate::os::map::Mapping;
@@ -25,7 +25,7 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) struct Source {
     pub(crate) id: PublisherId,
     /// `None` when the publisher's node file was gone already: dead for certain.
-    pub(crate) peer: Option<Arc<Peer>>,
+    pub(crate) peer: Life,
     /// Place in the source table of our port.
     pub(crate) slot: usize,
     ring: Mapping,
@@ -40,11 +40,14 @@ pub(crate) struct Source {
     ahead_max: u64,
     acknowledged: bool,
     closed: bool,
+    /// Its publisher was seen to be dead or gone: what it left is read before what others send.
+    pub(crate) over: bool,
     reliable: bool,
+    volatile: bool,
     segments: Vec<Option<Segment>>,
     lost_before: u64,
-    /// Messages from before it joined, until it has begun.
-    back: Option<u64>,
+    /// The message that could not be taken for lack of memory, at the last try.
+    failed: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -55,14 +58,9 @@ struct Segment {
 }
 
 impl Source {
-    /// Maps and checks the ring of `id`. `history`: messages wanted from before; `None` when the
-    /// publisher came after us, so that everything it sent is ours to read.
-    pub(crate) fn open(
-        topic: &Arc<Topic>,
-        id: PublisherId,
-        slot: usize,
-        history: Option<u64>,
-    ) -> Result<Self> {
+    /// Maps and checks the ring of `id`; everything it holds is to be read unless `skip_to` says
+    /// otherwise.
+    pub(crate) fn open(topic: &Arc<Topic>, id: PublisherId) -> Result<Self> {
         let path = ring_path(&topic.dir, id);
         let domain = topic.node.domain();
         let expect = Expect {
@@ -71,8 +69,9 @@ impl Source {
             owner: domain.access.owner_required(),
         };
         let (fd, file_bytes) = file::open_checked(&path, expect)?;
-        let (depth, entry_bytes) = (topic.meta.depth, topic.meta.entry_bytes);
-        let bytes = layout::ring_bytes(depth as usize, entry_bytes);
+        let entry_bytes = topic.meta.entry_bytes;
+        let bytes_max = layout::ring_bytes(layout::DEPTH_MAX as usize, entry_bytes);
+        let bytes = (file_bytes as usize).min(bytes_max);
         let bad = |why: &str| {
             Error::new(
                 ErrorKind::Corrupt,
@@ -81,30 +80,25 @@ impl Source {
                 format!("{why}: restart its publisher, or run 'outlive clean' without members"),
             )
         };
-        if file_bytes < bytes as u64 {
-            return Err(bad("truncated"));
-        }
         let map = Mapping::map_peer(&fd, bytes, &path)?;
         let header = FileHeader::read(&map, FileKind::Ring, file_bytes)?;
+        let depth = map.atomic_u64(ring::DEPTH)?.load(Relaxed);
         let same = header.node == id.node.0
             && header.port == id.port
-            && map.atomic_u64(ring::DEPTH)?.load(Relaxed) == depth
+            && layout::is_depth(depth)
             && map.atomic_u64(ring::ENTRY_BYTES)?.load(Relaxed) == entry_bytes as u64;
         if !same {
             return Err(bad("its header does not match its name and topic"));
         }
-        let peer = match topic.node.peer(id.node) {
-            Ok(peer) => Some(peer),
-            Err(e) if e.kind() == ErrorKind::NotFound => None,
-            Err(e) => return Err(e),
-        };
-        // A volatile publisher keeps none: what it withdrew is not lost to those who came later.
+        if bytes < layout::ring_bytes(depth as usize, entry_bytes) {
+            return Err(bad("truncated"));
+        }
+        let peer = topic.node.life(id.node)?;
         let volatile = map.atomic_u64(ring::VOLATILE)?.load(Relaxed) == 1;
-        let history = history.map(|wanted| if volatile { 0 } else { wanted });
-        let mut source = Self {
+        let source = Self {
             id,
             peer,
-            slot,
+            slot: 0,
             ring: map,
             topic: Arc::clone(topic),
             entry_words: entry_bytes / 8,
@@ -114,17 +108,25 @@ impl Source {
             ahead_max: if volatile { 0 } else { depth / 4 },
             acknowledged: false,
             closed: false,
+            over: false,
             reliable: false,
+            volatile,
             segments: Vec::new(),
             lost_before: 0,
-            back: history.map(|wanted| wanted.min(depth)),
+            failed: None,
         };
-        if let Some(wanted) = history {
-            let head = source.head().ok_or_else(|| bad("its message counter is out of range"))?;
-            source.cursor = head.saturating_sub(wanted.min(depth));
-            source.shown = source.cursor;
-        }
+        source.head().ok_or_else(|| bad("its message counter is out of range"))?;
         Ok(source)
+    }
+
+    /// Where it comes by age among the publishers of the topic.
+    pub(crate) fn birth(&self) -> u64 {
+        birth(self.ring.atomic_u64(ring::BORN).map_or(0, |word| word.load(Relaxed)))
+    }
+
+    /// Messages that this publisher's ring holds.
+    pub(crate) fn depth(&self) -> u64 {
+        self.depth
     }
 
     /// Messages published, as the publisher's counter says; `None` when the ring says otherwise.
@@ -137,22 +139,58 @@ impl Source {
         (head < 1 << 62 && there).then_some(head)
     }
 
-    /// Writes this source into our port, from where its publisher finds it.
+    /// Behind the newest message there is. A publisher that died may not have counted it.
+    pub(crate) fn end(&self) -> Option<u64> {
+        let head = self.head()?;
+        let uncounted = self.entry_of(head).peek(head, self.depth) == Peek::Ready;
+        Some(head + u64::from(uncounted))
+    }
+
+    /// When message `n` was published, if it is kept for those who come later and still there.
+    pub(crate) fn history_time(&self, n: u64) -> Option<u64> {
+        // A volatile publisher keeps none: what it withdrew is not lost to those who came later.
+        let entry = self.entry_of(n);
+        if self.volatile || entry.peek(n, self.depth) != Peek::Ready {
+            return None;
+        }
+        let time = entry.timestamp();
+        entry.unchanged(n).then_some(time)
+    }
+
+    /// Leaves out what comes before message `n`: it was sent before we joined.
+    pub(crate) fn skip_to(&mut self, n: u64) {
+        self.cursor = self.cursor.max(n);
+    }
+
+    /// Writes this source into place `slot` of our port, from where its publisher finds it.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: that of `Listing::name`.
-    pub(crate) fn show(&self, view: PortView<'_>) {
-        let words = view.source(self.slot);
+    pub(crate) fn show(&mut self, slot: usize, view: PortView<'_>) {
+        self.slot = slot;
+        self.shown = self.cursor;
+        let words = view.source(slot);
         words[2].store(self.cursor, Relaxed);
         Listing(words).name(self.id.node.0, self.id.port);
     }
 
-    /// Begins to read, now that the publisher can see how far we are: what it has overwritten
-    /// meanwhile was from before we joined.
+    /// Begins to read, now that the publisher can see how far we are.
     pub(crate) fn begin(&mut self, view: PortView<'_>) {
-        if let (Some(back), Some(head)) = (self.back.take(), self.head()) {
-            self.cursor = self.cursor.max(head.saturating_sub(back));
+        if self.shown != self.cursor {
             self.show_cursor(view);
+        }
+    }
+
+    /// Reads no more: its publisher waits for us no longer, whatever is still held.
+    ///
+    /// # Crash safety
+    /// **Strict.** Dying before the wake, our token ends the publisher's sleep.
+    pub(crate) fn leave(&self, view: PortView<'_>) {
+        let cursor = view.source(self.slot)[2];
+        // Beyond what was published: everything is read.
+        cursor.store(u64::MAX, Release);
+        if self.reliable {
+            futex::wake(futex::low_half(cursor), i32::MAX);
         }
     }
 
@@ -190,28 +228,29 @@ impl Source {
     /// Nothing to attend to: its publisher looks alive and was not seen to close.
     #[inline]
     pub(crate) fn is_steady(&self) -> bool {
-        !self.closed && self.peer.as_ref().is_some_and(|peer| peer.looks_alive())
+        !self.closed && self.peer.as_ref().is_ok_and(|peer| peer.hint().is_alive())
     }
 
-    /// Whether its publisher is dead for certain.
+    /// Whether its publisher is dead, asked once its word says so.
     #[inline]
-    pub(crate) fn is_dead(&self) -> bool {
-        self.peer.as_ref().is_none_or(|peer| !peer.is_alive())
+    pub(crate) fn death(&self) -> Option<Dead> {
+        death_of(&self.peer)
     }
 
-    /// As `is_dead`, by the file lock alone.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.peer.as_ref().is_none_or(|peer| peer.is_gone())
+    /// As `death`, whatever the word says.
+    pub(crate) fn proof_of_death(&self) -> Option<Dead> {
+        self.peer.as_ref().map_or_else(|dead| Some(*dead), |peer| peer.proof_of_death())
     }
 
     /// Whether its publisher lists us, or is beyond listing anybody.
     pub(crate) fn is_noticed(&mut self, view: PortView<'_>) -> bool {
-        self.acknowledged || self.closed || self.is_dead() || self.is_acknowledged(view)
+        self.acknowledged || self.closed || self.death().is_some() || self.is_acknowledged(view)
     }
 
     /// Its next message is being written, or was when its publisher died.
     pub(crate) fn is_busy(&self) -> bool {
-        self.entry().peek(self.cursor, self.depth) == (Peek::Empty { busy: true })
+        let busy = self.entry().peek(self.cursor, self.depth) == Peek::Empty { busy: true };
+        busy && !(self.volatile && self.entry().is_withdrawn())
     }
 
     /// Puts the next message into `slot` if there is one, its chunk borrowed if the publisher has
@@ -221,14 +260,16 @@ impl Source {
     /// `TooManyBorrows`: nothing is consumed. `Corrupt`: the entry cannot be a publisher's.
     #[inline]
     pub(crate) fn take(&mut self, view: PortView<'_>, slot: &mut Slot) -> Result<bool> {
+        let mut chase = Chase::default();
         loop {
             match self.entry().peek(self.cursor, self.depth) {
                 Peek::Ready => {}
                 Peek::Empty { .. } => return Ok(self.nothing(view)),
                 Peek::Overrun { oldest } => {
-                    self.lost_before += oldest - self.cursor;
-                    self.cursor = oldest;
-                    continue;
+                    if self.overrun(&mut chase, oldest) {
+                        continue;
+                    }
+                    return Ok(self.nothing(view));
                 }
                 Peek::Corrupt => return Err(self.corrupt("an entry's sequence number")),
             }
@@ -241,7 +282,12 @@ impl Source {
             };
             let whole = match Descriptor::decode(entry.descriptor()) {
                 Some(Descriptor::Inline { bytes }) => self.copy_inline(slot, bytes, meta)?,
-                Some(Descriptor::Chunk { bytes }) => self.take_chunk(view, slot, bytes, meta)?,
+                Some(Descriptor::Chunk { bytes }) => {
+                    match self.take_chunk(view, slot, bytes, meta) {
+                        Ok(whole) => whole,
+                        Err(e) => return Err(self.not_taken(e)),
+                    }
+                }
                 None => self.refuse("an entry's descriptor")?,
             };
             // Else overwritten while we read it: the next look counts what was lost.
@@ -292,8 +338,21 @@ impl Source {
         u64::from(ready)
     }
 
+    /// The next message is overwritten: goes on with a later one, and counts what it passes over
+    /// as lost. `false`: the publisher was quicker each time; the next call goes on from here.
+    #[cold]
+    fn overrun(&mut self, chase: &mut Chase, oldest: u64) -> bool {
+        // Where the counter says more than the entry, it is right: `head` has looked there.
+        let oldest = oldest.max(self.head().unwrap_or(0).saturating_sub(self.depth));
+        let Some(next) = chase.next(oldest, self.depth) else { return false };
+        self.lost_before += next - self.cursor;
+        self.cursor = next;
+        true
+    }
+
     /// When the next message was published; `None` when there is none.
     pub(crate) fn next_time(&mut self) -> Option<u64> {
+        let mut chase = Chase::default();
         loop {
             match self.entry().peek(self.cursor, self.depth) {
                 Peek::Ready => {
@@ -303,8 +362,9 @@ impl Source {
                     }
                 }
                 Peek::Overrun { oldest } => {
-                    self.lost_before += oldest - self.cursor;
-                    self.cursor = oldest;
+                    if !self.overrun(&mut chase, oldest) {
+                        return None;
+                    }
                 }
                 // `take` tells what is wrong with a corrupt one.
                 Peek::Corrupt => return Some(0),
@@ -380,6 +440,23 @@ impl Source {
                 Err(e)
             }
         }
+    }
+
+    /// The message at the cursor is not there for this process right now. It must not hide those
+    /// behind it for ever: at the second failure it is passed over and counts as lost, unless
+    /// nothing may be lost.
+    #[cold]
+    fn not_taken(&mut self, e: Error) -> Error {
+        use ErrorKind::{Io, OutOfMemory, Permission};
+        let lacks = matches!(e.kind(), OutOfMemory | Io | Permission);
+        let again = lacks && self.failed.replace(self.cursor) == Some(self.cursor);
+        if !again || self.reliable || fault("receive.starves") {
+            return e;
+        }
+        let remedy = format!("message {} is lost to this subscriber; {}", self.cursor, e.remedy());
+        self.lost_before += 1;
+        self.cursor += 1;
+        Error::new(e.kind(), "receiving on", self.topic.name.as_str(), remedy)
     }
 
     #[cold]

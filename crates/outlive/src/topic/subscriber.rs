@@ -68,7 +68,9 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// # Real-time
     /// No lock, no wait. No system call while there is a message, and none without one unless
-    /// membership changed or a publisher's token says dead.
+    /// membership changed or a publisher's token says dead. Beside a publisher that overwrites each
+    /// message while it is read, a call tries the oldest message left, then up to 7 times one in
+    /// the middle of the ring, and returns `None`; what it passed over counts as lost.
     #[inline]
     pub fn receive(&mut self) -> Result<Option<Sample<T>>> {
         self.receive_by(Reader::take)
@@ -342,9 +344,10 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         PayloadType::from_parts(meta.encoding, &meta.type_name, form, meta.schema.clone())
     }
 
-    /// Messages that each publisher's ring holds.
+    /// Messages that the deepest ring of the publishers that are being read holds; without any,
+    /// that of one that does not ask for a depth.
     pub fn depth(&self) -> u64 {
-        self.reader.topic().meta.depth
+        self.reader.depth()
     }
 
     /// What the topic's payloads look like, if its first member described its type.

@@ -54,7 +54,7 @@ fn a_mismatch_names_every_field_that_differs_on_both_sides_and_what_to_do() {
          \x20 field id (u32 at 20) is missing in this program\n\
          \x20 field z (f64 at 8) is in this program only\n\
          use the same type in all programs, or another topic; a topic's type can change once all \
-         its members have left"
+         its members have left or died; it has live members: test (node 1)"
     );
 }
 

@@ -21,7 +21,7 @@ use super::room::Waited;
 use crate::layout::{FileHeader, FileKind};
 use crate::node::NodeId;
 use crate::node::domain::DomainPath;
-use crate::node::peer::{Peer, PortView, port};
+use crate::node::peer::{Dead, Peer, PortView};
 use crate::os::file::{self, Draft};
 use crate::os::map::Mapping;
 use crate::os::{clock, futex};
@@ -57,6 +57,20 @@ impl Admitted {
     }
 }
 
+/// After a subscriber could not be opened for lack of memory or descriptors.
+#[derive(Clone, Copy, Debug)]
+struct Retry {
+    /// Of subscribers, at that look.
+    epoch: u64,
+    /// Not before this message.
+    at: u64,
+    /// Messages until the next try, doubled each time.
+    step: u64,
+}
+
+/// Messages between two tries at most.
+const RETRY_STEP_MAX: u64 = 1024;
+
 /// A publisher's files and private bookkeeping.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -74,6 +88,8 @@ pub(crate) struct Writer {
     pool: Pool,
     admitted: Vec<Admitted>,
     seen_epoch: u64,
+    /// A subscriber could not be opened: when to try again.
+    retry: Option<Retry>,
     held: Vec<Location>,
     /// Messages below this overwrite nothing that a reliable subscriber has yet to read.
     room_until: u64,
@@ -90,6 +106,8 @@ pub(crate) struct Writer {
 /// How a publisher wants to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
+    /// Messages in its ring, a power of two; 0: as many as the topic says.
+    pub(crate) depth: u64,
     pub(crate) memory_bytes_max: u64,
     pub(crate) reliable_timeout_ns: u64,
     pub(crate) volatile: bool,
@@ -106,10 +124,11 @@ impl Writer {
     /// # Crash safety
     /// **Strict.** Commit point: the link of the complete ring file.
     pub(crate) fn open(topic: Arc<Topic>, manner: Manner) -> Result<Self> {
-        let Manner { memory_bytes_max, reliable_timeout_ns, volatile, timestamps } = manner;
+        let Manner { memory_bytes_max, reliable_timeout_ns, volatile, timestamps, .. } = manner;
         let node = &topic.node;
         let id = PublisherId { node: node.id(), port: node.next_port_serial() };
-        let (depth, entry_bytes) = (topic.meta.depth as usize, topic.meta.entry_bytes);
+        let depth = if manner.depth > 0 { manner.depth } else { topic.meta.depth } as usize;
+        let entry_bytes = topic.meta.entry_bytes;
         let bytes = layout::ring_bytes(depth, entry_bytes);
         let path = ring_path(&topic.dir, id);
         let access = &node.domain().access;
@@ -138,7 +157,7 @@ impl Writer {
         draft.link(&path)?;
         crash_point!("writer.open.after_link");
         let mut writer = Self {
-            pulse: Pulse::new(&topic, Ports::Subscribers)?,
+            pulse: Pulse::new(&topic, Ports::Subscribers),
             id,
             map,
             entry_words: entry_bytes / 8,
@@ -150,6 +169,7 @@ impl Writer {
             pool,
             admitted: Vec::new(),
             seen_epoch: u64::MAX,
+            retry: None,
             held: Vec::new(),
             room_until: u64::MAX,
             reliable_timeout_ns,
@@ -174,6 +194,11 @@ impl Writer {
 
     pub(crate) fn topic(&self) -> &Arc<Topic> {
         &self.topic
+    }
+
+    /// Messages in our ring.
+    pub(super) fn depth(&self) -> u64 {
+        self.mask + 1
     }
 
     pub(crate) fn published(&self) -> u64 {
@@ -229,7 +254,9 @@ impl Writer {
     #[cold]
     fn attend(&mut self) -> Result<()> {
         self.topic.node.tend()?;
-        if self.topic.epoch(Ports::Subscribers).load(Relaxed) != self.seen_epoch {
+        let epoch = self.topic.epoch(Ports::Subscribers).load(Relaxed);
+        let later = self.retry.is_some_and(|r| r.epoch == epoch && self.next < r.at);
+        if epoch != self.seen_epoch && !later {
             self.refresh()?;
         }
         Ok(())
@@ -304,7 +331,7 @@ impl Writer {
         for subscriber in &mut self.admitted {
             // SAFETY: as in `after_commit`.
             let flag = unsafe { subscriber.waiting.as_ref() }.load(Relaxed);
-            dead |= flag != 0 && !subscriber.peer.is_alive();
+            dead |= flag != 0 && subscriber.peer.death().is_some();
             if flag & handshake::KIND_MASK > handshake::WAITING_WORDS {
                 subscriber.call(domain);
             }
@@ -371,7 +398,7 @@ impl Writer {
             let view = s.peer.port(s.port).ok()?;
             s.slot = s.slot.or_else(|| find_source(view, id));
             let cursor = view.source(s.slot?)[2].load(Acquire);
-            if cursor < self.next && s.peer.looks_alive() {
+            if cursor < self.next && !is_dead(&s.peer) {
                 return None;
             }
         }
@@ -391,7 +418,13 @@ impl Writer {
         self.held.clear();
         let id = self.id;
         for subscriber in &mut self.admitted {
-            let Ok(view) = subscriber.peer.port(subscriber.port) else { continue };
+            let view = match subscriber.peer.port(subscriber.port) {
+                Ok(view) => view,
+                Err(_) if fault("scan.unread_holds_none") => continue,
+                Err(_) if subscriber.peer.death().is_some() => continue,
+                // It may hold any of them: none is free.
+                Err(_) => return,
+            };
             if subscriber.slot.is_none() {
                 subscriber.slot = find_source(view, id);
             }
@@ -401,11 +434,12 @@ impl Writer {
             if !fault("scan.no_hazards") {
                 hazard::held(view.hazards(), slot, |location| self.held.push(location));
             }
-            // The word is a hint; a borrow is forgotten only once the file lock is free.
-            let peer = &subscriber.peer;
-            let dead = |confirm| if confirm { peer.is_gone() } else { !peer.is_alive() };
-            if self.held.len() > before && dead(confirm) {
-                self.held.truncate(before);
+            if self.held.len() > before {
+                let peer = &subscriber.peer;
+                let death = if confirm { peer.proof_of_death() } else { peer.death() };
+                if let Some(dead) = death {
+                    forget_borrows(&mut self.held, before, dead);
+                }
             }
         }
         self.pool.reclaim(&self.held);
@@ -416,7 +450,12 @@ impl Writer {
         self.pool.give_back(location);
     }
 
-    /// Looks at the topic's directory: admits new subscribers, forgets the departed.
+    /// Looks at the topic's directory: admits new subscribers, forgets the departed. One that
+    /// cannot be opened right now is tried again after 1, 2, 4, ... messages.
+    ///
+    /// # Errors
+    /// Those of the directory. What kept a reliable subscriber from being opened, or one of which
+    /// that cannot be said: without it a message would be lost to it.
     #[cold]
     pub(crate) fn refresh(&mut self) -> Result<()> {
         let epoch = self.topic.epoch_seen(Ports::Subscribers);
@@ -431,14 +470,28 @@ impl Writer {
                 "somebody removed it: open the publisher again",
             ));
         }
+        let (mut unopened, mut failed) = (false, None);
         for entry in entries {
             if let DirEntry::Subscriber { node, port } = entry
                 && !self.admitted.iter().any(|s| s.peer.id() == node && s.port == port)
+                && let Err(e) = self.admit(node, port)
             {
-                self.admit(node, port);
+                unopened = true;
+                if self.may_be_reliable(node, port) {
+                    failed = failed.or(Some(e));
+                }
             }
         }
+        if let Some(e) = failed {
+            return Err(e);
+        }
         self.seen_epoch = epoch;
+        let step = self.retry.filter(|r| r.epoch == epoch).map_or(1, |r| r.step * 2);
+        let step = step.min(RETRY_STEP_MAX);
+        self.retry = unopened.then_some(Retry { epoch, at: self.next + step, step });
+        if unopened {
+            self.seen_epoch = u64::MAX;
+        }
         if self.map.is_poisoned() { Err(self.truncated()) } else { Ok(()) }
     }
 
@@ -452,16 +505,34 @@ impl Writer {
         )
     }
 
+    /// Whether a subscriber that could not be mapped is one to wait for: read from its file.
+    fn may_be_reliable(&self, node: NodeId, port: u64) -> bool {
+        let domain = self.topic.node.domain();
+        Peer::read_reliable(&domain.nodes(), node, port, &domain.access).unwrap_or(true)
+    }
+
     /// Acknowledges a subscriber; one that cannot be is served without borrows.
+    ///
+    /// # Errors
+    /// What keeps its file from being opened right now.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: that of `Listing::name`.
-    fn admit(&mut self, node: NodeId, port: u64) {
-        let Ok(peer) = self.topic.node.peer(node) else { return };
-        let Some(view) = peer.claimed_port(port) else { return };
+    fn admit(&mut self, node: NodeId, port: u64) -> Result<()> {
+        use ErrorKind::{Corrupt, NotFound, NotOwned, Permission, VersionMismatch};
+        let peer = match self.topic.node.peer(node) {
+            Ok(peer) => peer,
+            // It has left, or nobody can read what it says.
+            Err(e) if fault("admit.failed_is_gone") || e.kind() == NotFound => return Ok(()),
+            Err(e) => match e.kind() {
+                Corrupt | NotOwned | Permission | VersionMismatch => return Ok(()),
+                _ => return Err(e),
+            },
+        };
+        let Some(view) = peer.claimed_port(port)? else { return Ok(()) };
         // ORDERING(PORT_ID): pairs with `Ports::allocate`.
-        if view.id().load(Acquire) != port || !peer.is_alive() {
-            return;
+        if view.id().load(Acquire) != port || peer.death().is_some() {
+            return Ok(());
         }
         // Beyond the table's end it is woken, yet copies.
         let ack = (0..ring::ACKS_MAX).find(|&i| self.ack(i).is_free());
@@ -487,6 +558,7 @@ impl Writer {
             reliable,
             from,
         });
+        Ok(())
     }
 
     fn ack(&self, i: usize) -> Listing<'_> {
@@ -518,8 +590,15 @@ impl Writer {
         if !s.reliable {
             return None;
         }
+        // How far one has read that cannot be asked, nobody knows.
+        let Ok(view) = s.peer.port(s.port) else { return Some(s.from.min(self.next)) };
+        // One that was dropped while a sample of it is held keeps its port, but reads no more.
+        let reads = view.reliable().load(Relaxed) == 1 && view.id().load(Relaxed) == s.port;
+        if !reads && !fault("reliable.dropped_counts") {
+            return None;
+        }
         if s.slot.is_none() {
-            s.slot = find_source(s.peer.port(s.port).ok()?, id);
+            s.slot = find_source(view, id);
         }
         let from = s.from;
         // A cursor beyond what was published is garbage: it counts as "has read everything".
@@ -536,8 +615,12 @@ impl Writer {
         let mut i = 0;
         while i < self.admitted.len() {
             let s = &self.admitted[i];
-            let open = s.peer.port(s.port).is_ok_and(|v| v.id().load(Acquire) == s.port);
-            if open && s.peer.is_alive() {
+            let open = match s.peer.port(s.port) {
+                Ok(view) => view.id().load(Acquire) == s.port,
+                // Who cannot be asked has not left.
+                Err(_) => !fault("depart.unread_is_gone"),
+            };
+            if open && s.peer.death().is_none() {
                 i += 1;
                 continue;
             }
@@ -549,9 +632,22 @@ impl Writer {
     }
 }
 
+/// Whether what a subscriber has not read may be taken back: only its death allows that.
+fn is_dead(peer: &Peer) -> bool {
+    if fault("withdraw.on_hint") {
+        return !peer.hint().is_alive();
+    }
+    peer.death().is_some()
+}
+
+/// What the dead hold is free: `held` from `first` on.
+fn forget_borrows(held: &mut Vec<Location>, first: usize, _: Dead) {
+    held.truncate(first);
+}
+
 /// The slot in which a subscriber attached publisher `id`.
 fn find_source(view: PortView<'_>, id: PublisherId) -> Option<usize> {
-    (0..port::SOURCES_MAX).find(|&slot| Listing(view.source(slot)).names(id.node.0, id.port))
+    (0..view.sources()).find(|&slot| Listing(view.source(slot)).names(id.node.0, id.port))
 }
 
 fn inline_bytes_max(meta: &Meta) -> usize {

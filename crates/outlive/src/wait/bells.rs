@@ -5,7 +5,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use crate::Result;
 use crate::layout::{CACHE_LINE, FileHeader, FileKind, HEADER_BYTES, PAGE};
@@ -14,11 +14,12 @@ use crate::node::domain::{DomainPath, open_or_create};
 use crate::os::file::{self, Expect};
 use crate::os::futex;
 use crate::os::map::Mapping;
+use crate::os::per_process::PerProcess;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::Release;
 
 /// Doorbells of a node; ports share them when there are more.
-const DOORBELLS: u32 = ((PAGE - HEADER_BYTES) / CACHE_LINE) as u32;
+pub(super) const DOORBELLS: u32 = ((PAGE - HEADER_BYTES) / CACHE_LINE) as u32;
 
 /// The page of doorbells of a node.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ pub(crate) fn bells_path(nodes: &Path, node: NodeId) -> PathBuf {
 
 /// A page that this process has mapped, by device and inode.
 type Mapped = ((u64, u64), Weak<Mapping>);
-static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
+static MAPPED: PerProcess<Vec<Mapped>> = PerProcess::new();
 
 impl Doorbells {
     /// Our own doorbells; made by the first sleeper that needs one.
@@ -53,7 +54,7 @@ impl Doorbells {
 
     fn map(fd: &OwnedFd, path: &Path) -> Result<Self> {
         let identity = file::identity(fd, path)?;
-        let mut mapped = MAPPED.lock().unwrap_or_else(|e| e.into_inner());
+        let mut mapped = MAPPED.get().lock().unwrap_or_else(|e| e.into_inner());
         let known = mapped.iter().find(|(id, _)| *id == identity);
         if let Some(map) = known.and_then(|(_, map)| map.upgrade()) {
             return Ok(Self { map });

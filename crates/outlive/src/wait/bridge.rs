@@ -23,7 +23,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::handshake::Request;
+use super::handshake::{Request, WAITING_FD};
 use super::{POLL_NS, slice_ns_max};
 use crate::Result;
 use crate::node::domain::DomainPath;
@@ -32,6 +32,7 @@ use crate::node::{Node, NodeId};
 use crate::os::deaths::Deaths;
 use crate::os::poll::{Epoll, Ticker};
 use crate::os::socket::WakeSocket;
+use crate::os::{clock, sched};
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
 
@@ -46,6 +47,10 @@ const SOCKETS: u32 = 2;
 
 /// Between two looks without news, while the kernel does not tell of deaths.
 const BLIND_NS: u64 = 10_000_000;
+
+/// How long a descriptor that was just armed looks on: longer than a store takes to become visible.
+/// Its owner sleeps elsewhere, so there is no short first sleep.
+const ARMED_LOOK_NS: u64 = 5_000;
 
 /// Generations of all bridges of this process, so that no request ever sees one twice.
 static GENERATIONS: AtomicU64 = AtomicU64::new(0);
@@ -112,6 +117,14 @@ impl Bridge {
     /// Ready when something is to be looked at, until `take`.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.set.as_fd()
+    }
+
+    /// As `new`, ready at first, for one sleeper of `node` whose owner waits for it elsewhere.
+    pub(crate) fn of_one(node: &Node) -> Result<Self> {
+        let mut bridge = Self::new(true)?;
+        bridge.open_socket(node)?;
+        bridge.trip();
+        Ok(bridge)
     }
 
     /// Makes the socket for sleepers of `node`, if there is none yet.
@@ -191,6 +204,42 @@ impl Bridge {
         if let Some(number) = self.socket_of(node) {
             request.arm(number, self.generation);
         }
+    }
+
+    /// The sleeper, of `node`, found nothing: makes the descriptor quiet. `true` when there is
+    /// something after all; make it ready then.
+    ///
+    /// # Crash safety
+    /// **Strict.** Dying here leaves a raised flag: the next call finds nobody.
+    pub(crate) fn rest<'a>(
+        &mut self,
+        node: &Node,
+        request: Request<'_>,
+        peers: impl Iterator<Item = &'a Arc<Peer>>,
+        mut in_doubt: bool,
+        is_quiet: impl Fn() -> bool,
+    ) -> bool {
+        self.take();
+        // The flag may have been lowered by another way of waiting.
+        let anew = self.renew() || request.flag.load(Relaxed) != WAITING_FD;
+        if anew {
+            self.arm(node, request);
+        }
+        for peer in peers {
+            self.watch(peer);
+            in_doubt |= !peer.hint().is_alive();
+        }
+        self.set_hasty(in_doubt);
+        crate::crash_point!("reader.rest.armed");
+        let mut found = !is_quiet();
+        if anew && sched::allowed_cpus() > 1 {
+            let until = clock::now_ns() + ARMED_LOOK_NS;
+            while !found && clock::now_ns() < until {
+                std::hint::spin_loop();
+                found = !is_quiet();
+            }
+        }
+        found
     }
 
     /// Makes the descriptor ready by ourselves.

@@ -5,14 +5,14 @@ use crate::node::Watch;
 
 impl Member for Watch {
     fn is_ready(&mut self, _now: u64) -> bool {
-        !self.is_alive()
+        self.has_news()
     }
 
     fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
-        plan.life(self.peer())
+        !self.has_news() && plan.life(self.peer())
     }
 
     fn overslept(&mut self) -> bool {
-        self.peer().is_gone()
+        self.peer().proof_of_death().is_some()
     }
 }

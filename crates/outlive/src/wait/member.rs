@@ -2,20 +2,25 @@
 //!
 //! A member of a kind that is yet to come implements [`Member`]; nothing else here need know it.
 
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 
 use super::SleepSet;
 use super::bridge::Bridge;
 use super::handshake::Request;
 use crate::node::Node;
 use crate::node::peer::Peer;
+use crate::os::event::Event;
 use crate::os::robust;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::Acquire;
 
+/// Most events of this process whose descriptors one sleep takes; others are looked at.
+const EVENTS_MAX: usize = 4;
+
 /// What a [`WaitSet`](crate::WaitSet) can wait for: a [`Subscriber`](crate::Subscriber), the
 /// [`Consumer`](crate::Consumer) of a queue, a [`Watch`](crate::Watch) on a node's death, a
-/// [`Timer`](crate::Timer), a [`Descriptor`](crate::Descriptor).
+/// [`Timer`](crate::Timer), a [`Descriptor`](crate::Descriptor), a
+/// [`Shutdown`](crate::Shutdown), an `&`[`Interrupt`](crate::Interrupt).
 ///
 /// Only this crate implements it.
 pub trait Waitable: Member {}
@@ -92,13 +97,23 @@ pub struct Plan<'a> {
     pub(super) set: SleepSet<'a>,
     writers: usize,
     bridge: Option<&'a Bridge>,
-    /// Somebody's token says dead and its file lock does not: only looking tells.
+    /// Events of this process, where only descriptors are waited for.
+    pub(super) own_fds: [Option<BorrowedFd<'a>>; EVENTS_MAX],
+    /// Somebody's token says dead and its file lock does not, or a descriptor could not be made:
+    /// only looking tells.
     pub(super) in_doubt: bool,
 }
 
 impl<'a> Plan<'a> {
     pub(super) fn new(mode: Mode, bridge: Option<&'a Bridge>) -> Self {
-        Self { mode, set: SleepSet::empty(), writers: 0, bridge, in_doubt: false }
+        Self {
+            mode,
+            set: SleepSet::empty(),
+            writers: 0,
+            bridge,
+            own_fds: [None; EVENTS_MAX],
+            in_doubt: false,
+        }
     }
 
     /// Words of writers so far.
@@ -121,13 +136,27 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// An event of this process; `false` when it is raised.
+    pub(crate) fn event(&mut self, event: &'a Event) -> bool {
+        match self.mode {
+            Mode::Words | Mode::Doorbell => self.set.push(event.word(), 0),
+            Mode::Fd => match (self.own_fds.iter_mut().find(|free| free.is_none()), event.fd()) {
+                (Some(free), Ok(fd)) => *free = Some(fd),
+                _ => self.in_doubt = true,
+            },
+            Mode::Look => {}
+        }
+        // After its descriptor is there: who raises it looks for that afterwards.
+        event.raised() == 0
+    }
+
     /// The life of `peer`; `false` when it is dead.
     pub(crate) fn life(&mut self, peer: &'a Peer) -> bool {
         if let Some(bridge) = self.bridge {
             bridge.watch(peer);
         }
         let seen = peer.token().load(Acquire);
-        if !peer.is_alive() {
+        if peer.death().is_some() {
             return false;
         }
         match self.mode {

@@ -17,7 +17,7 @@
 //! | `bridge` | everything that wakes a sleeper, behind one descriptor |
 //! | `member` | what can be waited for: the trait, and one sleep as members describe it |
 //! | `set` | waiting for many members at once |
-//! | `timer`, `descriptor`, `death` | members that are no ports |
+//! | `timer`, `descriptor`, `death`, `shutdown`, `interrupt` | members that are no ports |
 
 pub(crate) mod bells;
 pub(crate) mod bridge;
@@ -25,8 +25,10 @@ pub(crate) mod call;
 mod death;
 mod descriptor;
 pub(crate) mod handshake;
+mod interrupt;
 pub(crate) mod member;
 mod set;
+mod shutdown;
 #[cfg(test)]
 mod tests;
 mod timer;
@@ -35,10 +37,13 @@ pub(crate) use crate::node::{POLL_NS, slice_ns_max};
 use crate::os::futex::{self, WaitWord, Woken};
 use crate::os::{clock, robust};
 use crate::sync::AtomicU32;
+use crate::sync::Ordering::Relaxed;
 pub use descriptor::Descriptor;
 use handshake::Slept;
+pub use interrupt::Interrupt;
 pub use member::Waitable;
 pub use set::{Ready, WaitSet};
+pub use shutdown::Shutdown;
 pub use timer::Timer;
 
 /// Most words that one `futex_waitv` takes.
@@ -52,6 +57,8 @@ static NOTHING: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct SleepSet<'a> {
     words: [WaitWord<'a>; WORDS_MAX],
     len: usize,
+    /// Which of them are tokens: bit i for word i.
+    tokens: u128,
     /// The word to sleep on where there can be only one.
     main: Option<usize>,
     /// First token, if any: our death while asleep on it passes its wake on.
@@ -64,7 +71,7 @@ impl<'a> SleepSet<'a> {
     pub(crate) fn empty() -> Self {
         let nothing = WaitWord { word: &NOTHING, expected: 0 };
         let words = [nothing; WORDS_MAX];
-        Self { words, len: 0, main: None, token: None, overflow: false, poll: false }
+        Self { words, len: 0, tokens: 0, main: None, token: None, overflow: false, poll: false }
     }
 
     /// Begins with a word that is there besides those of writers: the topic's bell.
@@ -103,7 +110,7 @@ impl<'a> SleepSet<'a> {
 
     /// A liveness token; `expected` is what was read before it was judged alive.
     pub(crate) fn token(&mut self, word: &'a AtomicU32, expected: u32) {
-        // While it passes between threads only the file lock tells of a death.
+        // It begins to die: only the file lock tells when that is over.
         self.poll |= !robust::is_alive_word(expected);
         if self.token.is_none() {
             self.token = Some(word);
@@ -112,6 +119,7 @@ impl<'a> SleepSet<'a> {
         if self.words[..self.len].iter().rev().any(|w| std::ptr::eq(w.word, word)) {
             return;
         }
+        self.tokens |= 1u128.checked_shl(self.len as u32).unwrap_or(0);
         self.push(word, expected);
     }
 
@@ -140,12 +148,11 @@ impl<'a> SleepSet<'a> {
         Slept::Woken
     }
 
-    /// The kernel wakes one waiter of a dead token: wake the others.
+    /// A token changes once, at its holder's end, and the kernel wakes one waiter: wake the others.
     fn pass_on(&self) {
-        for w in &self.words[..self.len] {
-            let word = w.word.load(crate::sync::Ordering::Relaxed);
-            if word != w.expected && robust::has_died(word) {
-                futex::wake(w.word, i32::MAX);
+        for (i, w) in self.words[..self.len].iter().enumerate() {
+            if self.tokens >> i & 1 == 1 && w.word.load(Relaxed) != w.expected {
+                robust::pass_on(w.word);
             }
         }
     }

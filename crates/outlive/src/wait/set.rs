@@ -22,9 +22,10 @@
 //!
 //! Every sleep ends after 1 s at most.
 
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use super::bells::Doorbells;
+use super::bells::{DOORBELLS, Doorbells};
 use super::bridge::Bridge;
 use super::handshake::{self, DOORBELL_SHIFT, Slept, WAITING_DOORBELL, WAITING_WORDS};
 use super::member::{Mode, Plan, Seat, Waitable};
@@ -42,6 +43,10 @@ const AGAIN_MAX: usize = 64;
 /// Numbers of doorbells; sets that meet at one wake each other needlessly.
 static NEXT_DOORBELL: AtomicU32 = AtomicU32::new(0);
 
+fn doorbells() -> u32 {
+    if crate::sync::fault("waitset.any_doorbell") { u32::MAX } else { DOORBELLS }
+}
+
 /// Waits until one of several things is ready: a message, the death of a node, a timer, a foreign
 /// file descriptor.
 ///
@@ -56,6 +61,8 @@ static NEXT_DOORBELL: AtomicU32 = AtomicU32::new(0);
 /// | [`Watch`](crate::Watch) | the node is dead: take it out of the list then |
 /// | [`Timer`](crate::Timer) | it is due and [`fired`](crate::Timer::fired) was not asked yet |
 /// | [`Descriptor`](crate::Descriptor) | `poll` says so |
+/// | [`Shutdown`](crate::Shutdown) | the process was asked to end |
+/// | `&`[`Interrupt`](crate::Interrupt) | it is raised |
 ///
 /// All that are ready are reported, beginning each time with another one. So also who serves only
 /// the first of them starves nobody.
@@ -156,7 +163,8 @@ impl WaitSet {
             ready: Vec::new(),
             fds: Vec::new(),
             bells: Vec::new(),
-            doorbell: NEXT_DOORBELL.fetch_add(1, Relaxed),
+            // What its number has room for in a flag is far less than there may be sets.
+            doorbell: NEXT_DOORBELL.fetch_add(1, Relaxed) % doorbells(),
             bridge: None,
         }
     }
@@ -332,6 +340,27 @@ impl WaitSet {
         Ok(bridge.backstop_ns())
     }
 
+    /// For tests: the set that is made next is the `n`-th of the process.
+    #[cfg(test)]
+    pub(super) fn set_next_for_tests(n: u32) {
+        NEXT_DOORBELL.store(n, Relaxed);
+    }
+
+    /// For tests: raises the flags as for a sleep by doorbell, lets `ring` answer one of them, and
+    /// says whether that reached us.
+    #[cfg(test)]
+    pub(super) fn rings_for_tests(
+        &mut self,
+        members: &mut [&mut dyn Waitable],
+        ring: impl FnOnce(u32),
+    ) -> bool {
+        self.raise(members, Mode::Doorbell).unwrap();
+        let word = self.bells[0].1.word(self.doorbell).unwrap();
+        let before = word.load(Acquire);
+        ring(members.iter().find_map(|m| m.seat()).unwrap().request.flag.load(Acquire));
+        word.load(Acquire) != before
+    }
+
     /// Looks, and sleeps until `until` if there is nothing to look at.
     fn sleep_once(
         &mut self,
@@ -356,10 +385,12 @@ impl WaitSet {
             }
             return Ok(Some(plan.set.sleep(until)));
         };
-        self.fds.push(PollFd::new(std::os::fd::AsRawFd::as_raw_fd(&bridge.fd()), READABLE));
+        let len = self.fds.len();
+        let own = plan.own_fds.into_iter().flatten().chain([bridge.fd()]);
+        self.fds.extend(own.map(|fd| PollFd::new(fd.as_raw_fd(), READABLE)));
         let soon = clock::now_ns() + POLL_NS;
         let ready = poll::poll(&mut self.fds, if plan.in_doubt { until.min(soon) } else { until });
-        self.fds.pop();
+        self.fds.truncate(len);
         Ok(Some(if ready == 0 { Slept::Slice } else { Slept::Woken }))
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::*;
-use crate::os::fixture::TempDir;
+use crate::os::fixture::{TempDir, is_asleep, on_sigusr1, until};
 use crate::os::poll::{PollFd, READABLE, poll};
 use crate::{Event, Node, Publisher, Subscriber};
 
@@ -101,6 +101,113 @@ fn who_serves_only_the_first_of_the_ready_starves_nobody() {
         served[first] += 1;
     }
     assert!(served.iter().all(|n| *n >= 10), "{served:?}");
+}
+
+#[test]
+fn being_asked_to_end_wakes_every_kind_of_wait() {
+    use crate::os::stop;
+    let dir = TempDir::new("set-shutdown");
+    let n = node(&dir);
+    let (_p, mut sub) = pair(&n, "/a");
+    let (reader, _writer) = UnixStream::pair().unwrap();
+    let mut input = Descriptor::readable(&reader);
+    for way in 0..4 {
+        let mut shutdown = Shutdown::on_signals().unwrap();
+        assert!(!shutdown.is_asked() && shutdown.signal().is_none());
+        assert!(!shutdown.wait(Duration::from_millis(1)));
+        std::thread::scope(|s| {
+            let asks = s.spawn(|| {
+                std::thread::sleep(Duration::from_millis(30));
+                stop::ask(stop::BY_ITSELF);
+            });
+            let until = clock::in_future(LONG);
+            match way {
+                0 => {
+                    let woken = futex::wait(stop::event().word(), 0, Some(until));
+                    assert_ne!(woken, Woken::Timeout, "nobody woke it");
+                }
+                1 => {
+                    let fd = std::os::fd::AsFd::as_fd(&shutdown).as_raw_fd();
+                    assert_eq!(poll(&mut [PollFd::new(fd, READABLE)], until), 1);
+                }
+                2 => {
+                    let list: &mut [&mut dyn Waitable] = &mut [&mut sub, &mut shutdown];
+                    assert!(WaitSet::new().wait(list, LONG).unwrap().eq([1]));
+                }
+                _ => {
+                    let list: &mut [&mut dyn Waitable] = &mut [&mut sub, &mut input, &mut shutdown];
+                    assert!(WaitSet::new().wait(list, LONG).unwrap().eq([2]));
+                }
+            }
+            asks.join().unwrap();
+        });
+        assert!(shutdown.is_asked() && shutdown.wait(LONG) && shutdown.signal().is_none());
+    }
+}
+
+/// Of the handler of SIGUSR1.
+static SIGNALLED: Interrupt = Interrupt::new();
+
+extern "C" fn on_signal(_: i32) {
+    SIGNALLED.raise();
+}
+
+#[test]
+fn a_signal_handler_and_a_thread_end_every_kind_of_wait() {
+    let dir = TempDir::new("set-interrupt");
+    let n = node(&dir);
+    let (_p, mut sub) = pair(&n, "/a");
+    let (reader, _writer) = UnixStream::pair().unwrap();
+    let mut input = Descriptor::readable(&reader);
+    let signal = on_sigusr1(on_signal);
+    let mut set = WaitSet::new();
+    for (with_fd, by_signal) in [(false, true), (false, false), (true, true), (true, false)] {
+        let own = Interrupt::new();
+        let interrupt = if by_signal { &SIGNALLED } else { &own };
+        // The second time its descriptor is there already, and was readable.
+        for _ in 0..2 {
+            interrupt.clear();
+            let idle: [Interrupt; 5] = Default::default();
+            let mut others = idle.each_ref();
+            std::thread::scope(|s| {
+                s.spawn(move || {
+                    std::thread::sleep(Duration::from_millis(20));
+                    if by_signal { signal() } else { interrupt.raise() }
+                });
+                let mut this = interrupt;
+                let mut list: Vec<&mut dyn Waitable> = vec![&mut sub, &mut this];
+                if with_fd {
+                    list.push(&mut input);
+                }
+                // More than one sleep has room for, behind it.
+                list.extend(others.iter_mut().map(|other| other as &mut dyn Waitable));
+                assert!(set.wait(&mut list, LONG).unwrap().eq([1]));
+                assert!(set.wait(&mut list, Duration::ZERO).unwrap().eq([1]), "it stays");
+            });
+        }
+        assert!(interrupt.is_raised());
+        interrupt.clear();
+        assert!(!interrupt.is_raised());
+        let mut this = interrupt;
+        let list: &mut [&mut dyn Waitable] = &mut [&mut this, &mut input];
+        assert!(set.wait(list, Duration::from_millis(1)).unwrap().is_empty(), "cleared");
+    }
+}
+
+#[test]
+fn the_set_beyond_what_a_flag_has_room_for_hears_its_own_doorbell() {
+    let dir = TempDir::new("set-many");
+    let n = node(&dir);
+    let mut subs: Vec<_> = (0..80).map(|i| pair(&n, &format!("/{i}"))).collect();
+    WaitSet::set_next_for_tests(1 << 30);
+    let mut set = WaitSet::new();
+    let mut list: Vec<_> = subs.iter_mut().map(|(_, s)| s as &mut dyn Waitable).collect();
+    let bells = bells::Doorbells::open_own(n.domain(), n.id()).unwrap();
+    let rung = set.rings_for_tests(&mut list, |flag| {
+        assert_eq!(flag & handshake::KIND_MASK, handshake::WAITING_DOORBELL);
+        bells.ring(flag >> handshake::DOORBELL_SHIFT);
+    });
+    assert!(rung, "it listens to another one");
 }
 
 #[test]
@@ -333,5 +440,36 @@ mod threads {
         }
         assert_eq!(next, 200);
         sender.join().unwrap();
+    }
+}
+
+/// The kernel wakes one of those who sleep on a token; that one wakes the others.
+#[test]
+fn whoever_is_woken_by_a_token_wakes_the_other_sleepers() {
+    use crate::sync::Ordering::Release;
+    let word = AtomicU32::new(7);
+    for left in [0, robust::OWNER_DIED | robust::WAITERS] {
+        word.store(7, Release);
+        std::thread::scope(|scope| {
+            let (tell, told) = std::sync::mpsc::channel();
+            let sleepers: Vec<_> = (0..4)
+                .map(|_| {
+                    let (word, tell) = (&word, tell.clone());
+                    scope.spawn(move || {
+                        tell.send(robust::gettid()).unwrap();
+                        let mut set = SleepSet::empty();
+                        set.token(word, 7);
+                        while word.load(Relaxed) == 7 {
+                            set.sleep(u64::MAX >> 1);
+                        }
+                    })
+                })
+                .collect();
+            // Whoever comes late sees it changed.
+            told.iter().take(4).for_each(|tid| until(|| is_asleep(tid as i32)));
+            word.store(left, Release);
+            futex::wake(&word, 1);
+            sleepers.into_iter().for_each(|sleeper| sleeper.join().unwrap());
+        });
     }
 }

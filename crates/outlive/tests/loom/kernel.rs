@@ -111,7 +111,11 @@ impl<'a> Side<'a> {
 
 impl World for Side<'_> {
     fn is_dead(&mut self, id: u64) -> Result<bool, Refused> {
-        Ok(self.kernel.token(id).load(Acquire) == 0)
+        Ok(self.kernel.token(id & ID).load(Acquire) == 0)
+    }
+
+    fn is_caller(&mut self, _: u64) -> bool {
+        false
     }
 
     fn spin(&mut self, _: impl Fn() -> bool) -> bool {
@@ -153,7 +157,9 @@ impl World for Side<'_> {
         self.greedy && self.slept
     }
 
-    fn stood_back(&mut self) -> bool {
+    // Never long enough: an heir that lives has to come.
+    fn stand_back(&mut self, word: &AtomicU64, expected: u64, heir: u64) -> bool {
+        self.sleep(word, expected, heir);
         false
     }
 }

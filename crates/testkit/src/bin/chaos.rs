@@ -9,20 +9,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use testkit::chaos::{Plan, Sabotage, run};
-use testkit::rng::parse_u64;
+use testkit::rng::{parse_duration, parse_u64};
 
 const USAGE: &str = "usage: chaos [--seed N] [--for 60s] [--sabotage lost|dup|torn|hang|file]";
-
-fn parse_duration(text: &str) -> Option<Duration> {
-    let (number, unit_ms) = match text {
-        _ if text.ends_with("ms") => (text.strip_suffix("ms")?, 1),
-        _ if text.ends_with('s') => (text.strip_suffix('s')?, 1000),
-        _ if text.ends_with('m') => (text.strip_suffix('m')?, 60_000),
-        _ if text.ends_with('h') => (text.strip_suffix('h')?, 3_600_000),
-        _ => (text, 1000),
-    };
-    Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(unit_ms)?))
-}
 
 fn parse() -> Option<(Plan, String)> {
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos() as u64;

@@ -15,7 +15,7 @@ use testkit::failstop::{
 use testkit::{Rng, TempDomain, Watchdog, seed_from_env};
 
 const USAGE: &str = "usage: fail-stop [--quick | --full] [--rounds N] [--period-us N] [--fifo N]
-    [--form threads|hybrid|processes] [--fault kill|stop|loop|nan|jump]
+    [--form threads|hybrid|processes] [--fault kill|stop|loop|nan|jump|replaced]
     [--victim planner|ik|ethercat|guard] [--no-lifeline] [--log FILE] [--minutes N] [--report]
 --full: 200 of each. --log: rounds go to FILE, and those in it already count. --minutes: ends after
 so long with status 3; call it again with the same log to go on. --report: only the tables.";
@@ -84,6 +84,7 @@ fn args() -> Result<Args, String> {
                     "loop" => Fault::Loop,
                     "nan" => Fault::NotANumber,
                     "jump" => Fault::Jump,
+                    "replaced" => Fault::Replace,
                     _ => return Err(format!("no fault: {text}")),
                 });
             }
@@ -105,8 +106,9 @@ fn plans(args: &Args) -> Vec<Plan> {
         for victim in Victim::ALL.into_iter().filter(|v| args.victim.is_none_or(|w| w == *v)) {
             for fault in Fault::ALL.into_iter().filter(|f| args.fault.is_none_or(|w| w == *f)) {
                 let own = matches!(fault, Fault::NotANumber | Fault::Jump);
-                if (victim == Victim::Guard && !args.lifeline) || (own && victim != Victim::Planner)
-                {
+                // Without lifelines nothing stands still for a part to be replaced.
+                let needs_lifeline = victim == Victim::Guard || fault == Fault::Replace;
+                if (needs_lifeline && !args.lifeline) || (own && victim != Victim::Planner) {
                     continue;
                 }
                 plans.push(Plan {
@@ -128,7 +130,7 @@ fn plans(args: &Args) -> Vec<Plan> {
 
 /// The base with the moment of round `n`.
 fn varied(base: Plan, rng: &mut Rng, n: u64) -> Plan {
-    let from_outside = matches!(base.fault, Fault::Kill | Fault::Stop);
+    let from_outside = matches!(base.fault, Fault::Kill | Fault::Stop | Fault::Replace);
     // What is not sent yet cannot be wrong: those two need a robot that moves.
     let own = matches!(base.fault, Fault::NotANumber | Fault::Jump);
     let early = n % ENABLING_EVERY == 0 && base.lifeline && !own;
@@ -163,7 +165,8 @@ fn combination(
         match run(domain.path(), &plan) {
             Ok(verdict) => {
                 let early = verdict.end == End::TooEarly;
-                let bad = verdict.moved_after > 0 || (args.lifeline && verdict.end == End::Never);
+                let bad = verdict.moved_after > 0
+                    || (args.lifeline && matches!(verdict.end, End::Never | End::NotReplaced));
                 let slow = verdict.net_ns().is_some_and(|ns| ns > 2 * plan.period_ns);
                 if !early && (bad || (args.lifeline && slow)) {
                     println!("{}: {plan:?}: {verdict:?}", if bad { "bad" } else { "slow" });
@@ -247,12 +250,13 @@ fn main() {
     let all = report(&plans, &log);
     println!(
         "fail-stop: {} faults; {} commands moved a motor after the stop, {} stale ones moved one, \
-         {} rounds never safe, {} by the watchdog, {} files left",
+         {} rounds never safe, {} by the watchdog, {} parts not replaced, {} files left",
         all.rounds,
         all.moved_after,
         all.stale_moves,
         all.never,
         all.watchdog,
+        all.not_replaced,
         left_over.len()
     );
     if (args.lifeline && (all.is_bad() || all.rounds == 0)) || !left_over.is_empty() {

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use testkit::scenarios::join::Step;
 use testkit::scenarios::merged::Merged;
 use testkit::scenarios::modes::Mode;
-use testkit::scenarios::topic::{HandOff, Publish, Receive, Send, Sleep, Wake};
+use testkit::scenarios::realtime;
+use testkit::scenarios::topic::{Publish, Receive, Send, Sleep, Wake};
 use testkit::scenarios::waitset::{self, Way};
 use testkit::sweep::Suite;
 
@@ -19,7 +20,6 @@ fn main() -> ExitCode {
     for form in Merged::ALL {
         suite.every_instruction(&form);
     }
-    suite.every_instruction(&HandOff);
     suite.every_instruction(&Wake);
     suite.every_instruction(&Mode::Volatile);
     suite.long_path(&Mode::Reliable);
@@ -32,6 +32,9 @@ fn main() -> ExitCode {
         suite.asleep(&waitset::Wait(way));
     }
     for step in Step::ALL {
+        suite.long_path(&step);
+    }
+    for step in realtime::Step::ALL {
         suite.long_path(&step);
     }
     suite.finish()

@@ -1,20 +1,20 @@
 //! What travels: 64-bit words that say where they come from and that they are whole.
 
 /// Words that every message has at least.
-pub(super) const WORDS_MIN: usize = 4;
+pub(crate) const WORDS_MIN: usize = 4;
 
 /// The beginning of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) slot: usize,
-    pub(super) life: usize,
-    pub(super) seq: u64,
+pub(crate) struct Head {
+    pub(crate) slot: usize,
+    pub(crate) life: usize,
+    pub(crate) seq: u64,
     /// Clear time when it was filled, ns.
-    pub(super) stamp: u64,
+    pub(crate) stamp: u64,
 }
 
 /// Fills all of `words`.
-pub(super) fn fill(words: &mut [u64], head: Head) {
+pub(crate) fn fill(words: &mut [u64], head: Head) {
     words[0] = (head.slot as u64) << 32 | head.life as u64;
     words[1] = head.seq;
     words[2] = head.stamp;
@@ -27,7 +27,7 @@ pub(super) fn fill(words: &mut [u64], head: Head) {
 }
 
 /// Reads it back; what is wrong with it otherwise.
-pub(super) fn check(words: &[u64]) -> Result<Head, String> {
+pub(crate) fn check(words: &[u64]) -> Result<Head, String> {
     if words.len() < WORDS_MIN {
         return Err(format!("a message of {} words", words.len()));
     }

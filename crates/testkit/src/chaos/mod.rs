@@ -25,7 +25,7 @@ mod board;
 mod cast;
 mod director;
 mod locks;
-mod message;
+pub(crate) mod message;
 mod others;
 mod part;
 mod queues;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use outlive::rt::{LatestWriter, Realtime, SpscReader, Stamped, Stop, Wait};
 use outlive::{Node, Result, now_ns};
+use robot::again::Again;
 use robot::cell::{BUS_DEPTH, Config};
 use robot::cia402::State;
 use robot::drive::{Drives, Sender};
@@ -102,6 +103,7 @@ fn run(node: &Node, config: &Config, stop: &Stop, seen: &Seen) -> Result<Watched
     let tick_ns = config.period_ns / TICKS;
     let mut next_ns = now_ns();
     let (mut told, mut moved) = (false, 0);
+    let mut again: [Again; 3] = Default::default();
     while !stop.is_stopped() {
         next_ns = (next_ns + tick_ns).max(now_ns());
         Wait::SpinThenSleep { spin_ns: 0 }.until(next_ns);
@@ -124,12 +126,18 @@ fn run(node: &Node, config: &Config, stop: &Stop, seen: &Seen) -> Result<Watched
             }
             bus
         };
-        while let Some(frame) = frames.pop() {
-            answers.write(&take(frame, Sender::Master));
+        while let Ok(Some(frame)) = frames.pop() {
+            // A master that is gone needs no answer.
+            let _ = answers.write(&take(frame, Sender::Master));
         }
-        while let Some(frame) = guard_frames.as_mut().and_then(SpscReader::pop) {
-            take(frame, Sender::Guard);
+        if let Some(guard_frames) = &mut guard_frames {
+            while let Ok(Some(frame)) = guard_frames.pop() {
+                take(frame, Sender::Guard);
+            }
+            again[2].look(guard_frames.seems_alive(), |t| guard_frames.reconnect(t));
         }
+        again[0].look(frames.seems_alive(), |t| frames.reconnect(t));
+        again[1].look(answers.seems_alive(), |t| answers.reconnect(t));
         let powered = drives.states().iter().any(|s| *s != State::SwitchOnDisabled);
         seen.powered.store(u64::from(powered), Relaxed);
         seen.moved.store(moved, Relaxed);

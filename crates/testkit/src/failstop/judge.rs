@@ -16,6 +16,8 @@ pub enum End {
     Watchdog,
     /// A drive still follows, or nobody told them anything.
     Never,
+    /// The part that was started again did not find its place.
+    NotReplaced,
     /// The robot had tripped before the fault: the round says nothing.
     TooEarly,
 }
@@ -27,6 +29,7 @@ impl End {
             Self::Told => "told",
             Self::Watchdog => "watchdog",
             Self::Never => "never",
+            Self::NotReplaced => "not replaced",
             Self::TooEarly => "too early",
         }
     }
@@ -83,6 +86,8 @@ pub(super) struct Hit {
     /// When the killed or stopped process last moved: from then on it did not.
     pub(super) moved_ns: u64,
     pub(super) place: String,
+    /// Whether the part that was started again works.
+    pub(super) replaced: Option<bool>,
 }
 
 impl Verdict {
@@ -132,6 +137,7 @@ pub(super) fn judge(
     let end = match safe {
         _ if latches.iter().flatten().any(before) => End::TooEarly,
         _ if watched.drives.follow() => End::Never,
+        _ if hit.replaced == Some(false) => End::NotReplaced,
         Some(_) => End::Told,
         None if watched.watchdog => End::Watchdog,
         None => End::Never,

@@ -43,11 +43,15 @@ pub enum Fault {
     NotANumber,
     /// A pose far from the one before; of the planner only.
     Jump,
+    /// SIGKILL, and once the drives stand a supervisor starts the part again: it must find its
+    /// place, and move nothing.
+    Replace,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Kill, Self::Stop, Self::Loop, Self::NotANumber, Self::Jump];
+    pub const ALL: [Self; 6] =
+        [Self::Kill, Self::Stop, Self::Loop, Self::NotANumber, Self::Jump, Self::Replace];
 
     /// Short name.
     pub fn name(self) -> &'static str {
@@ -57,12 +61,13 @@ impl Fault {
             Self::Loop => "endless loop",
             Self::NotANumber => "NaN",
             Self::Jump => "jump",
+            Self::Replace => "replaced",
         }
     }
 
     pub(super) fn order(self) -> u64 {
         match self {
-            Self::Kill => 1,
+            Self::Kill | Self::Replace => 1,
             Self::Stop => 2,
             Self::Loop => 3,
             Self::NotANumber => 4,
@@ -72,7 +77,7 @@ impl Fault {
 
     pub(super) fn signal(self) -> Option<i32> {
         match self {
-            Self::Kill => Some(libc::SIGKILL),
+            Self::Kill | Self::Replace => Some(libc::SIGKILL),
             Self::Stop => Some(libc::SIGSTOP),
             _ => None,
         }

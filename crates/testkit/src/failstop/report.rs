@@ -14,6 +14,8 @@ pub struct Tally {
     pub too_early: u64,
     /// Rounds in which a drive followed to the end, or nobody told them anything.
     pub never: u64,
+    /// Those in which the part that was started again did not find its place.
+    pub not_replaced: u64,
     /// Rounds in which the drives' own watchdog was first.
     pub watchdog: u64,
     /// Commands that moved or enabled a motor after the stop.
@@ -63,6 +65,7 @@ impl Tally {
         self.rounds += 1;
         let periods = |ns: u64| ns as f64 / round.period_ns() as f64;
         self.never += u64::from(round.ended(End::Never));
+        self.not_replaced += u64::from(round.ended(End::NotReplaced));
         self.watchdog += u64::from(round.ended(End::Watchdog));
         self.moved_after += round.moved_after;
         self.stale_moves += round.stale_moves;
@@ -87,7 +90,7 @@ impl Tally {
 
     /// Whether a round broke what must always hold.
     pub fn is_bad(&self) -> bool {
-        self.never > 0 || self.moved_after > 0
+        self.never > 0 || self.not_replaced > 0 || self.moved_after > 0
     }
 
     /// The line of the first table.

@@ -113,9 +113,51 @@ pub fn run(root: &Path, plan: &Plan) -> io::Result<Verdict> {
         signal(&robot.children[robot.victim], libc::SIGCONT);
         std::thread::sleep(period * 20);
     }
+    if plan.fault == Fault::Replace {
+        hit.replaced = Some(replace(root, plan, &config, &node, &mut robot, &mut orders)?);
+        std::thread::sleep(period * 20);
+    }
     let watched = drives.end().map_err(other)?;
     drop(robot);
     Ok(judge(plan, &config, &watched, latches, &hit))
+}
+
+/// Starts the dead part again, as a supervisor does; whether it and the whole core work then.
+fn replace(
+    root: &Path,
+    plan: &Plan,
+    config: &Config,
+    node: &Node,
+    robot: &mut Robot,
+    orders: &mut [LatestWriter<Order>],
+) -> io::Result<bool> {
+    let part = plan.form.parts().find(|part| part.contains(&(plan.victim as usize)));
+    let child = &mut robot.children[robot.victim];
+    child.wait()?;
+    // The order that killed it is not its successor's.
+    for order in orders.iter_mut() {
+        let _ = order.write(&Order { fault: 0, phase: 0 });
+    }
+    *child = command(root, config, part.clone()).spawn()?;
+    let board = |name: &str| BoardView::open(node, &board_name(PIPELINE, name), Duration::ZERO);
+    let last = |board: &BoardView| board.counts().run - board.counts().late;
+    let (began, mut in_time) = (Instant::now(), None);
+    while began.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_nanos(config.period_ns));
+        for order in orders.iter_mut().filter(|order| !order.seems_alive()) {
+            let _ = order.reconnect(Duration::ZERO);
+        }
+        let own = match &part {
+            Some(own) => own.clone().all(|at| board(STAGES[at]).is_ok_and(|b| b.counts().run > 5)),
+            None => board(GUARD).is_ok_and(|board| board.moved_ns() > 0),
+        };
+        let Ok(ethercat) = board(STAGES[2]) else { continue };
+        // From when the new part works: cycles that came through all stages in time.
+        if own && last(&ethercat) > *in_time.get_or_insert(last(&ethercat)) + 5 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What the core's lifeline says, and the guard's.
@@ -175,12 +217,13 @@ fn strike(
             (_, Phase::Running) => "outside: running",
             (_, Phase::HandingOn) => "outside: handing on",
         };
-        return Ok(Hit { at_ns, took_ns, moved_ns: 0, place: place(plan, hit) });
+        return Ok(Hit { at_ns, took_ns, moved_ns: 0, place: place(plan, hit), replaced: None });
     }
     let Moment::Phase(phase) = plan.moment else {
         return Err(io::Error::other("no such fault from outside"));
     };
-    orders[victim].write(&Order { fault: plan.fault.order(), phase });
+    let order = Order { fault: plan.fault.order(), phase };
+    orders[victim].write(&order).map_err(io::Error::other)?;
     // It says when it obeys.
     let mut said = Vec::new();
     let out = child.stdout.as_mut().expect("piped");
@@ -193,5 +236,5 @@ fn strike(
     }
     let at_ns = String::from_utf8_lossy(&said).trim().parse().map_err(io::Error::other)?;
     let name = ["before its work", "in its work", "after its work"][phase as usize];
-    Ok(Hit { at_ns, took_ns: 0, moved_ns: 0, place: place(plan, name) })
+    Ok(Hit { at_ns, took_ns: 0, moved_ns: 0, place: place(plan, name), replaced: None })
 }

@@ -10,6 +10,8 @@ use crate::sweep::{Gate, Outcome, Point, Scenario};
 
 const TOPIC: &str = "/sweep/join";
 const DEPTH: u64 = 4;
+/// Publishers that a subscriber's port has places for, before it grows.
+const PLACES: usize = 96;
 
 /// What the victim does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub enum Step {
     JoinPublisher,
     /// Joins a topic as subscriber.
     JoinSubscriber,
+    /// Takes in one publisher more than its port has places for.
+    MeetOneMore,
     /// Closes a publisher that has published.
     ClosePublisher,
     /// Closes a subscriber.
@@ -40,13 +44,14 @@ pub enum Step {
 
 impl Step {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Register,
         Self::FirstRegister,
         Self::Leave,
         Self::CreateTopic,
         Self::JoinPublisher,
         Self::JoinSubscriber,
+        Self::MeetOneMore,
         Self::ClosePublisher,
         Self::CloseSubscriber,
         Self::Grow,
@@ -66,13 +71,15 @@ pub struct Members {
     node: Node,
     publisher: Publisher<[u64]>,
     subscriber: Subscriber<[u64]>,
+    /// More publishers, who never publish.
+    silent: Vec<Publisher<[u64]>>,
 }
 
 impl Members {
     fn open(dir: &Path) -> Result<Self, String> {
         let node = node(dir, "member")?;
         let (publisher, subscriber) = (publisher(&node)?, subscriber(&node)?);
-        Ok(Self { node, publisher, subscriber })
+        Ok(Self { node, publisher, subscriber, silent: Vec::new() })
     }
 
     /// One message goes round, whatever else arrives.
@@ -135,11 +142,23 @@ impl Scenario for Step {
     }
 
     fn setup(&self, dir: &Path) -> Result<Self::World, String> {
-        let world = if self.has_members() { Some(Members::open(dir)?) } else { None };
+        let mut world = if self.has_members() { Some(Members::open(dir)?) } else { None };
+        if let (Self::MeetOneMore, Some(members)) = (self, &mut world) {
+            for _ in 1..PLACES {
+                members.silent.push(publisher(&members.node)?);
+            }
+        }
         if matches!(self, Self::JoinPublisher | Self::Clean | Self::CleanAll) {
             leave_the_dead(dir)?;
         }
         Ok(world)
+    }
+
+    fn at_gate(&self, _dir: &Path, world: &mut Self::World) -> Result<(), String> {
+        if let (Self::MeetOneMore, Some(members)) = (self, world) {
+            members.silent.push(publisher(&members.node)?);
+        }
+        Ok(())
     }
 
     fn victim(&self, dir: &Path, gate: &Gate) -> Result<(), String> {
@@ -182,6 +201,15 @@ impl Scenario for Step {
                 let joined = subscriber(&node);
                 gate.leave();
                 std::mem::forget((joined?, node));
+            }
+            Self::MeetOneMore => {
+                let node = node(dir, "victim")?;
+                let mut subscriber = subscriber(&node)?;
+                while subscriber.receive().map_err(text)?.is_some() {}
+                gate.enter();
+                let met = subscriber.receive().map(drop);
+                gate.leave();
+                std::mem::forget((met.map_err(text)?, subscriber, node));
             }
             Self::ClosePublisher => {
                 let node = node(dir, "victim")?;

@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use outlive::lock::{
-    LockError, LockState, LocklessSet, RobustCondvar, RobustMutex, RobustRwLock, RobustSemaphore,
+    LockError, LockState, LocklessSet, PiMutex, RobustCondvar, RobustMutex, RobustRwLock,
+    RobustSemaphore,
 };
 use outlive::{Domain, Node};
 
@@ -36,6 +37,14 @@ pub enum Op {
     GiveUp,
     /// Waits for a mutex that a survivor holds, in vain.
     MutexInVain,
+    /// As `Mutex`, with priority inheritance.
+    PiMutex,
+    /// As `UnlockWanted`, with priority inheritance.
+    PiUnlockWanted,
+    /// As `TakeOver`, with priority inheritance.
+    PiTakeOver,
+    /// As `MutexInVain`, with priority inheritance.
+    PiInVain,
     /// Reads.
     Read,
     /// Ends reading while a writer waits.
@@ -70,11 +79,14 @@ pub enum Op {
 
 impl Op {
     /// Short operations, for sweeps of every instruction.
-    pub const HOT: [Self; 13] = [
+    pub const HOT: [Self; 16] = [
         Self::Mutex,
         Self::UnlockWanted,
         Self::TakeOver,
         Self::GiveUp,
+        Self::PiMutex,
+        Self::PiUnlockWanted,
+        Self::PiTakeOver,
         Self::Read,
         Self::ReadWanted,
         Self::Write,
@@ -86,8 +98,9 @@ impl Op {
         Self::Set,
     ];
     /// Operations that wait or make files, for sweeps of system calls and changes.
-    pub const LONG: [Self; 7] = [
+    pub const LONG: [Self; 8] = [
         Self::MutexInVain,
+        Self::PiInVain,
         Self::WriteInVain,
         Self::PermitInVain,
         Self::LargeSet,
@@ -100,6 +113,7 @@ impl Op {
     fn wanted(self) -> Option<Wanted> {
         match self {
             Self::UnlockWanted => Some(Wanted::Mutex),
+            Self::PiUnlockWanted => Some(Wanted::Pi),
             Self::ReadWanted => Some(Wanted::Write),
             Self::WriteWanted => Some(Wanted::Read),
             Self::PermitWanted => Some(Wanted::Permit),
@@ -113,6 +127,7 @@ impl Op {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Mutex,
+    Pi,
     Read,
     Write,
     Permit,
@@ -122,6 +137,7 @@ enum Wanted {
 #[derive(Debug)]
 struct Locks {
     mutex: RobustMutex<Data>,
+    pi: PiMutex<Data>,
     rwlock: RobustRwLock<Data>,
     semaphore: RobustSemaphore,
     set: LocklessSet,
@@ -134,6 +150,7 @@ impl Locks {
         let open = || {
             Ok(Self {
                 mutex: node.mutex("/sweep/mutex")?,
+                pi: node.pi_mutex("/sweep/pi")?,
                 rwlock: node.rwlock("/sweep/rwlock")?,
                 semaphore: node.semaphore("/sweep/semaphore", 1)?,
                 set: node.lockless_set("/sweep/set", 4)?,
@@ -175,6 +192,7 @@ impl Holder {
             };
             match what {
                 Wanted::Mutex => drop((locks.mutex.lock().map_err(say)?, wait())),
+                Wanted::Pi => drop((locks.pi.lock().map_err(say)?, wait())),
                 Wanted::Read => drop((locks.rwlock.read().map_err(say)?, wait())),
                 _ => drop((locks.semaphore.acquire().map_err(say)?, wait())),
             }
@@ -223,6 +241,18 @@ fn take(mutex: &RobustMutex<Data>) -> Result<Outcome, String> {
     }
 }
 
+fn take_pi(mutex: &PiMutex<Data>) -> Result<Outcome, String> {
+    match mutex.lock_timeout(LONG) {
+        Ok(guard) => whole(&guard),
+        Err(LockError::OwnerDied(mut left)) => {
+            left[1] = left[0];
+            drop(left.mark_consistent());
+            Ok("owner died")
+        }
+        Err(e) => Err(format!("pi-mutex: {e}")),
+    }
+}
+
 fn write(rwlock: &RobustRwLock<Data>) -> Result<Outcome, String> {
     match rwlock.write_timeout(LONG) {
         Ok(guard) => whole(&guard),
@@ -267,6 +297,7 @@ fn leave_the_dead(dir: &Path) -> Result<(), String> {
             let node = node(dir, "dead")?;
             let locks = Locks::open(&node)?;
             std::mem::forget(locks.mutex.lock().map_err(say)?);
+            std::mem::forget(locks.pi.lock().map_err(say)?);
             std::mem::forget(locks.rwlock.write().map_err(say)?);
             std::mem::forget(locks.semaphore.acquire().map_err(say)?);
             std::mem::forget((locks, node));
@@ -292,9 +323,11 @@ impl Scenario for Op {
 
     fn must_see(&self) -> &[Outcome] {
         match self {
-            Self::Mutex | Self::Write => &["before", "owner died", "after"],
-            Self::UnlockWanted | Self::WriteWanted => &["owner died", "after"],
-            Self::TakeOver | Self::WriteOver => &["owner died", "after"],
+            Self::Mutex | Self::PiMutex | Self::Write => &["before", "owner died", "after"],
+            Self::UnlockWanted | Self::PiUnlockWanted | Self::WriteWanted => {
+                &["owner died", "after"]
+            }
+            Self::TakeOver | Self::PiTakeOver | Self::WriteOver => &["owner died", "after"],
             Self::GiveUp => &["owner died", "given up"],
             Self::Permit => &["free", "owner died"],
             Self::Set => &["absent", "present"],
@@ -304,7 +337,8 @@ impl Scenario for Op {
 
     fn setup(&self, dir: &Path) -> Result<Survivors, String> {
         outlive::internals::set_slice_ns_max(SLICE_NS);
-        if matches!(self, Self::TakeOver | Self::GiveUp | Self::WriteOver | Self::PermitOver) {
+        let inherits = [Self::TakeOver, Self::GiveUp, Self::PiTakeOver, Self::WriteOver];
+        if inherits.contains(self) || *self == Self::PermitOver {
             leave_the_dead(dir)?;
         }
         let node = node(dir, "survivor")?;
@@ -314,6 +348,7 @@ impl Scenario for Op {
         }
         let held = match self {
             Self::MutexInVain => Some(Wanted::Mutex),
+            Self::PiInVain => Some(Wanted::Pi),
             Self::WriteInVain => Some(Wanted::Read),
             Self::PermitInVain => Some(Wanted::Permit),
             _ => None,
@@ -327,6 +362,7 @@ impl Scenario for Op {
         let locks = Arc::clone(&world.locks);
         world.waiter = Some(std::thread::spawn(move || match wanted {
             Wanted::Mutex => take(&locks.mutex),
+            Wanted::Pi => take_pi(&locks.pi),
             Wanted::Read => read(&locks.rwlock),
             Wanted::Write => write(&locks.rwlock),
             Wanted::Permit => permit(&locks.semaphore),
@@ -400,6 +436,41 @@ impl Scenario for Op {
                 if !inherited {
                     return Err("nothing to inherit".into());
                 }
+            }
+            Self::PiMutex => {
+                drop(locks.pi.lock().map_err(say)?);
+                gate.enter();
+                let taken = locks.pi.lock().map(|mut guard| change(&mut guard));
+                gate.leave();
+                taken.map_err(say)?;
+            }
+            Self::PiUnlockWanted => {
+                let mut guard = locks.pi.lock().map_err(say)?;
+                change(&mut guard);
+                gate.enter();
+                drop(guard);
+                gate.leave();
+            }
+            Self::PiTakeOver => {
+                gate.enter();
+                let inherited = match locks.pi.lock() {
+                    Err(LockError::OwnerDied(mut left)) => {
+                        change(&mut left);
+                        drop(left.mark_consistent());
+                        true
+                    }
+                    _ => false,
+                };
+                gate.leave();
+                if !inherited {
+                    return Err("nothing to inherit".into());
+                }
+            }
+            Self::PiInVain => {
+                gate.enter();
+                let late = locks.pi.lock_timeout(Duration::from_millis(1)).is_err();
+                gate.leave();
+                assert!(late, "a held mutex was taken");
             }
             Self::WriteOver => {
                 gate.enter();
@@ -522,6 +593,7 @@ impl Scenario for Op {
         let outcome = match (self, waited) {
             (_, Some(outcome)) => outcome,
             (Self::Mutex | Self::TakeOver | Self::GiveUp, _) => take(&locks.mutex)?,
+            (Self::PiMutex | Self::PiTakeOver | Self::PiInVain, _) => take_pi(&locks.pi)?,
             (Self::Write | Self::WriteOver, _) => read(&locks.rwlock)?,
             (Self::Permit | Self::PermitOver, _) => permit(&locks.semaphore)?,
             (Self::Set, _) => {
@@ -571,10 +643,11 @@ impl Op {
     /// Whether the data or somebody's knowledge is another once it is finished.
     fn changes(self) -> bool {
         use Op::{Create, Mutex, Notify, TakeOver, UnlockWanted, Write, WriteOver, WriteWanted};
+        use Op::{PiMutex, PiTakeOver, PiUnlockWanted};
         matches!(
             self,
             Mutex | UnlockWanted | TakeOver | Write | WriteWanted | WriteOver | Create | Notify
-        )
+        ) || matches!(self, PiMutex | PiUnlockWanted | PiTakeOver)
     }
 
     /// Survivors and a newcomer take and let go of everything.
@@ -586,6 +659,7 @@ impl Op {
             if self != Self::GiveUp {
                 take(&locks.mutex)?;
             }
+            take_pi(&locks.pi)?;
             for look in [read, write, read] {
                 look(&locks.rwlock)?;
             }

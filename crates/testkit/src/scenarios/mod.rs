@@ -2,11 +2,13 @@
 
 pub mod baselines;
 pub mod join;
+pub mod life;
 pub mod locks;
 pub mod merged;
 pub mod modes;
 pub mod queue;
 pub mod queue_steps;
+pub mod realtime;
 pub mod service;
 pub mod topic;
 pub mod waitset;

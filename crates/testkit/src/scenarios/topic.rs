@@ -7,7 +7,7 @@ use std::time::Duration;
 use outlive::{Event, Node, Publisher, Subscriber};
 
 use super::{audit, node, nothing_left, text};
-use crate::sweep::{Gate, Outcome, Point, Scenario, Style};
+use crate::sweep::{Gate, Outcome, Point, Scenario};
 
 /// Longest that a survivor waits for what must come at once; a hang is the watchdog's business.
 const LONG: Duration = Duration::from_secs(10);
@@ -207,60 +207,6 @@ impl Scenario for Receive {
     }
 
     fn teardown(&self, dir: &Path, world: Sending) -> Result<(), String> {
-        drop(world);
-        nothing_left(dir)
-    }
-}
-
-/// The token passes from an ending thread to the next caller.
-#[derive(Debug)]
-pub struct HandOff;
-
-impl Scenario for HandOff {
-    type World = Node;
-
-    fn name(&self) -> String {
-        "hand the token off, adopt it".into()
-    }
-
-    fn setup(&self, dir: &Path) -> Result<Node, String> {
-        node(dir, "survivor")
-    }
-
-    fn victim(&self, dir: &Path, gate: &Gate) -> Result<(), String> {
-        let node = node(dir, "victim")?;
-        outlive::internals::hand_off(&node);
-        outlive::internals::adopt(&node).map_err(text)?;
-        gate.enter();
-        outlive::internals::hand_off(&node);
-        let adopted = outlive::internals::adopt(&node).map_err(text);
-        gate.leave();
-        std::mem::forget(node);
-        adopted
-    }
-
-    fn while_stopped(&self, _dir: &Path, world: &mut Node, _at: &Point) -> Result<(), String> {
-        let victim = outlive::NodeId::from_raw(world.id().get() + 1);
-        let watch = world.watch(victim).map_err(text)?;
-        if watch.is_alive() { Ok(()) } else { Err("a live node counts as dead".into()) }
-    }
-
-    fn style(&self) -> Style {
-        Style { act_while_stopped: true, ..Style::default() }
-    }
-
-    fn survivor(&self, dir: &Path, world: &mut Node, _at: &Point) -> Result<Outcome, String> {
-        let victim = outlive::NodeId::from_raw(world.id().get() + 1);
-        let watch = world.watch(victim).map_err(text)?;
-        if watch.is_alive() || !watch.wait(LONG) {
-            return Err("a dead node counts as alive".into());
-        }
-        audit(dir)?;
-        node(dir, "restarted").map(drop)?;
-        Ok("known dead")
-    }
-
-    fn teardown(&self, dir: &Path, world: Node) -> Result<(), String> {
         drop(world);
         nothing_left(dir)
     }

@@ -38,6 +38,30 @@ mod x86_64 {
         peek(libc::PTRACE_PEEKUSER as i64, pid, at as u64).map(|n| n as i64)
     }
 
+    /// At an entry stop: the kernel makes no call at all.
+    pub(crate) fn skip_syscall(pid: i32) -> io::Result<()> {
+        let at = offset_of!(libc::user, regs) + offset_of!(libc::user_regs_struct, orig_rax);
+        request(libc::PTRACE_POKEUSER as i64, pid, at as u64, u64::MAX)
+    }
+
+    /// At an exit stop: what the call answers.
+    pub(crate) fn set_answer(pid: i32, answer: i64) -> io::Result<()> {
+        let at = offset_of!(libc::user, regs) + offset_of!(libc::user_regs_struct, rax);
+        request(libc::PTRACE_POKEUSER as i64, pid, at as u64, answer as u64)
+    }
+
+    /// The n-th argument (0 to 3) of the call that a thread in an entry stop is about to make.
+    pub(crate) fn argument(pid: i32, n: usize) -> io::Result<u64> {
+        let fields = [
+            offset_of!(libc::user_regs_struct, rdi),
+            offset_of!(libc::user_regs_struct, rsi),
+            offset_of!(libc::user_regs_struct, rdx),
+            offset_of!(libc::user_regs_struct, r10),
+        ];
+        let at = offset_of!(libc::user, regs) + fields[n];
+        peek(libc::PTRACE_PEEKUSER as i64, pid, at as u64)
+    }
+
     /// True when these first bytes of an instruction enter the kernel.
     pub(crate) fn is_syscall(code: u64) -> bool {
         code & 0xffff == 0x050f
@@ -88,6 +112,21 @@ mod other {
     /// The number of the system call that a thread in an entry stop is about to make.
     pub(crate) fn syscall_number(pid: i32) -> io::Result<i64> {
         info(pid).map(|words| words[3] as i64)
+    }
+
+    /// Not supported: a sweep of failing calls says so.
+    pub(crate) fn skip_syscall(_pid: i32) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// As `skip_syscall`.
+    pub(crate) fn set_answer(_pid: i32, _answer: i64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// As `skip_syscall`.
+    pub(crate) fn argument(_pid: i32, _n: usize) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// True when these first bytes of an instruction enter the kernel.

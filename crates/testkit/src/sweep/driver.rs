@@ -5,7 +5,7 @@ use super::peer::{Ask, Peer, Trouble, sleeping_in};
 use super::point::{Place, Point};
 use super::ptrace::{Stop, Ticker, Tracee};
 use super::report::Report;
-use super::{Config, Scenario};
+use super::{Config, Scenario, failing};
 use crate::crash::{self, Aim};
 use crate::process::{Exit, fork_child};
 use crate::temp::{TempDomain, empty_dir};
@@ -190,6 +190,33 @@ impl<'a, S: Scenario> Driver<'a, S> {
             _ => Err(self.ended("by itself", exit)),
         });
         (point, verdict)
+    }
+
+    /// Lets the peer judge what a victim did that has ended by itself; see `failing`.
+    pub(crate) fn conclude_by_itself(
+        &mut self,
+        run: Run,
+        place: Place,
+        stop: Stop,
+        afterwards: &str,
+    ) {
+        let Run { tracee, peer } = run;
+        let mut point = self.point(&tracee, place);
+        let ended = match stop {
+            Stop::Ended(exit) => {
+                failing::accept(exit, &self.control.text(), afterwards).map_err(Trouble::Failed)
+            }
+            stop => Err(self.lost("with a call that fails", &tracee, stop)),
+        };
+        self.report.kills += 1;
+        tracee.kill();
+        let verdict = ended.and_then(|done| {
+            point.finished = done;
+            self.judge(peer, &point)
+        });
+        if self.job == 0 || point.place != Place::AfterOp || verdict.is_err() {
+            self.report.tally(point, verdict);
+        }
     }
 
     /// Says how many points the operation has besides its end; drivers may see different ones.

@@ -51,7 +51,9 @@
 mod arch;
 mod config;
 mod driver;
+mod errors;
 mod every;
+mod failing;
 mod gate;
 mod long;
 mod named;

@@ -15,6 +15,10 @@ pub enum Place {
     Change(u64, u64),
     /// At the n-th hit (1-based) of a named crash point.
     CrashPoint(String, u32),
+    /// A system call (0-based ordinal, number) answers this error instead of being made; with
+    /// `true` so does every later one that can, until the operation has returned. The victim lives
+    /// on.
+    Failing(u64, i64, i32, bool),
     /// Asleep in a system call.
     Asleep,
     /// So many nanoseconds after the start of the operation.
@@ -24,14 +28,17 @@ pub enum Place {
 }
 
 impl Place {
-    /// A short form that [`Place::parse`] reads: `i12`, `e3:202`, `x3:202`, `c3:17`, `n2:name`,
-    /// `asleep`, `t900`, `done`.
+    /// A short form that [`Place::parse`] reads: `i12`, `e3:202`, `x3:202`, `c3:17`, `f3:202:12`,
+    /// `F3:202:12`, `n2:name`, `asleep`, `t900`, `done`.
     pub fn code(&self) -> String {
         match self {
             Self::Instruction(k) => format!("i{k}"),
             Self::SyscallEntry(s, number) => format!("e{s}:{number}"),
             Self::SyscallExit(s, number) => format!("x{s}:{number}"),
             Self::Change(s, d) => format!("c{s}:{d}"),
+            Self::Failing(s, number, error, lasts) => {
+                format!("{}{s}:{number}:{error}", if *lasts { 'F' } else { 'f' })
+            }
             Self::CrashPoint(name, hit) => format!("n{hit}:{name}"),
             Self::Asleep => "asleep".into(),
             Self::Instant(ns) => format!("t{ns}"),
@@ -46,6 +53,7 @@ impl Place {
             Self::Change(s, d) => (s, 0, d),
             Self::SyscallEntry(s, _) => (s, 1, 0),
             Self::SyscallExit(s, _) => (s, 2, 0),
+            Self::Failing(s, _, error, lasts) => (s, 3 + u64::from(lasts), error as u64),
             Self::CrashPoint(_, hit) => (u64::from(hit), 0, 0),
             Self::Instant(ns) => (ns, 0, 0),
             Self::Asleep | Self::AfterOp => (u64::MAX, 0, 0),
@@ -71,6 +79,11 @@ impl Place {
             b'e' => Self::SyscallEntry(ordinal, second.parse().ok()?),
             b'x' => Self::SyscallExit(ordinal, second.parse().ok()?),
             b'c' => Self::Change(ordinal, second.parse().ok()?),
+            kind @ (b'f' | b'F') => {
+                let (number, error) = second.split_once(':')?;
+                let (number, error) = (number.parse().ok()?, error.parse().ok()?);
+                Self::Failing(ordinal, number, error, kind == b'F')
+            }
             b'n' => Self::CrashPoint(second.into(), ordinal.try_into().ok()?),
             _ => return None,
         })
@@ -85,6 +98,11 @@ impl fmt::Display for Place {
             Self::SyscallExit(s, number) => write!(f, "leaving system call #{s} (nr {number})"),
             Self::Change(s, d) => {
                 write!(f, "after a change of shared bytes, {d} steps past {s} system calls")
+            }
+            Self::Failing(s, number, error, lasts) => {
+                let whole = std::io::Error::from_raw_os_error(*error);
+                let lasts = if *lasts { ", and all that can after it," } else { "" };
+                write!(f, "system call #{s} (nr {number}){lasts} answers: {whole}")
             }
             Self::CrashPoint(name, hit) => write!(f, "at hit {hit} of crash point {name}"),
             Self::Asleep => f.write_str("asleep in a system call"),

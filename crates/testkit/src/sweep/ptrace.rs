@@ -159,6 +159,21 @@ impl Tracee {
         arch::syscall_number(self.pid()).unwrap_or(-1)
     }
 
+    /// The first four arguments of the system call at whose entry it stands.
+    pub(crate) fn arguments(&self) -> [u64; 4] {
+        std::array::from_fn(|n| arch::argument(self.pid(), n).unwrap_or(0))
+    }
+
+    /// The system call at whose entry it stands is not made.
+    pub(crate) fn skip_syscall(&self) -> io::Result<()> {
+        arch::skip_syscall(self.pid())
+    }
+
+    /// What the call at whose exit it stands answers.
+    pub(crate) fn answer_syscall(&self, answer: i64) -> io::Result<()> {
+        arch::set_answer(self.pid(), answer)
+    }
+
     /// Eight bytes of code at `address`, 0 when unreadable.
     pub(crate) fn code(&self, address: u64) -> u64 {
         // Aligned, so that the read never crosses into an unmapped page.

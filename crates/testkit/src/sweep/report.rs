@@ -251,7 +251,18 @@ mod tests {
 
     #[test]
     fn a_report_survives_the_way_to_the_suite() {
-        let places = ["i7", "e3:202", "x3:202", "c4:17", "n2:a.b", "t8", "asleep", "done"];
+        let places = [
+            "i7",
+            "e3:202",
+            "x3:202",
+            "c4:17",
+            "f3:202:12",
+            "F3:2:5",
+            "n2:a.b",
+            "t8",
+            "asleep",
+            "done",
+        ];
         let mut report = Report::new("name".into());
         for (n, code) in places.iter().enumerate() {
             let place = Place::parse(code).expect("a place");
@@ -266,7 +277,7 @@ mod tests {
         let copy = Report::decode("name", &report.encode()).expect("a report");
         assert_eq!(copy.failures, report.failures);
         assert_eq!((copy.outcomes, copy.crash_points), (report.outcomes, report.crash_points));
-        assert_eq!((copy.covered, copy.failure_count, copy.seconds), (9, 8, 1.5));
+        assert_eq!((copy.covered, copy.failure_count, copy.seconds), (11, 10, 1.5));
         assert!(Report::decode("name", "").is_none(), "a driver that died left no figures");
         assert!(Place::parse("q1").is_none() && Place::parse("").is_none());
     }

@@ -2,7 +2,7 @@
 
 use super::driver::{Driver, InstallHook};
 use super::report::Report;
-use super::{Config, Scenario, every, long, named, timed};
+use super::{Config, Scenario, every, failing, long, named, timed};
 use crate::process::{Affinity, Child, fork_child, thread_count};
 use std::fs;
 use std::io;
@@ -25,6 +25,7 @@ pub fn unpin() {
 enum Mode {
     Every,
     Long,
+    Failing,
     Named(InstallHook),
     Asleep,
     Random { kills: u64, window_ns: u64 },
@@ -62,6 +63,13 @@ impl Suite {
         self.run(scenario, "system calls and changes", Mode::Long)
     }
 
+    /// Lets each system call of the operation answer each error that Linux can give it there, once
+    /// and from then on. The victim lives on and ends by itself: with an error that it returns, or
+    /// with success. The peer judges as after a kill.
+    pub fn failing_calls<S: Scenario>(&mut self, scenario: &S) -> Option<&Report> {
+        self.run(scenario, "failing calls", Mode::Failing)
+    }
+
     /// Kills at named crash points; `install` hands a hook to the code under test.
     pub fn crash_points<S: Scenario>(
         &mut self,
@@ -97,11 +105,15 @@ impl Suite {
 
     /// The sum over all scenarios, in one line.
     pub fn summary(&self) -> String {
+        self.summary_of("kill sweep", "kills")
+    }
+
+    fn summary_of(&self, what: &str, victims: &str) -> String {
         let sum = |field: fn(&Report) -> u64| self.reports.iter().map(field).sum::<u64>();
         let (covered, points) = (sum(|r| r.covered), sum(|r| r.points));
         let part = if covered == points { String::new() } else { format!(" of {points}") };
         format!(
-            "kill sweep: {} scenarios, {covered}{part} points, {} steps, {} kills, {} failures",
+            "{what}: {} scenarios, {covered}{part} points, {} steps, {} {victims}, {} failures",
             self.reports.len(),
             sum(|r| r.steps),
             sum(|r| r.kills),
@@ -111,7 +123,16 @@ impl Suite {
 
     /// Prints the summary; fails when a scenario did, or when none ran.
     pub fn finish(self) -> ExitCode {
-        println!("{}", self.summary());
+        self.end("kill sweep", "kills")
+    }
+
+    /// The same for a sweep of failing calls.
+    pub fn finish_failing(self) -> ExitCode {
+        self.end("fail sweep", "faults")
+    }
+
+    fn end(self, what: &str, victims: &str) -> ExitCode {
+        println!("{}", self.summary_of(what, victims));
         let passed = !self.reports.is_empty() && self.reports.iter().all(Report::passed);
         if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
@@ -141,7 +162,10 @@ impl Suite {
             Ok(parts) => parts.into_iter().for_each(|part| report.merge(part)),
             Err(error) => panic!("{name}: cannot run: {error}"),
         }
-        report.demand(scenario.must_see());
+        // Which outcomes a failing call can lead to depends on the calls.
+        if !matches!(mode, Mode::Failing) {
+            report.demand(scenario.must_see());
+        }
         report.seconds = start.elapsed().as_secs_f64();
         Some(report)
     }
@@ -186,6 +210,7 @@ impl Suite {
         match mode {
             Mode::Every => every::sweep(&mut driver),
             Mode::Long => long::sweep(&mut driver),
+            Mode::Failing => failing::sweep(&mut driver),
             Mode::Named(install) => {
                 driver.hook = Some(install);
                 named::sweep(&mut driver);

@@ -285,7 +285,6 @@ pub(in crate::bench) fn each(visit: &mut impl Visit) -> Result<()> {
     visit.visit::<Dummy>()?;
     visit.visit::<words::Hint>()?;
     visit.visit::<words::Ours>()?;
-    visit.visit::<words::Strict>()?;
     visit.visit::<words::LibcMutex>()?;
     visit.visit::<words::OwnEntry>()?;
     visit.visit::<calls::TryLock>()?;

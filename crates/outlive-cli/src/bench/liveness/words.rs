@@ -27,8 +27,8 @@ pub(super) struct Hint(Ours);
 
 impl Method for Hint {
     const NAME: &'static str = "outlive, word alone";
-    const WRONG: &'static str = "says dead while the token passes from a thread that ended to \
-        another, and alive for a process whose memory the OOM killer reaped first";
+    const WRONG: &'static str = "says dead as soon as the process begins to end: its last \
+        threads may run on for a moment";
     const CHECKS: u64 = 10_000_000;
 
     fn new(stage: &Stage) -> Result<Self> {
@@ -49,8 +49,8 @@ impl Method for Hint {
     }
 }
 
-fn join(stage: &Stage, strict: bool) -> Result<()> {
-    let node = Node::builder().root(&stage.root.0).name("watched").strict(strict).open()?;
+fn join(stage: &Stage) -> Result<()> {
+    let node = Node::builder().root(&stage.root.0).name("watched").open()?;
     stage.map.words::<2>(64)[0].store(node.id().get(), SeqCst);
     std::mem::forget(node);
     Ok(())
@@ -74,7 +74,7 @@ impl Method for Ours {
     }
 
     fn live(&mut self, stage: &Stage) -> Result<()> {
-        join(stage, false)
+        join(stage)
     }
 
     fn watch(&mut self, stage: &Stage, _: i32) -> Result<()> {
@@ -85,33 +85,6 @@ impl Method for Ours {
     #[inline(always)]
     fn is_alive(&mut self) -> bool {
         self.watcher.as_ref().is_some_and(|(_, watch)| watch.is_alive())
-    }
-}
-
-/// The same with a helper thread whose robust list lies in shared memory.
-pub(super) struct Strict(Ours);
-
-impl Method for Strict {
-    const NAME: &'static str = "outlive, strict";
-    const WRONG: &'static str = "as outlive; costs the watched process a sleeping thread, whose \
-        word is right even if the OOM killer reaps its memory first";
-    const CHECKS: u64 = 10_000_000;
-
-    fn new(stage: &Stage) -> Result<Self> {
-        Ours::new(stage).map(Self)
-    }
-
-    fn live(&mut self, stage: &Stage) -> Result<()> {
-        join(stage, true)
-    }
-
-    fn watch(&mut self, stage: &Stage, pid: i32) -> Result<()> {
-        self.0.watch(stage, pid)
-    }
-
-    #[inline(always)]
-    fn is_alive(&mut self) -> bool {
-        self.0.is_alive()
     }
 }
 

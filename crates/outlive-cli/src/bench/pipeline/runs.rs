@@ -162,13 +162,14 @@ impl Line<'_> {
             let packet = match &mut from {
                 None => [0; PACKET_WORDS],
                 Some(from) => match from.read() {
-                    Some(packet) => packet.value,
-                    None => return Outcome::Skip,
+                    Ok(Some(packet)) => packet.value,
+                    _ => return Outcome::Skip,
                 },
             };
             work.run(cycle.number, &packet, &mut out);
             match &mut to {
-                Some(to) => to.write(&out),
+                // One that has done its cycles leaves before us.
+                Some(to) => _ = to.write(&out),
                 None => self.ended(cycle.number),
             }
             Outcome::HandOn
@@ -216,7 +217,7 @@ impl Line<'_> {
             (at > 0).then(|| LatestReader::open(&node, &name(at - 1))).transpose()?;
         let from = from.map(|from| from.connect(PATIENCE)).transpose()?;
         let to = to.map(|to| to.connect(PATIENCE)).transpose()?;
-        let member = joining.connect(PATIENCE)?;
+        let mut member = joining.connect(PATIENCE)?;
         let mut stage = self.stage(at, from, to);
         let stage: &mut dyn Stage = &mut stage;
         member.run(&self.options(at), stage, &Stop::new());

@@ -188,7 +188,7 @@ mod tests {
         for without in Without::ALL {
             all.push(rings::indexed(cores, without, 20_000)?);
         }
-        assert_eq!(checked::rows(cores, 1, 2000)?.len(), 16);
+        assert_eq!(checked::rows(cores, 1, 2000)?.len(), 15);
         for way in Way::ALL {
             all.push(kernel::stream::<1>(cores, way, 1, 500)?);
             all.push(kernel::stream::<8>(cores, way, 4, 400)?);

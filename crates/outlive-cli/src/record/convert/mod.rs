@@ -13,6 +13,7 @@ use outlive::msg::Image;
 use outlive::zerocopy::IntoBytes;
 use outlive_record::{RecordedSource, Recording, Selection};
 
+use super::Input;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::look::is_image;
 use crate::os;
@@ -32,8 +33,8 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct ConvertArgs {
-    /// MCAP file, ours or of ROS 2, or the directory of its bag.
-    file: PathBuf,
+    #[command(flatten)]
+    input: Input,
     /// Directory to write [default: FILE without its ending].
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -70,7 +71,7 @@ struct Topic {
 
 pub(crate) fn run(args: &ConvertArgs) -> Outcome {
     os::catch_stop_signals();
-    let recording = Recording::open(&args.file)?;
+    let recording = args.input.open(false)?;
     let selection = match args.topic.is_empty() {
         true => Selection::all(),
         false => Selection::new(&args.topic, false)?,
@@ -79,13 +80,13 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
     let sources: HashMap<u16, &RecordedSource> =
         recording.sources.iter().filter(chosen).map(|s| (s.channel, s)).collect();
     if sources.is_empty() {
-        let message = format!("{} has no message of such a topic", args.file.display());
+        let message = format!("{} has no message of such a topic", args.input.path().display());
         return Err(Failure::new(Code::NotFound, message));
     }
     if args.images == Images::Mp4 {
         video::check(&args.ffmpeg)?;
     }
-    let dir = args.output.clone().unwrap_or_else(|| args.file.with_extension(""));
+    let dir = args.output.clone().unwrap_or_else(|| args.input.path().with_extension(""));
     make_dir(&dir, args.overwrite)?;
     let rates =
         if args.images == Images::Mp4 { rates(&recording, &sources)? } else { HashMap::new() };
@@ -93,7 +94,8 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
     let mut taken = HashSet::new();
     let (mut rows, mut invalid, mut pictures) = (0u64, 0u64, 0u64);
     let mut aligned = Vec::new();
-    for message in recording.messages()? {
+    let mut messages = recording.messages()?;
+    for message in messages.by_ref() {
         let message = message?;
         if os::stop_asked() {
             note("stopped before the end");
@@ -139,6 +141,10 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
     }
     let dir = dir.display();
     note(format_args!("{rows} messages of {count} topics, {pictures} pictures into {dir}"));
+    if messages.damage().is_some() {
+        let message = format!("{}: {}", args.input.path().display(), messages.damage());
+        return Err(Failure::new(Code::Corrupt, message));
+    }
     if invalid > 0 {
         let message = format!("{invalid} messages are damaged and were left out");
         return Err(Failure::new(Code::Corrupt, message));

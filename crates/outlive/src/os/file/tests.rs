@@ -110,6 +110,29 @@ fn a_file_larger_than_the_disk_is_no_space_at_once() {
     assert_eq!(kind_of(grow(&fd, 1 << 50)), ErrorKind::NoSpace);
 }
 
+/// The limit is of the process, so in a child; SIGXFSZ would end it.
+#[test]
+fn a_file_larger_than_the_limit_of_the_process_is_no_space_and_no_signal() {
+    let dir = TempDir::new("file-limit");
+    let path = dir.join("f");
+    let fd = Draft::new(dir.path(), 4096, 0o600).unwrap().link(&path).unwrap();
+    let child = super::super::fixture::fork_child(|| {
+        let limit = libc::rlimit { rlim_cur: 8192, rlim_max: 8192 };
+        // SAFETY: a limit that lives through the call, and for this child alone.
+        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) };
+        let refused = |e: Result<()>| {
+            e.is_err_and(|e| e.kind() == ErrorKind::NoSpace && e.remedy().contains("RLIMIT_FSIZE"))
+        };
+        match (refused(grow(&fd, 8193)), grow(&fd, 8192).is_ok()) {
+            (true, true) if refused(Draft::new(dir.path(), 9000, 0o600).map(drop)) => 0,
+            (true, true) => 2,
+            _ => 1,
+        }
+    });
+    assert_eq!(child.wait(), 0);
+    assert_eq!(fs::metadata(&path).unwrap().len(), 8192);
+}
+
 #[test]
 fn growing_reserves_and_never_shortens() {
     let dir = TempDir::new("file");

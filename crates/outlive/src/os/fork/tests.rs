@@ -16,6 +16,63 @@ fn a_child_is_another_generation() {
     assert_eq!(fork_generation(), mine);
 }
 
+/// A child that none of the C library's handlers has told.
+fn raw_clone(body: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: a fork without handlers; the child runs `body`, which takes no lock of the C library,
+    // and leaves with _exit. The parent waits for it.
+    unsafe {
+        let flags = libc::SIGCHLD as usize;
+        let pid = libc::syscall(libc::SYS_clone, flags, 0usize, 0usize, 0usize, 0usize) as i32;
+        assert!(pid >= 0);
+        if pid == 0 {
+            libc::_exit(body());
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(pid, &mut status, 0), pid);
+        assert!(libc::WIFEXITED(status));
+        libc::WEXITSTATUS(status)
+    }
+}
+
+#[test]
+fn a_child_of_a_raw_clone_is_another_generation_and_lets_go_of_nothing() {
+    let dir = TempDir::new("fork-raw");
+    let path = dir.join("node");
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let asking = options.open(&path).unwrap();
+    let fd = NotInChild::open(|| Ok(options.open(&path).unwrap().into())).unwrap();
+    assert!(filelock::try_lock_write(&fd).unwrap());
+    let mine = fork_generation();
+    assert!(mine != 0);
+    let dropped = raw_clone(|| {
+        let generation = fork_generation();
+        // SAFETY: a copy that only this child drops.
+        drop(unsafe { std::ptr::read(&fd) });
+        i32::from(generation == mine)
+    });
+    assert_eq!(dropped, 0);
+    assert!(filelock::is_locked(&asking).unwrap(), "the child let its parent's lock go");
+    let begun = raw_clone(|| {
+        install();
+        i32::from(matches!(fork_generation(), 0 | TAKEN) || fork_generation() == mine)
+    });
+    assert_eq!(begun, 0);
+    assert_eq!(fork_generation(), mine);
+    // The number is an inert descriptor by now in who has noticed that it is a child.
+    let raw = fd.as_fd().as_raw_fd();
+    let kept = raw_clone(|| {
+        install();
+        // SAFETY: all zero is a valid stat, filled by the call.
+        unsafe {
+            let mut stat: libc::stat = std::mem::zeroed();
+            libc::fstat(raw, &mut stat);
+            i32::from(stat.st_mode & libc::S_IFMT == libc::S_IFREG)
+        }
+    });
+    assert_eq!(kept, 0);
+}
+
 #[test]
 fn a_lock_that_means_alive_is_not_kept_by_a_child() {
     let dir = TempDir::new("fork");

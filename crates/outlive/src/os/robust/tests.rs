@@ -1,8 +1,8 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::os::file::{self, Draft};
-use crate::os::fixture::{Child, TempDir, fork_child, until};
+use crate::os::file::Draft;
+use crate::os::fixture::{Child, TempDir, fork_child, is_asleep, until};
 use crate::os::futex::{self, WaitWord, Woken};
 use crate::os::map::Mapping;
 use crate::os::{clock, sched};
@@ -224,69 +224,4 @@ fn a_dropped_pending_guard_leaves_no_pending_operation() {
     assert!(!head.is_null());
     // SAFETY: this thread's own list head.
     assert!(unsafe { (&raw const (*head).pending).read_volatile() }.is_null());
-}
-
-#[test]
-fn a_strict_token_lives_until_its_helper_is_dropped() {
-    let shared = Shared::new();
-    // SAFETY: zero bytes of our own mapping, mapped until the helper is dropped.
-    let helper = unsafe { StrictHelper::spawn(shared.own.base_mut()) }.unwrap();
-    let at = helper.word_offset() as usize;
-    let word = shared.word(at);
-    assert!(is_alive_word(word) && word & WAITERS != 0 && word & TID_MASK != gettid());
-    drop(helper);
-    assert_eq!(shared.word(at), 0);
-}
-
-const STRICT_FILE: &str = "OUTLIVE_TEST_STRICT_FILE";
-
-#[test]
-#[ignore = "the child of a_strict_token_dies_with_its_process"]
-fn strict_child() {
-    let path = std::path::PathBuf::from(std::env::var_os(STRICT_FILE).unwrap());
-    let expect = file::Expect { writable: true, min_len: 4096, owner: None };
-    let (fd, _) = file::open_checked(&path, expect).unwrap();
-    let own = Mapping::map_own(&fd, 4096, &path).unwrap();
-    // SAFETY: zero bytes of our own mapping, mapped until this process dies.
-    let helper = unsafe { StrictHelper::spawn(own.base_mut()) }.unwrap();
-    own.atomic_u32(NOTE).unwrap().store(helper.word_offset(), Ordering::Release);
-    forever()
-}
-
-#[test]
-fn a_strict_token_dies_with_its_process_even_if_its_memory_is_reaped_first() {
-    for _ in 0..3 {
-        let dir = TempDir::new("strict");
-        let path = dir.join("node");
-        let draft = Draft::new(dir.path(), 4096, 0o600).unwrap();
-        let peer = Mapping::map_peer(&draft.fd(), 4096, dir.path()).unwrap();
-        drop(draft.link(&path).unwrap());
-        // A fresh process: making a thread allocates, which a fork of this one must not.
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "--ignored", "os::robust::tests::strict_child"])
-            .env(STRICT_FILE, &path)
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        let load = |at: u32| peer.atomic_u32(at as usize).unwrap().load(Ordering::Acquire);
-        until(|| load(NOTE as u32) != 0);
-        let at = load(NOTE as u32);
-        assert!(is_alive_word(load(at)));
-        // SAFETY: system calls on our own child, not reaped yet. process_mrelease (448) does what
-        // the OOM killer does; a kernel without it leaves the test weaker, not wrong.
-        unsafe {
-            let pidfd = libc::syscall(libc::SYS_pidfd_open, child.id(), 0);
-            libc::kill(child.id() as i32, libc::SIGKILL);
-            libc::syscall(448, pidfd, 0);
-            libc::close(pidfd as i32);
-        }
-        until(|| has_died(load(at)));
-        child.wait().unwrap();
-    }
-}
-
-fn is_asleep(tid: i32) -> bool {
-    // Also of a thread: /proc knows every thread by its number, listed or not.
-    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('S'))
 }

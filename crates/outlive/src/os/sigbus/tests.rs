@@ -154,3 +154,37 @@ fn under_us(handler: usize, flags: i32) {
     }
     install_handler();
 }
+
+#[test]
+fn a_handler_that_comes_later_comes_second_once_a_file_is_mapped_and_does_not_go_round() {
+    /// As Python's faulthandler: says what it has to say and raises the signal again.
+    extern "C" fn again(signal: i32) {
+        static CALLS: AtomicU32 = AtomicU32::new(0);
+        // SAFETY: async-signal-safe.
+        unsafe {
+            if CALLS.fetch_add(1, Ordering::Relaxed) > 3 {
+                libc::_exit(9);
+            }
+            libc::raise(signal);
+        }
+    }
+    let dir = TempDir::new("sigbus-later");
+    let file = file(&dir);
+    let child = fault_elsewhere(|| {
+        // SAFETY: a sigaction struct is plain data; a raw map of this child's.
+        unsafe {
+            let mut new: libc::sigaction = std::mem::zeroed();
+            new.sa_sigaction = again as *const () as usize;
+            libc::sigaction(libc::SIGBUS, &new, ptr::null_mut());
+            let (prot, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+            let start = libc::mmap(ptr::null_mut(), LEN, prot, flags, file.as_raw_fd(), 0);
+            let guarded = guard(start.cast(), LEN, false);
+            libc::ftruncate(file.as_raw_fd(), 0);
+            if start.cast::<u8>().read_volatile() != 0 || !matches!(guarded, Ok(Some(_))) {
+                libc::_exit(8);
+            }
+            std::mem::forget(guarded);
+        }
+    });
+    assert_eq!(child.wait(), -libc::SIGBUS);
+}

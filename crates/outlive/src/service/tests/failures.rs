@@ -244,3 +244,145 @@ fn a_head_says_who_is_asked() {
     assert!(server.receive().unwrap().is_none());
     assert_eq!(server.passed_over(), 1);
 }
+
+/// Answers what comes, with ten times as much, until `client` has its reply.
+fn serve_until_answered(
+    server: &mut Server<u64, u64>,
+    client: &mut Client<u64, u64>,
+) -> crate::Result<u64> {
+    loop {
+        while let Some(request) = server.receive_until(crate::now_ns() + 2_000_000)? {
+            let answer = *request * 10;
+            server.respond(request, &answer)?;
+        }
+        if let Some(reply) = client.receive()? {
+            return reply.body().copied();
+        }
+    }
+}
+
+#[test]
+fn a_stopped_cleaner_at_one_client_holds_up_no_other() {
+    let dir = TempDir::new("service-held");
+    let n = node(&dir);
+    let builder = || n.service::<u64, u64>("/s").unwrap();
+    let mut server = builder().server().unwrap();
+    let (mut a, mut b, mut c) =
+        (builder().client().unwrap(), builder().client().unwrap(), builder().client().unwrap());
+    let reply = find(&dir, &[&format!("reply.{}.{}/", n.id(), b.reply_port)]);
+    let held = crate::os::file::open_dir(reply.parent().unwrap()).unwrap();
+    assert!(held.try_lock_exclusive().unwrap());
+    // Half of the time that a joiner waits for a cleaner.
+    let soon = crate::now_ns() + 5_000_000_000;
+    b.send(&2).unwrap();
+    a.send_until(&1, soon).unwrap();
+    c.send_until(&3, soon).unwrap();
+    assert_eq!(serve_until_answered(&mut server, &mut a).unwrap(), 10);
+    assert_eq!(serve_until_answered(&mut server, &mut c).unwrap(), 30);
+    assert!(b.receive().unwrap().is_none());
+    drop(held);
+    assert_eq!(serve_until_answered(&mut server, &mut b).unwrap(), 20);
+}
+
+#[test]
+fn short_lived_clients_fill_no_service_that_does_not_receive() {
+    let dir = TempDir::new("service-crowd");
+    let n = node(&dir);
+    let builder = || n.service::<u64, u64>("/s").unwrap();
+    let mut server = builder().server().unwrap();
+    for i in 0..600 {
+        let mut client = builder().client().unwrap_or_else(|e| panic!("client {i}: {e}"));
+        client.send(&i).unwrap();
+    }
+    let mut last = builder().client().unwrap();
+    last.send(&7).unwrap();
+    assert_eq!(serve_until_answered(&mut server, &mut last).unwrap(), 70);
+}
+
+/// Writes over the word of `n` for as long as `during` runs; its lock stays held.
+fn with_a_dead_word(n: &Node, during: impl FnOnce()) {
+    let held = n.token_word().load(crate::sync::Ordering::Relaxed);
+    n.scribble_token(crate::os::robust::OWNER_DIED);
+    during();
+    n.scribble_token(held);
+}
+
+#[test]
+fn a_client_whose_word_alone_says_dead_is_answered_in_the_end() {
+    let dir = TempDir::new("service-word-client");
+    let (serving, asking) = (node(&dir), node(&dir));
+    let mut server = serving.service::<u64, u64>("/s").unwrap().server().unwrap();
+    let mut client = asking.service::<u64, u64>("/s").unwrap().client().unwrap();
+    let first = client.send(&1).unwrap();
+    let request = server.receive().unwrap().unwrap();
+    server.respond(request, &10).unwrap();
+    assert_eq!(client.receive().unwrap().unwrap().ticket(), first);
+    let (second, third) = (client.send(&2).unwrap(), client.send(&3).unwrap());
+    let held = server.receive().unwrap().unwrap();
+    with_a_dead_word(&asking, || {
+        assert!(server.receive().unwrap().is_none(), "it is not known who will take the answer");
+        assert!(!server.is_cancelled(&held).unwrap(), "its client lives");
+        let e = server.respond(held, &20).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::WouldBlock, "{e}");
+    });
+    assert_eq!(server.passed_over(), 0);
+    let request = server.receive_timeout(LONG).unwrap().expect("it was put off, not passed over");
+    server.respond(request, &30).unwrap();
+    let told = client.receive().unwrap().expect("the news that there is no answer");
+    assert_eq!((told.ticket(), told.body().unwrap_err().kind()), (second, ErrorKind::Refused));
+    let answer = client.receive().unwrap().unwrap();
+    assert_eq!((answer.ticket(), *answer.body().unwrap()), (third, 30));
+}
+
+#[test]
+fn a_server_whose_word_alone_says_dead_fails_no_request() {
+    let dir = TempDir::new("service-word-server");
+    let (serving, asking) = (node(&dir), node(&dir));
+    let mut server = serving.service::<u64, u64>("/s").unwrap().server().unwrap();
+    let mut client = asking.service::<u64, u64>("/s").unwrap().client().unwrap();
+    let ticket = client.send(&1).unwrap();
+    with_a_dead_word(&serving, || {
+        let told = client.receive_timeout(Duration::from_millis(10)).unwrap();
+        assert!(told.is_none(), "it lives: {told:?}");
+    });
+    let request = server.receive().unwrap().unwrap();
+    server.respond(request, &10).unwrap();
+    let reply = client.receive_timeout(LONG).unwrap().unwrap();
+    assert_eq!((reply.ticket(), *reply.body().unwrap()), (ticket, 10));
+}
+
+#[test]
+fn a_corrupt_lane_of_replies_is_told_to_both_ends_by_name_and_remedy() {
+    let dir = TempDir::new("service-replies");
+    let n = node(&dir);
+    let builder = || n.service::<u64, [u32]>("/s").unwrap().bound_bytes(16 << 10);
+    let mut server = builder().server().unwrap();
+    let mut client = builder().client().unwrap();
+    let ticket = client.send(&1).unwrap();
+    client.send(&2).unwrap();
+    let (first, second) = (server.receive().unwrap().unwrap(), server.receive().unwrap().unwrap());
+    server.respond(first, &[1]).unwrap();
+    let page = crate::layout::PAGE as u64;
+    scribble(&find(&dir, &["reply.", "lane."]), page, &[0xff; 8]);
+    let e = client.receive_for(ticket, u64::MAX).unwrap().into_response().unwrap_err();
+    let told = e.to_string();
+    assert_eq!((e.kind(), e.object()), (ErrorKind::Corrupt, "/s"), "{told}");
+    for part in ["lane", "out of range", "open the client again", "restart the server"] {
+        assert!(told.contains(part), "{part:?}: {told}");
+    }
+    let e = client.receive().unwrap().expect("the other one").into_response().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Corrupt);
+    assert_eq!(client.send(&3).unwrap_err().kind(), ErrorKind::Corrupt, "no answer can come");
+    let e = loop {
+        if let Err(e) = server.respond_part(&second, &[7; 200]) {
+            break e;
+        }
+    };
+    assert_eq!((e.kind(), e.object()), (ErrorKind::Corrupt, "/s"), "{e}");
+    assert!(e.to_string().contains("open that client again"), "{e}");
+    let mut client = builder().client().unwrap();
+    let ticket = client.send(&4).unwrap();
+    let request = server.receive().unwrap().unwrap();
+    server.respond(request, &[4]).unwrap();
+    assert_eq!(client.receive_for(ticket, u64::MAX).unwrap().body().unwrap(), &[4]);
+}

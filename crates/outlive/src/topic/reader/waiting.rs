@@ -3,19 +3,13 @@
 use std::os::fd::BorrowedFd;
 
 use super::super::membership::Ports;
-use super::Reader;
-use crate::os::clock;
-use crate::os::sched;
-use crate::sync::Ordering::{Acquire, Relaxed};
+use super::{RETRY_STEP_MAX, Reader};
+use crate::Result;
+use crate::sync::Ordering::Acquire;
 use crate::wait::bridge::Bridge;
 use crate::wait::call;
-use crate::wait::handshake::{Request, WAITING_FD};
+use crate::wait::handshake::Request;
 use crate::wait::member::{Member, Plan, Seat};
-use crate::{Result, crash_point};
-
-/// How long a descriptor that was just armed looks on: longer than a store takes to become visible.
-/// Its owner sleeps elsewhere, so there is no short first sleep.
-const ARMED_LOOK_NS: u64 = 5_000;
 
 impl Reader {
     fn request(&self) -> Request<'_> {
@@ -29,10 +23,7 @@ impl Reader {
     pub(crate) fn fd(&mut self) -> Result<BorrowedFd<'_>> {
         self.topic.node.tend()?;
         if self.bridge.is_none() {
-            let mut bridge = Bridge::new(true)?;
-            bridge.open_socket(&self.topic.node)?;
-            bridge.trip();
-            self.bridge = Some(bridge);
+            self.bridge = Some(Bridge::of_one(&self.topic.node)?);
         }
         match &self.bridge {
             Some(bridge) => Ok(bridge.fd()),
@@ -52,32 +43,15 @@ impl Reader {
     #[cold]
     fn rest_with_fd(&mut self) -> bool {
         let Some(mut bridge) = self.bridge.take() else { return false };
-        bridge.take();
-        // The flag may have been lowered by another way of waiting.
-        let anew = bridge.renew() || self.request().flag.load(Relaxed) != WAITING_FD;
-        if anew {
-            bridge.arm(&self.topic.node, self.request());
-        }
-        let mut in_doubt = false;
-        for peer in self.sources.iter().filter_map(|s| s.peer.as_ref()) {
-            bridge.watch(peer);
-            in_doubt |= !peer.looks_alive();
-        }
-        bridge.set_hasty(in_doubt);
-        crash_point!("reader.rest.armed");
-        let mut found = !self.is_quiet();
-        if anew && sched::allowed_cpus() > 1 {
-            let until = clock::now_ns() + ARMED_LOOK_NS;
-            while !found && clock::now_ns() < until {
-                std::hint::spin_loop();
-                found = !self.is_quiet();
-            }
-        }
+        let peers = self.sources.iter().filter_map(|s| s.peer.as_ref().ok());
+        let found = bridge.rest(&self.topic.node, self.request(), peers, false, || self.is_quiet());
         let news = self.has_news();
         if news {
             self.told();
         }
-        if found || news {
+        // Who only waits for the descriptor comes back for the next tries, not for ever.
+        let again = self.retry.is_some_and(|retry| retry.step < RETRY_STEP_MAX);
+        if found || news || again {
             bridge.trip();
         }
         self.bridge = Some(bridge);
@@ -112,7 +86,7 @@ impl Member for Reader {
         for source in &self.sources {
             let Some((word, seen)) = source.sleep_word() else { return false };
             plan.word(word, seen);
-            let Some(peer) = &source.peer else { return false };
+            let Ok(peer) = &source.peer else { return false };
             if source.poisoned().is_some() || !plan.life(peer) {
                 return false;
             }
@@ -133,7 +107,7 @@ impl Member for Reader {
     }
 
     fn overslept(&mut self) -> bool {
-        let gone = self.sources.iter().any(|s| s.is_gone());
+        let gone = self.sources.iter().any(|s| s.proof_of_death().is_some());
         gone || self.look_again().is_err() || !self.is_quiet()
     }
 }

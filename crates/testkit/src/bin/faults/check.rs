@@ -21,6 +21,8 @@ pub(crate) enum Check {
     Unit(&'static str),
     /// A sweep of [`crate::sweeps`].
     Sweep(&'static str),
+    /// A kept history of `crates/testkit/histories`, by name.
+    History(&'static str),
     /// A test of the kit, by program and name: several processes, bad files.
     Kit(&'static str, &'static str),
 }
@@ -31,6 +33,7 @@ impl Check {
         match self {
             Self::Unit(_) => "unit test",
             Self::Sweep(_) => "kill sweep",
+            Self::History(_) => "histories",
             Self::Kit("bad_input", _) => "garbage",
             Self::Kit(..) => "processes",
         }
@@ -40,7 +43,9 @@ impl Check {
 impl std::fmt::Display for Check {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Unit(name) | Self::Sweep(name) => write!(f, "{}: {name}", self.layer()),
+            Self::Unit(name) | Self::Sweep(name) | Self::History(name) => {
+                write!(f, "{}: {name}", self.layer())
+            }
             Self::Kit(program, name) => write!(f, "{}: {program}, {name}", self.layer()),
         }
     }
@@ -95,6 +100,11 @@ impl Programs {
                 command.args(["--sweep", name]).current_dir(kit);
                 command
             }
+            Check::History(name) => {
+                let mut command = Command::new("/proc/self/exe");
+                command.args(["--history", name]).current_dir(kit);
+                command
+            }
             Check::Unit(name) => test(self.find("outlive")?, name, &kit.join("../outlive")),
             Check::Kit(program, name) => test(self.find(program)?, name, kit),
         };
@@ -110,7 +120,7 @@ impl Programs {
         let limit = match check {
             Check::Unit(_) => LIMIT,
             Check::Sweep(_) => SWEEP_LIMIT,
-            Check::Kit(..) => KIT_LIMIT,
+            Check::Kit(..) | Check::History(_) => KIT_LIMIT,
         };
         let ended = wait_until(limit, || {
             status = child.try_wait().ok().flatten();

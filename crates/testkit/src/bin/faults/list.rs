@@ -1,7 +1,7 @@
 //! The faults of the library, and what catches each. Those that only the models can show are not
 //! here: see `table::models`.
 
-use crate::check::Check::{self, Kit, Sweep, Unit};
+use crate::check::Check::{self, History, Kit, Sweep, Unit};
 
 /// A place where the library misbehaves on purpose.
 #[derive(Debug)]
@@ -22,15 +22,41 @@ const GIVEN_UP: Check =
     Unit("lock::tests::a_taker_that_dies_leaves_it_to_the_next_and_one_that_gives_up_ends_it");
 const GARBAGE_IN_A_CHUNK: Check =
     Kit("bad_input", "garbage_in_the_entry_of_a_chunk_harms_its_publisher_alone");
+const OTHERS: Check =
+    Kit("scarcity_members", "a_client_that_cannot_be_served_now_keeps_none_from_the_others");
+const BLIND: Check = Kit("scarcity_members", "a_member_that_cannot_open_a_lane_takes_nothing_away");
 const HELD: Check =
     Unit("topic::tests::a_held_sample_never_changes_and_the_limit_is_told_to_its_holder_only");
 
 /// By name.
 pub(crate) const FAULTS: &[Fault] = &[
     fault(
+        "admit.failed_is_gone",
+        "a subscriber that cannot be opened right now counts as gone",
+        &[Kit(
+            "scarcity_members",
+            "a_subscriber_that_cannot_be_opened_is_waited_for_or_tried_again",
+        )],
+    ),
+    fault(
         "attach.full_unchecked",
         "a full table of publishers takes one more",
         &[Unit("topic::modes_tests::more_publishers_than_places_are_told_and_the_others_read")],
+    ),
+    fault(
+        "attach.no_more_places",
+        "a subscriber has places for 96 publishers only",
+        &[Unit("topic::age_tests::a_log_of_hundreds_of_publishers_is_read_and_waited_for")],
+    ),
+    fault(
+        "attach.one_fails_all",
+        "a lane that cannot be opened now keeps the others unread",
+        &[OTHERS],
+    ),
+    fault(
+        "attach.refused_is_corrupt",
+        "a ring that could not be opened once is not read any more",
+        &[Unit("topic::refused_tests::a_ring_that_is_refused_for_a_while_is_read_later")],
     ),
     fault(
         "bell.not_rung",
@@ -64,6 +90,18 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("queue::tests::there_is_one_consumer_at_a_time_and_the_next_one_goes_on")],
     ),
     fault(
+        "crowd.grown_uncounted",
+        "lanes that grew do not count where a producer joins",
+        &[Unit("queue::tests::crowd::a_producer_that_nobody_would_read_is_refused")],
+    ),
+    fault(
+        "crowd.of_the_gone",
+        "lanes of the gone fill a queue that nobody reads",
+        &[Unit(
+            "service::tests::failures::short_lived_clients_fill_no_service_that_does_not_receive",
+        )],
+    ),
+    fault(
         "death.by_pid",
         "the process id says who lives",
         &[Unit("topic::modes_tests::a_node_dropped_by_another_thread_is_known_dead_at_once")],
@@ -71,7 +109,17 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "death.by_word_alone",
         "the token's word alone confirms a death",
-        &[Sweep("hand-off"), Kit("node", "a_node_outlives_the_thread_that_opened_it")],
+        &[Unit("node::tests::a_word_that_says_dead_is_a_hint_and_no_proof")],
+    ),
+    fault(
+        "depart.unread_is_gone",
+        "a subscriber whose port cannot be read counts as departed",
+        &[Unit("topic::refused_tests::a_chunk_is_not_written_while_its_holder_cannot_be_asked")],
+    ),
+    fault(
+        "faults.not_killed",
+        "a fatal fault writes a core although it was to kill at once",
+        &[Unit("os::faults::tests::a_fault_kills_at_once_and_writes_no_core")],
     ),
     fault(
         "file.any_kind",
@@ -97,6 +145,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "file.over_the_limit",
+        "a file beyond RLIMIT_FSIZE is asked for, which raises SIGXFSZ",
+        &[Unit(
+            "os::file::tests::\
+             a_file_larger_than_the_limit_of_the_process_is_no_space_and_no_signal",
+        )],
+    ),
+    fault(
         "file.unreserved",
         "a file is made without reserving its bytes",
         &[Unit("os::file::tests::growing_reserves_and_never_shortens")],
@@ -118,27 +174,122 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "fork.child_unmaps",
+        "a forked child that drops a subscriber unmaps what its samples lie in",
+        &[Unit("topic::leave_tests::a_forked_child_still_reads_an_inherited_sample")],
+    ),
+    fault(
         "hazard.count_unchecked",
         "the number of a peer's hazards is believed",
         &[Kit("bad_input", "garbage_in_a_port_harms_its_node_alone")],
+    ),
+    fault(
+        "holder.takes_signals",
+        "a signal handler may run in the thread that holds the token",
+        &[Unit("os::holder::tests::a_holder_is_small_named_and_runs_nobodys_signal_handler")],
+    ),
+    fault(
+        "holder.unlisted",
+        "the token is not in its holder's list",
+        &[Unit(
+            "os::holder::tests::\
+             a_token_dies_with_its_process_even_if_its_memory_is_reaped_first",
+        )],
+    ),
+    fault(
+        "history.of_each_ring",
+        "history counts each publisher's messages for itself",
+        &[Unit("topic::age_tests::the_dead_are_read_in_order_and_history_is_the_topics")],
     ),
     fault(
         "inline.length_unchecked",
         "a message's length is believed beyond its entry",
         &[Kit("bad_input", "garbage_in_entries_harms_its_publisher_alone")],
     ),
+    fault(
+        "join.dead_keep_type",
+        "a topic keeps its type when all its members are dead",
+        &[Unit("topic::age_tests::a_type_of_the_dead_gives_way_and_the_living_are_named")],
+    ),
+    fault(
+        "join_now.waits",
+        "a server waits for a stopped cleaner at one client",
+        &[Unit("service::tests::failures::a_stopped_cleaner_at_one_client_holds_up_no_other")],
+    ),
     fault("lock.dead_is_alive", "a dead holder of a lock counts as alive", &[Sweep("mutex")]),
+    fault(
+        "lifeline.by_hint",
+        "a lifeline trips on the word alone",
+        &[Unit("rt::tests::a_lifeline_does_not_trip_on_a_word_that_says_dead")],
+    ),
     fault(
         "lock.death_untold",
         "who takes a lock over is not told of the death",
         &[Unit("lock::tests::a_thread_that_ends_inside_hands_its_data_over")],
     ),
+    fault(
+        "lock.disorder_as_good",
+        "data let go in disorder counts as good",
+        &[Unit("lock::tests::what_is_let_go_in_disorder_is_told_to_the_next_until_one_repairs_it")],
+    ),
+    fault(
+        "lock.heir.never_passed",
+        "an heir that never comes is waited for",
+        &[Unit("lock::tests::waiting::an_heir_that_does_not_come_is_passed_over")],
+    ),
+    fault(
+        "lock.leak_inherited",
+        "what a leaked guard protects is given to the next",
+        &[Unit(
+            "lock::tests::leaks::what_a_leaked_guard_protects_is_nobodys_until_its_process_is_gone",
+        )],
+    ),
     fault("lock.no_wake", "who lets a lock go wakes nobody", &[]),
     fault("lock.repair_unasked", "a lock given up unrepaired goes on as if it were", &[GIVEN_UP]),
+    fault(
+        "lock.sleep.awake",
+        "who waits for a lock does not sleep",
+        &[Unit("lock::tests::waiting::a_waiter_that_stood_back_sleeps")],
+    ),
+    fault(
+        "lock.two_nodes",
+        "a thread does not know itself by another node",
+        &[Unit("lock::tests::leaks::the_same_thread_by_another_node_is_a_deadlock")],
+    ),
     fault(
         "node.no_unlink",
         "a node that leaves forgets its file",
         &[Kit("node", "parts_dropped_in_any_order_leave_nothing")],
+    ),
+    fault(
+        "per_process.inherited",
+        "a forked child takes its parent's tables for its own",
+        &[Unit(
+            "os::per_process::tests::\
+             a_child_that_was_forked_inside_a_lock_has_a_table_of_its_own",
+        )],
+    ),
+    fault(
+        "pi.any_object",
+        "a lock with priority inheritance is let go by an object that did not take it",
+        &[Unit("lock::tests::pi::a_pi_mutex_is_let_go_by_the_object_that_took_it")],
+    ),
+    fault(
+        "pi.death_untold",
+        "who takes a dead holder's lock over is not told",
+        &[Unit("lock::tests::pi::a_pi_mutex_passes_on_what_a_dead_thread_held")],
+    ),
+    fault(
+        "pi.leak_inherited",
+        "a leaked guard's lock with priority inheritance is inherited",
+        &[Unit(
+            "lock::tests::leaks::a_leaked_guard_of_a_pi_mutex_is_inherited_after_its_process_only",
+        )],
+    ),
+    fault(
+        "pi.unlinked",
+        "the kernel does not know who holds a lock with priority inheritance",
+        &[Unit("lock::tests::pi::a_pi_mutex_passes_on_what_a_dead_thread_held")],
     ),
     fault(
         "position.take_over.no_progress",
@@ -160,6 +311,26 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("topic::tests::a_sleeping_subscriber_wakes_for_a_message_with_and_without_waitv")],
     ),
     fault(
+        "queue.deserted_by_hint",
+        "a request or an answer is given up on a word that says dead",
+        &[Unit("service::tests::failures::a_server_whose_word_alone_says_dead_fails_no_request")],
+    ),
+    fault(
+        "receive.chases_oldest",
+        "a receive goes after the oldest message however often it is overwritten",
+        &[Unit("topic::chase_tests::a_receive_gives_up_after_a_few_overruns")],
+    ),
+    fault(
+        "receive.starves",
+        "a message that cannot be mapped hides those behind it",
+        &[Kit("scarcity_members", "a_message_that_cannot_be_mapped_does_not_hide_the_next")],
+    ),
+    fault(
+        "receive.panic_acknowledges",
+        "a panic acknowledges the message in hand",
+        &[Unit("queue::tests::acknowledge::a_panic_is_no_acknowledgement_of_what_it_had_in_hand")],
+    ),
+    fault(
         "receive.taken_early",
         "a message counts as received before it was read",
         &[Unit("queue::tests::there_is_one_consumer_at_a_time_and_the_next_one_goes_on")],
@@ -169,16 +340,67 @@ pub(crate) const FAULTS: &[Fault] = &[
         "data segments of the dead are not unlinked",
         &[Unit("topic::modes_tests::an_unread_ring_of_a_dead_publisher_stays")],
     ),
+    fault(
+        "reclaim.node_is_age",
+        "the node's number says which ring is the oldest",
+        &[Unit("topic::age_tests::of_more_dead_rings_than_are_kept_the_oldest_goes")],
+    ),
+    fault(
+        "reclaim.not_asked",
+        "who leaves while another tidies up does not ask it to look again",
+        &[Unit("topic::leave_tests::members_that_leave_together_leave_nothing")],
+    ),
     fault("reclaim.of_the_living", "whoever tidies up does not ask who lives", &[HELD]),
+    fault(
+        "reclaim.read_ring",
+        "a ring that is still read goes when younger ones are many",
+        &[Unit("topic::age_tests::rings_that_a_subscriber_still_reads_stay_however_many")],
+    ),
+    fault(
+        "reclaim.unasked_has_read",
+        "a subscriber that cannot be asked has read every ring",
+        &[Unit("topic::refused_tests::a_ring_stays_while_its_reader_cannot_be_asked")],
+    ),
+    fault(
+        "reclaim.unknown_is_drained",
+        "a lane that cannot be looked into counts as drained",
+        &[BLIND],
+    ),
+    fault(
+        "reclaim.unknown_is_over",
+        "a lane that cannot be looked into counts as closed",
+        &[BLIND],
+    ),
     fault(
         "reclaim.unread_ring",
         "a dead publisher's ring goes before it was read",
         &[Unit("topic::modes_tests::an_unread_ring_of_a_dead_publisher_stays")],
     ),
     fault(
+        "reclaim.unseen_is_shallow",
+        "a ring that cannot be looked at counts as none when depths are compared",
+        &[Unit("topic::refused_tests::rings_stay_while_the_depth_of_another_is_not_known")],
+    ),
+    fault(
         "record.length_unchecked",
         "a record's length is believed beyond its ring",
         &[Unit("queue::lane::tests::headers_that_no_producer_stores_are_corrupt")],
+    ),
+    fault(
+        "reliable.dead_refuse",
+        "a dead reliable subscriber refuses messages of who does not wait",
+        &[
+            Unit(
+                "topic::modes_tests::\
+                 a_dead_reliable_subscriber_refuses_no_message_of_who_does_not_wait",
+            ),
+            History("dead-reliable-reader-refuses"),
+        ],
+    ),
+    fault(
+        "reliable.dropped_counts",
+        "a dropped reliable subscriber is waited for while a sample is held",
+        &[Unit("topic::leave_tests::a_dropped_reliable_subscriber_is_not_waited_for")],
     ),
     fault(
         "reliable.not_waited",
@@ -187,6 +409,48 @@ pub(crate) const FAULTS: &[Fault] = &[
             Unit("topic::modes_tests::a_reliable_subscriber_loses_nothing_however_slow_it_is"),
             Sweep("reliable"),
         ],
+    ),
+    fault(
+        "rt_file.second_end",
+        "a second reader or writer of a channel is let in",
+        &[Unit("rt::pair_tests::a_second_living_end_is_refused_until_the_first_is_dropped")],
+    ),
+    fault(
+        "rt_pair.accepts_anybody",
+        "a reader connects to a writer that has another",
+        &[Unit("rt::pair_tests::an_end_is_connected_only_when_the_other_one_is_too")],
+    ),
+    fault(
+        "rt_pair.drops_the_rest",
+        "a reader goes on before the old writer's values were popped",
+        &[Unit("rt::pair_tests::what_an_old_writer_pushed_is_popped_before_its_successors")],
+    ),
+    fault(
+        "rt_pair.leaves_untold",
+        "an end of a channel is dropped without a word",
+        &[Unit("rt::pair_tests::an_end_on_the_heap_is_told_that_the_other_one_was_dropped")],
+    ),
+    fault(
+        "rt_pair.offer_is_enough",
+        "a writer is connected before its reader is",
+        &[Unit("rt::pair_tests::an_end_is_connected_only_when_the_other_one_is_too")],
+    ),
+    fault(
+        "rt_pair.starts_anew",
+        "a ring's new reader begins behind what was accepted",
+        &[Unit(
+            "rt::pair_tests::every_accepted_push_arrives_once_however_often_the_reader_is_replaced",
+        )],
+    ),
+    fault(
+        "rt_pair.unchecked",
+        "an end does not look whether the other one works with it",
+        &[Unit("rt::pair_tests::an_old_reader_that_was_replaced_is_told_and_reads_nothing")],
+    ),
+    fault(
+        "rt_tag.name_only",
+        "a real-time channel takes another order of fields for the same type",
+        &[Unit("rt::tests::the_same_type_elsewhere_is_taken_and_another_order_of_fields_is_not")],
     ),
     fault(
         "rwlock.no_drain",
@@ -199,9 +463,19 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[HELD, Kit("node", "a_stopped_process_is_alive_and_loses_only_what_the_ring_overwrote")],
     ),
     fault(
+        "scan.unread_holds_none",
+        "a subscriber whose port cannot be read holds no chunk",
+        &[Unit("topic::refused_tests::a_chunk_is_not_written_while_its_holder_cannot_be_asked")],
+    ),
+    fault(
         "segment.header_unchecked",
         "the sizes in a data segment's header are believed",
         &[Kit("bad_input", "garbage_in_a_data_header_harms_its_publisher_alone")],
+    ),
+    fault(
+        "segment.overlap",
+        "objects of a segment may overlap",
+        &[Unit("lock::tests::leaks::objects_of_a_segment_do_not_overlap")],
     ),
     fault("semaphore.permit_lost", "a dead holder's permit does not come back", &[Sweep("permit")]),
     fault("send.commit_first", "a record is committed before its payload", &[Sweep("send")]),
@@ -214,6 +488,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "send.unserved",
         "a producer does not look whether anybody consumes",
         &[Unit("queue::tests::without_a_live_consumer_a_send_says_owner_died_and_sends_nothing")],
+    ),
+    fault(
+        "server.one_fails_all",
+        "a client that cannot be answered now keeps the others waiting",
+        &[OTHERS],
     ),
     fault(
         "service.any_term",
@@ -234,9 +513,34 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("lock::tests::a_set_holds_what_fits_and_says_when_it_is_full")],
     ),
     fault(
+        "sigbus.not_renewed",
+        "a handler of others that comes later turns the guard off",
+        &[Unit(
+            "os::sigbus::tests::\
+             a_handler_that_comes_later_comes_second_once_a_file_is_mapped_and_does_not_go_round",
+        )],
+    ),
+    fault(
         "sigbus.unguarded",
         "a page that vanished is not replaced",
         &[Unit("os::sigbus::tests::a_truncated_file_reads_as_zeros_and_is_poisoned")],
+    ),
+    fault(
+        "socket.full_is_the_peers",
+        "a full send buffer counts as a receiver that was called",
+        &[Unit(
+            "os::socket::tests::what_stopped_receivers_have_not_read_keeps_no_call_from_another",
+        )],
+    ),
+    fault(
+        "sources.unsorted",
+        "what the dead left is read in any order",
+        &[Unit("topic::age_tests::the_dead_are_read_in_order_and_history_is_the_topics")],
+    ),
+    fault(
+        "stop.no_wake",
+        "who is asked to end is not woken",
+        &[Unit("wait::tests::being_asked_to_end_wakes_every_kind_of_wait")],
     ),
     fault(
         "subscriber.no_unlink",
@@ -244,9 +548,22 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("topic::tests::the_last_member_takes_the_topic_with_it_and_clean_leaves_nothing")],
     ),
     fault(
-        "token.not_adopted",
-        "a token whose thread ended is nobody's",
-        &[Kit("node", "a_node_outlives_the_thread_that_opened_it")],
+        "token.not_passed",
+        "whoever is woken by a token's change keeps it to itself",
+        &[Unit("wait::tests::whoever_is_woken_by_a_token_wakes_the_other_sleepers")],
+    ),
+    fault(
+        "waitset.any_doorbell",
+        "a wait set's doorbell has a number that no flag has room for",
+        &[Unit("wait::tests::the_set_beyond_what_a_flag_has_room_for_hears_its_own_doorbell")],
+    ),
+    fault(
+        "withdraw.on_hint",
+        "a volatile publisher takes the word for the proof of a subscriber's death",
+        &[Unit(
+            "topic::modes_tests::\
+             a_volatile_publisher_withdraws_nothing_that_a_living_subscriber_has_not_read",
+        )],
     ),
     fault(
         "wiped.kept",
@@ -255,5 +572,10 @@ pub(crate) const FAULTS: &[Fault] = &[
             Unit("os::wiped::tests::a_forked_child_finds_zero_and_its_parent_what_it_stored"),
             Kit("fork_queues", "a_child_neither_sends_nor_receives_and_its_parent_goes_on"),
         ],
+    ),
+    fault(
+        "withdraw.looks_busy",
+        "a withdrawn message looks like one that is being written",
+        &[Unit("topic::age_tests::a_volatile_publisher_that_dies_idle_was_not_writing")],
     ),
 ];

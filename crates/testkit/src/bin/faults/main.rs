@@ -8,6 +8,7 @@
 //! - `--only PART`: faults of the library whose name contains that; the sum is of all.
 //! - `--explore`: every check against every fault.
 //! - `--sweep NAME`: one sweep, in this process.
+//! - `--history NAME`: one kept history.
 
 mod check;
 mod list;
@@ -66,7 +67,7 @@ fn programs(all: bool) -> Result<Programs, String> {
     let mut programs = Programs::build(&unit)?;
     if all {
         let kit = ["-p", "testkit", "--features", "faults", "--test", "bad_input", "--test"];
-        let more = ["node", "--test", "fork", "--test", "full_disk"];
+        let more = ["node", "--test", "fork", "--test", "full_disk", "--test", "scarcity_members"];
         programs.merge(Programs::build(&[&kit[..], &more[..]].concat())?);
     }
     Ok(programs)
@@ -173,8 +174,25 @@ fn run() -> Result<bool, String> {
     Ok(wrong.is_empty())
 }
 
+/// One kept history.
+fn passes(name: &str) -> ExitCode {
+    match testkit::history::replay_file(&testkit::history::kept_dir().join(format!("{name}.txt"))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(found) => {
+            println!("{found}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn main() -> ExitCode {
+    testkit::history::play_part();
     let mut args = std::env::args().skip(1);
+    if let [_, what, name] = &std::env::args().collect::<Vec<_>>()[..]
+        && what == "--history"
+    {
+        return passes(name);
+    }
     if args.next().as_deref() == Some("--sweep") {
         let rounds = if std::env::var_os("OUTLIVE_FAULT").is_some() { ROUNDS } else { 1 };
         let passed = args.next().is_some_and(|name| sweeps::passes(&name, rounds));

@@ -6,7 +6,7 @@ use testkit::scenarios::modes::Mode;
 use testkit::scenarios::queue::{self, FOLLOW, RECEIVE_LARGE, RECEIVE_RUN, SEND_LARGE, Unblock};
 use testkit::scenarios::queue_steps::Step as Queue;
 use testkit::scenarios::service::Step as Service;
-use testkit::scenarios::topic::{HandOff, Publish, Receive, Send, Wake};
+use testkit::scenarios::topic::{Publish, Receive, Send, Wake};
 use testkit::sweep::{Config, Suite};
 
 type Sweep = (&'static str, fn(&mut Suite) -> bool);
@@ -16,7 +16,6 @@ const SWEEPS: &[Sweep] = &[
     ("publish", |s| s.every_instruction(&Publish(Send::Inline)).is_some()),
     ("publish-loan", |s| s.every_instruction(&Publish(Send::Loan)).is_some()),
     ("receive-loan", |s| s.every_instruction(&Receive(Send::Loan)).is_some()),
-    ("hand-off", |s| s.every_instruction(&HandOff).is_some()),
     ("wake", |s| s.every_instruction(&Wake).is_some()),
     ("reliable", |s| s.long_path(&Mode::Reliable).is_some()),
     ("register", |s| s.long_path(&Join::Register).is_some()),

@@ -9,7 +9,7 @@ use crate::list::FAULTS;
 
 const BEGIN: &str = "<!-- faults: begin, written by testkit's `faults --write` -->";
 const END: &str = "<!-- faults: end -->";
-const LAYERS: [&str; 5] = ["loom", "unit test", "kill sweep", "garbage", "processes"];
+const LAYERS: [&str; 6] = ["loom", "unit test", "kill sweep", "garbage", "processes", "histories"];
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -1,0 +1,101 @@
+"""Being asked to end."""
+
+import os
+import select
+import signal
+import threading
+
+from ._errors import InvalidArgument
+
+
+class Shutdown:
+    """Says when this process is asked to end, by SIGTERM or SIGINT, instead of being ended by it.
+
+    A program that returns then closes its nodes: others see that it left, not that it died. Make it
+    in the main thread. What waits for it: ``wait``, a ``WaitSet`` (it has a ``fileno``), asyncio
+    (``await shutdown.asked()``). The same signal a second time does what it did before; ``close``
+    puts the handlers back.
+
+    >>> with outlive.Shutdown() as shutdown:
+    ...     while not shutdown.wait(timeout=0.01):
+    ...         shutdown.ask()  # as a signal does
+    ...     shutdown.is_asked
+    True
+    """
+
+    def __init__(self, signals=(signal.SIGTERM, signal.SIGINT)):
+        self._asked = threading.Event()
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._before = {}
+        try:
+            for number in signals:
+                self._before[number] = signal.signal(number, self._on_signal)
+        except BaseException:
+            self.close()
+            raise
+
+    def _on_signal(self, number, _frame):
+        self._put_back(number)
+        self.ask()
+
+    def _put_back(self, number):
+        if number in self._before:
+            before = self._before.pop(number)
+            signal.signal(number, signal.SIG_DFL if before is None else before)
+
+    @property
+    def is_asked(self):
+        """Whether it was asked to end."""
+        return self._asked.is_set()
+
+    def ask(self):
+        """Asks it, as a signal does. From any thread."""
+        if not self._asked.is_set():
+            self._asked.set()
+            if self._writer >= 0:
+                os.write(self._writer, b"x")
+
+    def wait(self, timeout=None):
+        """Waits until it is asked, at most `timeout` seconds; whether it was."""
+        if not self._asked.is_set():
+            waiting = select.poll()
+            waiting.register(self.fileno(), select.POLLIN)
+            waiting.poll(None if timeout is None else max(0.0, timeout) * 1000)
+        return self._asked.is_set()
+
+    def fileno(self):
+        """A descriptor that is readable from then on."""
+        if self._reader < 0:
+            raise InvalidArgument("using a Shutdown: it is closed")
+        return self._reader
+
+    async def asked(self):
+        """Returns when it is asked."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        while not self._asked.is_set():
+            future = loop.create_future()
+            fd = os.dup(self.fileno())
+            try:
+                loop.add_reader(fd, lambda: future.done() or future.set_result(None))
+                await future
+            finally:
+                loop.remove_reader(fd)
+                os.close(fd)
+
+    def close(self):
+        """Puts back what the signals did before. In the main thread."""
+        for number in list(self._before):
+            self._put_back(number)
+        reader, writer, self._reader, self._writer = self._reader, self._writer, -1, -1
+        for fd in (reader, writer):
+            if fd >= 0:
+                os.close(fd)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exception):
+        self.close()

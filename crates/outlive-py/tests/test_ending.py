@@ -1,0 +1,250 @@
+"""Leaving in order: by closing, at the interpreter's end, when asked to."""
+
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+import outlive
+
+PROGRAM = """
+import dataclasses, sys, numpy as np, outlive
+
+@dataclasses.dataclass
+class Goal:
+    x: float
+    def far(self):
+        return publisher, node
+
+node = outlive.Node("program")
+subscriber = outlive.Subscriber(node, "/goal", Goal)
+publisher = outlive.Publisher(node, "/goal", Goal)
+publisher.publish(Goal(1.0))
+sample = subscriber.receive(10.0)
+value = sample.value
+consumer, mutex = outlive.Consumer(node, "/jobs", Goal), outlive.RobustMutex(node, "/m", np.int64)
+producer = outlive.Producer(node, "/jobs", Goal)
+producer.send(Goal(2.0))
+arrays = outlive.Publisher(node, "/arrays", np.int64)
+loan = arrays.loan()
+view = loan.array
+Goal.everything = [node, subscriber, publisher, sample, consumer, mutex, producer, arrays, loan]
+server, client = outlive.Server(node, "/s", Goal), outlive.Client(node, "/s", Goal)
+client.send(Goal(3.0))
+request = server.receive(10.0)
+Goal.more = [server, client, request]
+"""
+
+
+def watched(code, *, how=(), ask=None):
+    """Runs a program that publishes and says "ready" when its code is through; the events that its
+    subscriber here sees, its node's entry afterwards, and the exit code."""
+    node = outlive.Node("watcher")
+    subscriber = outlive.Subscriber(node, "/watched", np.int64)
+    code = f"""
+import numpy as np, outlive
+{code}
+watched = outlive.Publisher(node, "/watched", np.int64)
+print("ready", flush=True)
+import sys
+sys.stdin.read()
+{how or 'pass'}
+"""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    child = subprocess.Popen([sys.executable, "-c", code], **pipes)
+    try:
+        assert child.stdout.readline() == "ready\n"
+        subscriber.receive(0)  # which notices the publisher
+        child.stdin.close()
+        if ask is not None:
+            child.send_signal(ask)
+        status = child.wait(60)
+    finally:
+        child.kill()
+        child.stdout.close()
+    events = []
+    deadline = time.monotonic() + 30
+    while not events and time.monotonic() < deadline:
+        subscriber.receive(0.1)
+        events = [what for what, _ in subscriber.events() if what != "joined"]
+    left = [n.name for n in outlive.Domain.of(node).nodes() if n.name != "watcher"]
+    return status, events, left
+
+
+def test_a_program_that_ends_has_left(root):
+    assert watched(PROGRAM) == (0, ["left"], [])
+
+
+def test_a_port_whose_node_nobody_keeps_leaves_too(root):
+    code = """
+class Of:
+    pass
+Of.kept = [outlive.Publisher(outlive.Node("unkept"), "/watched", np.int64), Of]
+"""
+    status, events, left = watched(code + "node = outlive.Node('other')")
+    assert (status, left) == (0, []) and set(events) == {"left"}
+
+
+def test_a_program_that_ends_by_an_exception_or_exit_has_left(root):
+    assert watched(PROGRAM, how="raise KeyError") == (1, ["left"], [])
+    assert watched(PROGRAM, how="sys.exit(3)") == (3, ["left"], [])
+
+
+def test_a_program_whose_thread_waits_as_it_ends_has_left(root):
+    how = """
+import threading, time
+threading.Thread(target=outlive.Subscriber(node, "/never").receive, daemon=True).start()
+time.sleep(0.1)
+"""
+    assert watched(PROGRAM, how=how) == (0, ["left"], [])
+
+
+def test_a_forked_worker_of_multiprocessing_has_left(root):
+    code = """
+import multiprocessing
+import numpy as np, outlive
+def work():
+    node = outlive.Node("worker")
+    work.kept = [node, outlive.Publisher(node, "/watched", np.int64)]
+worker = multiprocessing.get_context("fork").Process(target=work)
+worker.start()
+worker.join()
+node = outlive.Node("parent")
+"""
+    status, events, left = watched(code)
+    assert (status, left) == (0, []) and set(events) <= {"left"}
+
+
+def test_a_program_that_is_asked_to_end_has_left(root):
+    code = "node = outlive.Node('asked')\nshutdown = outlive.Shutdown()"
+    for how in (
+        "shutdown.wait()",
+        "outlive.WaitSet().wait([outlive.Subscriber(node, '/x'), shutdown])",
+        "import asyncio; asyncio.run(shutdown.asked())",
+        "while not shutdown.is_asked: outlive.Subscriber(node, '/x').receive(0.05)",
+    ):
+        for ask in (signal.SIGTERM, signal.SIGINT):
+            assert watched(code, how=how, ask=ask) == (0, ["left"], []), (how, ask)
+
+
+def test_the_second_signal_does_what_it_did_before():
+    before = signal.getsignal(signal.SIGINT)
+    with outlive.Shutdown() as shutdown:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert shutdown.wait(10.0) and shutdown.is_asked and shutdown.wait(0)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
+    with outlive.Shutdown() as shutdown:
+        assert not shutdown.wait(0) and not shutdown.wait(0.01)
+        asyncio.get_event_loop_policy()
+        shutdown.ask()
+        assert outlive.WaitSet().wait([shutdown], 10.0) == [shutdown]
+    assert signal.getsignal(signal.SIGINT) is before
+    with pytest.raises(outlive.InvalidArgument, match="closed"):
+        shutdown.fileno()
+
+
+def test_a_node_closes_what_was_opened_with_it():
+    guard = outlive.Node("guard")
+    events = outlive.Subscriber(guard, "/t", bytes)
+    with outlive.Node("closes") as node:
+        watch = guard.watch(node.id)
+        publisher = outlive.Publisher(node, "/t", bytes)
+        mutex = outlive.RobustMutex(node, "/m", np.int64)
+        ports = [
+            (publisher, lambda: publisher.publish(b"x")),
+            (subscriber := outlive.Subscriber(node, "/t", bytes), lambda: subscriber.receive(0)),
+            (consumer := outlive.Consumer(node, "/q"), lambda: consumer.receive(0)),
+            (producer := outlive.Producer(node, "/q"), lambda: producer.send(1)),
+            (server := outlive.Server(node, "/s"), lambda: server.receive(0)),
+            (client := outlive.Client(node, "/s"), lambda: client.send(1)),
+            (mutex, lambda: mutex.acquire()),
+            (outlive.RobustRwLock(node, "/rw"), lambda: ports[7][0].acquire_read()),
+            (outlive.RobustCondition(node, "/c"), lambda: ports[8][0].notify()),
+            (outlive.RobustSemaphore(node, "/sem", 1), lambda: ports[9][0].acquire()),
+            (outlive.LocklessSet(node, "/set", 4), lambda: ports[10][0].insert(1)),
+            (node, lambda: outlive.Publisher(node, "/t")),
+            (node.watch(guard.id), lambda: ports[12][0].is_alive),
+        ]
+        with mutex as data:
+            data[...] = 7
+        events.receive(0)
+    for port, use in ports:
+        with pytest.raises(outlive.InvalidArgument, match="closed"):
+            use()
+    assert int(data) == 7 and not data.flags.writeable, "an array keeps its memory"
+    assert watch.is_alive, "and that the node"
+    del data
+    assert watch.wait(30.0)
+    events.receive(0)
+    assert [what for what, _ in events.events()] == ["joined", "left"]
+    node.close()
+    assert [n.name for n in outlive.Domain.of(guard).nodes()] == ["guard"]
+
+
+class Cycle:
+    pass
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda node, of: [outlive.Publisher(node, "/t", of)],
+        lambda node, of: [outlive.Subscriber(node, "/t", of)],
+        lambda node, of: [outlive.Consumer(node, "/q", of)],
+        lambda node, of: [outlive.Producer(node, "/q", of)],
+        lambda node, of: [outlive.Server(node, "/s", of), outlive.Client(node, "/s", of)],
+        lambda node, of: [outlive.Publisher(node, "/a", np.int64).loan().array],
+        lambda node, of: [outlive.RobustMutex(node, "/m", np.int64, repair=of.repair)],
+    ],
+)
+def test_cycles_are_collected(node, make):
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Of:
+        x: float
+
+        def repair(self):
+            pass
+
+    outlive.RobustMutex(node, "/m", np.int64).acquire(0)  # what stays with the node
+    before = len(os.listdir("/proc/self/fd"))
+    Of.ports = make(node, Of)
+    gone = weakref.ref(Of)
+    del Of
+    gc.collect()
+    assert gone() is None and len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_tensors_may_outlive_the_interpreter(root):
+    code = """
+import ctypes, numpy as np, outlive
+node = outlive.Node("end")
+p = outlive.Publisher(node, "/t", np.uint8, (100_000,))
+s = outlive.Subscriber(node, "/t", np.uint8, (100_000,))
+p.publish(np.ones(100_000, np.uint8))
+capsule = s.receive(10.0).__dlpack__()
+api = ctypes.pythonapi
+api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
+tensor = api.PyCapsule_GetPointer(capsule, b"dltensor")
+used = b"used_dltensor"
+api.PyCapsule_SetName(capsule, used)
+# A library that lets go of its tensors in a destructor: DLManagedTensor ends with its deleter.
+deleter = ctypes.c_void_p.from_address(tensor + 56).value
+cxa_atexit = ctypes.CDLL(None).__cxa_atexit
+cxa_atexit.argtypes = [ctypes.c_void_p] * 3
+cxa_atexit(deleter, tensor, None)
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, text=True)
+    assert out.returncode == 0, out.stderr

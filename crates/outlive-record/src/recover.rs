@@ -1,0 +1,92 @@
+//! A whole file out of what can be read of a damaged or unfinished one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use mcap::records::{MessageHeader, Metadata};
+
+use crate::file::{ABOUT, LOSSES};
+use crate::scan::Damage;
+use crate::{Error, Recording};
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// Messages written.
+    pub messages: u64,
+    /// What could not be read.
+    pub damage: Damage,
+}
+
+/// Writes all that can be read of `from` into a new file `to`, with an index.
+///
+/// # Errors
+/// [`Error::Io`] when `to` exists and is not to be replaced, or cannot be written; what is
+/// unfinished is removed.
+pub fn recover(from: &Recording, to: &Path, overwrite: bool) -> Result<Recovered, Error> {
+    let mut how = fs::OpenOptions::new();
+    how.write(true);
+    if overwrite {
+        how.create(true).truncate(true);
+    } else {
+        how.create_new(true);
+    }
+    let same = |a: &Path, b: &Path| fs::canonicalize(a).ok() == fs::canonicalize(b).ok();
+    if to.exists() && same(to, &from.path) {
+        return Err(Error::Usage(format!("{} would be written over itself", to.display())));
+    }
+    let file = how.open(to).map_err(|e| Error::io("create", to, e))?;
+    write(from, to, file).inspect_err(|_| drop(fs::remove_file(to)))
+}
+
+fn write(from: &Recording, to: &Path, file: fs::File) -> Result<Recovered, Error> {
+    let wrong = |e| Error::writing(to, e);
+    let mut writer = mcap::WriteOptions::new()
+        .compression(Some(mcap::Compression::Lz4))
+        .chunk_size(Some(4 << 20))
+        .profile(from.profile.clone())
+        .library(concat!("outlive ", env!("CARGO_PKG_VERSION"), " recover"))
+        .create(BufWriter::with_capacity(1 << 20, file))
+        .map_err(wrong)?;
+    let losses: BTreeMap<String, String> =
+        from.losses.iter().map(|(by, count)| (by.clone(), count.to_string())).collect();
+    for (name, metadata) in [(ABOUT, from.about.clone()), (LOSSES, losses)] {
+        if !metadata.is_empty() {
+            let metadata = Metadata { name: name.into(), metadata };
+            writer.write_metadata(&metadata).map_err(wrong)?;
+        }
+    }
+    let mut ids: HashMap<u16, u16> = HashMap::new();
+    let mut count = 0;
+    let mut messages = from.messages()?;
+    for message in messages.by_ref() {
+        let message = message?;
+        let channel = &message.channel;
+        let channel_id = match ids.get(&channel.id) {
+            Some(id) => *id,
+            None => {
+                let schema = match &channel.schema {
+                    Some(s) => writer.add_schema(&s.name, &s.encoding, &s.data).map_err(wrong)?,
+                    None => 0,
+                };
+                let (topic, encoding) = (&channel.topic, &channel.message_encoding);
+                let id = writer.add_channel(schema, topic, encoding, &channel.metadata);
+                *ids.entry(channel.id).or_insert(id.map_err(wrong)?)
+            }
+        };
+        let header = MessageHeader {
+            channel_id,
+            sequence: message.sequence,
+            log_time: message.log_time,
+            publish_time: message.publish_time,
+        };
+        writer.write_to_known_channel(&header, &message.data).map_err(wrong)?;
+        count += 1;
+    }
+    writer.finish().map_err(wrong)?;
+    let mut out = writer.into_inner();
+    out.flush().map_err(|e| Error::io("write", to, e))?;
+    Ok(Recovered { messages: count, damage: messages.damage() })
+}

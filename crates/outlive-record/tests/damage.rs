@@ -1,0 +1,337 @@
+//! Damaged files are read around what is damaged; losses are counted once, and from the first one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outlive::Node;
+use outlive_record::{
+    Compression, Limits, Options, PlayOptions, Player, Recorder, Recording, Selection, recover,
+};
+use testkit::{Rng, TempDomain, Watchdog};
+
+struct Home {
+    temp: TempDomain,
+    _watchdog: Watchdog,
+}
+
+impl Home {
+    fn new(label: &str) -> Self {
+        let temp = TempDomain::new(&format!("damage-{label}")).unwrap();
+        Self { temp, _watchdog: Watchdog::start(label, Duration::from_secs(300)) }
+    }
+
+    fn node(&self, name: &str) -> Node {
+        Node::builder().root(self.temp.path().join("root")).name(name).open().unwrap()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.temp.path().join(name)
+    }
+}
+
+/// A file with 100 messages of one publisher in about 25 chunks.
+fn sample(home: &Home, compression: Compression) -> PathBuf {
+    let node = home.node("sample");
+    let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(128).publisher().unwrap();
+    let mut rng = Rng::new(7);
+    for i in 0..100u8 {
+        let noise: Vec<u8> = (0..100).map(|_| rng.next_u64() as u8).collect();
+        publisher.publish(&[&[i][..], &noise].concat()).unwrap();
+    }
+    let options = Options { compression, history: 128, chunk_bytes: 500, ..Options::default() };
+    let path = home.file(&format!("{compression:?}.mcap"));
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    while recorder.progress().messages < 100 {
+        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+    }
+    recorder.finish().unwrap();
+    path
+}
+
+/// Where the chunks begin, and how long they are.
+fn chunks(bytes: &[u8]) -> Vec<(usize, usize)> {
+    let (mut at, mut found) = (8, Vec::new());
+    while at + 9 <= bytes.len() {
+        let len = u64::from_le_bytes(bytes[at + 1..at + 9].try_into().unwrap()) as usize;
+        match bytes[at] {
+            6 => found.push((at, len)),
+            15 => break,
+            _ => {}
+        }
+        at += 9 + len;
+    }
+    found
+}
+
+/// First bytes of the messages that can be read, and whether something was left out.
+fn read(path: &Path) -> (Vec<u8>, bool) {
+    let recording = Recording::open(path).unwrap();
+    let mut messages = recording.messages().unwrap();
+    let first = messages.by_ref().map(|m| m.unwrap().data[0]).collect();
+    (first, messages.damage().is_some())
+}
+
+#[test]
+fn one_damaged_chunk_costs_its_own_messages_and_no_others() {
+    let home = Home::new("chunk");
+    for compression in [Compression::Lz4, Compression::None] {
+        let whole = sample(&home, compression);
+        let bytes = std::fs::read(&whole).unwrap();
+        let (all, damaged) = read(&whole);
+        assert_eq!((all, damaged), ((0..100).collect(), false));
+        let chunks = chunks(&bytes);
+        assert!(chunks.len() > 15, "{}", chunks.len());
+        // Without its index, as one whose recorder was killed, and with it.
+        let (last, len) = *chunks.last().unwrap();
+        for end in [last + 9 + len, bytes.len()] {
+            for (at, len) in &chunks[1..chunks.len() - 1] {
+                // In its data, its length, and what it says to be.
+                for place in [at + 9 + len - 20, at + 1, at + 2, *at, at + 9 + 32] {
+                    let mut copy = bytes[..end].to_vec();
+                    copy[place] ^= 0x55;
+                    let spoiled = home.file("spoiled.mcap");
+                    std::fs::write(&spoiled, &copy).unwrap();
+                    let (some, damaged) = read(&spoiled);
+                    let what = format!("byte {place} of the chunk at {at}, {len} long");
+                    assert!(damaged, "{what}: nobody noticed");
+                    assert!(some.len() >= 90, "{what}: {} left", some.len());
+                    assert!(some.is_sorted(), "{what}: {some:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The same file with its chunks in zstd, as others write them; without its index.
+fn in_zstd(plain: &[u8]) -> Vec<u8> {
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    let (mut out, mut at) = (plain[..8].to_vec(), 8);
+    while plain[at] != 15 {
+        let len = u64::from_le_bytes(plain[at + 1..at + 9].try_into().unwrap()) as usize;
+        let body = &plain[at + 9..at + 9 + len];
+        at += 9 + len;
+        match plain[at - 9 - len] {
+            6 => {
+                assert_eq!(body[28..32], [0; 4], "a chunk that is not compressed");
+                let packed = compress_to_vec(&body[40..], CompressionLevel::Fastest);
+                let (head, name) = (&body[..28], [&[4, 0, 0, 0][..], b"zstd"].concat());
+                let size = (packed.len() as u64).to_le_bytes();
+                let body = [head, &name, &size, &packed].concat();
+                out.push(6);
+                out.extend((body.len() as u64).to_le_bytes());
+                out.extend(body);
+            }
+            7 => {}
+            opcode => {
+                out.push(opcode);
+                out.extend((len as u64).to_le_bytes());
+                out.extend(body);
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn chunks_in_zstd_are_read_and_damaged_ones_left_out() {
+    let home = Home::new("zstd");
+    let bytes = in_zstd(&std::fs::read(sample(&home, Compression::None)).unwrap());
+    let path = home.file("zstd.mcap");
+    std::fs::write(&path, &bytes).unwrap();
+    assert_eq!(read(&path), ((0..100).collect(), false));
+    let chunks = chunks(&[&bytes[..], &[15; 9]].concat());
+    // Every byte of one, its header as well: whatever it says, nothing panics.
+    let (at, len) = chunks[5];
+    for place in at..at + 9 + len {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut copy = bytes.clone();
+            copy[place] ^= flip;
+            std::fs::write(&path, &copy).unwrap();
+            let (some, _) = read(&path);
+            assert!(some.len() >= 90 && some.is_sorted(), "byte {place}: {some:?}");
+        }
+    }
+    let limits = Limits { chunk_bytes_max: 100 };
+    std::fs::write(&path, &bytes).unwrap();
+    let recording = Recording::open_within(&path, limits, false).unwrap();
+    assert!(recording.damage.first.unwrap().contains("--chunk-bytes-max"));
+}
+
+#[test]
+fn what_is_left_of_a_damaged_file_becomes_a_whole_one() {
+    let home = Home::new("recover");
+    let whole = sample(&home, Compression::Lz4);
+    let mut bytes = std::fs::read(&whole).unwrap();
+    let chunks = chunks(&bytes);
+    let (at, len) = chunks[chunks.len() / 2];
+    bytes[at + 9 + len - 20] ^= 1;
+    bytes.truncate(chunks.last().unwrap().0 + 30);
+    let spoiled = home.file("spoiled.mcap");
+    std::fs::write(&spoiled, &bytes).unwrap();
+    let from = Recording::open(&spoiled).unwrap();
+    assert!(!from.finished && from.damage.is_some(), "{:?}", from.damage);
+    assert!(from.messages > 85 && from.messages < 100, "{}", from.messages);
+    let to = home.file("mended.mcap");
+    let done = recover(&from, &to, false).unwrap();
+    assert_eq!(done.messages, from.messages);
+    assert!(done.damage.is_some());
+    let mended = Recording::open(&to).unwrap();
+    assert!(mended.finished && !mended.damage.is_some());
+    assert_eq!((mended.messages, &mended.about), (from.messages, &from.about));
+    assert_eq!(mended.sources[0].source.payload_type, from.sources[0].source.payload_type);
+    assert_eq!(read(&to).0, read(&spoiled).0);
+    assert!(recover(&from, &to, false).unwrap_err().to_string().contains("exists"));
+    assert!(recover(&from, &spoiled, true).is_err(), "not over itself");
+    // It plays what is there, and says what is not.
+    let node = home.node("play");
+    let mut player = Player::open(&node, from, PlayOptions::default()).unwrap();
+    player.play(|_| true).unwrap();
+    assert!(player.damage().is_some() && player.played().messages == done.messages);
+}
+
+/// A few megabytes can hold gigabytes; whoever reads it says how much it takes.
+#[test]
+fn a_chunk_that_holds_too_much_counts_as_damaged() {
+    let home = Home::new("bomb");
+    let node = home.node("bomb");
+    let publisher = node.topic::<[u8]>("/zeros").unwrap().depth(2).publisher().unwrap();
+    publisher.publish(&vec![0; 8 << 20]).unwrap();
+    let path = home.file("bomb.mcap");
+    let options = Options { history: 2, ..Options::default() };
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    while recorder.progress().messages < 1 {
+        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+    }
+    recorder.finish().unwrap();
+    assert!(std::fs::metadata(&path).unwrap().len() < 1 << 20);
+    let limits = Limits { chunk_bytes_max: 4 << 20 };
+    let small = Recording::open_within(&path, limits, true).unwrap();
+    assert!(small.damage.to_string().contains("at most 4194304 are read"), "{}", small.damage);
+    assert_eq!((small.messages, small.messages().unwrap().count()), (0, 0));
+    let whole = Recording::open_within(&path, Limits::default(), true).unwrap();
+    assert_eq!((whole.messages, whole.messages().unwrap().count()), (1, 1));
+}
+
+/// It said 289 recorded, none lost.
+#[test]
+fn what_a_late_topic_lost_before_it_was_joined_is_counted() {
+    let home = Home::new("late");
+    let (node, other) = (home.node("record"), home.node("publish"));
+    let path = home.file("late.mcap");
+    let early = other.topic::<[u8]>("/early").unwrap().depth(8).publisher().unwrap();
+    for _ in 0..50 {
+        early.publish(&[1]).unwrap();
+    }
+    let options = Options::default();
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    let late = other.topic::<[u8]>("/late").unwrap().depth(16).publisher().unwrap();
+    for _ in 0..300 {
+        late.publish(&[1]).unwrap();
+    }
+    early.publish(&[2]).unwrap();
+    while recorder.progress().messages + recorder.progress().lost < 301 {
+        recorder.step(outlive::now_ns() + 100_000_000).unwrap();
+    }
+    let done = recorder.finish().unwrap();
+    // Of what was there before us nothing is lost.
+    assert_eq!((done.messages, done.lost), (17, 284));
+    let recording = Recording::open(&path).unwrap();
+    let by = format!("/late {}", late.id());
+    assert_eq!(recording.losses, BTreeMap::from([(by, 284)]));
+}
+
+/// Five of them left "0 messages of 0 topics".
+#[test]
+fn a_topic_that_was_only_seen_is_named() {
+    let home = Home::new("seen");
+    let (node, other) = (home.node("record"), home.node("publish"));
+    let path = home.file("seen.mcap");
+    let options = Options::default();
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    // The first makes the directory of topics.
+    let stays = other.topic::<u8>("/stays").unwrap().publisher().unwrap();
+    recorder.step(outlive::now_ns() + 1_000_000).unwrap();
+    for n in 0..5 {
+        let topic = other.topic::<u8>(&format!("/short/{n}")).unwrap();
+        topic.publisher().unwrap().publish(&1).unwrap();
+    }
+    stays.publish(&1).unwrap();
+    let mut notes = String::new();
+    while !notes.contains("/short/4") {
+        recorder.step(outlive::now_ns() + 1_000_000).unwrap();
+        notes += &recorder.take_notes().join("\n");
+    }
+    assert!(notes.contains("/short/0 was gone before it could be joined"), "{notes}");
+    let done = recorder.finish().unwrap();
+    assert_eq!((done.missed, done.messages), (5, 1), "{notes}");
+}
+
+#[test]
+fn losses_of_split_files_add_up_once_and_old_files_go() {
+    let home = Home::new("split");
+    let node = home.node("both");
+    let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(4).publisher().unwrap();
+    for keep_files in [None, Some(2)] {
+        let options = Options {
+            split_bytes: Some(4000),
+            compression: Compression::None,
+            flush_every: Duration::ZERO,
+            keep_files,
+            ..Options::default()
+        };
+        let path = home.file(&format!("run{}.mcap", keep_files.unwrap_or(0)));
+        let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+        for _ in 0..30 {
+            for _ in 0..20 {
+                publisher.publish(&[1; 500]).unwrap();
+            }
+            let before = recorder.progress().messages;
+            while recorder.progress().messages == before {
+                recorder.step(outlive::now_ns() + 100_000_000).unwrap();
+            }
+        }
+        let done = recorder.finish().unwrap();
+        assert!(done.files > 5 && done.lost > 100, "{done:?}");
+        let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let parts = (0..done.files).map(|n| path.with_file_name(format!("{stem}_{n:03}.mcap")));
+        let there: Vec<_> = parts.filter(|path| path.exists()).collect();
+        match keep_files {
+            None => {
+                let part = |p: &PathBuf| Recording::open_part(p, Limits::default(), false).unwrap();
+                let lost = there.iter().map(|p| part(p).lost()).sum::<u64>();
+                assert_eq!((there.len() as u64, lost), (done.files, done.lost));
+                assert_eq!(Recording::open(&there[0]).unwrap().lost(), done.lost);
+                let largest = there.iter().map(|p| std::fs::metadata(p).unwrap().len()).max();
+                assert!(largest.unwrap() < 12_000, "chunks are no larger than files: {largest:?}");
+            }
+            Some(keep) => assert_eq!(there.len() as u64, keep, "{there:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_removed_is_begun_anew() {
+    let home = Home::new("removed");
+    let node = home.node("both");
+    let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(64).publisher().unwrap();
+    let path = home.file("run.mcap");
+    let options = Options { flush_every: Duration::ZERO, ..Options::default() };
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    for (n, of) in [(5, 5), (3, 8)] {
+        for _ in 0..n {
+            publisher.publish(&[1; 500]).unwrap();
+        }
+        while recorder.progress().messages < of {
+            recorder.step(outlive::now_ns() + 100_000_000).unwrap();
+        }
+        if of == 5 {
+            std::fs::remove_file(&path).unwrap();
+            recorder.step(outlive::now_ns()).unwrap();
+        }
+    }
+    let notes = recorder.take_notes().join("\n");
+    assert!(notes.contains("was removed, and 5 messages with it"), "{notes}");
+    recorder.finish().unwrap();
+    assert_eq!(Recording::open(&path).unwrap().messages, 3);
+}

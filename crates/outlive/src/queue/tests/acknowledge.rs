@@ -1,0 +1,119 @@
+//! When a message counts as received: what succeeds, not what fails.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::*;
+
+/// Panics in `body`, and catches it.
+fn fails(body: impl FnOnce()) {
+    assert!(catch_unwind(AssertUnwindSafe(body)).is_err());
+}
+
+#[test]
+fn a_panic_is_no_acknowledgement_of_what_it_had_in_hand() {
+    let dir = TempDir::new("queue-panic");
+    let n = node(&dir);
+    let mut consumer = n.queue::<u64>("/q").unwrap().consumer().unwrap();
+    let mut producer = n.queue::<u64>("/q").unwrap().producer().unwrap();
+    producer.send_batch(&(0..10).collect::<Vec<_>>()).unwrap();
+    fails(|| {
+        let message = consumer.receive().unwrap().unwrap();
+        assert_eq!(*message, 7, "it is 0");
+    });
+    assert_eq!(*consumer.receive().unwrap().unwrap(), 0, "the panic took it");
+    fails(|| {
+        let several = consumer.receive_slice().unwrap().unwrap();
+        assert_eq!(several.len(), 1000, "there are 9");
+    });
+    assert_eq!(*consumer.receive_slice().unwrap().unwrap(), *(1..10).collect::<Vec<u64>>());
+    // Nobody catches it where the consumer is: the next one gets it.
+    producer.send(&10).unwrap();
+    fails(move || {
+        let mut consumer = consumer;
+        let _message = consumer.receive().unwrap().unwrap();
+        panic!("with a message in hand");
+    });
+    let mut consumer = n.queue::<u64>("/q").unwrap().consumer().unwrap();
+    assert_eq!(drain(&mut consumer), [10]);
+}
+
+#[test]
+fn what_a_destructor_receives_while_its_thread_unwinds_is_received() {
+    struct Drains<'c>(&'c mut Consumer<u64>, Vec<u64>);
+    impl Drop for Drains<'_> {
+        fn drop(&mut self) {
+            // It would never end if a drop were no acknowledgement here.
+            while let Some(message) = self.0.receive().unwrap() {
+                self.1.push(*message);
+                assert!(self.1.len() <= 3);
+            }
+            assert_eq!(self.1, [1, 2, 3]);
+        }
+    }
+    let dir = TempDir::new("queue-unwind");
+    let n = node(&dir);
+    let mut consumer = n.queue::<u64>("/q").unwrap().consumer().unwrap();
+    let mut producer = n.queue::<u64>("/q").unwrap().producer().unwrap();
+    producer.send_batch(&[1, 2, 3]).unwrap();
+    fails(|| {
+        let _drains = Drains(&mut consumer, Vec::new());
+        panic!("with messages to come");
+    });
+    assert_eq!(drain(&mut consumer), []);
+}
+
+#[test]
+fn what_is_put_back_comes_again_and_nothing_of_its_producer_before_it() {
+    let dir = TempDir::new("queue-nack");
+    let n = node(&dir);
+    let mut consumer = n.queue::<u64>("/q").unwrap().consumer().unwrap();
+    let mut a = n.queue::<u64>("/q").unwrap().producer().unwrap();
+    a.send_batch(&[1, 2, 3]).unwrap();
+    a.send(&4).unwrap();
+    for _ in 0..300 {
+        consumer.receive().unwrap().unwrap().nack();
+    }
+    consumer.receive_slice().unwrap().unwrap().nack();
+    consumer.receive().unwrap().unwrap().ack();
+    // Others have their turn, at the latest when the caller looks for them.
+    let mut b = n.queue::<u64>("/q").unwrap().producer().unwrap();
+    b.send_batch(&[11, 12]).unwrap();
+    let mut got = Vec::new();
+    for _ in 0..8 {
+        crate::WaitSet::new().wait(&mut [&mut consumer], Duration::from_secs(20)).unwrap();
+        let message = consumer.receive().unwrap().unwrap();
+        match *message {
+            2 => message.nack(),
+            other => got.push(other),
+        }
+    }
+    assert_eq!(got, [11, 12]);
+    consumer.receive().unwrap().unwrap().nack();
+    drop(consumer);
+    let mut consumer = n.queue::<u64>("/q").unwrap().consumer().unwrap();
+    assert_eq!(drain(&mut consumer), [2, 3, 4], "a successor begins with it");
+}
+
+#[test]
+fn an_ordered_consumer_puts_back_too() {
+    let dir = TempDir::new("queue-nack-ordered");
+    let n = node(&dir);
+    let queue = || n.queue::<u64>("/q").unwrap();
+    let mut consumer = queue().ordered(Duration::ZERO).consumer().unwrap();
+    let (mut a, mut b) = (queue().producer().unwrap(), queue().producer().unwrap());
+    for i in 0..4 {
+        a.send(&(2 * i)).unwrap();
+        b.send(&(2 * i + 1)).unwrap();
+    }
+    let mut got = Vec::new();
+    for _ in 0..8 {
+        wait(&mut consumer).nack();
+        fails(|| {
+            let _message = consumer.receive().unwrap().unwrap();
+            panic!("with a message in hand");
+        });
+        got.push(*wait(&mut consumer));
+    }
+    assert_eq!(got, (0..8).collect::<Vec<_>>());
+    assert!(consumer.receive().unwrap().is_none());
+}

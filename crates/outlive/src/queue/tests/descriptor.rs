@@ -1,0 +1,71 @@
+//! A consumer behind a descriptor.
+
+use std::os::fd::AsRawFd;
+
+use super::*;
+use crate::os::poll::{PollFd, READABLE, poll};
+
+fn quiet<T: crate::Payload + ?Sized>(consumer: &mut Consumer<T>) -> bool {
+    let fd = consumer.fd().unwrap().as_raw_fd();
+    poll(&mut [PollFd::new(fd, READABLE)], 0) == 0
+}
+
+/// With nothing to receive. Twice: in between, a tick or the death of anybody whom this process
+/// watches may have made it readable.
+fn goes_quiet(consumer: &mut Consumer<u64>) -> bool {
+    (0..2).any(|_| consumer.receive().unwrap().is_none() && quiet(consumer))
+}
+
+#[test]
+fn a_descriptor_is_readable_unless_the_last_receive_found_nothing() {
+    let dir = TempDir::new("queue-fd");
+    let (n, other) = (node(&dir), node(&dir));
+    let mut consumer = n.queue::<u64>("/q").unwrap().consumer().unwrap();
+    let mut producer = other.queue::<u64>("/q").unwrap().producer().unwrap();
+    assert!(!quiet(&mut consumer), "nobody has looked yet");
+    while consumer.next_event().is_some() {}
+    for round in 0..3 {
+        assert!(goes_quiet(&mut consumer));
+        while consumer.next_event().is_some() {}
+        producer.send(&round).unwrap();
+        producer.send(&(round + 10)).unwrap();
+        assert!(!quiet(&mut consumer));
+        assert_eq!(*consumer.receive().unwrap().unwrap(), round);
+        assert!(!quiet(&mut consumer), "there is one more");
+        assert_eq!(*consumer.receive().unwrap().unwrap(), round + 10);
+        assert!(!quiet(&mut consumer), "nothing said that it was the last");
+    }
+    // Other ways of waiting in between do not lose a call.
+    assert!(goes_quiet(&mut consumer));
+    assert!(consumer.receive_timeout(Duration::from_millis(1)).unwrap().is_none());
+    let members: &mut [&mut dyn crate::Waitable] = &mut [&mut consumer];
+    let _ = crate::WaitSet::new().wait(members, Duration::from_millis(1)).unwrap();
+    producer.send(&7).unwrap();
+    assert!(!quiet(&mut consumer));
+    assert_eq!(drain(&mut consumer), [7]);
+    assert!(goes_quiet(&mut consumer));
+    // Who leaves makes it readable too, until somebody has had the chance to look.
+    drop(producer);
+    assert!(!quiet(&mut consumer));
+    assert!(consumer.receive().unwrap().is_none() && !quiet(&mut consumer), "an event is new");
+    assert!(goes_quiet(&mut consumer));
+    assert!(matches!(consumer.next_event(), Some(QueueEvent::ProducerLeft(_))));
+    assert!(goes_quiet(&mut consumer));
+}
+
+#[test]
+fn a_message_that_is_held_back_makes_the_descriptor_readable_in_its_turn() {
+    let dir = TempDir::new("queue-fd-ordered");
+    let n = node(&dir);
+    let queue = || n.queue::<u64>("/q").unwrap();
+    let mut consumer = queue().ordered(Duration::from_millis(20)).consumer().unwrap();
+    let mut producer = queue().stamped().producer().unwrap();
+    assert!(consumer.fd().is_ok());
+    while consumer.next_event().is_some() || consumer.receive().unwrap().is_some() {}
+    producer.send(&7).unwrap();
+    let deadline = crate::now_ns() + 20_000_000_000;
+    let fd = consumer.fd().unwrap().as_raw_fd();
+    while consumer.receive().unwrap().is_none_or(|n| *n != 7) {
+        assert_eq!(poll(&mut [PollFd::new(fd, READABLE)], deadline), 1, "it never came");
+    }
+}

@@ -1,0 +1,65 @@
+//! Where a lane cannot grow for lack of space.
+#![allow(unsafe_code)]
+
+use super::*;
+
+const IN_CHILD: &str = "OUTLIVE_TEST_FULL_DISK";
+
+/// The limit is of the process, so in one of its own. It says as little room as a full RAM disk.
+#[test]
+fn a_lane_that_cannot_grow_on_a_full_disk_says_so() {
+    if std::env::var_os(IN_CHILD).is_none() {
+        let name = "queue::tests::full_disk::a_lane_that_cannot_grow_on_a_full_disk_says_so";
+        let own = std::env::current_exe().unwrap();
+        let mut child = std::process::Command::new(own);
+        let done = child.args(["--exact", name]).env(IN_CHILD, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let dir = TempDir::new("queue-full-disk");
+    let n = node(&dir);
+    let mut consumer = n.queue::<[u64; 16]>("q").unwrap().consumer().unwrap();
+    let builder = n.queue::<[u64; 16]>("q").unwrap().bound_bytes(64 << 10);
+    let mut producer = builder.producer().unwrap();
+    let mut fill = || {
+        loop {
+            if let Err(e) = producer.try_send(&[7; 16]) {
+                break e;
+            }
+        }
+    };
+    let mut was = limit(16 << 10);
+    let e = fill();
+    assert_eq!(e.kind(), ErrorKind::WouldBlock);
+    assert_eq!(e.object(), "/q");
+    for part in ["its lane is full", "cannot grow", "lack of space", "RLIMIT_FSIZE", "as producer"]
+    {
+        assert!(e.to_string().contains(part), "{part:?}: {e}");
+    }
+    assert!(!e.to_string().contains("raise bound_bytes"), "{e}");
+    // Where it can grow again up to its bound, that is what is told.
+    assert!(!drain(&mut consumer).is_empty());
+    was = limit(was);
+    assert_eq!(was, 16 << 10);
+    let e = fill();
+    assert_eq!(e.kind(), ErrorKind::WouldBlock);
+    assert!(e.to_string().contains("raise bound_bytes"), "{e}");
+    limit(was);
+    drain(&mut consumer);
+    fill();
+    let e = producer.send_timeout(&[7; 16], Duration::from_millis(5)).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Timeout, "{e}");
+}
+
+/// Lets this process make files of `bytes` only; returns what it was.
+fn limit(bytes: u64) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls take a struct that lives through them.
+    unsafe {
+        assert_eq!(libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit), 0);
+        let was = std::mem::replace(&mut limit.rlim_cur, bytes);
+        assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &limit), 0);
+        was
+    }
+}

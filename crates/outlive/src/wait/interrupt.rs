@@ -1,0 +1,79 @@
+//! What ends a wait from another thread or from a signal handler.
+
+use super::member::{Member, Plan};
+use crate::os::event::Event;
+
+/// Ends a wait of this process: another thread raises it, or a signal handler.
+///
+/// Raised, it stays so until it is cleared: waits that begin later end at once. Any number of
+/// threads may wait for one. A forked child has one of its own, as its parent left it.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use std::time::Duration;
+///
+/// static STOP: outlive::Interrupt = outlive::Interrupt::new();
+/// let mut poses = node.topic::<f64>("/pose")?.subscriber()?;
+/// let mut set = outlive::WaitSet::new();
+/// # let stopper =
+/// std::thread::spawn(|| STOP.raise()); // or a handler of SIGUSR1
+/// while !STOP.is_raised() {
+///     set.wait(&mut [&mut poses, &mut &STOP], Duration::from_secs(60))?;
+///     while let Some(pose) = poses.receive()? {
+///         println!("{}", *pose);
+///     }
+/// }
+/// # stopper.join().unwrap();
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Interrupt {
+    event: Event,
+}
+
+impl Interrupt {
+    /// One that is not raised.
+    pub const fn new() -> Self {
+        Self { event: Event::new() }
+    }
+
+    /// Ends all waits for it. **Async-signal-safe**: a signal handler may call it; `errno` stays.
+    ///
+    /// # Real-time
+    /// Two system calls at most. Does not block, does not allocate.
+    pub fn raise(&self) {
+        self.event.raise(1);
+    }
+
+    /// Whether it is raised. Async-signal-safe.
+    ///
+    /// # Real-time
+    /// One load.
+    pub fn is_raised(&self) -> bool {
+        self.event.raised() != 0
+    }
+
+    /// Makes it as new, for the next use: by the one thread that waits for it. What is raised while
+    /// this runs may count as raised before.
+    pub fn clear(&self) {
+        self.event.clear();
+    }
+}
+
+impl Default for Interrupt {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Member for &Interrupt {
+    fn is_ready(&mut self, _now: u64) -> bool {
+        self.is_raised()
+    }
+
+    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
+        plan.event(&self.event)
+    }
+}

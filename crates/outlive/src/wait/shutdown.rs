@@ -1,0 +1,113 @@
+//! Being asked to end, as a member of a wait.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use super::member::{Member, Plan};
+use crate::Result;
+use crate::os::{clock, futex, stop};
+
+/// Says when this process is asked to end, by SIGTERM or SIGINT, instead of being ended by it.
+///
+/// A program that then returns from `main` drops its nodes: others see that it left, and are not
+/// told of a death. `outlive stop`, a terminal's Ctrl-C and service managers ask in this way.
+///
+/// The first signal of each kind is noted, the second does what it did before: by default it ends
+/// the process. A handler that the program has installed before is called as well; a signal that is
+/// ignored stays ignored. When the last `Shutdown` is dropped, everything is as it was. Blocking
+/// system calls of the program go on (SA_RESTART): wait with a [`WaitSet`](crate::WaitSet), or look
+/// at [`is_asked`](Self::is_asked) now and then. In a forked child nothing of it counts.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use std::time::Duration;
+///
+/// let mut shutdown = outlive::Shutdown::on_signals()?;
+/// let mut poses = node.topic::<f64>("/pose")?.subscriber()?;
+/// let mut set = outlive::WaitSet::new();
+/// # shutdown.ask();
+/// while !shutdown.is_asked() {
+///     set.wait(&mut [&mut poses, &mut shutdown], Duration::from_secs(1))?;
+///     while let Some(pose) = poses.receive()? {
+///         println!("{}", *pose);
+///     }
+/// }
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Shutdown {
+    _private: (),
+}
+
+impl Shutdown {
+    /// From here on SIGTERM and SIGINT ask.
+    ///
+    /// # Errors
+    /// `Io` when the process is out of descriptors.
+    pub fn on_signals() -> Result<Self> {
+        stop::install()?;
+        Ok(Self { _private: () })
+    }
+
+    /// Whether this process was asked to end; it stays so.
+    ///
+    /// # Real-time
+    /// One load.
+    pub fn is_asked(&self) -> bool {
+        stop::asked() != 0
+    }
+
+    /// The number of the signal that asked first; `None` while none did.
+    pub fn signal(&self) -> Option<i32> {
+        Some(stop::asked()).filter(|by| !matches!(*by, 0 | stop::BY_ITSELF)).map(|by| by as i32)
+    }
+
+    /// Asks this process to end, as a signal does: all that wait for it are woken.
+    pub fn ask(&self) {
+        stop::ask(stop::BY_ITSELF);
+    }
+
+    /// Waits until it is asked, at most `timeout`; whether it was.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let deadline = clock::in_future(timeout);
+        while !self.is_asked() && clock::now_ns() < deadline {
+            futex::wait(stop::event().word(), 0, Some(deadline));
+        }
+        self.is_asked()
+    }
+}
+
+/// Readable once it was asked. Do not read from it.
+impl AsFd for Shutdown {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        stop::fd()
+    }
+}
+
+impl Drop for Shutdown {
+    fn drop(&mut self) {
+        stop::remove();
+    }
+}
+
+impl Member for Shutdown {
+    fn is_ready(&mut self, _now: u64) -> bool {
+        self.is_asked()
+    }
+
+    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
+        plan.event(stop::event())
+    }
+}
+
+impl Member for &Shutdown {
+    fn is_ready(&mut self, _now: u64) -> bool {
+        self.is_asked()
+    }
+
+    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
+        plan.event(stop::event())
+    }
+}

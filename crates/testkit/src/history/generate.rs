@@ -1,0 +1,275 @@
+//! Makes up the next step of a history, from a seed and from what is there.
+
+use super::model::{Kind, Model};
+use super::step::{Handle, Step, Verb};
+use crate::rng::Rng;
+
+/// What a history is about, and how wild it is.
+#[derive(Clone, Debug)]
+pub(super) struct Generator {
+    rng: Rng,
+    members_max: u64,
+    names: u64,
+    topics: bool,
+    queues: bool,
+    locks: bool,
+    next_member: usize,
+    next_handle: Handle,
+    next_value: u64,
+}
+
+/// Long enough that a wait which nobody ends counts as a hang before.
+const FOREVER_MS: u64 = 60_000;
+/// Words of a message: within an entry, in a chunk, in a large one.
+const WORDS: [u64; 5] = [4, 8, 13, 40, 2000];
+const TRIES: usize = 200;
+
+impl Generator {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let members_max = if rng.one_in(8) { 12 } else { 2 + rng.below(4) };
+        let about = 1 + rng.below(7);
+        Self {
+            members_max,
+            names: 1 + rng.below(2),
+            topics: about & 1 != 0,
+            queues: about & 2 != 0,
+            locks: about & 4 != 0,
+            next_member: 1,
+            next_handle: 1,
+            next_value: 1,
+            rng,
+        }
+    }
+
+    /// How many steps it is to have.
+    pub(super) fn length(&mut self) -> u64 {
+        30 + self.rng.below(120)
+    }
+
+    fn new_handle(&mut self) -> Handle {
+        self.next_handle += 1;
+        self.next_handle - 1
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+        if of.is_empty() { None } else { Some(of[self.rng.below(of.len() as u64) as usize]) }
+    }
+
+    /// A step that the model allows.
+    pub(super) fn next(&mut self, model: &Model) -> Step {
+        let alive = model.members.iter().filter(|(_, m)| m.alive).count() as u64;
+        if alive < 2 || alive < self.members_max && self.rng.one_in(6) {
+            self.next_member += 1;
+            return Step::new(self.next_member - 1, 0, Verb::Start, &[]);
+        }
+        for _ in 0..TRIES {
+            if let Some(step) = self.propose(model).filter(|step| model.allows(step)) {
+                return step;
+            }
+        }
+        Step::new(0, 0, Verb::Pause, &[1])
+    }
+
+    fn propose(&mut self, model: &Model) -> Option<Step> {
+        let alive: Vec<usize> =
+            model.members.iter().filter(|(_, m)| m.alive).map(|(id, _)| *id).collect();
+        let member = self.pick(&alive)?;
+        let threads: Vec<usize> = model.members[&member].threads.keys().copied().collect();
+        let thread = self.pick(&threads)?;
+        let step = |verb, args: &[u64]| Some(Step::new(member, thread, verb, args));
+        let usable = |is: fn(&Kind) -> bool| -> Vec<Handle> {
+            let all = model.objects.keys().copied();
+            all.filter(|h| model.usable(*h, member, thread).is_some_and(is)).collect()
+        };
+        let nodes = usable(|k| matches!(k, Kind::Node { .. }));
+        if nodes.is_empty() || self.rng.one_in(40) {
+            let new = self.new_handle();
+            return step(Verb::Node, &[new]);
+        }
+        match self.rng.below(100) {
+            0..6 => self.life(model, member, thread),
+            6..8 => step(Verb::Clean, &[]),
+            8..10 => step(Verb::Audit, &[]),
+            10..12 => step(Verb::Pause, &[1 + self.rng.below(5)]),
+            12..15 => {
+                let (new, node) = (self.new_handle(), self.pick(&nodes)?);
+                let others: Vec<Handle> = model
+                    .objects
+                    .iter()
+                    .filter(|(_, o)| matches!(o.kind, Kind::Node { .. }) && o.member != member)
+                    .map(|(h, _)| *h)
+                    .collect();
+                let target = self.pick(&others)?;
+                step(Verb::Watch, &[new, node, target])
+            }
+            15..18 => {
+                let on = self.pick(&usable(|k| matches!(k, Kind::Watch { .. })))?;
+                let ms = if self.rng.one_in(2) { 5 } else { FOREVER_MS };
+                step(Verb::Await, &[on, ms])
+            }
+            18..28 => {
+                let all = usable(|_| true);
+                let on = self.pick(&all)?;
+                let verb = match self.rng.below(6) {
+                    0 => Verb::Leak,
+                    1 => Verb::Unwind,
+                    _ => Verb::Drop,
+                };
+                step(verb, &[on])
+            }
+            n => {
+                let about = [(self.topics, 0), (self.queues, 1), (self.locks, 2)];
+                let about: Vec<u64> =
+                    about.iter().filter(|(on, _)| *on).map(|(_, what)| *what).collect();
+                let node = self.pick(&nodes)?;
+                let wait = if n % 8 == 0 { FOREVER_MS } else { 0 };
+                let (verb, args) = match self.pick(&about)? {
+                    0 => self.about_topics(node, wait, &usable)?,
+                    1 => self.about_queues(node, wait, &usable)?,
+                    _ => self.about_locks(node, wait, &usable)?,
+                };
+                step(verb, &args)
+            }
+        }
+    }
+
+    /// Processes and threads begin, stop and end.
+    fn life(&mut self, model: &Model, member: usize, thread: usize) -> Option<Step> {
+        let step = |verb, args: &[u64]| Some(Step::new(member, thread, verb, args));
+        if model.members[&member].stopped {
+            return step(Verb::Continue, &[]);
+        }
+        match self.rng.below(10) {
+            0..2 => step(Verb::Kill, &[libc::SIGKILL as u64]),
+            2 => step(Verb::Kill, &[libc::SIGSEGV as u64]),
+            3 => step(Verb::Exit, &[]),
+            4 => step(Verb::Stop, &[]),
+            5..8 => {
+                let new = 1 + self.rng.below(6);
+                step(Verb::Thread, &[new])
+            }
+            8 => step(Verb::End, &[]),
+            _ => step(Verb::Crash, &[]),
+        }
+    }
+
+    fn name(&mut self) -> u64 {
+        self.rng.below(self.names)
+    }
+
+    fn type_(&mut self) -> u64 {
+        u64::from(self.rng.one_in(12))
+    }
+
+    fn words(&mut self) -> u64 {
+        WORDS[self.rng.below(WORDS.len() as u64) as usize]
+    }
+
+    fn count(&mut self) -> u64 {
+        if self.rng.one_in(6) { 1 + self.rng.below(40) } else { 1 + self.rng.below(4) }
+    }
+
+    fn about_topics(
+        &mut self,
+        node: Handle,
+        wait: u64,
+        usable: &dyn Fn(fn(&Kind) -> bool) -> Vec<Handle>,
+    ) -> Option<(Verb, Vec<u64>)> {
+        let publishers = usable(|k| matches!(k, Kind::Publisher(_)));
+        let subscribers = usable(|k| matches!(k, Kind::Subscriber(_)));
+        Some(match self.rng.below(20) {
+            0..2 => {
+                let depth = 1 << self.rng.below(6);
+                let volatile = u64::from(self.rng.one_in(6));
+                let wait_ms = if self.rng.one_in(2) { 0 } else { 2 };
+                let args =
+                    [self.new_handle(), node, self.name(), depth, volatile, wait_ms, self.type_()];
+                (Verb::Publisher, args.to_vec())
+            }
+            2..4 => {
+                let history = if self.rng.one_in(2) { self.rng.below(40) } else { 0 };
+                let reliable = u64::from(self.rng.one_in(3));
+                let borrows = 1 + self.rng.below(4);
+                let args = [
+                    self.new_handle(),
+                    node,
+                    self.name(),
+                    history,
+                    reliable,
+                    borrows,
+                    self.type_(),
+                ];
+                (Verb::Subscriber, args.to_vec())
+            }
+            4..10 => (Verb::Publish, vec![self.pick(&publishers)?, self.count(), self.words()]),
+            10..15 => {
+                let max = if self.rng.one_in(3) { 1 + self.rng.below(4) } else { 1000 };
+                (Verb::Receive, vec![self.pick(&subscribers)?, max, wait])
+            }
+            15 => (Verb::Take, vec![self.new_handle(), self.pick(&subscribers)?]),
+            16 => (Verb::Check, vec![self.pick(&usable(|k| matches!(k, Kind::Sample { .. })))?]),
+            17 => (Verb::Loan, vec![self.new_handle(), self.pick(&publishers)?, self.words()]),
+            18 => (Verb::Commit, vec![self.pick(&usable(|k| matches!(k, Kind::Loan { .. })))?]),
+            _ => {
+                let held = usable(|k| matches!(k, Kind::Sample { .. }));
+                (Verb::Drop, vec![self.pick(&held)?])
+            }
+        })
+    }
+
+    fn about_queues(
+        &mut self,
+        node: Handle,
+        wait: u64,
+        usable: &dyn Fn(fn(&Kind) -> bool) -> Vec<Handle>,
+    ) -> Option<(Verb, Vec<u64>)> {
+        let producers = usable(|k| matches!(k, Kind::Producer(_)));
+        let consumers = usable(|k| matches!(k, Kind::Consumer { .. }));
+        Some(match self.rng.below(20) {
+            0..2 => {
+                let bound = if self.rng.one_in(4) { 64 << 10 } else { 0 };
+                let args = [self.new_handle(), node, self.name(), bound, self.type_()];
+                (Verb::Producer, args.to_vec())
+            }
+            2..5 => (Verb::Consumer, vec![self.new_handle(), node, self.name(), self.type_()]),
+            5..11 => (Verb::Send, vec![self.pick(&producers)?, self.count(), self.words()]),
+            11..15 => {
+                let max = if self.rng.one_in(2) { 1 + self.rng.below(4) } else { 1000 };
+                (Verb::Get, vec![self.pick(&consumers)?, max, wait])
+            }
+            15..18 => (Verb::Hold, vec![self.new_handle(), self.pick(&consumers)?]),
+            n => {
+                let hand = self.pick(&usable(|k| matches!(k, Kind::Received { .. })))?;
+                let verb = if n == 18 { Verb::Drop } else { Verb::Unwind };
+                (verb, vec![hand])
+            }
+        })
+    }
+
+    fn about_locks(
+        &mut self,
+        node: Handle,
+        wait: u64,
+        usable: &dyn Fn(fn(&Kind) -> bool) -> Vec<Handle>,
+    ) -> Option<(Verb, Vec<u64>)> {
+        let guards = usable(|k| matches!(k, Kind::Guard { .. }));
+        Some(match self.rng.below(20) {
+            0..3 => (Verb::Mutex, vec![self.new_handle(), node, self.name()]),
+            3..12 => {
+                let on = self.pick(&usable(|k| matches!(k, Kind::Mutex { .. })))?;
+                let ms = if self.rng.one_in(3) { FOREVER_MS } else { wait.max(self.rng.below(2)) };
+                let heal = [1, 1, 1, 1, 1, 2, 2, 0][self.rng.below(8) as usize];
+                (Verb::Lock, vec![self.new_handle(), on, ms, heal])
+            }
+            12..15 => {
+                self.next_value += 1;
+                let half = u64::from(self.rng.one_in(3));
+                (Verb::Write, vec![self.pick(&guards)?, self.next_value, half])
+            }
+            15..18 => (Verb::Drop, vec![self.pick(&guards)?]),
+            18 => (Verb::Leak, vec![self.pick(&guards)?]),
+            _ => (Verb::RemoveLock, vec![node, self.name()]),
+        })
+    }
+}

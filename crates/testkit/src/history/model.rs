@@ -1,0 +1,472 @@
+//! The oracle: what each object of a history may show, and must.
+//!
+//! Steps come one after the other, so there is one truth at each; only long waits go on beside
+//! others, and each of them ends as soon as the model says that it can. It knows nothing of how
+//! the library does it.
+
+mod locks;
+mod queues;
+mod topics;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::reply::Reply;
+use super::step::{Handle, Step, Verb};
+use locks::Mutex;
+use queues::{Producer, Queue};
+use topics::{Publisher, Subscriber, Topic};
+
+/// What is wrong, in words; nothing if all is as it must be.
+pub(super) type Verdict = Result<(), String>;
+
+/// A thread uses more of a processor than this while it waits: it does not sleep. Percent, and
+/// how long it must have waited to say so, us.
+const BUSY: (u64, u64) = (50, 200_000);
+
+/// What a handle names.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Node { ordinal: u64 },
+    Publisher(Publisher),
+    Subscriber(Subscriber),
+    Sample { of: Handle, borrowed: bool },
+    Loan { of: Handle },
+    Producer(Producer),
+    Consumer { queue: u64, hand: Option<Handle> },
+    Received { of: Handle, from: Handle },
+    Mutex { mutex: u64, file: u64 },
+    Guard { of: Handle },
+    Watch { target: Handle },
+}
+
+/// Whether a handle is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    /// Its member may use it.
+    Held,
+    /// Forgotten: nobody can use it, but it is there as long as its process.
+    Leaked,
+    /// Dropped in order.
+    Dropped,
+    /// Its process is gone.
+    Dead,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    pub(super) member: usize,
+    /// The thread that alone may use it.
+    pub(super) thread: Option<usize>,
+    pub(super) node: Option<Handle>,
+    pub(super) kind: Kind,
+    pub(super) life: Life,
+    /// A long wait of its member uses it.
+    pub(super) busy: bool,
+}
+
+/// A process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Member {
+    pub(super) alive: bool,
+    pub(super) stopped: bool,
+    /// By number; with the long wait each is in.
+    pub(super) threads: BTreeMap<usize, Option<Step>>,
+}
+
+/// Everything.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Model {
+    pub(super) members: BTreeMap<usize, Member>,
+    pub(super) objects: BTreeMap<Handle, Object>,
+    pub(super) topics: BTreeMap<u64, Topic>,
+    pub(super) queues: BTreeMap<u64, Queue>,
+    pub(super) mutexes: BTreeMap<u64, Mutex>,
+    /// Node and port of publishers and producers, the last one of that number.
+    ids: BTreeMap<(bool, u64, u64), Handle>,
+    /// Counts what happens: births, ends and messages are ordered by it.
+    clock: u64,
+    /// Threads that waited for a mutex while nobody could say what comes of it.
+    excused: BTreeSet<(usize, usize)>,
+    /// Threads that have ended.
+    ended: BTreeSet<(usize, usize)>,
+}
+
+impl Model {
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    pub(super) fn is_alive(&self, member: usize) -> bool {
+        self.members.get(&member).is_some_and(|m| m.alive)
+    }
+
+    /// An object that its member can use now.
+    pub(super) fn usable(&self, handle: Handle, member: usize, thread: usize) -> Option<&Kind> {
+        let object = self.objects.get(&handle)?;
+        let mine = object.member == member && object.thread.is_none_or(|t| t == thread);
+        (mine && object.life == Life::Held && !object.busy).then_some(&object.kind)
+    }
+
+    /// Whether it is there, usable or not.
+    fn exists(&self, handle: Handle) -> bool {
+        let is = |o: &Object| matches!(o.life, Life::Held | Life::Leaked);
+        self.objects.get(&handle).is_some_and(is)
+    }
+
+    /// Held by its member, or leaked in a process that lives: others see it as living.
+    fn living(&self) -> impl Iterator<Item = (Handle, &Object)> {
+        let is = |o: &&Object| matches!(o.life, Life::Held | Life::Leaked);
+        self.objects.iter().map(|(h, o)| (*h, o)).filter(move |(_, o)| is(o))
+    }
+
+    /// Whether something borrows from `handle`, so that safe code could not drop it.
+    fn is_borrowed(&self, handle: Handle) -> bool {
+        let mut waits = self.members.values().flat_map(|m| m.threads.values().flatten());
+        waits.any(|step| step.arg("on") == handle)
+            || self.objects.values().any(|o| {
+                let of = match &o.kind {
+                    Kind::Loan { of } | Kind::Received { of, .. } | Kind::Guard { of } => *of,
+                    _ => return false,
+                };
+                of == handle && o.life == Life::Held
+            })
+    }
+
+    /// Whether the step can be done at all.
+    pub(super) fn allows(&self, step: &Step) -> bool {
+        let Step { member, thread, .. } = *step;
+        let new_is_free = step.new_handle().is_none_or(|new| !self.objects.contains_key(&new));
+        let Some(at) = self.members.get(&member) else {
+            return matches!(step.verb, Verb::Start | Verb::Pause);
+        };
+        match step.verb {
+            Verb::Start => return false,
+            Verb::Pause => return true,
+            // Only SIGKILL ends one that is stopped.
+            Verb::Kill => return at.alive && (!at.stopped || step.arg("signal") == 9),
+            Verb::Stop => return at.alive && !at.stopped,
+            Verb::Continue => return at.alive && at.stopped,
+            _ => {}
+        }
+        let free = matches!(at.threads.get(&thread), Some(None));
+        if !at.alive || at.stopped || !new_is_free || !free {
+            return false;
+        }
+        let on = |handle| self.usable(handle, member, thread);
+        let node_ok = || matches!(on(step.arg("node")), Some(Kind::Node { .. }));
+        let it = step.arg("on");
+        match step.verb {
+            Verb::Thread => {
+                let new = step.arg("new") as usize;
+                !at.threads.contains_key(&new) && !self.ended.contains(&(member, new))
+            }
+            Verb::End | Verb::Crash => {
+                // What borrows from a thing of others must be over before.
+                thread > 0
+            }
+            Verb::Publisher | Verb::Subscriber | Verb::Producer | Verb::Consumer | Verb::Mutex => {
+                node_ok()
+            }
+            Verb::Watch => {
+                let target = self.objects.get(&step.arg("target"));
+                node_ok() && target.is_some_and(|o| matches!(o.kind, Kind::Node { .. }))
+            }
+            Verb::RemoveLock => {
+                node_ok() && self.mutexes.get(&step.arg("mutex")).is_some_and(Mutex::is_lost)
+            }
+            Verb::Drop | Verb::Leak | Verb::Unwind => on(it).is_some() && !self.is_borrowed(it),
+            Verb::Publish => self.may_publish(it, member, thread),
+            Verb::Loan => self.may_publish(it, member, thread) && !self.has_loan(it),
+            Verb::Commit => matches!(on(it), Some(Kind::Loan { .. })),
+            Verb::Receive | Verb::Take => matches!(on(it), Some(Kind::Subscriber(_))),
+            Verb::Check => matches!(on(it), Some(Kind::Sample { .. })),
+            Verb::Send => matches!(on(it), Some(Kind::Producer(_))),
+            Verb::Get | Verb::Hold => {
+                matches!(on(it), Some(Kind::Consumer { hand: None, .. }))
+            }
+            Verb::Lock => matches!(on(it), Some(Kind::Mutex { .. })),
+            Verb::Write => matches!(on(it), Some(Kind::Guard { .. })),
+            Verb::Await => matches!(on(it), Some(Kind::Watch { .. })),
+            _ => true,
+        }
+    }
+
+    /// Loans stay with their thread, and so does who lent them meanwhile.
+    fn may_publish(&self, on: Handle, member: usize, thread: usize) -> bool {
+        let elsewhere = self.objects.values().any(|o| {
+            o.life == Life::Held
+                && o.thread != Some(thread)
+                && matches!(o.kind, Kind::Loan { of } if of == on)
+        });
+        matches!(self.usable(on, member, thread), Some(Kind::Publisher(_))) && !elsewhere
+    }
+
+    fn has_loan(&self, on: Handle) -> bool {
+        let is =
+            |o: &Object| o.life == Life::Held && matches!(o.kind, Kind::Loan { of } if of == on);
+        self.objects.values().any(is)
+    }
+
+    fn add(&mut self, step: &Step, kind: Kind, thread: Option<usize>) {
+        let Some(new) = step.new_handle() else { return };
+        let node = Some(step.arg("node")).filter(|n| *n > 0);
+        let object =
+            Object { member: step.member, thread, node, kind, life: Life::Held, busy: false };
+        self.objects.insert(new, object);
+    }
+
+    /// A long wait begins.
+    pub(super) fn begin(&mut self, step: &Step) {
+        if let Some(member) = self.members.get_mut(&step.member) {
+            member.threads.insert(step.thread, Some(step.clone()));
+        }
+        // Any thread may use a mutex meanwhile.
+        if step.verb != Verb::Lock
+            && let Some(object) = self.objects.get_mut(&step.arg("on"))
+        {
+            object.busy = true;
+        }
+    }
+
+    /// After each step: who waits for what nobody may let go any more.
+    pub(super) fn look_round(&mut self) {
+        let waits = self.members.values().flat_map(|m| m.threads.values().flatten());
+        let orphans = waits.filter(|s| s.verb == Verb::Lock && self.is_orphaned(s));
+        let orphans: Vec<_> = orphans.map(|s| (s.member, s.thread)).collect();
+        self.excused.extend(orphans);
+    }
+
+    /// The long waits that can end now.
+    pub(super) fn ready(&self) -> Vec<Step> {
+        let waits = self.members.values().filter(|m| m.alive && !m.stopped);
+        let waits = waits.flat_map(|m| m.threads.values().flatten());
+        waits.filter(|step| self.is_ready(step)).cloned().collect()
+    }
+
+    fn is_ready(&self, step: &Step) -> bool {
+        match step.verb {
+            Verb::Receive => self.has_news(step.arg("on")),
+            Verb::Get => self.has_message(step.arg("on")),
+            Verb::Lock => !self.would_wait(step),
+            Verb::Await => self.is_gone(step.arg("on")) == Some(true),
+            _ => true,
+        }
+    }
+
+    /// Whether the node that a watch looks at is gone; `None`: it may be.
+    fn is_gone(&self, watch: Handle) -> Option<bool> {
+        let Kind::Watch { target } = self.objects.get(&watch)?.kind else { return None };
+        let node = self.objects.get(&target)?;
+        match node.life {
+            Life::Dead => Some(true),
+            Life::Held | Life::Leaked => Some(false),
+            Life::Dropped if !self.is_alive(node.member) => Some(true),
+            Life::Dropped => {
+                let users = self.living().filter(|(_, o)| o.node == Some(target));
+                let ports = users.map(|(_, o)| {
+                    matches!(o.kind, Kind::Publisher(_) | Kind::Subscriber(_) | Kind::Producer(_))
+                });
+                // A part that is held keeps its node; of others that is nobody's business.
+                let parts: Vec<bool> = ports.collect();
+                match (parts.contains(&true), parts.is_empty()) {
+                    (true, _) => Some(false),
+                    (false, true) => Some(true),
+                    (false, false) => None,
+                }
+            }
+        }
+    }
+
+    /// A step was done: whether the answer is right, and what is true from now on.
+    pub(super) fn check(&mut self, step: &Step, reply: &Reply) -> Verdict {
+        if step.is_long()
+            && let Some(member) = self.members.get_mut(&step.member)
+        {
+            member.threads.insert(step.thread, None);
+            if let Some(object) = self.objects.get_mut(&step.arg("on")) {
+                object.busy = false;
+            }
+        }
+        if reply.outcome == "Panic" {
+            return Err(format!("it panics: {}", reply.text));
+        }
+        let (cpu, wall) = reply.took;
+        if step.arg("ms") > 0 && wall > BUSY.1 && cpu * 100 > wall * BUSY.0 {
+            return Err(format!("it waited {wall} us and computed {cpu} us of them"));
+        }
+        match step.verb {
+            Verb::Thread => {
+                let threads = self.members.get_mut(&step.member).map(|m| &mut m.threads);
+                threads.map(|t| t.insert(step.arg("new") as usize, None));
+                ok(reply)
+            }
+            Verb::End | Verb::Crash => {
+                self.thread_ends(step);
+                ok(reply)
+            }
+            Verb::Node => {
+                self.add(step, Kind::Node { ordinal: reply.id.0 }, None);
+                ok(reply)
+            }
+            Verb::Drop | Verb::Leak | Verb::Unwind => {
+                self.let_go(step.arg("on"), step.verb);
+                ok(reply)
+            }
+            Verb::Publisher => self.publisher(step, reply),
+            Verb::Subscriber => self.subscriber(step, reply),
+            Verb::Publish | Verb::Commit => self.published(step, reply),
+            Verb::Loan => {
+                self.add(step, Kind::Loan { of: step.arg("on") }, Some(step.thread));
+                ok(reply)
+            }
+            Verb::Receive | Verb::Take => self.received(step, reply),
+            Verb::Check if reply.value == 1 => ok(reply),
+            Verb::Check => Err("a message that is held has changed".into()),
+            Verb::Producer => self.producer(step, reply),
+            Verb::Consumer => self.consumer(step, reply),
+            Verb::Send => self.sent(step, reply),
+            Verb::Get | Verb::Hold => self.got(step, reply),
+            Verb::Mutex => self.mutex(step, reply),
+            Verb::Lock => self.locked(step, reply),
+            Verb::Write => {
+                self.written(step);
+                ok(reply)
+            }
+            Verb::RemoveLock => {
+                self.mutexes.entry(step.arg("mutex")).or_default().replace();
+                ok(reply)
+            }
+            Verb::Watch => self.watch(step, reply),
+            Verb::Await => match (reply.is_ok(), self.is_gone(step.arg("on")), reply.value) {
+                (true, None, _) | (true, Some(true), 1) | (true, Some(false), 0) => Ok(()),
+                (true, Some(true), _) => Err("the end of a node is not told".into()),
+                (true, Some(false), _) => Err("a node that lives is told to be gone".into()),
+                (false, ..) => ok(reply),
+            },
+            Verb::Clean => {
+                self.cleaned();
+                ok(reply)
+            }
+            Verb::Audit => ok(reply),
+            _ => Ok(()),
+        }
+    }
+
+    fn watch(&mut self, step: &Step, reply: &Reply) -> Verdict {
+        let target = step.arg("target");
+        let alive = self.exists(target);
+        if reply.is_ok() {
+            self.add(step, Kind::Watch { target }, None);
+            return Ok(());
+        }
+        match reply.outcome.as_str() {
+            "NotFound" if !alive => Ok(()),
+            _ => ok(reply),
+        }
+    }
+
+    /// A step of the director's was done.
+    pub(super) fn done(&mut self, step: &Step) {
+        let member = self.members.entry(step.member).or_default();
+        match step.verb {
+            Verb::Start => {
+                member.alive = true;
+                member.threads.insert(0, None);
+            }
+            Verb::Stop => member.stopped = true,
+            Verb::Continue => member.stopped = false,
+            Verb::Kill | Verb::Exit => {
+                member.alive = false;
+                member.threads.clear();
+                self.died(step.member);
+            }
+            _ => {}
+        }
+    }
+
+    fn died(&mut self, member: usize) {
+        let theirs: Vec<Handle> =
+            self.living().filter(|(_, o)| o.member == member).map(|(handle, _)| handle).collect();
+        for handle in theirs {
+            self.end_of(handle, Life::Dead);
+        }
+        self.owners_died(member);
+    }
+
+    /// What only the thread may hold goes with it.
+    fn thread_ends(&mut self, step: &Step) {
+        let Step { member, thread, .. } = *step;
+        let theirs: Vec<Handle> = self
+            .living()
+            .filter(|(_, o)| o.member == member && o.thread == Some(thread) && o.life == Life::Held)
+            .map(|(handle, _)| handle)
+            .collect();
+        let verb = if step.verb == Verb::Crash { Verb::Unwind } else { Verb::Drop };
+        for handle in theirs {
+            self.let_go(handle, verb);
+        }
+        if let Some(member) = self.members.get_mut(&member) {
+            member.threads.remove(&thread);
+        }
+        self.ended.insert((member, thread));
+        self.thread_ended(member, thread);
+    }
+
+    /// Dropped, forgotten, or dropped in a panic.
+    fn let_go(&mut self, handle: Handle, verb: Verb) {
+        let Some(object) = self.objects.get(&handle) else { return };
+        match &object.kind {
+            Kind::Received { of, from } => {
+                let (of, from) = (*of, *from);
+                self.put_down(of, from, verb == Verb::Drop);
+            }
+            Kind::Guard { of } => {
+                let of = *of;
+                self.unlocked(handle, of, verb);
+            }
+            _ => {}
+        }
+        self.end_of(handle, if verb == Verb::Leak { Life::Leaked } else { Life::Dropped });
+    }
+
+    fn end_of(&mut self, handle: Handle, life: Life) {
+        let now = self.tick();
+        let Some(object) = self.objects.get_mut(&handle) else { return };
+        object.life = life;
+        object.busy = false;
+        match &mut object.kind {
+            Kind::Publisher(publisher) => {
+                let topic = publisher.topic;
+                if life != Life::Leaked {
+                    publisher.ended_at.get_or_insert(now);
+                }
+                self.left_topic(topic, life);
+            }
+            Kind::Subscriber(subscriber) => {
+                let topic = subscriber.topic;
+                self.left_topic(topic, life);
+            }
+            Kind::Producer(producer) => {
+                let queue = producer.queue;
+                self.left_queue(queue, life);
+            }
+            Kind::Consumer { queue, .. } => {
+                let queue = *queue;
+                self.left_queue(queue, life);
+            }
+            _ => {}
+        }
+    }
+
+    fn cleaned(&mut self) {
+        self.topics_cleaned();
+        self.queues_cleaned();
+        self.mutexes_cleaned();
+    }
+}
+
+/// A step that must succeed.
+fn ok(reply: &Reply) -> Verdict {
+    if reply.is_ok() { Ok(()) } else { Err(format!("{}: {}", reply.outcome, reply.text)) }
+}

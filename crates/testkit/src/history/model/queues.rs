@@ -1,0 +1,293 @@
+//! Queues: each message once, in the order of its producer, but for the one in hand at a death.
+
+use std::collections::BTreeSet;
+
+use super::{Kind, Life, Model, Verdict, ok};
+use crate::history::reply::{News, Reply};
+use crate::history::step::{Handle, Step, Verb};
+
+/// A queue by its name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queue {
+    type_: Option<u64>,
+    /// Producers whose messages may be there, also those that have gone.
+    lanes: Vec<Handle>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Producer {
+    pub(crate) queue: u64,
+    bound: u64,
+    /// Bytes of each message that was sent.
+    sent: Vec<u64>,
+    taken: u64,
+    /// Consumers that were told that it came, and that it ended.
+    joined: BTreeSet<Handle>,
+    ended: BTreeSet<Handle>,
+}
+
+/// Bytes that a lane holds for sure, for each byte of its bound, and the head of a record.
+const SURELY: u64 = 4;
+const HEAD: u64 = 64;
+
+impl Producer {
+    fn unread(&self) -> u64 {
+        self.sent.len() as u64 - self.taken
+    }
+
+    fn unread_bytes(&self) -> u64 {
+        self.sent[self.taken as usize..].iter().sum()
+    }
+}
+
+impl Model {
+    fn lane(&mut self, handle: Handle) -> Option<&mut Producer> {
+        match &mut self.objects.get_mut(&handle)?.kind {
+            Kind::Producer(producer) => Some(producer),
+            _ => None,
+        }
+    }
+
+    fn consumer_of(&self, queue: u64) -> Option<Handle> {
+        let is = |k: &Kind| matches!(k, Kind::Consumer { queue: q, .. } if *q == queue);
+        self.living().find(|(_, o)| is(&o.kind)).map(|(h, _)| h)
+    }
+
+    fn queue_lives(&self, queue: u64) -> bool {
+        self.living().any(|(_, o)| match &o.kind {
+            Kind::Producer(producer) => producer.queue == queue,
+            Kind::Consumer { queue: q, .. } => *q == queue,
+            _ => false,
+        })
+    }
+
+    fn has_unread(&self, queue: u64) -> bool {
+        let Some(at) = self.queues.get(&queue) else { return false };
+        at.lanes.iter().any(|lane| match self.objects.get(lane).map(|o| &o.kind) {
+            Some(Kind::Producer(producer)) => producer.unread() > 0,
+            _ => false,
+        })
+    }
+
+    /// Whether who opens the queue with that type is let in; `None`: either.
+    fn suits_queue(&self, queue: u64, type_: u64) -> Option<bool> {
+        match self.queues.get(&queue).and_then(|q| q.type_) {
+            Some(t) if t != type_ && self.queue_lives(queue) => Some(false),
+            Some(t) if t != type_ => None,
+            _ => Some(true),
+        }
+    }
+
+    fn joins_queue(&mut self, step: &Step, reply: &Reply) -> Verdict {
+        let (queue, type_) = (step.arg("queue"), step.arg("type"));
+        let refused = reply.outcome == "TypeMismatch";
+        match self.suits_queue(queue, type_) {
+            Some(false) if reply.is_ok() => return Err("another type is let in".into()),
+            None | Some(false) if refused => return Err(String::new()),
+            _ => {}
+        }
+        if reply.is_ok() {
+            let at = self.queues.entry(queue).or_default();
+            if at.type_ != Some(type_) {
+                *at = Queue { type_: Some(type_), lanes: Vec::new() };
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn producer(&mut self, step: &Step, reply: &Reply) -> Verdict {
+        match self.joins_queue(step, reply) {
+            Err(why) if why.is_empty() => return Ok(()),
+            done => done?,
+        }
+        ok(reply)?;
+        let queue = step.arg("queue");
+        let new = step.new_handle().unwrap_or_default();
+        let producer = Producer {
+            queue,
+            bound: step.arg("bound"),
+            sent: Vec::new(),
+            taken: 0,
+            joined: BTreeSet::new(),
+            ended: BTreeSet::new(),
+        };
+        self.add(step, Kind::Producer(producer), None);
+        self.ids.insert((true, reply.id.0, reply.id.1), new);
+        self.queues.entry(queue).or_default().lanes.push(new);
+        Ok(())
+    }
+
+    pub(super) fn consumer(&mut self, step: &Step, reply: &Reply) -> Verdict {
+        let queue = step.arg("queue");
+        let other = self.consumer_of(queue).is_some();
+        match reply.outcome.as_str() {
+            "ConsumerExists" if other => return Ok(()),
+            "ok" if other => return Err("a second consumer is let in".into()),
+            _ => {}
+        }
+        match self.joins_queue(step, reply) {
+            Err(why) if why.is_empty() => return Ok(()),
+            done => done?,
+        }
+        ok(reply)?;
+        self.add(step, Kind::Consumer { queue, hand: None }, None);
+        Ok(())
+    }
+
+    pub(super) fn sent(&mut self, step: &Step, reply: &Reply) -> Verdict {
+        let (on, count) = (step.arg("on"), step.arg("count"));
+        let bytes = 8 * step.arg("words").max(4) + HEAD;
+        let Some(Kind::Producer(producer)) = self.objects.get(&on).map(|o| &o.kind) else {
+            return Ok(());
+        };
+        let served = self.consumer_of(producer.queue).is_some();
+        let (bound, unread) = (producer.bound, producer.unread_bytes());
+        if let Some(producer) = self.lane(on) {
+            producer.sent.extend((0..reply.value).map(|_| bytes));
+        }
+        match reply.outcome.as_str() {
+            "OwnerDied" if !served && reply.value == 0 => Ok(()),
+            _ if !served => Err(format!("sent {} where nobody consumes", reply.value)),
+            "ok" if reply.value == count => Ok(()),
+            "WouldBlock" if bound > 0 => {
+                let full = unread + (reply.value + 1) * bytes > bound / SURELY;
+                let wrong = || format!("a lane with {unread} bytes of {bound} is full");
+                if full { Ok(()) } else { Err(wrong()) }
+            }
+            _ => ok(reply).and(Err(format!("sent {} of {count}", reply.value))),
+        }
+    }
+
+    /// Whether a consumer that waits has something to wake for.
+    pub(super) fn has_message(&self, consumer: Handle) -> bool {
+        let Some(Kind::Consumer { queue, .. }) = self.objects.get(&consumer).map(|o| &o.kind)
+        else {
+            return false;
+        };
+        self.has_unread(*queue) || self.lanes_owed(consumer).next().is_some()
+    }
+
+    /// Producers that it knows and whose end it has not been told.
+    fn lanes_owed(&self, consumer: Handle) -> impl Iterator<Item = Handle> {
+        self.objects.iter().filter_map(move |(handle, o)| match &o.kind {
+            Kind::Producer(p) => {
+                let gone = matches!(o.life, Life::Dropped | Life::Dead);
+                let owed = p.joined.contains(&consumer) && !p.ended.contains(&consumer);
+                (gone && owed && p.unread() == 0).then_some(*handle)
+            }
+            _ => None,
+        })
+    }
+
+    pub(super) fn got(&mut self, step: &Step, reply: &Reply) -> Verdict {
+        let on = step.arg("on");
+        let Some(Kind::Consumer { queue, .. }) = self.objects.get(&on).map(|o| &o.kind) else {
+            return Ok(());
+        };
+        let queue = *queue;
+        let owed: Vec<Handle> = self.lanes_owed(on).collect();
+        ok(reply)?;
+        for seen in &reply.seen {
+            if !seen.whole {
+                return Err(format!("a torn message: {seen:?}"));
+            }
+            let from = seen.from;
+            let Some(&by_id) = self.ids.get(&(true, seen.id.0, seen.id.1)) else {
+                return Err(format!("a message of nobody: {seen:?}"));
+            };
+            let Some(producer) = self.lane(from).filter(|p| p.queue == queue && by_id == from)
+            else {
+                return Err(format!("a message of another queue or producer: {seen:?}"));
+            };
+            if seen.n != producer.taken || seen.n >= producer.sent.len() as u64 {
+                let (next, sent) = (producer.taken, producer.sent.len());
+                return Err(format!(
+                    "message {} of {from} came, it is at {next} of {sent}",
+                    seen.n
+                ));
+            }
+            if step.verb == Verb::Get {
+                producer.taken += 1;
+            } else {
+                let new = step.new_handle().unwrap_or_default();
+                self.add(step, Kind::Received { of: on, from }, None);
+                if let Some(Kind::Consumer { hand, .. }) =
+                    self.objects.get_mut(&on).map(|o| &mut o.kind)
+                {
+                    *hand = Some(new);
+                }
+            }
+        }
+        self.told(on, reply)?;
+        let nothing = if step.verb == Verb::Get { reply.value == 1 } else { reply.seen.is_empty() };
+        // One that slept took what came while others still sent.
+        if nothing && !step.is_long() && self.has_unread(queue) {
+            let unread = self.queues[&queue].lanes.iter().filter_map(|lane| {
+                match self.objects.get(lane).map(|o| &o.kind) {
+                    Some(Kind::Producer(p)) if p.unread() > 0 => Some((*lane, p.taken)),
+                    _ => None,
+                }
+            });
+            let unread: Vec<_> = unread.collect();
+            return Err(format!("nothing came, unread are (producer, number) {unread:?}"));
+        }
+        let still: Vec<Handle> = self.lanes_owed(on).filter(|h| owed.contains(h)).collect();
+        if step.verb == Verb::Get && nothing && !step.is_long() && !still.is_empty() {
+            return Err(format!("the end of producers {still:?} is not told"));
+        }
+        if step.is_long() && reply.seen.is_empty() && reply.news.is_empty() {
+            return Err("it woke for nothing".into());
+        }
+        Ok(())
+    }
+
+    /// Events of producers.
+    fn told(&mut self, consumer: Handle, reply: &Reply) -> Verdict {
+        for &(news, id) in &reply.news {
+            let Some(&handle) = self.ids.get(&(true, id.0, id.1)) else {
+                return Err(format!("news of nobody: {news:?} {id:?}"));
+            };
+            let life = self.objects[&handle].life;
+            let alive = self.is_alive(self.objects[&handle].member);
+            let Some(producer) = self.lane(handle) else { continue };
+            let unread = producer.unread();
+            let fits = match news {
+                News::Joined => producer.joined.insert(consumer),
+                News::Left => life == Life::Dropped && unread == 0,
+                News::Died(..) => {
+                    let dead = life == Life::Dead || life == Life::Dropped && !alive;
+                    dead && unread == 0
+                }
+                News::Corrupt => false,
+            };
+            let ends = matches!(news, News::Left | News::Died(..));
+            if !fits || ends && !producer.ended.insert(consumer) {
+                return Err(format!("producer {handle}, {life:?}, {unread} unread: {news:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A message in hand is acknowledged, or is the next one again.
+    pub(super) fn put_down(&mut self, consumer: Handle, from: Handle, acknowledged: bool) {
+        if let Some(Kind::Consumer { hand, .. }) =
+            self.objects.get_mut(&consumer).map(|o| &mut o.kind)
+        {
+            *hand = None;
+        }
+        if let Some(producer) = self.lane(from).filter(|_| acknowledged) {
+            producer.taken += 1;
+        }
+    }
+
+    pub(super) fn left_queue(&mut self, _queue: u64, _life: Life) {}
+
+    /// Unread messages of queues without a living member are gone.
+    pub(super) fn queues_cleaned(&mut self) {
+        let dead: Vec<u64> =
+            self.queues.keys().copied().filter(|q| !self.queue_lives(*q)).collect();
+        for queue in dead {
+            self.queues.remove(&queue);
+        }
+    }
+}

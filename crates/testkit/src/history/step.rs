@@ -1,0 +1,208 @@
+//! Steps of a history, and their form as text: one line each, the same in a kept file, on the pipe
+//! to a member and in a report.
+//!
+//! ```text
+//! 2.1 publisher new=14 node=3 topic=0 depth=4 volatile=0 wait_ms=0 type=0
+//! ```
+//! is: thread 1 of member 2 opens a publisher, from now on handle 14, of its node, handle 3.
+//! Handles and members are never reused, so every subset of a history's steps is a history: what
+//! refers to something that is not there is skipped.
+
+use std::fmt;
+
+/// A number that names something a member holds, in the whole history.
+pub(super) type Handle = u64;
+
+/// Waits from here on are not waited for: the next steps go on meanwhile.
+pub(super) const LONG_MS: u64 = 1000;
+
+macro_rules! verbs {
+    ($($(#[$doc:meta])* $verb:ident = $name:literal ($($arg:literal),*);)*) => {
+        /// What is done.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Verb { $($(#[$doc])* $verb,)* }
+
+        const VERBS: &[(Verb, &str, &[&str])] =
+            &[$((Verb::$verb, $name, &[$($arg),*]),)*];
+    };
+}
+
+verbs! {
+    /// The member's process begins; its main thread is thread 0.
+    Start = "start"();
+    /// It gets a signal that ends it, and is reaped.
+    Kill = "kill"("signal");
+    /// It is stopped.
+    Stop = "stop"();
+    /// It goes on.
+    Continue = "continue"();
+    /// Nobody does anything.
+    Pause = "pause"("ms");
+    /// A thread begins.
+    Thread = "thread"("new");
+    /// A thread returns; what only it may hold is dropped.
+    End = "end"();
+    /// A thread panics, and nobody catches it.
+    Crash = "crash"();
+    /// `exit()`, with everything still open.
+    Exit = "exit"();
+    /// Opens a node.
+    Node = "node"("new");
+    /// Drops what the handle names.
+    Drop = "drop"("on");
+    /// Forgets it.
+    Leak = "leak"("on");
+    /// Drops it in a panic that is caught.
+    Unwind = "unwind"("on");
+    /// Opens a publisher.
+    Publisher = "publisher"("new", "node", "topic", "depth", "volatile", "wait_ms", "type");
+    /// Opens a subscriber.
+    Subscriber = "subscriber"("new", "node", "topic", "history", "reliable", "borrows", "type");
+    /// Publishes, one after the other, until it is refused.
+    Publish = "publish"("on", "count", "words");
+    /// Takes a loan, and fills it.
+    Loan = "loan"("new", "on", "words");
+    /// Publishes a loan.
+    Commit = "commit"("on");
+    /// Receives until there is nothing, the first time waiting; then looks at all events.
+    Receive = "receive"("on", "max", "ms");
+    /// Receives one message and keeps it.
+    Take = "take"("new", "on");
+    /// Whether a kept message is still what it was.
+    Check = "check"("on");
+    /// Opens a producer.
+    Producer = "producer"("new", "node", "queue", "bound", "type");
+    /// Opens the consumer.
+    Consumer = "consumer"("new", "node", "queue", "type");
+    /// Sends, one after the other, until it is refused.
+    Send = "send"("on", "count", "words");
+    /// Receives and acknowledges until there is nothing, the first time waiting.
+    Get = "get"("on", "max", "ms");
+    /// Receives one message and keeps it in hand: dropped it is acknowledged, else not.
+    Hold = "hold"("new", "on");
+    /// Opens a mutex.
+    Mutex = "mutex"("new", "node", "mutex");
+    /// Takes it. What a dead owner left is made whole (`heal`=1), given up (0), or kept as it is.
+    Lock = "lock"("new", "on", "ms", "heal");
+    /// Writes a value under the lock, whole or half of it.
+    Write = "write"("on", "value", "half");
+    /// Removes a mutex that nobody can repair any more.
+    RemoveLock = "remove-lock"("node", "mutex");
+    /// Watches a node of somebody's.
+    Watch = "watch"("new", "node", "target");
+    /// Waits for the end of the node that is watched.
+    Await = "await"("on", "ms");
+    /// Removes what the dead left.
+    Clean = "clean"();
+    /// Checks the invariants of all files.
+    Audit = "audit"();
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Which process.
+    pub member: usize,
+    /// Which of its threads.
+    pub thread: usize,
+    /// What it does.
+    pub verb: Verb,
+    /// With what, in the order of the verb's names.
+    pub args: Vec<u64>,
+}
+
+impl Step {
+    /// A step.
+    ///
+    /// # Panics
+    /// When there are not as many arguments as the verb has names.
+    pub fn new(member: usize, thread: usize, verb: Verb, args: &[u64]) -> Self {
+        assert_eq!(names(verb).len(), args.len(), "arguments of {verb:?}");
+        Self { member, thread, verb, args: args.to_vec() }
+    }
+
+    /// The argument of that name; 0 where the verb has none.
+    pub fn arg(&self, name: &str) -> u64 {
+        let at = names(self.verb).iter().position(|n| *n == name);
+        at.map_or(0, |at| self.args[at])
+    }
+
+    /// The handle it makes.
+    pub fn new_handle(&self) -> Option<Handle> {
+        let makes = self.verb != Verb::Thread && names(self.verb).first() == Some(&"new");
+        makes.then(|| self.args[0])
+    }
+
+    /// Whether it may wait so long that others go on meanwhile.
+    pub fn is_long(&self) -> bool {
+        self.verb != Verb::Pause && self.arg("ms") >= LONG_MS
+    }
+
+    /// Reads a line as [`Display`](fmt::Display) writes it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(line: &str) -> Result<Self, String> {
+        let wrong = || format!("no step: '{line}'");
+        let mut words = line.split_whitespace();
+        let (member, thread) =
+            words.next().and_then(|who| who.split_once('.')).ok_or_else(wrong)?;
+        let verb = words.next().ok_or_else(wrong)?;
+        let (verb, _, names) = VERBS.iter().find(|(_, name, _)| *name == verb).ok_or_else(wrong)?;
+        let mut args = vec![0; names.len()];
+        for word in words {
+            let (name, value) = word.split_once('=').ok_or_else(wrong)?;
+            let at = names.iter().position(|n| *n == name).ok_or_else(wrong)?;
+            args[at] = value.parse().map_err(|_| wrong())?;
+        }
+        Ok(Self {
+            member: member.parse().map_err(|_| wrong())?,
+            thread: thread.parse().map_err(|_| wrong())?,
+            verb: *verb,
+            args,
+        })
+    }
+}
+
+fn entry(verb: Verb) -> &'static (Verb, &'static str, &'static [&'static str]) {
+    VERBS.iter().find(|(v, ..)| *v == verb).expect("every verb is in the table")
+}
+
+fn names(verb: Verb) -> &'static [&'static str] {
+    entry(verb).2
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (_, verb, names) = entry(self.verb);
+        write!(f, "{}.{} {verb}", self.member, self.thread)?;
+        names.iter().zip(&self.args).try_for_each(|(name, value)| write!(f, " {name}={value}"))
+    }
+}
+
+/// The steps of a text, one a line; `#` begins a remark.
+///
+/// # Errors
+/// The first line that is none.
+pub fn parse(text: &str) -> Result<Vec<Step>, String> {
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    lines.filter(|line| !line.is_empty()).map(Step::parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_read_as_it_was_written() {
+        let step = Step::new(2, 1, Verb::Publisher, &[14, 3, 0, 4, 0, 20, 1]);
+        let line = step.to_string();
+        assert_eq!(Step::parse(&line), Ok(step.clone()));
+        assert_eq!((step.arg("depth"), step.new_handle()), (4, Some(14)));
+        for line in ["", "1 start", "1.0 fly", "1.0 kill signal", "1.0 kill strength=9", "x.0 exit"]
+        {
+            assert!(Step::parse(line).is_err(), "{line}");
+        }
+        assert_eq!(parse("# nothing\n\n1.0 start # first\n").unwrap().len(), 1);
+    }
+}
