@@ -158,8 +158,7 @@ struct File {
     lease_ms: Option<Spanned<u64>>,
     stats_ms: Option<Spanned<u64>>,
     nodes: Option<bool>,
-    #[serde(default)]
-    tls: Tls,
+    tls: Option<Spanned<Tls>>,
     #[serde(default)]
     deny: Vec<Spanned<String>>,
     #[serde(default)]
@@ -243,6 +242,14 @@ impl Config {
     }
 }
 
+/// How others are met.
+#[derive(Clone, Copy)]
+struct Reach<'a> {
+    listen: &'a [String],
+    connect: &'a [String],
+    multicast: bool,
+}
+
 /// A file's text, to say where in it something is wrong.
 pub(crate) struct Source<'a> {
     file: &'a str,
@@ -298,13 +305,60 @@ impl Source<'_> {
         for endpoint in &all {
             let text = endpoint.get_ref();
             let rest = text.strip_prefix("tcp/").or(text.strip_prefix("tls/"));
-            if !rest.is_some_and(|r| r.contains(':') && !r.contains(char::is_whitespace)) {
+            let parts = rest.and_then(|rest| rest.rsplit_once(':'));
+            let is_port = |port: &str| port.parse::<u16>().is_ok();
+            let is_host = |host: &str| !host.is_empty() && !host.contains(char::is_whitespace);
+            if !parts.is_some_and(|(host, port)| is_host(host) && is_port(port)) {
                 let what = format!("'{text}' is no address");
                 let remedy = "write it like \"tcp/10.0.0.2:7447\" or \"tls/robot:7447\"";
                 return Err(self.wrong(endpoint.span(), what, remedy));
             }
         }
         Ok(all.into_iter().map(Spanned::into_inner).collect())
+    }
+
+    /// What Zenoh would refuse, or quietly do without.
+    fn tls(&self, tls: Option<Spanned<Tls>>, reach: Reach<'_>) -> Result<Tls, ConfigError> {
+        let span = tls.as_ref().map_or(0..0, Spanned::span);
+        let given = tls.is_some();
+        let tls = tls.map(Spanned::into_inner).unwrap_or_default();
+        let is_tls = |all: &[String]| all.iter().any(|endpoint| endpoint.starts_with("tls/"));
+        let wrong = |what: &str, remedy: &str| Err(self.wrong(span.clone(), what, remedy));
+        if tls.certificate.is_some() != tls.key.is_some() {
+            return wrong("a certificate and its key belong together", "name both, or neither");
+        }
+        if tls.mutual && (tls.certificate.is_none() || tls.ca.is_none()) {
+            let remedy = "add ca, certificate and key: each side shows one and checks the other's";
+            return wrong("mutual = true without certificates", remedy);
+        }
+        if is_tls(reach.listen) && tls.certificate.is_none() {
+            let remedy = "add [tls] with certificate and key, which those who connect are shown";
+            return wrong("it listens over tls/ without a certificate", remedy);
+        }
+        if given && !is_tls(reach.listen) && !is_tls(reach.connect) && !reach.multicast {
+            let remedy = "write tls/HOST:PORT in listen or connect, or take [tls] away";
+            return wrong("no address begins with tls/: nothing would be encrypted", remedy);
+        }
+        Ok(tls)
+    }
+
+    /// Whether anybody can be met.
+    fn reach(&self, mode: Mode, reach: Reach<'_>) -> Result<(), ConfigError> {
+        let Reach { listen, connect, multicast } = reach;
+        let wrong = |what: &str, remedy: &str| Err(self.wrong(0..0, what, remedy));
+        if listen.is_empty() && connect.is_empty() && !multicast {
+            let remedy = "add connect = [\"tcp/ADDRESS:7447\"], listen, or multicast = true";
+            return wrong("it reaches nobody", remedy);
+        }
+        if mode == Mode::Client && !listen.is_empty() {
+            let remedy = "name its router in connect, or take mode = \"peer\"";
+            return wrong("a client listens nowhere", remedy);
+        }
+        if multicast && mode != Mode::Client && listen.is_empty() && connect.is_empty() {
+            let remedy = "add listen = [\"tcp/0.0.0.0:0\"] (any free port) on each machine";
+            return wrong("multicast only finds those that listen", remedy);
+        }
+        Ok(())
     }
 
     /// A name of one part, or with `parts` of several, without '/' in front.
@@ -330,12 +384,11 @@ impl File {
         let namespace = source.plain(namespace, true)?;
         let host = self.host.as_ref().map(|host| source.plain(host, false)).transpose()?;
         let (listen, connect) = (source.endpoints(self.listen)?, source.endpoints(self.connect)?);
-        if listen.is_empty() && connect.is_empty() && !self.multicast {
-            let remedy = "add connect = [\"tcp/ADDRESS:7447\"], listen, or multicast = true";
-            return Err(source.wrong(0..0, "it reaches nobody", remedy));
-        }
+        let reach = Reach { listen: &listen, connect: &connect, multicast: self.multicast };
+        source.reach(self.mode, reach)?;
+        let tls = source.tls(self.tls, reach)?;
         let deny = self.deny.iter().map(|p| source.pattern(p)).collect::<Result<_, _>>()?;
-        if self.topic.len() + self.service.len() > RULES_MAX {
+        if self.topic.len() + self.service.len() + self.queue.len() > RULES_MAX {
             let last = self.topic.last().map_or(0..0, Spanned::span);
             return Err(source.wrong(last, "too many sections", "use at most 256"));
         }
@@ -382,7 +435,7 @@ impl File {
             lease_ms: source.number(self.lease_ms, 1000, 100..=60_000)?,
             stats_ms: source.number(self.stats_ms, 1000, 100..=3_600_000)?,
             nodes: self.nodes.unwrap_or(true),
-            tls: self.tls,
+            tls,
             deny,
             topics,
             services,
@@ -432,6 +485,7 @@ mod tests {
             ("[[topic]]\npattern = \"/x\"\nrate_hz = 0.0\n", "b.toml:5:11: 0 messages each second"),
             ("lease_ms = 5\n[[topic]]\npattern = \"/x\"\n", "b.toml:3:12: 5 is out of range: use"),
             ("connect = [\"10.0.0.1\"]\n", "b.toml:3:12: '10.0.0.1' is no address: write it"),
+            ("connect = [\"tcp/robot:70000\"]\n", "b.toml:3:12: 'tcp/robot:70000' is no address"),
             ("", "b.toml:1:1: it carries nothing: add [[topic]]"),
             ("[[topic]]\n", "b.toml:3:1: missing field `pattern`"),
             ("[[topic\n", "b.toml:3:"),
@@ -441,5 +495,43 @@ mod tests {
         }
         let none = Config::parse("b.toml", "").expect_err("nothing in it").to_string();
         assert!(none.contains("no namespace: add namespace"), "{none}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_work_is_refused() {
+        let certificate = "certificate = \"c\"\nkey = \"k\"\n";
+        for (reach, expected) in [
+            ("multicast = true\n".into(), "multicast only finds those that listen: add listen"),
+            (
+                "mode = \"client\"\nlisten = [\"tcp/a:1\"]\n".into(),
+                "a client listens nowhere: name",
+            ),
+            ("listen = [\"tls/a:1\"]\n".into(), "it listens over tls/ without a certificate: add"),
+            ("connect = [\"tcp/a:1\"]\n[tls]\nca = \"a\"\n".into(), "nothing would be encrypted"),
+            ("connect = [\"tls/a:1\"]\n[tls]\nkey = \"k\"\n".into(), "belong together: name both"),
+            (
+                "connect = [\"tls/a:1\"]\n[tls]\nca = \"a\"\nmutual = true\n".into(),
+                "mutual = true without certificates: add ca, certificate and key",
+            ),
+            (
+                format!("connect = [\"tls/a:1\"]\n[tls]\n{certificate}mutual = true\n"),
+                "mutual = true without certificates",
+            ),
+        ] {
+            let text = format!("namespace = \"n\"\n{reach}[[topic]]\npattern = \"/**\"\n");
+            match Config::parse("b.toml", &text) {
+                Ok(_) => panic!("taken: {text}"),
+                Err(e) => assert!(e.to_string().contains(expected), "{text} says {e}"),
+            }
+        }
+        for reach in [
+            "multicast = true\nlisten = [\"tcp/0.0.0.0:0\"]\n".to_owned(),
+            "multicast = true\nmode = \"client\"\n".into(),
+            "connect = [\"tls/a:1\"]\n".into(),
+            format!("listen = [\"tls/[::]:1\"]\n[tls]\nca = \"a\"\nmutual = true\n{certificate}"),
+        ] {
+            let text = format!("namespace = \"n\"\n{reach}[[topic]]\npattern = \"/**\"\n");
+            Config::parse("b.toml", &text).expect("it can work");
+        }
     }
 }

@@ -15,7 +15,7 @@ use zenoh::qos::CongestionControl;
 use zenoh::sample::Locality;
 
 use crate::config::TopicRule;
-use crate::shared::{Shared, say};
+use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, TypeNote, wall_now_ns};
 use crate::worker::Worker;
@@ -30,19 +30,20 @@ pub(crate) struct Outgoing(Worker);
 impl Outgoing {
     /// Begins to carry the topic `info`.
     pub(crate) fn start(shared: &Arc<Shared>, name: &str, rule: &TopicRule) -> Self {
-        let (shared, of, rule) = (shared.clone(), name.to_owned(), rule.clone());
-        Self::spawn(name, move |stop| carry(&shared, &of, &rule, stop))
+        let (by, of, rule) = (shared.clone(), name.to_owned(), rule.clone());
+        Self::spawn(shared, name, move |stop| carry(&by, &of, &rule, stop))
     }
 
     /// A thread that carries the topic `name` until it is told to stop.
     pub(crate) fn spawn(
+        shared: &Arc<Shared>,
         name: &str,
         carry: impl FnOnce(&AtomicBool) -> Result<(), Failed> + Send + 'static,
     ) -> Self {
-        let name = name.to_owned();
+        let (shared, name) = (shared.clone(), name.to_owned());
         Self(Worker::start("outgoing", move |stop| {
             if let Err(e) = carry(stop) {
-                say(format_args!("topic {name} is not carried: {e}"));
+                shared.say_failed(format_args!("topic {name} is not carried: {e}"));
             }
         }))
     }

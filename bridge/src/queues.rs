@@ -23,7 +23,7 @@ use zenoh::sample::Locality;
 use crate::incoming::ask;
 use crate::outgoing::Failed;
 use crate::services::take;
-use crate::shared::{Shared, say};
+use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::wire::{QueueNote, TypeNote};
 use crate::worker::Worker;
@@ -35,13 +35,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// For room in the consumer's lane, and then for the answer.
 const ROOM_TIMEOUT: Duration = Duration::from_millis(500);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Before a message is tried again.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Before a message is tried again: from, to.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// What an answer begins with.
 const TAKEN: u8 = 0;
 /// It can never be taken: longer than a lane, or no payload of the type.
 const REFUSED: u8 = 1;
+/// No room: ask for it before the message is sent again.
+const FULL: u8 = 2;
+/// To who asked: there is room, for who comes first.
+const ROOM: u8 = 3;
 
 /// The name of a queue's counters.
 fn counters_of(name: &str) -> String {
@@ -57,7 +61,7 @@ impl Sink {
         let (shared, info) = (shared.clone(), info.clone());
         Self(Worker::start("sink", move |stop| {
             if let Err(e) = sink(&shared, &info, stop) {
-                say(format_args!("queue {} is not offered: {e}", info.name));
+                shared.say_failed(format_args!("queue {} is not offered: {e}", info.name));
             }
         }))
     }
@@ -117,9 +121,12 @@ impl Sunk {
 
     fn put(&mut self, query: &Query) -> Result<u8, String> {
         let head = query.attachment().map(|a| a.to_bytes().into_owned()).unwrap_or_default();
-        let (source, seq) = parse_head(&head).ok_or("no message of a bridge")?;
+        let (source, seq, asks) = parse_head(&head).ok_or("no message of a bridge")?;
         if self.last.get(&source).is_some_and(|last| *last >= seq) {
             return Ok(TAKEN);
+        }
+        if let Some(bytes) = asks {
+            return self.has_room(bytes);
         }
         let bytes = query.payload().map(|p| p.to_bytes()).unwrap_or_default();
         match self.producer.send_timeout(&bytes, ROOM_TIMEOUT) {
@@ -138,23 +145,46 @@ impl Sunk {
                 self.counted.with(|c| c.bad += 1);
                 Ok(REFUSED)
             }
+            Err(e) if is_full(&e) => Ok(FULL),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    /// Waits a while for room for so many bytes.
+    fn has_room(&mut self, bytes: u64) -> Result<u8, String> {
+        let until = outlive::now_ns() + ROOM_TIMEOUT.as_nanos() as u64;
+        match self.producer.reserve_slice_until(usize::try_from(bytes).unwrap_or(0), until) {
+            // Given back at once: who comes first has it.
+            Ok(_) => Ok(ROOM),
+            Err(e) if is_full(&e) => Ok(FULL),
+            // Sent, it gets its own answer.
+            Err(e) if e.kind() == ErrorKind::InvalidArgument => Ok(ROOM),
             Err(e) => Err(e.to_string()),
         }
     }
 }
 
-/// A number of the source, new with each start of it, and the message's number from 1.
-fn head(source: [u8; 16], seq: u64) -> [u8; 24] {
-    let mut out = [0; 24];
-    out[..16].copy_from_slice(&source);
-    out[16..].copy_from_slice(&seq.to_le_bytes());
+fn is_full(e: &outlive::Error) -> bool {
+    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Timeout | ErrorKind::NoSpace)
+}
+
+/// A number of the source, new with each start of it; the message's number from 1; and, of who only
+/// asks for room, how many bytes it has.
+fn head(source: [u8; 16], seq: u64, asks: Option<u64>) -> Vec<u8> {
+    let mut out = source.to_vec();
+    out.extend(seq.to_le_bytes());
+    out.extend(asks.map(u64::to_le_bytes).into_iter().flatten());
     out
 }
 
-fn parse_head(bytes: &[u8]) -> Option<([u8; 16], u64)> {
-    let seq = bytes.get(16..24)?.try_into().ok()?;
-    (bytes.len() == 24).then_some(())?;
-    Some((bytes[..16].try_into().ok()?, u64::from_le_bytes(seq)))
+fn parse_head(bytes: &[u8]) -> Option<([u8; 16], u64, Option<u64>)> {
+    let (source, rest) = bytes.split_first_chunk()?;
+    let (seq, rest) = rest.split_first_chunk()?;
+    let asks = match rest {
+        [] => None,
+        _ => Some(u64::from_le_bytes(rest.try_into().ok()?)),
+    };
+    Some((*source, u64::from_le_bytes(*seq), asks))
 }
 
 /// Stands here for a consumer elsewhere. Dropping it leaves the queue; what is unread stays.
@@ -208,16 +238,31 @@ fn carry(
         while from.next_event().is_some() {}
         let Some(message) = from.receive_timeout(LOOK_EVERY)? else { continue };
         *seq += 1;
+        let (whole, mut pause) = (head(id, *seq, None), PAUSE.0);
+        let asks = head(id, *seq, Some(message.len() as u64));
+        let mut has_room = true;
         let answer = loop {
-            if let Some(answer) = put(shared, key, &message, head(id, *seq)) {
-                break answer;
+            let answer = match has_room {
+                true => put(shared, key, &message, &whole),
+                // A message of a megabyte is not sent for nothing again and again.
+                false => put(shared, key, &[], &asks),
+            };
+            match answer {
+                Some(answer @ (TAKEN | REFUSED)) => break answer,
+                Some(ROOM) => {
+                    has_room = true;
+                    continue;
+                }
+                // It may have been taken, or not have come: the other side says which.
+                _ => has_room = false,
             }
             if stop.load(Relaxed) {
                 // Not taken: the next consumer receives it.
                 std::mem::forget(message);
                 return Ok(());
             }
-            thread::sleep(PAUSE);
+            thread::sleep(pause);
+            pause = PAUSE.1.min(2 * pause);
         };
         let bytes = message.len() as u64;
         counted.with(|c| match answer {
@@ -232,7 +277,7 @@ fn carry(
 }
 
 /// None when it is to be tried again.
-fn put(shared: &Shared, key: &str, message: &[u8], head: [u8; 24]) -> Option<u8> {
+fn put(shared: &Shared, key: &str, message: &[u8], head: &[u8]) -> Option<u8> {
     let replies = shared
         .session
         .get(key)
@@ -257,9 +302,11 @@ mod tests {
 
     #[test]
     fn a_head_survives_the_wire_and_garbage_is_none() {
-        let bytes = head([7; 16], 1 << 40);
-        assert_eq!(parse_head(&bytes), Some(([7; 16], 1 << 40)));
-        assert_eq!(parse_head(&bytes[..23]), None);
-        assert_eq!(parse_head(&[&bytes[..], &[0]].concat()), None);
+        for asks in [None, Some(1 << 20)] {
+            let bytes = head([7; 16], 1 << 40, asks);
+            assert_eq!(parse_head(&bytes), Some(([7; 16], 1 << 40, asks)));
+            assert_eq!(parse_head(&bytes[..bytes.len() - 1]), None);
+            assert_eq!(parse_head(&[&bytes[..], &[0]].concat()), None);
+        }
     }
 }

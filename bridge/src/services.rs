@@ -23,7 +23,7 @@ use zenoh::sample::Locality;
 use crate::config::ServiceRule;
 use crate::incoming::ask;
 use crate::outgoing::Failed;
-use crate::shared::{Shared, say};
+use crate::shared::Shared;
 use crate::wire::{ServiceNote, TypeNote};
 use crate::worker::Worker;
 
@@ -94,7 +94,7 @@ impl Offer {
         let (shared, info, rule) = (shared.clone(), info.clone(), rule.clone());
         Self(Worker::start("offer", move |stop| {
             if let Err(e) = offer(&shared, &info, &rule, stop) {
-                say(format_args!("service {} is not offered: {e}", info.name));
+                shared.say_failed(format_args!("service {} is not offered: {e}", info.name));
             }
         }))
     }

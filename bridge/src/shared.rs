@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use outlive::{Domain, Node, NodeId};
 use zenoh::Session;
@@ -14,6 +15,11 @@ use crate::wire::Keys;
 
 /// Names of the bridges' own nodes begin so: what they publish is never sent.
 pub(crate) const NODE_NAME: &str = "outlive-bridge";
+
+/// What fails again and again is said again after so long.
+const AGAIN: Duration = Duration::from_secs(30);
+/// Different failures that are remembered at most.
+const FAILURES_MAX: usize = 1024;
 
 /// Nodes known at most before the list is begun anew.
 const KNOWN_MAX: usize = 65_536;
@@ -32,6 +38,7 @@ pub(crate) struct Shared {
     /// Local nodes that stand for remote ones, by bridge and ordinal there.
     pub(crate) proxies: Mutex<HashMap<(String, u64), Node>>,
     known: Mutex<HashMap<u64, bool>>,
+    failures: Mutex<Failures>,
 }
 
 impl Shared {
@@ -52,6 +59,15 @@ impl Shared {
             notes: Mutex::default(),
             proxies: Mutex::default(),
             known: Mutex::default(),
+            failures: Mutex::default(),
+        }
+    }
+
+    /// A line about what fails, and is tried again many times a second.
+    pub(crate) fn say_failed(&self, line: impl fmt::Display) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = failures.again(line.to_string(), Instant::now()) {
+            say(line);
         }
     }
 
@@ -90,6 +106,34 @@ impl Shared {
     }
 }
 
+/// Lines by when they were said, and how often they were not since.
+#[derive(Debug, Default)]
+struct Failures(HashMap<String, (Instant, u64)>);
+
+impl Failures {
+    /// What is to be said of `line` now.
+    fn again(&mut self, line: String, now: Instant) -> Option<String> {
+        let recent = |at: Instant| now.saturating_duration_since(at) < AGAIN;
+        if let Some((at, unsaid)) = self.0.get_mut(&line) {
+            if recent(*at) {
+                *unsaid += 1;
+                return None;
+            }
+            let text = format!("{line} (and {unsaid} times since it was last said)");
+            (*at, *unsaid) = (now, 0);
+            return Some(text);
+        }
+        if self.0.len() >= FAILURES_MAX {
+            self.0.retain(|_, (at, _)| recent(*at));
+        }
+        if self.0.len() >= FAILURES_MAX {
+            self.0.clear();
+        }
+        self.0.insert(line.clone(), (now, 0));
+        Some(line)
+    }
+}
+
 /// Whether a node of this name is a bridge's.
 pub(crate) fn is_bridge_name(name: &str) -> bool {
     name.strip_prefix(NODE_NAME).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -100,4 +144,23 @@ pub(crate) fn say(line: impl fmt::Display) {
     // In one piece: others may write there, too.
     let line = format!("outlive-bridge: {line}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_again_is_said_now_and_then_and_counted() {
+        let (mut failures, begun) = (Failures::default(), Instant::now());
+        let mut at = |ms| failures.again("x".into(), begun + Duration::from_millis(ms));
+        assert_eq!(at(0).as_deref(), Some("x"));
+        assert!((1..300).all(|n| at(100 * n).is_none()));
+        assert_eq!(at(30_000).as_deref(), Some("x (and 299 times since it was last said)"));
+        assert!(at(30_100).is_none());
+        for n in 0..3 * FAILURES_MAX {
+            assert!(failures.again(format!("{n}"), begun).is_some());
+            assert!(failures.0.len() <= FAILURES_MAX);
+        }
+    }
 }

@@ -6,6 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
+/// Names with counters of their own at most, unless more are carried.
+const NAMES_MAX: usize = 4096;
+/// Whose counters are those of names that had to make room.
+const OTHERS: &str = "(others)";
+
 /// Counters of one topic in one direction since the bridge began.
 ///
 /// Of a topic that goes out, every message published while it was carried is in exactly one of
@@ -40,6 +45,25 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
+    fn add(&mut self, other: &Self) {
+        let Self {
+            sent, received, bytes, wire_bytes, dropped, overrun, unheard, lost, bad, ..
+        } = self;
+        for (sum, part) in [
+            (sent, other.sent),
+            (received, other.received),
+            (bytes, other.bytes),
+            (wire_bytes, other.wire_bytes),
+            (dropped, other.dropped),
+            (overrun, other.overrun),
+            (unheard, other.unheard),
+            (lost, other.lost),
+            (bad, other.bad),
+        ] {
+            *sum = sum.saturating_add(part);
+        }
+    }
+
     pub(crate) fn latency(&mut self, us: i64) {
         let first = self.received <= 1;
         self.latency_last_us = us;
@@ -116,6 +140,9 @@ impl Stats {
     /// Those of `name`; they go on where they were when a topic comes back.
     pub(crate) fn of(&self, out: bool, name: &str) -> Counted {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= NAMES_MAX && !all.contains_key(&(out, name.to_owned())) {
+            make_room(&mut all);
+        }
         all.entry((out, name.to_owned())).or_default().clone()
     }
 
@@ -126,5 +153,40 @@ impl Stats {
             of.map(|((_, name), c)| (name.clone(), c.get())).collect()
         };
         Snapshot { bridges: bridges as u64, out: side(true), into: side(false) }
+    }
+}
+
+/// Sums up what nobody carries any more.
+fn make_room(all: &mut BTreeMap<(bool, String), Counted>) {
+    let mut gone = [Counters::default(); 2];
+    all.retain(|(out, name), counted| {
+        let kept = name == OTHERS || Arc::strong_count(&counted.0) > 1;
+        if !kept {
+            gone[usize::from(*out)].add(&counted.get());
+        }
+        kept
+    });
+    for (out, gone) in [(false, gone[0]), (true, gone[1])] {
+        all.entry((out, OTHERS.to_owned())).or_default().with(|c| c.add(&gone));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_come_and_go_are_summed_up() {
+        let stats = Stats::default();
+        let kept = stats.of(true, "/kept");
+        kept.with(|c| c.sent = 1);
+        for n in 0..3 * NAMES_MAX as u64 {
+            stats.of(n % 2 == 0, &format!("/{n}")).with(|c| c.lost = 1);
+        }
+        let snapshot = stats.snapshot(0);
+        assert!(snapshot.out.len() + snapshot.into.len() <= NAMES_MAX + 3);
+        let lost = |side: &BTreeMap<String, Counters>| side.values().map(|c| c.lost).sum::<u64>();
+        assert_eq!(lost(&snapshot.out) + lost(&snapshot.into), 3 * NAMES_MAX as u64);
+        assert_eq!((snapshot.out["/kept"].sent, snapshot.out.get("/0")), (1, None));
     }
 }

@@ -291,7 +291,7 @@ fn bridges_find_each_other_by_multicast() {
         assert!(ran(&format!("ip -n {space} route add 224.0.0.0/4 dev {link}")));
     }
     net.bridge_by(0, &format!("multicast = true\n{HUB}"), RELIABLE);
-    net.bridge_by(1, "multicast = true", RELIABLE);
+    net.bridge_by(1, "multicast = true\nlisten = [\"tcp/0.0.0.0:0\"]", RELIABLE);
     let (here, there) = (net.hosts[0].node("talker"), net.hosts[1].node("listener"));
     let from = publisher(&here, "/n");
     let mut to = subscriber(&there, "/n");
@@ -308,4 +308,42 @@ fn bridges_find_each_other_by_multicast() {
     // The route went with the link.
     assert!(ran(&format!("ip -n {space} route replace 224.0.0.0/4 dev eth1")));
     println!("found again {:?} after healing", until_through(&from, &mut to, 3));
+}
+
+#[test]
+fn a_full_queue_elsewhere_is_asked_for_room_and_not_sent_to() {
+    let Some(mut net) = Net::new(2) else { return };
+    let rules = "[[queue]]\npattern = \"/**\"\n";
+    net.bridge(0, rules);
+    net.bridge(1, rules);
+    let (desk, robot) = (net.hosts[0].node("desk"), net.hosts[1].node("robot"));
+    let mut to = desk.queue::<[u8]>("/maps").expect("a name").consumer().expect("the only one");
+    let mut from = robot.queue::<[u8]>("/maps").expect("a name").producer().expect("a producer");
+    wait_for("the consumer elsewhere", || from.has_consumer().then_some(()));
+    // More than the lane over there holds, 64 MiB.
+    let maps: u64 = 80;
+    for n in 0..maps {
+        let mut map = vec![0; 1 << 20];
+        map[..8].copy_from_slice(&n.to_le_bytes());
+        from.send(&map).expect("sent");
+    }
+    let mut counters = Counters::of(&desk);
+    let received = |c: &serde_json::Value| count(c, "in", "queue /maps", "received");
+    let mut last = 0;
+    counters.until("a full lane", |c| {
+        let before = std::mem::replace(&mut last, received(c));
+        last > 32 && before == last
+    });
+    let before = net.carried(1).0;
+    thread::sleep(Duration::from_secs(5));
+    let idle = net.carried(1).0 - before;
+    println!("{last} maps are there; while there was no room {idle} bytes were sent for nothing");
+    for n in 0..maps {
+        let map = wait_for("a map", || {
+            let map = to.receive_timeout(Duration::from_millis(50)).expect("the queue")?;
+            Some(map[..8].to_vec())
+        });
+        assert_eq!(map, n.to_le_bytes(), "in order, none twice");
+    }
+    assert!(idle < 1 << 19, "{idle} bytes while there was no room");
 }

@@ -46,7 +46,7 @@ use qos::Qos;
 const ROUTES_MAX: usize = 512;
 /// Publishers and servers there that are remembered at most.
 const PORTS_MAX: usize = 16_384;
-/// Topics that cannot be carried, told once each, at most.
+/// Topics that cannot be carried, told once each; more of them are told again.
 const TOLD_MAX: usize = 4096;
 
 /// The messages and services that are known, with their hashes; a line each.
@@ -311,9 +311,11 @@ impl Graph {
 
     /// Once.
     fn tell(&mut self, line: String) {
-        if self.told.len() < TOLD_MAX && !self.told.contains(&line) {
-            say(&line);
-            self.told.insert(line);
+        if self.told.len() >= TOLD_MAX {
+            self.told.clear();
+        }
+        if self.told.insert(line.clone()) {
+            say(line);
         }
     }
 }

@@ -47,9 +47,10 @@ impl Way {
     }
 
     pub(super) fn start(self, member: &Arc<Member>, depth: u64, rule: Ros2Rule) -> Outgoing {
-        let member = member.clone();
+        let by = member.clone();
         let name = format!("{} of ROS 2", self.topic.name);
-        Outgoing::spawn(&name, move |stop| self.carry(&member, depth, &rule, stop))
+        let run = move |stop: &AtomicBool| self.carry(&by, depth, &rule, stop);
+        Outgoing::spawn(&member.shared, &name, run)
     }
 
     fn carry(
