@@ -2,7 +2,8 @@
 //!
 //! | here | JSON |
 //! |---|---|
-//! | numbers up to 64 bits | numbers; null for NaN and infinity |
+//! | numbers | numbers; null for NaN and infinity |
+//! | the same beyond 2^53 on either side, for viewers | text: JavaScript would round them |
 //! | `u128`, `i128` | text |
 //! | bytes that nobody described, long arrays of `u8` | base64, as Foxglove has bytes in JSON |
 //! | what is no struct at the top | `{"value": ...}` |
@@ -19,6 +20,8 @@ use serde_json::{Map, Number, Value, json};
 
 /// Arrays of `u8` with more elements are bytes.
 const NUMBERS_MAX: usize = 32;
+/// Integers up to here are the same as `f64`, which is what JavaScript makes of numbers.
+const EXACT_MAX: u64 = 1 << 53;
 /// Shown of what nobody knows.
 const UNKNOWN_BYTES: usize = 64 << 10;
 
@@ -158,6 +161,22 @@ fn part(of: &Part<'_>) -> Value {
             Value::Object(fields.iter().map(|(k, v)| (k.to_owned(), part(&v))).collect())
         }
         _ => Value::Null,
+    }
+}
+
+/// The same with integers that JavaScript would round as text.
+pub(crate) fn unrounded(value: Value) -> Value {
+    match value {
+        Value::Number(n) => {
+            let magnitude = n.as_i64().map(i64::unsigned_abs).or(n.as_u64());
+            match magnitude.is_some_and(|magnitude| magnitude > EXACT_MAX) {
+                true => n.to_string().into(),
+                false => n.into(),
+            }
+        }
+        Value::Array(items) => items.into_iter().map(unrounded).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(k, v)| (k, unrounded(v))).collect(),
+        other => other,
     }
 }
 
@@ -301,6 +320,22 @@ mod tests {
         let value = Json::Unknown.value(&[1; UNKNOWN_BYTES + 1]).unwrap();
         assert_eq!(value["bytes"], UNKNOWN_BYTES + 1);
         assert_eq!(value["data"].as_str().unwrap().len(), UNKNOWN_BYTES.div_ceil(3) * 4);
+    }
+
+    #[test]
+    fn integers_that_viewers_would_round_are_text() {
+        let pair = scalar(Scalar::U64).array(2);
+        let json = Json::of(&PayloadType::slice("example/Ids", &pair).unwrap());
+        let bytes: Vec<u8> =
+            [1u64 << 53, (1 << 53) + 1].into_iter().flat_map(u64::to_le_bytes).collect();
+        let value = unrounded(json.value(&bytes).unwrap());
+        assert_eq!(value, json!({"value": [[1u64 << 53, "9007199254740993"]]}));
+        let packed = Json::of(&PayloadType::msgpack("example/Ids").unwrap());
+        let least = [&b"\xd3"[..], &i64::MIN.to_be_bytes()].concat();
+        let value = packed.value(&least).unwrap();
+        assert_eq!(value, json!({"value": i64::MIN}));
+        assert_eq!(unrounded(value), json!({"value": i64::MIN.to_string()}));
+        assert_eq!(unrounded(json!([1e300, -1])), json!([1e300, -1]));
     }
 
     #[test]

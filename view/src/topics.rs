@@ -4,6 +4,7 @@
 //! between is skipped. Nothing is waited for, so publishers do not even have to wake us.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::error::Error;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use outlive::{
 };
 use outlive_record::Selection;
 
-use crate::shared::{Failed, print, say};
+use crate::shared::{Failed, Rarely, print, say};
 
 /// How often topics that come and go are looked for.
 const LOOK: Duration = Duration::from_millis(200);
@@ -20,6 +21,10 @@ const LOOK: Duration = Duration::from_millis(200);
 const EVERY: Duration = Duration::from_millis(5);
 /// The same while nothing is joined: how late the end is noticed.
 const IDLE: Duration = Duration::from_millis(100);
+/// A topic that could not be read is tried again after so long.
+const RETRY: Duration = Duration::from_secs(1);
+/// Numbers of Linux for what others may have back in a while: no memory, no descriptors.
+const SHORT: [i32; 3] = [12, 23, 24];
 /// Messages taken of one topic before the others have their turn.
 const TURN_MESSAGES: usize = 4096;
 
@@ -97,8 +102,9 @@ struct Topic {
     next_ns: u64,
     subscriber: Option<Subscriber<[u8]>>,
     counts: Counts,
-    /// It could not be read.
-    broken: bool,
+    /// It could not be read, and is not tried before.
+    retry_at: Option<Instant>,
+    trouble: Rarely,
 }
 
 /// From topics to an [`Output`].
@@ -112,23 +118,31 @@ pub(crate) struct View {
     epoch_ns: u64,
     topics: BTreeMap<String, Topic>,
     look_at: Instant,
+    trouble: Rarely,
 }
 
 impl View {
     pub(crate) fn new(node: Node, selection: Selection, rates: Rates, epoch_ns: u64) -> Self {
         let (domain, topics) = (Domain::of_node(&node), BTreeMap::new());
-        Self { node, domain, selection, rates, epoch_ns, topics, look_at: Instant::now() }
+        let (look_at, trouble) = (Instant::now(), Rarely::default());
+        Self { node, domain, selection, rates, epoch_ns, topics, look_at, trouble }
     }
 
     /// Shows what is due, and waits a while.
     pub(crate) fn step(&mut self, out: &mut dyn Output) -> Result<(), Failed> {
         if Instant::now() >= self.look_at {
-            self.look(out)?;
+            match self.look(out) {
+                Err(e) if is_short(&e) => {
+                    self.trouble.say(format_args!("new topics wait for descriptors or memory: {e}"))
+                }
+                done => done?,
+            }
             self.look_at = Instant::now() + LOOK;
         }
         let mut until = self.look_at.min(Instant::now() + IDLE);
         for (name, topic) in &mut self.topics {
-            match (out.wanted(name) && !topic.broken, topic.subscriber.is_some()) {
+            let may = topic.retry_at.is_none_or(|at| Instant::now() >= at);
+            match (out.wanted(name) && may, topic.subscriber.is_some()) {
                 (true, false) => topic.join(&self.node, name),
                 (false, true) => topic.leave(),
                 _ => {}
@@ -136,9 +150,7 @@ impl View {
             let now = outlive::now_ns();
             if topic.subscriber.is_some() && now >= topic.next_ns {
                 if let Err(e) = topic.take(name, self.epoch_ns, out) {
-                    say(format_args!("{name} is not shown any more: {e}"));
-                    topic.leave();
-                    topic.broken = true;
+                    topic.fails(name, &e);
                 }
                 let period = topic.period.unwrap_or(EVERY).as_nanos() as u64;
                 // All of one rate in one go.
@@ -179,7 +191,7 @@ impl View {
         out.print();
     }
 
-    fn look(&mut self, out: &mut dyn Output) -> Result<(), Failed> {
+    fn look(&mut self, out: &mut dyn Output) -> outlive::Result<()> {
         let mut there = BTreeSet::new();
         for info in self.domain.topics()? {
             let others = info.subscribers.iter().any(|id| *id != self.node.id());
@@ -220,7 +232,8 @@ impl View {
             next_ns: 0,
             subscriber: None,
             counts: Counts::default(),
-            broken: false,
+            retry_at: None,
+            trouble: Rarely::default(),
         };
         self.topics.insert(info.name, topic);
     }
@@ -238,11 +251,16 @@ impl Topic {
             Ok(subscriber) => (self.subscriber, self.next_ns) = (Some(subscriber), 0),
             // It will be seen to be gone.
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => {
-                say(format_args!("{name} is not shown: {e}"));
-                self.broken = true;
-            }
+            Err(e) => self.fails(name, &e),
         }
+    }
+
+    /// Somebody may mend it, or have back what it lacks.
+    fn fails(&mut self, name: &str, e: &outlive::Error) {
+        let after = RETRY.as_secs();
+        self.trouble.say(format_args!("{name} is not shown, and tried again after {after} s: {e}"));
+        self.leave();
+        self.retry_at = Some(Instant::now() + RETRY);
     }
 
     fn leave(&mut self) {
@@ -302,6 +320,11 @@ impl Topic {
         self.counts.skipped += skipped;
         Ok(())
     }
+}
+
+fn is_short(e: &outlive::Error) -> bool {
+    let system = e.source().and_then(|e| e.downcast_ref::<std::io::Error>());
+    system.and_then(std::io::Error::raw_os_error).is_some_and(|number| SHORT.contains(&number))
 }
 
 fn subscribe(node: &Node, name: &str) -> outlive::Result<Subscriber<[u8]>> {

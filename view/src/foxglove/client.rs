@@ -27,7 +27,7 @@ pub(crate) struct Client {
     pub(crate) id: u64,
     pub(crate) peer: SocketAddr,
     /// To hang up; `None` in tests.
-    socket: Option<TcpStream>,
+    socket: Option<Arc<TcpStream>>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -86,7 +86,7 @@ enum Next {
 }
 
 impl Client {
-    pub(crate) fn new(id: u64, peer: SocketAddr, socket: Option<TcpStream>) -> Arc<Self> {
+    pub(crate) fn new(id: u64, peer: SocketAddr, socket: Option<Arc<TcpStream>>) -> Arc<Self> {
         let (state, changed) = (Mutex::default(), Condvar::new());
         Arc::new(Self { id, peer, socket, state, changed })
     }
@@ -187,14 +187,14 @@ impl Client {
     }
 
     /// Sends until the end; what a thread is for.
-    pub(crate) fn write(&self, mut to: TcpStream) {
+    pub(crate) fn write(&self, mut to: &TcpStream) {
         while let Some(next) = self.next() {
             let written = match &next {
                 Next::Control(frames) => to.write_all(frames),
                 Next::Message(subscription, message) => {
                     let data = &message.data;
                     let head = wire::message_head(*subscription, message.time_ns, data.len());
-                    write_both(&mut to, &head, data)
+                    write_both(to, &head, data)
                 }
             };
             if written.is_err() {
@@ -281,7 +281,7 @@ impl Queue {
 }
 
 /// Both in one call of the system where it takes them, without a copy.
-fn write_both(to: &mut TcpStream, head: &[u8], data: &[u8]) -> io::Result<()> {
+fn write_both(mut to: &TcpStream, head: &[u8], data: &[u8]) -> io::Result<()> {
     let mut parts = &mut [IoSlice::new(head), IoSlice::new(data)][..];
     while !parts.is_empty() {
         match to.write_vectored(parts) {

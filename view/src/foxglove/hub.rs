@@ -1,7 +1,7 @@
 //! The server: who is connected, which channels there are, who gets what.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,13 +14,10 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Message as Frame, accept_hdr_with_config};
 
 use super::client::{Client, Counts, Message};
+use super::entrance::{CLIENTS_MAX, Entrance, Line, Place};
 use super::wire::{self, Asked, Channel, Subscription, Told};
-use crate::shared::say;
+use crate::shared::Rarely;
 
-/// Clients at a time.
-const CLIENTS_MAX: usize = 64;
-/// For the handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 /// What a client may say at once; it has little to say.
 const ASKED_BYTES_MAX: usize = 4 << 20;
 /// In the kernel for a client: what lies there cannot be replaced by what is newer.
@@ -37,6 +34,9 @@ pub(crate) struct Hub {
     state: Mutex<State>,
     changed: Condvar,
     next_client: AtomicU64,
+    entrance: Arc<Entrance>,
+    /// Anybody may cause what it says.
+    trouble: Mutex<Rarely>,
 }
 
 #[derive(Debug, Default)]
@@ -55,8 +55,20 @@ struct State {
 
 impl Hub {
     pub(crate) fn new(name: String, session: String, origins: Vec<String>) -> Arc<Self> {
-        let (state, changed) = (Mutex::default(), Condvar::new());
-        Arc::new(Self { name, session, origins, state, changed, next_client: AtomicU64::new(1) })
+        Arc::new(Self {
+            name,
+            session,
+            origins,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            next_client: AtomicU64::new(1),
+            entrance: Arc::default(),
+            trouble: Mutex::default(),
+        })
+    }
+
+    fn trouble(&self, line: impl std::fmt::Display) {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).say(line);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -68,18 +80,25 @@ impl Hub {
         let hub = self.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
-                let Ok(stream) = stream else {
-                    // Out of descriptors, most likely; some will be back.
-                    thread::sleep(Duration::from_millis(100));
-                    continue;
+                let stream = match stream {
+                    Ok(stream) => Arc::new(stream),
+                    Err(e) => {
+                        // Out of descriptors, most likely; some will be back.
+                        hub.trouble(format_args!("a client waits: {e}"));
+                        thread::sleep(Duration::from_millis(100));
+                        continue;
+                    }
                 };
+                // Before there is a thread: they cost more than a descriptor.
+                let Some(place) = hub.entrance.begin(&stream) else { continue };
                 let hub = hub.clone();
+                let serving = hub.clone();
                 let spawned = thread::Builder::new().spawn(move || {
                     // A client that fails is no trouble of ours.
-                    let _ = hub.serve(stream);
+                    let _ = serving.serve(stream, place);
                 });
                 if let Err(e) = spawned {
-                    say(format_args!("no thread for a client: {e}"));
+                    hub.trouble(format_args!("a client is turned away: no thread for it: {e}"));
                 }
             }
         });
@@ -190,34 +209,29 @@ impl Hub {
         clients.iter().for_each(|client| client.await_end(until));
     }
 
-    fn serve(self: &Arc<Self>, stream: TcpStream) -> io::Result<()> {
+    fn serve(self: &Arc<Self>, stream: Arc<TcpStream>, mut place: Place) -> io::Result<()> {
         let peer = stream.peer_addr()?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(HANDSHAKE))?;
-        let socket = socket2::SockRef::from(&stream);
+        let socket = socket2::SockRef::from(&*stream);
         socket.set_send_buffer_size(SOCKET_BYTES)?;
         // Finds out that the other machine is gone.
         socket.set_keepalive(true)?;
-        if self.state().clients.len() >= CLIENTS_MAX {
-            say(format_args!("{peer} is turned away: there are {CLIENTS_MAX} clients"));
-            return Ok(());
-        }
-        let id = self.next_client.fetch_add(1, Relaxed);
-        let client = Client::new(id, peer, Some(stream.try_clone()?));
-        let (writer, to) = (client.clone(), stream.try_clone()?);
-        thread::Builder::new().spawn(move || writer.write(to))?;
-        let both = Both { from: stream, to: client.clone() };
         let config = WebSocketConfig::default()
             .read_buffer_size(16 << 10)
             .max_message_size(Some(ASKED_BYTES_MAX))
             .max_frame_size(Some(ASKED_BYTES_MAX));
         #[allow(clippy::result_large_err, reason = "the library's")]
-        let check = |request: &Request, response: Response| self.check(request, response);
-        let Ok(mut socket) = accept_hdr_with_config(both, check, Some(config)) else {
-            client.end();
+        let check =
+            |request: &Request, response: Response| self.check(request, response, &mut place);
+        let line = Line::new(stream.clone());
+        let Ok(mut socket) = accept_hdr_with_config(line, check, Some(config)) else {
             return Ok(());
         };
-        socket.get_ref().from.set_read_timeout(None)?;
+        let id = self.next_client.fetch_add(1, Relaxed);
+        let client = Client::new(id, peer, Some(stream.clone()));
+        socket.get_mut().lead_to(client.clone())?;
+        let writer = client.clone();
+        thread::Builder::new().spawn(move || writer.write(&stream))?;
         self.join(&client);
         loop {
             match socket.read() {
@@ -235,7 +249,12 @@ impl Hub {
     }
 
     #[allow(clippy::result_large_err, reason = "the library's")]
-    fn check(&self, request: &Request, mut response: Response) -> Result<Response, ErrorResponse> {
+    fn check(
+        &self,
+        request: &Request,
+        mut response: Response,
+        place: &mut Place,
+    ) -> Result<Response, ErrorResponse> {
         let refused = |status, why: String| {
             let mut refused = ErrorResponse::new(Some(why));
             *refused.status_mut() = status;
@@ -248,7 +267,8 @@ impl Hub {
         if let Some(origin) = header("origin").first()
             && !wire::may_look(Some(origin), &self.origins)
         {
-            say(format_args!("a page of {origin} is turned away; --origin {origin} lets it in"));
+            let remedy = format!("--origin {origin} lets it in");
+            self.trouble(format_args!("a page of {origin} is turned away; {remedy}"));
             let why = format!("pages of {origin} may not look: outlive view --origin {origin}");
             return Err(refused(StatusCode::FORBIDDEN, why));
         }
@@ -258,6 +278,11 @@ impl Hub {
             let why = format!("speak one of {}", wire::PROTOCOLS.join(", "));
             return Err(refused(StatusCode::BAD_REQUEST, why));
         };
+        if !place.finish() {
+            let why = format!("there are {CLIENTS_MAX} viewers: close one");
+            self.trouble(format_args!("a viewer is turned away: {why}"));
+            return Err(refused(StatusCode::SERVICE_UNAVAILABLE, why));
+        }
         response.headers_mut().insert("sec-websocket-protocol", HeaderValue::from_static(protocol));
         Ok(response)
     }
@@ -324,28 +349,4 @@ impl Hub {
 fn refuse(client: &Client, why: &str) {
     let message = format!("outlive view: {why}");
     client.control(Told::Status { level: wire::ERROR, message: &message, id: None }.frame());
-}
-
-/// What the library reads from and writes to: it writes whole frames, which wait with all others.
-#[derive(Debug)]
-struct Both {
-    from: TcpStream,
-    to: Arc<Client>,
-}
-
-impl Read for Both {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        self.from.read(to)
-    }
-}
-
-impl Write for Both {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.to.control(bytes.to_vec());
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

@@ -7,9 +7,11 @@
 //! | file | what |
 //! |---|---|
 //! | `wire` | the protocol |
+//! | `entrance` | who comes in |
 //! | `client`, `hub` | one client; all of them |
 
 mod client;
+mod entrance;
 mod hub;
 mod wire;
 
@@ -22,7 +24,7 @@ use outlive::PayloadType;
 use outlive_record::ros2::ToRos;
 use serde_json::Value;
 
-use crate::json::Json;
+use crate::json::{Json, unrounded};
 use crate::shared::{Failed, print, say};
 use crate::topics::{Output, Shown};
 use client::Message;
@@ -229,7 +231,7 @@ impl Form {
                 to.message(payload).map(|(which, data)| Made { which, data, value: None })
             }
             Self::Json(json) => {
-                let value = json.value(payload)?;
+                let value = unrounded(json.value(payload)?);
                 // Of MessagePack the schema is known from the first one on.
                 let which = usize::from(matches!(json, Json::MessagePack));
                 Ok(Made { which, data: value.to_string().into_bytes(), value: Some(value) })

@@ -113,18 +113,21 @@ fn head(data: Data, bytes: usize) -> Vec<u8> {
 /// pages of strangers are turned away here; programs that are no browser name no origin.
 pub(crate) fn may_look(origin: Option<&str>, allowed: &[String]) -> bool {
     let Some(origin) = origin else { return true };
-    let Some((scheme, host)) = origin.split_once("://") else {
-        return allowed.iter().any(|a| a == origin);
-    };
+    if allowed.iter().any(|a| a == "*" || a == origin) {
+        return true;
+    }
+    // `null` has none.
+    let Some((scheme, host)) = origin.split_once("://") else { return false };
     let name = match host.strip_prefix('[').and_then(|h| h.split_once(']')) {
         Some((name, _)) => name,
         None => host.split(':').next().unwrap_or_default(),
     };
     let here = ["localhost", "127.0.0.1", "::1"].contains(&name);
     let foxglove = scheme == "https" && (name == "foxglove.dev" || name.ends_with(".foxglove.dev"));
-    // Programs that are a browser inside bring a scheme of their own.
-    let program = !["http", "https"].contains(&scheme);
-    here || foxglove || program || allowed.iter().any(|a| a == "*" || a == origin)
+    // Programs that are a browser inside bring a scheme of their own. A file may be any page that
+    // somebody has downloaded.
+    let program = !["http", "https", "file"].contains(&scheme);
+    here || foxglove || program
 }
 
 #[cfg(test)]
@@ -164,6 +167,9 @@ mod tests {
         assert!(may("http://localhost:8080") && may("http://127.0.0.1") && may("http://[::1]:80"));
         assert!(may("https://lab.example") && may_look(Some("http://a.b"), &["*".into()]));
         assert!(!may("https://evil.example") && !may("https://foxglove.dev.evil.example"));
-        assert!(!may("http://app.foxglove.dev") && !may("null") && !may("https://notfoxglove.dev"));
+        // A page that was downloaded, and one of nobody.
+        assert!(!may("file://") && may_look(Some("file://"), &["file://".into()]));
+        assert!(!may("null") && may_look(Some("null"), &["*".into()]));
+        assert!(!may("http://app.foxglove.dev") && !may("https://notfoxglove.dev"));
     }
 }
