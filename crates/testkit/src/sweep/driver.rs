@@ -164,7 +164,7 @@ impl<'a, S: Scenario> Driver<'a, S> {
     }
 
     /// The same for a run that went astray: judged too, but counted only when it fails.
-    fn discard(&mut self, run: Run, place: Place, stop: Stop) {
+    pub(crate) fn discard(&mut self, run: Run, place: Place, stop: Stop) {
         let (point, verdict) = self.kill(run, place, stop);
         if verdict.is_err() {
             self.report.tally(point, verdict);
