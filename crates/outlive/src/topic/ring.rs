@@ -79,16 +79,16 @@ impl<'a> Entry<'a> {
             self.commit(n);
         }
         self.describe(timestamp, Descriptor::Inline { bytes: bytes.len() }.encode());
-        let body = self.body();
-        let mut words = bytes.chunks_exact(8);
-        for (to, from) in body.iter().zip(&mut words) {
-            to.store(u64::from_ne_bytes(from.try_into().unwrap_or([0; 8])), Relaxed);
+        // One check of the room for all words: what is as long at each call is stored without a loop.
+        let body = &self.body()[..bytes.len().div_ceil(8)];
+        let (words, rest) = bytes.as_chunks::<8>();
+        for (i, word) in words.iter().enumerate() {
+            body[i].store(u64::from_ne_bytes(*word), Relaxed);
         }
-        let rest = words.remainder();
         if !rest.is_empty() {
             let mut last = [0; 8];
             last[..rest.len()].copy_from_slice(rest);
-            body[bytes.len() / 8].store(u64::from_ne_bytes(last), Relaxed);
+            body[words.len()].store(u64::from_ne_bytes(last), Relaxed);
         }
         crash_point!("publish.inline.before_commit");
         self.commit(n);

@@ -95,9 +95,12 @@ impl RawSample {
             (&raw mut (*at).meta).write(meta);
             let words = &mut (*at).words;
             // A whole entry's worth: a constant number of words copies faster than the exact one.
-            match body.len() {
-                5 => copy_words::<5>(words, body),
-                _ => copy_words::<INLINE_WORDS>(words, body),
+            if let Some(body) = body.first_chunk::<INLINE_WORDS>() {
+                copy_words(words, body);
+            } else if let Some(body) = body.first_chunk::<5>() {
+                copy_words(words, body);
+            } else {
+                copy_words_slowly(words, body);
             }
         }
     }
@@ -144,9 +147,17 @@ impl RawSample {
     }
 }
 
-#[inline]
-fn copy_words<const N: usize>(to: &mut [MaybeUninit<u64>; INLINE_WORDS], body: &[AtomicU64]) {
-    for (to, from) in to.iter_mut().zip(&body[..N.min(body.len())]) {
+#[inline(always)]
+fn copy_words<const N: usize>(to: &mut [MaybeUninit<u64>; INLINE_WORDS], body: &[AtomicU64; N]) {
+    for (to, from) in to.iter_mut().zip(body) {
+        to.write(from.load(Relaxed));
+    }
+}
+
+/// For an entry of a length that only a damaged `meta` claims.
+#[cold]
+fn copy_words_slowly(to: &mut [MaybeUninit<u64>; INLINE_WORDS], body: &[AtomicU64]) {
+    for (to, from) in to.iter_mut().zip(body) {
         to.write(from.load(Relaxed));
     }
 }
@@ -184,33 +195,29 @@ pub struct Sample<T: Payload + ?Sized> {
 }
 
 /// What a look at the rings gave.
-pub(super) enum Received<T: Payload + ?Sized> {
-    Sample(Sample<T>),
-    /// Where the caller wanted it.
-    There,
+pub(super) enum Received {
+    /// A sample, in the memory that was given for it.
+    There(Filled),
     Nothing,
     /// A message that is no `T`; its length.
     WrongLength(usize),
 }
 
+/// Says that the memory given to `Sample::receive_into` holds a sample: only that makes one.
+pub(super) struct Filled(());
+
 impl<T: Payload + ?Sized> Sample<T> {
-    /// What `take` takes from `reader`, if it takes something and that is a `T`.
-    #[inline]
-    pub(super) fn receive(
-        reader: &mut Reader,
-        take: impl FnOnce(&mut Reader, &mut Slot) -> Result<bool>,
-    ) -> Result<Received<T>> {
-        let mut slot = Slot::uninit();
-        if !take(reader, &mut slot)? {
-            return Ok(Received::Nothing);
+    /// What `receive_into` puts into the memory it is given, moved once.
+    #[inline(always)]
+    pub(super) fn received(
+        receive_into: impl FnOnce(&mut MaybeUninit<Self>) -> Result<Option<Filled>>,
+    ) -> Result<Option<Self>> {
+        let mut to = MaybeUninit::uninit();
+        match receive_into(&mut to)? {
+            // SAFETY: the caller had no other memory to fill; `Filled` says that this one is.
+            Some(Filled(())) => Ok(Some(unsafe { to.assume_init() })),
+            None => Ok(None),
         }
-        // SAFETY: `take` answered true, so it has filled the slot.
-        let raw = unsafe { slot.assume_init() };
-        reader.count_lost(raw.meta.lost_before);
-        if !Self::suits(&raw) {
-            return Ok(Received::WrongLength(raw.bytes));
-        }
-        Ok(Received::Sample(Self { raw, _type: PhantomData }))
     }
 
     /// Whether a received message is a `T`.
@@ -224,22 +231,23 @@ impl<T: Payload + ?Sized> Sample<T> {
         T::fits(raw.bytes) && aligned
     }
 
-    /// As `receive`, into memory of the caller's.
+    /// Puts what `take` takes from `reader` into `to`, if it takes something and that is a `T`.
     #[inline]
     pub(super) fn receive_into(
         to: &mut MaybeUninit<Self>,
         reader: &mut Reader,
-    ) -> Result<Received<T>> {
+        take: impl FnOnce(&mut Reader, &mut Slot) -> Result<bool>,
+    ) -> Result<Received> {
         // SAFETY: a sample is nothing but its `RawSample`, by its representation.
         let slot = unsafe { &mut *(&raw mut *to).cast::<Slot>() };
-        if !reader.take(slot)? {
+        if !take(reader, slot)? {
             return Ok(Received::Nothing);
         }
         // SAFETY: `take` answered true, so it has filled the slot.
         let raw = unsafe { slot.assume_init_ref() };
         reader.count_lost(raw.meta.lost_before);
         if Self::suits(raw) {
-            return Ok(Received::There);
+            return Ok(Received::There(Filled(())));
         }
         let bytes = raw.bytes;
         // SAFETY: as above; nobody uses it afterwards.

@@ -274,20 +274,12 @@ impl Source {
                 Peek::Corrupt => return Err(self.corrupt("an entry's sequence number")),
             }
             let entry = self.entry();
-            let meta = Meta {
-                publisher: self.id,
-                seq: self.cursor,
-                timestamp_ns: entry.timestamp(),
-                lost_before: self.lost_before,
-            };
             let whole = match Descriptor::decode(entry.descriptor()) {
-                Some(Descriptor::Inline { bytes }) => self.copy_inline(slot, bytes, meta)?,
-                Some(Descriptor::Chunk { bytes }) => {
-                    match self.take_chunk(view, slot, bytes, meta) {
-                        Ok(whole) => whole,
-                        Err(e) => return Err(self.not_taken(e)),
-                    }
-                }
+                Some(Descriptor::Inline { bytes }) => self.copy_inline(slot, bytes)?,
+                Some(Descriptor::Chunk { bytes }) => match self.take_chunk(view, slot, bytes) {
+                    Ok(whole) => whole,
+                    Err(e) => return Err(self.not_taken(e)),
+                },
                 None => self.refuse("an entry's descriptor")?,
             };
             // Else overwritten while we read it: the next look counts what was lost.
@@ -397,25 +389,31 @@ impl Source {
         }
     }
 
+    /// What the entry at the cursor says of itself; built where it is used, else it is moved.
+    #[inline(always)]
+    fn meta_of(&self, entry: Entry<'_>) -> Meta {
+        Meta {
+            publisher: self.id,
+            seq: self.cursor,
+            timestamp_ns: entry.timestamp(),
+            lost_before: self.lost_before,
+        }
+    }
+
     #[inline]
-    fn copy_inline(&self, slot: &mut Slot, bytes: usize, meta: Meta) -> Result<bool> {
+    fn copy_inline(&self, slot: &mut Slot, bytes: usize) -> Result<bool> {
         let entry = self.entry();
         let fits = bytes <= entry.body().len() * 8 && self.topic.meta.align <= 8;
         if !fits && !fault("inline.length_unchecked") {
             return self.refuse("an entry's length");
         }
-        RawSample::inline(slot, entry.body(), bytes, meta);
+        RawSample::inline(slot, entry.body(), bytes, self.meta_of(entry));
         Ok(entry.unchanged(self.cursor))
     }
 
     #[inline]
-    fn take_chunk(
-        &mut self,
-        view: PortView<'_>,
-        slot: &mut Slot,
-        bytes: usize,
-        meta: Meta,
-    ) -> Result<bool> {
+    fn take_chunk(&mut self, view: PortView<'_>, slot: &mut Slot, bytes: usize) -> Result<bool> {
+        let meta = self.meta_of(self.entry());
         let Some(location) = Location::decode(self.entry().body()[0].load(Relaxed)) else {
             return self.refuse("an entry's chunk");
         };

@@ -11,7 +11,7 @@ use super::membership::PublisherId;
 use super::payload::{Encoding, Payload};
 use super::payload_type::PayloadType;
 use super::reader::{Event, Reader};
-use super::sample::{Meta, Received, Sample, Slot};
+use super::sample::{Filled, Meta, Received, Sample, Slot};
 use crate::describe::TypeDescription;
 use crate::os::clock;
 use crate::wait::member::{Member, Plan, Seat};
@@ -87,11 +87,20 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// **Deferred** (one chunk), as `receive`.
     #[inline]
     pub fn receive_into(&mut self, to: &mut MaybeUninit<Sample<T>>) -> Result<bool> {
+        Ok(self.receive_into_by(to, Reader::take)?.is_some())
+    }
+
+    #[inline]
+    fn receive_into_by(
+        &mut self,
+        to: &mut MaybeUninit<Sample<T>>,
+        take: impl Fn(&mut Reader, &mut Slot) -> Result<bool>,
+    ) -> Result<Option<Filled>> {
         loop {
-            match Sample::receive_into(to, &mut self.reader)? {
-                Received::There | Received::Sample(_) => return Ok(true),
+            match Sample::receive_into(to, &mut self.reader, &take)? {
+                Received::There(filled) => return Ok(Some(filled)),
                 Received::Nothing if self.reader.rest() => {}
-                Received::Nothing => return Ok(false),
+                Received::Nothing => return Ok(None),
                 Received::WrongLength(bytes) => return Err(self.wrong_length(bytes)),
             }
         }
@@ -102,14 +111,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         &mut self,
         take: impl Fn(&mut Reader, &mut Slot) -> Result<bool>,
     ) -> Result<Option<Sample<T>>> {
-        loop {
-            match Sample::receive(&mut self.reader, &take)? {
-                Received::Sample(sample) => return Ok(Some(sample)),
-                Received::Nothing if self.reader.rest() => {}
-                Received::Nothing | Received::There => return Ok(None),
-                Received::WrongLength(bytes) => return Err(self.wrong_length(bytes)),
-            }
-        }
+        Sample::received(|to| self.receive_into_by(to, take))
     }
 
     /// The newest message, or `None` when there is none that is new; everything older is skipped
