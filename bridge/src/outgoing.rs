@@ -149,14 +149,16 @@ impl<'a> Pump<'a> {
                         send(sample, now, heard)?;
                     }
                 }
-                Ok(None) => while from.next_event().is_some() {},
+                Ok(None) => {
+                    while from.next_event().is_some() {}
+                    if last {
+                        return Ok(());
+                    }
+                }
                 Err(e) if e.kind() == outlive::ErrorKind::Corrupt => {
                     self.counted.with(|c| c.bad += 1);
                 }
                 Err(e) => return Err(e.into()),
-            }
-            if last && from.receive().is_ok_and(|sample| sample.is_none()) {
-                return Ok(());
             }
         }
     }
