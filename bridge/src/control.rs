@@ -12,22 +12,24 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use outlive::{Node, NodeInfo, TopicInfo};
+use outlive::{Node, NodeInfo, PublisherInfo, TopicInfo};
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 
-use crate::incoming::{Expected, Incoming};
-use crate::outgoing::{Failed, Outgoing};
-use crate::queues::{Sink, Source};
+use crate::incoming::{self, Expected};
+use crate::outgoing;
+use crate::queues;
 use crate::ros2::Graph;
-use crate::services::{Offer, Stand};
+use crate::routes::{Kind, ROUTES_MAX, Routes};
+use crate::services;
 use crate::shared::{NODE_NAME, Shared, is_bridge_name, say};
 use crate::wire::Of;
+use crate::worker::{Failed, News};
 
 /// Between two looks at the domain: how late a death or a new topic is seen at most.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Topics and services carried in each direction at most.
-const ROUTES_MAX: usize = 512;
+/// Topics of other bridges whose numbers are known at most, unless more come in.
+const EXPECTED_MAX: usize = 16 * ROUTES_MAX;
 /// Remote nodes that have a local one at most.
 const PROXIES_MAX: usize = 1024;
 
@@ -43,20 +45,13 @@ pub(crate) struct Control {
     shared: Arc<Shared>,
     /// Local nodes that others are told of.
     nodes: HashMap<u64, LivelinessToken>,
-    out: HashMap<String, Outgoing>,
+    routes: Routes,
     /// By bridge and topic.
-    into: HashMap<(String, String), Incoming>,
-    /// Stopped, not ended yet.
-    ending: Vec<Incoming>,
     expected: HashMap<(String, String), Expected>,
-    offers: HashMap<String, Offer>,
-    stands: HashMap<(String, String), Stand>,
-    sinks: HashMap<String, Sink>,
-    sources: HashMap<(String, String), Source>,
     /// Sources begun so far.
     sources_begun: u64,
     /// What each other bridge has said is there.
-    bridges: BTreeMap<String, HashSet<String>>,
+    bridges: BTreeMap<String, HashSet<Of>>,
     ros2: Option<Graph>,
 }
 
@@ -66,14 +61,8 @@ impl Control {
         Ok(Self {
             shared,
             nodes: HashMap::new(),
-            out: HashMap::new(),
-            into: HashMap::new(),
-            ending: Vec::new(),
+            routes: Routes::new(),
             expected: HashMap::new(),
-            offers: HashMap::new(),
-            stands: HashMap::new(),
-            sinks: HashMap::new(),
-            sources: HashMap::new(),
             sources_begun: 0,
             bridges: BTreeMap::new(),
             ros2: ros2.transpose()?,
@@ -85,6 +74,11 @@ impl Control {
         self.bridges.len()
     }
 
+    /// Ends all routes, and only then the tokens.
+    pub(crate) fn end(self) {
+        self.routes.end();
+    }
+
     /// Handles tokens until `until`, and looks at the domain once.
     pub(crate) fn step(&mut self, tokens: &Receiver<Token>, until: Instant) -> Result<(), Failed> {
         self.look()?;
@@ -92,9 +86,11 @@ impl Control {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match tokens.recv_timeout(left) {
-                Ok(token) => self.token(&token),
+                Ok(token) => self.token(token),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
             }
+            tokens.try_iter().for_each(|token| self.token(token));
+            self.look_elsewhere();
         }
     }
 
@@ -108,16 +104,18 @@ impl Control {
         self.look_at_topics(&live)?;
         self.look_at_services(&live)?;
         self.look_at_queues(&live)?;
-        // Last, so that a node's last message is on its way before its death is told.
+        self.look_elsewhere();
         if self.shared.config.nodes {
             self.look_at_nodes(&live)?;
         }
-        self.ending.retain(|route| !route.worker().has_ended());
         Ok(())
     }
 
     fn look_at_nodes(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
-        self.nodes.retain(|id, _| live.contains_key(id));
+        // A node's last message is on its way before its death is told: those that follow it come
+        // from another publisher there, and in no order with the first.
+        let last_words = self.routes.of(Kind::TopicOut).last_words();
+        self.nodes.retain(|id, _| live.contains_key(id) || last_words.contains(id));
         for (id, node) in live {
             if !self.nodes.contains_key(id) {
                 let host = self.shared.config.host.as_deref().unwrap_or("host");
@@ -131,110 +129,132 @@ impl Control {
     }
 
     fn look_at_topics(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
-        let shared = self.shared.clone();
-        let mut there = HashSet::new();
-        let topics = shared.domain.topics()?;
-        let spoken = |topic: &TopicInfo| {
-            let mut publishers = topic.publishers.iter().filter(|p| p.alive && !p.closed);
-            publishers.any(|p| live.contains_key(&p.id.node.get()))
+        let shared = &self.shared;
+        let speaks = |p: &PublisherInfo| {
+            Some(p.id.node.get()).filter(|node| p.alive && !p.closed && live.contains_key(node))
         };
-        let topics: Vec<_> = topics.into_iter().map(|topic| (spoken(&topic), topic)).collect();
+        let mut topics = shared.domain.topics()?;
+        topics.retain(|topic| topic.publishers.iter().any(|p| speaks(p).is_some()));
         if let Some(ros2) = &mut self.ros2 {
-            ros2.look(topics.iter().filter_map(|(spoken, topic)| spoken.then_some(topic)))?;
+            ros2.look(&mut self.routes, topics.iter());
         }
-        for (spoken, topic) in topics {
-            let Some(rule) = shared.config.topic(&topic.name) else { continue };
-            if !rule.direction.goes_out() || !spoken {
-                continue;
-            }
-            there.insert(topic.name.clone());
-            if !self.out.contains_key(&topic.name) && self.out.len() < ROUTES_MAX {
-                let route = Outgoing::start(&shared, &topic.name, rule);
-                self.out.insert(topic.name, route);
+        let side = self.routes.of(Kind::TopicOut);
+        for TopicInfo { name, publishers, .. } in &topics {
+            if let Some(rule) = shared.config.topic(name).filter(|r| r.direction.goes_out()) {
+                side.want("", name, || outgoing::start(shared, name, rule));
+                side.carries("", name, publishers.iter().filter_map(speaks));
             }
         }
-        self.out.retain(|name, route| there.contains(name) && !route.has_ended());
+        side.settle();
         Ok(())
     }
 
     fn look_at_services(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
-        let shared = self.shared.clone();
-        let mut there = HashSet::new();
+        let shared = &self.shared;
         let mut services = shared.domain.services()?;
         services.retain(|s| s.server.is_some_and(|node| live.contains_key(&node.get())));
         if let Some(ros2) = &mut self.ros2 {
-            ros2.look_at_services(services.iter());
+            ros2.look_at_services(&mut self.routes, services.iter());
         }
-        for service in services {
-            let Some(rule) = shared.config.service(&service.name) else { continue };
-            if !rule.direction.goes_out() {
-                continue;
-            }
-            there.insert(service.name.clone());
-            if !self.offers.contains_key(&service.name) && self.offers.len() < ROUTES_MAX {
-                self.offers.insert(service.name.clone(), Offer::start(&shared, &service, rule));
+        let side = self.routes.of(Kind::ServiceOut);
+        for service in &services {
+            let name = &service.name;
+            if let Some(rule) = shared.config.service(name).filter(|r| r.direction.goes_out()) {
+                side.want("", name, || services::start_offer(shared, service, rule));
             }
         }
-        self.offers.retain(|name, offer| there.contains(name) && !offer.has_ended());
+        side.settle();
         Ok(())
     }
 
     /// Messages come in to where the consumer is.
     fn look_at_queues(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
-        let shared = self.shared.clone();
-        let mut there = HashSet::new();
+        let shared = &self.shared;
+        let side = self.routes.of(Kind::QueueIn);
         for queue in shared.domain.queues()? {
-            let Some(rule) = shared.config.queue(&queue.name) else { continue };
+            let comes_in = shared.config.queue(&queue.name).is_some_and(|r| r.direction.comes_in());
             let consumed = queue.consumer.is_some_and(|node| live.contains_key(&node.get()));
-            if !rule.direction.comes_in() || !consumed {
-                continue;
-            }
-            there.insert(queue.name.clone());
-            if !self.sinks.contains_key(&queue.name) && self.sinks.len() < ROUTES_MAX {
-                self.sinks.insert(queue.name.clone(), Sink::start(&shared, &queue));
+            if comes_in && consumed {
+                side.want("", &queue.name, || queues::start_sink(shared, &queue));
             }
         }
-        self.sinks.retain(|name, sink| there.contains(name) && !sink.has_ended());
+        side.settle();
         Ok(())
     }
 
-    fn token(&mut self, token: &Token) {
+    /// Keeps a route for each thing that other bridges have said is there.
+    fn look_elsewhere(&mut self) {
+        let Self { shared, routes, expected, sources_begun, .. } = self;
+        for (bridge, there) in &self.bridges {
+            for of in there {
+                match of {
+                    Of::Bridge | Of::Node { .. } => {}
+                    Of::Topic(name) => {
+                        let rule = shared.config.topic(name);
+                        if rule.is_some_and(|r| r.direction.comes_in()) {
+                            routes.of(Kind::TopicIn).want(bridge, name, || {
+                                let from = expected.entry((bridge.clone(), name.clone()));
+                                incoming::start(shared, bridge, name, from.or_default().clone())
+                            });
+                        }
+                    }
+                    Of::Service(name) => {
+                        let rule = shared.config.service(name);
+                        if let Some(rule) = rule.filter(|r| r.direction.comes_in()) {
+                            routes.of(Kind::ServiceIn).want(bridge, name, || {
+                                services::start_stand(shared, bridge, name, rule)
+                            });
+                        }
+                    }
+                    Of::Queue(name) => {
+                        let rule = shared.config.queue(name);
+                        if rule.is_some_and(|r| r.direction.goes_out()) {
+                            routes.of(Kind::QueueOut).want(bridge, name, || {
+                                *sources_begun += 1;
+                                queues::start_source(shared, bridge, name, *sources_begun)
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        for kind in [Kind::TopicIn, Kind::ServiceIn, Kind::QueueOut] {
+            routes.of(kind).settle();
+        }
+        if expected.len() > EXPECTED_MAX {
+            expected.retain(|(bridge, name), _| routes.of(Kind::TopicIn).has(bridge, name));
+        }
+    }
+
+    fn token(&mut self, token: Token) {
         let Some((bridge, of)) = self.shared.keys.token(&token.key) else { return };
         if bridge == self.shared.own {
             return;
         }
-        self.remember(&bridge, token);
+        self.remember(&bridge, &of, token.there);
         match of {
-            Of::Bridge => {}
             Of::Node { id, host, name } if token.there => {
                 self.node_joined(bridge, id, &host, &name)
             }
             Of::Node { id, .. } => self.node_gone(&bridge, id),
-            Of::Topic(name) if token.there => self.topic_came(bridge, name),
-            Of::Topic(name) => {
-                if let Some(route) = self.into.remove(&(bridge, name)) {
-                    route.worker().stop();
-                    self.ending.push(route);
-                }
+            Of::Topic(name) if token.there => {
+                self.routes.of(Kind::TopicIn).tell(&bridge, &name, News::Again);
             }
-            Of::Service(name) if token.there => self.service_came(bridge, name),
-            Of::Service(name) => drop(self.stands.remove(&(bridge, name))),
-            Of::Queue(name) if token.there => self.queue_came(bridge, name),
-            Of::Queue(name) => drop(self.sources.remove(&(bridge, name))),
+            // The next look sees the rest.
+            _ => {}
         }
     }
 
-    fn remember(&mut self, bridge: &str, token: &Token) {
-        if token.there {
+    fn remember(&mut self, bridge: &str, of: &Of, there: bool) {
+        if there {
             let known = self.bridges.contains_key(bridge);
-            let tokens = self.bridges.entry(bridge.to_owned()).or_default();
-            tokens.insert(token.key.clone());
+            self.bridges.entry(bridge.to_owned()).or_default().insert(of.clone());
             if !known {
                 say(format_args!("bridge {bridge} is there"));
             }
-        } else if let Some(tokens) = self.bridges.get_mut(bridge) {
-            tokens.remove(&token.key);
-            if tokens.is_empty() {
+        } else if let Some(all) = self.bridges.get_mut(bridge) {
+            all.remove(of);
+            if all.is_empty() {
                 self.bridges.remove(bridge);
                 say(format_args!("bridge {bridge} is gone"));
             }
@@ -263,48 +283,7 @@ impl Control {
     fn node_gone(&mut self, bridge: &str, id: u64) {
         let key = (bridge.to_owned(), id);
         let gone = self.shared.proxies.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
-        for ((of, _), route) in &self.into {
-            if of == bridge {
-                route.node_gone(id);
-            }
-        }
+        self.routes.of(Kind::TopicIn).tell_all(bridge, &News::NodeGone(id));
         drop(gone);
-    }
-
-    fn topic_came(&mut self, bridge: String, name: String) {
-        let Some(rule) = self.shared.config.topic(&name) else { return };
-        let key = (bridge, name);
-        if !rule.direction.comes_in() || self.into.len() >= ROUTES_MAX {
-            return;
-        }
-        if self.into.get(&key).is_some_and(|route| !route.worker().has_ended()) {
-            return;
-        }
-        if self.expected.len() > 16 * ROUTES_MAX {
-            self.expected.retain(|key, _| self.into.contains_key(key));
-        }
-        let expected = self.expected.entry(key.clone()).or_default().clone();
-        let route = Incoming::start(&self.shared, &key.0, &key.1, expected);
-        self.into.insert(key, route);
-    }
-
-    fn service_came(&mut self, bridge: String, name: String) {
-        let Some(rule) = self.shared.config.service(&name) else { return };
-        let key = (bridge, name);
-        let full = self.stands.len() >= ROUTES_MAX;
-        if rule.direction.comes_in() && !full && !self.stands.contains_key(&key) {
-            let stand = Stand::start(&self.shared, &key.0, &key.1, rule);
-            self.stands.insert(key, stand);
-        }
-    }
-    fn queue_came(&mut self, bridge: String, name: String) {
-        let Some(rule) = self.shared.config.queue(&name) else { return };
-        let key = (bridge, name);
-        let full = self.sources.len() >= ROUTES_MAX;
-        if rule.direction.goes_out() && !full && !self.sources.contains_key(&key) {
-            self.sources_begun += 1;
-            let source = Source::start(&self.shared, &key.0, &key.1, self.sources_begun);
-            self.sources.insert(key, source);
-        }
     }
 }

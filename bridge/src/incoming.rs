@@ -14,11 +14,10 @@ use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::sample::Sample;
 
-use crate::outgoing::Failed;
 use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, wall_now_ns};
-use crate::worker::Worker;
+use crate::worker::{Failed, News, Stop, Worker};
 
 /// Messages that wait for our thread at most.
 pub(crate) const WAITING_MAX: usize = 1024;
@@ -33,13 +32,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Where the numbers of a topic of a bridge go on, also after a broken link.
 pub(crate) type Expected = Arc<Mutex<Option<u64>>>;
 
-/// A remote topic that is published here. Dropping it ends that, after what has come.
-#[derive(Debug)]
-pub(crate) struct Incoming {
-    worker: Worker,
-    to: SyncSender<Item>,
-}
-
 #[derive(Debug)]
 enum Item {
     Message(Header, ZBytes),
@@ -47,34 +39,26 @@ enum Item {
     NodeGone(u64),
 }
 
-impl Incoming {
-    /// Begins to publish the topic `name` of `bridge`.
-    pub(crate) fn start(
-        shared: &Arc<Shared>,
-        bridge: &str,
-        name: &str,
-        expected: Expected,
-    ) -> Self {
-        let (to, from) = sync_channel(WAITING_MAX);
-        let counted = shared.stats.of(false, name);
-        let intake = Intake { to: to.clone(), waiting_bytes: Arc::default(), counted, expected };
-        let route =
-            Route { shared: shared.clone(), bridge: bridge.to_owned(), name: name.to_owned() };
-        let what = format!("topic {name} of {bridge}");
-        let worker = Worker::retry("incoming", what, move |stop| route.carry(&intake, &from, stop));
-        Self { worker, to }
-    }
-
-    /// Lets go of who speaks here for a node that is gone.
-    pub(crate) fn node_gone(&self, node: u64) {
+/// Begins to publish the topic `name` of `bridge`. Its end comes after what has come.
+pub(crate) fn start(shared: &Arc<Shared>, bridge: &str, name: &str, expected: Expected) -> Worker {
+    let (to, from) = sync_channel(WAITING_MAX);
+    let counted = shared.stats.of(false, name);
+    let intake = Intake { to: to.clone(), waiting_bytes: Arc::default(), counted, expected };
+    let again = Arc::new(AtomicBool::new(false));
+    let route = Route {
+        shared: shared.clone(),
+        bridge: bridge.to_owned(),
+        name: name.to_owned(),
+        again: again.clone(),
+    };
+    let what = format!("topic {name} of {bridge} is not published here");
+    let run = move |stop: &Stop| route.carry(&intake, &from, stop);
+    Worker::start(shared, "incoming", what, run).hearing(move |news| match news {
         // No room: the node is let go of with the topic.
-        let _ = self.to.try_send(Item::NodeGone(node));
-    }
-
-    /// Its thread.
-    pub(crate) fn worker(&self) -> &Worker {
-        &self.worker
-    }
+        News::NodeGone(node) => drop(to.try_send(Item::NodeGone(node))),
+        News::Again => again.store(true, Relaxed),
+        News::Keeps(_) => {}
+    })
 }
 
 /// Zenoh's side.
@@ -117,30 +101,32 @@ struct Route {
     shared: Arc<Shared>,
     bridge: String,
     name: String,
+    /// It has been announced once more.
+    again: Arc<AtomicBool>,
 }
 
 impl Route {
     /// Until it is to stop.
-    fn carry(
-        &self,
-        intake: &Intake,
-        from: &Receiver<Item>,
-        stop: &AtomicBool,
-    ) -> Result<(), Failed> {
-        let note: TopicNote =
-            serde_json::from_str(&ask(&self.shared, &self.bridge, "note/topic", &self.name)?)?;
-        let of = note.of.payload_type()?;
+    fn carry(&self, intake: &Intake, from: &Receiver<Item>, stop: &Stop) -> Result<(), Failed> {
+        self.again.store(false, Relaxed);
         // The topic is there from now on, whoever speaks first.
-        let own = self.publisher(&note, &of, None)?;
-        let mut ports = Ports { route: self, note: &note, of: &of, own, of_nodes: HashMap::new() };
+        let mut ports = Ports::new(self, self.note()?)?;
         let key = self.shared.keys.of(&self.bridge, "data", &self.name);
         let taker = intake.clone();
         let subscriber = self.shared.session.declare_subscriber(key);
         let subscriber = subscriber.callback(move |sample| taker.take(&sample)).wait()?;
         let mut until = None;
         loop {
-            if until.is_none() && stop.load(Relaxed) {
-                until = Some(Instant::now() + LINGER);
+            match (stop.is_asked(), until) {
+                (true, None) => until = Some(Instant::now() + LINGER),
+                (false, Some(_)) => until = None,
+                _ => {}
+            }
+            if self.again.swap(false, Relaxed)
+                && let Ok(note) = self.note()
+                && note != ports.note
+            {
+                ports = Ports::new(self, note)?;
             }
             match from.recv_timeout(LOOK_EVERY) {
                 Ok(Item::Message(header, payload)) => {
@@ -151,12 +137,17 @@ impl Route {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if until.is_some_and(|until| Instant::now() >= until) {
+            if until.is_some_and(|until| Instant::now() >= until) && stop.ends() {
                 break;
             }
         }
         subscriber.undeclare().wait()?;
         Ok(())
+    }
+
+    fn note(&self) -> Result<TopicNote, Failed> {
+        let note = ask(&self.shared, &self.bridge, "note/topic", &self.name)?;
+        Ok(serde_json::from_str(&note)?)
     }
 
     /// A port of the node that speaks for `node` there; of our own for none.
@@ -188,20 +179,26 @@ pub(crate) fn ask(shared: &Shared, bridge: &str, kind: &str, name: &str) -> Resu
             return Ok(sample.payload().try_to_string()?.into_owned());
         }
     }
-    Err("its bridge does not answer; tried again".into())
+    Err("its bridge does not answer".into())
 }
 
 /// The local publishers of a remote topic: one for each remote node.
 struct Ports<'a> {
     route: &'a Route,
-    note: &'a TopicNote,
-    of: &'a PayloadType,
+    note: TopicNote,
+    of: PayloadType,
     /// For nodes that nobody speaks for yet, or any more.
     own: Publisher<[u8]>,
     of_nodes: HashMap<u64, Publisher<[u8]>>,
 }
 
-impl Ports<'_> {
+impl<'a> Ports<'a> {
+    fn new(route: &'a Route, note: TopicNote) -> Result<Self, Failed> {
+        let of = note.of.payload_type()?;
+        let own = route.publisher(&note, &of, None)?;
+        Ok(Self { route, note, of, own, of_nodes: HashMap::new() })
+    }
+
     fn publish(&mut self, header: &Header, payload: &ZBytes, counted: &Counted) {
         let done = self.try_publish(header, payload);
         let latency_us = (wall_now_ns() as i64).saturating_sub(header.wall_ns as i64) / 1000;
@@ -247,7 +244,7 @@ impl Ports<'_> {
         let route = self.route;
         if !self.of_nodes.contains_key(&node)
             && let Some(proxy) = route.shared.proxy(&route.bridge, node)
-            && let Ok(publisher) = route.publisher(self.note, self.of, Some(&proxy))
+            && let Ok(publisher) = route.publisher(&self.note, &self.of, Some(&proxy))
         {
             self.of_nodes.insert(node, publisher);
         }

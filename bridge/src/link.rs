@@ -12,8 +12,8 @@ use zenoh::{Session, Wait};
 
 use crate::config::{Config, Mode};
 use crate::control::Token;
-use crate::outgoing::Failed;
 use crate::shared::Shared;
+use crate::worker::Failed;
 
 /// A broken link is tried again so often, ms: from, to.
 const RETRY_MS: (u64, u64) = (100, 1000);

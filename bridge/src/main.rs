@@ -4,13 +4,14 @@
 //! |---|---|
 //! | `config`, `pattern` | the file that says what is carried |
 //! | `wire` | keys, headers, notes: what bridges say to each other |
-//! | `control` | what is here and there; keeps the routes |
+//! | `control` | what is here and there: what is to be carried |
+//! | `routes`, `worker` | the table of what is carried; a thread that can be asked to end |
 //! | `outgoing`, `incoming` | a topic on its way out and in |
 //! | `services`, `queues` | calls and queues, both sides |
 //! | `ros2` | topics and services to and from ROS 2 |
 //! | `link` | the Zenoh session |
 //! | `stats` | counters, and how they are shown |
-//! | `shared`, `worker` | what all threads know; a thread that can be asked to end |
+//! | `shared` | what all threads know |
 
 mod config;
 mod control;
@@ -20,6 +21,7 @@ mod outgoing;
 mod pattern;
 mod queues;
 mod ros2;
+mod routes;
 mod services;
 mod shared;
 mod stats;
@@ -41,8 +43,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use config::Config;
 use control::Control;
-use outgoing::Failed;
 use shared::{NODE_NAME, Shared, say};
+use worker::Failed;
 
 const HELP: &str = "\
 Carries topics, queues and services between machines, over Zenoh.
@@ -194,7 +196,7 @@ fn run(mut config: Config, stats: bool) -> Result<(), Failed> {
             }
         }
     }
-    drop(control);
+    control.end();
     // Stand-ins leave in order, whatever else still holds what is shared.
     drop(shared.proxies.lock().map(|mut proxies| std::mem::take(&mut *proxies)));
     link::close(&shared);

@@ -2,12 +2,13 @@
 //!
 //! No local publisher waits for it: a link that is too slow costs messages, which are counted.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use outlive::{Sample, Subscriber, now_ns};
+use outlive::{PublisherId, PublisherInfo, Sample, Subscriber, now_ns};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::pubsub::Publisher;
@@ -18,50 +19,23 @@ use crate::config::TopicRule;
 use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, TypeNote, wall_now_ns};
-use crate::worker::Worker;
+use crate::worker::{Failed, Stop, Worker};
 
 /// How soon a stop is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long what was in the ring at a stop may take to be sent.
+const DRAIN_MAX: Duration = Duration::from_secs(3);
+/// Publishers whose place in the ring is known at most, unless more are there.
+const PLACES_MAX: usize = 1024;
 
-/// A topic that is carried. Dropping it sends what is still there, then tells the others.
-#[derive(Debug)]
-pub(crate) struct Outgoing(Worker);
-
-impl Outgoing {
-    /// Begins to carry the topic `info`.
-    pub(crate) fn start(shared: &Arc<Shared>, name: &str, rule: &TopicRule) -> Self {
-        let (by, of, rule) = (shared.clone(), name.to_owned(), rule.clone());
-        Self::spawn(shared, name, move |stop| carry(&by, &of, &rule, stop))
-    }
-
-    /// A thread that carries the topic `name` until it is told to stop.
-    pub(crate) fn spawn(
-        shared: &Arc<Shared>,
-        name: &str,
-        carry: impl FnOnce(&AtomicBool) -> Result<(), Failed> + Send + 'static,
-    ) -> Self {
-        let (shared, name) = (shared.clone(), name.to_owned());
-        Self(Worker::start("outgoing", move |stop| {
-            if let Err(e) = carry(stop) {
-                shared.say_failed(format_args!("topic {name} is not carried: {e}"));
-            }
-        }))
-    }
-
-    /// Whether its thread has given up: it is to be started anew, later.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.0.has_ended()
-    }
+/// Begins to carry the topic `name`. At its end what is in the ring is sent, then others are told.
+pub(crate) fn start(shared: &Arc<Shared>, name: &str, rule: &TopicRule) -> Worker {
+    let (by, of, rule) = (shared.clone(), name.to_owned(), rule.clone());
+    let what = format!("topic {name} is not carried");
+    Worker::start(shared, "outgoing", what, move |stop| carry(&by, &of, &rule, stop))
 }
 
-pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
-
-fn carry(
-    shared: &Arc<Shared>,
-    name: &str,
-    rule: &TopicRule,
-    stop: &AtomicBool,
-) -> Result<(), Failed> {
+fn carry(shared: &Shared, name: &str, rule: &TopicRule, stop: &Stop) -> Result<(), Failed> {
     let Some(info) = shared.domain.find_topic(name)? else { return Ok(()) };
     let subscriber = shared.node.topic::<[u8]>(name)?.borrows(2).subscriber_of_any_type()?;
     let note = TopicNote {
@@ -84,7 +58,7 @@ fn carry(
     let token = shared.session.liveliness().declare_token(token_key).wait()?;
 
     let counted = shared.stats.of(true, name);
-    let mut pump = Pump::new(shared, rule.rate_hz, heard, counted.clone());
+    let mut pump = Pump::new(shared, name, rule.rate_hz, heard, counted.clone());
     let mut route = Route { rule, publisher, counted, seq: 0 };
     let done = pump.run(subscriber, stop, |sample, now, _| route.send(sample, now));
     token.undeclare().wait()?;
@@ -107,6 +81,7 @@ pub(crate) fn heard(publisher: &Publisher<'_>) -> Result<Arc<AtomicBool>, Failed
 /// Reads a topic's ring, and lets pass what is to go out.
 pub(crate) struct Pump<'a> {
     shared: &'a Shared,
+    topic: &'a str,
     rate_hz: Option<f64>,
     heard: Arc<AtomicBool>,
     counted: Counted,
@@ -114,16 +89,20 @@ pub(crate) struct Pump<'a> {
     keeps: bool,
     /// The rate limit lets nothing pass before.
     next_ns: u64,
+    /// The next message of each publisher.
+    places: HashMap<PublisherId, u64>,
 }
 
 impl<'a> Pump<'a> {
     pub(crate) fn new(
         shared: &'a Shared,
+        topic: &'a str,
         rate_hz: Option<f64>,
         heard: Arc<AtomicBool>,
         counted: Counted,
     ) -> Self {
-        Self { shared, rate_hz, heard, counted, keeps: false, next_ns: 0 }
+        let places = HashMap::new();
+        Self { shared, topic, rate_hz, heard, counted, keeps: false, next_ns: 0, places }
     }
 
     /// Lets pass what nobody hears, too: it is kept.
@@ -136,22 +115,37 @@ impl<'a> Pump<'a> {
     pub(crate) fn run(
         &mut self,
         mut from: Subscriber<[u8]>,
-        stop: &AtomicBool,
+        stop: &Stop,
         mut send: impl FnMut(Sample<[u8]>, u64, bool) -> Result<(), Failed>,
     ) -> Result<(), Failed> {
+        self.places = self.heads()?.into_iter().map(|p| (p.id, p.messages)).collect();
+        let mut rest: Option<Rest> = None;
         loop {
             // Asked first: what was committed before the stop is still sent.
-            let last = stop.load(Relaxed);
+            let last = stop.is_asked();
+            match (last, &rest) {
+                (true, None) => rest = Some(self.rest()?),
+                (false, Some(_)) => rest = None,
+                _ => {}
+            }
             match from.receive_timeout(if last { Duration::ZERO } else { LOOK_EVERY }) {
                 Ok(Some(sample)) => {
-                    let now = now_ns();
+                    let (id, now) = (sample.publisher(), now_ns());
+                    if let Some(rest) = &mut rest {
+                        rest.read(id, sample.seq());
+                    }
+                    if self.places.len() > PLACES_MAX && !self.places.contains_key(&id) {
+                        let there = from.publishers();
+                        self.places.retain(|id, _| there.contains(id));
+                    }
+                    self.places.insert(id, sample.seq() + 1);
                     if let Some(heard) = self.passes(&sample, now) {
                         send(sample, now, heard)?;
                     }
                 }
                 Ok(None) => {
                     while from.next_event().is_some() {}
-                    if last {
+                    if last && stop.ends() {
                         return Ok(());
                     }
                 }
@@ -160,7 +154,33 @@ impl<'a> Pump<'a> {
                 }
                 Err(e) => return Err(e.into()),
             }
+            if let Some(left) = rest.as_ref().and_then(Rest::is_over)
+                && stop.ends()
+            {
+                self.counted.with(|c| c.overrun += left);
+                return Ok(());
+            }
         }
+    }
+
+    /// What there is to send now.
+    fn rest(&self) -> Result<Rest, Failed> {
+        let mut left = HashMap::new();
+        for PublisherInfo { id, messages: end, alive, .. } in self.heads()? {
+            let next = self.places.get(&id).copied().unwrap_or(0);
+            if next < end {
+                left.insert(id, Left { next, end, alive });
+            }
+        }
+        Ok(Rest { left, until: Instant::now() + DRAIN_MAX })
+    }
+
+    /// How much each publisher has published.
+    fn heads(&self) -> Result<Vec<PublisherInfo>, Failed> {
+        let topic = self.shared.domain.find_topic(self.topic)?;
+        let mut publishers = topic.map(|topic| topic.publishers).unwrap_or_default();
+        publishers.retain(|p| !self.shared.is_bridge(p.id.node));
+        Ok(publishers)
     }
 
     /// Whether somebody hears it; none if it does not pass.
@@ -191,6 +211,38 @@ impl<'a> Pump<'a> {
             self.counted.with(|c| c.unheard += 1);
         }
         Some(heard)
+    }
+}
+
+/// What was in the ring at a stop: it is sent, and not what comes later, of which there may be no
+/// end.
+struct Rest {
+    left: HashMap<PublisherId, Left>,
+    until: Instant,
+}
+
+/// Of a publisher: its next message, and the number of them at the stop. A dead one may have left
+/// one more, and surely no more than that.
+struct Left {
+    next: u64,
+    end: u64,
+    alive: bool,
+}
+
+impl Rest {
+    fn read(&mut self, id: PublisherId, seq: u64) {
+        if let Some(left) = self.left.get_mut(&id) {
+            left.next = seq + 1;
+            if left.alive && left.next >= left.end {
+                self.left.remove(&id);
+            }
+        }
+    }
+
+    /// How many messages stay behind, once nothing more is to be sent.
+    fn is_over(&self) -> Option<u64> {
+        let over = self.left.is_empty() || Instant::now() >= self.until;
+        over.then(|| self.left.values().map(|left| left.end.saturating_sub(left.next)).sum())
     }
 }
 

@@ -10,7 +10,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -21,12 +20,11 @@ use zenoh::query::{ConsolidationMode, Query};
 use zenoh::sample::Locality;
 
 use crate::incoming::ask;
-use crate::outgoing::Failed;
 use crate::services::take;
 use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::wire::{QueueNote, TypeNote};
-use crate::worker::Worker;
+use crate::worker::{Failed, Stop, Worker};
 
 /// Other bridges whose message is on its way at once, at most.
 const SENDERS_MAX: usize = 1024;
@@ -53,25 +51,13 @@ fn counters_of(name: &str) -> String {
 }
 
 /// A local queue whose consumer is here: others may send into it.
-#[derive(Debug)]
-pub(crate) struct Sink(Worker);
-
-impl Sink {
-    pub(crate) fn start(shared: &Arc<Shared>, info: &QueueInfo) -> Self {
-        let (shared, info) = (shared.clone(), info.clone());
-        Self(Worker::start("sink", move |stop| {
-            if let Err(e) = sink(&shared, &info, stop) {
-                shared.say_failed(format_args!("queue {} is not offered: {e}", info.name));
-            }
-        }))
-    }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        self.0.has_ended()
-    }
+pub(crate) fn start_sink(shared: &Arc<Shared>, info: &QueueInfo) -> Worker {
+    let (by, info) = (shared.clone(), info.clone());
+    let what = format!("queue {} is not offered", info.name);
+    Worker::start(shared, "sink", what, move |stop| sink(&by, &info, stop))
 }
 
-fn sink(shared: &Arc<Shared>, info: &QueueInfo, stop: &AtomicBool) -> Result<(), Failed> {
+fn sink(shared: &Shared, info: &QueueInfo, stop: &Stop) -> Result<(), Failed> {
     let name = &info.name;
     let of = info.payload_type();
     let queue = shared.node.queue::<[u8]>(name)?.of_type(&of);
@@ -103,8 +89,8 @@ struct Sunk {
 }
 
 impl Sunk {
-    fn run(&mut self, queries: &Receiver<Query>, stop: &AtomicBool) {
-        while !stop.load(Relaxed) {
+    fn run(&mut self, queries: &Receiver<Query>, stop: &Stop) {
+        while stop.goes_on() {
             match queries.recv_timeout(LOOK_EVERY) {
                 Ok(query) => {
                     // A source that has gone meanwhile tries again, or its successor does.
@@ -187,32 +173,20 @@ fn parse_head(bytes: &[u8]) -> Option<([u8; 16], u64, Option<u64>)> {
     Some((*source, u64::from_le_bytes(*seq), asks))
 }
 
-/// Stands here for a consumer elsewhere. Dropping it leaves the queue; what is unread stays.
-#[derive(Debug)]
-pub(crate) struct Source {
-    _worker: Worker,
-}
-
-impl Source {
-    /// `number` tells this source from all others of this bridge.
-    pub(crate) fn start(shared: &Arc<Shared>, bridge: &str, name: &str, number: u64) -> Self {
-        let shared = shared.clone();
-        let (bridge, name) = (bridge.to_owned(), name.to_owned());
-        let what = format!("queue {name} of {bridge}");
-        let mut seq = 0;
-        let worker = Worker::retry("source", what, move |stop| {
-            source(&shared, (&bridge, &name), number, &mut seq, stop)
-        });
-        Self { _worker: worker }
-    }
+/// Stands here for a consumer elsewhere. At its end it leaves the queue; what is unread stays.
+/// `number` tells this source from all others of this bridge.
+pub(crate) fn start_source(shared: &Arc<Shared>, bridge: &str, name: &str, number: u64) -> Worker {
+    let by = shared.clone();
+    let (bridge, name) = (bridge.to_owned(), name.to_owned());
+    let what = format!("queue {name} of {bridge} is not stood for");
+    Worker::start(shared, "source", what, move |stop| source(&by, (&bridge, &name), number, stop))
 }
 
 fn source(
-    shared: &Arc<Shared>,
+    shared: &Shared,
     (bridge, name): (&str, &str),
     number: u64,
-    seq: &mut u64,
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<(), Failed> {
     let note: QueueNote = serde_json::from_str(&ask(shared, bridge, "note/queue", name)?)?;
     let queue = shared.node.queue::<[u8]>(name)?.of_type(&note.of.payload_type()?);
@@ -223,23 +197,24 @@ fn source(
     }
     let key = shared.keys.of(bridge, "send", name);
     let counted = shared.stats.of(true, &counters_of(name));
-    carry(shared, &key, consumer, (id, seq), &counted, stop)
+    carry(shared, &key, consumer, id, &counted, stop)
 }
 
 fn carry(
     shared: &Shared,
     key: &str,
     mut from: Consumer<[u8]>,
-    (id, seq): ([u8; 16], &mut u64),
+    id: [u8; 16],
     counted: &Counted,
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<(), Failed> {
-    while !stop.load(Relaxed) {
+    let mut seq = 0;
+    while stop.goes_on() {
         while from.next_event().is_some() {}
         let Some(message) = from.receive_timeout(LOOK_EVERY)? else { continue };
-        *seq += 1;
-        let (whole, mut pause) = (head(id, *seq, None), PAUSE.0);
-        let asks = head(id, *seq, Some(message.len() as u64));
+        seq += 1;
+        let (whole, mut pause) = (head(id, seq, None), PAUSE.0);
+        let asks = head(id, seq, Some(message.len() as u64));
         let mut has_room = true;
         let answer = loop {
             let answer = match has_room {
@@ -256,9 +231,9 @@ fn carry(
                 // It may have been taken, or not have come: the other side says which.
                 _ => has_room = false,
             }
-            if stop.load(Relaxed) {
+            if !stop.goes_on() {
                 // Not taken: the next consumer receives it.
-                std::mem::forget(message);
+                message.nack();
                 return Ok(());
             }
             thread::sleep(pause);

@@ -9,7 +9,6 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
@@ -22,10 +21,9 @@ use zenoh::sample::Locality;
 
 use crate::config::ServiceRule;
 use crate::incoming::ask;
-use crate::outgoing::Failed;
 use crate::shared::Shared;
 use crate::wire::{ServiceNote, TypeNote};
-use crate::worker::Worker;
+use crate::worker::{Failed, Stop, Worker};
 
 /// Calls in hand at most, each way.
 const CALLS_MAX: usize = 1024;
@@ -86,29 +84,17 @@ impl Form for Plain {
 }
 
 /// A local service that others may call.
-#[derive(Debug)]
-pub(crate) struct Offer(Worker);
-
-impl Offer {
-    pub(crate) fn start(shared: &Arc<Shared>, info: &ServiceInfo, rule: &ServiceRule) -> Self {
-        let (shared, info, rule) = (shared.clone(), info.clone(), rule.clone());
-        Self(Worker::start("offer", move |stop| {
-            if let Err(e) = offer(&shared, &info, &rule, stop) {
-                shared.say_failed(format_args!("service {} is not offered: {e}", info.name));
-            }
-        }))
-    }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        self.0.has_ended()
-    }
+pub(crate) fn start_offer(shared: &Arc<Shared>, info: &ServiceInfo, rule: &ServiceRule) -> Worker {
+    let (by, info, rule) = (shared.clone(), info.clone(), rule.clone());
+    let what = format!("service {} is not offered", info.name);
+    Worker::start(shared, "offer", what, move |stop| offer(&by, &info, &rule, stop))
 }
 
 fn offer(
-    shared: &Arc<Shared>,
+    shared: &Shared,
     info: &ServiceInfo,
     rule: &ServiceRule,
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<(), Failed> {
     let name = &info.name;
     let note = ServiceNote {
@@ -131,7 +117,7 @@ pub(crate) fn serve(
     (key, token): (String, String),
     form: impl Form,
     timeout_ms: u64,
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<(), Failed> {
     let service = shared.node.service::<[u8], [u8]>(&info.name)?;
     let client = service.of_types(&info.request, &info.response).client()?;
@@ -167,8 +153,8 @@ struct Offered<F> {
 }
 
 impl<F: Form> Offered<F> {
-    fn run(&mut self, queries: &Receiver<Query>, stop: &AtomicBool) -> Result<(), Failed> {
-        while !stop.load(Relaxed) {
+    fn run(&mut self, queries: &Receiver<Query>, stop: &Stop) -> Result<(), Failed> {
+        while stop.goes_on() {
             match queries.recv_timeout(if self.calls.is_empty() { IDLE } else { SOON }) {
                 Ok(query) => self.ask(query),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -220,40 +206,32 @@ fn attached(query: &Query) -> Vec<u8> {
     query.attachment().map(|a| a.to_bytes().into_owned()).unwrap_or_default()
 }
 
-/// Stands here for a server elsewhere. Dropping it ends the waits of its clients: `ServerDied`.
-#[derive(Debug)]
-pub(crate) struct Stand {
-    _worker: Worker,
-}
-
 enum Event {
     Reply(u64, Reply),
     End(u64),
 }
 
-impl Stand {
-    pub(crate) fn start(
-        shared: &Arc<Shared>,
-        bridge: &str,
-        name: &str,
-        rule: &ServiceRule,
-    ) -> Self {
-        let (shared, rule) = (shared.clone(), rule.clone());
-        let (bridge, name) = (bridge.to_owned(), name.to_owned());
-        let what = format!("service {name} of {bridge}");
-        let worker = Worker::retry("stand", what, move |stop| {
-            let note = ask(&shared, &bridge, "note/service", &name)?;
-            let note: ServiceNote = serde_json::from_str(&note)?;
-            let types = (&note.request.payload_type()?, &note.response.payload_type()?);
-            let call = Call {
-                key: shared.keys.of(&bridge, "call", &name),
-                target: QueryTarget::default(),
-                timeout_ms: rule.timeout_ms,
-            };
-            stand(&shared, &name, types, call, Plain, stop)
-        });
-        Self { _worker: worker }
-    }
+/// Stands here for a server elsewhere. Its end ends the waits of its clients: `ServerDied`.
+pub(crate) fn start_stand(
+    shared: &Arc<Shared>,
+    bridge: &str,
+    name: &str,
+    rule: &ServiceRule,
+) -> Worker {
+    let (by, rule) = (shared.clone(), rule.clone());
+    let (bridge, name) = (bridge.to_owned(), name.to_owned());
+    let what = format!("service {name} of {bridge} is not stood for");
+    Worker::start(shared, "stand", what, move |stop| {
+        let note = ask(&by, &bridge, "note/service", &name)?;
+        let note: ServiceNote = serde_json::from_str(&note)?;
+        let types = (&note.request.payload_type()?, &note.response.payload_type()?);
+        let call = Call {
+            key: by.keys.of(&bridge, "call", &name),
+            target: QueryTarget::default(),
+            timeout_ms: rule.timeout_ms,
+        };
+        stand(&by, &name, types, call, Plain, stop)
+    })
 }
 
 /// Where calls go.
@@ -271,14 +249,14 @@ pub(crate) fn stand(
     (request, response): (&PayloadType, &PayloadType),
     call: Call,
     form: impl Form,
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<(), Failed> {
     let service = shared.node.service::<[u8], [u8]>(name)?;
     let server = service.of_types(request, response).server()?;
     let (to, events) = channel();
     let mut standing =
         Standing { shared, call, form, server, next: 0, calls: HashMap::new(), to, events };
-    while !stop.load(Relaxed) {
+    while stop.goes_on() {
         standing.step()?;
     }
     Ok(())

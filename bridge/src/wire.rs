@@ -143,7 +143,7 @@ pub(crate) struct QueueNote {
 }
 
 /// What a token is of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Of {
     /// The bridge itself.
     Bridge,

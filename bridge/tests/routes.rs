@@ -4,9 +4,13 @@
 
 mod net;
 
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use net::{Counters, Net, wait_for};
+use net::{Counters, Host, Net, count, wait_for};
 use outlive::{Node, Publisher, Subscriber};
 
 const RELIABLE: &str = "[[topic]]\npattern = \"/**\"\nreliable = true\n";
@@ -81,4 +85,153 @@ fn what_is_still_in_the_ring_when_a_publisher_leaves_arrives() {
     });
     println!("{arrived} of 200 messages arrived; counted: {}", last["in"]["/n"]);
     assert_eq!(arrived, 200);
+}
+
+/// Not a test: the process that others kill. It has so many topics.
+#[test]
+fn a_node_with_topics_until_killed() {
+    let Some(root) = std::env::var_os("OUTLIVE_BRIDGE_VICTIM") else { return };
+    let topics = std::env::var("OUTLIVE_BRIDGE_TOPICS").expect("how many");
+    let node = Node::builder().root(root).name("victim").open().expect("a node");
+    let topics = 0..topics.parse::<u64>().expect("a number");
+    let from: Vec<_> = topics
+        .map(|n| node.topic::<u64>(&format!("/many/{n}")).expect("a name").depth(4))
+        .map(|topic| topic.publisher().expect("a publisher"))
+        .collect();
+    thread::sleep(Duration::from_secs(300));
+    drop(from);
+}
+
+/// Such a process; killed at the end.
+struct Victim(Child);
+
+impl Victim {
+    fn start(host: &Host, topics: usize) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.args(["--exact", "a_node_with_topics_until_killed"]).stdout(Stdio::null());
+        command.env("OUTLIVE_BRIDGE_VICTIM", host.root());
+        command.env("OUTLIVE_BRIDGE_TOPICS", topics.to_string());
+        Self(command.spawn().expect("a victim"))
+    }
+
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Topics with a live publisher whose names begin so.
+fn spoken(host: &Host, prefix: &str) -> usize {
+    let topics = host.domain().topics().expect("a domain");
+    let here = topics.iter().filter(|topic| topic.name.starts_with(prefix));
+    here.filter(|topic| topic.publishers.iter().any(|p| p.alive && !p.closed)).count()
+}
+
+fn stand_in(host: &Host, name: &str) -> bool {
+    let nodes = host.domain().nodes().expect("a domain");
+    nodes.iter().any(|n| n.alive && n.name == format!("outlive-bridge.h0.{name}"))
+}
+
+#[test]
+fn a_route_that_cannot_end_yet_holds_up_nobody() {
+    let Some(net) = narrow("8mbit", RELIABLE) else { return };
+    let (here, there) = (net.hosts[0].node("talker"), net.hosts[1].node("listener"));
+    let from = publisher(&here, "/n");
+    let mut to = subscriber(&there, "/n");
+    connect(&from, &mut to);
+    // Ten seconds of the link.
+    for n in 2..502 {
+        from.publish(&message(n, 20_000)).expect("published");
+    }
+    drop((from, here));
+    wait_for("the end of the publisher", || (spoken(&net.hosts[0], "/n") == 0).then_some(()));
+    let _late = net.hosts[0].node("late");
+    let mut next = 2;
+    let mut take = || {
+        while let Some(sample) = to.receive().expect("a sample") {
+            next = number(&sample) + 1;
+        }
+        next
+    };
+    wait_for("the late node elsewhere", || {
+        take();
+        stand_in(&net.hosts[1], "late").then_some(())
+    });
+    // It was told while messages were still to come.
+    let before = take();
+    let after = wait_for("the end of the messages", || {
+        let after = take();
+        thread::sleep(Duration::from_millis(500));
+        (take() == after).then_some(after)
+    });
+    println!("the late node was told after {before} of {after} messages");
+    assert!(2 * before < after, "a node is told of while a route ends");
+    // Those that were cut off are counted.
+    let mut out = Counters::of(&net.hosts[0].node("counters"));
+    out.until("each message in one counter", |c| {
+        let sum = ["sent", "overrun"].map(|k| count(c, "out", "/n", k)).iter().sum::<u64>();
+        sum >= 501
+    });
+}
+
+#[test]
+fn a_bridge_ends_while_a_reliable_topic_fills_a_narrow_link() {
+    let Some(mut net) = narrow("4mbit", RELIABLE) else { return };
+    let (here, there) = (net.hosts[0].node("talker"), net.hosts[1].node("listener"));
+    let from = publisher(&here, "/n");
+    let mut to = subscriber(&there, "/n");
+    connect(&from, &mut to);
+    let end = Arc::new(AtomicBool::new(false));
+    let until = end.clone();
+    let talking = thread::spawn(move || {
+        while !until.load(Relaxed) {
+            from.publish(&message(2, 20_000)).expect("published");
+            thread::sleep(Duration::from_millis(2));
+        }
+    });
+    // As much as fits is under way.
+    thread::sleep(Duration::from_secs(3));
+    let took = net.hosts[0].end();
+    println!("the bridge ended {took:?} after SIGTERM");
+    end.store(true, Relaxed);
+    talking.join().expect("no panic");
+}
+
+#[test]
+fn a_bridge_with_many_topics_ends_and_a_dead_node_with_many_is_told() {
+    const TOPICS: usize = 200;
+    let Some(mut net) = Net::new(2) else { return };
+    net.bridge(0, RELIABLE);
+    net.bridge(1, RELIABLE);
+    let watcher = net.hosts[1].node("watcher");
+    let carried = |net: &Net| {
+        wait_for("all topics elsewhere", || {
+            (spoken(&net.hosts[1], "/many/") == TOPICS).then_some(())
+        });
+        let nodes = net.hosts[1].domain().nodes().expect("a domain");
+        let mut nodes = nodes.iter().filter(|n| n.alive && n.name == "outlive-bridge.h0.victim");
+        nodes.next().expect("its stand-in").id
+    };
+    let mut victim = Victim::start(&net.hosts[0], TOPICS);
+    let watch = watcher.watch(carried(&net)).expect("a watch");
+    victim.kill();
+    let killed = Instant::now();
+    assert!(watch.wait(Duration::from_secs(60)), "told of a death on another machine");
+    let told = killed.elapsed();
+    wait_for("the end of the topics", || (spoken(&net.hosts[1], "/many/") == 0).then_some(()));
+    println!(
+        "a node with {TOPICS} topics: death told after {told:?}, topics gone after {:?}",
+        killed.elapsed()
+    );
+
+    let _victim = Victim::start(&net.hosts[0], TOPICS);
+    carried(&net);
+    println!("with {TOPICS} topics in, the bridge ended {:?} after SIGTERM", net.hosts[1].end());
+    println!("with {TOPICS} topics out, the bridge ended {:?} after SIGTERM", net.hosts[0].end());
 }

@@ -1,8 +1,8 @@
 //! A topic on its way from ROS: Zenoh's thread hands over, ours decodes and publishes.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,11 +17,10 @@ use super::Member;
 use super::names::{self, ATTACHMENT_BYTES, Attachment, Port, Topic};
 use super::qos::Qos;
 use crate::incoming::{LINGER, WAITING_BYTES_MAX, WAITING_MAX};
-use crate::outgoing::Failed;
 use crate::shared::say;
 use crate::stats::Counted;
 use crate::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
-use crate::worker::Worker;
+use crate::worker::{Failed, News, Stop, Worker};
 
 /// Publishers whose numbers are followed at most.
 const FOLLOWED_MAX: usize = 1024;
@@ -29,55 +28,40 @@ const FOLLOWED_MAX: usize = 1024;
 const DEPTH_MAX: u64 = 256;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A topic of ROS that is published here. Dropping it ends that, after what has come.
-#[derive(Debug)]
-pub(super) struct Incoming {
-    worker: Worker,
-    asked: Sender<String>,
-}
-
 type Item = (Attachment, ZBytes);
 
-impl Incoming {
-    /// Begins to publish `topic` as `here`.
-    pub(super) fn start(
-        member: &Arc<Member>,
-        topic: &Topic,
-        here: &str,
-        depth: Option<u64>,
-        qos: Qos,
-    ) -> Self {
-        let (to, from) = sync_channel(WAITING_MAX);
-        let (asked, to_ask) = channel();
-        let counted = member.shared.stats.of(false, &format!("ros2:{}", topic.name));
-        let intake = Intake {
-            to,
-            waiting_bytes: Arc::default(),
-            counted,
-            expected: Arc::new(Mutex::new(HashMap::new())),
-        };
-        let route = Route {
-            member: member.clone(),
-            topic: topic.clone(),
-            here: here.to_owned(),
-            depth: depth.unwrap_or_else(|| qos.depth.unwrap_or(DEPTH_MAX).min(DEPTH_MAX)),
-            qos,
-            to_ask,
-        };
-        let what = format!("topic {} of ROS 2 as {here}", topic.name);
-        let worker = Worker::retry("from-ros", what, move |stop| route.carry(&intake, &from, stop));
-        Self { worker, asked }
-    }
-
-    /// Asks the publishers of a session for the messages that they keep.
-    pub(super) fn ask(&self, session: String) {
-        let _ = self.asked.send(session);
-    }
-
-    /// Its thread.
-    pub(super) fn worker(&self) -> &Worker {
-        &self.worker
-    }
+/// Begins to publish `topic` of ROS as `here`. Its end comes after what has come.
+pub(super) fn start(
+    member: &Arc<Member>,
+    topic: &Topic,
+    here: &str,
+    depth: Option<u64>,
+    qos: Qos,
+) -> Worker {
+    let (to, from) = sync_channel(WAITING_MAX);
+    let (asked, to_ask) = channel();
+    let counted = member.shared.stats.of(false, &format!("ros2:{}", topic.name));
+    let intake = Intake {
+        to,
+        waiting_bytes: Arc::default(),
+        counted,
+        expected: Arc::new(Mutex::new(HashMap::new())),
+    };
+    let route = Route {
+        member: member.clone(),
+        topic: topic.clone(),
+        here: here.to_owned(),
+        depth: depth.unwrap_or_else(|| qos.depth.unwrap_or(DEPTH_MAX).min(DEPTH_MAX)),
+        qos,
+        to_ask,
+    };
+    let what = format!("topic {} of ROS 2 is not published as {here}", topic.name);
+    let run = move |stop: &Stop| route.carry(&intake, &from, stop);
+    Worker::start(&member.shared, "from-ros", what, run).hearing(move |news| {
+        if let News::Keeps(session) = news {
+            let _ = asked.send(session);
+        }
+    })
 }
 
 /// Zenoh's side.
@@ -145,12 +129,7 @@ struct Route {
 
 impl Route {
     /// Until it is to stop.
-    fn carry(
-        &self,
-        intake: &Intake,
-        from: &Receiver<Item>,
-        stop: &AtomicBool,
-    ) -> Result<(), Failed> {
+    fn carry(&self, intake: &Intake, from: &Receiver<Item>, stop: &Stop) -> Result<(), Failed> {
         let (from_ros, of) = FromRos::of(&self.topic.of, "", None)?;
         // The topic is there from now on.
         let port = self.publisher(&of)?;
@@ -168,8 +147,10 @@ impl Route {
         let mut told = false;
         let mut until = None;
         loop {
-            if until.is_none() && stop.load(Relaxed) {
-                until = Some(Instant::now() + LINGER);
+            match (stop.is_asked(), until) {
+                (true, None) => until = Some(Instant::now() + LINGER),
+                (false, Some(_)) => until = None,
+                _ => {}
             }
             for of in self.to_ask.try_iter() {
                 let taker = intake.clone();
@@ -201,7 +182,7 @@ impl Route {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if until.is_some_and(|until| Instant::now() >= until) {
+            if until.is_some_and(|until| Instant::now() >= until) && stop.ends() {
                 break;
             }
         }

@@ -33,17 +33,14 @@ use zenoh::pubsub::Subscriber;
 use zenoh::sample::SampleKind;
 
 use crate::control::Token;
-use crate::outgoing::{Failed, Outgoing};
+use crate::routes::{Kind, Routes};
 use crate::shared::{Shared, say};
 use crate::wire::wall_now_ns;
-use crate::worker::Worker;
+use crate::worker::{Failed, News};
 use config::Ros2Config;
-use incoming::Incoming;
 use names::{Participant, Port, Remote, Topic};
 use qos::Qos;
 
-/// Topics carried in each direction at most.
-const ROUTES_MAX: usize = 512;
 /// Publishers and servers there that are remembered at most.
 const PORTS_MAX: usize = 16_384;
 /// Topics that cannot be carried, told once each; more of them are told again.
@@ -84,12 +81,6 @@ pub(crate) struct Graph {
     known: usize,
     /// Of these, those that keep messages and are still to be asked for them.
     keeping: Vec<(Topic, String)>,
-    out: HashMap<String, Outgoing>,
-    into: HashMap<Topic, Incoming>,
-    /// Stopped, not ended yet.
-    ending: Vec<Incoming>,
-    offers: HashMap<String, Worker>,
-    stands: HashMap<Topic, Worker>,
     told: HashSet<String>,
 }
 
@@ -124,11 +115,6 @@ impl Graph {
             servers: HashMap::new(),
             known: 0,
             keeping: Vec::new(),
-            out: HashMap::new(),
-            into: HashMap::new(),
-            ending: Vec::new(),
-            offers: HashMap::new(),
-            stands: HashMap::new(),
             told: HashSet::new(),
         })
     }
@@ -137,50 +123,41 @@ impl Graph {
     /// here that is no bridge.
     pub(crate) fn look<'a>(
         &mut self,
+        routes: &mut Routes,
         topics: impl Iterator<Item = &'a TopicInfo>,
-    ) -> Result<(), Failed> {
+    ) {
         while let Ok(token) = self.tokens.try_recv() {
             self.token(token);
         }
-        let mut there = HashSet::new();
         for topic in topics {
-            if self.goes_out(topic) {
-                there.insert(topic.name.clone());
-            }
+            self.goes_out(routes, topic);
         }
-        self.out.retain(|name, route| there.contains(name) && !route.has_ended());
-        self.comes_in();
-        self.ending.retain(|route| !route.worker().has_ended());
-        Ok(())
+        routes.of(Kind::RosTopicOut).settle();
+        self.comes_in(routes);
     }
 
-    fn goes_out(&mut self, topic: &TopicInfo) -> bool {
-        if self.out.contains_key(&topic.name) {
-            return true;
+    fn goes_out(&mut self, routes: &mut Routes, topic: &TopicInfo) {
+        let Some((rule, there)) = self.config.goes_out(&topic.name) else { return };
+        if routes.of(Kind::RosTopicOut).keep("", &topic.name) {
+            return;
         }
-        let Some((rule, there)) = self.config.goes_out(&topic.name) else { return false };
         let rule = rule.clone();
         if !names::is_topic_name(&there) {
             let name = &topic.name;
-            self.tell(format!("topic {name} is not carried to ROS 2: the name is none there"));
-            return false;
+            return self
+                .tell(format!("topic {name} is not carried to ROS 2: the name is none there"));
         }
         let epoch_ns = wall_now_ns().saturating_sub(now_ns());
         let Some(way) = outgoing::Way::new(topic, &rule, &there, epoch_ns) else {
             let of = topic.payload_type();
             let (name, of) = (&topic.name, of.name());
             let wanted = rule.of.as_deref().unwrap_or("that type");
-            self.tell(format!("topic {name} is not carried to ROS 2: {of} is no {wanted} there"));
-            return false;
+            return self
+                .tell(format!("topic {name} is not carried to ROS 2: {of} is no {wanted} there"));
         };
-        if self.out.len() >= ROUTES_MAX {
-            return false;
-        }
-        self.out.insert(
-            topic.name.clone(),
-            way.start(&self.member, rule.depth.unwrap_or(topic.depth), rule),
-        );
-        true
+        let depth = rule.depth.unwrap_or(topic.depth);
+        let start = || way.start(&self.member, depth, rule);
+        routes.of(Kind::RosTopicOut).want("", &topic.name, start);
     }
 
     fn token(&mut self, token: Token) {
@@ -207,79 +184,66 @@ impl Graph {
 
     /// Keeps a route for each service that is to be carried; `services` are those with a live
     /// server here that is no bridge.
-    pub(crate) fn look_at_services<'a>(&mut self, services: impl Iterator<Item = &'a ServiceInfo>) {
-        let mut there = HashSet::new();
+    pub(crate) fn look_at_services<'a>(
+        &mut self,
+        routes: &mut Routes,
+        services: impl Iterator<Item = &'a ServiceInfo>,
+    ) {
         for info in services {
-            if self.service_goes_out(info) {
-                there.insert(info.name.clone());
-            }
+            self.service_goes_out(routes, info);
         }
-        self.offers.retain(|name, offer| there.contains(name) && !offer.has_ended());
-        self.services_come_in();
+        routes.of(Kind::RosServiceOut).settle();
+        self.services_come_in(routes);
     }
 
-    fn service_goes_out(&mut self, info: &ServiceInfo) -> bool {
-        if self.offers.contains_key(&info.name) {
-            return true;
+    fn service_goes_out(&mut self, routes: &mut Routes, info: &ServiceInfo) {
+        let Some((rule, there)) = self.config.service_goes_out(&info.name) else { return };
+        if routes.of(Kind::RosServiceOut).keep("", &info.name) {
+            return;
         }
-        let Some((rule, there)) = self.config.service_goes_out(&info.name) else { return false };
         let rule = rule.clone();
         let what = format!("service {} is not offered to ROS 2", info.name);
         if !names::is_topic_name(&there) {
-            self.tell(format!("{what}: the name is none there"));
-            return false;
+            return self.tell(format!("{what}: the name is none there"));
         }
         let known = services::type_of(info)
             .and_then(|(of, service)| Some((Topic::new(&there, &of)?, service)));
         let Some((topic, service)) = known else {
             let (request, response) = (info.request.name(), info.response.name());
-            self.tell(format!("{what}: {request} and {response} are no service there"));
-            return false;
+            return self.tell(format!("{what}: {request} and {response} are no service there"));
         };
-        if self.offers.len() >= ROUTES_MAX {
-            return false;
-        }
-        let offer = services::offer(&self.member, info, topic, service, &rule);
-        self.offers.insert(info.name.clone(), offer);
-        true
+        let start = || services::offer(&self.member, info, topic, service, &rule);
+        routes.of(Kind::RosServiceOut).want("", &info.name, start);
     }
 
     /// A server here for each service with a server there.
-    fn services_come_in(&mut self) {
-        self.stands.retain(|topic, _| self.servers.contains_key(topic));
+    fn services_come_in(&mut self, routes: &mut Routes) {
         let mut strange = Vec::new();
         for topic in self.servers.keys() {
-            if self.stands.contains_key(topic) || self.stands.len() >= ROUTES_MAX {
+            if routes.of(Kind::RosServiceIn).keep(&topic.kind(), &topic.name) {
                 continue;
             }
             let Some((rule, here)) = self.config.service_comes_in(&topic.name) else { continue };
             let known = names::type_hash(&topic.of).filter(|hash| *hash == topic.hash);
             match known.and_then(|_| Service::of(&topic.of)) {
                 Some(service) => {
-                    let stand = services::stand_for(&self.member, topic, service, here, rule);
-                    self.stands.insert(topic.clone(), stand);
+                    let start = || services::stand_for(&self.member, topic, service, here, rule);
+                    routes.of(Kind::RosServiceIn).want(&topic.kind(), &topic.name, start);
                 }
                 None => strange.push(topic.clone()),
             }
         }
+        routes.of(Kind::RosServiceIn).settle();
         for topic in strange {
             self.tell_strange("service", topic);
         }
     }
 
     /// A route in for each topic with a publisher there.
-    fn comes_in(&mut self) {
-        let gone = |topic: &Topic, route: &Incoming| {
-            !self.publishers.contains_key(topic) || route.worker().has_ended()
-        };
-        let stopped = self.into.extract_if(|topic, route| gone(topic, route));
-        for (_, route) in stopped {
-            route.worker().stop();
-            self.ending.push(route);
-        }
+    fn comes_in(&mut self, routes: &mut Routes) {
         let mut strange = Vec::new();
         for (topic, publishers) in &self.publishers {
-            if self.into.contains_key(topic) || self.into.len() >= ROUTES_MAX {
+            if routes.of(Kind::RosTopicIn).keep(&topic.kind(), &topic.name) {
                 continue;
             }
             let Some((rule, here)) = self.config.comes_in(topic) else { continue };
@@ -288,13 +252,13 @@ impl Graph {
                 continue;
             }
             let Some(qos) = Qos::of_all(publishers.values()) else { continue };
-            let route = Incoming::start(&self.member, topic, &here, rule.depth, qos);
-            self.into.insert(topic.clone(), route);
+            let start = || incoming::start(&self.member, topic, &here, rule.depth, qos);
+            routes.of(Kind::RosTopicIn).want(&topic.kind(), &topic.name, start);
         }
+        routes.of(Kind::RosTopicIn).settle();
         for (topic, session) in self.keeping.drain(..) {
-            if let Some(route) = self.into.get(&topic) {
-                route.ask(session);
-            }
+            let side = routes.of(Kind::RosTopicIn);
+            side.tell(&topic.kind(), &topic.name, News::Keeps(session));
         }
         for topic in strange {
             self.tell_strange("topic", topic);

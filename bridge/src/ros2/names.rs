@@ -102,6 +102,11 @@ impl Topic {
         Some(Self { name: name.into(), of: of.into(), hash: type_hash(of)? })
     }
 
+    /// What tells it from others of its name.
+    pub(crate) fn kind(&self) -> String {
+        format!("{} {}", self.of, self.hash)
+    }
+
     /// Where its messages or requests go.
     pub(crate) fn key(&self, domain: u32) -> String {
         format!("{domain}{}/{}/{}", self.name, dds_type(&self.of), self.hash)

@@ -1,7 +1,6 @@
 //! A topic on its way to ROS: each payload becomes a message in CDR.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use outlive::{Sample, TopicInfo};
 use outlive_record::ros2::ToRos;
@@ -16,8 +15,9 @@ use super::config::Ros2Rule;
 use super::kept::Kept;
 use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
-use crate::outgoing::{Failed, Outgoing, Pump, heard, wall_ns};
+use crate::outgoing::{Pump, heard, wall_ns};
 use crate::stats::Counted;
+use crate::worker::{Failed, Stop, Worker};
 
 /// What a topic becomes there.
 pub(super) struct Way {
@@ -46,11 +46,11 @@ impl Way {
         Some(Self { name: info.name.clone(), to_ros, which, topic })
     }
 
-    pub(super) fn start(self, member: &Arc<Member>, depth: u64, rule: Ros2Rule) -> Outgoing {
+    pub(super) fn start(self, member: &Arc<Member>, depth: u64, rule: Ros2Rule) -> Worker {
         let by = member.clone();
-        let name = format!("{} of ROS 2", self.topic.name);
-        let run = move |stop: &AtomicBool| self.carry(&by, depth, &rule, stop);
-        Outgoing::spawn(&member.shared, &name, run)
+        let what = format!("topic {} of ROS 2 is not carried", self.topic.name);
+        let run = move |stop: &Stop| self.carry(&by, depth, &rule, stop);
+        Worker::start(&member.shared, "outgoing", what, run)
     }
 
     fn carry(
@@ -58,7 +58,7 @@ impl Way {
         member: &Member,
         depth: u64,
         rule: &Ros2Rule,
-        stop: &AtomicBool,
+        stop: &Stop,
     ) -> Result<(), Failed> {
         let shared = &member.shared;
         let builder = shared.node.topic::<[u8]>(&self.name)?.borrows(2);
@@ -85,8 +85,9 @@ impl Way {
         let token = shared.session.liveliness().declare_token(token_key).wait()?;
 
         let counted = shared.stats.of(true, &format!("ros2:{}", self.topic.name));
+        let name = self.name.clone();
         let mut route = Route { way: self, publisher, kept, counted: counted.clone(), seq: 1, gid };
-        let mut pump = Pump::new(shared, rule.rate_hz, heard, counted).keeping(rule.keeps);
+        let mut pump = Pump::new(shared, &name, rule.rate_hz, heard, counted).keeping(rule.keeps);
         let send = |sample: Sample<[u8]>, now, heard| route.send(&sample, now, heard);
         let done = pump.run(subscriber, stop, send);
         token.undeclare().wait()?;

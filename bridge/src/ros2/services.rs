@@ -13,9 +13,8 @@ use super::config::Ros2ServiceRule;
 use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
 use crate::services::{Call, Called, Form, Parts, serve, stand};
-use crate::shared::say;
 use crate::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
-use crate::worker::Worker;
+use crate::worker::{Stop, Worker};
 
 /// How rmw_zenoh writes calls.
 struct Cdr {
@@ -99,14 +98,13 @@ pub(super) fn offer(
     service: Service,
     rule: &Ros2ServiceRule,
 ) -> Worker {
-    let (member, info, timeout_ms) = (member.clone(), info.clone(), rule.timeout_ms);
-    Worker::start("to-ros", move |stop| {
-        let token = member.port_token(Port::Server, &topic, Qos::SERVICE);
+    let (by, info, timeout_ms) = (member.clone(), info.clone(), rule.timeout_ms);
+    let what = format!("service {} is not offered to ROS 2", info.name);
+    Worker::start(&member.shared, "to-ros", what, move |stop: &Stop| {
+        let token = by.port_token(Port::Server, &topic, Qos::SERVICE);
         let form = Cdr::new(service, &token);
-        let keys = (topic.key(member.participant.domain), token);
-        if let Err(e) = serve(&member.shared, &info, keys, form, timeout_ms, stop) {
-            say(format_args!("service {} is not offered to ROS 2: {e}", info.name));
-        }
+        let keys = (topic.key(by.participant.domain), token);
+        serve(&by.shared, &info, keys, form, timeout_ms, stop)
     })
 }
 
@@ -118,18 +116,18 @@ pub(super) fn stand_for(
     here: String,
     rule: &Ros2ServiceRule,
 ) -> Worker {
-    let (member, topic, timeout_ms) = (member.clone(), topic.clone(), rule.timeout_ms);
-    let what = format!("service {} of ROS 2 as {here}", topic.name);
-    Worker::retry("from-ros", what, move |stop| {
-        let token = member.port_token(Port::Client, &topic, Qos::SERVICE);
+    let (by, topic, timeout_ms) = (member.clone(), topic.clone(), rule.timeout_ms);
+    let what = format!("service {} of ROS 2 is not stood for as {here}", topic.name);
+    Worker::start(&member.shared, "from-ros", what, move |stop: &Stop| {
+        let token = by.port_token(Port::Client, &topic, Qos::SERVICE);
         let form = Cdr::new(service.clone(), &token);
-        let liveliness = member.shared.session.liveliness();
+        let liveliness = by.shared.session.liveliness();
         let _token = zenoh::Wait::wait(liveliness.declare_token(token))?;
         let types = (service.request.payload_type(), service.response.payload_type());
-        let key = topic.key(member.participant.domain);
+        let key = topic.key(by.participant.domain);
         // As clients of rmw_zenoh ask: all servers, and the first answer counts.
         let call = Call { key, target: QueryTarget::AllComplete, timeout_ms };
-        stand(&member.shared, &here, types, call, form, stop)
+        stand(&by.shared, &here, types, call, form, stop)
     })
 }
 

@@ -186,6 +186,38 @@ impl Host {
         }
     }
 
+    /// SIGTERM, and the end: how long it took. A bridge that does not end fails the test.
+    pub fn end(&mut self) -> Duration {
+        let mut child = self.child.take().expect("a running bridge");
+        assert!(ran(&format!("kill -TERM {}", child.id())));
+        let begun = Instant::now();
+        while child.try_wait().expect("its state").is_none() {
+            if begun.elapsed() > PATIENCE {
+                let _ = child.kill();
+                let _ = child.wait();
+                panic!("the bridge of {} has not ended", self.space);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        begun.elapsed()
+    }
+
+    /// SIGSTOP, or SIGCONT.
+    pub fn pause(&self, paused: bool) {
+        let signal = if paused { "STOP" } else { "CONT" };
+        let pid = self.child.as_ref().map_or(0, Child::id);
+        assert!(ran(&format!("kill -{signal} {pid}")));
+    }
+
+    /// A line of the bridge's `/proc/PID/status`.
+    pub fn status(&self, key: &str) -> u64 {
+        let pid = self.child.as_ref().map_or(0, Child::id);
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+        let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        number.expect("a number")
+    }
+
     /// The network namespace.
     pub fn space(&self) -> &str {
         &self.space
