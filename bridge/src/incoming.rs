@@ -76,8 +76,9 @@ impl Intake {
         let Some(header) = header else { return self.counted.with(|c| c.bad += 1) };
         let lost = {
             let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+            // A lower one than before: its counters have begun again.
             let lost = expected.map_or(0, |e| header.seq.saturating_sub(e));
-            *expected = Some(header.seq.wrapping_add(1).max(expected.unwrap_or(0)));
+            *expected = Some(header.seq.wrapping_add(1));
             lost
         };
         let bytes = sample.payload().len() as u64;

@@ -59,7 +59,7 @@ fn carry(shared: &Shared, name: &str, rule: &TopicRule, stop: &Stop) -> Result<(
 
     let counted = shared.stats.of(true, name);
     let mut pump = Pump::new(shared, name, rule.rate_hz, heard, counted.clone());
-    let mut route = Route { rule, publisher, counted, seq: 0 };
+    let mut route = Route { rule, publisher, counted };
     let done = pump.run(subscriber, stop, |sample, now, _| route.send(sample, now));
     token.undeclare().wait()?;
     shared.set_note(note_key, None);
@@ -259,7 +259,6 @@ struct Route<'a> {
     rule: &'a TopicRule,
     publisher: Publisher<'a>,
     counted: Counted,
-    seq: u64,
 }
 
 impl Route<'_> {
@@ -271,10 +270,15 @@ impl Route<'_> {
             // What does not shrink by an eighth is not worth the work of unpacking it.
             (packed.len() as u64 <= bytes - bytes / 8).then_some(packed)
         });
+        // The number lives as long as the counters do: over all publishers of the topic.
+        let seq = self.counted.with(|c| {
+            c.sent += 1;
+            c.sent - 1
+        });
         let header = Header {
             compressed: packed.is_some(),
             node,
-            seq: self.seq,
+            seq,
             wall_ns: wall_ns(&sample, now),
             payload_bytes: bytes,
         };
@@ -285,9 +289,7 @@ impl Route<'_> {
         };
         let wire = payload.len() as u64;
         self.publisher.put(payload).attachment(header.to_bytes()).wait()?;
-        self.seq += 1;
         self.counted.with(|c| {
-            c.sent += 1;
             c.bytes += bytes;
             c.wire_bytes += wire + crate::wire::HEADER_BYTES as u64;
         });

@@ -77,8 +77,8 @@ impl Counters {
 pub(crate) struct Counted(Arc<Mutex<Counters>>);
 
 impl Counted {
-    pub(crate) fn with(&self, change: impl FnOnce(&mut Counters)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    pub(crate) fn with<R>(&self, change: impl FnOnce(&mut Counters) -> R) -> R {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn get(&self) -> Counters {

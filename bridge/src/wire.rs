@@ -37,7 +37,8 @@ pub(crate) struct Header {
     pub(crate) compressed: bool,
     /// Ordinal of the node that published it, in its own domain.
     pub(crate) node: u64,
-    /// Number among what this bridge has sent on this topic, from 0.
+    /// Number among what this bridge has sent on this topic, from 0; it goes on when the topic is
+    /// gone and comes back.
     pub(crate) seq: u64,
     /// When it was published, ns since 1970 by the clock of its machine.
     pub(crate) wall_ns: u64,

@@ -4,6 +4,7 @@
 
 mod net;
 
+use std::collections::HashSet;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -45,6 +46,17 @@ fn connect(from: &Publisher<[u8]>, to: &mut Subscriber<[u8]>) {
     wait_for("the last of the first messages", || {
         to.receive().expect("a sample").filter(|s| number(s) == 1).map(drop)
     });
+}
+
+/// Asks again, so many seconds.
+fn ask_for<T>(seconds: u64, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(seconds) {
+        if let Some(answer) = ask() {
+            return Some(answer);
+        }
+    }
+    None
 }
 
 /// Two hosts; what the first sends to the second is limited to `rate`.
@@ -234,4 +246,84 @@ fn a_bridge_with_many_topics_ends_and_a_dead_node_with_many_is_told() {
     carried(&net);
     println!("with {TOPICS} topics in, the bridge ended {:?} after SIGTERM", net.hosts[1].end());
     println!("with {TOPICS} topics out, the bridge ended {:?} after SIGTERM", net.hosts[0].end());
+}
+
+#[test]
+fn what_is_lost_after_a_publisher_came_back_is_counted() {
+    let Some(net) = narrow("4mbit", "[[topic]]\npattern = \"/**\"\n") else { return };
+    let (here, there) = (net.hosts[0].node("talker"), net.hosts[1].node("listener"));
+    let from = publisher(&here, "/n");
+    let mut to = subscriber(&there, "/n");
+    connect(&from, &mut to);
+    for n in 2..500 {
+        from.publish(&message(n, 8)).expect("published");
+        thread::sleep(Duration::from_millis(1));
+    }
+    drop(from);
+    wait_for("its end elsewhere", || (spoken(&net.hosts[1], "/n") == 0).then_some(()));
+    while to.receive().expect("a sample").is_some() {}
+    let from = publisher(&here, "/n");
+    connect(&from, &mut to);
+    // Fewer than before, and more than the link takes.
+    for n in 2..202 {
+        from.publish(&message(n, 20_000)).expect("published");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let (mut out, mut into) = (Counters::of(&here), Counters::of(&there));
+    let mut sums = [0; 5];
+    let agreed = ask_for(20, || {
+        // A gap is seen with the next message.
+        from.publish(&message(0, 8)).expect("published");
+        let sent = count(&out.newest(), "out", "/n", "sent");
+        let c = into.newest();
+        let told = ["received", "lost", "dropped", "bad"].map(|k| count(&c, "in", "/n", k));
+        sums = [sent, told[0], told[1], told[2], told[3]];
+        (told.iter().sum::<u64>() == sent).then_some(())
+    });
+    println!("sent, received, lost, dropped, bad: {sums:?}");
+    assert!(agreed.is_some(), "sums that do not agree");
+    assert!(sums[2] > 0, "a link of 4 Mbit/s takes no 32");
+}
+
+#[test]
+fn a_publisher_that_comes_back_at_once_is_counted_and_comes_once() {
+    let Some(mut net) = Net::new(2) else { return };
+    net.bridge(0, RELIABLE);
+    net.bridge(1, RELIABLE);
+    let (here, there) = (net.hosts[0].node("talker"), net.hosts[1].node("listener"));
+    let mut to = subscriber(&there, "/n");
+    let (mut n, mut came) = (1, HashSet::new());
+    let mut take = |to: &mut Subscriber<[u8]>| {
+        while let Some(sample) = to.receive().expect("a sample") {
+            assert!(came.insert(number(&sample)), "{} came twice", number(&sample));
+        }
+    };
+    // Before the bridge has seen the end of the one before, while that is being done, and after.
+    for round in 0..24 {
+        let from = publisher(&here, "/n");
+        for _ in 0..60 {
+            from.publish(&message(n, 8)).expect("published");
+            n += 1;
+            take(&mut to);
+            thread::sleep(Duration::from_millis(5));
+        }
+        drop(from);
+        thread::sleep(Duration::from_millis(round * 25));
+    }
+    let from = publisher(&here, "/n");
+    let (mut out, mut into) = (Counters::of(&here), Counters::of(&there));
+    let mut sums = [0; 5];
+    let agreed = ask_for(20, || {
+        // A gap is seen with the next message.
+        from.publish(&message(n, 8)).expect("published");
+        n += 1;
+        take(&mut to);
+        let sent = count(&out.newest(), "out", "/n", "sent");
+        let c = into.newest();
+        let told = ["received", "lost", "dropped", "bad"].map(|k| count(&c, "in", "/n", k));
+        sums = [sent, told[0], told[1], told[2], told[3]];
+        (told.iter().sum::<u64>() == sent).then_some(())
+    });
+    println!("of {n} messages sent, received, lost, dropped, bad: {sums:?}");
+    assert!(agreed.is_some(), "sums that do not agree");
 }
