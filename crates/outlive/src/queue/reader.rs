@@ -293,6 +293,13 @@ impl Reader {
         if self.shape.stamped { self.lanes.get(self.turn).map(Lane::stamp) } else { None }
     }
 
+    /// Where what is in hand lies in its lane: the record, and the messages of it that are done.
+    pub(crate) fn place(&self) -> Option<(u64, u64)> {
+        let lane = self.lanes.get(self.turn)?;
+        let (position, done) = self.table.place(lane.slot).peek()?;
+        Some((position.encode(), done.into()))
+    }
+
     /// What every slow path does first: our token, who is there.
     pub(super) fn attend(&mut self) -> Result<()> {
         self.queue.node.tend()?;

@@ -90,6 +90,13 @@ impl<'c, T: Payload + ?Sized> Received<'c, T> {
         self.reader.sender().unwrap_or(ProducerId { node: NodeId::from_raw(0), port: 0 })
     }
 
+    /// Where it lies in its producer's lane: the same whoever receives it, and another for each
+    /// other message of that producer (of the last 8 TiB). For those who hand messages on and must
+    /// not do so twice, also after one of them was killed.
+    pub fn place(&self) -> (u64, u64) {
+        self.reader.place().unwrap_or_default()
+    }
+
     /// When it was sent, ns of CLOCK_MONOTONIC, in a queue with time stamps. Messages of one batch
     /// share one.
     pub fn timestamp_ns(&self) -> Option<u64> {

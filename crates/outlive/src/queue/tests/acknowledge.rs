@@ -95,6 +95,68 @@ fn what_is_put_back_comes_again_and_nothing_of_its_producer_before_it() {
 }
 
 #[test]
+fn a_message_has_one_place_whoever_receives_it_and_no_other_has_it() {
+    for batch in [1, 3, 200] {
+        let dir = TempDir::new("queue-place");
+        let n = node(&dir);
+        let queue = || n.queue::<[u8]>("/q").unwrap();
+        let fixed = || n.queue::<u64>("/n").unwrap();
+        let first = (queue().consumer().unwrap(), fixed().consumer().unwrap());
+        let mut bytes = queue().first_bytes(4096).producer().unwrap();
+        let mut numbers = [fixed().producer().unwrap(), fixed().producer().unwrap()];
+        for i in 0..600_u64 {
+            // Of any length, over the end of the ring and of segments.
+            bytes.send(&vec![0; (i * 37 % 900) as usize]).unwrap();
+        }
+        for _ in 0..600 / batch {
+            numbers.iter_mut().for_each(|to| to.send_batch(&vec![7; batch]).unwrap());
+        }
+        drop(first);
+        let (mut last, mut places) = (std::collections::HashMap::new(), 0);
+        let mut seen = std::collections::HashSet::new();
+        let mut next = |producer: crate::ProducerId, place: (u64, u64), again: bool| {
+            let before = last.insert(producer, place);
+            assert!(!again || before == Some(place), "{place:?} after {before:?}");
+            assert_eq!(seen.insert((producer, place)), !again, "{place:?}");
+            places += 1;
+        };
+        for _ in 0..600 {
+            let mut consumer = queue().consumer().unwrap();
+            let message = wait(&mut consumer);
+            next(message.producer(), message.place(), false);
+            message.nack();
+            let message = wait(&mut consumer);
+            next(message.producer(), message.place(), true);
+        }
+        for i in 0..600 {
+            let mut consumer = fixed().consumer().unwrap();
+            for _ in 0..1 + i % 5 {
+                let Some(message) = consumer.receive().unwrap() else { break };
+                next(message.producer(), message.place(), false);
+            }
+            let Some(message) = consumer.receive().unwrap() else { break };
+            let (producer, place) = (message.producer(), message.place());
+            next(producer, place, false);
+            message.nack();
+            drop(consumer);
+            // The successor may begin with the other one.
+            let mut consumer = fixed().consumer().unwrap();
+            let mut others = Vec::new();
+            loop {
+                let message = consumer.receive().unwrap().unwrap();
+                if message.producer() == producer {
+                    next(producer, message.place(), true);
+                    break;
+                }
+                others.push((message.producer(), message.place()));
+            }
+            others.into_iter().for_each(|(producer, place)| next(producer, place, false));
+        }
+        assert!(places > 2000, "{places} places");
+    }
+}
+
+#[test]
 fn an_ordered_consumer_puts_back_too() {
     let dir = TempDir::new("queue-nack-ordered");
     let n = node(&dir);
