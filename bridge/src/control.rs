@@ -48,8 +48,6 @@ pub(crate) struct Control {
     routes: Routes,
     /// By bridge and topic.
     expected: HashMap<(String, String), Expected>,
-    /// Sources begun so far.
-    sources_begun: u64,
     /// What each other bridge has said is there.
     bridges: BTreeMap<String, HashSet<Of>>,
     ros2: Option<Graph>,
@@ -63,7 +61,6 @@ impl Control {
             nodes: HashMap::new(),
             routes: Routes::new(),
             expected: HashMap::new(),
-            sources_begun: 0,
             bridges: BTreeMap::new(),
             ros2: ros2.transpose()?,
         })
@@ -184,7 +181,7 @@ impl Control {
 
     /// Keeps a route for each thing that other bridges have said is there.
     fn look_elsewhere(&mut self) {
-        let Self { shared, routes, expected, sources_begun, .. } = self;
+        let Self { shared, routes, expected, .. } = self;
         for (bridge, there) in &self.bridges {
             for of in there {
                 match of {
@@ -209,10 +206,9 @@ impl Control {
                     Of::Queue(name) => {
                         let rule = shared.config.queue(name);
                         if rule.is_some_and(|r| r.direction.goes_out()) {
-                            routes.of(Kind::QueueOut).want(bridge, name, || {
-                                *sources_begun += 1;
-                                queues::start_source(shared, bridge, name, *sources_begun)
-                            });
+                            routes
+                                .of(Kind::QueueOut)
+                                .want(bridge, name, || queues::start_source(shared, bridge, name));
                         }
                     }
                 }

@@ -6,15 +6,18 @@
 //! |---|---|
 //! | the consumer, its machine, the link | producers elsewhere: `OwnerDied`; what is unread stays |
 //! | a producer elsewhere | nobody; what it had sent is carried |
-//! | a bridge | the message under way comes again: once more, if it had arrived |
+//! | a bridge | the message under way comes again: once more only if the bridge that has put it |
+//! | | into the consumer's lane dies before that is known on the other side |
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use outlive::{Consumer, ErrorKind, Producer, QueueInfo};
+use twox_hash::xxhash3_128;
 use zenoh::Wait;
 use zenoh::query::{ConsolidationMode, Query};
 use zenoh::sample::Locality;
@@ -28,6 +31,8 @@ use crate::worker::{Failed, Stop, Worker};
 
 /// Other bridges whose message is on its way at once, at most.
 const SENDERS_MAX: usize = 1024;
+/// Lanes elsewhere whose last message is known, at most.
+const TAKEN_MAX: usize = 4096;
 /// How soon a stop is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// For room in the consumer's lane, and then for the answer.
@@ -74,21 +79,21 @@ fn sink(shared: &Shared, info: &QueueInfo, stop: &Stop) -> Result<(), Failed> {
     let token_key = shared.keys.of(&shared.own, "live/queue", name);
     let token = shared.session.liveliness().declare_token(token_key).wait()?;
     let counted = shared.stats.of(false, &counters_of(name));
-    Sunk { producer, counted, last: HashMap::new() }.run(&queries, stop);
+    Sunk { shared, name, producer, counted }.run(&queries, stop);
     token.undeclare().wait()?;
     queryable.undeclare().wait()?;
     shared.set_note(note_key, None);
     Ok(())
 }
 
-struct Sunk {
+struct Sunk<'a> {
+    shared: &'a Shared,
+    name: &'a str,
     producer: Producer<[u8]>,
     counted: Counted,
-    /// The number of the last message of each source: one whose answer was lost comes again.
-    last: HashMap<[u8; 16], u64>,
 }
 
-impl Sunk {
+impl Sunk<'_> {
     fn run(&mut self, queries: &Receiver<Query>, stop: &Stop) {
         while stop.goes_on() {
             match queries.recv_timeout(LOOK_EVERY) {
@@ -107,8 +112,9 @@ impl Sunk {
 
     fn put(&mut self, query: &Query) -> Result<u8, String> {
         let head = query.attachment().map(|a| a.to_bytes().into_owned()).unwrap_or_default();
-        let (source, seq, asks) = parse_head(&head).ok_or("no message of a bridge")?;
-        if self.last.get(&source).is_some_and(|last| *last >= seq) {
+        let Head { lane, place, asks } = Head::parse(&head).ok_or("no message of a bridge")?;
+        // One whose answer was lost comes again.
+        if self.shared.taken.last(self.name, &lane).is_some_and(|last| last == place) {
             return Ok(TAKEN);
         }
         if let Some(bytes) = asks {
@@ -117,10 +123,7 @@ impl Sunk {
         let bytes = query.payload().map(|p| p.to_bytes()).unwrap_or_default();
         match self.producer.send_timeout(&bytes, ROOM_TIMEOUT) {
             Ok(()) => {
-                if self.last.len() > SENDERS_MAX {
-                    self.last.clear();
-                }
-                self.last.insert(source, seq);
+                self.shared.taken.set(self.name, lane, place);
                 self.counted.with(|c| {
                     c.received += 1;
                     c.bytes += bytes.len() as u64;
@@ -154,73 +157,110 @@ fn is_full(e: &outlive::Error) -> bool {
     matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Timeout | ErrorKind::NoSpace)
 }
 
-/// A number of the source, new with each start of it; the message's number from 1; and, of who only
-/// asks for room, how many bytes it has.
-fn head(source: [u8; 16], seq: u64, asks: Option<u64>) -> Vec<u8> {
-    let mut out = source.to_vec();
-    out.extend(seq.to_le_bytes());
-    out.extend(asks.map(u64::to_le_bytes).into_iter().flatten());
-    out
+/// Where a message lies in its lane.
+type Place = (u64, u64);
+
+/// A lane in which a message lay: the domain, and the node and port of the producer there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Lane {
+    domain: [u8; 16],
+    node: u64,
+    port: u64,
 }
 
-fn parse_head(bytes: &[u8]) -> Option<([u8; 16], u64, Option<u64>)> {
-    let (source, rest) = bytes.split_first_chunk()?;
-    let (seq, rest) = rest.split_first_chunk()?;
-    let asks = match rest {
-        [] => None,
-        _ => Some(u64::from_le_bytes(rest.try_into().ok()?)),
-    };
-    Some((*source, u64::from_le_bytes(*seq), asks))
+/// What goes with a message. Its place names it, whoever sends it and however often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    lane: Lane,
+    place: Place,
+    /// Of who only asks for room: how many bytes it has.
+    asks: Option<u64>,
+}
+
+impl Head {
+    fn to_bytes(self) -> Vec<u8> {
+        let Self { lane: Lane { domain, node, port }, place: (record, done), asks } = self;
+        let words = [Some(node), Some(port), Some(record), Some(done), asks];
+        let words = words.into_iter().flatten().flat_map(u64::to_le_bytes);
+        domain.into_iter().chain(words).collect()
+    }
+
+    /// None for what no bridge writes.
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (domain, rest) = bytes.split_first_chunk()?;
+        let (words, []) = rest.as_chunks() else { return None };
+        let (words, asks) = match words {
+            [words @ .., asks] if words.len() == 4 => (words, Some(u64::from_le_bytes(*asks))),
+            words => (words, None),
+        };
+        let words: [[u8; 8]; 4] = words.try_into().ok()?;
+        let [node, port, record, done] = words.map(u64::from_le_bytes);
+        let lane = Lane { domain: *domain, node, port };
+        Some(Self { lane, place: (record, done), asks })
+    }
+}
+
+/// The places of the last messages that were taken, by queue and lane: as long as this bridge lives,
+/// whatever becomes of consumers, tokens and links.
+#[derive(Debug, Default)]
+pub(crate) struct Taken(Mutex<HashMap<(String, Lane), (Instant, Place)>>);
+
+impl Taken {
+    fn last(&self, queue: &str, lane: &Lane) -> Option<Place> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&(queue.to_owned(), *lane)).map(|(_, place)| *place)
+    }
+
+    fn set(&self, queue: &str, lane: Lane, place: Place) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (queue.to_owned(), lane);
+        if all.len() >= TAKEN_MAX && !all.contains_key(&key) {
+            let oldest = all.iter().min_by_key(|(_, (at, _))| *at).map(|(key, _)| key.clone());
+            oldest.map(|key| all.remove(&key));
+        }
+        all.insert(key, (Instant::now(), place));
+    }
 }
 
 /// Stands here for a consumer elsewhere. At its end it leaves the queue; what is unread stays.
-/// `number` tells this source from all others of this bridge.
-pub(crate) fn start_source(shared: &Arc<Shared>, bridge: &str, name: &str, number: u64) -> Worker {
+pub(crate) fn start_source(shared: &Arc<Shared>, bridge: &str, name: &str) -> Worker {
     let by = shared.clone();
     let (bridge, name) = (bridge.to_owned(), name.to_owned());
     let what = format!("queue {name} of {bridge} is not stood for");
-    Worker::start(shared, "source", what, move |stop| source(&by, (&bridge, &name), number, stop))
+    Worker::start(shared, "source", what, move |stop| source(&by, &bridge, &name, stop))
 }
 
-fn source(
-    shared: &Shared,
-    (bridge, name): (&str, &str),
-    number: u64,
-    stop: &Stop,
-) -> Result<(), Failed> {
+fn source(shared: &Shared, bridge: &str, name: &str, stop: &Stop) -> Result<(), Failed> {
     let note: QueueNote = serde_json::from_str(&ask(shared, bridge, "note/queue", name)?)?;
     let queue = shared.node.queue::<[u8]>(name)?.of_type(&note.of.payload_type()?);
     let consumer = if note.stamped { queue.stamped() } else { queue }.consumer()?;
-    let mut id = shared.session.zid().to_le_bytes();
-    for (byte, with) in id.iter_mut().zip(number.to_le_bytes()) {
-        *byte ^= with;
-    }
     let key = shared.keys.of(bridge, "send", name);
     let counted = shared.stats.of(true, &counters_of(name));
-    carry(shared, &key, consumer, id, &counted, stop)
+    carry(shared, &key, consumer, &counted, stop)
 }
 
 fn carry(
     shared: &Shared,
     key: &str,
     mut from: Consumer<[u8]>,
-    id: [u8; 16],
     counted: &Counted,
     stop: &Stop,
 ) -> Result<(), Failed> {
-    let mut seq = 0;
+    let domain = domain_id(shared);
     while stop.goes_on() {
         while from.next_event().is_some() {}
         let Some(message) = from.receive_timeout(LOOK_EVERY)? else { continue };
-        seq += 1;
-        let (whole, mut pause) = (head(id, seq, None), PAUSE.0);
-        let asks = head(id, seq, Some(message.len() as u64));
+        let outlive::ProducerId { node, port } = message.producer();
+        let lane = Lane { domain, node: node.get(), port };
+        let whole = Head { lane, place: message.place(), asks: None };
+        let asks = Head { asks: Some(message.len() as u64), ..whole };
+        let mut pause = PAUSE.0;
         let mut has_room = true;
         let answer = loop {
             let answer = match has_room {
-                true => put(shared, key, &message, &whole),
+                true => put(shared, key, &message, whole),
                 // A message of a megabyte is not sent for nothing again and again.
-                false => put(shared, key, &[], &asks),
+                false => put(shared, key, &[], asks),
             };
             match answer {
                 Some(answer @ (TAKEN | REFUSED)) => break answer,
@@ -251,13 +291,27 @@ fn carry(
     Ok(())
 }
 
+/// What no other domain has, nor this one once it was removed and made again; so that a bridge
+/// that follows a killed one goes on where that was. Where the kernel does not say, it is the
+/// bridge's own.
+fn domain_id(shared: &Shared) -> [u8; 16] {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    let file = shared.domain.dir().join("id").metadata().ok();
+    let since = file.as_ref().and_then(|file| file.created().ok()?.duration_since(UNIX_EPOCH).ok());
+    let (Some(boot), Some(file), Some(since)) = (boot, file, since) else {
+        return shared.session.zid().to_le_bytes();
+    };
+    let text = format!("{boot} {} {} {}", file.dev(), file.ino(), since.as_nanos());
+    xxhash3_128::Hasher::oneshot(text.as_bytes()).to_le_bytes()
+}
+
 /// None when it is to be tried again.
-fn put(shared: &Shared, key: &str, message: &[u8], head: &[u8]) -> Option<u8> {
+fn put(shared: &Shared, key: &str, message: &[u8], head: Head) -> Option<u8> {
     let replies = shared
         .session
         .get(key)
         .payload(message)
-        .attachment(head)
+        .attachment(head.to_bytes())
         .timeout(ANSWER_TIMEOUT)
         .consolidation(ConsolidationMode::None)
         .allowed_destination(Locality::Remote)
@@ -278,10 +332,26 @@ mod tests {
     #[test]
     fn a_head_survives_the_wire_and_garbage_is_none() {
         for asks in [None, Some(1 << 20)] {
-            let bytes = head([7; 16], 1 << 40, asks);
-            assert_eq!(parse_head(&bytes), Some(([7; 16], 1 << 40, asks)));
-            assert_eq!(parse_head(&bytes[..bytes.len() - 1]), None);
-            assert_eq!(parse_head(&[&bytes[..], &[0]].concat()), None);
+            let lane = Lane { domain: [7; 16], node: 3, port: u64::MAX };
+            let head = Head { lane, place: (1 << 40, 5), asks };
+            let bytes = head.to_bytes();
+            assert_eq!(Head::parse(&bytes), Some(head));
+            assert_eq!(Head::parse(&bytes[..bytes.len() - 1]), None);
+            assert_eq!(Head::parse(&[&bytes[..], &[0]].concat()), None);
+            assert_eq!(Head::parse(&[&bytes[..], &[0; 16]].concat()), None);
         }
+    }
+
+    #[test]
+    fn the_lanes_that_spoke_last_are_remembered() {
+        let taken = Taken::default();
+        let lane = |port| Lane { domain: [1; 16], node: 1, port };
+        for port in 0..TAKEN_MAX as u64 + 10 {
+            taken.set("/q", lane(0), (port, 0));
+            taken.set("/q", lane(port), (port, 0));
+        }
+        assert_eq!(taken.0.lock().expect("sound").len(), TAKEN_MAX);
+        assert_eq!(taken.last("/q", &lane(1)), None);
+        assert!(taken.last("/q", &lane(0)).is_some() && taken.last("/r", &lane(0)).is_none());
     }
 }

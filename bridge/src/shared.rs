@@ -10,6 +10,7 @@ use outlive::{Domain, Node, NodeId};
 use zenoh::Session;
 
 use crate::config::Config;
+use crate::queues::Taken;
 use crate::stats::Stats;
 use crate::wire::Keys;
 
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) own: String,
     pub(crate) keys: Keys,
     pub(crate) stats: Stats,
+    pub(crate) taken: Taken,
     /// Answers to those who ask for a note, by key.
     pub(crate) notes: Mutex<HashMap<String, String>>,
     /// Local nodes that stand for remote ones, by bridge and ordinal there.
@@ -56,6 +58,7 @@ impl Shared {
             own,
             keys,
             stats: Stats::default(),
+            taken: Taken::default(),
             notes: Mutex::default(),
             proxies: Mutex::default(),
             known: Mutex::default(),

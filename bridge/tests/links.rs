@@ -347,3 +347,54 @@ fn a_full_queue_elsewhere_is_asked_for_room_and_not_sent_to() {
     }
     assert!(idle < 1 << 19, "{idle} bytes while there was no room");
 }
+
+#[test]
+fn a_queue_over_many_breaks_brings_each_message_once() {
+    const MESSAGES: u64 = 60;
+    let Some(mut net) = Net::new(2) else { return };
+    let delay = Duration::from_millis(40);
+    let rules = "lease_ms = 200\n[[queue]]\npattern = \"/**\"\n";
+    net.bridge(0, rules);
+    net.bridge_by(1, "connect = [\"tcp/10.0.1.1:7448\"]", rules);
+    let (desk, robot) = (net.hosts[0].node("desk"), net.hosts[1].node("robot"));
+    let queue = |node: &Node| node.queue::<u64>("/work").expect("a name");
+    let mut to = queue(&desk).consumer().expect("the only one");
+    let mut from = [queue(&robot).producer().expect("one"), queue(&robot).producer().expect("two")];
+    let (mut sent, mut came) = ([0, 0], Vec::new());
+    let (mut breaks, begun) = (0, Instant::now());
+    while came.len() < 2 * MESSAGES as usize {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{} came", came.len());
+        let proxy = Proxy::start(&net.hosts[0], delay);
+        // At another instant of a round trip each time.
+        let until = Instant::now() + Duration::from_millis(1500 + 13 * breaks % 80);
+        while Instant::now() < until {
+            for (i, from) in from.iter_mut().enumerate() {
+                if sent[i] < MESSAGES && from.try_send(&(2 * sent[i] + i as u64)).is_ok() {
+                    sent[i] += 1;
+                }
+            }
+            while let Some(n) = to.receive().expect("a message") {
+                came.push(*n);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        drop(proxy);
+        breaks += 1;
+        // Both sides see the end; or the consumer here is another one meanwhile.
+        thread::sleep(Duration::from_millis(300));
+        if breaks % 2 == 0 {
+            drop(to);
+            to = queue(&desk).consumer().expect("the next");
+        }
+        if breaks % 5 == 0 {
+            net.hosts[1].kill();
+            net.hosts[1].start();
+        }
+    }
+    let order = |i: u64| came.iter().copied().filter(|n| n % 2 == i).collect::<Vec<_>>();
+    let twice = came.len() - came.iter().collect::<std::collections::HashSet<_>>().len();
+    println!("{} messages over {breaks} breaks, {twice} of them twice", came.len());
+    for i in 0..2 {
+        assert_eq!(order(i), (0..MESSAGES).map(|n| 2 * n + i).collect::<Vec<_>>());
+    }
+}
