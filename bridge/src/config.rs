@@ -97,6 +97,17 @@ pub(crate) struct Tls {
     pub(crate) mutual: bool,
 }
 
+/// What others may take of this machine's RAM disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Messages that the ring of a topic that comes in may hold.
+    pub(crate) depth: u64,
+    /// Shared memory of one publisher of what comes in, for its larger payloads.
+    pub(crate) publisher_bytes: u64,
+    /// Shared memory of all of them.
+    pub(crate) total_bytes: u64,
+}
+
 /// A checked file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
@@ -111,6 +122,7 @@ pub(crate) struct Config {
     pub(crate) stats_ms: u64,
     pub(crate) nodes: bool,
     pub(crate) tls: Tls,
+    pub(crate) limits: Limits,
     deny: Vec<Pattern>,
     topics: Vec<TopicRule>,
     services: Vec<ServiceRule>,
@@ -160,6 +172,8 @@ struct File {
     nodes: Option<bool>,
     tls: Option<Spanned<Tls>>,
     #[serde(default)]
+    limits: LimitsSection,
+    #[serde(default)]
     deny: Vec<Spanned<String>>,
     #[serde(default)]
     topic: Vec<Spanned<TopicSection>>,
@@ -168,6 +182,14 @@ struct File {
     #[serde(default)]
     queue: Vec<Spanned<QueueSection>>,
     ros2: Option<Ros2Section>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LimitsSection {
+    depth: Option<Spanned<u64>>,
+    publisher_bytes: Option<Spanned<u64>>,
+    total_bytes: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize)]
@@ -387,6 +409,12 @@ impl File {
         let reach = Reach { listen: &listen, connect: &connect, multicast: self.multicast };
         source.reach(self.mode, reach)?;
         let tls = source.tls(self.tls, reach)?;
+        let LimitsSection { depth, publisher_bytes, total_bytes } = self.limits;
+        let limits = Limits {
+            depth: source.number(depth, 4096, 1..=65_536)?,
+            publisher_bytes: source.number(publisher_bytes, 512 << 20, 1 << 16..=1 << 40)?,
+            total_bytes: source.number(total_bytes, 1 << 30, 1 << 20..=1 << 40)?,
+        };
         let deny = self.deny.iter().map(|p| source.pattern(p)).collect::<Result<_, _>>()?;
         if self.topic.len() + self.service.len() + self.queue.len() > RULES_MAX {
             let last = self.topic.last().map_or(0..0, Spanned::span);
@@ -436,6 +464,7 @@ impl File {
             stats_ms: source.number(self.stats_ms, 1000, 100..=3_600_000)?,
             nodes: self.nodes.unwrap_or(true),
             tls,
+            limits,
             deny,
             topics,
             services,
@@ -484,6 +513,7 @@ mod tests {
             ("topics = 1\n", "b.toml:3:1: unknown field `topics`, expected one of"),
             ("[[topic]]\npattern = \"/x\"\nrate_hz = 0.0\n", "b.toml:5:11: 0 messages each second"),
             ("lease_ms = 5\n[[topic]]\npattern = \"/x\"\n", "b.toml:3:12: 5 is out of range: use"),
+            ("[limits]\ndepth = 0\n", "b.toml:4:9: 0 is out of range: use 1 to 65536"),
             ("connect = [\"10.0.0.1\"]\n", "b.toml:3:12: '10.0.0.1' is no address: write it"),
             ("connect = [\"tcp/robot:70000\"]\n", "b.toml:3:12: 'tcp/robot:70000' is no address"),
             ("", "b.toml:1:1: it carries nothing: add [[topic]]"),

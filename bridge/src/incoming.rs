@@ -9,11 +9,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use outlive::{Error, ErrorKind, PayloadType, Publisher};
+use outlive::{Error, ErrorKind, Node, PayloadType};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::sample::Sample;
 
+use crate::port::{Port, Topic};
 use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, wall_now_ns};
@@ -25,8 +26,8 @@ pub(crate) const WAITING_MAX: usize = 1024;
 pub(crate) const WAITING_BYTES_MAX: u64 = 64 << 20;
 /// How long messages may come after their topic's token went: it overtakes them.
 pub(crate) const LINGER: Duration = Duration::from_millis(300);
-/// Payloads up to here travel inside the ring, without a loan.
-const SMALL_BYTES: usize = 104;
+/// What a bridge says of a topic: a schema of up to 64 KiB as a list of numbers, and attributes.
+const NOTE_BYTES_MAX: usize = 1 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Where the numbers of a topic of a bridge go on, also after a broken link.
@@ -151,23 +152,16 @@ impl Route {
         Ok(serde_json::from_str(&note)?)
     }
 
-    /// A port of the node that speaks for `node` there; of our own for none.
-    fn publisher(
-        &self,
-        note: &TopicNote,
-        of: &PayloadType,
-        node: Option<&outlive::Node>,
-    ) -> Result<Publisher<[u8]>, Error> {
-        let node = node.unwrap_or(&self.shared.node);
-        let mut topic = node.topic::<[u8]>(&self.name)?.of_type(of);
-        for (key, value) in &note.attributes {
-            topic = topic.attribute(key, value);
-        }
-        match topic.clone().depth(note.depth).publisher() {
-            // Somebody here has made it less deep: what matters is that it is of one type.
-            Err(e) if e.kind() == ErrorKind::TypeMismatch => topic.publisher(),
-            opened => opened,
-        }
+    /// A port of `node`; of our own for none.
+    fn port(&self, note: &TopicNote, of: &PayloadType, node: Option<Node>) -> Result<Port, Error> {
+        Port::open(Topic {
+            shared: self.shared.clone(),
+            node: node.unwrap_or_else(|| self.shared.node.clone()),
+            name: self.name.clone(),
+            of: of.clone(),
+            attributes: note.attributes.clone(),
+            depth: note.depth,
+        })
     }
 }
 
@@ -177,6 +171,9 @@ pub(crate) fn ask(shared: &Shared, bridge: &str, kind: &str, name: &str) -> Resu
     let replies = shared.session.get(key).timeout(Duration::from_secs(2)).wait()?;
     while let Ok(reply) = replies.recv() {
         if let Ok(sample) = reply.result() {
+            if sample.payload().len() > NOTE_BYTES_MAX {
+                return Err("its bridge answers too much".into());
+            }
             return Ok(sample.payload().try_to_string()?.into_owned());
         }
     }
@@ -189,14 +186,14 @@ struct Ports<'a> {
     note: TopicNote,
     of: PayloadType,
     /// For nodes that nobody speaks for yet, or any more.
-    own: Publisher<[u8]>,
-    of_nodes: HashMap<u64, Publisher<[u8]>>,
+    own: Port,
+    of_nodes: HashMap<u64, Port>,
 }
 
 impl<'a> Ports<'a> {
     fn new(route: &'a Route, note: TopicNote) -> Result<Self, Failed> {
         let of = note.of.payload_type()?;
-        let own = route.publisher(&note, &of, None)?;
+        let own = route.port(&note, &of, None)?;
         Ok(Self { route, note, of, own, of_nodes: HashMap::new() })
     }
 
@@ -213,42 +210,43 @@ impl<'a> Ports<'a> {
             Err(e) if e.kind() == ErrorKind::Corrupt => c.bad += 1,
             Err(_) => c.dropped += 1,
         });
+        if let Err(e) = done {
+            let Route { shared, name, bridge, .. } = self.route;
+            match e.kind() {
+                ErrorKind::Corrupt => {
+                    shared.say_failed(format_args!("topic {name} of {bridge}: {e}"));
+                }
+                // Which topics: their counters say.
+                kind => shared.say_failed(format_args!(
+                    "what comes in is dropped ({kind:?}): the RAM disk is full, or publisher_bytes \
+                     and total_bytes in [limits] allow no more"
+                )),
+            }
+        }
     }
 
     fn try_publish(&mut self, header: &Header, payload: &ZBytes) -> Result<(), Error> {
         let bytes = header.payload_bytes as usize;
-        let bad = |why| Error::new(ErrorKind::Corrupt, "receiving", &*self.route.name, why);
-        if !self.of.fits(bytes) || (!header.compressed && payload.len() != bytes) {
-            return Err(bad("its length is none of the topic's type"));
+        if !self.of.fits(bytes) || !header.is_possible(payload.len()) {
+            let why = "its length is none of the topic's type, or none that was ever packed";
+            return Err(Error::new(ErrorKind::Corrupt, "receiving", &*self.route.name, why));
         }
-        let port = self.port(header.node);
-        let mut small = [0; SMALL_BYTES];
-        if let (false, Some(small)) = (header.compressed, small.get_mut(..bytes)) {
-            payload.reader().read_exact(small).map_err(|_| bad("it is too short"))?;
-            return port.publish(small).map(drop);
-        }
-        let mut loan = port.loan_slice(bytes)?;
-        let filled = if header.compressed {
-            lz4_flex::block::decompress_into(&payload.to_bytes(), loan.as_bytes_mut())
-                .is_ok_and(|n| n == bytes)
-        } else {
-            payload.reader().read_exact(loan.as_bytes_mut()).is_ok()
-        };
-        if !filled {
-            drop(loan);
-            return Err(bad("it cannot be unpacked"));
-        }
-        loan.publish().map(drop)
+        self.port(header.node).publish(bytes, |to| match header.compressed {
+            true => {
+                lz4_flex::block::decompress_into(&payload.to_bytes(), to).is_ok_and(|n| n == bytes)
+            }
+            false => payload.reader().read_exact(to).is_ok(),
+        })
     }
 
-    fn port(&mut self, node: u64) -> &Publisher<[u8]> {
+    fn port(&mut self, node: u64) -> &mut Port {
         let route = self.route;
         if !self.of_nodes.contains_key(&node)
             && let Some(proxy) = route.shared.proxy(&route.bridge, node)
-            && let Ok(publisher) = route.publisher(&self.note, &self.of, Some(&proxy))
+            && let Ok(port) = route.port(&self.note, &self.of, Some(proxy))
         {
-            self.of_nodes.insert(node, publisher);
+            self.of_nodes.insert(node, port);
         }
-        self.of_nodes.get(&node).unwrap_or(&self.own)
+        self.of_nodes.get_mut(&node).unwrap_or(&mut self.own)
     }
 }

@@ -7,6 +7,7 @@
 //! | `control` | what is here and there: what is to be carried |
 //! | `routes`, `worker` | the table of what is carried; a thread that can be asked to end |
 //! | `outgoing`, `incoming` | a topic on its way out and in |
+//! | `port` | a publisher of what comes in, and how much memory it may take |
 //! | `services`, `queues` | calls and queues, both sides |
 //! | `ros2` | topics and services to and from ROS 2 |
 //! | `link` | the Zenoh session |
@@ -19,6 +20,7 @@ mod incoming;
 mod link;
 mod outgoing;
 mod pattern;
+mod port;
 mod queues;
 mod ros2;
 mod routes;

@@ -10,6 +10,7 @@ use outlive::{Domain, Node, NodeId};
 use zenoh::Session;
 
 use crate::config::Config;
+use crate::port::Room;
 use crate::queues::Taken;
 use crate::stats::Stats;
 use crate::wire::Keys;
@@ -35,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) keys: Keys,
     pub(crate) stats: Stats,
     pub(crate) taken: Taken,
+    pub(crate) room: Room,
     /// Answers to those who ask for a note, by key.
     pub(crate) notes: Mutex<HashMap<String, String>>,
     /// Local nodes that stand for remote ones, by bridge and ordinal there.
@@ -49,7 +51,7 @@ impl Shared {
         session: Session,
         own: String,
     ) -> Self {
-        let keys = Keys::new(&config.namespace);
+        let (keys, room) = (Keys::new(&config.namespace), Room::new(config.limits));
         Self {
             config,
             node,
@@ -59,6 +61,7 @@ impl Shared {
             keys,
             stats: Stats::default(),
             taken: Taken::default(),
+            room,
             notes: Mutex::default(),
             proxies: Mutex::default(),
             known: Mutex::default(),

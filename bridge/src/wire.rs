@@ -59,6 +59,14 @@ impl Header {
         out
     }
 
+    /// Whether `wire` bytes can be such a payload. LZ4 makes of a byte at most 255.
+    pub(crate) fn is_possible(&self, wire: usize) -> bool {
+        match (self.compressed, wire as u64) {
+            (true, wire) => wire <= self.payload_bytes && self.payload_bytes <= 255 * wire,
+            (false, wire) => wire == self.payload_bytes,
+        }
+    }
+
     /// None for what no bridge writes.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != HEADER_BYTES || bytes[0] != VERSION || bytes[1] & !FLAG_LZ4 != 0 {
@@ -227,6 +235,20 @@ mod tests {
             wrong[at] = value;
             assert_eq!(Header::parse(&wrong), None, "byte {at} is {value}");
         }
+    }
+
+    #[test]
+    fn no_few_bytes_are_many_packed() {
+        let packed =
+            |payload_bytes| Header { compressed: true, node: 1, seq: 1, wall_ns: 1, payload_bytes };
+        assert!(!packed(1 << 30).is_possible(20));
+        assert!(packed(5100).is_possible(20) && !packed(5101).is_possible(20));
+        for of in [vec![0; 1 << 20], vec![7; 5000]] {
+            let wire = lz4_flex::block::compress(&of).len();
+            assert!(packed(of.len() as u64).is_possible(wire), "{} in {wire}", of.len());
+        }
+        let plain = Header { compressed: false, ..packed(20) };
+        assert!(plain.is_possible(20) && !plain.is_possible(21));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! A topic on its way from ROS: Zenoh's thread hands over, ours decodes and publishes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use outlive::{Error, ErrorKind, PayloadType, Publisher};
+use outlive::{Error, ErrorKind, PayloadType};
 use outlive_record::ros2::FromRos;
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
@@ -17,6 +17,7 @@ use super::Member;
 use super::names::{self, ATTACHMENT_BYTES, Attachment, Port, Topic};
 use super::qos::Qos;
 use crate::incoming::{LINGER, WAITING_BYTES_MAX, WAITING_MAX};
+use crate::port;
 use crate::shared::say;
 use crate::stats::Counted;
 use crate::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
@@ -132,7 +133,7 @@ impl Route {
     fn carry(&self, intake: &Intake, from: &Receiver<Item>, stop: &Stop) -> Result<(), Failed> {
         let (from_ros, of) = FromRos::of(&self.topic.of, "", None)?;
         // The topic is there from now on.
-        let port = self.publisher(&of)?;
+        let mut port = self.port(&of)?;
         let session = &self.member.shared.session;
         let taker = intake.clone();
         let key = self.topic.key(self.member.participant.domain);
@@ -166,7 +167,7 @@ impl Route {
                     intake.waiting_bytes.fetch_sub(message.len() as u64, Relaxed);
                     let message = message.to_bytes();
                     let done = match from_ros.payload(&message) {
-                        Ok(payload) => publish(&port, &payload),
+                        Ok(payload) => publish(&mut port, &payload),
                         Err(why) => {
                             Err(Error::new(ErrorKind::Corrupt, "receiving", &*self.here, &*why))
                         }
@@ -191,18 +192,25 @@ impl Route {
         Ok(())
     }
 
-    fn publisher(&self, of: &PayloadType) -> Result<Publisher<[u8]>, Error> {
-        let topic = self.member.shared.node.topic::<[u8]>(&self.here)?.of_type(of);
-        match topic.clone().depth(self.depth).publisher() {
-            // Somebody here has made it less deep: what matters is that it is of one type.
-            Err(e) if e.kind() == ErrorKind::TypeMismatch => topic.publisher(),
-            opened => opened,
-        }
+    fn port(&self, of: &PayloadType) -> Result<port::Port, Error> {
+        let shared = &self.member.shared;
+        port::Port::open(port::Topic {
+            shared: shared.clone(),
+            node: shared.node.clone(),
+            name: self.here.clone(),
+            of: of.clone(),
+            attributes: BTreeMap::new(),
+            depth: self.depth,
+        })
     }
 }
 
-fn publish(port: &Publisher<[u8]>, payload: &[u8]) -> Result<u64, Error> {
-    port.publish(payload).map(|_| payload.len() as u64)
+fn publish(port: &mut port::Port, payload: &[u8]) -> Result<u64, Error> {
+    port.publish(payload.len(), |to| {
+        to.copy_from_slice(payload);
+        true
+    })?;
+    Ok(payload.len() as u64)
 }
 
 fn count(counted: &Counted, attachment: &Attachment, wire: usize, done: Result<u64, Error>) {
