@@ -23,6 +23,7 @@ use crate::ros2::Graph;
 use crate::routes::{Kind, ROUTES_MAX, Routes};
 use crate::services;
 use crate::shared::{NODE_NAME, Shared, is_bridge_name, say};
+use crate::stats::Snapshot;
 use crate::wire::Of;
 use crate::worker::{Failed, News};
 
@@ -66,9 +67,9 @@ impl Control {
         })
     }
 
-    /// Other bridges that have something there.
-    pub(crate) fn bridges(&self) -> usize {
-        self.bridges.len()
+    /// What is carried, and what is not.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.shared.stats.snapshot(self.bridges.len(), self.routes.left_out())
     }
 
     /// Ends all routes, and only then the tokens.

@@ -191,7 +191,7 @@ fn run(mut config: Config, stats: bool) -> Result<(), Failed> {
         control.step(&tokens, next)?;
         if Instant::now() >= next {
             next = Instant::now() + period;
-            let snapshot = shared.stats.snapshot(control.bridges());
+            let snapshot = control.snapshot();
             published.publish_value(&snapshot)?;
             if stats {
                 print(&snapshot.lines());

@@ -5,7 +5,6 @@
 //! thread does what is left to do, and is gone from the table at a later look. Until then its name
 //! has no other route. If it is wanted again meanwhile, it goes on.
 
-use std::array;
 use std::collections::{HashMap, HashSet};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,7 +34,19 @@ pub(crate) enum Kind {
     RosServiceIn,
 }
 
-const KINDS: usize = Kind::RosServiceIn as usize + 1;
+/// In the order of [`Kind`].
+const KINDS: [&str; 10] = [
+    "topics going out",
+    "topics coming in",
+    "services of here",
+    "services of elsewhere",
+    "queues with a consumer elsewhere",
+    "queues with a consumer here",
+    "topics going to ROS 2",
+    "topics coming from ROS 2",
+    "services offered to ROS 2",
+    "services of ROS 2",
+];
 
 /// Where it is, for what is elsewhere, and its name.
 type Name = (String, String);
@@ -50,20 +61,29 @@ struct Route {
 }
 
 /// All routes.
-pub(crate) struct Routes([Side; KINDS]);
+pub(crate) struct Routes([Side; KINDS.len()]);
 
 /// Those of a kind.
 pub(crate) struct Side {
+    what: &'static str,
     routes: HashMap<Name, Route>,
+    /// Those that there is no room for: since the last time that all was settled, and then.
+    asked: u64,
+    left_out: u64,
 }
 
 impl Routes {
     pub(crate) fn new() -> Self {
-        Self(array::from_fn(|_| Side { routes: HashMap::new() }))
+        Self(KINDS.map(|what| Side { what, routes: HashMap::new(), asked: 0, left_out: 0 }))
     }
 
     pub(crate) fn of(&mut self, kind: Kind) -> &mut Side {
         &mut self.0[kind as usize]
+    }
+
+    /// How many are wanted and not carried, for want of room.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.0.iter().map(|side| side.left_out).sum()
     }
 
     /// Ends all, and waits for that, but not for ever.
@@ -95,6 +115,15 @@ impl Side {
         if self.routes.len() < ROUTES_MAX || self.routes.contains_key(&name) {
             let (worker, begun, nodes) = (start(), Instant::now(), Vec::new());
             self.routes.insert(name, Route { worker, begun, wanted: true, nodes });
+        } else {
+            if self.asked == 0 && self.left_out == 0 {
+                let (what, name) = (self.what, &name.1);
+                say(format_args!(
+                    "there are more than {ROUTES_MAX} {what}: {name} is not carried, nor are others \
+                     until there is room; deny what is not needed"
+                ));
+            }
+            self.asked += 1;
         }
     }
 
@@ -121,6 +150,7 @@ impl Side {
             }
             wanted || !route.worker.has_ended()
         });
+        self.left_out = std::mem::take(&mut self.asked);
     }
 
     /// How many are left once those that have ended are gone.

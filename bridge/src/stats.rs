@@ -91,6 +91,8 @@ impl Counted {
 pub(crate) struct Snapshot {
     /// Bridges that are connected, of this namespace.
     pub(crate) bridges: u64,
+    /// Topics, services and queues that are wanted and not carried: there are too many.
+    pub(crate) not_carried: u64,
     /// Topics, services that go out.
     pub(crate) out: BTreeMap<String, Counters>,
     /// Those that come in.
@@ -125,7 +127,7 @@ impl Snapshot {
                 c.latency_max_us
             );
         }
-        let _ = writeln!(out, "bridges {}", self.bridges);
+        let _ = writeln!(out, "bridges {} not carried {}", self.bridges, self.not_carried);
         out
     }
 }
@@ -146,13 +148,13 @@ impl Stats {
         all.entry((out, name.to_owned())).or_default().clone()
     }
 
-    pub(crate) fn snapshot(&self, bridges: usize) -> Snapshot {
+    pub(crate) fn snapshot(&self, bridges: usize, not_carried: u64) -> Snapshot {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let side = |out: bool| {
             let of = all.iter().filter(|((o, _), _)| *o == out);
             of.map(|((_, name), c)| (name.clone(), c.get())).collect()
         };
-        Snapshot { bridges: bridges as u64, out: side(true), into: side(false) }
+        Snapshot { bridges: bridges as u64, not_carried, out: side(true), into: side(false) }
     }
 }
 
@@ -183,7 +185,7 @@ mod tests {
         for n in 0..3 * NAMES_MAX as u64 {
             stats.of(n % 2 == 0, &format!("/{n}")).with(|c| c.lost = 1);
         }
-        let snapshot = stats.snapshot(0);
+        let snapshot = stats.snapshot(0, 0);
         assert!(snapshot.out.len() + snapshot.into.len() <= NAMES_MAX + 3);
         let lost = |side: &BTreeMap<String, Counters>| side.values().map(|c| c.lost).sum::<u64>();
         assert_eq!(lost(&snapshot.out) + lost(&snapshot.into), 3 * NAMES_MAX as u64);

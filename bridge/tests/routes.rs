@@ -103,10 +103,11 @@ fn what_is_still_in_the_ring_when_a_publisher_leaves_arrives() {
 #[test]
 fn a_node_with_topics_until_killed() {
     let Some(root) = std::env::var_os("OUTLIVE_BRIDGE_VICTIM") else { return };
-    let topics = std::env::var("OUTLIVE_BRIDGE_TOPICS").expect("how many");
+    let number = |key| std::env::var(key).ok().and_then(|n| n.parse::<u64>().ok());
+    let first = number("OUTLIVE_BRIDGE_FIRST").expect("a number");
+    let topics = number("OUTLIVE_BRIDGE_TOPICS").expect("how many");
     let node = Node::builder().root(root).name("victim").open().expect("a node");
-    let topics = 0..topics.parse::<u64>().expect("a number");
-    let from: Vec<_> = topics
+    let from: Vec<_> = (first..first + topics)
         .map(|n| node.topic::<u64>(&format!("/many/{n}")).expect("a name").depth(4))
         .map(|topic| topic.publisher().expect("a publisher"))
         .collect();
@@ -118,10 +119,11 @@ fn a_node_with_topics_until_killed() {
 struct Victim(Child);
 
 impl Victim {
-    fn start(host: &Host, topics: usize) -> Self {
+    fn start(host: &Host, first: usize, topics: usize) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.args(["--exact", "a_node_with_topics_until_killed"]).stdout(Stdio::null());
         command.env("OUTLIVE_BRIDGE_VICTIM", host.root());
+        command.env("OUTLIVE_BRIDGE_FIRST", first.to_string());
         command.env("OUTLIVE_BRIDGE_TOPICS", topics.to_string());
         Self(command.spawn().expect("a victim"))
     }
@@ -230,7 +232,7 @@ fn a_bridge_with_many_topics_ends_and_a_dead_node_with_many_is_told() {
         let mut nodes = nodes.iter().filter(|n| n.alive && n.name == "outlive-bridge.h0.victim");
         nodes.next().expect("its stand-in").id
     };
-    let mut victim = Victim::start(&net.hosts[0], TOPICS);
+    let mut victim = Victim::start(&net.hosts[0], 0, TOPICS);
     let watch = watcher.watch(carried(&net)).expect("a watch");
     victim.kill();
     let killed = Instant::now();
@@ -242,7 +244,7 @@ fn a_bridge_with_many_topics_ends_and_a_dead_node_with_many_is_told() {
         killed.elapsed()
     );
 
-    let _victim = Victim::start(&net.hosts[0], TOPICS);
+    let _victim = Victim::start(&net.hosts[0], 0, TOPICS);
     carried(&net);
     println!("with {TOPICS} topics in, the bridge ended {:?} after SIGTERM", net.hosts[1].end());
     println!("with {TOPICS} topics out, the bridge ended {:?} after SIGTERM", net.hosts[0].end());
@@ -326,4 +328,32 @@ fn a_publisher_that_comes_back_at_once_is_counted_and_comes_once() {
     });
     println!("of {n} messages sent, received, lost, dropped, bad: {sums:?}");
     assert!(agreed.is_some(), "sums that do not agree");
+}
+
+#[test]
+fn topics_that_there_is_no_room_for_are_counted_and_carried_once_there_is() {
+    const ROOM: usize = 512;
+    let Some(mut net) = Net::new(2) else { return };
+    net.bridge(0, RELIABLE);
+    net.bridge(1, RELIABLE);
+    let mut counters = Counters::of(&net.hosts[0].node("counters"));
+    let mut first = Victim::start(&net.hosts[0], 0, 100);
+    let carried = |topics: usize| {
+        wait_for("topics elsewhere", || {
+            thread::sleep(Duration::from_millis(100));
+            (spoken(&net.hosts[1], "/many/") == topics).then_some(())
+        });
+    };
+    carried(100);
+    let _second = Victim::start(&net.hosts[0], 100, ROOM);
+    counters.until("those that are not carried", |c| c["not_carried"] == 100);
+    carried(ROOM);
+    first.kill();
+    counters.until("room for all", |c| c["not_carried"] == 0);
+    wait_for("all of the second's", || {
+        let topics = net.hosts[1].domain().topics().expect("a domain");
+        let last = |name: &str| name.rsplit('/').next().and_then(|n| n.parse::<usize>().ok());
+        let second = topics.iter().filter(|t| last(&t.name).is_some_and(|n| n >= 100)).count();
+        (second == ROOM).then_some(())
+    });
 }
