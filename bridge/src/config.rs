@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use toml::Spanned;
 
 use crate::pattern::Pattern;
@@ -53,6 +54,20 @@ impl Direction {
     }
 }
 
+/// Zenoh's priorities: a link sends what is more urgent first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Urgency {
+    RealTime,
+    InteractiveHigh,
+    InteractiveLow,
+    DataHigh,
+    #[default]
+    Data,
+    DataLow,
+    Background,
+}
+
 /// How the topics of a pattern are carried.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TopicRule {
@@ -62,6 +77,7 @@ pub(crate) struct TopicRule {
     pub(crate) rate_hz: Option<f64>,
     /// Waits for a busy link instead of dropping.
     pub(crate) reliable: bool,
+    pub(crate) priority: Urgency,
     /// Payloads of more bytes are compressed.
     pub(crate) compress_over: Option<u64>,
 }
@@ -123,6 +139,9 @@ pub(crate) struct Config {
     pub(crate) nodes: bool,
     pub(crate) tls: Tls,
     pub(crate) limits: Limits,
+    pub(crate) link_buffer_bytes: u64,
+    /// What is handed on to Zenoh as it is.
+    pub(crate) zenoh: Map<String, Value>,
     deny: Vec<Pattern>,
     topics: Vec<TopicRule>,
     services: Vec<ServiceRule>,
@@ -173,6 +192,9 @@ struct File {
     tls: Option<Spanned<Tls>>,
     #[serde(default)]
     limits: LimitsSection,
+    link_buffer_bytes: Option<Spanned<u64>>,
+    #[serde(default)]
+    zenoh: Map<String, Value>,
     #[serde(default)]
     deny: Vec<Spanned<String>>,
     #[serde(default)]
@@ -201,6 +223,8 @@ struct TopicSection {
     rate_hz: Option<Spanned<f64>>,
     #[serde(default)]
     reliable: bool,
+    #[serde(default)]
+    priority: Urgency,
     compress_over: Option<u64>,
 }
 
@@ -430,6 +454,7 @@ impl File {
                 direction: section.direction,
                 rate_hz: section.rate_hz.map(Spanned::into_inner),
                 reliable: section.reliable,
+                priority: section.priority,
                 compress_over: section.compress_over,
             });
         }
@@ -465,6 +490,8 @@ impl File {
             nodes: self.nodes.unwrap_or(true),
             tls,
             limits,
+            link_buffer_bytes: source.number(self.link_buffer_bytes, 65_536, 4096..=1 << 26)?,
+            zenoh: self.zenoh,
             deny,
             topics,
             services,

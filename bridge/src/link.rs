@@ -26,6 +26,9 @@ fn settings(config: &Config) -> Vec<(&'static str, Value)> {
         ("listen/endpoints", json!(config.listen)),
         ("scouting/multicast/enabled", json!(config.multicast)),
         ("transport/link/tx/lease", json!(config.lease_ms)),
+        // What waits in the kernel cannot be overtaken, nor dropped for something newer.
+        ("transport/link/tcp/so_sndbuf", json!(config.link_buffer_bytes)),
+        ("transport/link/tls/so_sndbuf", json!(config.link_buffer_bytes)),
         // One that is not there yet is waited for in the background.
         ("connect/timeout_ms", json!({ "router": -1, "peer": -1, "client": -1 })),
         ("connect/exit_on_failure", json!(false)),
@@ -59,13 +62,37 @@ fn settings(config: &Config) -> Vec<(&'static str, Value)> {
     all
 }
 
-/// Opens the session. Who is not there yet is looked for in the background.
-pub(crate) fn open(config: &Config) -> Result<Session, Failed> {
+/// Hands a value on: whole, or where Zenoh has keys of its own within it, one by one, so that the
+/// others stay as they are.
+fn insert(zenoh: &mut zenoh::Config, at: &str, value: &Value) -> Result<(), Failed> {
+    if let Value::Object(parts) = value {
+        let mut tried = zenoh.clone();
+        let within =
+            |(key, part): (&String, &Value)| insert(&mut tried, &format!("{at}/{key}"), part);
+        if parts.iter().try_for_each(within).is_ok() {
+            *zenoh = tried;
+            return Ok(());
+        }
+    }
+    let told = zenoh.insert_json5(at, &value.to_string());
+    told.map_err(|e| format!("Zenoh does not take {at} = {value}: {e}").into())
+}
+
+/// What Zenoh is told: what the bridge needs, then section `[zenoh]` of its file.
+pub(crate) fn told(config: &Config) -> Result<zenoh::Config, Failed> {
     let mut zenoh = zenoh::Config::default();
     for (at, value) in settings(config) {
-        let told = zenoh.insert_json5(at, &value.to_string());
-        told.map_err(|e| format!("Zenoh does not take {at} = {value}: {e}"))?;
+        insert(&mut zenoh, at, &value)?;
     }
+    for (at, value) in &config.zenoh {
+        insert(&mut zenoh, at, value)?;
+    }
+    Ok(zenoh)
+}
+
+/// Opens the session. Who is not there yet is looked for in the background.
+pub(crate) fn open(config: &Config) -> Result<Session, Failed> {
+    let zenoh = told(config)?;
     let remedy = match config.mode {
         Mode::Client => "is its router there, and its address right?",
         _ => "is the address of 'listen' this machine's, and free?",
@@ -121,4 +148,54 @@ pub(crate) fn host_name() -> String {
     let plain = |c: &char| c.is_ascii_alphanumeric() || "_-".contains(*c);
     let name: String = name.trim().chars().filter(plain).take(63).collect();
     if name.is_empty() { "host".into() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn with(rest: &str) -> Result<zenoh::Config, String> {
+        let text = format!(
+            "namespace = \"n\"\nlisten = [\"tcp/a:1\"]\n{rest}[[topic]]\npattern = \"/**\"\n"
+        );
+        let config = Config::parse("b.toml", &text).map_err(|e| e.to_string())?;
+        told(&config).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_is_meant_for_zenoh_is_handed_on_and_the_rest_stays() {
+        let zenoh = with(
+            "[zenoh]\n\"transport/unicast/max_sessions\" = 7\n\
+             [zenoh.transport.link.tx]\nqueue = { size = { data = 1 } }\n\
+             [zenoh.access_control]\nenabled = true\ndefault_permission = \"deny\"\n\
+             rules = [{ id = \"r\", messages = [\"put\"], key_exprs = [\"**\"], \
+             permission = \"allow\" }]\nsubjects = []\npolicies = []\n",
+        )
+        .expect("Zenoh takes it");
+        let get = |key: &str| zenoh.get_json(key).expect("a key");
+        assert_eq!(get("transport/unicast/max_sessions"), "7");
+        assert_eq!(get("transport/link/tx/queue/size/data"), "1");
+        assert_eq!(get("transport/link/tx/queue/size/real_time"), "2");
+        assert_eq!(get("transport/link/tx/lease"), "1000");
+        assert_eq!(get("transport/link/tcp/so_sndbuf"), "65536");
+        assert_eq!(get("access_control/default_permission"), "\"deny\"");
+    }
+
+    #[test]
+    fn what_zenoh_does_not_know_is_refused_by_name() {
+        let why = with("[zenoh.transport]\nwarp = 9\n").expect_err("no such key");
+        assert!(why.contains("Zenoh does not take transport"), "{why}");
+    }
+
+    #[test]
+    fn the_example_of_the_book_is_taken() {
+        let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/book/bridge.md");
+        let book = std::fs::read_to_string(book).expect("the book");
+        let blocks = book.split("```toml\n").skip(1).filter_map(|b| b.split("```").next());
+        let ours: Vec<_> = blocks.filter(|block| block.contains("[zenoh")).collect();
+        assert!(!ours.is_empty());
+        ours.into_iter().for_each(|block| drop(with(block).expect(block)));
+    }
 }

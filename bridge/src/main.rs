@@ -96,6 +96,10 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Err(e) = link::told(&config) {
+        say(format_args!("{}: {e}", file.display()));
+        return ExitCode::from(2);
+    }
     if args.check {
         return ExitCode::SUCCESS;
     }

@@ -12,10 +12,10 @@ use outlive::{PublisherId, PublisherInfo, Sample, Subscriber, now_ns};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::pubsub::Publisher;
-use zenoh::qos::CongestionControl;
+use zenoh::qos::{CongestionControl, Priority};
 use zenoh::sample::Locality;
 
-use crate::config::TopicRule;
+use crate::config::{TopicRule, Urgency};
 use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, TypeNote, wall_now_ns};
@@ -51,6 +51,7 @@ fn carry(shared: &Shared, name: &str, rule: &TopicRule, stop: &Stop) -> Result<(
         .session
         .declare_publisher(shared.keys.of(&shared.own, "data", name))
         .congestion_control(congestion)
+        .priority(priority(rule.priority))
         .allowed_destination(Locality::Remote)
         .wait()?;
     let heard = heard(&publisher)?;
@@ -64,6 +65,18 @@ fn carry(shared: &Shared, name: &str, rule: &TopicRule, stop: &Stop) -> Result<(
     token.undeclare().wait()?;
     shared.set_note(note_key, None);
     done
+}
+
+fn priority(urgency: Urgency) -> Priority {
+    match urgency {
+        Urgency::RealTime => Priority::RealTime,
+        Urgency::InteractiveHigh => Priority::InteractiveHigh,
+        Urgency::InteractiveLow => Priority::InteractiveLow,
+        Urgency::DataHigh => Priority::DataHigh,
+        Urgency::Data => Priority::Data,
+        Urgency::DataLow => Priority::DataLow,
+        Urgency::Background => Priority::Background,
+    }
 }
 
 /// Whether somebody elsewhere wants what goes out there; kept up to date.

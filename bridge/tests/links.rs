@@ -398,3 +398,64 @@ fn a_queue_over_many_breaks_brings_each_message_once() {
         assert_eq!(order(i), (0..MESSAGES).map(|n| 2 * n + i).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn what_waits_for_a_narrow_link_is_as_little_as_the_file_says_and_what_is_urgent_first() {
+    let Some(mut net) = Net::new(2) else { return };
+    if !net.limit(1, "2mbit") {
+        println!("skipped: no tbf here");
+        return;
+    }
+    let rules = "link_buffer_bytes = 16384\n\
+        [zenoh.transport.link.tx]\nbatch_size = 16384\nqueue = { size = { data = 1 } }\n\
+        [[topic]]\npattern = \"/alarm\"\npriority = \"real_time\"\n\
+        [[topic]]\npattern = \"/**\"\n";
+    net.bridge(0, rules);
+    net.bridge(1, rules);
+    let (here, there) = (net.hosts[0].node("camera"), net.hosts[1].node("viewer"));
+    let topic = |node: &Node, name| node.topic::<[u8]>(name).expect("a name").depth(1024);
+    let (from, alarm) = (topic(&here, "/n"), topic(&here, "/alarm"));
+    let from = from.publisher().expect("a publisher");
+    let alarm = alarm.publisher().expect("a publisher");
+    let mut to = topic(&there, "/n").subscriber().expect("a subscriber");
+    let mut alarmed = topic(&there, "/alarm").subscriber().expect("a subscriber");
+    wait_for("the first messages", || {
+        from.publish(&[0; 8]).expect("published");
+        alarm.publish(&[0; 8]).expect("published");
+        alarmed.receive_timeout(Duration::from_millis(50)).expect("a sample")?;
+        to.receive().expect("a sample").map(drop)
+    });
+    thread::sleep(Duration::from_millis(500));
+    while to.receive().expect("a sample").is_some() {}
+    while alarmed.receive().expect("a sample").is_some() {}
+    // 8 Mbit/s into 2, for as long as all buffers take to fill.
+    let (mut took, message) = (0, vec![7; 20_000]);
+    for n in 0..750 {
+        from.publish(&message).expect("published");
+        if n % 10 == 0 {
+            alarm.publish(&[0; 8]).expect("published");
+        }
+        thread::sleep(Duration::from_millis(20));
+        took += std::iter::from_fn(|| to.receive().expect("a sample")).count();
+    }
+    let mut waited = 0;
+    let mut quiet = Instant::now();
+    while quiet.elapsed() < Duration::from_secs(3) {
+        let came = std::iter::from_fn(|| to.receive().expect("a sample")).count();
+        if came > 0 {
+            (waited, quiet) = (waited + came, Instant::now());
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    let alarms = std::iter::from_fn(|| alarmed.receive().expect("a sample")).count();
+    let c = Counters::of(&there).newest();
+    let us = |name: &str| c["in"][name]["latency_max_us"].as_i64().unwrap_or(0);
+    println!(
+        "{took} of 750 messages came, then {waited} that had waited; at most {} ms old, alarms {} ms",
+        us("/n") / 1000,
+        us("/alarm") / 1000
+    );
+    assert!(took > 100, "the link is used");
+    assert!(waited < 10, "{waited} messages of 20 kB had waited");
+    assert_eq!(alarms, 75, "what is more urgent comes whole");
+}
