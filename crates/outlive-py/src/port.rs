@@ -74,6 +74,16 @@ impl<T: Inner> Slot<T> {
         self.closing.load(Ordering::Relaxed)
     }
 
+    fn wake_tasks(&self, py: Python<'_>) {
+        let tasks = {
+            let tasks = self.tasks.lock().unwrap_or_else(|e| e.into_inner());
+            tasks.as_ref().map(|tasks| tasks.clone_ref(py))
+        };
+        if let Some(Err(e)) = tasks.map(|tasks| tasks.call_method0(py, "wake")) {
+            e.write_unraisable(py, None);
+        }
+    }
+
     /// It is closing: takes it away, if nobody has it.
     fn take_away(&self) -> bool {
         let Some(mut guard) = self.try_lock() else { return false };
@@ -91,13 +101,7 @@ impl<T: Inner> Close for Slot<T> {
         self.closing.store(true, Ordering::Relaxed);
         // Either we get the lock below, or whoever has it sees the store after letting go.
         fence(Ordering::SeqCst);
-        let tasks = {
-            let tasks = self.tasks.lock().unwrap_or_else(|e| e.into_inner());
-            tasks.as_ref().map(|tasks| tasks.clone_ref(py))
-        };
-        if let Some(Err(e)) = tasks.map(|tasks| tasks.call_method0(py, "wake")) {
-            e.write_unraisable(py, None);
-        }
+        self.wake_tasks(py);
         py.detach(|| self.take_away())
     }
 }
@@ -148,6 +152,11 @@ impl<T: Inner> Port<T> {
     /// Waits until it is free. Only where whoever has it neither waits nor needs the interpreter.
     pub(crate) fn hold_soon(&self) -> MutexGuard<'_, Option<T>> {
         self.0.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Has the tasks that await it look again.
+    pub(crate) fn wake_tasks(&self, py: Python<'_>) {
+        self.0.wake_tasks(py);
     }
 
     /// The tasks that await it, made by `outlive._aio` when the first one does.

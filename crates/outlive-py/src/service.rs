@@ -1,5 +1,6 @@
 //! Services: requests and responses.
 
+use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 
 use outlive::{
@@ -13,7 +14,7 @@ use pyo3::types::PyTuple;
 use crate::codec::Codec;
 use crate::error::{OrRaise, fail};
 use crate::node::Node;
-use crate::port::{Port, deadline};
+use crate::port::{Held, Port, deadline};
 
 /// What requests and responses are.
 #[derive(Debug)]
@@ -184,6 +185,48 @@ impl Client {
         Ok(found.map(|reply| self.reply(py, reply)))
     }
 
+    /// As ``call``, for asyncio: ``await client.call_async(...)``. A task that is cancelled while
+    /// it waits gives its request up, and the server is told.
+    #[pyo3(signature = (request, timeout=None))]
+    fn call_async<'py>(
+        slf: &Bound<'py, Self>,
+        request: &Bound<'py, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("outlive._aio")?.call_method1("call", (slf, request, timeout))
+    }
+
+    /// The next reply, to the request of `ticket` or to any, for asyncio. A task that is cancelled
+    /// while it waits has received nothing: the reply is still there.
+    #[pyo3(signature = (*, ticket=None))]
+    fn receive_async<'py>(
+        slf: &Bound<'py, Self>,
+        ticket: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("outlive._aio")?.call_method1("next_reply", (slf, ticket))
+    }
+
+    /// For ``outlive._aio``: the next reply to a request if it is there.
+    fn _take(&self, py: Python<'_>, ticket: u64) -> PyResult<Option<Reply>> {
+        let ticket = self.ticket(ticket)?;
+        match self.receive_ticket_once(py, ticket)? {
+            Ok(reply) => Ok(Some(self.reply(py, reply))),
+            Err(e) if e.kind() == ErrorKind::Timeout => Ok(None),
+            failed => failed.or_raise().map(|_| None),
+        }
+    }
+
+    /// A descriptor for event loops: readable unless the last call that receives found nothing.
+    fn fileno(&self) -> PyResult<i32> {
+        let mut port = self.inner.hold()?;
+        Ok(port.fd().or_raise()?.as_raw_fd())
+    }
+
+    /// For ``outlive._aio``.
+    fn _tasks(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.inner.tasks(py)
+    }
+
     /// Gives a request up: no reply to it comes any more, and the server is told.
     fn cancel(&self, ticket: u64) -> PyResult<()> {
         let known = self.ticket(ticket)?;
@@ -197,13 +240,23 @@ impl Client {
         self.inner.hold()?.wait_until_true(py, timeout, |port, time| port.wait_for_server(time))
     }
 
-    /// Leaves the service.
+    /// Leaves the service. A task that awaits it, or a thread that waits in it, gets
+    /// ``InvalidArgument``.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.codecs.traverse(&visit)
+        self.codecs.traverse(&visit)?;
+        self.inner.traverse(&visit)
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::receive_async(slf, None)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -219,8 +272,31 @@ impl Client {
 impl Client {
     fn receive_ticket(&self, py: Python<'_>, ticket: Ticket, until: u64) -> PyResult<Reply> {
         let mut port = self.inner.hold()?;
-        let reply = port.wait_in_slices(py, until, |port, end| port.receive_for(ticket, end))?;
-        Ok(self.reply(py, reply))
+        let before = port.set_aside();
+        let reply = port.wait_in_slices(py, until, |port, end| port.receive_for(ticket, end));
+        self.pass_on(py, port, before);
+        Ok(self.reply(py, reply?))
+    }
+
+    fn receive_ticket_once(
+        &self,
+        py: Python<'_>,
+        ticket: Ticket,
+    ) -> PyResult<outlive::Result<CoreReply<[u8]>>> {
+        let mut port = self.inner.hold()?;
+        let before = port.set_aside();
+        let reply = port.receive_for(ticket, 0);
+        self.pass_on(py, port, before);
+        Ok(reply)
+    }
+
+    /// What a call set aside, the descriptor does not tell the tasks that await it.
+    fn pass_on(&self, py: Python<'_>, port: Held<'_, CoreClient<[u8], [u8]>>, before: usize) {
+        let grew = port.set_aside() > before;
+        drop(port);
+        if grew {
+            self.inner.wake_tasks(py);
+        }
     }
 }
 
@@ -259,7 +335,7 @@ impl Reply {
 
 /// The one server of a service. Types as of ``Client``.
 ///
-/// ``for request in server: request.respond(...)``
+/// ``for request in server: request.respond(...)``, or ``async for``.
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Server {
     pub(crate) inner: Port<CoreServer<[u8], [u8]>>,
@@ -302,13 +378,40 @@ impl Server {
         Ok(self.inner.hold()?.passed_over())
     }
 
-    /// Stops serving; clients know at once.
+    /// The next request, for asyncio. A task that is cancelled while it waits has received
+    /// nothing: the request is still there.
+    fn receive_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("outlive._aio")?.call_method1("next_value", (slf,))
+    }
+
+    /// A descriptor for event loops: readable unless the last call that receives found nothing.
+    fn fileno(&self) -> PyResult<i32> {
+        let mut port = self.inner.hold()?;
+        Ok(port.fd().or_raise()?.as_raw_fd())
+    }
+
+    /// For ``outlive._aio``.
+    fn _tasks(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.inner.tasks(py)
+    }
+
+    /// Stops serving; clients know at once. A task that awaits it, or a thread that waits in it,
+    /// gets ``InvalidArgument``.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.codecs.traverse(&visit)
+        self.codecs.traverse(&visit)?;
+        self.inner.traverse(&visit)
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::receive_async(slf)
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {

@@ -5,7 +5,10 @@ that is cancelled while it waits has received nothing, so nothing is lost with i
 """
 
 import asyncio
+import contextlib
 import os
+
+from . import _errors
 
 
 class Tasks:
@@ -19,8 +22,8 @@ class Tasks:
         self._fd = None
         self._waiting = {}  # futures by loop
 
-    async def readable(self, port):
-        """Returns when `port` may have something, or was closed."""
+    async def readable(self, port, until=None):
+        """Returns when `port` may have something or was closed, or at `until` of the loop's clock."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         if self._fd is None:
@@ -30,10 +33,13 @@ class Tasks:
         if not futures:
             loop.add_reader(fd, _wake, futures)
         futures.append(future)
+        timer = None if until is None else loop.call_at(until, _wake, [future])
         try:
             port.fileno()  # raises if it was closed before anybody could wake us
             await future
         finally:
+            if timer is not None:
+                timer.cancel()
             futures.remove(future)
             if not futures:
                 del self._waiting[loop]
@@ -56,6 +62,32 @@ def _wake(futures):
     for future in futures:
         if not future.done():
             future.set_result(None)
+
+
+async def call(client, request, timeout):
+    """As ``Client.call``. The request goes with the task: nobody else knows its ticket."""
+    until = None if timeout is None else asyncio.get_running_loop().time() + timeout
+    ticket = client.send(request, timeout)
+    try:
+        while True:
+            reply = client._take(ticket)
+            if reply is None:
+                await client._tasks().readable(client, until)
+            elif reply.is_last:
+                return reply.value
+    except BaseException:
+        with contextlib.suppress(_errors.Error):
+            client.cancel(ticket)
+        raise
+
+
+async def next_reply(client, ticket):
+    """The next reply to the request of `ticket`, or to any."""
+    while True:
+        reply = client.receive(0) if ticket is None else client._take(ticket)
+        if reply is not None:
+            return reply
+        await client._tasks().readable(client)
 
 
 async def next_value(port):

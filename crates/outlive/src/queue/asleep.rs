@@ -1,9 +1,11 @@
 //! The consumer asleep, alone or as one of several members of a wait.
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use super::reader::{Lane, Reader};
 use crate::Result;
+use crate::node::peer::Peer;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::wait::bridge::Bridge;
@@ -57,10 +59,19 @@ impl Reader {
     /// **Strict.** Dying here leaves a raised flag: the next call finds nobody.
     #[cold]
     pub(crate) fn rest(&mut self) -> bool {
+        self.rest_also(None, false)
+    }
+
+    /// As `rest`; the death of `also` is news too. `hasty`: so is the time, every 2 ms.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `rest`.
+    #[cold]
+    pub(crate) fn rest_also(&mut self, also: Option<&Arc<Peer>>, hasty: bool) -> bool {
         let Some(mut bridge) = self.bridge.take() else { return false };
-        let peers = self.lanes.iter().filter_map(|lane| lane.peer.as_ref().ok());
+        let peers = self.lanes.iter().filter_map(|lane| lane.peer.as_ref().ok()).chain(also);
         // Nobody calls when a message that is held back has its turn.
-        let hasty = self.due() != u64::MAX;
+        let hasty = hasty || self.due() != u64::MAX;
         let request = self.table.request();
         let found = bridge.rest(&self.queue.node, request, peers, hasty, || self.is_quiet());
         let news = self.has_news();

@@ -266,6 +266,11 @@ impl Writer {
         known.is_some_and(|peer| owner.raw() == term && plan.life(peer))
     }
 
+    /// The consumer's node, as the last look found it.
+    pub(crate) fn consumer_peer(&self) -> Option<&Arc<Peer>> {
+        self.peer.as_ref()
+    }
+
     /// Waits until a live consumer reads the queue; `false` when the deadline passed first.
     pub(crate) fn wait_for_consumer(&mut self, deadline: u64) -> Result<bool> {
         loop {

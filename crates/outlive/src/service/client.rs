@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use super::body::Body;
@@ -105,6 +106,12 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// Requests that are not answered yet.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Replies that [`Client::receive_for`] set aside for other requests.
+    #[doc(hidden)]
+    pub fn set_aside(&self) -> usize {
+        self.ready.len()
     }
 
     /// Whether a live server is there. It may die right after the answer.
@@ -364,10 +371,53 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// # Crash safety
     /// **Strict.** As [`crate::Consumer::receive`].
     pub fn receive(&mut self) -> Result<Option<Reply<R>>> {
-        match self.ready.pop_front() {
-            None => self.look(),
-            reply => Ok(reply),
+        loop {
+            let reply = match self.ready.pop_front() {
+                None => self.look()?,
+                reply => reply,
+            };
+            if reply.is_some() || !self.rest() {
+                return Ok(reply);
+            }
         }
+    }
+
+    /// Nothing was found: with a descriptor, makes it quiet. `true`: look again.
+    fn rest(&mut self) -> bool {
+        let server = if self.waiting.is_empty() { None } else { self.writer.consumer_peer() };
+        self.reader.rest_also(server, self.again_ns.is_some_and(|at| at > 0))
+    }
+
+    /// A file descriptor for epoll, asyncio and other event loops: readable unless the last call
+    /// that receives found nothing, as [`Consumer::fd`](crate::Consumer::fd). What
+    /// [`Client::receive_for`] set aside for other requests was found: ask for that before waiting.
+    ///
+    /// The end of the server makes it readable; that a deadline passed or that the next server
+    /// came, at most 100 ms later.
+    ///
+    /// # Errors
+    /// `NoSpace`, or `Io` when the process is out of descriptors.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    /// let mut server = node.service::<u64, u64>("/twice")?.server()?;
+    /// let mut client = node.service::<u64, u64>("/twice")?.client()?;
+    /// let fd = client.fd()?.try_clone_to_owned().unwrap();
+    /// let ticket = client.send(&21)?;
+    /// assert!(client.receive()?.is_none());
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.respond(request, &42)?; // from here on it is readable
+    ///
+    /// let mut readable = outlive::Descriptor::readable(&fd);
+    /// outlive::WaitSet::new().wait(&mut [&mut readable], Duration::from_secs(5))?;
+    /// assert_eq!(*client.receive()?.expect("readable").body()?, 42);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
+        self.reader.fd()
     }
 
     /// As [`Client::receive`], waiting at most `timeout`.
@@ -422,6 +472,9 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
                 continue;
             }
             if clock::now_ns() >= deadline_ns {
+                if self.rest() {
+                    continue;
+                }
                 return Err(late(self.service()));
             }
             self.sleep(deadline_ns)?;
@@ -555,6 +608,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Ends<'_, Q, R> {
         self.client.reader.seat()
     }
 
+    fn awake(&mut self) {
+        self.client.reader.awake();
+    }
+
     fn overslept(&mut self) -> bool {
         self.client.reader.overslept()
     }
@@ -579,6 +636,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Client<Q, R> {
 
     fn seat(&self) -> Option<Seat<'_>> {
         self.reader.seat()
+    }
+
+    fn awake(&mut self) {
+        self.reader.awake();
     }
 
     fn overslept(&mut self) -> bool {

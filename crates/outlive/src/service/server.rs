@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use super::body::Body;
@@ -130,10 +131,24 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// # Crash safety
     /// **Strict.** Received when this returns. Dying before the answer, its client is told.
     pub fn receive(&mut self) -> Result<Option<Request<Q>>> {
-        match self.backlog.pop_front() {
-            None => self.next_request(),
-            request => Ok(request),
+        loop {
+            let request = match self.backlog.pop_front() {
+                None => self.next_request()?,
+                request => request,
+            };
+            if request.is_some() || !self.reader.rest_also(None, !self.owed.is_empty()) {
+                return Ok(request);
+            }
         }
+    }
+
+    /// A file descriptor for epoll, asyncio and other event loops: readable unless the last call
+    /// that receives found nothing, as [`Consumer::fd`](crate::Consumer::fd).
+    ///
+    /// # Errors
+    /// `NoSpace`, or `Io` when the process is out of descriptors.
+    pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
+        self.reader.fd()
     }
 
     /// As [`Server::receive`], waiting at most `timeout`.
@@ -515,6 +530,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Server<Q, R> {
 
     fn seat(&self) -> Option<Seat<'_>> {
         self.reader.seat()
+    }
+
+    fn awake(&mut self) {
+        self.reader.awake();
     }
 
     fn overslept(&mut self) -> bool {

@@ -1,5 +1,6 @@
 //! What a service promises, within one process.
 
+mod descriptor;
 mod failures;
 
 use std::time::Duration;

@@ -1,0 +1,85 @@
+//! Clients and servers behind a descriptor.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use super::*;
+use crate::os::poll::{PollFd, READABLE, poll};
+
+fn waits(fd: BorrowedFd<'_>, deadline_ns: u64) -> bool {
+    poll(&mut [PollFd::new(fd.as_raw_fd(), READABLE)], deadline_ns) == 1
+}
+
+/// With nothing to receive. Twice: in between, a tick or the death of anybody whom this process
+/// watches may have made it readable.
+fn client_goes_quiet(client: &mut Client<u64, [u32]>) -> bool {
+    (0..2).any(|_| client.receive().unwrap().is_none() && !waits(client.fd().unwrap(), 0))
+}
+
+fn server_goes_quiet(server: &mut Server<u64, [u32]>) -> bool {
+    (0..2).any(|_| server.receive().unwrap().is_none() && !waits(server.fd().unwrap(), 0))
+}
+
+fn in_20_s() -> u64 {
+    crate::now_ns() + LONG.as_nanos() as u64
+}
+
+#[test]
+fn a_descriptor_is_readable_unless_the_last_receive_found_nothing() {
+    let dir = TempDir::new("service-fd");
+    let (n, other) = (node(&dir), node(&dir));
+    let mut server = n.service::<u64, [u32]>("/s").unwrap().server().unwrap();
+    let mut client = other.service::<u64, [u32]>("/s").unwrap().client().unwrap();
+    assert!(waits(server.fd().unwrap(), 0) && waits(client.fd().unwrap(), 0), "nobody has looked");
+    for i in 0..3 {
+        assert!(server_goes_quiet(&mut server) && client_goes_quiet(&mut client));
+        let ticket = client.send(&i).unwrap();
+        assert!(waits(server.fd().unwrap(), in_20_s()), "a request");
+        let request = server.receive().unwrap().unwrap();
+        assert!(client_goes_quiet(&mut client));
+        server.respond_part(&request, &[1]).unwrap();
+        assert!(waits(client.fd().unwrap(), in_20_s()), "a part");
+        assert_eq!(client.receive().unwrap().unwrap().body().unwrap(), &[1]);
+        // Not found for this request: as good as nothing.
+        let error = client.receive_for(ticket, 0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+        server.respond(request, &[2]).unwrap();
+        assert!(waits(client.fd().unwrap(), in_20_s()), "an answer");
+        assert_eq!(client.receive_for(ticket, 0).unwrap().body().unwrap(), &[2]);
+    }
+    // Other ways of waiting in between do not lose a call.
+    assert!(server_goes_quiet(&mut server) && client_goes_quiet(&mut client));
+    assert!(server.receive_timeout(Duration::from_millis(1)).unwrap().is_none());
+    assert!(client.receive_timeout(Duration::from_millis(1)).unwrap().is_none());
+    let members: &mut [&mut dyn Waitable] = &mut [&mut client, &mut server];
+    let _ = crate::WaitSet::new().wait(members, Duration::from_millis(1)).unwrap();
+    client.send(&9).unwrap();
+    assert!(waits(server.fd().unwrap(), in_20_s()));
+    let request = server.receive().unwrap().unwrap();
+    server.respond(request, &[9]).unwrap();
+    assert!(waits(client.fd().unwrap(), in_20_s()));
+    assert_eq!(client.receive().unwrap().unwrap().body().unwrap(), &[9]);
+}
+
+#[test]
+fn the_end_of_a_server_and_a_deadline_make_the_descriptor_readable() {
+    let dir = TempDir::new("service-fd-end");
+    let (n, other) = (node(&dir), node(&dir));
+    let server = n.service::<u64, [u32]>("/s").unwrap().server().unwrap();
+    let mut client = other.service::<u64, [u32]>("/s").unwrap().client().unwrap();
+    assert!(client.fd().is_ok());
+    let next = |client: &mut Client<u64, [u32]>| {
+        let until = in_20_s();
+        loop {
+            if let Some(reply) = client.receive().unwrap() {
+                return reply.body().unwrap_err().kind();
+            }
+            assert!(waits(client.fd().unwrap(), until), "nothing came");
+        }
+    };
+    client.send_until(&1, crate::now_ns() + 5_000_000).unwrap();
+    assert_eq!(next(&mut client), ErrorKind::Timeout);
+    client.send(&2).unwrap();
+    assert!(client.receive().unwrap().is_none());
+    drop((server, n));
+    assert_eq!(next(&mut client), ErrorKind::ServerDied);
+}
