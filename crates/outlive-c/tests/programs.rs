@@ -194,6 +194,51 @@ fn types_of_ones_own_travel_as_messagepack() {
     }
 }
 
+/// Whether Eigen is there, which `outlive/eigen.hpp` is made for.
+fn has_eigen() -> bool {
+    Path::new(EIGEN).join("Eigen/Core").exists()
+}
+
+const EIGEN: &str = "/usr/include/eigen3";
+
+#[test]
+fn fields_of_eigen_are_arrays_to_all_others() {
+    if !has_eigen() {
+        return;
+    }
+    for (compiler, standard) in cpp_ways() {
+        let standard = format!("{} -isystem {EIGEN}", sanitized(compiler, standard));
+        let said = run(compiler, &standard, "tests/cpp/eigen.cpp");
+        assert!(said.contains("eigen: fields and messages"), "{compiler} {standard} said: {said}");
+    }
+}
+
+/// As `REFUSED`, with Eigen.
+const REFUSED_OF_EIGEN: &[(&str, &str)] = &[
+    (
+        "struct @ { Eigen::Vector4d x; }; OUTLIVE_MESSAGE(@, \"s\", x)",
+        "a field of @ is aligned to more than its numbers",
+    ),
+    (
+        "struct @ { Eigen::Quaterniond x; }; OUTLIVE_MESSAGE(@, \"s\", x)",
+        "a field of @ is aligned to more than its numbers",
+    ),
+    ("struct @ { Eigen::VectorXd x; }; OUTLIVE_MESSAGE(@, \"s\", x)", "@ has pointers of its own"),
+    (
+        "struct @ { Eigen::Vector3cd x; }; OUTLIVE_MESSAGE(@, \"s\", x)",
+        "a field of @ is of a type that cannot be shared",
+    ),
+    (
+        "struct @ { Eigen::Vector3d x; std::string s; }; OUTLIVE_MESSAGE(@, \"s\", x, s)",
+        "@ has pointers of its own",
+    ),
+    ("struct @ { Eigen::Vector3f x; double y; }; OUTLIVE_MESSAGE(@, \"s\", x, y)", "@ has padding"),
+    (
+        "auto f@(outlive::node &n) { return n.publisher<Eigen::Vector4d>(\"/x\"); }",
+        "of Eigen what is",
+    ),
+];
+
 /// What must not compile, and a part of what the compiler says; `@` is a name of its own.
 const REFUSED: &[(&str, &str)] = &[
     (
@@ -269,12 +314,19 @@ const REFUSED: &[(&str, &str)] = &[
 
 #[test]
 fn what_must_not_compile_does_not_and_the_compiler_says_why() {
-    let temp = Temp::new("refused");
+    let head = "struct pose { double x, y; };\nOUTLIVE_MESSAGE(pose, \"pose\", x, y)\n";
+    are_refused("refused", head, REFUSED);
+    if has_eigen() {
+        are_refused("refused-eigen", "#include <outlive/eigen.hpp>\n", REFUSED_OF_EIGEN);
+    }
+}
+
+/// Compiles all of `those` behind `head`, and looks for what each is to say.
+fn are_refused(label: &str, head: &str, those: &[(&str, &str)]) {
+    let temp = Temp::new(label);
     let source = temp.0.join("refused.cpp");
-    let mut text = "#include <outlive.hpp>\nstruct pose { double x, y; };\n\
-                    OUTLIVE_MESSAGE(pose, \"pose\", x, y)\n"
-        .to_owned();
-    for (i, (refused, _)) in REFUSED.iter().enumerate() {
+    let mut text = format!("#include <outlive.hpp>\n{head}");
+    for (i, (refused, _)) in those.iter().enumerate() {
         let refused = refused.replace('@', &format!("number_{i}_"));
         text += &format!("#line {} \"refused.cpp\"\n{refused}\n", 10_000 + 100 * i);
     }
@@ -282,14 +334,12 @@ fn what_must_not_compile_does_not_and_the_compiler_says_why() {
     for (compiler, standard) in cpp_ways() {
         let mut cc = Command::new(compiler);
         cc.args(format!("-std={standard} -fsyntax-only -I").split(' '));
-        cc.arg(prefix().join("include")).arg(if compiler.starts_with("clang") {
-            "-ferror-limit=0"
-        } else {
-            "-fmax-errors=0"
-        });
+        cc.arg(prefix().join("include"))
+            .args(["-isystem", EIGEN])
+            .arg(if compiler.starts_with("clang") { "-ferror-limit=0" } else { "-fmax-errors=0" });
         let out = cc.arg(&source).output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
-        for (i, (refused, says)) in REFUSED.iter().enumerate() {
+        for (i, (refused, says)) in those.iter().enumerate() {
             let says = says.replace('@', &format!("number_{i}_"));
             let here = format!("refused.cpp:{}", 10_000 / 100 + i);
             let found = said.contains(&here) && said.contains(&says);

@@ -32,6 +32,10 @@ template <class E, std::size_t N> struct is_array<E[N]> : std::true_type {
     static constexpr std::size_t length = N;
 };
 
+/// A class of another library that is such an array in memory, whose copies copy the numbers and
+/// nothing else, though they are not trivial: see eigen.hpp.
+template <class T> struct is_foreign : std::false_type {};
+
 /// What an array is of, and arrays of arrays.
 template <class T> struct leaf_of {
     using type = T;
@@ -86,8 +90,12 @@ concept described = requires {
     { message_traits<T>::name } -> std::convertible_to<const char *>;
 };
 
+/// How much a foreign class is aligned may depend on the compiler's options.
+template <class T>
+inline constexpr bool is_aligned_as_numbers = alignof(T) == alignof(leaf<T>);
+
 template <class T> consteval bool has_description() {
-    if constexpr (!is_plain<T> || !has_elements<T>()) {
+    if constexpr (!is_plain<T> || !has_elements<T>() || !is_aligned_as_numbers<T>) {
         return false;
     } else if constexpr (is_array<T>::value) {
         return has_description<typename is_array<T>::element>();
@@ -97,6 +105,19 @@ template <class T> consteval bool has_description() {
         return is_time<T>::value && number<typename is_time<T>::count>;
     } else {
         return number<T> || described<T>;
+    }
+}
+
+/// Whether there is something foreign in it, by which alone it is not trivially copyable.
+template <class T> consteval bool has_foreign() {
+    if constexpr (is_foreign<T>::value) {
+        return true;
+    } else if constexpr (is_array<T>::value) {
+        return has_foreign<typename is_array<T>::element>();
+    } else if constexpr (requires { message_traits<T>::has_foreign; }) {
+        return message_traits<T>::has_foreign;
+    } else {
+        return false;
     }
 }
 
@@ -127,8 +148,8 @@ template <std::size_t N> consteval bool dense(const place (&fields)[N], std::siz
 /// What may lie in shared memory: a number, or a struct of numbers, arrays and such structs that is
 /// described with OUTLIVE_MESSAGE. Trivially copyable, so that it has no pointers to own.
 template <class T>
-concept shareable = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> &&
-                    detail::has_description<T>();
+concept shareable = (std::is_trivially_copyable_v<T> || detail::has_foreign<T>()) &&
+                    !std::is_pointer_v<T> && detail::has_description<T>();
 
 /// A header and any number of elements behind it.
 template <shareable H, shareable E> struct headed {};
@@ -239,7 +260,8 @@ template <class T> struct payload {
                   "outlive: this type cannot be shared. Describe a trivially copyable struct with "
                   "OUTLIVE_MESSAGE(type, \"name\", fields...); use std::array instead of "
                   "std::vector or std::string, std::uint8_t instead of bool, float or double, "
-                  "enums with a fixed underlying type, nanoseconds of std::chrono; nothing const, "
+                  "enums with a fixed underlying type, nanoseconds of std::chrono, of Eigen what is "
+                  "of a fixed size and Eigen::DontAlign (outlive/eigen.hpp); nothing const, "
                   "no arrays of no elements, and no pointers");
     using view = const T &;
     using argument = view;
@@ -396,6 +418,9 @@ template <class T> expected<type_handle> make_type() {
 #define OUTLIVE_FLOAT(type, field) &&::outlive::detail::floats_are_known<decltype(type::field)>
 #define OUTLIVE_ENUM(type, field) &&::outlive::detail::enum_is_fixed<decltype(type::field)>
 #define OUTLIVE_FILLED(type, field) &&::outlive::detail::has_elements<decltype(type::field)>()
+#define OUTLIVE_FOREIGN(type, field) || ::outlive::detail::has_foreign<decltype(type::field)>()
+#define OUTLIVE_ALIGNED(type, field) \
+    &&::outlive::detail::is_aligned_as_numbers<decltype(type::field)>
 #define OUTLIVE_SHAREABLE(type, field) &&::outlive::shareable<decltype(type::field)>
 
 // (a<b, c>) without its parentheses, and anything else as it is.
@@ -415,7 +440,10 @@ template <class T> expected<type_handle> make_type() {
         using self = OUTLIVE_BARE(type);                                                           \
         static constexpr const char *name = type_name_;                                            \
         static_assert(sizeof(type_name_) > 1, "outlive: the name of " #type " is empty");          \
-        static_assert(std::is_standard_layout_v<self> && std::is_trivially_copyable_v<self>,       \
+        static constexpr bool has_foreign = false OUTLIVE_EACH(OUTLIVE_FOREIGN, self, __VA_ARGS__); \
+        static_assert(std::is_standard_layout_v<self> &&                                           \
+                          (std::is_trivially_copyable_v<self> ||                                   \
+                           (has_foreign && std::is_trivially_destructible_v<self>)),               \
                       "outlive: " #type " has pointers of its own, virtual functions or such");    \
         static_assert(true OUTLIVE_EACH(OUTLIVE_PLAIN, self, __VA_ARGS__),                         \
                       "outlive: a field of " #type " is const or volatile: messages are filled "   \
@@ -428,6 +456,9 @@ template <class T> expected<type_handle> make_type() {
                       "languages do not have: use float or double");                               \
         static_assert(true OUTLIVE_EACH(OUTLIVE_FILLED, self, __VA_ARGS__),                        \
                       "outlive: a field of " #type " is an array of no elements");                 \
+        static_assert(true OUTLIVE_EACH(OUTLIVE_ALIGNED, self, __VA_ARGS__),                       \
+                      "outlive: a field of " #type " is aligned to more than its numbers are, "    \
+                      "which depends on the compiler's options: give it Eigen::DontAlign");        \
         static_assert(true OUTLIVE_EACH(OUTLIVE_SHAREABLE, self, __VA_ARGS__),                     \
                       "outlive: a field of " #type " is of a type that cannot be shared");         \
         static constexpr ::outlive::detail::place places[] = {                                     \
