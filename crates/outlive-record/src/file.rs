@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -14,6 +14,7 @@ use std::rc::Rc;
 use mcap::records::{MessageHeader, Metadata};
 
 use crate::channel::{Form, Source};
+use crate::sink::Sink;
 use crate::{Error, Options};
 
 /// How chunks are compressed.
@@ -22,8 +23,24 @@ pub enum Compression {
     /// LZ4, fast and common.
     #[default]
     Lz4,
+    /// zstd: somewhat smaller, several times slower.
+    Zstd,
     /// Not at all: for data that does not shrink, such as compressed images.
     None,
+}
+
+impl Compression {
+    /// For a writer into a [`Sink`].
+    pub(crate) fn into_options(self) -> mcap::WriteOptions {
+        // Chunks have checksums of their own.
+        let options =
+            mcap::WriteOptions::new().disable_seeking(true).calculate_data_section_crc(false);
+        match self {
+            Self::Lz4 => options.compression(Some(mcap::Compression::Lz4)),
+            Self::Zstd => options.compression(None).calculate_summary_section_crc(false),
+            Self::None => options.compression(None),
+        }
+    }
 }
 
 /// In whose form messages are written.
@@ -61,9 +78,6 @@ pub(crate) const LOSSES: &str = "outlive.losses";
 /// In the first of them: what all files of a split recording have in common, and no others.
 pub(crate) const ROW: &str = "row";
 
-/// Bytes handed over in one call.
-const BUFFER_BYTES: usize = 256 * 1024;
-
 /// One file, or a row of them when it is to be split.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -83,7 +97,7 @@ pub(crate) struct Files {
 
 pub(crate) struct File {
     pub(crate) path: PathBuf,
-    writer: mcap::Writer<Counted>,
+    writer: mcap::Writer<Sink>,
     bytes: Rc<Cell<u64>>,
     channels: HashMap<Key, u16>,
     began_ns: u64,
@@ -95,34 +109,6 @@ pub(crate) struct File {
 impl std::fmt::Debug for File {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("File").field("path", &self.path).finish_non_exhaustive()
-    }
-}
-
-/// A file that knows its length and is never sought in.
-struct Counted {
-    to: io::BufWriter<fs::File>,
-    bytes: Rc<Cell<u64>>,
-}
-
-impl Write for Counted {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = self.to.write(bytes)?;
-        self.bytes.set(self.bytes.get() + n as u64);
-        Ok(n)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
-    }
-}
-
-impl Seek for Counted {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        match to {
-            SeekFrom::Current(0) => Ok(self.bytes.get()),
-            SeekFrom::Start(at) if at == self.bytes.get() => Ok(at),
-            _ => Err(io::ErrorKind::Unsupported.into()),
-        }
     }
 }
 
@@ -142,25 +128,18 @@ impl File {
         let file = how.open(path).map_err(|e| Error::io("create", path, e))?;
         let handle = file.try_clone().map_err(|e| Error::io("create", path, e))?;
         let bytes = Rc::new(Cell::new(0));
-        let to = io::BufWriter::with_capacity(BUFFER_BYTES, file);
-        let counted = Counted { to, bytes: bytes.clone() };
-        let compression = match options.compression {
-            Compression::Lz4 => Some(mcap::Compression::Lz4),
-            Compression::None => None,
-        };
+        let sink = Sink::new(file, bytes.clone(), options.compression == Compression::Zstd);
         let wrong = |e| Error::writing(path, e);
-        let mut writer = mcap::WriteOptions::new()
-            .compression(compression)
+        let mut writer = options
+            .compression
+            .into_options()
             .chunk_size(Some(options.chunk_bytes_now()))
-            // Chunks have checksums of their own.
-            .calculate_data_section_crc(false)
-            .disable_seeking(true)
             .profile(match options.profile {
                 Profile::Outlive => "",
                 Profile::Ros2 => "ros2",
             })
             .library(concat!("outlive ", env!("CARGO_PKG_VERSION")))
-            .create(counted)
+            .create(sink)
             .map_err(wrong)?;
         let metadata = Metadata { name: ABOUT.into(), metadata: about.clone() };
         writer.write_metadata(&metadata).and_then(|()| writer.flush()).map_err(wrong)?;

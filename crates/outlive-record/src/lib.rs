@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `selection` | which topics: names, globs, regular expressions |
 //! | `channel` | what a file says of a topic and a publisher |
-//! | `options`, `recorder`, `file` | from subscribers into files |
+//! | `options`, `recorder`, `file`, `sink` | from subscribers into files |
 //! | `dir_watch` | that topics appear, from the kernel |
 //! | `ring` | the last seconds in memory |
 //! | `scan`, `recording` | reads files, finished or not, around what is damaged |
@@ -53,6 +53,7 @@ mod ring;
 pub mod ros2;
 mod scan;
 mod selection;
+mod sink;
 
 pub use channel::Source;
 pub use error::Error;

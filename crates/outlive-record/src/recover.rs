@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
+use std::rc::Rc;
 
 use mcap::records::{MessageHeader, Metadata};
 
-use crate::file::{ABOUT, LOSSES};
+use crate::file::{ABOUT, Compression, LOSSES};
 use crate::scan::Damage;
+use crate::sink::Sink;
 use crate::{Error, Recording};
 
 /// What became of it.
@@ -25,7 +27,12 @@ pub struct Recovered {
 /// # Errors
 /// [`Error::Io`] when `to` exists and is not to be replaced, or cannot be written; what is
 /// unfinished is removed.
-pub fn recover(from: &Recording, to: &Path, overwrite: bool) -> Result<Recovered, Error> {
+pub fn recover(
+    from: &Recording,
+    to: &Path,
+    compression: Compression,
+    overwrite: bool,
+) -> Result<Recovered, Error> {
     let mut how = fs::OpenOptions::new();
     how.write(true);
     if overwrite {
@@ -38,17 +45,23 @@ pub fn recover(from: &Recording, to: &Path, overwrite: bool) -> Result<Recovered
         return Err(Error::Usage(format!("{} would be written over itself", to.display())));
     }
     let file = how.open(to).map_err(|e| Error::io("create", to, e))?;
-    write(from, to, file).inspect_err(|_| drop(fs::remove_file(to)))
+    write(from, to, compression, file).inspect_err(|_| drop(fs::remove_file(to)))
 }
 
-fn write(from: &Recording, to: &Path, file: fs::File) -> Result<Recovered, Error> {
+fn write(
+    from: &Recording,
+    to: &Path,
+    compression: Compression,
+    file: fs::File,
+) -> Result<Recovered, Error> {
     let wrong = |e| Error::writing(to, e);
-    let mut writer = mcap::WriteOptions::new()
-        .compression(Some(mcap::Compression::Lz4))
+    let sink = Sink::new(file, Rc::default(), compression == Compression::Zstd);
+    let mut writer = compression
+        .into_options()
         .chunk_size(Some(4 << 20))
         .profile(from.profile.clone())
         .library(concat!("outlive ", env!("CARGO_PKG_VERSION"), " recover"))
-        .create(BufWriter::with_capacity(1 << 20, file))
+        .create(sink)
         .map_err(wrong)?;
     let losses: BTreeMap<String, String> =
         from.losses.iter().map(|(by, count)| (by.clone(), count.to_string())).collect();

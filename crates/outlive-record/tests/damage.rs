@@ -75,7 +75,7 @@ fn read(path: &Path) -> (Vec<u8>, bool) {
 #[test]
 fn one_damaged_chunk_costs_its_own_messages_and_no_others() {
     let home = Home::new("chunk");
-    for compression in [Compression::Lz4, Compression::None] {
+    for compression in [Compression::Lz4, Compression::Zstd, Compression::None] {
         let whole = sample(&home, compression);
         let bytes = std::fs::read(&whole).unwrap();
         let (all, damaged) = read(&whole);
@@ -173,7 +173,7 @@ fn what_is_left_of_a_damaged_file_becomes_a_whole_one() {
     assert!(!from.finished && from.damage.is_some(), "{:?}", from.damage);
     assert!(from.messages > 85 && from.messages < 100, "{}", from.messages);
     let to = home.file("mended.mcap");
-    let done = recover(&from, &to, false).unwrap();
+    let done = recover(&from, &to, Compression::Lz4, false).unwrap();
     assert_eq!(done.messages, from.messages);
     assert!(done.damage.is_some());
     let mended = Recording::open(&to).unwrap();
@@ -181,8 +181,10 @@ fn what_is_left_of_a_damaged_file_becomes_a_whole_one() {
     assert_eq!((mended.messages, &mended.about), (from.messages, &from.about));
     assert_eq!(mended.sources[0].source.payload_type, from.sources[0].source.payload_type);
     assert_eq!(read(&to).0, read(&spoiled).0);
-    assert!(recover(&from, &to, false).unwrap_err().to_string().contains("exists"));
-    assert!(recover(&from, &spoiled, true).is_err(), "not over itself");
+    assert!(
+        recover(&from, &to, Compression::Lz4, false).unwrap_err().to_string().contains("exists")
+    );
+    assert!(recover(&from, &spoiled, Compression::Lz4, true).is_err(), "not over itself");
     // It plays what is there, and says what is not.
     let node = home.node("play");
     let mut player = Player::open(&node, from, PlayOptions::default()).unwrap();

@@ -58,7 +58,7 @@ fn sample(home: &Home, compression: Compression) -> std::path::PathBuf {
 #[test]
 fn a_file_cut_off_anywhere_has_the_messages_of_its_whole_chunks() {
     let home = Home::new("cut");
-    for compression in [Compression::Lz4, Compression::None] {
+    for compression in [Compression::Lz4, Compression::Zstd, Compression::None] {
         let whole = sample(&home, compression);
         let bytes = std::fs::read(&whole).unwrap();
         let all = messages(&whole);

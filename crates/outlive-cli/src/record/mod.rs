@@ -10,8 +10,8 @@ mod save;
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use outlive_record::{Error, Limits, Recording};
+use clap::{Args, ValueEnum};
+use outlive_record::{Compression, Error, Limits, Recording};
 
 use crate::exit::{Code, Failure};
 
@@ -36,6 +36,24 @@ impl From<Error> for Failure {
             Error::Corrupt { .. } => Self::new(Code::Corrupt, error.to_string()),
             Error::Usage(why) => Self::new(Code::Usage, why),
             other => Self::new(Code::Failed, other.to_string()),
+        }
+    }
+}
+
+/// How files are compressed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum How {
+    Lz4,
+    Zstd,
+    None,
+}
+
+impl From<How> for Compression {
+    fn from(how: How) -> Self {
+        match how {
+            How::Lz4 => Self::Lz4,
+            How::Zstd => Self::Zstd,
+            How::None => Self::None,
         }
     }
 }

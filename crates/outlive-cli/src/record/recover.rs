@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use outlive_record::{Recording, recover};
 
-use super::Believed;
+use super::{Believed, How};
 use crate::exit::{CODES_HELP, Code, Outcome, note};
 
 const EXAMPLES: &str = "\
 Examples:
   outlive recover run.mcap                           into run.recovered.mcap
-  outlive recover run.mcap --output whole.mcap";
+  outlive recover run.mcap --output whole.mcap
+  outlive recover run.mcap --output small.mcap --compression zstd";
 
 /// Write what can be read of a damaged or unfinished recording into a new, whole file.
 ///
@@ -27,6 +28,9 @@ pub(crate) struct RecoverArgs {
     /// Replace the file if it is there.
     #[arg(long)]
     overwrite: bool,
+    /// How to compress: zstd takes somewhat less room and several times more of a processor.
+    #[arg(long, value_name = "HOW", default_value = "lz4")]
+    compression: How,
     #[command(flatten)]
     believed: Believed,
 }
@@ -37,7 +41,7 @@ pub(crate) fn run(args: &RecoverArgs) -> Outcome {
         let ending = recording.path.extension().unwrap_or_default().to_string_lossy().into_owned();
         recording.path.with_extension(format!("recovered.{ending}"))
     });
-    let done = recover(&recording, &output, args.overwrite)?;
+    let done = recover(&recording, &output, args.compression.into(), args.overwrite)?;
     note(format_args!("{} messages into {}", done.messages, output.display()));
     if done.damage.is_some() {
         note(&done.damage);

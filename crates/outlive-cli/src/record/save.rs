@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
-use outlive_record::{Compression, Error, Options, Profile, Progress, Recorder, Selection};
+use outlive_record::{Error, Options, Profile, Progress, Recorder, Selection};
 
+use super::How;
 use super::last::Asking;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::os;
@@ -67,7 +68,7 @@ pub(crate) struct RecordArgs {
     /// has no message for.
     #[arg(long, value_name = "WHOSE", default_value = "outlive")]
     profile: Whose,
-    /// How to compress.
+    /// How to compress: zstd takes somewhat less room and several times more of a processor.
     #[arg(long, value_name = "HOW", default_value = "lz4")]
     compression: How,
     /// Begin another file after so many bytes.
@@ -105,12 +106,6 @@ pub(crate) struct RecordArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum How {
-    Lz4,
-    None,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
 enum Whose {
     Outlive,
     Ros2,
@@ -130,10 +125,7 @@ pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
             Whose::Outlive => Profile::Outlive,
             Whose::Ros2 => Profile::Ros2,
         },
-        compression: match args.compression {
-            How::Lz4 => Compression::Lz4,
-            How::None => Compression::None,
-        },
+        compression: args.compression.into(),
         split_bytes: args.split_bytes,
         split_after: args.split_seconds,
         keep_files: args.keep_files,
