@@ -219,3 +219,75 @@ fn one_message_again_and_again_is_no_flood() {
         told.split("played ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!((1..=20).contains(&played), "{told}");
 }
+
+fn ask(home: &Home, words: &str) -> Ran {
+    let mut asked = home.outlive("service call /play --json --full");
+    Ran::from(asked.arg(words).output().unwrap())
+}
+
+/// As the player of rosbag2 has it: from another process, in the middle of it.
+#[test]
+fn a_service_pauses_seeks_and_changes_the_rate() {
+    let home = Home::new("play-control");
+    let path = recorded(&home, 6, Duration::from_millis(100));
+    let times = times(&path);
+    let node = node(&home);
+    let mut numbers = node.topic::<u32>("/n").unwrap().subscriber().unwrap();
+    // Slower than anybody waits: nothing comes by itself.
+    let args = "--rate 0.001 --paused --control --clock 1000 --wait-for-subscribers 1";
+    let play = home.start(&format!("play {} {args}", path.display()), b"");
+    while node.topic::<[u8]>("/clock").unwrap().subscriber_of_any_type().is_err() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let state = |words: &str| ask(&home, words).expect(DONE).json()["value"].clone();
+    let so = |words: &str| {
+        let state = state(words);
+        let number = |key: &str| state[key].as_f64().unwrap();
+        (state["paused"].as_bool().unwrap(), number("rate"), number("at"), number("of"))
+    };
+    let of = (times[5] - times[0]) as f64 / 1e9;
+    let (paused, rate, at, all) = so("state");
+    assert!(paused && rate == 0.001 && at < 0.01 && (all - of).abs() < 0.05, "{at} {all} {of}");
+    so("next");
+    assert_eq!(next(&mut numbers), 0);
+    // Forward and back: it goes on with what comes after that.
+    let to = (times[3] - times[0]) as f64 / 1e9;
+    assert_eq!(so(&format!("seek {:.6}", to - 0.01)).2, (to * 1e6 - 1e4).round() / 1e6);
+    so("next");
+    assert_eq!(next(&mut numbers), 3);
+    so("seek 0");
+    so("next");
+    assert_eq!(next(&mut numbers), 0);
+    let (paused, _, at, _) = so("resume");
+    assert!(!paused && at < 0.1, "{at}");
+    assert!(numbers.receive().unwrap().is_none(), "the next one takes minutes");
+    assert_eq!((so("toggle").0, so("toggle").0), (true, false));
+    for (words, why) in
+        [("seek 1000", "seek 0 to"), ("rate 0", "0.001 to 1000"), ("dance", "pause, ")]
+    {
+        let told = ask(&home, words).err;
+        assert!(told.contains(why), "{words}: {told}");
+    }
+    so("pause");
+    assert_eq!(so("rate 1000").1, 1000.0);
+    assert!(numbers.receive().unwrap().is_none(), "a pause stays one");
+    so("resume");
+    assert_eq!([(); 5].map(|()| next(&mut numbers)), [1, 2, 3, 4, 5]);
+    let told = play.end().expect(DONE).err;
+    assert!(told.contains("played 8 messages") && told.contains("paused"), "{told}");
+
+    let args = "--rate 0.001 --control --linger inf";
+    let play = home.start(&format!("play {} {args}", path.display()), b"");
+    node_has_service(&home);
+    so("stop");
+    // It lingers, for those who come late.
+    assert!(ask(&home, "pause").err.contains("nothing is played now"));
+    so("stop");
+    play.end().expect(DONE);
+}
+
+fn node_has_service(home: &Home) {
+    while !home.run("service list").text().contains("/play") {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -60,7 +60,7 @@ pub use error::Error;
 pub use file::{Compression, Profile};
 pub use mcap::Message;
 pub use options::{Options, Progress};
-pub use player::{Due, PlayOptions, Played, Player};
+pub use player::{Due, PlayOptions, Played, Player, Turn};
 pub use recorder::Recorder;
 pub use recording::{Messages, RecordedSource, Recording};
 pub use recover::{Recovered, recover};

@@ -60,6 +60,27 @@ pub struct Due {
     pub time_ns: u64,
 }
 
+/// What becomes of the message that is due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Turn {
+    /// It is published, and counts as due at this instant, from which on those behind it are
+    /// counted.
+    Play(u64),
+    /// So long after the beginning of the recording is played next.
+    Seek(Duration),
+    /// What is left is played so many times as fast as recorded.
+    Rate {
+        /// Above 0.
+        factor: f64,
+        /// From this instant on.
+        now_ns: u64,
+        /// When the message was due by then.
+        at_ns: u64,
+    },
+    /// Nothing more is played.
+    End,
+}
+
 /// What was played so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Played {
@@ -153,6 +174,11 @@ impl Player {
         Ok(fewest)
     }
 
+    /// How many times as fast as recorded it plays.
+    pub fn rate(&self) -> f64 {
+        self.options.rate
+    }
+
     /// What was played so far, over all rounds.
     pub fn played(&self) -> Played {
         self.played
@@ -179,15 +205,37 @@ impl Player {
     /// # Errors
     /// As [`Player::play`].
     pub fn play_paced(&mut self, mut wait: impl FnMut(Due) -> Option<u64>) -> Result<(), Error> {
-        let first = self.recording.start_ns + self.options.start.as_nanos() as u64;
-        let last = self.options.end.map_or(u64::MAX, |end| {
-            self.recording.start_ns.saturating_add(end.as_nanos().min(1 << 62) as u64)
-        });
+        self.play_controlled(|due| wait(due).map_or(Turn::End, Turn::Play))
+    }
+
+    /// As [`Player::play`], and `wait` may also change the rate, which stays, and seek.
+    ///
+    /// # Errors
+    /// As [`Player::play`].
+    pub fn play_controlled(&mut self, mut wait: impl FnMut(Due) -> Turn) -> Result<(), Error> {
+        let mut from = Some(self.options.start);
+        while let Some(start) = from {
+            from = self.play_from(start, &mut wait)?;
+        }
+        Ok(())
+    }
+
+    /// Plays to the end, or until it is to go on elsewhere.
+    fn play_from(
+        &mut self,
+        start: Duration,
+        wait: &mut impl FnMut(Due) -> Turn,
+    ) -> Result<Option<Duration>, Error> {
+        let after_start =
+            |d: Duration| self.recording.start_ns.saturating_add(d.as_nanos().min(1 << 62) as u64);
+        let first = after_start(start);
+        let last = self.options.end.map_or(u64::MAX, after_start);
+        let mut sought = None;
         let mut begin = outlive::now_ns();
         let mut due = Due { at_ns: begin, time_ns: 0 };
         let mut origin = None;
         let mut messages = self.recording.messages_between(first, last)?;
-        for message in messages.by_ref() {
+        'messages: for message in messages.by_ref() {
             let message = message?;
             let Some((source, publisher)) = self.publishers.get(&message.channel.id) else {
                 continue;
@@ -200,7 +248,22 @@ impl Player {
             let after = time.saturating_sub(*origin.get_or_insert(time)) as f64;
             due.at_ns = due.at_ns.max(begin + (after / self.options.rate) as u64);
             due.time_ns = due.time_ns.max(time);
-            let Some(at_ns) = wait(due) else { break };
+            let at_ns = loop {
+                match wait(due) {
+                    Turn::Play(at_ns) => break at_ns,
+                    Turn::Rate { factor, now_ns, at_ns } => {
+                        let left = at_ns.saturating_sub(now_ns) as f64 * self.options.rate;
+                        self.options.rate = factor;
+                        due.at_ns = now_ns + (left / factor) as u64;
+                        begin = due.at_ns.saturating_sub((after / factor) as u64);
+                    }
+                    Turn::Seek(to) => {
+                        sought = Some(to);
+                        break 'messages;
+                    }
+                    Turn::End => break 'messages,
+                }
+            };
             begin = begin.saturating_add_signed(at_ns.wrapping_sub(due.at_ns) as i64);
             due.at_ns = at_ns;
             publisher.publish(&payload)?;
@@ -209,7 +272,7 @@ impl Player {
             self.played.late_ns_max = self.played.late_ns_max.max(late);
         }
         self.damage = messages.damage();
-        Ok(())
+        Ok(sought)
     }
 }
 

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use clap::Args;
 use outlive::MEMORY_BYTES_DEFAULT;
-use outlive_record::{PlayOptions, Player, Selection};
+use outlive_record::{PlayOptions, Player, Selection, Turn};
 
+use super::control::Control;
 use super::pace::Pace;
 use super::{Input, seconds_text};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::os;
-use crate::settings::{Settings, deadline_ns, seconds, sleep_until};
+use crate::settings::{Settings, deadline_ns, seconds};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,6 +21,10 @@ Examples:
   outlive play run.mcap --loop --topic '/camera/*'   some topics, again and again
   outlive play run.mcap --remap /camera:=/test/camera
   outlive play run.mcap --clock                      with its time on topic /clock
+  outlive play run.mcap --control                    and others may say what is next:
+  outlive service call /play pause                   pause, resume, toggle, next, state, stop
+  outlive service call /play 'seek 12.5'             seconds from the beginning
+  outlive service call /play 'rate 0.5'              half as fast
 
 At a terminal the space bar pauses and goes on; n or the right arrow plays one message.";
 
@@ -51,9 +56,13 @@ pub(crate) struct PlayArgs {
     /// Play a topic under another name; may be given several times.
     #[arg(long, value_name = "A:=B", value_parser = remap)]
     remap: Vec<(String, String)>,
-    /// Begin paused; needs a terminal.
+    /// Begin paused; needs a terminal or --control.
     #[arg(long)]
     paused: bool,
+    /// Let others pause, go on, seek and change the rate by this service; it answers with what is
+    /// so: paused, rate, at (seconds), of (seconds).
+    #[arg(long, value_name = "SERVICE", num_args = 0..=1, default_missing_value = "/play")]
+    control: Option<String>,
     /// Publish the time of the recording, a u64 in ns since 1970, before each message and so many
     /// times a second.
     #[arg(long, value_name = "HERTZ", value_parser = hertz, num_args = 0..=1,
@@ -82,7 +91,7 @@ pub(crate) struct PlayArgs {
 /// Between two rounds, ns: a file of messages of one instant is no flood.
 const ROUND_NS_MIN: f64 = 1e6;
 
-fn factor(text: &str) -> Result<f64, String> {
+pub(super) fn factor(text: &str) -> Result<f64, String> {
     let factor: f64 = text.parse().map_err(|_| "write it like 2 or 0.5".to_owned())?;
     if (1e-3..=1e3).contains(&factor) { Ok(factor) } else { Err("use 0.001 to 1000".into()) }
 }
@@ -126,9 +135,14 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
             format!("{} has no such topic: 'outlive info' lists them", args.input.path().display());
         return Err(Failure::new(Code::NotFound, message));
     }
-    let mut pace = Pace::new(args.paused);
-    if args.paused && !pace.has_keys() {
-        let message = "--paused needs a terminal as standard input, for the key that goes on";
+    let mut pace = Pace::new(args.paused, args.rate, player.recording().start_ns);
+    if let Some(service) = &args.control {
+        let of = Duration::from_nanos(player.recording().duration_ns());
+        pace.set_control(Control::new(&node, service, of)?);
+    }
+    if args.paused && !pace.can_go_on() {
+        let message = "--paused needs a terminal as standard input, for the key that goes on, or \
+                       --control";
         return Err(Failure::new(Code::Usage, message));
     }
     if let Some(hertz) = args.clock {
@@ -141,7 +155,7 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
             );
             return Err(Failure::new(Code::Usage, message));
         }
-        pace.set_clock(&node, topic, hertz, args.rate)?;
+        pace.set_clock(&node, topic, hertz)?;
     }
     let deadline = deadline_ns(args.timeout);
     while player.subscribers_min()? < args.wait_for_subscribers && !os::stop_asked() {
@@ -155,17 +169,20 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
     loop {
         let mut failed = None;
         pace.begin();
-        player.play_paced(|due| {
-            pace.wait(due).unwrap_or_else(|e| {
+        let mut ended = false;
+        player.play_controlled(|due| {
+            let turn = pace.wait(due).unwrap_or_else(|e| {
                 failed = Some(e);
-                None
-            })
+                Turn::End
+            });
+            ended = turn == Turn::End;
+            turn
         })?;
         if let Some(failure) = failed {
             return Err(failure);
         }
         let round = player.played().messages - before;
-        if !args.again || os::stop_asked() || round == 0 {
+        if !args.again || ended || os::stop_asked() || round == 0 {
             break;
         }
         // As far apart as its messages are on average; of one alone nothing is known.
@@ -173,8 +190,10 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
             1 => 1e9,
             n => player.recording().duration_ns() as f64 / (n - 1) as f64,
         };
-        let apart_ns = (apart_ns / args.rate).max(ROUND_NS_MIN) as u64;
-        sleep_until(outlive::now_ns() + apart_ns);
+        let apart_ns = (apart_ns / player.rate()).max(ROUND_NS_MIN) as u64;
+        if !pace.rest(outlive::now_ns() + apart_ns)? {
+            break;
+        }
         before = player.played().messages;
     }
     let played = player.played();
@@ -192,7 +211,7 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
         );
         return Err(Failure::new(Code::Corrupt, message));
     }
-    sleep_until(deadline_ns(args.linger));
+    pace.rest(deadline_ns(args.linger))?;
     if player.damage().is_some() {
         let message = format!("{}: {}", args.input.path().display(), player.damage());
         return Err(Failure::new(Code::Corrupt, message));
