@@ -125,7 +125,23 @@ impl Paint {
 pub(crate) fn print_json(value: &impl Serialize) -> Outcome {
     let text = serde_json::to_string_pretty(value)
         .map_err(|e| Failure::new(Code::Failed, format!("make JSON: {e}")))?;
-    print(&(text + "\n"))
+    print(&(as_escapes(text) + "\n"))
+}
+
+/// `value` as JSON in one line.
+pub(crate) fn json_line(value: &impl Serialize) -> String {
+    as_escapes(serde_json::to_string(value).unwrap_or_default())
+}
+
+/// JSON leaves control characters of 8 bits as they are, and terminals act on them.
+fn as_escapes(json: String) -> String {
+    let acts = |c: char| ('\u{7f}'..='\u{9f}').contains(&c);
+    if !json.contains(acts) {
+        return json;
+    }
+    // They can only be in texts.
+    let escape = |c: char| format!("\\u{:04x}", u32::from(c));
+    json.chars().map(|c| if acts(c) { escape(c) } else { c.into() }).collect()
 }
 
 /// Rows as aligned columns; columns named in `right` (by index) to the right.
@@ -174,6 +190,14 @@ mod tests {
         let text = table(&[row(["a", "long", "x"]), row(["käse", "5", ""])], &[1]);
         assert_eq!(text, "a     long  x\nkäse     5\n");
         assert_eq!(table(&[], &[]), "");
+    }
+
+    #[test]
+    fn no_control_character_is_in_json() {
+        let text = "a\u{7f}\u{9b}31m\x1bü";
+        let json = json_line(&text);
+        assert_eq!(json, r#""a\u007f\u009b31m\u001bü""#);
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
-use crate::output::{bytes, print, print_json, table};
+use crate::output::{bytes, json_line, print, print_json, table};
 use crate::settings::{Settings, deadline_ns, seconds};
 use crate::topic::decode::Decoder;
 use crate::value::{input, payload, type_text};
@@ -169,7 +169,7 @@ fn call(args: &CallArgs, settings: &Settings) -> Outcome {
         if args.json {
             let (key, value, whole) = decoder.json(&response);
             let line = json!({ "bytes": response.len(), "last": last, key: value, "whole": whole });
-            print(&format!("{line}\n"))?;
+            print(&(json_line(&line) + "\n"))?;
         } else {
             print(&format!("{}\n", decoder.text(&response)))?;
         }

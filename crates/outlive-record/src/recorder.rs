@@ -466,3 +466,78 @@ fn source(of: &Subscriber<[u8]>, publisher: PublisherId, ros: Ros) -> Source {
         ros,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Recording;
+
+    /// A time server sets the time of day an hour ahead, then back, in mid-recording.
+    #[test]
+    fn a_step_of_the_time_of_day_is_told_and_what_follows_has_the_new_time() {
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        let dir = testkit::TempDomain::new("record-clock").unwrap();
+        let node = Node::builder().root(dir.path().join("root")).open().unwrap();
+        let publisher = node.topic::<u32>("/n").unwrap().depth(16).publisher().unwrap();
+        let path = dir.path().join("clock.mcap");
+        let options = Options { flush_every: Duration::ZERO, ..Options::default() };
+        let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+        let one = |recorder: &mut Recorder, n: u64| {
+            publisher.publish(&0).unwrap();
+            while recorder.progress().messages < n {
+                recorder.step(outlive::now_ns() + 100_000_000).unwrap();
+            }
+        };
+        one(&mut recorder, 1);
+        assert!(!recorder.take_notes().join("").contains("time of day"), "it stands");
+        // As it was found an hour ago by a clock that was behind, and one that was ahead.
+        for (n, epoch, says) in [
+            (2, recorder.epoch_ns - HOUR_NS, "forward by 3600.0"),
+            (3, recorder.epoch_ns + HOUR_NS, "back by 3600.0"),
+        ] {
+            recorder.epoch_ns = epoch;
+            recorder.step(outlive::now_ns()).unwrap();
+            let notes = recorder.take_notes().join("\n");
+            assert!(notes.contains(&format!("the time of day went {says}")), "{notes}");
+            one(&mut recorder, n);
+        }
+        recorder.finish().unwrap();
+        let messages = Recording::open(&path).unwrap().messages().unwrap();
+        let times: Vec<u64> = messages.map(|m| m.unwrap().publish_time).collect();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        for time in &times {
+            assert!(
+                now.as_nanos().abs_diff(u128::from(*time)) < u128::from(HOUR_NS / 2),
+                "{times:?}"
+            );
+        }
+        assert_eq!(times.len(), 3);
+    }
+
+    /// A topic that could not be joined was left out for good.
+    #[test]
+    fn a_topic_whose_join_failed_is_tried_again() {
+        let dir = testkit::TempDomain::new("record-retry").unwrap();
+        let root = dir.path().join("root");
+        let node = Node::builder().root(&root).open().unwrap();
+        let publisher = node.topic::<u32>("/n").unwrap().publisher().unwrap();
+        let path = dir.path().join("retry.mcap");
+        let mut recorder = Recorder::start(
+            &node,
+            Selection::new(&["/m"], false).unwrap(),
+            &path,
+            Options::default(),
+        )
+        .unwrap();
+        recorder.selection = Selection::all();
+        // As after a failure; it is due again at once.
+        let until = outlive::now_ns();
+        recorder.refused.insert("/n".into(), ("out of descriptors".into(), until));
+        publisher.publish(&1).unwrap();
+        while recorder.progress().messages < 1 {
+            recorder.step(outlive::now_ns() + 10_000_000).unwrap();
+        }
+        assert!(recorder.refused.is_empty());
+        assert_eq!(recorder.finish().unwrap().topics, 1);
+    }
+}

@@ -274,15 +274,17 @@ fn losses_of_split_files_add_up_once_and_old_files_go() {
     let home = Home::new("split");
     let node = home.node("both");
     let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(4).publisher().unwrap();
-    for keep_files in [None, Some(2)] {
+    for (keep_files, keep_bytes) in [(None, None), (Some(2), None), (None, Some(20_000))] {
         let options = Options {
             split_bytes: Some(4000),
             compression: Compression::None,
             flush_every: Duration::ZERO,
             keep_files,
+            keep_bytes,
             ..Options::default()
         };
-        let path = home.file(&format!("run{}.mcap", keep_files.unwrap_or(0)));
+        let name = format!("run{}.mcap", keep_files.or(keep_bytes).unwrap_or(0));
+        let path = home.file(&name);
         let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
         for _ in 0..30 {
             for _ in 0..20 {
@@ -298,16 +300,25 @@ fn losses_of_split_files_add_up_once_and_old_files_go() {
         let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
         let parts = (0..done.files).map(|n| path.with_file_name(format!("{stem}_{n:03}.mcap")));
         let there: Vec<_> = parts.filter(|path| path.exists()).collect();
-        match keep_files {
-            None => {
+        let bytes = |path: &PathBuf| std::fs::metadata(path).unwrap().len();
+        match (keep_files, keep_bytes) {
+            (None, None) => {
                 let part = |p: &PathBuf| Recording::open_part(p, Limits::default(), false).unwrap();
                 let lost = there.iter().map(|p| part(p).lost()).sum::<u64>();
                 assert_eq!((there.len() as u64, lost), (done.files, done.lost));
                 assert_eq!(Recording::open(&there[0]).unwrap().lost(), done.lost);
-                let largest = there.iter().map(|p| std::fs::metadata(p).unwrap().len()).max();
+                let largest = there.iter().map(bytes).max();
                 assert!(largest.unwrap() < 12_000, "chunks are no larger than files: {largest:?}");
             }
-            Some(keep) => assert_eq!(there.len() as u64, keep, "{there:?}"),
+            (Some(keep), _) => assert_eq!(there.len() as u64, keep, "{there:?}"),
+            (_, Some(keep)) => {
+                // The newest; besides the one that was written last.
+                let kept: u64 = there[..there.len() - 1].iter().map(bytes).sum();
+                assert!(there.len() > 2 && kept <= keep, "{kept} {there:?}");
+                let next = bytes(&there[0]);
+                assert!(kept + 2 * next > keep, "more of them would do: {kept} {next}");
+                assert!(there.last().unwrap().exists() && !home.file("run20000_000.mcap").exists());
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use super::missing;
 use super::rate::window;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::os;
-use crate::output::{Halt, Output};
+use crate::output::{Halt, Output, json_line};
 use crate::settings::{Settings, deadline_ns, seconds};
 
 const EXAMPLES: &str = "\
@@ -137,11 +137,7 @@ fn watch(
             while subscriber.next_event().is_some() {}
         }
         let report = Report::of(&mut ages, subscriber.lost());
-        let line = if args.json {
-            serde_json::to_string(&report).unwrap_or_default()
-        } else {
-            report.text()
-        };
+        let line = if args.json { json_line(&report) } else { report.text() };
         output.write(format!("{line}\n").as_bytes())?;
         output.flush()?;
     }

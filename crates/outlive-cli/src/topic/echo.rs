@@ -11,7 +11,7 @@ use super::decode::Decoder;
 use super::missing;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::os;
-use crate::output::{Halt, Output, bytes};
+use crate::output::{self, Halt, Output, bytes};
 use crate::settings::{Settings, deadline_ns, seconds};
 use crate::tree::{Tree, quoted};
 
@@ -366,5 +366,5 @@ fn json_line(meta: &Meta, bytes: usize, body: &Body) -> String {
         bytes,
         body,
     };
-    serde_json::to_string(&line).unwrap_or_default()
+    output::json_line(&line)
 }

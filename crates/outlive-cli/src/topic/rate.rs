@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::missing;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome};
 use crate::os;
-use crate::output::{Halt, Output, bytes};
+use crate::output::{Halt, Output, bytes, json_line};
 use crate::settings::{Settings, deadline_ns, seconds, sleep_until};
 
 const EXAMPLES: &str = "\
@@ -231,11 +231,7 @@ pub(crate) fn run(args: &RateArgs, of: Of, settings: &Settings) -> Outcome {
         };
         rates.look(&now.publishers, outlive::now_ns(), false);
         let report = rates.report(&topic.name);
-        let line = if args.json {
-            serde_json::to_string(&report).unwrap_or_default()
-        } else {
-            report.text()
-        };
+        let line = if args.json { json_line(&report) } else { report.text() };
         match output.write(format!("{line}\n").as_bytes()).and_then(|()| output.flush()) {
             Ok(()) => {}
             Err(Halt::Quiet) => break,

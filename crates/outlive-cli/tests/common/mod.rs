@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test file uses a part of it
 
 pub(crate) mod browser;
+pub(crate) mod disk;
 pub(crate) mod robot;
 
 use std::io::Write;
@@ -21,6 +22,7 @@ pub(crate) const NOT_FOUND: i32 = 4;
 pub(crate) const CORRUPT: i32 = 5;
 pub(crate) const MISMATCH: i32 = 6;
 pub(crate) const REFUSED: i32 = 7;
+pub(crate) const NO_ROOM: i32 = 8;
 pub(crate) const PARTIAL: i32 = 9;
 pub(crate) const HELD_UP: i32 = 10;
 

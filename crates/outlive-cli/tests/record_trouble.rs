@@ -1,0 +1,138 @@
+//! Recordings on disks that are full, and files with names and texts that are meant to harm.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+use std::time::Duration;
+
+use common::disk::on_a_disk_of;
+use common::*;
+use testkit::Rng;
+
+/// Bytes of which no two chunks are the same.
+fn noise(rng: &mut Rng, bytes: usize) -> Vec<u8> {
+    (0..bytes / 8).flat_map(|_| rng.next_u64().to_le_bytes()).collect()
+}
+
+#[test]
+fn a_full_disk_ends_with_a_summary_and_what_was_written_is_there() {
+    on_a_disk_of("12m", "a_full_disk_ends_with_a_summary_and_what_was_written_is_there", |disk| {
+        let home = Home::new("record-full");
+        let node = outlive::Node::builder().root(home.root()).open().unwrap();
+        let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(8).publisher().unwrap();
+        let file = disk.join("run.mcap");
+        let mut record = home.start(&format!("record /bytes --output {}", file.display()), b"");
+        home.await_subscriber();
+        let mut rng = Rng::new(1);
+        while !record.is_over() {
+            publisher.publish(&noise(&mut rng, 100_000)).unwrap();
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let told = record.end().expect(NO_ROOM).err;
+        assert!(told.contains("had taken ") && told.contains("'outlive recover'"), "{told}");
+        assert!(told.contains("No space left"), "{told}");
+        let seen = home.run(&format!("info {} --json", file.display()));
+        let seen: serde_json::Value = serde_json::from_slice(&seen.out).unwrap();
+        assert_eq!(seen["finished"], false, "{seen}");
+        let messages = seen["messages"].as_u64().unwrap();
+        assert!(messages > 5, "{seen}");
+        // Elsewhere there is room.
+        let whole = home.root().with_file_name("whole.mcap");
+        let recover = format!("recover {} --output {}", file.display(), whole.display());
+        assert!(home.run(&recover).err.contains(&format!("{messages} messages into")));
+        home.run(&format!("info {} --check", whole.display())).expect(DONE);
+    });
+}
+
+#[test]
+fn the_oldest_files_go_while_less_of_the_disk_is_free() {
+    on_a_disk_of("3m", "the_oldest_files_go_while_less_of_the_disk_is_free", |disk| {
+        let home = Home::new("record-free");
+        let node = outlive::Node::builder().root(home.root()).open().unwrap();
+        let topic = node.topic::<[u8]>("/bytes").unwrap().depth(8);
+        let publisher = topic.reliable_timeout(Duration::from_secs(60)).publisher().unwrap();
+        let file = disk.join("run.mcap");
+        let split = "--split-bytes 300000 --free-bytes 1500000 --reliable --count 100";
+        let record = format!("record /bytes {split} --output {}", file.display());
+        let record = home.start(&record, b"");
+        home.await_subscriber();
+        let mut rng = Rng::new(1);
+        // Three times what the disk takes.
+        (0..100).for_each(|_| assert!(publisher.publish(&noise(&mut rng, 100_000)).is_ok()));
+        let told = record.end().expect(DONE).err;
+        assert!(told.contains("recorded 100 messages"), "{told}");
+        let there = fs::read_dir(disk).unwrap().count();
+        assert!((2..8).contains(&there), "{there} files are left");
+        assert!(!disk.join("run_000.mcap").exists());
+        let seen = home.run(&format!("info {} --json", disk.display())).expect(DONE).json();
+        assert!(seen["messages"].as_u64().unwrap() > 5, "{seen}");
+    });
+}
+
+/// A file of somebody else, with one message of MessagePack on a topic of any name.
+fn foreign(path: &Path, topic: &str, value: &impl serde::Serialize) {
+    let mut writer = mcap::Writer::new(Cursor::new(Vec::new())).unwrap();
+    let about = BTreeMap::from([("outlive.publisher".to_owned(), "1.\x1b[31m2".to_owned())]);
+    let channel = writer.add_channel(0, topic, "msgpack", &about).unwrap();
+    let header = mcap::records::MessageHeader {
+        channel_id: channel,
+        sequence: 1,
+        log_time: 1_000,
+        publish_time: 1_000,
+    };
+    let data = outlive::msgpack::encode(value).unwrap();
+    writer.write_to_known_channel(&header, &data).unwrap();
+    writer.finish().unwrap();
+    fs::write(path, writer.into_inner().into_inner()).unwrap();
+}
+
+/// The escape sequences of its names cleared the screen, set the title, and worse.
+#[test]
+fn control_characters_of_a_file_do_not_reach_the_terminal() {
+    let home = Home::new("record-escape");
+    let file = home.root().with_extension("mcap");
+    let topic = "/clear\x1b[2J\x1b]0;title\x07\r/\u{9b}31m";
+    foreign(&file, topic, &BTreeMap::from([("\x1b[2Jkey", "\x1b[2Jvalue")]));
+    let out = home.root().with_file_name("tables");
+    let file = file.display();
+    for command in [
+        format!("info {file}"),
+        format!("info {file} --json"),
+        format!("play {file}"),
+        format!("play {file} --remap /none:=/x"),
+        format!("convert {file} --output {}", out.display()),
+        format!("recover {file}"),
+    ] {
+        let ran = home.run(&command);
+        let said = String::from_utf8_lossy(&ran.out).into_owned() + &ran.err;
+        let raw = said.chars().find(|c| c.is_control() && *c != '\n');
+        assert_eq!(raw, None, "{command}: {said:?}");
+        assert!(!said.is_empty(), "{command} says nothing");
+    }
+}
+
+/// What a robot says is nothing that a spreadsheet may run.
+#[test]
+fn cells_that_begin_a_formula_are_text() {
+    let home = Home::new("convert-formula");
+    let file = home.root().with_extension("mcap");
+    let out = home.root().with_file_name("tables");
+    let texts = ["=HYPERLINK(\"http://x\")", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "fine"];
+    let keys = (0..texts.len()).map(|n| format!("={n}"));
+    let value: BTreeMap<String, &str> = keys.zip(texts).collect();
+    foreign(&file, "/text", &value);
+    home.run(&format!("convert {} --output {}", file.display(), out.display())).expect(DONE);
+    let table = fs::read_to_string(out.join("text.csv")).unwrap();
+    let mut cells = 0;
+    // No text here has a comma in it, or a line's end but the one.
+    for cell in table.split([',', '\n']) {
+        let text = cell.trim_matches('"');
+        let number = text.parse::<f64>().is_ok();
+        assert!(number || !text.starts_with(['=', '+', '-', '@', '\t', '\r']), "{cell:?}");
+        cells += u32::from(text.starts_with('\''));
+    }
+    assert_eq!(cells, 7 + 6, "all names and all but one text:\n{table}");
+}
