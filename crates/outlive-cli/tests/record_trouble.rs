@@ -136,3 +136,32 @@ fn cells_that_begin_a_formula_are_text() {
     }
     assert_eq!(cells, 7 + 6, "all names and all but one text:\n{table}");
 }
+
+/// A chunk of 7.5 MB that holds 1.9 GB took 14.9 GB.
+#[test]
+fn a_large_message_becomes_a_cell_in_little_more_memory_than_it_takes() {
+    const BYTES: usize = 64 << 20;
+    let home = Home::new("convert-large");
+    let file = home.root().with_extension("mcap");
+    let out = home.root().with_file_name("tables");
+    let lz4 = mcap::WriteOptions::new().compression(Some(mcap::Compression::Lz4));
+    let mut writer = lz4.create(Cursor::new(Vec::new())).unwrap();
+    let channel = writer.add_channel(0, "/zeros", "", &BTreeMap::new()).unwrap();
+    let header = mcap::records::MessageHeader {
+        channel_id: channel,
+        sequence: 1,
+        log_time: 1,
+        publish_time: 1,
+    };
+    writer.write_to_known_channel(&header, &vec![0; BYTES]).unwrap();
+    writer.finish().unwrap();
+    fs::write(&file, writer.into_inner().into_inner()).unwrap();
+    assert!(fs::metadata(&file).unwrap().len() < 1 << 20);
+    // Four times the message, the program and all it maps included.
+    let mut convert = std::process::Command::new("sh");
+    convert.args(["-c", "ulimit -v 262144 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_outlive")]);
+    convert.arg("convert").arg(&file).arg("--output").arg(&out).env("OUTLIVE_DIR", home.root());
+    Ran::from(convert.output().unwrap()).expect(DONE);
+    let table = fs::metadata(out.join("zeros.csv")).unwrap().len();
+    assert!(table > 2 * BYTES as u64, "{table} bytes, two for each");
+}
