@@ -327,6 +327,24 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_trickles_is_not_waited_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let server = listener.accept().unwrap().0;
+        std::thread::scope(|scope| {
+            // Each byte comes long before its own time is up, and there is no end to them.
+            scope.spawn(move || {
+                while client.write_all(b"G").is_ok() {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            });
+            let kind = receive(&server).unwrap_err().kind();
+            assert!(matches!(kind, io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{kind}");
+            drop(server);
+        });
+    }
+
+    #[test]
     fn foreign_hosts_are_told_from_ours() {
         let is = |host: &str| {
             let headers = vec![("host".to_owned(), host.to_owned())];

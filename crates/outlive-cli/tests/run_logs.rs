@@ -17,6 +17,22 @@ fn chatty() -> String {
     (0..5).map(|n| format!("[process.chatty{n}]\ncommand = 'yes chatty {n}'\n")).collect()
 }
 
+/// One whose heartbeat is looked at all the while.
+fn beating() -> String {
+    format!(
+        "[process.beats]\ncommand = '{} robot-role camera'\nready.topics = '/camera'\n\
+         heartbeat = {{ topics = '/camera', timeout = '1500ms' }}\n",
+        env!("CARGO_BIN_EXE_outlive")
+    )
+}
+
+/// It was not taken for one that hangs, and one that does is noticed.
+fn expect_undisturbed(robot: &Robot, beats: i64) {
+    assert_eq!(robot.pid("beats"), beats, "{}", robot.log("run"));
+    kill(beats, libc::SIGSTOP);
+    robot.until_another("beats", beats);
+}
+
 /// Bytes of all files of a directory.
 fn bytes_in(dir: &Path) -> u64 {
     let files = fs::read_dir(dir).unwrap().flatten();
@@ -57,10 +73,13 @@ fn is_alive(pid: i64) -> bool {
 /// It wrote 6.7 GB with a bound of 1 MB, and `ps` had no answer.
 #[test]
 fn a_burst_stays_within_its_bound_and_what_was_cut_is_said() {
-    let robot =
-        Robot::new("logs-burst", &format!("log_bytes = '1MB'\nlog_files = 1\n{}", chatty()));
+    let robot = Robot::new(
+        "logs-burst",
+        &format!("log_bytes = '1MB'\nlog_files = 1\n{}{}", chatty(), beating()),
+    );
     let running = robot.start();
-    robot.until_ready(&["chatty0", "chatty4"]);
+    robot.until_ready(&["chatty0", "chatty4", "beats"]);
+    let beats = robot.pid("beats");
     let logs = robot.file.with_file_name("logs");
     let (begun, mut most) = (Instant::now(), 0);
     while begun.elapsed() < Duration::from_secs(2) {
@@ -71,6 +90,8 @@ fn a_burst_stays_within_its_bound_and_what_was_cut_is_said() {
     println!("five chatty processes: {most} bytes of logs at most, ps in {ms:.1} ms (median)");
     // Two files for each of five, and the supervisor's own.
     assert!(most <= 5 * 2 * 1_000_000 + 100_000, "{most} bytes of logs");
+    robot.home.run("stop chatty4").expect(DONE);
+    expect_undisturbed(&robot, beats);
     running.signal(libc::SIGTERM);
     running.end().expect(DONE);
     robot.expect_nothing_left();
@@ -94,19 +115,23 @@ fn on_a_full_disk_ps_answers_and_good_old_logs_stay() {
         let robot = Robot::new("logs-full", "");
         // Less room than they may take.
         let text = format!(
-            "[robot]\nlogs = '{}'\nlog_bytes = '40kB'\nlog_files = 3\n{}",
+            "[robot]\nlogs = '{}'\nlog_bytes = '40kB'\nlog_files = 3\n{}{}",
             logs.display(),
-            chatty()
+            chatty(),
+            beating()
         );
         fs::write(&robot.file, text).unwrap();
         let filler = disk.join("filler");
         fs::write(&filler, vec![1; 3 << 20]).unwrap();
         let _ = fs::write(disk.join("filler2"), vec![1; 2 << 20]); // up to the last byte
         let running = robot.start();
-        robot.until_ready(&["chatty0", "chatty4"]);
-        sleep(Duration::from_secs(1));
+        robot.until_ready(&["chatty0", "chatty4", "beats"]);
+        let beats = robot.pid("beats");
+        sleep(Duration::from_secs(2));
         let ms = median_ms(&robot, 11);
         println!("five chatty processes on a full disk: ps in {ms:.1} ms (median)");
+        robot.home.run("stop chatty4").expect(DONE);
+        expect_undisturbed(&robot, beats);
         let old: String = (1..=3)
             .filter_map(|n| fs::read_to_string(logs.join(format!("chatty0.log.{n}"))).ok())
             .collect();

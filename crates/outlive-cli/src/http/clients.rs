@@ -82,3 +82,64 @@ impl Clients {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Both ends of so many connections.
+    fn connections(count: usize) -> Vec<(TcpStream, TcpStream)> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let one = |_| (TcpStream::connect(address).unwrap(), listener.accept().unwrap().0);
+        (0..count).map(one).collect()
+    }
+
+    /// Whether the server has shut its end.
+    fn is_shut(client: &TcpStream) -> bool {
+        client.set_nonblocking(true).unwrap();
+        let shut = matches!((&*client).read(&mut [0]), Ok(0));
+        client.set_nonblocking(false).unwrap();
+        shut
+    }
+
+    #[test]
+    fn of_one_address_the_oldest_unfinished_one_goes_and_of_others_none() {
+        let clients = Clients::default();
+        let all = connections(ADDRESS_MAX + 4);
+        let (trickles, neighbour) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let (early, own) = (&all[0], &all[1]);
+        let admit = |of: &(TcpStream, TcpStream), from| clients.admit(&of.1, from).unwrap();
+        let neighbour_number = admit(early, neighbour);
+        let first = admit(own, trickles);
+        // One whose request has come is not the oldest unfinished one.
+        assert!(clients.came(first));
+        let numbers: Vec<u64> = all[2..].iter().map(|one| admit(one, trickles)).collect();
+        let gone = |n: usize| is_shut(&all[2 + n].0);
+        assert!(gone(0) && gone(1) && !gone(2) && !gone(ADDRESS_MAX + 1));
+        assert!(!is_shut(&early.0) && !is_shut(&own.0));
+        assert!(!clients.came(numbers[0]) && clients.came(numbers[2]));
+        assert!(clients.came(neighbour_number));
+        clients.left(numbers[0], false);
+        clients.left(numbers[2], true);
+    }
+
+    #[test]
+    fn of_many_addresses_the_oldest_unfinished_one_goes_and_threads_are_bounded() {
+        let clients = Clients::default();
+        let all = connections(THREADS_MAX + 1);
+        for (n, one) in all[..THREADS_MAX].iter().enumerate() {
+            assert!(clients.admit(&one.1, [10, 0, 1, n as u8].into()).is_some());
+        }
+        let shut = all.iter().filter(|one| is_shut(&one.0)).count();
+        assert_eq!(shut, THREADS_MAX - CLIENTS_MAX);
+        assert!(is_shut(&all[0].0) && !is_shut(&all[THREADS_MAX - 1].0));
+        // Those that were told to end have not ended yet.
+        assert!(clients.admit(&all[THREADS_MAX].1, [10, 0, 0, 9].into()).is_none());
+        clients.left(0, false);
+        assert!(clients.admit(&all[THREADS_MAX].1, [10, 0, 0, 9].into()).is_some());
+    }
+}
