@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::settings::settings;
 use crate::{
     Answer, CAPTURED, INVALID_HANDLE, INVALID_VALUE, NOT_READY, NOT_SUPPORTED, SUCCESS, answer,
-    failing, memory,
+    failing, memory, not_beside_a_capture,
 };
 
 /// Rows of bytes between two places.
@@ -41,6 +41,15 @@ impl Copy {
                 );
             }
         }
+    }
+
+    /// What it writes and what it reads, with the gaps between rows.
+    fn ranges(&self) -> [Touched; 2] {
+        let rows = self.rows.saturating_sub(1);
+        [
+            (self.to, rows * self.to_pitch + self.width),
+            (self.from, rows * self.from_pitch + self.width),
+        ]
     }
 
     fn run(&self) {
@@ -105,6 +114,7 @@ impl Op {
         match self {
             Self::Copy(copy) => {
                 copy.run();
+                lock(&RANGES).retain(|range| *range != copy.ranges());
                 COPIES.fetch_sub(1, SeqCst);
             }
             Self::Record(event, n) => event.done.store(n, SeqCst),
@@ -146,6 +156,17 @@ static STREAMS: Mutex<Option<HashMap<usize, Arc<Stream>>>> = Mutex::new(None);
 static EVENTS: Mutex<Option<HashMap<usize, Arc<Event>>>> = Mutex::new(None);
 static HANDLES: AtomicUsize = AtomicUsize::new(0x100);
 static COPIES: AtomicUsize = AtomicUsize::new(0);
+/// What copies that are not done touch.
+static RANGES: Mutex<Vec<[Touched; 2]>> = Mutex::new(Vec::new());
+
+/// Address and length.
+type Touched = (usize, usize);
+
+/// Whether a copy that is not done touches `[at, at + bytes)`.
+pub(crate) fn copies_touch(at: usize, bytes: usize) -> bool {
+    let ranges = lock(&RANGES);
+    ranges.iter().flatten().any(|(start, len)| *start < at + bytes && at < start + len)
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
@@ -209,8 +230,10 @@ fn push(handle: *mut c_void, op: Op) -> Answer {
 
 fn push_copy(handle: *mut c_void, copy: Copy) -> Answer {
     COPIES.fetch_add(1, SeqCst);
+    lock(&RANGES).push(copy.ranges());
     let answer = push(handle, Op::Copy(copy));
     if answer != SUCCESS {
+        lock(&RANGES).retain(|range| *range != copy.ranges());
         COPIES.fetch_sub(1, SeqCst);
     }
     answer
@@ -240,6 +263,7 @@ fn rows(to: usize, from: usize, bytes: usize, to_host: bool) -> Copy {
 #[unsafe(no_mangle)]
 pub extern "C" fn cuCtxSynchronize() -> Answer {
     answer!(cuCtxSynchronize);
+    not_beside_a_capture!();
     finish_all();
     SUCCESS
 }
@@ -266,6 +290,7 @@ pub extern "C" fn cuStreamDestroy_v2(handle: *mut c_void) -> Answer {
 #[unsafe(no_mangle)]
 pub extern "C" fn cuStreamSynchronize(handle: *mut c_void) -> Answer {
     answer!(cuStreamSynchronize);
+    not_beside_a_capture!();
     let Some(stream) = stream(handle) else { return INVALID_HANDLE };
     finish(&stream);
     SUCCESS
@@ -343,6 +368,7 @@ pub extern "C" fn cuEventRecord(handle: *mut c_void, stream: *mut c_void) -> Ans
 #[unsafe(no_mangle)]
 pub extern "C" fn cuEventQuery(handle: *mut c_void) -> Answer {
     answer!(cuEventQuery);
+    not_beside_a_capture!();
     match event(handle) {
         None => INVALID_HANDLE,
         Some(event) if event.is_done() => SUCCESS,

@@ -19,6 +19,8 @@
 //! | `no_vmm=1`, `no_stream_wait=1` | the device cannot |
 //! | `parts=1` | the devices are parts of one (MIG): the older function gives all the same number |
 //! | `capturing=1` | every stream is being captured into a graph |
+//! | `capture_elsewhere=1` | another thread's stream is: calls that wait spoil it, but relaxed |
+//! | `hold_register=1` | `cuMemHostRegister` does not return while this is set |
 //! | `fail=NAME:N:CODE` | the Nth call of function NAME, from 1, answers CODE |
 //!
 //! # Safety
@@ -30,7 +32,9 @@ mod memory;
 mod settings;
 mod vmm;
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 pub use engine::*;
 pub use memory::*;
@@ -52,6 +56,7 @@ pub(crate) const ALREADY_REGISTERED: Answer = 712;
 pub(crate) const NOT_REGISTERED: Answer = 713;
 pub(crate) const NOT_SUPPORTED: Answer = 801;
 pub(crate) const CAPTURED: Answer = 900;
+pub(crate) const CAPTURE_IMPLICIT: Answer = 906;
 
 /// Where the driver lies that was built beside the calling test, example or program.
 pub fn library() -> Option<std::path::PathBuf> {
@@ -72,6 +77,30 @@ macro_rules! answer {
 }
 pub(crate) use answer;
 
+/// Captures that were spoilt by calls that are not allowed beside them.
+static SPOILT: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// CU_STREAM_CAPTURE_MODE_GLOBAL unless exchanged.
+    static CAPTURE_MODE: Cell<c_int> = const { Cell::new(0) };
+}
+
+/// As the driver with a call that may wait, beside a capture: it fails, and so does the capture.
+fn spoils_a_capture() -> bool {
+    const RELAXED: c_int = 2;
+    let spoils = settings().capture_elsewhere && CAPTURE_MODE.get() != RELAXED;
+    SPOILT.fetch_add(usize::from(spoils), SeqCst);
+    spoils
+}
+
+macro_rules! not_beside_a_capture {
+    () => {
+        if $crate::spoils_a_capture() {
+            return $crate::CAPTURED;
+        }
+    };
+}
+pub(crate) use not_beside_a_capture;
+
 /// Sets all settings anew, as `OUTLIVE_STUB` would.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn outlive_stub_configure(text: *const c_char) {
@@ -81,7 +110,8 @@ pub unsafe extern "C" fn outlive_stub_configure(text: *const c_char) {
 }
 
 /// Counters for tests: 0 ranges registered now, 1 events alive, 2 allocations alive, 3 copies
-/// under way, 4 ranges that were unmapped while registered.
+/// under way, 4 ranges that were unmapped while registered, 5 captures of others that were spoilt,
+/// 6 registrations that are held.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_stub_count(what: c_int) -> usize {
     match what {
@@ -89,6 +119,8 @@ pub extern "C" fn outlive_stub_count(what: c_int) -> usize {
         1 => engine::events_alive(),
         2 => memory::allocations() + vmm::allocations(),
         4 => memory::registered_unmapped(),
+        5 => SPOILT.load(SeqCst),
+        6 => memory::held(),
         _ => engine::under_way(),
     }
 }
@@ -213,7 +245,11 @@ pub unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut *mut c_void) -> Answer
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamIsCapturing(_stream: *mut c_void, status: *mut c_int) -> Answer {
+pub unsafe extern "C" fn cuStreamIsCapturing(stream: *mut c_void, status: *mut c_int) -> Answer {
+    if settings().capture_elsewhere && stream.addr() <= 1 {
+        // The legacy default stream waits for all others.
+        return CAPTURE_IMPLICIT;
+    }
     // SAFETY: as above.
     unsafe { *status = c_int::from(settings().capturing) };
     SUCCESS
@@ -221,9 +257,8 @@ pub unsafe extern "C" fn cuStreamIsCapturing(_stream: *mut c_void, status: *mut 
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuThreadExchangeStreamCaptureMode(mode: *mut c_int) -> Answer {
-    thread_local!(static MODE: std::cell::Cell<c_int> = const { std::cell::Cell::new(0) });
     // SAFETY: as above.
-    unsafe { *mode = MODE.replace(*mode) };
+    unsafe { *mode = CAPTURE_MODE.replace(*mode) };
     SUCCESS
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::{
     ALREADY_REGISTERED, Answer, INVALID_VALUE, NOT_REGISTERED, NOT_SUPPORTED, OUT_OF_MEMORY,
-    SUCCESS, answer, settings,
+    SUCCESS, answer, not_beside_a_capture, settings,
 };
 
 /// Address and length.
@@ -21,12 +22,18 @@ struct Registration {
 
 static ALLOCATED: Mutex<Ranges> = Mutex::new(BTreeMap::new());
 static REGISTERED: Mutex<BTreeMap<usize, Registration>> = Mutex::new(BTreeMap::new());
+/// Registrations that do not return yet.
+static HELD: AtomicUsize = AtomicUsize::new(0);
 
 const READ_ONLY: c_uint = 8;
 const PAGE: usize = 4096;
 
 fn lock<T>(ranges: &'static Mutex<T>) -> MutexGuard<'static, T> {
     ranges.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+pub(crate) fn held() -> usize {
+    HELD.load(SeqCst)
 }
 
 pub(crate) fn registered() -> usize {
@@ -68,6 +75,7 @@ pub(crate) fn host_range_is_whole(at: usize, len: usize) -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemAlloc_v2(pointer: *mut u64, bytes: usize) -> Answer {
     answer!(cuMemAlloc_v2);
+    not_beside_a_capture!();
     if bytes == 0 {
         return INVALID_VALUE;
     }
@@ -89,6 +97,7 @@ pub unsafe extern "C" fn cuMemAlloc_v2(pointer: *mut u64, bytes: usize) -> Answe
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemFree_v2(pointer: u64) -> Answer {
+    not_beside_a_capture!();
     crate::engine::finish_all();
     let Some(bytes) = lock(&ALLOCATED).remove(&(pointer as usize)) else { return INVALID_VALUE };
     // SAFETY: mapped by `cuMemAlloc_v2` with this length; freed once.
@@ -103,6 +112,12 @@ pub unsafe extern "C" fn cuMemHostRegister_v2(
     flags: c_uint,
 ) -> Answer {
     answer!(cuMemHostRegister_v2);
+    not_beside_a_capture!();
+    HELD.fetch_add(1, SeqCst);
+    while settings::settings().hold_register {
+        std::thread::sleep(std::time::Duration::from_micros(100));
+    }
+    HELD.fetch_sub(1, SeqCst);
     let s = settings::settings();
     if bytes == 0 || at.addr() % PAGE != 0 {
         return INVALID_VALUE;
@@ -131,8 +146,13 @@ pub unsafe extern "C" fn cuMemHostRegister_v2(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemHostUnregister(at: *mut c_void) -> Answer {
     answer!(cuMemHostUnregister);
+    not_beside_a_capture!();
     // The stub's copies touch the pages themselves; the range must still be mapped.
     let Some(range) = lock(&REGISTERED).remove(&at.addr()) else { return NOT_REGISTERED };
+    if crate::engine::copies_touch(at.addr(), range.bytes) {
+        eprintln!("outlive-gpu-stub: unregistered under a copy");
+        std::process::abort();
+    }
     if backing(at.addr()).as_ref() != Some(&range.backing) {
         eprintln!("outlive-gpu-stub: unregistered after it was unmapped");
         std::process::abort();

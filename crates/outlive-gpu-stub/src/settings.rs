@@ -18,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) no_stream_wait: bool,
     pub(crate) parts: bool,
     pub(crate) capturing: bool,
+    pub(crate) capture_elsewhere: bool,
+    pub(crate) hold_register: bool,
     fail: Vec<(String, u64, Answer)>,
 }
 
@@ -50,6 +52,8 @@ fn parse(text: &str) -> Settings {
             "no_stream_wait" => s.no_stream_wait = number != 0,
             "parts" => s.parts = number != 0,
             "capturing" => s.capturing = number != 0,
+            "capture_elsewhere" => s.capture_elsewhere = number != 0,
+            "hold_register" => s.hold_register = number != 0,
             "fail" => {
                 let mut parts = value.split(':');
                 let name = parts.next().unwrap_or("").to_owned();

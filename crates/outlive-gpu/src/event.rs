@@ -49,8 +49,15 @@ impl Events {
         ))
     }
 
-    /// An event that is done when all that is on `stream` now is.
+    /// As `prepare` and `begin`, where nothing is begun in between.
     pub(crate) fn record(&self, stream: Stream) -> Result<Event> {
+        let prepared = self.prepare()?;
+        self.begin(prepared, stream)
+    }
+
+    /// The first half: whatever can be refused is refused here, before anything is begun on the
+    /// device of which nobody would know when it ends.
+    pub(crate) fn prepare(&self) -> Result<Prepared> {
         let _context = Context::enter(&self.api, self.context.0)?;
         let free = self.free.lock().unwrap_or_else(|e| e.into_inner()).pop();
         let raw = match free {
@@ -68,8 +75,14 @@ impl Events {
             }
         };
         let context = Raw(self.context.0);
-        let mut event =
-            Event { api: self.api, raw: Some(raw), context, free: Arc::clone(&self.free) };
+        let (api, free) = (self.api, Arc::clone(&self.free));
+        Ok(Prepared(Event { api, raw: Some(raw), context, free }))
+    }
+
+    /// The second half: an event that is done when all that is on `stream` now is.
+    pub(crate) fn begin(&self, prepared: Prepared, stream: Stream) -> Result<Event> {
+        let _context = Context::enter(&self.api, self.context.0)?;
+        let Prepared(mut event) = prepared;
         // SAFETY: a live event; the stream is the caller's word.
         let code = unsafe { (self.api.record_event)(event.handle(), stream.0) };
         if code != 0
@@ -83,6 +96,10 @@ impl Events {
         self.api.check(code, "cuEventRecord").map(|()| event)
     }
 }
+
+/// An event that stands for nothing yet.
+#[derive(Debug)]
+pub(crate) struct Prepared(Event);
 
 /// A point in a stream.
 pub(crate) struct Event {

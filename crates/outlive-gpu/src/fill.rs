@@ -41,6 +41,8 @@ impl Cuda {
     unsafe fn start_all(&self, jobs: &[Job], stream: Stream) -> Result<UnderWay> {
         let _context = self.inner.enter()?;
         self.inner.refuse_capture(stream)?;
+        // Before anything is begun of which nobody would know when it ends.
+        let prepared = self.inner.events.prepare()?;
         let mut on_stream = false;
         let mut begun = Ok(());
         for job in jobs {
@@ -57,7 +59,7 @@ impl Cuda {
         if !on_stream {
             return begun.map(|()| UnderWay(None));
         }
-        let event = self.inner.events.record(stream).map_err(in_doubt)?;
+        let event = self.inner.events.begin(prepared, stream).map_err(in_doubt)?;
         if let Err(e) = begun {
             // What was begun before it is under way.
             event.wait(COPY_WAIT).map_err(in_doubt)?;

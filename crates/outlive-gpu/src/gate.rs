@@ -118,14 +118,15 @@ impl Gate {
         let await_value = inner.api.await_value.ok_or_else(unsupported)?;
         let _context = inner.enter()?;
         inner.refuse_capture(stream)?;
+        let mut all = self.waits.lock().unwrap_or_else(|e| e.into_inner());
+        all.retain(|event| !matches!(event.is_done(), Ok(true)));
+        let prepared = inner.events.prepare()?;
         let ticket = self.last.fetch_add(1, SeqCst) + 1;
         // SAFETY: our own registered word, which stays until the stream has passed (`drop`).
         let code = unsafe { await_value(stream.0, self.address, ticket, AT_LEAST) };
         inner.api.check(code, "cuStreamWaitValue32")?;
-        let recorded = inner.events.record(stream);
+        let recorded = inner.events.begin(prepared, stream);
         let waits = recorded.inspect_err(|_| self.open(Ticket(ticket)))?;
-        let mut all = self.waits.lock().unwrap_or_else(|e| e.into_inner());
-        all.retain(|event| !matches!(event.is_done(), Ok(true)));
         all.push(waits);
         Ok(Ticket(ticket))
     }

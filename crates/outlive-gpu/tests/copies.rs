@@ -143,7 +143,7 @@ fn each_segment_is_registered_once_and_let_go_before_it_is_unmapped() {
 fn where_the_driver_refuses_to_register_copies_are_right_all_the_same() {
     for (settings, refused) in [("refuse_register=1", 2), ("no_read_only=1", 1)] {
         // What a device can do is asked when it is opened: another name, another device.
-        let stub = stub(settings);
+        let _stub = stub(settings);
         let dir = TempDomain::new("gpu-refused").unwrap();
         let path = dir.path().join("refuses.so");
         std::os::unix::fs::symlink(library(), &path).unwrap();
@@ -163,7 +163,6 @@ fn where_the_driver_refuses_to_register_copies_are_right_all_the_same() {
         take.finish().unwrap();
         assert!(to.download().unwrap() == data);
         assert_eq!(cuda.registered().refused, refused, "{settings}");
-        drop(stub);
     }
 }
 

@@ -79,6 +79,7 @@ fn a_stream_that_is_captured_is_refused_with_a_sentence() {
     let gate = Gate::new(&stub.cuda).unwrap();
     publisher.publish(&pattern(6, BYTES)).unwrap();
     let sample = subscriber.receive().unwrap().unwrap();
+    let before = stub.cuda.registered().quarantined;
     common::configure("capturing=1");
     let loan = publisher.loan_slice(BYTES).unwrap();
     // SAFETY: buffers and streams live until copies would be done, here and below.
@@ -93,7 +94,141 @@ fn a_stream_that_is_captured_is_refused_with_a_sentence() {
     assert_eq!(e.kind(), ErrorKind::Unsupported);
     common::configure("");
     // Nothing was begun, and nothing stays reserved.
-    assert_eq!((count(3), stub.cuda.registered().quarantined), (0, 0));
+    assert_eq!((count(3), stub.cuda.registered().quarantined), (0, before));
+}
+
+/// A graph of torch was spoilt by whatever else the process did with the device meanwhile.
+#[test]
+fn calls_here_do_not_spoil_the_capture_of_somebody_elses_stream() {
+    let stub = stub("");
+    let (_dir, node) = node();
+    let stream = stub.cuda.stream().unwrap();
+    let data = pattern(7, BYTES);
+    let from = stub.cuda.upload(&data).unwrap();
+    common::configure("capture_elsewhere=1");
+    let to = stub.cuda.alloc(BYTES).unwrap();
+    {
+        let gate = Gate::new(&stub.cuda).unwrap();
+        let (publisher, mut subscriber) = topic(&node, "/image");
+        let loan = publisher.loan_slice(BYTES).unwrap();
+        // SAFETY: buffers and the stream live until the copies are done, here and below.
+        let fill = unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), stream.stream()) };
+        fill.unwrap().publish().unwrap();
+        let sample = subscriber.receive().unwrap().unwrap();
+        // SAFETY: as above.
+        let take = unsafe { sample.copy_to_device(&stub.cuda, to.ptr(), stream.stream()) };
+        take.unwrap().finish().unwrap();
+        // SAFETY: as above.
+        let ticket = unsafe { gate.hold(stream.stream()) }.unwrap();
+        gate.open(ticket);
+        stub.cuda.synchronize_timeout(Duration::from_secs(20)).unwrap();
+        // The default stream waits for all others, that one included: only it is refused.
+        let loan = publisher.loan_slice(BYTES).unwrap();
+        // SAFETY: as above.
+        let refused = unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), Stream::DEFAULT) };
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+    drop(stub.cuda.alloc(BYTES).unwrap());
+    assert_eq!(count(5), 0, "captures that were spoilt");
+    common::configure("");
+    assert!(to.download().unwrap() == data);
+}
+
+/// A large segment takes long, and everybody waited for its lock.
+#[test]
+fn who_registers_a_segment_keeps_nobody_waiting_who_copies_elsewhere() {
+    let stub = stub("");
+    let _watchdog = testkit::Watchdog::start("registers", Duration::from_secs(100));
+    let (_dir, node) = node();
+    let data = pattern(8, BYTES);
+    let from = stub.cuda.upload(&data).unwrap();
+    let to = stub.cuda.alloc(BYTES).unwrap();
+    let (publisher, mut subscriber) = topic(&node, "/one");
+    let (stub, from) = (&stub, &from);
+    let (other, _other) = topic(&node, "/two");
+    let mut round = || {
+        let loan = publisher.loan_slice(BYTES).unwrap();
+        // SAFETY: buffers live until the copies are done, here and below.
+        unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), Stream::DEFAULT) }
+            .unwrap()
+            .publish()
+            .unwrap();
+        let sample = subscriber.receive().unwrap().unwrap();
+        // SAFETY: as above.
+        let take = unsafe { sample.copy_to_device(&stub.cuda, to.ptr(), Stream::DEFAULT) };
+        take.unwrap().finish().unwrap();
+    };
+    round();
+    common::configure("hold_register=1");
+    std::thread::scope(|scope| {
+        let held = scope.spawn(move || {
+            let loan = other.loan_slice(BYTES).unwrap();
+            // SAFETY: as above.
+            let fill = unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), Stream::DEFAULT) };
+            fill.unwrap().publish().unwrap();
+        });
+        while count(6) == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        round();
+        assert!(stub.cuda.registered().segments >= 2);
+        assert!(!held.is_finished() && count(6) == 1);
+        common::configure("");
+        held.join().unwrap();
+    });
+}
+
+/// Each device had unregistered by itself what all of them copy through.
+#[test]
+fn a_segment_is_not_let_go_while_another_device_still_writes_there() {
+    let stub = stub("devices=2");
+    let other = Cuda::open_library(library(), 1).unwrap();
+    let (_dir, node) = node();
+    let from = stub.cuda.upload(&pattern(9, BYTES)).unwrap();
+    let (publisher, subscriber) = topic(&node, "/image");
+    let loan = publisher.loan_slice(BYTES).unwrap();
+    // SAFETY: buffers live until the copies are done, here and below.
+    unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), Stream::DEFAULT) }
+        .unwrap()
+        .publish()
+        .unwrap();
+    common::configure("devices=2 delay_us=2500000");
+    let loan = publisher.loan_slice(BYTES).unwrap();
+    let segment = outlive::segments::segment_at(loan.as_ptr().addr()).unwrap();
+    // Given up in mid-copy: the other device writes on. The stub ends the program where a range is
+    // unregistered or unmapped under a copy.
+    // SAFETY: as above.
+    drop(unsafe { loan.fill_from_device(&other, from.ptr(), Stream::DEFAULT) }.unwrap());
+    assert_eq!(count(3), 1, "it is under way");
+    drop((publisher, subscriber));
+    assert_eq!((count(3), count(4)), (0, 0));
+    assert_eq!(outlive::segments::segment_at(segment.start()), None);
+}
+
+/// A program that was started meanwhile kept device memory of the robot's for ever.
+#[test]
+fn what_is_exported_is_closed_on_exec() {
+    let stub = stub("");
+    let (_dir, node) = node();
+    let share = DeviceShare::open(&stub.cuda, &node).unwrap();
+    let publisher = share.publisher(node.topic::<DeviceFrame>("/device").unwrap()).unwrap();
+    let loan = publisher.loan(1000).unwrap();
+    let fds = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let memory = fds.filter(|fd| {
+        let link = std::fs::read_link(fd.path()).unwrap_or_default();
+        link.to_string_lossy().contains("stub-device")
+    });
+    let flags: Vec<u32> = memory
+        .map(|fd| {
+            let name = fd.file_name().into_string().unwrap();
+            let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{name}")).unwrap();
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+            u32::from_str_radix(flags.trim(), 8).unwrap()
+        })
+        .collect();
+    assert!(flags.len() >= 2, "the driver's and ours: {flags:?}");
+    assert!(flags.iter().all(|flags| flags & libc::O_CLOEXEC as u32 != 0), "{flags:?}");
+    drop(loan);
 }
 
 #[test]
@@ -147,9 +282,10 @@ fn what_is_dropped_waits_for_a_stuck_device_for_a_second_and_no_longer() {
     let ticket = unsafe { gate.hold(stream.stream()) }.unwrap();
     let e = stub.cuda.synchronize_timeout(Duration::from_millis(20)).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Timeout);
+    let before = stub.cuda.registered().quarantined;
     // A hang would be ended by the test's watchdog.
     drop(publisher.loan(1000).unwrap());
-    assert_eq!(stub.cuda.registered().quarantined, 1);
+    assert_eq!(stub.cuda.registered().quarantined, before + 1);
     gate.open(ticket);
     stub.cuda.synchronize_timeout(Duration::from_secs(20)).unwrap();
 }

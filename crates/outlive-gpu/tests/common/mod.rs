@@ -12,11 +12,17 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// The stub as one test wants it; the next test waits.
 pub(crate) struct Stub {
     pub(crate) cuda: Cuda,
-    _alone: Alone,
+    pub(crate) alone: Alone,
 }
 
 /// The stub without a device opened on it.
 pub(crate) struct Alone {
+    /// It may make as many events as there can be.
+    pub(crate) many_events: bool,
+    /// It gives up memory of the device that nobody gets back.
+    pub(crate) leaves_memory: bool,
+    /// Allocations that were there before.
+    allocations: usize,
     _guard: MutexGuard<'static, ()>,
 }
 
@@ -64,19 +70,25 @@ impl Drop for Alone {
             return;
         }
         assert_eq!(count(4), 0, "ranges that were unmapped while registered");
-        assert!(count(1) <= EVENTS, "{} events", count(1));
+        assert_eq!(count(5), 0, "captures of others that were spoilt");
+        let most = if self.many_events { EVENTS_MAX } else { EVENTS };
+        assert!(count(1) <= most, "{} events", count(1));
+        // What is given up to a device that is stuck stays; everything else is gone.
+        assert!(self.leaves_memory || count(2) == self.allocations, "{} allocations", count(2));
     }
 }
 
 /// Most events that a process of these tests ever has: they are used again.
 const EVENTS: usize = 100;
+/// Most that there can be.
+pub(crate) const EVENTS_MAX: usize = 4096;
 
 /// 0 ranges registered, 1 events, 2 allocations, 3 copies under way, 4 ranges unmapped while
-/// registered.
+/// registered, 5 captures spoilt, 6 registrations held.
 pub(crate) fn count(what: c_int) -> usize {
     if other_driver().is_some() {
         let registered = Cuda::open_library(library(), 0).unwrap().registered();
-        return [registered.segments, 0, 0, registered.copies, 0][what as usize];
+        return [registered.segments, 0, 0, registered.copies, 0, 0, 0][what as usize];
     }
     // SAFETY: as above.
     unsafe {
@@ -88,13 +100,14 @@ pub(crate) fn count(what: c_int) -> usize {
 pub(crate) fn alone(settings: &str) -> Alone {
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
     configure(settings);
-    Alone { _guard: guard }
+    let allocations = count(2);
+    Alone { many_events: false, leaves_memory: false, allocations, _guard: guard }
 }
 
 pub(crate) fn stub(settings: &str) -> Stub {
     let alone = alone(settings);
     let cuda = Cuda::open_library(library(), 0).unwrap();
-    Stub { cuda, _alone: alone }
+    Stub { cuda, alone }
 }
 
 /// Bytes that differ from place to place and from seed to seed.

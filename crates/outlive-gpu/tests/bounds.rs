@@ -1,0 +1,54 @@
+//! Bounds that nobody passes without being told. In a process of its own: its events stay.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{EVENTS_MAX, count, pattern, stub, topic};
+use outlive::Node;
+use outlive_gpu::{ErrorKind, Gate, LoanExt};
+use testkit::temp::TempDomain;
+
+const BYTES: usize = 5000;
+
+#[test]
+fn more_copies_and_waits_than_there_may_be_are_refused_until_some_are_done() {
+    let mut stub = stub("");
+    stub.alone.many_events = true;
+    let dir = TempDomain::new("gpu-bounds").unwrap();
+    let node = Node::builder().root(dir.path()).open().unwrap();
+    let (publisher, mut subscriber) = topic(&node, "/image");
+    let from = stub.cuda.upload(&pattern(1, BYTES)).unwrap();
+    let gate = Gate::new(&stub.cuda).unwrap();
+    let stream = stub.cuda.stream().unwrap();
+    let mut last = None;
+    let refused = loop {
+        // SAFETY: the stream lives until it has passed.
+        match unsafe { gate.hold(stream.stream()) } {
+            Ok(ticket) => last = Some(ticket),
+            Err(e) => break e,
+        }
+        assert!(count(1) <= EVENTS_MAX);
+    };
+    assert_eq!((refused.kind(), count(1)), (ErrorKind::Unsupported, EVENTS_MAX));
+    assert!(refused.to_string().contains("4096 copies and waits at once"), "{refused}");
+    assert!(refused.remedy().contains("look for what keeps their stream"), "{refused}");
+    // A copy is refused as well, and its slot is not lost.
+    let loan = publisher.loan_slice(BYTES).unwrap();
+    // SAFETY: buffers and the stream live until the copies are done, here and below.
+    let fill = unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), stream.stream()) };
+    assert_eq!(fill.map(drop).unwrap_err().kind(), ErrorKind::Unsupported);
+    // The refused wait has let its stream go on; so does the last one that was taken.
+    gate.open(last.unwrap());
+    stub.cuda.synchronize_timeout(Duration::from_secs(60)).unwrap();
+    // Once they are done there is room again, and no event more than before.
+    let loan = publisher.loan_slice(BYTES).unwrap();
+    // SAFETY: as above.
+    let ticket = unsafe { gate.hold(stream.stream()) }.unwrap();
+    gate.open(ticket);
+    // SAFETY: as above.
+    let fill = unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), stream.stream()) };
+    fill.unwrap().publish().unwrap();
+    assert!(*subscriber.receive().unwrap().unwrap() == *pattern(1, BYTES));
+    assert_eq!(count(1), EVENTS_MAX);
+}
