@@ -61,7 +61,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "bell.not_rung",
         "who joins or leaves a topic does not say so",
-        &[Unit("topic::modes_tests::a_reliable_subscriber_that_never_looked_still_counts")],
+        &[
+            Unit("topic::modes_tests::a_reliable_subscriber_that_never_looked_still_counts"),
+            History("reliable-that-came-later"),
+        ],
     ),
     fault(
         "borrow.full_unchecked",
@@ -87,7 +90,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "consumer.lock_unasked",
         "a consumer does not take the lock of its queue",
-        &[Unit("queue::tests::there_is_one_consumer_at_a_time_and_the_next_one_goes_on")],
+        &[
+            Unit("queue::tests::there_is_one_consumer_at_a_time_and_the_next_one_goes_on"),
+            History("one-consumer"),
+        ],
     ),
     fault(
         "crowd.grown_uncounted",
@@ -104,7 +110,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "death.by_pid",
         "the process id says who lives",
-        &[Unit("topic::modes_tests::a_node_dropped_by_another_thread_is_known_dead_at_once")],
+        &[
+            Unit("topic::modes_tests::a_node_dropped_by_another_thread_is_known_dead_at_once"),
+            History("node-left-in-a-living-process"),
+        ],
     ),
     fault(
         "death.by_word_alone",
@@ -199,7 +208,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "history.of_each_ring",
         "history counts each publisher's messages for itself",
-        &[Unit("topic::age_tests::the_dead_are_read_in_order_and_history_is_the_topics")],
+        &[
+            Unit("topic::age_tests::the_dead_are_read_in_order_and_history_is_the_topics"),
+            History("history-is-of-the-topic"),
+        ],
     ),
     fault(
         "inline.length_unchecked",
@@ -209,7 +221,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "join.dead_keep_type",
         "a topic keeps its type when all its members are dead",
-        &[Unit("topic::age_tests::a_type_of_the_dead_gives_way_and_the_living_are_named")],
+        &[
+            Unit("topic::age_tests::a_type_of_the_dead_gives_way_and_the_living_are_named"),
+            History("type-of-the-dead-gives-way"),
+        ],
     ),
     fault(
         "join_now.waits",
@@ -225,7 +240,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "lock.death_untold",
         "who takes a lock over is not told of the death",
-        &[Unit("lock::tests::a_thread_that_ends_inside_hands_its_data_over")],
+        &[
+            Unit("lock::tests::a_thread_that_ends_inside_hands_its_data_over"),
+            History("owner-death-is-told"),
+        ],
     ),
     fault(
         "lock.disorder_as_good",
@@ -240,12 +258,20 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "lock.leak_inherited",
         "what a leaked guard protects is given to the next",
-        &[Unit(
-            "lock::tests::leaks::what_a_leaked_guard_protects_is_nobodys_until_its_process_is_gone",
-        )],
+        &[
+            Unit(
+                "lock::tests::leaks::\
+                 what_a_leaked_guard_protects_is_nobodys_until_its_process_is_gone",
+            ),
+            History("leaked-guard-is-not-inherited"),
+        ],
     ),
     fault("lock.no_wake", "who lets a lock go wakes nobody", &[]),
-    fault("lock.repair_unasked", "a lock given up unrepaired goes on as if it were", &[GIVEN_UP]),
+    fault(
+        "lock.repair_unasked",
+        "a lock given up unrepaired goes on as if it were",
+        &[GIVEN_UP, History("given-up-is-unrecoverable")],
+    ),
     fault(
         "lock.sleep.awake",
         "who waits for a lock does not sleep",
@@ -254,7 +280,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "lock.two_nodes",
         "a thread does not know itself by another node",
-        &[Unit("lock::tests::leaks::the_same_thread_by_another_node_is_a_deadlock")],
+        &[
+            Unit("lock::tests::leaks::the_same_thread_by_another_node_is_a_deadlock"),
+            History("one-thread-two-nodes"),
+        ],
     ),
     fault(
         "node.no_unlink",
@@ -308,7 +337,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "publish.no_wake",
         "a publisher wakes no sleeper",
-        &[Unit("topic::tests::a_sleeping_subscriber_wakes_for_a_message_with_and_without_waitv")],
+        &[
+            Unit("topic::tests::a_sleeping_subscriber_wakes_for_a_message_with_and_without_waitv"),
+            History("sleeper-wakes"),
+        ],
     ),
     fault(
         "queue.deserted_by_hint",
@@ -328,12 +360,18 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "receive.panic_acknowledges",
         "a panic acknowledges the message in hand",
-        &[Unit("queue::tests::acknowledge::a_panic_is_no_acknowledgement_of_what_it_had_in_hand")],
+        &[
+            Unit("queue::tests::acknowledge::a_panic_is_no_acknowledgement_of_what_it_had_in_hand"),
+            History("panic-with-a-message-in-hand"),
+        ],
     ),
     fault(
         "receive.taken_early",
         "a message counts as received before it was read",
-        &[Unit("queue::tests::there_is_one_consumer_at_a_time_and_the_next_one_goes_on")],
+        &[
+            Unit("queue::tests::there_is_one_consumer_at_a_time_and_the_next_one_goes_on"),
+            History("message-in-hand-of-the-dead"),
+        ],
     ),
     fault(
         "reclaim.data_stays",
@@ -350,7 +388,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "who leaves while another tidies up does not ask it to look again",
         &[Unit("topic::leave_tests::members_that_leave_together_leave_nothing")],
     ),
-    fault("reclaim.of_the_living", "whoever tidies up does not ask who lives", &[HELD]),
+    fault(
+        "reclaim.of_the_living",
+        "whoever tidies up does not ask who lives",
+        &[HELD, History("living-keep-their-files")],
+    ),
     fault(
         "reclaim.read_ring",
         "a ring that is still read goes when younger ones are many",
@@ -374,7 +416,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "reclaim.unread_ring",
         "a dead publisher's ring goes before it was read",
-        &[Unit("topic::modes_tests::an_unread_ring_of_a_dead_publisher_stays")],
+        &[
+            Unit("topic::modes_tests::an_unread_ring_of_a_dead_publisher_stays"),
+            History("unread-ring-of-the-dead"),
+        ],
     ),
     fault(
         "reclaim.unseen_is_shallow",
@@ -408,6 +453,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[
             Unit("topic::modes_tests::a_reliable_subscriber_loses_nothing_however_slow_it_is"),
             Sweep("reliable"),
+            History("reliable-is-waited-for"),
         ],
     ),
     fault(
@@ -487,7 +533,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "send.unserved",
         "a producer does not look whether anybody consumes",
-        &[Unit("queue::tests::without_a_live_consumer_a_send_says_owner_died_and_sends_nothing")],
+        &[
+            Unit("queue::tests::without_a_live_consumer_a_send_says_owner_died_and_sends_nothing"),
+            History("nobody-consumes"),
+        ],
     ),
     fault(
         "server.one_fails_all",
@@ -535,7 +584,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "sources.unsorted",
         "what the dead left is read in any order",
-        &[Unit("topic::age_tests::the_dead_are_read_in_order_and_history_is_the_topics")],
+        &[
+            Unit("topic::age_tests::the_dead_are_read_in_order_and_history_is_the_topics"),
+            History("the-dead-in-order"),
+        ],
     ),
     fault(
         "stop.no_wake",

@@ -5,7 +5,7 @@
 //! - `--loom LOG`: what `cargo test --test loom` said, whose mutants are faults as well.
 //! - `--all`: the checks that are slow to build, too.
 //! - `--write`: writes the table into docs/CRASH_MODEL.md; else it must be as it would be written.
-//! - `--only PART`: faults of the library whose name contains that; the sum is of all.
+//! - `--only PART[,PART]`: faults of the library whose name contains one of them; the sum is of all.
 //! - `--explore`: every check against every fault.
 //! - `--sweep NAME`: one sweep, in this process.
 //! - `--history NAME`: one kept history.
@@ -110,7 +110,8 @@ fn run_all(programs: &Programs, jobs: &[Job]) -> Result<Vec<Verdict>, String> {
 
 /// What the run found out about the faults of the library.
 fn plant(settings: &Settings) -> Result<Vec<String>, String> {
-    let chosen: Vec<&Fault> = FAULTS.iter().filter(|f| f.name.contains(&settings.only)).collect();
+    let is_meant = |f: &&Fault| settings.only.split(',').any(|part| f.name.contains(part));
+    let chosen: Vec<&Fault> = FAULTS.iter().filter(is_meant).collect();
     let part = |check: &Check| takes_part(*check, settings.all || settings.explore);
     let declared = chosen.iter().flat_map(|f| f.caught_by.iter().copied()).filter(part);
     let mut baseline: BTreeSet<Check> = declared.collect();
