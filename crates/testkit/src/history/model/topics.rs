@@ -270,10 +270,14 @@ impl Model {
         let Some(publisher) = self.ring(ring) else { return Ok(()) };
         let (topic, depth, sent) = (publisher.topic, publisher.depth, publisher.count());
         let waits = publisher.waits;
-        let reliable = self.subs(topic).filter(|(_, s)| s.reliable);
         let read_beside = self.subs(topic).any(|(h, s)| s.reliable && self.objects[&h].busy);
-        let room = reliable.map(|(h, _)| (self.cursor(h, ring).next + depth).saturating_sub(sent));
-        let room = room.min().unwrap_or(u64::MAX);
+        let rooms = |at: fn(&Cursor) -> u64| {
+            let reliable = self.subs(topic).filter(|(_, s)| s.reliable);
+            let left = reliable.map(|(h, _)| at(&self.cursor(h, ring)) + depth);
+            left.map(|left| left.saturating_sub(sent)).min().unwrap_or(u64::MAX)
+        };
+        // Of what a late joiner may get or not, it may still hold the place.
+        let (room, surely) = (rooms(|c| c.next), rooms(|c| c.earliest.min(c.next)));
         let most = count.min(room);
         for _ in 0..got {
             let now = self.tick();
@@ -285,7 +289,7 @@ impl Model {
             return Err(format!("published {got}, a reliable subscriber has room for {room}"));
         }
         // Subscribers say how far they are in steps of a quarter of the ring.
-        if got + depth.div_ceil(4) < most || got < count && room == u64::MAX {
+        if got + depth.div_ceil(4) < count.min(surely) || got < count && room == u64::MAX {
             return Err(format!("published {got} of {count}: {} {}", reply.outcome, reply.text));
         }
         match (reply.outcome.as_str(), got == count) {
