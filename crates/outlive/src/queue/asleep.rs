@@ -3,11 +3,11 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::reader::{Lane, Reader};
+use super::reader::{Lane, QueueEvent, Reader};
 use crate::Result;
 use crate::node::peer::Peer;
-use crate::sync::AtomicU32;
 use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::sync::{AtomicU32, fault};
 use crate::wait::bridge::Bridge;
 use crate::wait::member::{Member, Plan, Seat};
 
@@ -93,6 +93,22 @@ impl Reader {
 
     fn has_news(&self) -> bool {
         self.events_seen != self.events_told && !self.events.is_empty()
+    }
+
+    /// Whether a wait ends for events: some came since `events` were seen, or there is an end that
+    /// nobody has looked at, which no other wait ends for then.
+    #[cold]
+    pub(crate) fn tells_news(&mut self, events: u64) -> bool {
+        if self.events_seen != events {
+            return true;
+        }
+        let ends = |event: &QueueEvent| !matches!(event, QueueEvent::ProducerJoined(_));
+        let untold = self.has_news() && self.events.iter().any(ends);
+        if untold && !fault("events.only_new") {
+            self.told();
+            return true;
+        }
+        false
     }
 
     /// A message shows, and is held back until its turn.

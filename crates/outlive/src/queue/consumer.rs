@@ -130,7 +130,8 @@ impl<T: Payload + ?Sized> Consumer<T> {
     }
 
     /// Waits for the next message, at most `timeout`; `None` when it passed, or earlier when there
-    /// is an event to look at ([`Consumer::next_event`]).
+    /// is an event to look at ([`Consumer::next_event`]): one that comes meanwhile, or the end of a
+    /// producer that an earlier call noticed. An end that is not looked at ends one wait.
     ///
     /// # Errors
     /// As [`Consumer::receive`].
@@ -159,13 +160,12 @@ impl<T: Payload + ?Sized> Consumer<T> {
     }
 
     fn wait(&mut self, deadline_ns: u64) -> Result<Option<InHand>> {
+        let events = self.reader.events_seen();
         loop {
-            let events = self.reader.events_seen();
             if let Some(hand) = self.next()? {
                 return Ok(Some(hand));
             }
-            let news = self.reader.events_seen() != events;
-            if news || clock::now_ns() >= deadline_ns {
+            if clock::now_ns() >= deadline_ns || self.reader.tells_news(events) {
                 return Ok(None);
             }
             self.reader.sleep(deadline_ns)?;

@@ -91,3 +91,23 @@ fn a_forked_child_still_reads_an_inherited_sample() {
     drop(both);
     assert!(sample.iter().all(|b| *b == 7));
 }
+
+#[test]
+fn an_end_that_nobody_has_looked_at_ends_a_wait_once() {
+    let dir = TempDir::new("leave-event");
+    let n = node(&dir);
+    let mut subscriber = n.topic::<u64>("/t").unwrap().subscriber().unwrap();
+    let publisher = n.topic::<u64>("/t").unwrap().publisher().unwrap();
+    publisher.publish(&7).unwrap();
+    assert_eq!(*subscriber.receive().unwrap().unwrap(), 7);
+    drop(publisher);
+    assert!(subscriber.receive().unwrap().is_none(), "it notices who left");
+    let until = crate::now_ns() + 20_000_000_000;
+    assert!(subscriber.receive_until(until).unwrap().is_none());
+    assert!(crate::now_ns() < until, "there was an event to look at");
+    // One that is not wanted keeps nobody awake.
+    let soon = crate::now_ns() + 1_000_000;
+    assert!(subscriber.receive_until(soon).unwrap().is_none());
+    assert!(crate::now_ns() >= soon);
+    assert_eq!(std::iter::from_fn(|| subscriber.next_event()).count(), 2);
+}

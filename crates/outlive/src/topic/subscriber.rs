@@ -221,7 +221,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     }
 
     /// Waits for the next message, at most `timeout`; `None` when it passed, or earlier when
-    /// there is an event to look at ([`Subscriber::next_event`]).
+    /// there is an event to look at ([`Subscriber::next_event`]): one that comes meanwhile, or the
+    /// end of a publisher that an earlier call noticed. An end that is not looked at ends one wait.
     ///
     /// # Errors
     /// As [`Subscriber::receive`].
@@ -240,8 +241,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
             if let Some(sample) = self.receive()? {
                 return Ok(Some(sample));
             }
-            let news = self.reader.events_seen() != events;
-            if news || clock::now_ns() >= deadline_ns {
+            if clock::now_ns() >= deadline_ns || self.reader.tells_news(events) {
                 return Ok(None);
             }
             self.reader.sleep(deadline_ns)?;

@@ -179,3 +179,23 @@ fn an_ordered_consumer_puts_back_too() {
     assert_eq!(got, (0..8).collect::<Vec<_>>());
     assert!(consumer.receive().unwrap().is_none());
 }
+
+#[test]
+fn an_end_that_nobody_has_looked_at_ends_a_wait_once() {
+    let dir = TempDir::new("queue-event");
+    let n = node(&dir);
+    let mut consumer = n.queue::<u64>("/q").unwrap().consumer().unwrap();
+    let mut producer = n.queue::<u64>("/q").unwrap().producer().unwrap();
+    producer.send(&7).unwrap();
+    assert_eq!(*consumer.receive().unwrap().unwrap(), 7);
+    drop(producer);
+    assert!(consumer.receive().unwrap().is_none(), "it notices who left");
+    let until = crate::now_ns() + 20_000_000_000;
+    assert!(consumer.receive_until(until).unwrap().is_none());
+    assert!(crate::now_ns() < until, "there was an event to look at");
+    // One that is not wanted keeps nobody awake.
+    let soon = crate::now_ns() + 1_000_000;
+    assert!(consumer.receive_until(soon).unwrap().is_none());
+    assert!(crate::now_ns() >= soon);
+    assert_eq!(std::iter::from_fn(|| consumer.next_event()).count(), 2);
+}

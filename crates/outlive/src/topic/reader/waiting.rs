@@ -3,9 +3,10 @@
 use std::os::fd::BorrowedFd;
 
 use super::super::membership::Ports;
-use super::{RETRY_STEP_MAX, Reader};
+use super::{Event, RETRY_STEP_MAX, Reader};
 use crate::Result;
 use crate::sync::Ordering::Acquire;
+use crate::sync::fault;
 use crate::wait::bridge::Bridge;
 use crate::wait::call;
 use crate::wait::handshake::Request;
@@ -60,6 +61,22 @@ impl Reader {
 
     fn has_news(&self) -> bool {
         self.events_seen != self.events_told && !self.events.is_empty()
+    }
+
+    /// Whether a wait ends for events: some came since `events` were seen, or there is an end that
+    /// nobody has looked at, which no other wait ends for then.
+    #[cold]
+    pub(crate) fn tells_news(&mut self, events: u64) -> bool {
+        if self.events_seen != events {
+            return true;
+        }
+        let ends = |event: &Event| !matches!(event, Event::PublisherJoined(_));
+        let untold = self.has_news() && self.events.iter().any(ends);
+        if untold && !fault("events.only_new") {
+            self.told();
+            return true;
+        }
+        false
     }
 }
 

@@ -126,6 +126,15 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("topic::refused_tests::a_chunk_is_not_written_while_its_holder_cannot_be_asked")],
     ),
     fault(
+        "events.only_new",
+        "an end that an earlier call noticed ends no wait",
+        &[
+            Unit("topic::leave_tests::an_end_that_nobody_has_looked_at_ends_a_wait_once"),
+            Unit("queue::tests::acknowledge::an_end_that_nobody_has_looked_at_ends_a_wait_once"),
+            History("event-noticed-before-the-wait"),
+        ],
+    ),
+    fault(
         "faults.not_killed",
         "a fatal fault writes a core although it was to kill at once",
         &[Unit("os::faults::tests::a_fault_kills_at_once_and_writes_no_core")],
