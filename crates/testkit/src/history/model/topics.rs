@@ -412,7 +412,9 @@ impl Model {
         };
         let mut cursor = self.cursor(on, seen.from);
         let mut expected = cursor.next.max(p.floor());
-        if beside && cursor.next <= seen.seq && seen.seq < expected {
+        // Who is overtaken more than once goes on in the middle of the ring.
+        let overtaken = p.floor() > cursor.next && seen.seq < p.count();
+        if beside && cursor.next <= seen.seq && (seen.seq < expected || overtaken) {
             expected = seen.seq;
         }
         let first = cursor.earliest.max(p.floor());
