@@ -200,8 +200,8 @@ impl Head {
     }
 }
 
-/// The places of the last messages that were taken, by queue and lane: as long as this bridge lives,
-/// whatever becomes of consumers, tokens and links.
+/// The places of the last messages that were taken, by queue and lane: as long as this bridge
+/// lives, whatever becomes of consumers, tokens and links.
 #[derive(Debug, Default)]
 pub(crate) struct Taken(Mutex<HashMap<(String, Lane), (Instant, Place)>>);
 

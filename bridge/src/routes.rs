@@ -119,8 +119,8 @@ impl Side {
             if self.asked == 0 && self.left_out == 0 {
                 let (what, name) = (self.what, &name.1);
                 say(format_args!(
-                    "there are more than {ROUTES_MAX} {what}: {name} is not carried, nor are others \
-                     until there is room; deny what is not needed"
+                    "there are more than {ROUTES_MAX} {what}: {name} is not carried, nor are \
+                     others until there is room; deny what is not needed"
                 ));
             }
             self.asked += 1;

@@ -79,7 +79,7 @@ impl<'a> Entry<'a> {
             self.commit(n);
         }
         self.describe(timestamp, Descriptor::Inline { bytes: bytes.len() }.encode());
-        // One check of the room for all words: what is as long at each call is stored without a loop.
+        // One check of the room for all: what is as long at each call is stored without a loop.
         let body = &self.body()[..bytes.len().div_ceil(8)];
         let (words, rest) = bytes.as_chunks::<8>();
         for (i, word) in words.iter().enumerate() {
