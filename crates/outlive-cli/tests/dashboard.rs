@@ -119,9 +119,12 @@ fn a_running_domain_is_shown_and_a_killed_node_as_died() {
     let victim = home.start("topic pub /n --type f64 --json 1 --linger inf", b"");
 
     let dashboard = Dashboard::start(&home, "");
+    // Nodes and topics are looked at one after the other: a node may come in between.
     let seen = |state: &Value| {
-        let topics = state["topics"].as_array().unwrap();
-        topics.iter().any(|t| t["name"] == "/n" && t["messages"] == 1)
+        let has =
+            |list: &Value, test: fn(&Value) -> bool| list.as_array().unwrap().iter().any(test);
+        has(&state["topics"], |t| t["name"] == "/n" && t["messages"] == 1)
+            && has(&state["nodes"], |n| n["name"] == "topic-pub")
     };
     let state = dashboard.until("", seen);
     let topic = named(&state["topics"], "/frames");
