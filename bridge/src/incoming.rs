@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 use outlive::{Error, ErrorKind, Node, PayloadType};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
+use zenoh::pubsub::Subscriber;
 use zenoh::sample::Sample;
 
 use crate::port::{Port, Topic};
 use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, wall_now_ns};
-use crate::worker::{Failed, News, Stop, Worker};
+use crate::worker::{Failed, Job, News, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Messages that wait for our thread at most.
 pub(crate) const WAITING_MAX: usize = 1024;
@@ -44,28 +45,40 @@ enum Item {
 pub(crate) fn start(shared: &Arc<Shared>, bridge: &str, name: &str, expected: Expected) -> Worker {
     let (to, from) = sync_channel(WAITING_MAX);
     let counted = shared.stats.of(false, name);
-    let intake = Intake { to: to.clone(), waiting_bytes: Arc::default(), counted, expected };
-    let again = Arc::new(AtomicBool::new(false));
-    let route = Route {
+    let (slot, again) = (Arc::<Slot>::default(), Arc::new(AtomicBool::new(false)));
+    let intake = Intake {
+        to: to.clone(),
+        slot: slot.clone(),
+        waiting_bytes: Arc::default(),
+        counted,
+        expected,
+    };
+    let route = Arc::new(Route {
         shared: shared.clone(),
         bridge: bridge.to_owned(),
         name: name.to_owned(),
         again: again.clone(),
-    };
+    });
     let what = format!("topic {name} of {bridge} is not published here");
-    let run = move |stop: &Stop| route.carry(&intake, &from, stop);
-    Worker::start(shared, "incoming", what, run).hearing(move |news| match news {
-        // No room: the node is let go of with the topic.
-        News::NodeGone(node) => drop(to.try_send(Item::NodeGone(node))),
-        News::Again => again.store(true, Relaxed),
-        News::Keeps(_) => {}
-    })
+    Worker::start(shared, "incoming", what, move |_| Route::begin(route, intake, from)).hearing(
+        move |news| {
+            match news {
+                // No room: the node is let go of with the topic.
+                News::NodeGone(node) => drop(to.try_send(Item::NodeGone(node))),
+                News::Again => again.store(true, Relaxed),
+                News::Keeps(_) | News::Stop => {}
+            }
+            slot.wake();
+        },
+    )
 }
 
 /// Zenoh's side.
 #[derive(Clone)]
 struct Intake {
     to: SyncSender<Item>,
+    /// Where our side lies while nothing comes.
+    slot: Arc<Slot>,
     waiting_bytes: Arc<AtomicU64>,
     counted: Counted,
     expected: Expected,
@@ -87,8 +100,9 @@ impl Intake {
         let room = before == 0 || before + bytes <= WAITING_BYTES_MAX;
         let item = Item::Message(header, sample.payload().clone());
         let taken = room && self.to.try_send(item).is_ok();
-        if !taken {
-            self.waiting_bytes.fetch_sub(bytes, Relaxed);
+        match taken {
+            true => self.slot.wake(),
+            false => drop(self.waiting_bytes.fetch_sub(bytes, Relaxed)),
         }
         if lost > 0 || !taken {
             self.counted.with(|c| {
@@ -108,43 +122,20 @@ struct Route {
 }
 
 impl Route {
-    /// Until it is to stop.
-    fn carry(&self, intake: &Intake, from: &Receiver<Item>, stop: &Stop) -> Result<(), Failed> {
-        self.again.store(false, Relaxed);
+    fn begin(
+        route: Arc<Self>,
+        intake: Intake,
+        from: Receiver<Item>,
+    ) -> Result<Option<Box<dyn Job>>, Failed> {
+        route.again.store(false, Relaxed);
         // The topic is there from now on, whoever speaks first.
-        let mut ports = Ports::new(self, self.note()?)?;
-        let key = self.shared.keys.of(&self.bridge, "data", &self.name);
+        let ports = Ports::new(route.clone(), route.note()?)?;
+        let key = route.shared.keys.of(&route.bridge, "data", &route.name);
         let taker = intake.clone();
-        let subscriber = self.shared.session.declare_subscriber(key);
+        let subscriber = route.shared.session.declare_subscriber(key);
         let subscriber = subscriber.callback(move |sample| taker.take(&sample)).wait()?;
-        let mut until = None;
-        loop {
-            match (stop.is_asked(), until) {
-                (true, None) => until = Some(Instant::now() + LINGER),
-                (false, Some(_)) => until = None,
-                _ => {}
-            }
-            if self.again.swap(false, Relaxed)
-                && let Ok(note) = self.note()
-                && note != ports.note
-            {
-                ports = Ports::new(self, note)?;
-            }
-            match from.recv_timeout(LOOK_EVERY) {
-                Ok(Item::Message(header, payload)) => {
-                    intake.waiting_bytes.fetch_sub(payload.len() as u64, Relaxed);
-                    ports.publish(&header, &payload, &intake.counted);
-                }
-                Ok(Item::NodeGone(node)) => drop(ports.of_nodes.remove(&node)),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            if until.is_some_and(|until| Instant::now() >= until) && stop.ends() {
-                break;
-            }
-        }
-        subscriber.undeclare().wait()?;
-        Ok(())
+        let (next, until) = (None, None);
+        Ok(Some(Box::new(Coming { _subscriber: subscriber, intake, from, next, ports, until })))
     }
 
     fn note(&self) -> Result<TopicNote, Failed> {
@@ -165,6 +156,60 @@ impl Route {
     }
 }
 
+/// A topic on its way in.
+struct Coming {
+    _subscriber: Subscriber<()>,
+    intake: Intake,
+    from: Receiver<Item>,
+    /// What was found when it was to rest.
+    next: Option<Item>,
+    ports: Ports,
+    /// Set once it is to end: what comes after its token went is published until then.
+    until: Option<Instant>,
+}
+
+impl Job for Coming {
+    fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
+        let mut busy = Instant::now();
+        loop {
+            match (stop.is_asked(), self.until) {
+                (true, None) => self.until = Some(Instant::now() + LINGER),
+                (false, Some(_)) => self.until = None,
+                _ => {}
+            }
+            self.ports.renew()?;
+            let item = match self.next.take() {
+                Some(item) => Ok(item),
+                None => self.from.recv_timeout(LOOK_EVERY),
+            };
+            match item {
+                Ok(Item::Message(header, payload)) => {
+                    busy = Instant::now();
+                    self.intake.waiting_bytes.fetch_sub(payload.len() as u64, Relaxed);
+                    self.ports.publish(&header, &payload, &self.intake.counted);
+                }
+                Ok(Item::NodeGone(node)) => drop(self.ports.of_nodes.remove(&node)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(Turn::Ended),
+            }
+            if self.until.is_some_and(|until| Instant::now() >= until) && stop.ends() {
+                return Ok(Turn::Ended);
+            }
+            if self.until.is_none() && busy.elapsed() > QUIET {
+                return Ok(Turn::Quiet);
+            }
+        }
+    }
+
+    fn rests(&mut self) -> Rests<'_> {
+        self.next = self.next.take().or_else(|| self.from.try_recv().ok());
+        match self.next.is_some() || self.ports.route.again.load(Relaxed) {
+            true => Rests::Not,
+            false => Rests::UntilWoken(self.intake.slot.clone()),
+        }
+    }
+}
+
 /// Asks `bridge` for a note.
 pub(crate) fn ask(shared: &Shared, bridge: &str, kind: &str, name: &str) -> Result<String, Failed> {
     let key = shared.keys.of(bridge, kind, name);
@@ -181,8 +226,8 @@ pub(crate) fn ask(shared: &Shared, bridge: &str, kind: &str, name: &str) -> Resu
 }
 
 /// The local publishers of a remote topic: one for each remote node.
-struct Ports<'a> {
-    route: &'a Route,
+struct Ports {
+    route: Arc<Route>,
     note: TopicNote,
     of: PayloadType,
     /// For nodes that nobody speaks for yet, or any more.
@@ -190,11 +235,22 @@ struct Ports<'a> {
     of_nodes: HashMap<u64, Port>,
 }
 
-impl<'a> Ports<'a> {
-    fn new(route: &'a Route, note: TopicNote) -> Result<Self, Failed> {
+impl Ports {
+    fn new(route: Arc<Route>, note: TopicNote) -> Result<Self, Failed> {
         let of = note.of.payload_type()?;
         let own = route.port(&note, &of, None)?;
         Ok(Self { route, note, of, own, of_nodes: HashMap::new() })
+    }
+
+    /// Looks whether the topic is another one, where it was announced once more.
+    fn renew(&mut self) -> Result<(), Failed> {
+        if self.route.again.swap(false, Relaxed)
+            && let Ok(note) = self.route.note()
+            && note != self.note
+        {
+            *self = Self::new(self.route.clone(), note)?;
+        }
+        Ok(())
     }
 
     fn publish(&mut self, header: &Header, payload: &ZBytes, counted: &Counted) {
@@ -211,7 +267,7 @@ impl<'a> Ports<'a> {
             Err(_) => c.dropped += 1,
         });
         if let Err(e) = done {
-            let Route { shared, name, bridge, .. } = self.route;
+            let Route { shared, name, bridge, .. } = &*self.route;
             match e.kind() {
                 ErrorKind::Corrupt => {
                     shared.say_failed(format_args!("topic {name} of {bridge}: {e}"));
@@ -240,7 +296,7 @@ impl<'a> Ports<'a> {
     }
 
     fn port(&mut self, node: u64) -> &mut Port {
-        let route = self.route;
+        let route = &self.route;
         if !self.of_nodes.contains_key(&node)
             && let Some(proxy) = route.shared.proxy(&route.bridge, node)
             && let Ok(port) = route.port(&self.note, &self.of, Some(proxy))

@@ -5,7 +5,8 @@
 //! | `config`, `pattern` | the file that says what is carried |
 //! | `wire` | keys, headers, notes: what bridges say to each other |
 //! | `control` | what is here and there: what is to be carried |
-//! | `routes`, `worker` | the table of what is carried; a thread that can be asked to end |
+//! | `routes`, `worker` | the table of what is carried; work that can be asked to end |
+//! | `silent` | topics that say nothing, all in one thread |
 //! | `outgoing`, `incoming` | a topic on its way out and in |
 //! | `port` | a publisher of what comes in, and how much memory it may take |
 //! | `services`, `queues` | calls and queues, both sides |
@@ -26,6 +27,7 @@ mod ros2;
 mod routes;
 mod services;
 mod shared;
+mod silent;
 mod stats;
 mod wire;
 mod worker;

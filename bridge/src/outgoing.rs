@@ -11,6 +11,7 @@ use bytes::Bytes;
 use outlive::{PublisherId, PublisherInfo, Sample, Subscriber, now_ns};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
+use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Publisher;
 use zenoh::qos::{CongestionControl, Priority};
 use zenoh::sample::Locality;
@@ -19,7 +20,7 @@ use crate::config::{TopicRule, Urgency};
 use crate::shared::Shared;
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, TypeNote, wall_now_ns};
-use crate::worker::{Failed, Stop, Worker};
+use crate::worker::{Failed, Job, QUIET, Rests, Stop, Turn, Worker};
 
 /// How soon a stop is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -32,11 +33,15 @@ const PLACES_MAX: usize = 1024;
 pub(crate) fn start(shared: &Arc<Shared>, name: &str, rule: &TopicRule) -> Worker {
     let (by, of, rule) = (shared.clone(), name.to_owned(), rule.clone());
     let what = format!("topic {name} is not carried");
-    Worker::start(shared, "outgoing", what, move |stop| carry(&by, &of, &rule, stop))
+    Worker::start(shared, "outgoing", what, move |_| begin(&by, &of, rule))
 }
 
-fn carry(shared: &Shared, name: &str, rule: &TopicRule, stop: &Stop) -> Result<(), Failed> {
-    let Some(info) = shared.domain.find_topic(name)? else { return Ok(()) };
+fn begin(
+    shared: &Arc<Shared>,
+    name: &str,
+    rule: TopicRule,
+) -> Result<Option<Box<dyn Job>>, Failed> {
+    let Some(info) = shared.domain.find_topic(name)? else { return Ok(None) };
     let subscriber = shared.node.topic::<[u8]>(name)?.borrows(2).subscriber_of_any_type()?;
     let note = TopicNote {
         of: TypeNote::of(&info.payload_type()),
@@ -59,12 +64,42 @@ fn carry(shared: &Shared, name: &str, rule: &TopicRule, stop: &Stop) -> Result<(
     let token = shared.session.liveliness().declare_token(token_key).wait()?;
 
     let counted = shared.stats.of(true, name);
-    let mut pump = Pump::new(shared, name, rule.rate_hz, heard, counted.clone());
-    let mut route = Route { rule, publisher, counted };
-    let done = pump.run(subscriber, stop, |sample, now, _| route.send(sample, now));
-    token.undeclare().wait()?;
-    shared.set_note(note_key, None);
-    done
+    let pump = Pump::new(shared, subscriber, rule.rate_hz, heard, counted.clone())?;
+    let sends = Route { rule, publisher, counted, _note: Note(shared.clone(), note_key) };
+    Ok(Some(Box::new(Carried { pump, sends, _token: token })))
+}
+
+/// Shown as long as the topic is carried.
+struct Note(Arc<Shared>, String);
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        self.0.set_note(std::mem::take(&mut self.1), None);
+    }
+}
+
+/// What becomes of the messages of a topic.
+pub(crate) trait Sends: Send {
+    /// A sample that passes, the time, and whether somebody hears it.
+    fn send(&mut self, sample: Sample<[u8]>, now: u64, heard: bool) -> Result<(), Failed>;
+}
+
+/// A topic on its way out.
+pub(crate) struct Carried<S> {
+    /// Gone first: who hears of the end asks for nothing more.
+    pub(crate) _token: LivelinessToken,
+    pub(crate) pump: Pump,
+    pub(crate) sends: S,
+}
+
+impl<S: Sends> Job for Carried<S> {
+    fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
+        self.pump.run(stop, |sample, now, heard| self.sends.send(sample, now, heard))
+    }
+
+    fn rests(&mut self) -> Rests<'_> {
+        Rests::ForTopic(&mut self.pump.from)
+    }
 }
 
 fn priority(urgency: Urgency) -> Priority {
@@ -92,9 +127,9 @@ pub(crate) fn heard(publisher: &Publisher<'_>) -> Result<Arc<AtomicBool>, Failed
 }
 
 /// Reads a topic's ring, and lets pass what is to go out.
-pub(crate) struct Pump<'a> {
-    shared: &'a Shared,
-    topic: &'a str,
+pub(crate) struct Pump {
+    shared: Arc<Shared>,
+    from: Subscriber<[u8]>,
     rate_hz: Option<f64>,
     heard: Arc<AtomicBool>,
     counted: Counted,
@@ -104,18 +139,23 @@ pub(crate) struct Pump<'a> {
     next_ns: u64,
     /// The next message of each publisher.
     places: HashMap<PublisherId, u64>,
+    /// Set once it is to end.
+    rest: Option<Rest>,
 }
 
-impl<'a> Pump<'a> {
+impl Pump {
     pub(crate) fn new(
-        shared: &'a Shared,
-        topic: &'a str,
+        shared: &Arc<Shared>,
+        from: Subscriber<[u8]>,
         rate_hz: Option<f64>,
         heard: Arc<AtomicBool>,
         counted: Counted,
-    ) -> Self {
-        let places = HashMap::new();
-        Self { shared, topic, rate_hz, heard, counted, keeps: false, next_ns: 0, places }
+    ) -> Result<Self, Failed> {
+        let (shared, places) = (shared.clone(), HashMap::new());
+        let (keeps, next_ns, rest) = (false, 0, None);
+        let mut pump = Self { shared, from, rate_hz, heard, counted, keeps, next_ns, places, rest };
+        pump.places = pump.heads()?.into_iter().map(|p| (p.id, p.messages)).collect();
+        Ok(pump)
     }
 
     /// Lets pass what nobody hears, too: it is kept.
@@ -123,43 +163,38 @@ impl<'a> Pump<'a> {
         Self { keeps, ..self }
     }
 
-    /// Until it is to stop: calls `send` with each sample that passes, the time, and whether
-    /// somebody hears it.
-    pub(crate) fn run(
+    /// Until there was nothing for a while, or it is to stop: calls `send` with each sample that
+    /// passes, the time, and whether somebody hears it.
+    fn run(
         &mut self,
-        mut from: Subscriber<[u8]>,
         stop: &Stop,
         mut send: impl FnMut(Sample<[u8]>, u64, bool) -> Result<(), Failed>,
-    ) -> Result<(), Failed> {
-        self.places = self.heads()?.into_iter().map(|p| (p.id, p.messages)).collect();
-        let mut rest: Option<Rest> = None;
+    ) -> Result<Turn, Failed> {
+        let mut busy = Instant::now();
         loop {
             // Asked first: what was committed before the stop is still sent.
             let last = stop.is_asked();
-            match (last, &rest) {
-                (true, None) => rest = Some(self.rest()?),
-                (false, Some(_)) => rest = None,
+            match (last, &self.rest) {
+                (true, None) => self.rest = Some(self.rest()?),
+                (false, Some(_)) => self.rest = None,
                 _ => {}
             }
-            match from.receive_timeout(if last { Duration::ZERO } else { LOOK_EVERY }) {
+            match self.from.receive_timeout(if last { Duration::ZERO } else { LOOK_EVERY }) {
                 Ok(Some(sample)) => {
-                    let (id, now) = (sample.publisher(), now_ns());
-                    if let Some(rest) = &mut rest {
-                        rest.read(id, sample.seq());
-                    }
-                    if self.places.len() > PLACES_MAX && !self.places.contains_key(&id) {
-                        let there = from.publishers();
-                        self.places.retain(|id, _| there.contains(id));
-                    }
-                    self.places.insert(id, sample.seq() + 1);
+                    busy = Instant::now();
+                    let now = now_ns();
+                    self.read(sample.publisher(), sample.seq());
                     if let Some(heard) = self.passes(&sample, now) {
                         send(sample, now, heard)?;
                     }
                 }
                 Ok(None) => {
-                    while from.next_event().is_some() {}
+                    while self.from.next_event().is_some() {}
                     if last && stop.ends() {
-                        return Ok(());
+                        return Ok(Turn::Ended);
+                    }
+                    if !last && busy.elapsed() > QUIET {
+                        return Ok(Turn::Quiet);
                     }
                 }
                 Err(e) if e.kind() == outlive::ErrorKind::Corrupt => {
@@ -167,13 +202,25 @@ impl<'a> Pump<'a> {
                 }
                 Err(e) => return Err(e.into()),
             }
-            if let Some(left) = rest.as_ref().and_then(Rest::is_over)
+            if let Some(left) = self.rest.as_ref().and_then(Rest::is_over)
                 && stop.ends()
             {
                 self.counted.with(|c| c.overrun += left);
-                return Ok(());
+                return Ok(Turn::Ended);
             }
         }
+    }
+
+    /// A message of that publisher was read.
+    fn read(&mut self, id: PublisherId, seq: u64) {
+        if let Some(rest) = &mut self.rest {
+            rest.read(id, seq);
+        }
+        if self.places.len() > PLACES_MAX && !self.places.contains_key(&id) {
+            let there = self.from.publishers();
+            self.places.retain(|id, _| there.contains(id));
+        }
+        self.places.insert(id, seq + 1);
     }
 
     /// What there is to send now.
@@ -190,7 +237,7 @@ impl<'a> Pump<'a> {
 
     /// How much each publisher has published.
     fn heads(&self) -> Result<Vec<PublisherInfo>, Failed> {
-        let topic = self.shared.domain.find_topic(self.topic)?;
+        let topic = self.shared.domain.find_topic(self.from.topic())?;
         let mut publishers = topic.map(|topic| topic.publishers).unwrap_or_default();
         publishers.retain(|p| !self.shared.is_bridge(p.id.node));
         Ok(publishers)
@@ -268,14 +315,15 @@ pub(crate) fn wall_ns(sample: &Sample<[u8]>, now: u64) -> u64 {
     wall_now_ns().saturating_sub(age_ns)
 }
 
-struct Route<'a> {
-    rule: &'a TopicRule,
-    publisher: Publisher<'a>,
+struct Route {
+    rule: TopicRule,
+    publisher: Publisher<'static>,
     counted: Counted,
+    _note: Note,
 }
 
-impl Route<'_> {
-    fn send(&mut self, sample: Sample<[u8]>, now: u64) -> Result<(), Failed> {
+impl Sends for Route {
+    fn send(&mut self, sample: Sample<[u8]>, now: u64, _: bool) -> Result<(), Failed> {
         let bytes = sample.len() as u64;
         let node = sample.publisher().node.get();
         let packed = self.rule.compress_over.filter(|over| bytes > *over).and_then(|_| {

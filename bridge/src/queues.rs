@@ -59,7 +59,7 @@ fn counters_of(name: &str) -> String {
 pub(crate) fn start_sink(shared: &Arc<Shared>, info: &QueueInfo) -> Worker {
     let (by, info) = (shared.clone(), info.clone());
     let what = format!("queue {} is not offered", info.name);
-    Worker::start(shared, "sink", what, move |stop| sink(&by, &info, stop))
+    Worker::start(shared, "sink", what, move |stop| sink(&by, &info, stop).map(|()| None))
 }
 
 fn sink(shared: &Shared, info: &QueueInfo, stop: &Stop) -> Result<(), Failed> {
@@ -227,7 +227,9 @@ pub(crate) fn start_source(shared: &Arc<Shared>, bridge: &str, name: &str) -> Wo
     let by = shared.clone();
     let (bridge, name) = (bridge.to_owned(), name.to_owned());
     let what = format!("queue {name} of {bridge} is not stood for");
-    Worker::start(shared, "source", what, move |stop| source(&by, &bridge, &name, stop))
+    Worker::start(shared, "source", what, move |stop| {
+        source(&by, &bridge, &name, stop).map(|()| None)
+    })
 }
 
 fn source(shared: &Shared, bridge: &str, name: &str, stop: &Stop) -> Result<(), Failed> {

@@ -87,7 +87,7 @@ impl Form for Plain {
 pub(crate) fn start_offer(shared: &Arc<Shared>, info: &ServiceInfo, rule: &ServiceRule) -> Worker {
     let (by, info, rule) = (shared.clone(), info.clone(), rule.clone());
     let what = format!("service {} is not offered", info.name);
-    Worker::start(shared, "offer", what, move |stop| offer(&by, &info, &rule, stop))
+    Worker::start(shared, "offer", what, move |stop| offer(&by, &info, &rule, stop).map(|()| None))
 }
 
 fn offer(
@@ -230,7 +230,7 @@ pub(crate) fn start_stand(
             target: QueryTarget::default(),
             timeout_ms: rule.timeout_ms,
         };
-        stand(&by, &name, types, call, Plain, stop)
+        stand(&by, &name, types, call, Plain, stop).map(|()| None)
     })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use outlive::{Domain, Node, NodeId};
@@ -12,6 +12,7 @@ use zenoh::Session;
 use crate::config::Config;
 use crate::port::Room;
 use crate::queues::Taken;
+use crate::silent::Silent;
 use crate::stats::Stats;
 use crate::wire::Keys;
 
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) stats: Stats,
     pub(crate) taken: Taken,
     pub(crate) room: Room,
+    pub(crate) silent: Arc<Silent>,
     /// Answers to those who ask for a note, by key.
     pub(crate) notes: Mutex<HashMap<String, String>>,
     /// Local nodes that stand for remote ones, by bridge and ordinal there.
@@ -62,6 +64,7 @@ impl Shared {
             stats: Stats::default(),
             taken: Taken::default(),
             room,
+            silent: Arc::default(),
             notes: Mutex::default(),
             proxies: Mutex::default(),
             known: Mutex::default(),

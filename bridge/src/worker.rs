@@ -1,11 +1,19 @@
-//! A thread that can be asked to end, and called back as long as it has not.
+//! Work that can be asked to end, and called back as long as it has not.
+//!
+//! It has a thread of its own while there is something to do. A topic that is silent for a while is
+//! parked: one that goes out with all others in `silent`, one that comes in until its next message.
 
-use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use outlive::Subscriber;
 
 use crate::shared::Shared;
+
+/// Without work for so long, a topic needs no thread.
+pub(crate) const QUIET: Duration = Duration::from_secs(1);
 
 pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
 
@@ -13,7 +21,7 @@ const RUNS: u8 = 0;
 const ASKED: u8 = 1;
 const ENDS: u8 = 2;
 
-/// What a thread has been asked. Only the words count; nothing else is passed through it.
+/// What a route has been asked. Only the words count; nothing else is passed through it.
 ///
 /// | from | to | by |
 /// |---|---|---|
@@ -21,12 +29,16 @@ const ENDS: u8 = 2;
 /// | asked | runs | the table, which wants it after all |
 /// | asked | ends | the thread, which lets go of what it has from then on |
 #[derive(Debug, Default)]
-pub(crate) struct Stop(AtomicU8);
+pub(crate) struct Stop {
+    asked: AtomicU8,
+    /// Nothing is left of it.
+    gone: AtomicBool,
+}
 
 impl Stop {
     /// Whether it is to end.
     pub(crate) fn is_asked(&self) -> bool {
-        self.0.load(Relaxed) != RUNS
+        self.asked.load(Relaxed) != RUNS
     }
 
     /// Asked by the thread when it is ready to end: whether it is still to, for good.
@@ -40,8 +52,8 @@ impl Stop {
     }
 
     fn turn(&self, from: u8, to: u8) -> bool {
-        self.0.compare_exchange(from, to, Relaxed, Relaxed).is_ok_and(|_| true)
-            || self.0.load(Relaxed) == to
+        self.asked.compare_exchange(from, to, Relaxed, Relaxed).is_ok()
+            || self.asked.load(Relaxed) == to
     }
 }
 
@@ -54,32 +66,140 @@ pub(crate) enum News {
     Again,
     /// Publishers of a session of ROS 2 keep messages.
     Keeps(String),
+    /// It is asked to end.
+    Stop,
 }
 
-/// A thread that can be asked to end. It does so by itself: nobody waits for it.
+/// How a turn of work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// There is nothing to do.
+    Quiet,
+    Ended,
+}
+
+/// Work that may pause.
+pub(crate) trait Job: Send {
+    /// Works until there was nothing to do for [`QUIET`], or until it has ended.
+    fn run(&mut self, stop: &Stop) -> Result<Turn, Failed>;
+
+    /// Where it lies while there is nothing to do.
+    fn rests(&mut self) -> Rests<'_>;
+}
+
+/// Where work lies while there is nothing to do.
+pub(crate) enum Rests<'a> {
+    /// Among all that wait for a message of a topic here.
+    ForTopic(&'a mut Subscriber<[u8]>),
+    /// Until somebody wakes it, who gives it something to do first.
+    UntilWoken(Arc<Slot>),
+    /// There is something to do.
+    Not,
+}
+
+/// Where work lies until it is woken.
+#[derive(Default)]
+pub(crate) struct Slot(Mutex<Option<Running>>);
+
+impl Slot {
+    /// Wakes what lies there.
+    pub(crate) fn wake(&self) {
+        let resting = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(resting) = resting {
+            resting.go();
+        }
+    }
+}
+
+/// Work with all that belongs to it.
+pub(crate) struct Running {
+    shared: Arc<Shared>,
+    thread: &'static str,
+    what: String,
+    pub(crate) job: Box<dyn Job>,
+    pub(crate) stop: Ending,
+}
+
+/// Says at its end that nothing is left.
+pub(crate) struct Ending(Arc<Stop>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.gone.store(true, Relaxed);
+    }
+}
+
+impl std::ops::Deref for Ending {
+    type Target = Stop;
+
+    fn deref(&self) -> &Stop {
+        &self.0
+    }
+}
+
+impl Running {
+    /// Goes on, in a thread. One that cannot be had is the end, and a failure.
+    pub(crate) fn go(self) {
+        let shared = self.shared.clone();
+        spawn(&shared, self.thread, move || self.work());
+    }
+
+    fn work(mut self) {
+        loop {
+            match self.job.run(&self.stop) {
+                Ok(Turn::Quiet) => {}
+                Ok(Turn::Ended) => return,
+                Err(e) => return self.shared.say_failed(format_args!("{}: {e}", self.what)),
+            }
+            match self.job.rests() {
+                Rests::Not => {}
+                Rests::ForTopic(_) => {
+                    let silent = self.shared.silent.clone();
+                    return silent.take(self);
+                }
+                Rests::UntilWoken(slot) => {
+                    let mut slot = slot.0.lock().unwrap_or_else(PoisonError::into_inner);
+                    // Asked once more under the lock: whoever gives it something to do now waits
+                    // for the lock, and wakes it then.
+                    if !self.stop.is_asked() && matches!(self.job.rests(), Rests::UntilWoken(_)) {
+                        *slot = Some(self);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn spawn(shared: &Shared, name: &str, run: impl FnOnce() + Send + 'static) {
+    if let Err(e) = thread::Builder::new().name(name.into()).spawn(run) {
+        shared.say_failed(format_args!("no thread for what is carried: {e}"));
+    }
+}
+
+/// Work that can be asked to end. It does so by itself: nobody waits for it.
 pub(crate) struct Worker {
     stop: Arc<Stop>,
-    thread: Option<JoinHandle<()>>,
     hears: Option<Box<dyn Fn(News) + Send>>,
 }
 
 impl Worker {
-    /// Begins `run`, which ends soon after it was asked to; why it has failed is said as `what`.
+    /// Begins `run`, which ends soon after it was asked to, or gives work that may pause; why it has
+    /// failed is said as `what`.
     pub(crate) fn start(
         shared: &Arc<Shared>,
-        thread: &str,
-        what: impl fmt::Display + Send + 'static,
-        run: impl FnOnce(&Stop) -> Result<(), Failed> + Send + 'static,
+        thread: &'static str,
+        what: String,
+        run: impl FnOnce(&Stop) -> Result<Option<Box<dyn Job>>, Failed> + Send + 'static,
     ) -> Self {
         let stop = Arc::new(Stop::default());
-        let (seen, by) = (stop.clone(), shared.clone());
-        let begun = thread::Builder::new().name(thread.into()).spawn(move || {
-            if let Err(e) = run(&seen) {
-                by.say_failed(format_args!("{what}: {e}"));
-            }
+        let (ending, shared) = (Ending(stop.clone()), shared.clone());
+        spawn(&shared.clone(), thread, move || match run(&ending) {
+            Ok(None) => {}
+            Ok(Some(job)) => Running { shared, thread, what, job, stop: ending }.work(),
+            Err(e) => shared.say_failed(format_args!("{what}: {e}")),
         });
-        let thread = begun.map_err(|e| shared.say_failed(format_args!("no thread: {e}"))).ok();
-        Self { stop, thread, hears: None }
+        Self { stop, hears: None }
     }
 
     /// The same, which hears news.
@@ -95,7 +215,9 @@ impl Worker {
 
     /// Asks it to end.
     pub(crate) fn stop(&self) {
-        self.stop.turn(RUNS, ASKED);
+        if !self.stop.is_asked() && self.stop.turn(RUNS, ASKED) {
+            self.tell(News::Stop);
+        }
     }
 
     /// Takes that back, unless it comes too late.
@@ -108,14 +230,14 @@ impl Worker {
         self.stop.is_asked() && !self.has_ended()
     }
 
-    /// Whether its thread is gone.
+    /// Whether nothing is left of it.
     pub(crate) fn has_ended(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.stop.gone.load(Relaxed)
     }
 
     /// Whether it ended without having been asked to.
     pub(crate) fn has_failed(&self) -> bool {
-        self.has_ended() && self.stop.0.load(Relaxed) != ENDS
+        self.has_ended() && self.stop.asked.load(Relaxed) != ENDS
     }
 }
 

@@ -357,3 +357,37 @@ fn topics_that_there_is_no_room_for_are_counted_and_carried_once_there_is() {
         (second == ROOM).then_some(())
     });
 }
+
+/// Prints what many topics that say nothing cost: docs/SCALE.md has the figures.
+#[test]
+fn silent_topics_cost_no_threads_of_their_own() {
+    const TOPICS: usize = 500;
+    let Some(mut net) = Net::new(2) else { return };
+    net.bridge(0, RELIABLE);
+    net.bridge(1, RELIABLE);
+    let idle = [0, 1].map(|i| {
+        Counters::of(&net.hosts[i].node("counters")).newest();
+        net.hosts[i].status("Threads")
+    });
+    let _victim = Victim::start(&net.hosts[0], 0, TOPICS);
+    let begun = Instant::now();
+    wait_for("topics elsewhere", || {
+        thread::sleep(Duration::from_millis(200));
+        (spoken(&net.hosts[1], "/many/") == TOPICS).then_some(())
+    });
+    println!("{TOPICS} topics are there after {:?}", begun.elapsed());
+    thread::sleep(Duration::from_secs(5));
+    let before = [0, 1].map(|i| net.hosts[i].cpu());
+    let seconds = 5;
+    thread::sleep(Duration::from_secs(seconds));
+    for (i, way) in [(0, "out"), (1, "in")] {
+        let host = &net.hosts[i];
+        let cpu = (host.cpu() - before[i]).as_secs_f64() / seconds as f64;
+        let (threads, memory) = (host.status("Threads"), host.status("VmRSS"));
+        println!("{way}: {:.1} % of a core, {threads} threads, {memory} kB", 100.0 * cpu);
+    }
+    for (i, idle) in idle.into_iter().enumerate() {
+        let threads = net.hosts[i].status("Threads");
+        assert!(threads < idle + 32, "{threads} threads, {idle} without topics");
+    }
+}

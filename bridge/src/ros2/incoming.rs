@@ -57,7 +57,7 @@ pub(super) fn start(
         to_ask,
     };
     let what = format!("topic {} of ROS 2 is not published as {here}", topic.name);
-    let run = move |stop: &Stop| route.carry(&intake, &from, stop);
+    let run = move |stop: &Stop| route.carry(&intake, &from, stop).map(|()| None);
     Worker::start(&member.shared, "from-ros", what, run).hearing(move |news| {
         if let News::Keeps(session) = news {
             let _ = asked.send(session);

@@ -15,9 +15,9 @@ use super::config::Ros2Rule;
 use super::kept::Kept;
 use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
-use crate::outgoing::{Pump, heard, wall_ns};
+use crate::outgoing::{Carried, Pump, Sends, heard, wall_ns};
 use crate::stats::Counted;
-use crate::worker::{Failed, Stop, Worker};
+use crate::worker::{Failed, Job, Worker};
 
 /// What a topic becomes there.
 pub(super) struct Way {
@@ -49,17 +49,15 @@ impl Way {
     pub(super) fn start(self, member: &Arc<Member>, depth: u64, rule: Ros2Rule) -> Worker {
         let by = member.clone();
         let what = format!("topic {} of ROS 2 is not carried", self.topic.name);
-        let run = move |stop: &Stop| self.carry(&by, depth, &rule, stop);
-        Worker::start(&member.shared, "outgoing", what, run)
+        Worker::start(&member.shared, "outgoing", what, move |_| self.begin(&by, depth, &rule))
     }
 
-    fn carry(
+    fn begin(
         self,
         member: &Member,
         depth: u64,
         rule: &Ros2Rule,
-        stop: &Stop,
-    ) -> Result<(), Failed> {
+    ) -> Result<Option<Box<dyn Job>>, Failed> {
         let shared = &member.shared;
         let builder = shared.node.topic::<[u8]>(&self.name)?.borrows(2);
         // What is kept begins with what the topic has kept.
@@ -85,19 +83,15 @@ impl Way {
         let token = shared.session.liveliness().declare_token(token_key).wait()?;
 
         let counted = shared.stats.of(true, &format!("ros2:{}", self.topic.name));
-        let name = self.name.clone();
-        let mut route = Route { way: self, publisher, kept, counted: counted.clone(), seq: 1, gid };
-        let mut pump = Pump::new(shared, &name, rule.rate_hz, heard, counted).keeping(rule.keeps);
-        let send = |sample: Sample<[u8]>, now, heard| route.send(&sample, now, heard);
-        let done = pump.run(subscriber, stop, send);
-        token.undeclare().wait()?;
-        done
+        let pump = Pump::new(shared, subscriber, rule.rate_hz, heard, counted.clone())?;
+        let sends = Route { way: self, publisher, kept, counted, seq: 1, gid };
+        Ok(Some(Box::new(Carried { pump: pump.keeping(rule.keeps), sends, _token: token })))
     }
 }
 
-struct Route<'a> {
+struct Route {
     way: Way,
-    publisher: Publisher<'a>,
+    publisher: Publisher<'static>,
     kept: Option<Kept>,
     counted: Counted,
     /// Number of the next message: ROS counts from 1.
@@ -105,9 +99,9 @@ struct Route<'a> {
     gid: [u8; 16],
 }
 
-impl Route<'_> {
-    fn send(&mut self, sample: &Sample<[u8]>, now: u64, heard: bool) -> Result<(), Failed> {
-        let message = match self.way.to_ros.message(sample) {
+impl Sends for Route {
+    fn send(&mut self, sample: Sample<[u8]>, now: u64, heard: bool) -> Result<(), Failed> {
+        let message = match self.way.to_ros.message(&sample) {
             Ok((which, message)) if which == self.way.which => message,
             // A compressed image among others, or what ROS has no word for.
             Ok(_) | Err(_) => {
@@ -115,7 +109,7 @@ impl Route<'_> {
                 return Ok(());
             }
         };
-        let wall_ns = wall_ns(sample, now) as i64;
+        let wall_ns = wall_ns(&sample, now) as i64;
         let attachment = Attachment { seq: self.seq, wall_ns, gid: self.gid };
         let wire = message.len() as u64;
         let message = ZBytes::from(message);

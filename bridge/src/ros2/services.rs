@@ -104,7 +104,7 @@ pub(super) fn offer(
         let token = by.port_token(Port::Server, &topic, Qos::SERVICE);
         let form = Cdr::new(service, &token);
         let keys = (topic.key(by.participant.domain), token);
-        serve(&by.shared, &info, keys, form, timeout_ms, stop)
+        serve(&by.shared, &info, keys, form, timeout_ms, stop).map(|()| None)
     })
 }
 
@@ -127,7 +127,7 @@ pub(super) fn stand_for(
         let key = topic.key(by.participant.domain);
         // As clients of rmw_zenoh ask: all servers, and the first answer counts.
         let call = Call { key, target: QueryTarget::AllComplete, timeout_ms };
-        stand(&by.shared, &here, types, call, form, stop)
+        stand(&by.shared, &here, types, call, form, stop).map(|()| None)
     })
 }
 
