@@ -24,6 +24,7 @@ use crate::routes::{Kind, ROUTES_MAX, Routes};
 use crate::services;
 use crate::shared::{NODE_NAME, Shared, is_bridge_name, say};
 use crate::stats::Snapshot;
+use crate::topics::Topics;
 use crate::wire::Of;
 use crate::worker::{Failed, News};
 
@@ -47,6 +48,11 @@ pub(crate) struct Control {
     /// Local nodes that others are told of.
     nodes: HashMap<u64, LivelinessToken>,
     routes: Routes,
+    topics: Topics,
+    /// All local nodes at the last look.
+    live: HashSet<u64>,
+    /// Other bridges have said something since the last look.
+    told: bool,
     /// By bridge and topic.
     expected: HashMap<(String, String), Expected>,
     /// What each other bridge has said is there.
@@ -61,6 +67,9 @@ impl Control {
             shared,
             nodes: HashMap::new(),
             routes: Routes::new(),
+            topics: Topics::new(),
+            live: HashSet::new(),
+            told: false,
             expected: HashMap::new(),
             bridges: BTreeMap::new(),
             ros2: ros2.transpose()?,
@@ -128,16 +137,24 @@ impl Control {
 
     fn look_at_topics(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
         let shared = &self.shared;
+        let (topics, again) = self.topics.look(shared)?;
+        let same = live.len() == self.live.len() && live.keys().all(|id| self.live.contains(id));
+        if !same {
+            self.live = live.keys().copied().collect();
+        }
+        let quiet = !again && same && !self.routes.is_restless(&[Kind::TopicOut]);
+        if quiet && self.ros2.is_none() {
+            return Ok(());
+        }
         let speaks = |p: &PublisherInfo| {
             Some(p.id.node.get()).filter(|node| p.alive && !p.closed && live.contains_key(node))
         };
-        let mut topics = shared.domain.topics()?;
-        topics.retain(|topic| topic.publishers.iter().any(|p| speaks(p).is_some()));
+        let spoken = || topics.iter().filter(|t| t.publishers.iter().any(|p| speaks(p).is_some()));
         if let Some(ros2) = &mut self.ros2 {
-            ros2.look(&mut self.routes, topics.iter());
+            ros2.look(&mut self.routes, spoken());
         }
         let side = self.routes.of(Kind::TopicOut);
-        for TopicInfo { name, publishers, .. } in &topics {
+        for TopicInfo { name, publishers, .. } in spoken() {
             if let Some(rule) = shared.config.topic(name).filter(|r| r.direction.goes_out()) {
                 side.want("", name, || outgoing::start(shared, name, rule));
                 side.carries("", name, publishers.iter().filter_map(speaks));
@@ -182,6 +199,10 @@ impl Control {
 
     /// Keeps a route for each thing that other bridges have said is there.
     fn look_elsewhere(&mut self) {
+        const KINDS: [Kind; 3] = [Kind::TopicIn, Kind::ServiceIn, Kind::QueueOut];
+        if !std::mem::take(&mut self.told) && !self.routes.is_restless(&KINDS) {
+            return;
+        }
         let Self { shared, routes, expected, .. } = self;
         for (bridge, there) in &self.bridges {
             for of in there {
@@ -215,7 +236,7 @@ impl Control {
                 }
             }
         }
-        for kind in [Kind::TopicIn, Kind::ServiceIn, Kind::QueueOut] {
+        for kind in KINDS {
             routes.of(kind).settle();
         }
         if expected.len() > EXPECTED_MAX {
@@ -228,6 +249,7 @@ impl Control {
         if bridge == self.shared.own {
             return;
         }
+        self.told = true;
         self.remember(&bridge, &of, token.there);
         match of {
             Of::Node { id, host, name } if token.there => {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `config`, `pattern` | the file that says what is carried |
 //! | `wire` | keys, headers, notes: what bridges say to each other |
+//! | `topics` | the topics of the domain |
 //! | `control` | what is here and there: what is to be carried |
 //! | `routes`, `worker` | the table of what is carried; work that can be asked to end |
 //! | `silent` | topics that say nothing, all in one thread |
@@ -29,6 +30,7 @@ mod services;
 mod shared;
 mod silent;
 mod stats;
+mod topics;
 mod wire;
 mod worker;
 

@@ -33,7 +33,9 @@ const PLACES_MAX: usize = 1024;
 pub(crate) fn start(shared: &Arc<Shared>, name: &str, rule: &TopicRule) -> Worker {
     let (by, of, rule) = (shared.clone(), name.to_owned(), rule.clone());
     let what = format!("topic {name} is not carried");
-    Worker::start(shared, "outgoing", what, move |_| begin(&by, &of, rule))
+    let silent = shared.silent.clone();
+    let begin = move |_: &Stop| begin(&by, &of, rule);
+    Worker::start(shared, "outgoing", what, begin).hearing(move |_| silent.look())
 }
 
 fn begin(
@@ -99,6 +101,11 @@ impl<S: Sends> Job for Carried<S> {
 
     fn rests(&mut self) -> Rests<'_> {
         Rests::ForTopic(&mut self.pump.from)
+    }
+
+    /// Publishers that came or went are no reason; a message behind them is the next.
+    fn wakes(&mut self) -> bool {
+        !self.pump.had_events()
     }
 }
 
@@ -189,7 +196,7 @@ impl Pump {
                     }
                 }
                 Ok(None) => {
-                    while self.from.next_event().is_some() {}
+                    self.had_events();
                     if last && stop.ends() {
                         return Ok(Turn::Ended);
                     }
@@ -209,6 +216,15 @@ impl Pump {
                 return Ok(Turn::Ended);
             }
         }
+    }
+
+    /// Whether publishers have come or gone.
+    fn had_events(&mut self) -> bool {
+        let had = std::iter::from_fn(|| self.from.next_event()).count() > 0;
+        if had {
+            self.shared.topics_changed.store(true, Relaxed);
+        }
+        had
     }
 
     /// A message of that publisher was read.

@@ -81,6 +81,15 @@ impl Routes {
         &mut self.0[kind as usize]
     }
 
+    /// Whether a route of these kinds may have to begin or go, though nothing else has changed.
+    pub(crate) fn is_restless(&self, kinds: &[Kind]) -> bool {
+        kinds.iter().any(|kind| {
+            let Side { routes, left_out, .. } = &self.0[*kind as usize];
+            let steady = |route: &Route| !route.worker.has_ended() && !route.worker.is_ending();
+            *left_out > 0 || !routes.values().all(steady)
+        })
+    }
+
     /// How many are wanted and not carried, for want of room.
     pub(crate) fn left_out(&self) -> u64 {
         self.0.iter().map(|side| side.left_out).sum()

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) taken: Taken,
     pub(crate) room: Room,
     pub(crate) silent: Arc<Silent>,
+    /// A publisher of a topic that is read has come or gone.
+    pub(crate) topics_changed: AtomicBool,
     /// Answers to those who ask for a note, by key.
     pub(crate) notes: Mutex<HashMap<String, String>>,
     /// Local nodes that stand for remote ones, by bridge and ordinal there.
@@ -65,6 +68,7 @@ impl Shared {
             taken: Taken::default(),
             room,
             silent: Arc::default(),
+            topics_changed: AtomicBool::new(false),
             notes: Mutex::default(),
             proxies: Mutex::default(),
             known: Mutex::default(),

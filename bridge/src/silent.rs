@@ -8,7 +8,7 @@ use outlive::{Interrupt, WaitSet, Waitable};
 
 use crate::worker::{Rests, Running};
 
-/// How soon a stop is noticed.
+/// Before all are looked at again in any case.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Who waits for a message of a topic here.
@@ -44,6 +44,11 @@ impl Silent {
         }
     }
 
+    /// Somebody may have been asked to end.
+    pub(crate) fn look(&self) {
+        self.news.raise();
+    }
+
     fn watch(&self) {
         let (mut set, mut resting) = (WaitSet::new(), Vec::new());
         loop {
@@ -55,7 +60,7 @@ impl Silent {
             let mut ready = ready.into_iter();
             let wakes = |running: &mut Running| {
                 let ready = ready.next().unwrap_or(true);
-                running.stop.is_asked() || (ready && !had_events(running))
+                running.stop.is_asked() || (ready && running.job.wakes())
             };
             resting.extract_if(.., wakes).for_each(Running::go);
         }
@@ -79,13 +84,5 @@ impl Silent {
             }
         }
         of.split_off(1)
-    }
-}
-
-/// Publishers that came or went are no reason to go on; a message behind them is the next.
-fn had_events(running: &mut Running) -> bool {
-    match running.job.rests() {
-        Rests::ForTopic(subscriber) => std::iter::from_fn(|| subscriber.next_event()).count() > 0,
-        Rests::UntilWoken(_) | Rests::Not => false,
     }
 }

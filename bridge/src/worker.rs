@@ -85,6 +85,11 @@ pub(crate) trait Job: Send {
 
     /// Where it lies while there is nothing to do.
     fn rests(&mut self) -> Rests<'_>;
+
+    /// Whether it is to go on, once what it waited for is ready.
+    fn wakes(&mut self) -> bool {
+        true
+    }
 }
 
 /// Where work lies while there is nothing to do.

@@ -367,8 +367,9 @@ fn silent_topics_cost_no_threads_of_their_own() {
     net.bridge(1, RELIABLE);
     let idle = [0, 1].map(|i| {
         Counters::of(&net.hosts[i].node("counters")).newest();
-        net.hosts[i].status("Threads")
+        ["Threads", "VmRSS"].map(|key| net.hosts[i].status(key))
     });
+    println!("without topics: {idle:?} threads and kB");
     let _victim = Victim::start(&net.hosts[0], 0, TOPICS);
     let begun = Instant::now();
     wait_for("topics elsewhere", || {
@@ -386,7 +387,7 @@ fn silent_topics_cost_no_threads_of_their_own() {
         let (threads, memory) = (host.status("Threads"), host.status("VmRSS"));
         println!("{way}: {:.1} % of a core, {threads} threads, {memory} kB", 100.0 * cpu);
     }
-    for (i, idle) in idle.into_iter().enumerate() {
+    for (i, [idle, _]) in idle.into_iter().enumerate() {
         let threads = net.hosts[i].status("Threads");
         assert!(threads < idle + 32, "{threads} threads, {idle} without topics");
     }

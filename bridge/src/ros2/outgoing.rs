@@ -17,7 +17,7 @@ use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
 use crate::outgoing::{Carried, Pump, Sends, heard, wall_ns};
 use crate::stats::Counted;
-use crate::worker::{Failed, Job, Worker};
+use crate::worker::{Failed, Job, Stop, Worker};
 
 /// What a topic becomes there.
 pub(super) struct Way {
@@ -49,7 +49,9 @@ impl Way {
     pub(super) fn start(self, member: &Arc<Member>, depth: u64, rule: Ros2Rule) -> Worker {
         let by = member.clone();
         let what = format!("topic {} of ROS 2 is not carried", self.topic.name);
-        Worker::start(&member.shared, "outgoing", what, move |_| self.begin(&by, depth, &rule))
+        let silent = member.shared.silent.clone();
+        let begin = move |_: &Stop| self.begin(&by, depth, &rule);
+        Worker::start(&member.shared, "outgoing", what, begin).hearing(move |_| silent.look())
     }
 
     fn begin(
