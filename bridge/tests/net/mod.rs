@@ -51,8 +51,10 @@ impl Net {
         let n = NETS.fetch_add(1, Relaxed);
         let mut net = Self { hosts: Vec::new() };
         for i in 0..count {
-            let space = format!("olb-{}-{n}-{i}", std::process::id());
-            let dir = PathBuf::from(format!("/dev/shm/outlive-test-{space}"));
+            let pid = std::process::id();
+            let space = format!("olb-{pid}-{n}-{i}");
+            // Whoever removes what the dead have left asks for the process that is named last but one.
+            let dir = PathBuf::from(format!("/dev/shm/outlive-test-olb-{i}-{pid}-{n}"));
             if !ran(&format!("ip netns add {space}")) {
                 println!("skipped: no network namespaces here (root and iproute2 are needed)");
                 return None;
@@ -172,10 +174,22 @@ impl Host {
 
     /// Starts the bridge with the file it had before.
     pub fn start(&mut self) {
+        self.child = Some(self.spawn(&self.dir.join("bridge.toml")));
+    }
+
+    /// Another bridge on this host, killed at the end.
+    pub fn another(&self, namespace: &str, reach: &str, rules: &str) -> Another {
+        let file = self.dir.join(format!("{namespace}-{}.toml", NETS.fetch_add(1, Relaxed)));
+        let text = format!("namespace = \"{namespace}\"\nhost = \"other\"\n{reach}\n{rules}");
+        std::fs::write(&file, text).expect("the bridge's file");
+        Another(self.spawn(&file))
+    }
+
+    fn spawn(&self, file: &Path) -> Child {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.space, env!("CARGO_BIN_EXE_outlive-bridge")]);
-        command.arg(self.dir.join("bridge.toml")).env("OUTLIVE_DIR", &self.dir);
-        self.child = Some(command.spawn().expect("the bridge"));
+        command.arg(file).env("OUTLIVE_DIR", &self.dir);
+        command.spawn().expect("the bridge")
     }
 
     /// SIGKILL: `ip netns exec` has become the bridge.
@@ -243,6 +257,23 @@ impl Host {
 
     pub fn domain(&self) -> Domain {
         Domain::of(&self.settings()).expect("a domain")
+    }
+}
+
+/// A bridge beside that of its host.
+pub struct Another(Child);
+
+impl Another {
+    /// How it ended.
+    pub fn code(&mut self) -> Option<i32> {
+        wait_for("its end", || self.0.try_wait().expect("its state")).code()
+    }
+}
+
+impl Drop for Another {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
