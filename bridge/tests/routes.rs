@@ -392,3 +392,43 @@ fn silent_topics_cost_no_threads_of_their_own() {
         assert!(threads < idle + 32, "{threads} threads, {idle} without topics");
     }
 }
+
+#[test]
+fn topics_that_were_silent_bring_their_next_message_and_their_end() {
+    const TOPICS: usize = 150;
+    let Some(mut net) = Net::new(2) else { return };
+    net.bridge(0, RELIABLE);
+    net.bridge(1, RELIABLE);
+    let (here, there) = (net.hosts[0].node("talker"), net.hosts[1].node("listener"));
+    let names: Vec<_> = (0..TOPICS).map(|n| format!("/some/{n}")).collect();
+    let from: Vec<_> = names.iter().map(|name| publisher(&here, name)).collect();
+    let mut to: Vec<_> = names.iter().map(|name| subscriber(&there, name)).collect();
+    for (from, to) in from.iter().zip(&mut to) {
+        connect(from, to);
+    }
+    for round in 2..5 {
+        // Long enough to be parked.
+        thread::sleep(Duration::from_millis(2500));
+        let threads = [0, 1].map(|i| net.hosts[i].status("Threads"));
+        let mut worst = Duration::ZERO;
+        for (from, to) in from.iter().zip(&mut to) {
+            let begun = Instant::now();
+            from.publish(&message(round, 8)).expect("published");
+            wait_for("the message of a topic that was silent", || {
+                let wait = Duration::from_millis(50);
+                to.receive_timeout(wait).expect("a sample").filter(|s| number(s) == round).map(drop)
+            });
+            worst = worst.max(begun.elapsed());
+        }
+        println!("{threads:?} threads, then a message each, at most {worst:?} old");
+        assert!(threads.iter().all(|n| *n < 40), "{threads:?} threads for silent topics");
+    }
+    let c = Counters::of(&there).newest();
+    for name in &names {
+        let told = ["lost", "dropped", "bad"].map(|k| count(&c, "in", name, k));
+        assert_eq!(told, [0; 3], "{name}");
+    }
+    thread::sleep(Duration::from_millis(1500));
+    drop(from);
+    wait_for("the end of all topics", || (spoken(&net.hosts[1], "/some/") == 0).then_some(()));
+}
