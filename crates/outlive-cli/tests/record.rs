@@ -86,9 +86,14 @@ fn what_is_recorded_is_played_byte_for_byte_though_its_publishers_were_killed() 
 
 #[test]
 fn the_file_of_a_killed_recorder_is_readable_up_to_its_last_chunk() {
-    let home = Home::new("record-killed");
+    ["lz4", "zstd", "none"].into_iter().for_each(kill_a_recorder);
+}
+
+fn kill_a_recorder(compression: &str) {
+    let home = Home::new(&format!("record-killed-{compression}"));
     let file = home.root().with_extension("mcap");
-    let record = home.start(&format!("record /n --output {}", file.display()), b"");
+    let record = format!("record /n --compression {compression} --output {}", file.display());
+    let record = home.start(&record, b"");
     let publish = "topic pub /n --from-stdin --frame-bytes 1 --rate 200 --linger inf";
     let publisher = home.start(publish, &[7; 10_000]);
     await_recorded(&home, &file, 100);

@@ -20,31 +20,39 @@ fn noise(rng: &mut Rng, bytes: usize) -> Vec<u8> {
 #[test]
 fn a_full_disk_ends_with_a_summary_and_what_was_written_is_there() {
     on_a_disk_of("12m", "a_full_disk_ends_with_a_summary_and_what_was_written_is_there", |disk| {
-        let home = Home::new("record-full");
-        let node = outlive::Node::builder().root(home.root()).open().unwrap();
-        let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(8).publisher().unwrap();
-        let file = disk.join("run.mcap");
-        let mut record = home.start(&format!("record /bytes --output {}", file.display()), b"");
-        home.await_subscriber();
-        let mut rng = Rng::new(1);
-        while !record.is_over() {
-            publisher.publish(&noise(&mut rng, 100_000)).unwrap();
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        let told = record.end().expect(NO_ROOM).err;
-        assert!(told.contains("had taken ") && told.contains("'outlive recover'"), "{told}");
-        assert!(told.contains("No space left"), "{told}");
-        let seen = home.run(&format!("info {} --json", file.display()));
-        let seen: serde_json::Value = serde_json::from_slice(&seen.out).unwrap();
-        assert_eq!(seen["finished"], false, "{seen}");
-        let messages = seen["messages"].as_u64().unwrap();
-        assert!(messages > 5, "{seen}");
-        // Elsewhere there is room.
-        let whole = home.root().with_file_name("whole.mcap");
-        let recover = format!("recover {} --output {}", file.display(), whole.display());
-        assert!(home.run(&recover).err.contains(&format!("{messages} messages into")));
-        home.run(&format!("info {} --check", whole.display())).expect(DONE);
+        ["lz4", "zstd", "none"].into_iter().for_each(|compression| fill_a_disk(disk, compression));
     });
+}
+
+fn fill_a_disk(disk: &Path, compression: &str) {
+    let home = Home::new(&format!("record-full-{compression}"));
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(8).publisher().unwrap();
+    let file = disk.join("run.mcap");
+    let record = format!("record /bytes --compression {compression} --output {}", file.display());
+    let mut record = home.start(&record, b"");
+    home.await_subscriber();
+    let mut rng = Rng::new(1);
+    while !record.is_over() {
+        // Half of it shrinks.
+        let bytes = [noise(&mut rng, 60_000), vec![7; 40_000]].concat();
+        publisher.publish(&bytes).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let told = record.end().expect(NO_ROOM).err;
+    assert!(told.contains("had taken ") && told.contains("'outlive recover'"), "{told}");
+    assert!(told.contains("No space left"), "{told}");
+    let seen = home.run(&format!("info {} --json", file.display()));
+    let seen: serde_json::Value = serde_json::from_slice(&seen.out).unwrap();
+    assert_eq!(seen["finished"], false, "{seen}");
+    let messages = seen["messages"].as_u64().unwrap();
+    assert!(messages > 5, "{seen}");
+    // Elsewhere there is room.
+    let whole = home.root().with_file_name("whole.mcap");
+    let recover = format!("recover {} --output {}", file.display(), whole.display());
+    assert!(home.run(&recover).err.contains(&format!("{messages} messages into")));
+    home.run(&format!("info {} --check", whole.display())).expect(DONE);
+    fs::remove_file(file).unwrap();
 }
 
 #[test]
