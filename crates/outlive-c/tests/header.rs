@@ -17,3 +17,72 @@ fn the_header_is_what_the_sources_say() {
     let there = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(made == there, "include/outlive.h is out of date: run `make header`");
 }
+
+/// All headers, by path.
+fn headers() -> Vec<(String, String)> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    let mut paths: Vec<_> = ["", "outlive"]
+        .iter()
+        .flat_map(|dir| std::fs::read_dir(here.join(dir)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .collect();
+    paths.sort();
+    let read = |path: std::path::PathBuf| {
+        (path.display().to_string(), std::fs::read_to_string(path).unwrap())
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// Words of a text as C splits it.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+}
+
+/// A macro `Out` was in everybody's program.
+#[test]
+fn all_that_a_program_gets_with_the_headers_bears_our_name() {
+    let ours = |name: &str| name.starts_with("outlive_") || name.starts_with("OUTLIVE_");
+    let headers = headers();
+    assert!(headers.len() > 10);
+    for (path, text) in &headers {
+        let defined = text.lines().filter_map(|line| line.trim_start().strip_prefix("#define "));
+        for line in defined {
+            let name = words(line).next().unwrap();
+            assert!(ours(name), "{path} defines {name}");
+        }
+    }
+    let (_, header) = headers.iter().find(|(path, _)| path.ends_with("outlive.h")).unwrap();
+    let mut types = 0;
+    let mut before = "";
+    for word in header.lines().filter(|line| !line.trim_start().starts_with("//")).flat_map(words) {
+        if ["struct", "enum", "union"].contains(&before) {
+            assert!(ours(word), "outlive.h has a type {word}");
+            types += 1;
+        }
+        before = word;
+    }
+    assert!(types > 20, "{types}");
+}
+
+/// It named a handle that does not exist.
+#[test]
+fn what_the_page_on_languages_names_in_c_is_in_the_header() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/LANGUAGES.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let headers = headers();
+    let (_, header) = headers.iter().find(|(path, _)| path.ends_with("outlive.h")).unwrap();
+    let known: std::collections::HashSet<&str> = words(header).collect();
+    let named = page.split(|c: char| !c.is_alphanumeric() && !"_*".contains(c));
+    let mut count = 0;
+    for name in named.filter(|name| name.to_lowercase().starts_with("outlive_")) {
+        let is = match name.strip_suffix('*') {
+            Some(begin) => known.iter().any(|known| known.starts_with(begin)),
+            // Macros of C++.
+            None => known.contains(name) || headers.iter().any(|(_, text)| text.contains(name)),
+        };
+        assert!(is || name.starts_with("OUTLIVE_DIR"), "no {name} in the headers");
+        count += 1;
+    }
+    assert!(count > 30, "{count}");
+}
