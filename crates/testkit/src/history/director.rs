@@ -16,6 +16,8 @@ use crate::spawn::spawn_self;
 
 /// What takes longer hangs: everything here takes milliseconds.
 const HANG: Duration = Duration::from_secs(10);
+/// More messages than a history has.
+const MANY: u64 = 100_000;
 
 /// What went wrong, and at which step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -259,9 +261,14 @@ impl Director {
                 let verb = match object.kind {
                     Kind::Subscriber(_) => Verb::Receive,
                     Kind::Consumer { .. } => Verb::Get,
+                    Kind::Client(_) => Verb::Replies,
                     _ => continue,
                 };
-                self.run(&Step::new(object.member, 0, verb, &[handle, 100_000, 0]))?;
+                let args = match verb {
+                    Verb::Replies => &[handle, 0][..],
+                    _ => &[handle, MANY, 0],
+                };
+                self.run(&Step::new(object.member, 0, verb, args))?;
             }
         }
         for member in members {

@@ -1,5 +1,7 @@
 //! Makes up the next step of a history, from a seed and from what is there.
 
+mod services;
+
 use super::model::{Kind, Model};
 use super::step::{Handle, Step, Verb};
 use crate::rng::Rng;
@@ -13,6 +15,7 @@ pub(super) struct Generator {
     topics: bool,
     queues: bool,
     locks: bool,
+    services: bool,
     next_member: usize,
     next_handle: Handle,
     next_value: u64,
@@ -28,13 +31,14 @@ impl Generator {
     pub(super) fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let members_max = if rng.one_in(8) { 12 } else { 2 + rng.below(4) };
-        let about = 1 + rng.below(7);
+        let about = 1 + rng.below(15);
         Self {
             members_max,
             names: 1 + rng.below(2),
             topics: about & 1 != 0,
             queues: about & 2 != 0,
             locks: about & 4 != 0,
+            services: about & 8 != 0,
             next_member: 1,
             next_handle: 1,
             next_value: 1,
@@ -59,7 +63,7 @@ impl Generator {
     /// A step that the model allows.
     pub(super) fn next(&mut self, model: &Model) -> Step {
         let alive = model.members.iter().filter(|(_, m)| m.alive).count() as u64;
-        if alive < 2 || alive < self.members_max && self.rng.one_in(6) {
+        if alive < 2 || alive < self.members_max && self.rng.one_in(16) {
             self.next_member += 1;
             return Step::new(self.next_member - 1, 0, Verb::Start, &[]);
         }
@@ -108,9 +112,13 @@ impl Generator {
                 let ms = if self.rng.one_in(2) { 5 } else { FOREVER_MS };
                 step(Verb::Await, &[on, ms])
             }
-            18..28 => {
+            18..25 => {
                 let all = usable(|_| true);
                 let on = self.pick(&all)?;
+                // Most of a life goes on in its first node.
+                if nodes.contains(&on) && !self.rng.one_in(4) {
+                    return None;
+                }
                 let verb = match self.rng.below(6) {
                     0 => Verb::Leak,
                     1 => Verb::Unwind,
@@ -119,15 +127,15 @@ impl Generator {
                 step(verb, &[on])
             }
             n => {
-                let about = [(self.topics, 0), (self.queues, 1), (self.locks, 2)];
-                let about: Vec<u64> =
-                    about.iter().filter(|(on, _)| *on).map(|(_, what)| *what).collect();
+                let about = [self.topics, self.queues, self.locks, self.services];
+                let about: Vec<usize> = (0..about.len()).filter(|what| about[*what]).collect();
                 let node = self.pick(&nodes)?;
                 let wait = if n % 8 == 0 { FOREVER_MS } else { 0 };
                 let (verb, args) = match self.pick(&about)? {
                     0 => self.about_topics(node, wait, &usable)?,
                     1 => self.about_queues(node, wait, &usable)?,
-                    _ => self.about_locks(node, wait, &usable)?,
+                    2 => self.about_locks(node, wait, &usable)?,
+                    _ => self.about_services(node, wait, &usable)?,
                 };
                 step(verb, &args)
             }
@@ -254,11 +262,24 @@ impl Generator {
         usable: &dyn Fn(fn(&Kind) -> bool) -> Vec<Handle>,
     ) -> Option<(Verb, Vec<u64>)> {
         let guards = usable(|k| matches!(k, Kind::Guard { .. }));
+        let rw = self.rng.one_in(2);
+        let kind = |is: bool| -> fn(&Kind) -> bool {
+            match is {
+                true => |k| matches!(k, Kind::Lock { name: (true, _), .. }),
+                false => |k| matches!(k, Kind::Lock { name: (false, _), .. }),
+            }
+        };
         Some(match self.rng.below(20) {
-            0..3 => (Verb::Mutex, vec![self.new_handle(), node, self.name()]),
-            3..12 => {
-                let on = self.pick(&usable(|k| matches!(k, Kind::Mutex { .. })))?;
+            0..3 if self.rng.one_in(1 + 3 * usable(kind(rw)).len() as u64) => {
+                let verb = if rw { Verb::RwLock } else { Verb::Mutex };
+                (verb, vec![self.new_handle(), node, self.name()])
+            }
+            0..12 => {
+                let on = self.pick(&usable(kind(rw)))?;
                 let ms = if self.rng.one_in(3) { FOREVER_MS } else { wait.max(self.rng.below(2)) };
+                if rw && self.rng.below(5) < 3 {
+                    return Some((Verb::Read, vec![self.new_handle(), on, ms]));
+                }
                 let heal = [1, 1, 1, 1, 1, 2, 2, 0][self.rng.below(8) as usize];
                 (Verb::Lock, vec![self.new_handle(), on, ms, heal])
             }
@@ -269,7 +290,7 @@ impl Generator {
             }
             15..18 => (Verb::Drop, vec![self.pick(&guards)?]),
             18 => (Verb::Leak, vec![self.pick(&guards)?]),
-            _ => (Verb::RemoveLock, vec![node, self.name()]),
+            _ => (Verb::RemoveLock, vec![node, self.name(), u64::from(rw)]),
         })
     }
 }

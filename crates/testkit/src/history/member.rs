@@ -1,6 +1,9 @@
 //! A member of a history: a process with threads that do what they are told through the public
 //! API, and say what they saw.
 
+mod locks;
+mod services;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,11 +12,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use outlive::lock::{Inherited, LockError, MutexGuard, RobustMutex};
 use outlive::{
     Consumer, Domain, Event, Loan, Node, NodeBuilder, NodeId, PayloadType, Producer, Publisher,
-    QueueEvent, Received, Sample, Subscriber, Watch,
+    QueueEvent, Received, Sample, Subscriber, Ticket, Watch,
 };
+pub(super) use services::{KINDS, PARTS};
 
 use super::reply::{News, Reply, Seen};
 use super::step::{Handle, Step, Verb};
@@ -21,9 +24,6 @@ use crate::chaos::message::{self, Head, WORDS_MIN};
 
 /// The role's name.
 pub(super) const ROLE: &str = "history member";
-
-/// What a mutex of a history protects: equal words, where nobody was stopped half way.
-type Data = [u64; 4];
 
 /// So long a lost wake would have to be waited for: it counts as a hang before.
 const SLICE: Duration = Duration::from_secs(60);
@@ -41,16 +41,20 @@ enum Thing {
     Received {
         _it: Received<'static, [u8]>,
     },
-    Mutex(Arc<RobustMutex<Data>>),
+    Lock(locks::Lock),
     Watch(Watch),
+    Client(services::Asking),
+    /// With its client's handle.
+    Ticket(Ticket, Handle),
+    Server(Box<services::Serving>),
+    Request(Box<services::InHand>),
 }
 
 /// What only the thread that took it may use.
 enum Own {
     /// With the publisher's handle.
     Loan(Loan<'static, [u8]>, Handle),
-    Guard(MutexGuard<'static, Data>, Arc<RobustMutex<Data>>),
-    Inherited(Inherited<MutexGuard<'static, Data>>, Arc<RobustMutex<Data>>),
+    Guard(locks::Guard),
 }
 
 /// A value at an address that lasts until it is dropped here.
@@ -112,13 +116,6 @@ impl Shared {
         }
     }
 
-    fn mutex(&self, handle: Handle) -> Arc<RobustMutex<Data>> {
-        match self.things.lock().unwrap().get(&handle) {
-            Some(Thing::Mutex(mutex)) => Arc::clone(mutex),
-            _ => panic!("handle {handle} is no mutex"),
-        }
-    }
-
     fn settings(&self) -> NodeBuilder {
         Node::builder().root(&self.root).domain("h")
     }
@@ -135,10 +132,6 @@ fn topic(number: u64) -> String {
 
 fn queue(number: u64) -> String {
     format!("/h/queue{number}")
-}
-
-fn mutex(number: u64) -> String {
-    format!("/h/mutex{number}")
 }
 
 fn content(from: Handle, n: u64, words: u64) -> Vec<u8> {
@@ -267,11 +260,20 @@ impl Actor {
                 let queue = node.queue::<[u8]>(&queue(step.arg("queue")))?.of_type(&type_);
                 self.shared.put(new, Thing::Consumer(Lasting::new(queue.consumer()?)));
             }
-            Verb::Mutex => {
-                let node = self.shared.node(step.arg("node"));
-                let mutex = node.mutex::<Data>(&mutex(step.arg("mutex")))?;
-                self.shared.put(new, Thing::Mutex(Arc::new(mutex)));
+            Verb::Mutex | Verb::RwLock => {
+                let lock = locks::open(&self.shared, step)?;
+                self.shared.put(new, Thing::Lock(lock));
             }
+            Verb::Client | Verb::Server => {
+                let end = services::open(&self.shared, step)?;
+                self.shared.put(new, end);
+            }
+            Verb::ReplyFor
+            | Verb::Cancel
+            | Verb::Part
+            | Verb::Answer
+            | Verb::Refuse
+            | Verb::Wanted => return services::about(&self.shared, step, reply),
             Verb::Watch => {
                 let node = self.shared.node(step.arg("node"));
                 let watch = node.watch(NodeId::from_raw(step.arg("target")))?;
@@ -289,12 +291,16 @@ impl Actor {
                     return Err(report.faults.join("; ").into());
                 }
             }
-            Verb::RemoveLock => {
-                let node = self.shared.node(step.arg("node"));
-                node.remove_lock(&mutex(step.arg("mutex")))?;
+            Verb::RemoveLock => locks::remove(&self.shared, step)?,
+            Verb::Lock | Verb::Read => {
+                if let Some(guard) = locks::take(&self.shared, step, reply)? {
+                    self.own.insert(new, Own::Guard(guard));
+                }
             }
-            Verb::Lock => return self.lock(step, reply),
-            Verb::Write => self.write(on, step.arg("value"), step.arg("half") == 1),
+            Verb::Write => match self.own.get_mut(&on) {
+                Some(Own::Guard(guard)) => guard.write(step),
+                _ => panic!("handle {on} is no guard"),
+            },
             Verb::Loan => {
                 let Thing::Publisher(publisher) = self.shared.take(on) else {
                     panic!("a publisher")
@@ -356,6 +362,12 @@ impl Actor {
                 Ok(None) => Ok(()),
                 Err(e) => Err(e.into()),
             },
+            (Thing::Client(client), Verb::Ask | Verb::Call | Verb::Replies) => {
+                services::ask(&self.shared, client, step, reply)
+            }
+            (Thing::Server(server), Verb::Serve) => {
+                services::serve(&self.shared, server, step, reply)
+            }
             (Thing::Watch(watch), Verb::Await) => {
                 reply.value = u64::from(watch.wait(Duration::from_millis(step.arg("ms"))));
                 Ok(())
@@ -396,76 +408,16 @@ impl Actor {
         Ok(())
     }
 
-    fn lock(&mut self, step: &Step, reply: &mut Reply) -> Result<(), Fails> {
-        // Others use it meanwhile.
-        let mutex = self.shared.mutex(step.arg("on"));
-        // SAFETY: kept beside the guard, and dropped after it.
-        let lasting: &'static RobustMutex<Data> = unsafe { &*Arc::as_ptr(&mutex) };
-        let ms = step.arg("ms");
-        let got = match ms {
-            0 => lasting.try_lock(),
-            _ => lasting.lock_timeout(Duration::from_millis(ms)),
-        };
-        match got {
-            Ok(guard) => {
-                reply.data = guard.to_vec();
-                self.own.insert(step.arg("new"), Own::Guard(guard, mutex));
-            }
-            Err(LockError::OwnerDied(mut left)) => {
-                reply.data = left.to_vec();
-                reply.value = 1;
-                match step.arg("heal") {
-                    0 => drop(left),
-                    1 => {
-                        *left = [left[0]; 4];
-                        let guard = left.mark_consistent();
-                        self.own.insert(step.arg("new"), Own::Guard(guard, mutex));
-                    }
-                    _ => {
-                        self.own.insert(step.arg("new"), Own::Inherited(left, mutex));
-                    }
-                }
-            }
-            Err(e) => return Err(outlive::Error::from(e).into()),
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, on: Handle, value: u64, half: bool) {
-        let words = if half { 2 } else { 4 };
-        match self.own.get_mut(&on) {
-            Some(Own::Guard(guard, _)) => guard[..words].fill(value),
-            Some(Own::Inherited(guard, _)) => guard[..words].fill(value),
-            _ => panic!("handle {on} is no guard"),
-        }
-    }
-
     fn drop(&mut self, on: Handle) {
         match self.own.remove(&on) {
-            // In this order.
-            Some(Own::Guard(guard, mutex)) => {
-                drop(guard);
-                drop(mutex);
-            }
-            Some(Own::Inherited(guard, mutex)) => {
-                drop(guard);
-                drop(mutex);
-            }
-            Some(Own::Loan(loan, _)) => drop(loan),
+            Some(mine) => drop(mine),
             None => drop(self.shared.take(on)),
         }
     }
 
     fn leak(&mut self, on: Handle) {
         match self.own.remove(&on) {
-            Some(Own::Guard(guard, mutex)) => {
-                std::mem::forget(guard);
-                drop(mutex);
-            }
-            Some(Own::Inherited(guard, mutex)) => {
-                std::mem::forget(guard);
-                drop(mutex);
-            }
+            Some(Own::Guard(guard)) => guard.forget(),
             Some(Own::Loan(loan, _)) => std::mem::forget(loan),
             None => std::mem::forget(self.shared.take(on)),
         }

@@ -6,14 +6,16 @@
 
 mod locks;
 mod queues;
+mod services;
 mod topics;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::reply::Reply;
 use super::step::{Handle, Step, Verb};
-use locks::Mutex;
+use locks::Lock;
 use queues::{Producer, Queue};
+use services::{Client, InHand, Server};
 use topics::{Publisher, Subscriber, Topic};
 
 /// What is wrong, in words; nothing if all is as it must be.
@@ -34,9 +36,13 @@ pub(super) enum Kind {
     Producer(Producer),
     Consumer { queue: u64, hand: Option<Handle> },
     Received { of: Handle, from: Handle },
-    Mutex { mutex: u64, file: u64 },
-    Guard { of: Handle },
+    Lock { name: locks::Name, file: u64 },
+    Guard { of: Handle, reads: bool },
     Watch { target: Handle },
+    Client(Client),
+    Ticket { of: Handle },
+    Server(Server),
+    Request(InHand),
 }
 
 /// Whether a handle is still there.
@@ -80,7 +86,9 @@ pub(super) struct Model {
     pub(super) objects: BTreeMap<Handle, Object>,
     pub(super) topics: BTreeMap<u64, Topic>,
     pub(super) queues: BTreeMap<u64, Queue>,
-    pub(super) mutexes: BTreeMap<u64, Mutex>,
+    pub(super) locks: BTreeMap<locks::Name, Lock>,
+    /// With their types.
+    pub(super) services: BTreeMap<u64, u64>,
     /// Node and port of publishers and producers, the last one of that number.
     ids: BTreeMap<(bool, u64, u64), Handle>,
     /// Counts what happens: births, ends and messages are ordered by it.
@@ -123,14 +131,24 @@ impl Model {
     /// Whether something borrows from `handle`, so that safe code could not drop it.
     fn is_borrowed(&self, handle: Handle) -> bool {
         let mut waits = self.members.values().flat_map(|m| m.threads.values().flatten());
-        waits.any(|step| step.arg("on") == handle)
+        waits.any(|step| self.used_by(step).contains(&Some(handle)))
             || self.objects.values().any(|o| {
                 let of = match &o.kind {
-                    Kind::Loan { of } | Kind::Received { of, .. } | Kind::Guard { of } => *of,
+                    Kind::Loan { of } | Kind::Received { of, .. } | Kind::Guard { of, .. } => *of,
                     _ => return false,
                 };
                 of == handle && o.life == Life::Held
             })
+    }
+
+    /// What a step uses: what it is done to, and whose part that is.
+    fn used_by(&self, step: &Step) -> [Option<Handle>; 2] {
+        let on = step.arg("on");
+        let of = match self.objects.get(&on).map(|o| &o.kind) {
+            Some(Kind::Ticket { of }) if step.verb != Verb::Drop => Some(*of),
+            _ => None,
+        };
+        [Some(on), of]
     }
 
     /// Whether the step can be done at all.
@@ -165,15 +183,21 @@ impl Model {
                 // What borrows from a thing of others must be over before.
                 thread > 0
             }
-            Verb::Publisher | Verb::Subscriber | Verb::Producer | Verb::Consumer | Verb::Mutex => {
-                node_ok()
-            }
+            Verb::Publisher
+            | Verb::Subscriber
+            | Verb::Producer
+            | Verb::Consumer
+            | Verb::Mutex
+            | Verb::RwLock
+            | Verb::Client
+            | Verb::Server => node_ok(),
             Verb::Watch => {
                 let target = self.objects.get(&step.arg("target"));
                 node_ok() && target.is_some_and(|o| matches!(o.kind, Kind::Node { .. }))
             }
             Verb::RemoveLock => {
-                node_ok() && self.mutexes.get(&step.arg("mutex")).is_some_and(Mutex::is_lost)
+                let name = (step.arg("rw") == 1, step.arg("mutex"));
+                node_ok() && self.locks.get(&name).is_some_and(Lock::is_lost)
             }
             Verb::Drop | Verb::Leak | Verb::Unwind => on(it).is_some() && !self.is_borrowed(it),
             Verb::Publish => self.may_publish(it, member, thread),
@@ -185,8 +209,19 @@ impl Model {
             Verb::Get | Verb::Hold => {
                 matches!(on(it), Some(Kind::Consumer { hand: None, .. }))
             }
-            Verb::Lock => matches!(on(it), Some(Kind::Mutex { .. })),
-            Verb::Write => matches!(on(it), Some(Kind::Guard { .. })),
+            Verb::Lock => matches!(on(it), Some(Kind::Lock { .. })),
+            Verb::Read => matches!(on(it), Some(Kind::Lock { name: (true, _), .. })),
+            Verb::Write => matches!(on(it), Some(Kind::Guard { reads: false, .. })),
+            Verb::Ask | Verb::Call | Verb::Replies => matches!(on(it), Some(Kind::Client(_))),
+            Verb::ReplyFor | Verb::Cancel => match on(it) {
+                Some(Kind::Ticket { of }) => matches!(on(*of), Some(Kind::Client(_))),
+                _ => false,
+            },
+            Verb::Serve => matches!(on(it), Some(Kind::Server(_))),
+            Verb::Part | Verb::Answer | Verb::Refuse | Verb::Wanted => match on(it) {
+                Some(Kind::Request(request)) => on(request.of).is_some(),
+                _ => false,
+            },
             Verb::Await => matches!(on(it), Some(Kind::Watch { .. })),
             _ => true,
         }
@@ -221,11 +256,17 @@ impl Model {
         if let Some(member) = self.members.get_mut(&step.member) {
             member.threads.insert(step.thread, Some(step.clone()));
         }
-        // Any thread may use a mutex meanwhile.
-        if step.verb != Verb::Lock
-            && let Some(object) = self.objects.get_mut(&step.arg("on"))
-        {
-            object.busy = true;
+        // Any thread may use a lock meanwhile.
+        if !matches!(step.verb, Verb::Lock | Verb::Read) {
+            self.set_busy(step, true);
+        }
+    }
+
+    fn set_busy(&mut self, step: &Step, busy: bool) {
+        for handle in self.used_by(step).into_iter().flatten() {
+            if let Some(object) = self.objects.get_mut(&handle) {
+                object.busy = busy;
+            }
         }
     }
 
@@ -248,7 +289,10 @@ impl Model {
         match step.verb {
             Verb::Receive => self.has_news(step.arg("on")),
             Verb::Get => self.has_message(step.arg("on")),
-            Verb::Lock => !self.would_wait(step),
+            Verb::Lock | Verb::Read => !self.would_wait(step),
+            Verb::Replies => self.has_reply(step.arg("on")),
+            Verb::ReplyFor => self.has_reply_for(step.arg("on")),
+            Verb::Serve => self.has_request(step.arg("on")),
             Verb::Await => self.is_gone(step.arg("on")) == Some(true),
             _ => true,
         }
@@ -284,9 +328,7 @@ impl Model {
             && let Some(member) = self.members.get_mut(&step.member)
         {
             member.threads.insert(step.thread, None);
-            if let Some(object) = self.objects.get_mut(&step.arg("on")) {
-                object.busy = false;
-            }
+            self.set_busy(step, false);
         }
         if reply.outcome == "Panic" {
             return Err(format!("it panics: {}", reply.text));
@@ -327,14 +369,23 @@ impl Model {
             Verb::Consumer => self.consumer(step, reply),
             Verb::Send => self.sent(step, reply),
             Verb::Get | Verb::Hold => self.got(step, reply),
-            Verb::Mutex => self.mutex(step, reply),
-            Verb::Lock => self.locked(step, reply),
+            Verb::Mutex | Verb::RwLock => self.lock(step, reply),
+            Verb::Lock | Verb::Read => self.locked(step, reply),
+            Verb::Client => self.client_opens(step, reply),
+            Verb::Server => self.server_opens(step, reply),
+            Verb::Ask | Verb::Call => self.asks(step, reply),
+            Verb::Replies => self.replies(step, reply),
+            Verb::ReplyFor => self.reply_for(step, reply),
+            Verb::Cancel => self.cancels(step, reply),
+            Verb::Serve => self.serves(step, reply),
+            Verb::Part | Verb::Answer | Verb::Refuse | Verb::Wanted => self.answers(step, reply),
             Verb::Write => {
                 self.written(step);
                 ok(reply)
             }
             Verb::RemoveLock => {
-                self.mutexes.entry(step.arg("mutex")).or_default().replace();
+                let name = (step.arg("rw") == 1, step.arg("mutex"));
+                self.locks.entry(name).or_default().replace();
                 ok(reply)
             }
             Verb::Watch => self.watch(step, reply),
@@ -378,8 +429,10 @@ impl Model {
             Verb::Continue => member.stopped = false,
             Verb::Kill | Verb::Exit => {
                 member.alive = false;
-                member.threads.clear();
                 self.died(step.member);
+                if let Some(member) = self.members.get_mut(&step.member) {
+                    member.threads.clear();
+                }
             }
             _ => {}
         }
@@ -421,7 +474,7 @@ impl Model {
                 let (of, from) = (*of, *from);
                 self.put_down(of, from, verb == Verb::Drop);
             }
-            Kind::Guard { of } => {
+            Kind::Guard { of, .. } => {
                 let of = *of;
                 self.unlocked(handle, of, verb);
             }
@@ -462,7 +515,8 @@ impl Model {
     fn cleaned(&mut self) {
         self.topics_cleaned();
         self.queues_cleaned();
-        self.mutexes_cleaned();
+        self.locks_cleaned();
+        self.services_cleaned();
     }
 }
 

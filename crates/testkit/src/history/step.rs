@@ -86,8 +86,36 @@ verbs! {
     Lock = "lock"("new", "on", "ms", "heal");
     /// Writes a value under the lock, whole or half of it.
     Write = "write"("on", "value", "half");
-    /// Removes a mutex that nobody can repair any more.
-    RemoveLock = "remove-lock"("node", "mutex");
+    /// Opens a reader/writer lock. `lock` takes it for writing.
+    RwLock = "rwlock"("new", "node", "mutex");
+    /// Takes it for reading.
+    Read = "read"("new", "on", "ms");
+    /// Removes a mutex, or a reader/writer lock (`rw`=1), that nobody can repair any more.
+    RemoveLock = "remove-lock"("node", "mutex", "rw");
+    /// Opens a service's client.
+    Client = "client"("new", "node", "service", "resume", "type");
+    /// Opens its server.
+    Server = "server"("new", "node", "service", "type");
+    /// Sends a request, whose time is up at once (`late`=1) or never; the handle is its ticket.
+    Ask = "ask"("new", "on", "words", "late");
+    /// Asks, waits for an answer and gives up.
+    Call = "call"("on", "words", "ms");
+    /// Takes replies until there are none, the first time waiting.
+    Replies = "replies"("on", "ms");
+    /// Takes the next reply to one request.
+    ReplyFor = "reply-for"("on", "ms");
+    /// Gives a request up.
+    Cancel = "cancel"("on");
+    /// Receives one request and keeps it.
+    Serve = "serve"("new", "on", "ms");
+    /// Answers a part of it.
+    Part = "part"("on", "words");
+    /// Answers it for the last time.
+    Answer = "answer"("on", "words");
+    /// Refuses to.
+    Refuse = "refuse"("on");
+    /// Whether somebody still waits for the answer.
+    Wanted = "wanted"("on");
     /// Watches a node of somebody's.
     Watch = "watch"("new", "node", "target");
     /// Waits for the end of the node that is watched.

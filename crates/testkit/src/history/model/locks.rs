@@ -1,4 +1,5 @@
-//! Mutexes: who may hold one, with which data, and who is told of which death.
+//! Mutexes and reader/writer locks: who may hold one, with which data, and who is told of which
+//! death.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +7,12 @@ use super::{Kind, Life, Model, Verdict, ok};
 use crate::history::reply::Reply;
 use crate::history::step::{Handle, Step, Verb};
 
-/// A mutex by its name: its files, of which the last one is found by who opens it.
+/// Whether it is a reader/writer lock, and its number.
+pub(crate) type Name = (bool, u64);
+
+/// A lock by its name: its files, of which the last one is found by who opens it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Mutex {
+pub(crate) struct Lock {
     newest: u64,
     files: BTreeMap<u64, File>,
 }
@@ -17,6 +21,9 @@ pub(crate) struct Mutex {
 struct File {
     data: [u64; 4],
     state: State,
+    readers: Vec<Reader>,
+    /// Whoever waited for readers has died: that counts as inside, if it had come so far.
+    unsure: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +40,16 @@ enum State {
     Lost,
 }
 
-/// What taking a mutex gives.
+#[derive(Clone, Copy, Debug)]
+struct Reader {
+    guard: Handle,
+    by: (usize, usize),
+    forgotten: bool,
+    /// Its thread forgot the guard and ended.
+    leaked: bool,
+}
+
+/// What taking a lock gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Taking {
     Clean,
@@ -43,7 +59,7 @@ enum Taking {
     Unrecoverable,
 }
 
-impl Mutex {
+impl Lock {
     fn file(&mut self) -> &mut File {
         self.files.entry(self.newest).or_default()
     }
@@ -60,58 +76,141 @@ impl Mutex {
 }
 
 impl Model {
-    pub(super) fn mutex(&mut self, step: &Step, reply: &Reply) -> Verdict {
-        let mutex = step.arg("mutex");
-        let at = self.mutexes.entry(mutex).or_default();
+    pub(super) fn lock(&mut self, step: &Step, reply: &Reply) -> Verdict {
+        let name = (step.verb == Verb::RwLock, step.arg("mutex"));
+        let at = self.locks.entry(name).or_default();
         at.file();
         let file = at.newest;
-        self.add(step, Kind::Mutex { mutex, file }, None);
+        self.add(step, Kind::Lock { name, file }, None);
         ok(reply)
     }
 
-    fn file_of(&mut self, handle: Handle) -> Option<&mut File> {
-        let Kind::Mutex { mutex, file } = self.objects.get(&handle)?.kind else { return None };
-        self.mutexes.get_mut(&mutex)?.files.get_mut(&file)
+    fn place_of(&self, handle: Handle) -> Option<(Name, u64)> {
+        match self.objects.get(&handle)?.kind {
+            Kind::Lock { name, file } => Some((name, file)),
+            _ => None,
+        }
     }
 
-    fn taking(&self, step: &Step) -> Option<Taking> {
-        let Kind::Mutex { mutex, file } = self.objects.get(&step.arg("on"))?.kind else {
-            return None;
-        };
-        Some(match self.mutexes.get(&mutex)?.files.get(&file)?.state {
-            State::Free => Taking::Clean,
-            State::Broken => Taking::OwnerDied,
-            State::Held { by, .. } if by == (step.member, step.thread) => Taking::Deadlock,
-            State::Held { .. } => Taking::Waits,
-            State::Leaked { .. } | State::Lost => Taking::Unrecoverable,
+    fn look_at(&self, handle: Handle) -> Option<&File> {
+        let (name, file) = self.place_of(handle)?;
+        self.locks.get(&name)?.files.get(&file)
+    }
+
+    fn file_of(&mut self, handle: Handle) -> Option<&mut File> {
+        let (name, file) = self.place_of(handle)?;
+        self.locks.get_mut(&name)?.files.get_mut(&file)
+    }
+
+    /// Members that wait to write, besides that thread: one of them keeps others out before the
+    /// readers have left.
+    fn writers_wait(&self, step: &Step) -> impl Iterator<Item = usize> {
+        let place = self.place_of(step.arg("on"));
+        let who = (step.member, step.thread);
+        self.members.iter().flat_map(move |(member, m)| {
+            let waits = m.threads.iter().filter(move |(thread, wait)| {
+                let same = |s: &Step| s.verb == Verb::Lock && self.place_of(s.arg("on")) == place;
+                (*member, **thread) != who && wait.as_ref().is_some_and(same)
+            });
+            waits.map(|_| *member)
         })
     }
 
-    /// Whether its holder has forgotten the guard and dropped the mutex.
+    /// What taking it may give now.
+    fn taking(&self, step: &Step) -> Vec<Taking> {
+        let on = step.arg("on");
+        let Some(file) = self.look_at(on) else { return Vec::new() };
+        let who = (step.member, step.thread);
+        let mut all = vec![match file.state {
+            State::Free => Taking::Clean,
+            State::Broken => Taking::OwnerDied,
+            State::Held { by, .. } if by == who => Taking::Deadlock,
+            State::Held { .. } => Taking::Waits,
+            State::Leaked { .. } | State::Lost => Taking::Unrecoverable,
+        }];
+        if file.unsure {
+            all.push(Taking::OwnerDied);
+        }
+        let mine: Vec<_> = file.readers.iter().filter(|r| r.by == who && !r.leaked).collect();
+        if step.verb == Verb::Read {
+            // As a member of another node it is told only where it would wait for itself.
+            let node = |lock: Handle| self.objects.get(&lock).and_then(|o| o.node);
+            let through = |r: &&Reader| self.lock_of(r.guard).and_then(node);
+            if mine.iter().any(|r| through(r) == node(on)) {
+                all.retain(|t| *t != Taking::Clean);
+            }
+            if !mine.is_empty() {
+                all.push(Taking::Deadlock);
+            }
+            if self.writers_wait(step).next().is_some() {
+                all.push(Taking::Waits);
+            }
+            return all;
+        }
+        if !mine.is_empty() {
+            return vec![Taking::Deadlock];
+        }
+        if matches!(all[0], Taking::Clean | Taking::OwnerDied) && !file.readers.is_empty() {
+            let (gone, here): (Vec<&Reader>, Vec<&Reader>) =
+                file.readers.iter().partition(|r| r.leaked);
+            let orphan = file.readers.iter().any(|r| self.is_orphan(r.guard, r.forgotten));
+            if !orphan {
+                all.clear();
+            }
+            if orphan || !gone.is_empty() {
+                all.push(Taking::Unrecoverable);
+            }
+            if orphan || !here.is_empty() {
+                all.push(Taking::Waits);
+            }
+        }
+        all
+    }
+
+    fn lock_of(&self, guard: Handle) -> Option<Handle> {
+        match self.objects.get(&guard)?.kind {
+            Kind::Guard { of, .. } => Some(of),
+            _ => None,
+        }
+    }
+
+    /// Whether the guard is forgotten and its lock dropped: its node may have left.
+    fn is_orphan(&self, guard: Handle, forgotten: bool) -> bool {
+        forgotten && self.lock_of(guard).is_some_and(|of| !self.exists(of))
+    }
+
+    /// Whether its holder has forgotten the guard and dropped the lock.
     pub(super) fn is_orphaned(&self, step: &Step) -> bool {
-        let Some(Kind::Mutex { mutex, file }) = self.objects.get(&step.arg("on")).map(|o| &o.kind)
-        else {
-            return false;
-        };
-        let file = self.mutexes.get(mutex).and_then(|m| m.files.get(file));
-        let Some(State::Held { guard, forgotten: true, .. }) = file.map(|f| f.state) else {
-            return false;
-        };
-        match self.objects.get(&guard).map(|o| &o.kind) {
-            Some(Kind::Guard { of }) => !self.exists(*of),
+        let Some(file) = self.look_at(step.arg("on")) else { return false };
+        if file.readers.iter().any(|r| self.is_orphan(r.guard, r.forgotten)) {
+            return true;
+        }
+        match file.state {
+            State::Held { guard, forgotten, .. } => self.is_orphan(guard, forgotten),
             _ => false,
         }
     }
 
     pub(super) fn would_wait(&self, step: &Step) -> bool {
-        self.taking(step) == Some(Taking::Waits)
+        let stopped = |member: usize| self.members.get(&member).is_some_and(|m| m.stopped);
+        let rw = self.place_of(step.arg("on")).is_some_and(|((rw, _), _)| rw);
+        let kept_out = rw && step.verb == Verb::Lock && self.writers_wait(step).any(stopped);
+        kept_out || self.taking(step).contains(&Taking::Waits)
     }
 
     pub(super) fn locked(&mut self, step: &Step, reply: &Reply) -> Verdict {
-        let Some(taking) = self.taking(step) else { return Err("no mutex".into()) };
+        let mut taking = self.taking(step);
+        if taking.is_empty() {
+            return Err("no lock".into());
+        }
+        let rw = self.place_of(step.arg("on")).is_some_and(|((rw, _), _)| rw);
+        if rw && self.writers_wait(step).next().is_some() {
+            taking.push(Taking::Waits);
+        }
         let got = match reply.outcome.as_str() {
             "ok" if reply.value == 1 => Taking::OwnerDied,
             "ok" => Taking::Clean,
+            "OwnerDied" if step.verb == Verb::Read => Taking::OwnerDied,
             "Timeout" | "WouldBlock" => Taking::Waits,
             "Deadlock" => Taking::Deadlock,
             "Unrecoverable" => Taking::Unrecoverable,
@@ -119,38 +218,47 @@ impl Model {
         };
         // Nobody can let it go any more, nor use the data: that of a node that may have left.
         let excused = self.excused.remove(&(step.member, step.thread));
-        let orphan = (excused || self.is_orphaned(step)) && got != Taking::Clean;
-        if got != taking && !orphan {
-            return Err(format!("taking the mutex gives {got:?}, it must give {taking:?}"));
+        let orphan = (excused || self.is_orphaned(step)) && (rw || got != Taking::Clean);
+        if !taking.contains(&got) && !orphan {
+            return Err(format!("taking the lock gives {got:?}, it must give one of {taking:?}"));
+        }
+        let guard = step.new_handle().unwrap_or_default();
+        let by = (step.member, step.thread);
+        let Some(file) = self.file_of(step.arg("on")) else { return Ok(()) };
+        match got {
+            Taking::Clean => file.unsure = false,
+            Taking::OwnerDied if file.unsure => (file.state, file.unsure) = (State::Broken, false),
+            _ => {}
         }
         if !reply.is_ok() {
             return Ok(());
         }
-        let (died, heal) = (got == Taking::OwnerDied, step.arg("heal"));
-        let guard = step.new_handle().unwrap_or_default();
-        let by = (step.member, step.thread);
-        let Some(file) = self.file_of(step.arg("on")) else { return Ok(()) };
         if reply.data != file.data {
             return Err(format!("under the lock is {:?}, it must be {:?}", reply.data, file.data));
         }
-        if died && heal == 0 {
-            file.state = State::Lost;
-            return Ok(());
+        let reads = step.verb == Verb::Read;
+        if reads {
+            file.readers.push(Reader { guard, by, forgotten: false, leaked: false });
+        } else {
+            file.readers.clear();
+            let (died, heal) = (got == Taking::OwnerDied, step.arg("heal"));
+            if died && heal == 0 {
+                file.state = State::Lost;
+                return Ok(());
+            }
+            if died && heal == 1 {
+                file.data = [file.data[0]; 4];
+            }
+            let broken = died && heal > 1;
+            file.state = State::Held { guard, by, forgotten: false, broken };
         }
-        if died && heal == 1 {
-            file.data = [file.data[0]; 4];
-        }
-        let broken = died && heal > 1;
-        file.state = State::Held { guard, by, forgotten: false, broken };
-        self.add(step, Kind::Guard { of: step.arg("on") }, Some(step.thread));
+        self.add(step, Kind::Guard { of: step.arg("on"), reads }, Some(step.thread));
         Ok(())
     }
 
     pub(super) fn written(&mut self, step: &Step) {
-        let Some(Kind::Guard { of }) = self.objects.get(&step.arg("on")).map(|o| &o.kind) else {
-            return;
-        };
-        let (of, words) = (*of, if step.arg("half") == 1 { 2 } else { 4 });
+        let Some(of) = self.lock_of(step.arg("on")) else { return };
+        let words = if step.arg("half") == 1 { 2 } else { 4 };
         if let Some(file) = self.file_of(of) {
             file.data[..words].fill(step.arg("value"));
         }
@@ -158,6 +266,14 @@ impl Model {
 
     pub(super) fn unlocked(&mut self, guard: Handle, of: Handle, verb: Verb) {
         let Some(file) = self.file_of(of) else { return };
+        if verb == Verb::Leak {
+            let mut readers = file.readers.iter_mut();
+            if let Some(reader) = readers.find(|r| r.guard == guard) {
+                reader.forgotten = true;
+            }
+        } else {
+            file.readers.retain(|r| r.guard != guard);
+        }
         let State::Held { guard: held, by, broken, .. } = file.state else { return };
         if held != guard {
             return;
@@ -170,46 +286,58 @@ impl Model {
         };
     }
 
-    fn states(&mut self) -> impl Iterator<Item = &mut State> {
-        self.mutexes.values_mut().flat_map(|m| m.files.values_mut()).map(|f| &mut f.state)
+    fn files(&mut self) -> impl Iterator<Item = &mut File> {
+        self.locks.values_mut().flat_map(|m| m.files.values_mut())
     }
 
     /// A thread ended that has forgotten its guard: its process may still have references.
     pub(super) fn thread_ended(&mut self, member: usize, thread: usize) {
-        for state in self.states() {
-            if matches!(*state, State::Held { by, .. } if by == (member, thread)) {
-                *state = State::Leaked { member };
+        for file in self.files() {
+            if matches!(file.state, State::Held { by, .. } if by == (member, thread)) {
+                file.state = State::Leaked { member };
             }
+            let mut readers = file.readers.iter_mut();
+            readers.by_ref().filter(|r| r.by == (member, thread)).for_each(|r| r.leaked = true);
         }
     }
 
     pub(super) fn owners_died(&mut self, dead: usize) {
-        for state in self.states() {
-            let theirs = match *state {
+        let waits = self.members.get(&dead).map(|m| m.threads.values().flatten());
+        let waits = waits.into_iter().flatten().filter(|step| step.verb == Verb::Lock);
+        let waited: Vec<_> = waits.filter_map(|step| self.place_of(step.arg("on"))).collect();
+        for file in self.files() {
+            let theirs = match file.state {
                 State::Held { by, .. } => by.0 == dead,
                 State::Leaked { member } => member == dead,
                 _ => false,
             };
             if theirs {
-                *state = State::Broken;
+                file.state = State::Broken;
+            }
+            file.readers.retain(|r| r.by.0 != dead);
+        }
+        for ((rw, number), file) in waited {
+            let file = self.locks.get_mut(&(rw, number)).and_then(|l| l.files.get_mut(&file));
+            if let Some(file) = file.filter(|f| rw && f.state == State::Free) {
+                file.unsure = true;
             }
         }
     }
 
     /// What nobody has open is gone.
-    pub(super) fn mutexes_cleaned(&mut self) {
+    pub(super) fn locks_cleaned(&mut self) {
         let open: Vec<_> = self
             .objects
             .values()
             .filter(|o| matches!(o.life, Life::Held | Life::Leaked))
             .filter_map(|o| match o.kind {
-                Kind::Mutex { mutex, file } => Some((mutex, file)),
+                Kind::Lock { name, file } => Some((name, file)),
                 _ => None,
             })
             .collect();
-        for (name, mutex) in &mut self.mutexes {
-            if !open.contains(&(*name, mutex.newest)) {
-                mutex.replace();
+        for (name, lock) in &mut self.locks {
+            if !open.contains(&(*name, lock.newest)) {
+                lock.replace();
             }
         }
     }
