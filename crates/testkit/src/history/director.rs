@@ -262,10 +262,12 @@ impl Director {
                     Kind::Subscriber(_) => Verb::Receive,
                     Kind::Consumer { .. } => Verb::Get,
                     Kind::Client(_) => Verb::Replies,
+                    Kind::End(end) if end.connected && !end.writer => Verb::Pop,
                     _ => continue,
                 };
                 let args = match verb {
                     Verb::Replies => &[handle, 0][..],
+                    Verb::Pop => &[handle, MANY],
                     _ => &[handle, MANY, 0],
                 };
                 self.run(&Step::new(object.member, 0, verb, args))?;

@@ -1,5 +1,6 @@
 //! Makes up the next step of a history, from a seed and from what is there.
 
+mod rt;
 mod services;
 
 use super::model::{Kind, Model};
@@ -16,6 +17,7 @@ pub(super) struct Generator {
     queues: bool,
     locks: bool,
     services: bool,
+    rt: bool,
     next_member: usize,
     next_handle: Handle,
     next_value: u64,
@@ -31,7 +33,7 @@ impl Generator {
     pub(super) fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let members_max = if rng.one_in(8) { 12 } else { 2 + rng.below(4) };
-        let about = 1 + rng.below(15);
+        let about = 1 + rng.below(31);
         Self {
             members_max,
             names: 1 + rng.below(2),
@@ -39,6 +41,7 @@ impl Generator {
             queues: about & 2 != 0,
             locks: about & 4 != 0,
             services: about & 8 != 0,
+            rt: about & 16 != 0,
             next_member: 1,
             next_handle: 1,
             next_value: 1,
@@ -95,7 +98,11 @@ impl Generator {
             0..6 => self.life(model, member, thread),
             6..8 => step(Verb::Clean, &[]),
             8..10 => step(Verb::Audit, &[]),
-            10..12 => step(Verb::Pause, &[1 + self.rng.below(5)]),
+            10..12 => {
+                // Now and then so long that who does not sleep meanwhile is seen.
+                let ms = if self.rng.one_in(30) { 250 } else { 1 + self.rng.below(5) };
+                step(Verb::Pause, &[ms])
+            }
             12..15 => {
                 let (new, node) = (self.new_handle(), self.pick(&nodes)?);
                 let others: Vec<Handle> = model
@@ -127,7 +134,7 @@ impl Generator {
                 step(verb, &[on])
             }
             n => {
-                let about = [self.topics, self.queues, self.locks, self.services];
+                let about = [self.topics, self.queues, self.locks, self.services, self.rt];
                 let about: Vec<usize> = (0..about.len()).filter(|what| about[*what]).collect();
                 let node = self.pick(&nodes)?;
                 let wait = if n % 8 == 0 { FOREVER_MS } else { 0 };
@@ -135,7 +142,8 @@ impl Generator {
                     0 => self.about_topics(node, wait, &usable)?,
                     1 => self.about_queues(node, wait, &usable)?,
                     2 => self.about_locks(node, wait, &usable)?,
-                    _ => self.about_services(node, wait, &usable)?,
+                    3 => self.about_services(node, wait, &usable)?,
+                    _ => self.about_rt(node, &usable)?,
                 };
                 step(verb, &args)
             }

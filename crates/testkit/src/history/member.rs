@@ -2,6 +2,7 @@
 //! API, and say what they saw.
 
 mod locks;
+mod rt;
 mod services;
 
 use std::collections::BTreeMap;
@@ -48,6 +49,7 @@ enum Thing {
     Ticket(Ticket, Handle),
     Server(Box<services::Serving>),
     Request(Box<services::InHand>),
+    End(Box<rt::End>),
 }
 
 /// What only the thread that took it may use.
@@ -264,6 +266,11 @@ impl Actor {
                 let lock = locks::open(&self.shared, step)?;
                 self.shared.put(new, Thing::Lock(lock));
             }
+            Verb::RtOpen => {
+                let end = rt::open(&self.shared, step)?;
+                self.shared.put(new, Thing::End(Box::new(end)));
+            }
+            Verb::Connect => rt::connect(&self.shared, step)?,
             Verb::Client | Verb::Server => {
                 let end = services::open(&self.shared, step)?;
                 self.shared.put(new, end);
@@ -367,6 +374,12 @@ impl Actor {
             }
             (Thing::Server(server), Verb::Serve) => {
                 services::serve(&self.shared, server, step, reply)
+            }
+            (Thing::End(end), _) => {
+                let mut sent = self.next_number(on);
+                let done = rt::act(end, &mut sent, step, reply);
+                self.shared.sent.lock().unwrap().insert(on, sent);
+                done
             }
             (Thing::Watch(watch), Verb::Await) => {
                 reply.value = u64::from(watch.wait(Duration::from_millis(step.arg("ms"))));

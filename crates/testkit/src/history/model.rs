@@ -6,6 +6,7 @@
 
 mod locks;
 mod queues;
+mod rt;
 mod services;
 mod topics;
 
@@ -15,6 +16,7 @@ use super::reply::Reply;
 use super::step::{Handle, Step, Verb};
 use locks::Lock;
 use queues::{Producer, Queue};
+use rt::End;
 use services::{Client, InHand, Server};
 use topics::{Publisher, Subscriber, Topic};
 
@@ -43,6 +45,7 @@ pub(super) enum Kind {
     Ticket { of: Handle },
     Server(Server),
     Request(InHand),
+    End(End),
 }
 
 /// Whether a handle is still there.
@@ -95,6 +98,8 @@ pub(super) struct Model {
     clock: u64,
     /// Threads that waited for a mutex while nobody could say what comes of it.
     excused: BTreeSet<(usize, usize)>,
+    /// Threads that wait to read a lock since before somebody died inside.
+    saw_death: BTreeSet<(usize, usize)>,
     /// Threads that have ended.
     ended: BTreeSet<(usize, usize)>,
 }
@@ -190,7 +195,8 @@ impl Model {
             | Verb::Mutex
             | Verb::RwLock
             | Verb::Client
-            | Verb::Server => node_ok(),
+            | Verb::Server
+            | Verb::RtOpen => node_ok(),
             Verb::Watch => {
                 let target = self.objects.get(&step.arg("target"));
                 node_ok() && target.is_some_and(|o| matches!(o.kind, Kind::Node { .. }))
@@ -218,6 +224,10 @@ impl Model {
                 _ => false,
             },
             Verb::Serve => matches!(on(it), Some(Kind::Server(_))),
+            Verb::Connect => matches!(on(it), Some(Kind::End(e)) if !e.connected),
+            Verb::Reconnect | Verb::Peer => matches!(on(it), Some(Kind::End(e)) if e.connected),
+            Verb::Push => matches!(on(it), Some(Kind::End(e)) if e.connected && e.writer),
+            Verb::Pop => matches!(on(it), Some(Kind::End(e)) if e.connected && !e.writer),
             Verb::Part | Verb::Answer | Verb::Refuse | Verb::Wanted => match on(it) {
                 Some(Kind::Request(request)) => on(request.of).is_some(),
                 _ => false,
@@ -293,6 +303,7 @@ impl Model {
             Verb::Replies => self.has_reply(step.arg("on")),
             Verb::ReplyFor => self.has_reply_for(step.arg("on")),
             Verb::Serve => self.has_request(step.arg("on")),
+            Verb::Connect | Verb::Reconnect => self.is_connected(step),
             Verb::Await => self.is_gone(step.arg("on")) == Some(true),
             _ => true,
         }
@@ -371,6 +382,11 @@ impl Model {
             Verb::Get | Verb::Hold => self.got(step, reply),
             Verb::Mutex | Verb::RwLock => self.lock(step, reply),
             Verb::Lock | Verb::Read => self.locked(step, reply),
+            Verb::RtOpen => self.end_opens(step, reply),
+            Verb::Connect | Verb::Reconnect => self.connects(step, reply),
+            Verb::Push => self.pushed(step, reply),
+            Verb::Pop => self.popped(step, reply),
+            Verb::Peer => self.looks_at_peer(step, reply),
             Verb::Client => self.client_opens(step, reply),
             Verb::Server => self.server_opens(step, reply),
             Verb::Ask | Verb::Call => self.asks(step, reply),

@@ -116,6 +116,18 @@ verbs! {
     Refuse = "refuse"("on");
     /// Whether somebody still waits for the answer.
     Wanted = "wanted"("on");
+    /// Makes an end of a real-time channel: of a ring, or of the newest value (`depth`=0).
+    RtOpen = "rt-open"("new", "node", "channel", "depth", "writer");
+    /// Waits for the other end; without it this one is gone.
+    Connect = "connect"("on", "ms");
+    /// Waits for the other end's successor.
+    Reconnect = "reconnect"("on", "ms");
+    /// Writes or pushes values, until one is refused.
+    Push = "push"("on", "count");
+    /// Pops until there is nothing, or reads the newest.
+    Pop = "pop"("on", "max");
+    /// Whether the other end seems alive.
+    Peer = "peer"("on");
     /// Watches a node of somebody's.
     Watch = "watch"("new", "node", "target");
     /// Waits for the end of the node that is watched.

@@ -219,7 +219,8 @@ impl Model {
         // Nobody can let it go any more, nor use the data: that of a node that may have left.
         let excused = self.excused.remove(&(step.member, step.thread));
         let orphan = (excused || self.is_orphaned(step)) && (rw || got != Taking::Clean);
-        if !taking.contains(&got) && !orphan {
+        let told = self.saw_death.remove(&(step.member, step.thread)) && got == Taking::OwnerDied;
+        if !taking.contains(&got) && !orphan && !told {
             return Err(format!("taking the lock gives {got:?}, it must give one of {taking:?}"));
         }
         let guard = step.new_handle().unwrap_or_default();
@@ -265,6 +266,27 @@ impl Model {
     }
 
     pub(super) fn unlocked(&mut self, guard: Handle, of: Handle, verb: Verb) {
+        self.let_go_of(guard, of, verb);
+        self.death_is_seen();
+    }
+
+    /// Who waits to read sees a death inside, also if a writer has repaired it since.
+    fn death_is_seen(&mut self) {
+        let waits = self.members.iter().flat_map(|(member, m)| {
+            let waits =
+                m.threads.iter().filter_map(|(thread, wait)| Some((thread, wait.as_ref()?)));
+            waits.map(|(thread, wait)| ((*member, *thread), wait))
+        });
+        let reads = waits.filter(|(_, wait)| wait.verb == Verb::Read);
+        let broken = |f: &File| f.state == State::Broken || f.unsure;
+        let seen: Vec<_> = reads
+            .filter(|(_, wait)| self.look_at(wait.arg("on")).is_some_and(broken))
+            .map(|(who, _)| who)
+            .collect();
+        self.saw_death.extend(seen);
+    }
+
+    fn let_go_of(&mut self, guard: Handle, of: Handle, verb: Verb) {
         let Some(file) = self.file_of(of) else { return };
         if verb == Verb::Leak {
             let mut readers = file.readers.iter_mut();
@@ -322,6 +344,7 @@ impl Model {
                 file.unsure = true;
             }
         }
+        self.death_is_seen();
     }
 
     /// What nobody has open is gone.
