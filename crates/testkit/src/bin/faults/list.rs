@@ -284,7 +284,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "lock.sleep.awake",
         "who waits for a lock does not sleep",
-        &[Unit("lock::tests::waiting::a_waiter_that_stood_back_sleeps")],
+        &[Unit("lock::tests::waiting::a_waiter_that_stood_back_sleeps"), History("waiter-sleeps")],
     ),
     fault(
         "lock.two_nodes",
@@ -390,7 +390,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "reclaim.node_is_age",
         "the node's number says which ring is the oldest",
-        &[Unit("topic::age_tests::of_more_dead_rings_than_are_kept_the_oldest_goes")],
+        &[
+            Unit("topic::age_tests::of_more_dead_rings_than_are_kept_the_oldest_goes"),
+            History("age-is-not-the-nodes"),
+        ],
     ),
     fault(
         "reclaim.not_asked",
@@ -454,7 +457,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "reliable.dropped_counts",
         "a dropped reliable subscriber is waited for while a sample is held",
-        &[Unit("topic::leave_tests::a_dropped_reliable_subscriber_is_not_waited_for")],
+        &[
+            Unit("topic::leave_tests::a_dropped_reliable_subscriber_is_not_waited_for"),
+            History("dropped-reliable-reader-is-not-waited-for"),
+        ],
     ),
     fault(
         "reliable.not_waited",
@@ -468,39 +474,60 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "rt_file.second_end",
         "a second reader or writer of a channel is let in",
-        &[Unit("rt::pair_tests::a_second_living_end_is_refused_until_the_first_is_dropped")],
+        &[
+            Unit("rt::pair_tests::a_second_living_end_is_refused_until_the_first_is_dropped"),
+            History("one-end-of-a-role"),
+        ],
     ),
     fault(
         "rt_pair.accepts_anybody",
         "a reader connects to a writer that has another",
-        &[Unit("rt::pair_tests::an_end_is_connected_only_when_the_other_one_is_too")],
+        &[
+            Unit("rt::pair_tests::an_end_is_connected_only_when_the_other_one_is_too"),
+            History("reader-takes-who-named-it"),
+        ],
     ),
     fault(
         "rt_pair.drops_the_rest",
         "a reader goes on before the old writer's values were popped",
-        &[Unit("rt::pair_tests::what_an_old_writer_pushed_is_popped_before_its_successors")],
+        &[
+            Unit("rt::pair_tests::what_an_old_writer_pushed_is_popped_before_its_successors"),
+            History("rest-of-an-old-writer-comes-first"),
+        ],
     ),
     fault(
         "rt_pair.leaves_untold",
         "an end of a channel is dropped without a word",
-        &[Unit("rt::pair_tests::an_end_on_the_heap_is_told_that_the_other_one_was_dropped")],
+        &[
+            Unit("rt::pair_tests::an_end_on_the_heap_is_told_that_the_other_one_was_dropped"),
+            History("reader-that-left-is-told"),
+        ],
     ),
     fault(
         "rt_pair.offer_is_enough",
         "a writer is connected before its reader is",
-        &[Unit("rt::pair_tests::an_end_is_connected_only_when_the_other_one_is_too")],
+        &[
+            Unit("rt::pair_tests::an_end_is_connected_only_when_the_other_one_is_too"),
+            History("reader-that-left-is-told"),
+        ],
     ),
     fault(
         "rt_pair.starts_anew",
         "a ring's new reader begins behind what was accepted",
-        &[Unit(
-            "rt::pair_tests::every_accepted_push_arrives_once_however_often_the_reader_is_replaced",
-        )],
+        &[
+            Unit(
+                "rt::pair_tests::every_accepted_push_arrives_once_however_often_the_reader_is_replaced",
+            ),
+            History("ring-goes-on-where-the-reader-ended"),
+        ],
     ),
     fault(
         "rt_pair.unchecked",
         "an end does not look whether the other one works with it",
-        &[Unit("rt::pair_tests::an_old_reader_that_was_replaced_is_told_and_reads_nothing")],
+        &[
+            Unit("rt::pair_tests::an_old_reader_that_was_replaced_is_told_and_reads_nothing"),
+            History("reader-that-left-is-told"),
+        ],
     ),
     fault(
         "rt_tag.name_only",
@@ -510,7 +537,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "rwlock.no_drain",
         "a writer does not look for readers",
-        &[Unit("lock::tests::readers_read_together_and_a_writer_alone")],
+        &[
+            Unit("lock::tests::readers_read_together_and_a_writer_alone"),
+            History("writer-waits-for-readers"),
+        ],
     ),
     fault(
         "scan.no_hazards",
@@ -555,7 +585,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "service.any_term",
         "requests to a dead server are answered by the next",
-        &[Unit("service::tests::failures::a_head_says_who_is_asked")],
+        &[
+            Unit("service::tests::failures::a_head_says_who_is_asked"),
+            History("request-of-an-earlier-server"),
+        ],
     ),
     fault(
         "service.death_untold",
@@ -563,6 +596,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[
             Unit("service::tests::the_end_of_a_server_ends_every_wait_after_what_it_had_answered"),
             Sweep("serve"),
+            History("server-death-is-told"),
         ],
     ),
     fault(
@@ -611,7 +645,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "token.not_passed",
         "whoever is woken by a token's change keeps it to itself",
-        &[Unit("wait::tests::whoever_is_woken_by_a_token_wakes_the_other_sleepers")],
+        &[
+            Unit("wait::tests::whoever_is_woken_by_a_token_wakes_the_other_sleepers"),
+            History("all-sleepers-are-told"),
+        ],
     ),
     fault(
         "waitset.any_doorbell",
@@ -637,6 +674,9 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "withdraw.looks_busy",
         "a withdrawn message looks like one that is being written",
-        &[Unit("topic::age_tests::a_volatile_publisher_that_dies_idle_was_not_writing")],
+        &[
+            Unit("topic::age_tests::a_volatile_publisher_that_dies_idle_was_not_writing"),
+            History("volatile-that-died-idle"),
+        ],
     ),
 ];
