@@ -6,7 +6,8 @@ mod limits;
 use std::time::Duration;
 
 use limits::{AddressSpace, Descriptors, LONG, Scarce, alone, node};
-use outlive::{Client, Domain, Node, Server};
+use outlive::rt::LatestWriter;
+use outlive::{Client, Domain, ErrorKind, Node, Server};
 use testkit::TempDomain;
 
 /// What became of a producer that nobody can look at.
@@ -104,6 +105,28 @@ fn a_subscriber_that_cannot_be_opened_is_waited_for_or_tried_again() {
         assert_eq!(sent, 4);
         assert_eq!(reliable.drain().map(|s| *s.unwrap()).collect::<Vec<_>>(), [0, 1, 2, 3]);
         drop((careless, publisher, reliable, waiting, ours, theirs, others));
+        Domain::of(&Node::builder().root(&root)).unwrap().clean().unwrap();
+    });
+}
+
+#[test]
+fn a_member_that_cannot_be_looked_at_is_not_taken_for_one_that_ends() {
+    alone("a_member_that_cannot_be_looked_at_is_not_taken_for_one_that_ends", || {
+        AddressSpace::prepare();
+        let temp = TempDomain::new("unseen-end").unwrap().expect_empty();
+        let root = temp.path().join("root");
+        let (ours, theirs) = (node(&root), node(&root));
+        let first = LatestWriter::<u64>::open(&theirs, "/c").unwrap();
+        let scarce = AddressSpace::leave(1 << 20);
+        let e = LatestWriter::<u64>::open(&ours, "/c").expect_err("somebody has it");
+        drop(scarce);
+        // Whoever takes it for one that ends waits for that, and then says that it lives.
+        assert!(AddressSpace::is_told(&e), "{e}");
+        let e = LatestWriter::<u64>::open(&ours, "/c").expect_err("somebody has it");
+        assert_eq!(e.kind(), ErrorKind::AlreadyExists);
+        drop(first);
+        drop(LatestWriter::<u64>::open(&ours, "/c").unwrap());
+        drop((ours, theirs));
         Domain::of(&Node::builder().root(&root)).unwrap().clean().unwrap();
     });
 }

@@ -110,7 +110,7 @@ pub(crate) fn create(node: &Node, name: &str, shape: Shape) -> Result<Arc<Words>
                 return Ok(words);
             }
             // It is dying: the kernel has told its word and not yet freed its lock.
-            Ok(Err(other)) if in_time && is_dying(node, other) => {
+            Ok(Err(other)) if in_time && is_dying(node, other)? => {
                 sched::sleep_until(clock::now_ns() + LOOK_NS);
             }
             Ok(Err(other)) => return Err(taken(&name, shape.role, other)),
@@ -131,8 +131,14 @@ fn taken(name: &TopicName, role: Role, other: NodeId) -> Error {
     Error::new(ErrorKind::AlreadyExists, "making", object, remedy)
 }
 
-fn is_dying(node: &Node, other: NodeId) -> bool {
-    node.watch(other).map_or(true, |watch| !watch.seems_alive())
+/// # Errors
+/// Why it cannot be looked at now, which is no sign of death.
+fn is_dying(node: &Node, other: NodeId) -> Result<bool> {
+    match node.watch(other) {
+        Ok(watch) => Ok(!watch.seems_alive()),
+        Err(e) if e.kind() == ErrorKind::NotFound || fault("rt_file.unseen_is_dying") => Ok(true),
+        Err(e) => Err(e),
+    }
 }
 
 /// Takes the directory's lock: whoever holds it makes the only living file of a name.

@@ -480,6 +480,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "rt_file.unseen_is_dying",
+        "an end whose node cannot be looked at counts as one that ends",
+        &[Kit(
+            "scarcity_members",
+            "a_member_that_cannot_be_looked_at_is_not_taken_for_one_that_ends",
+        )],
+    ),
+    fault(
         "rt_pair.accepts_anybody",
         "a reader connects to a writer that has another",
         &[
