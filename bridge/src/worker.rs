@@ -189,8 +189,8 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Begins `run`, which ends soon after it was asked to, or gives work that may pause; why it has
-    /// failed is said as `what`.
+    /// Begins `run`, which ends soon after it was asked to, or gives work that may pause; why it
+    /// has failed is said as `what`.
     pub(crate) fn start(
         shared: &Arc<Shared>,
         thread: &'static str,

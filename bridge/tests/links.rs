@@ -451,8 +451,7 @@ fn what_waits_for_a_narrow_link_is_as_little_as_the_file_says_and_what_is_urgent
     let c = Counters::of(&there).newest();
     let us = |name: &str| c["in"][name]["latency_max_us"].as_i64().unwrap_or(0);
     println!(
-        "{took} of 750 messages came, then {waited} that had waited; at most {} ms old, \
-         alarms {} ms",
+        "{took} of 750 messages came, then {waited} that had waited; at most {} ms, alarms {} ms",
         us("/n") / 1000,
         us("/alarm") / 1000
     );

@@ -53,7 +53,7 @@ impl Net {
         for i in 0..count {
             let pid = std::process::id();
             let space = format!("olb-{pid}-{n}-{i}");
-            // Whoever removes what the dead have left asks for the process that is named last but one.
+            // Whoever removes what the dead have left looks for the process that is last but one.
             let dir = PathBuf::from(format!("/dev/shm/outlive-test-olb-{i}-{pid}-{n}"));
             if !ran(&format!("ip netns add {space}")) {
                 println!("skipped: no network namespaces here (root and iproute2 are needed)");
