@@ -254,6 +254,9 @@ impl Director {
         let members: Vec<usize> = self.processes.keys().copied().collect();
         for member in &members {
             self.run(&Step::new(*member, 0, Verb::Continue, &[]))?;
+            for what in 0..2 {
+                self.run(&Step::new(*member, 0, Verb::Unlimit, &[what]))?;
+            }
         }
         for _ in 0..2 {
             let ends: Vec<_> = self.model.objects.iter().map(|(h, o)| (*h, o.clone())).collect();

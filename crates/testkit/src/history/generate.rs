@@ -3,6 +3,7 @@
 mod rt;
 mod services;
 
+use super::member::WAYS;
 use super::model::{Kind, Model};
 use super::step::{Handle, Step, Verb};
 use crate::rng::Rng;
@@ -18,6 +19,8 @@ pub(super) struct Generator {
     locks: bool,
     services: bool,
     rt: bool,
+    forks: bool,
+    limits: bool,
     next_member: usize,
     next_handle: Handle,
     next_value: u64,
@@ -42,6 +45,8 @@ impl Generator {
             locks: about & 4 != 0,
             services: about & 8 != 0,
             rt: about & 16 != 0,
+            forks: rng.one_in(2),
+            limits: rng.one_in(3),
             next_member: 1,
             next_handle: 1,
             next_value: 1,
@@ -94,6 +99,11 @@ impl Generator {
             let new = self.new_handle();
             return step(Verb::Node, &[new]);
         }
+        if let Some(what) = model.members[&member].limits.first().copied()
+            && self.rng.one_in(12)
+        {
+            return step(Verb::Unlimit, &[what]);
+        }
         match self.rng.below(100) {
             0..6 => self.life(model, member, thread),
             6..8 => step(Verb::Clean, &[]),
@@ -118,6 +128,18 @@ impl Generator {
                 let on = self.pick(&usable(|k| matches!(k, Kind::Watch { .. })))?;
                 let ms = if self.rng.one_in(2) { 5 } else { FOREVER_MS };
                 step(Verb::Await, &[on, ms])
+            }
+            25..27 if self.forks && self.rng.one_in(2) => {
+                let how = self.rng.below(WAYS);
+                step(Verb::Fork, &[how])
+            }
+            25..27 if self.limits => {
+                let what = self.rng.below(2);
+                let left = match what {
+                    0 => self.rng.below(10),
+                    _ => 128 << self.rng.below(8),
+                };
+                step(Verb::Limit, &[what, left])
             }
             18..25 => {
                 let all = usable(|_| true);

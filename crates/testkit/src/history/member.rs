@@ -1,6 +1,8 @@
 //! A member of a history: a process with threads that do what they are told through the public
 //! API, and say what they saw.
 
+mod forks;
+mod limits;
 mod locks;
 mod rt;
 mod services;
@@ -9,10 +11,13 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+pub(super) use forks::WAYS;
 use outlive::{
     Consumer, Domain, Event, Loan, Node, NodeBuilder, NodeId, PayloadType, Producer, Publisher,
     QueueEvent, Received, Sample, Subscriber, Ticket, Watch,
@@ -90,6 +95,8 @@ impl<T> Drop for Lasting<T> {
 struct Shared {
     root: PathBuf,
     things: Arc<Mutex<BTreeMap<Handle, Thing>>>,
+    /// A limit was lowered before: what could not be opened is tried again.
+    was_limited: Arc<AtomicBool>,
     /// Messages sent, by handle.
     sent: Arc<Mutex<BTreeMap<Handle, u64>>>,
 }
@@ -289,6 +296,12 @@ impl Actor {
             Verb::Drop => self.drop(on),
             Verb::Leak => self.leak(on),
             Verb::Unwind => self.unwind(on),
+            Verb::Fork => forks::fork(&self.shared, &mut self.own, step, reply)?,
+            Verb::Limit => {
+                self.shared.was_limited.store(true, Relaxed);
+                limits::lower(step)?;
+            }
+            Verb::Unlimit => limits::raise(step)?,
             Verb::Clean => {
                 Domain::of(&self.shared.settings())?.clean()?;
             }
@@ -341,7 +354,13 @@ impl Actor {
         let mut thing = self.shared.take(on);
         let done = match (&mut thing, step.verb) {
             (Thing::Publisher(publisher), Verb::Publish) => self.publish(publisher, step, reply),
-            (Thing::Subscriber(subscriber), Verb::Receive) => receive(subscriber, step, reply),
+            (Thing::Subscriber(subscriber), Verb::Receive) => {
+                if self.shared.was_limited.load(Relaxed) && !step.is_long() {
+                    receive_at_last(subscriber, step, reply)
+                } else {
+                    receive(subscriber, step, reply)
+                }
+            }
             (Thing::Subscriber(subscriber), Verb::Take) => match subscriber.receive() {
                 Ok(Some(sample)) => {
                     let seen = look_at(&sample);
@@ -480,6 +499,22 @@ fn receive(subscriber: &mut Subscriber<[u8]>, step: &Step, reply: &mut Reply) ->
     done
 }
 
+/// What could not be opened for a while is tried again after so many calls.
+fn receive_at_last(
+    subscriber: &mut Subscriber<[u8]>,
+    step: &Step,
+    reply: &mut Reply,
+) -> Result<(), Fails> {
+    for _ in 0..limits::AGAIN_CALLS {
+        if reply.seen.len() as u64 >= step.arg("max") {
+            break;
+        }
+        reply.value = 0;
+        receive(subscriber, step, reply)?;
+    }
+    Ok(())
+}
+
 fn get(consumer: &mut Consumer<[u8]>, step: &Step, reply: &mut Reply) -> Result<(), Fails> {
     let wait = Duration::from_millis(step.arg("ms"));
     let done = (|| {
@@ -573,7 +608,8 @@ pub(super) fn run(args: &[String]) -> ! {
     // SAFETY: the pointer is to a local.
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
     outlive::internals::set_slice_ns_max(SLICE.as_nanos() as u64);
-    let shared = Shared { root, things: Arc::default(), sent: Arc::default() };
+    let shared =
+        Shared { root, things: Arc::default(), was_limited: Arc::default(), sent: Arc::default() };
     let (main, steps) = channel();
     let of_main = shared.clone();
     std::thread::spawn(move || dispatch(&of_main, main));

@@ -30,19 +30,44 @@ const BUSY: (u64, u64) = (50, 200_000);
 /// What a handle names.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    Node { ordinal: u64 },
+    Node {
+        ordinal: u64,
+    },
     Publisher(Publisher),
     Subscriber(Subscriber),
-    Sample { of: Handle, borrowed: bool },
-    Loan { of: Handle },
+    Sample {
+        of: Handle,
+        borrowed: bool,
+    },
+    Loan {
+        of: Handle,
+    },
     Producer(Producer),
-    Consumer { queue: u64, hand: Option<Handle> },
-    Received { of: Handle, from: Handle },
-    Lock { name: locks::Name, file: u64 },
-    Guard { of: Handle, reads: bool },
-    Watch { target: Handle },
+    /// `untold`: what it lacked when it was limited may be told by a later call.
+    Consumer {
+        queue: u64,
+        hand: Option<Handle>,
+        untold: bool,
+    },
+    Received {
+        of: Handle,
+        from: Handle,
+    },
+    Lock {
+        name: locks::Name,
+        file: u64,
+    },
+    Guard {
+        of: Handle,
+        reads: bool,
+    },
+    Watch {
+        target: Handle,
+    },
     Client(Client),
-    Ticket { of: Handle },
+    Ticket {
+        of: Handle,
+    },
     Server(Server),
     Request(InHand),
     End(End),
@@ -78,6 +103,8 @@ pub(super) struct Object {
 pub(super) struct Member {
     pub(super) alive: bool,
     pub(super) stopped: bool,
+    /// Limits that are lowered.
+    pub(super) limits: BTreeSet<u64>,
     /// By number; with the long wait each is in.
     pub(super) threads: BTreeMap<usize, Option<Step>>,
 }
@@ -146,6 +173,21 @@ impl Model {
             })
     }
 
+    /// Whether a limit of its process is lowered.
+    pub(super) fn is_limited(&self, member: usize) -> bool {
+        self.members.get(&member).is_some_and(|m| !m.limits.is_empty())
+    }
+
+    /// Whether it failed as what is limited may: with an error that says so.
+    fn lacks(&self, step: &Step, reply: &Reply) -> bool {
+        self.is_limited(step.member) && LACKS.contains(&reply.outcome.as_str())
+    }
+
+    /// As before, of what may be told after the limit was raised.
+    fn lacked(reply: &Reply) -> bool {
+        LACKS.contains(&reply.outcome.as_str())
+    }
+
     /// What a step uses: what it is done to, and whose part that is.
     fn used_by(&self, step: &Step) -> [Option<Handle>; 2] {
         let on = step.arg("on");
@@ -176,10 +218,17 @@ impl Model {
         if !at.alive || at.stopped || !new_is_free || !free {
             return false;
         }
+        let limited = !at.limits.is_empty();
+        if limited && (step.is_long() || !may_lack(step.verb)) {
+            return false;
+        }
         let on = |handle| self.usable(handle, member, thread);
         let node_ok = || matches!(on(step.arg("node")), Some(Kind::Node { .. }));
         let it = step.arg("on");
         match step.verb {
+            // What sleeps now was not told what to do where it cannot open a thing.
+            Verb::Limit => !limited && at.threads.values().all(Option::is_none),
+            Verb::Unlimit => at.limits.contains(&step.arg("what")),
             Verb::Thread => {
                 let new = step.arg("new") as usize;
                 !at.threads.contains_key(&new) && !self.ended.contains(&(member, new))
@@ -348,7 +397,22 @@ impl Model {
         if step.arg("ms") > 0 && wall > BUSY.1 && cpu * 100 > wall * BUSY.0 {
             return Err(format!("it waited {wall} us and computed {cpu} us of them"));
         }
+        if self.lacks(step, reply) && is_all_or_nothing(step.verb) {
+            return Ok(());
+        }
         match step.verb {
+            Verb::Limit => {
+                let limits = self.members.get_mut(&step.member).map(|m| &mut m.limits);
+                limits.map(|l| l.insert(step.arg("what")));
+                ok(reply)
+            }
+            Verb::Unlimit => {
+                let limits = self.members.get_mut(&step.member).map(|m| &mut m.limits);
+                limits.map(|l| l.remove(&step.arg("what")));
+                ok(reply)
+            }
+            Verb::Fork if reply.value == 0 => ok(reply),
+            Verb::Fork => Err(format!("a forked child ends with status {}", reply.value)),
             Verb::Thread => {
                 let threads = self.members.get_mut(&step.member).map(|m| &mut m.threads);
                 threads.map(|t| t.insert(step.arg("new") as usize, None));
@@ -534,6 +598,25 @@ impl Model {
         self.locks_cleaned();
         self.services_cleaned();
     }
+}
+
+/// Errors that say what there is too little of.
+const LACKS: [&str; 3] = ["NoSpace", "OutOfMemory", "Io"];
+
+/// Whether a step that lacks something has done nothing.
+fn is_all_or_nothing(verb: Verb) -> bool {
+    use Verb::{Client, Consumer, Loan, Lock, Mutex, Node, Part, Producer, Publisher};
+    use Verb::{Read, RtOpen, RwLock, Server, Subscriber, Watch};
+    let opens = [Node, Publisher, Subscriber, Producer, Consumer, Client, Server, RtOpen, Watch];
+    opens.contains(&verb) || [Mutex, RwLock, Loan, Lock, Read, Part].contains(&verb)
+}
+
+/// Whether a step may be tried while there is too little. A thread or child could not begin, and
+/// what half of a cleaner's work does is not known.
+fn may_lack(verb: Verb) -> bool {
+    use Verb::{Answer, Clean, Connect, Crash, Fork, Reconnect, Refuse, RemoveLock, Thread};
+    let not = [Answer, Clean, Connect, Crash, Fork, Reconnect, Refuse, RemoveLock, Thread];
+    !not.contains(&verb) && verb != Verb::Audit
 }
 
 /// A step that must succeed.

@@ -132,6 +132,13 @@ verbs! {
     Watch = "watch"("new", "node", "target");
     /// Waits for the end of the node that is watched.
     Await = "await"("on", "ms");
+    /// Forks; the child exits (0), execs (1), uses all it inherited (2) and drops it (3), drops
+    /// all (4), or outlives its parent (5).
+    Fork = "fork"("how");
+    /// Lowers a limit: of descriptors (0) or of KiB of address space (1), to what is left.
+    Limit = "limit"("what", "left");
+    /// Raises it again.
+    Unlimit = "unlimit"("what");
     /// Removes what the dead left.
     Clean = "clean"();
     /// Checks the invariants of all files.

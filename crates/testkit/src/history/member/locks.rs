@@ -125,6 +125,15 @@ pub(super) fn take(
     Ok(inherit(guard, step.arg("heal"), reply))
 }
 
+/// How a lock that was inherited by a forked child answers.
+pub(super) fn refuses(lock: &Lock) -> String {
+    let said = match lock {
+        Lock::Mutex(mutex) => mutex.try_lock().map(drop).map_err(|e| e.kind()),
+        Lock::RwLock(rwlock) => rwlock.try_read().map(drop).map_err(|e| e.kind()),
+    };
+    said.map_or_else(|kind| format!("{kind:?}"), |()| "ok".into())
+}
+
 /// What a dead owner left is made whole, given up, or kept as it is.
 fn inherit(guard: Guard, heal: u64, reply: &mut Reply) -> Option<Guard> {
     let Guard(held, lock) = guard;

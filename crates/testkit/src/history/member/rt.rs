@@ -127,6 +127,21 @@ pub(super) fn act(
     Ok(())
 }
 
+/// How an end that was inherited by a forked child answers.
+pub(super) fn refuses(end: &mut End) -> Option<String> {
+    let said = match end {
+        End::Writer(end) => end.write(&value(0, 0)).map_err(NotPushed::Lost),
+        End::Reader(end) => end.read().map(drop).map_err(NotPushed::Lost),
+        End::Pusher(end) => end.push(&value(0, 0)),
+        End::Popper(end) => end.pop().map(drop).map_err(NotPushed::Lost),
+        _ => return None,
+    };
+    Some(match said {
+        Err(NotPushed::Lost(Lost::Forked)) => "ForkedChild".into(),
+        other => format!("{other:?}"),
+    })
+}
+
 fn told(lost: Lost) -> String {
     format!("{lost:?}")
 }

@@ -130,7 +130,7 @@ impl Model {
             done => done?,
         }
         ok(reply)?;
-        self.add(step, Kind::Consumer { queue, hand: None }, None);
+        self.add(step, Kind::Consumer { queue, hand: None, untold: false }, None);
         Ok(())
     }
 
@@ -146,6 +146,7 @@ impl Model {
             producer.sent.extend((0..reply.value).map(|_| bytes));
         }
         match reply.outcome.as_str() {
+            _ if self.lacks(step, reply) => Ok(()),
             "OwnerDied" if !served && reply.value == 0 => Ok(()),
             _ if !served => Err(format!("sent {} where nobody consumes", reply.value)),
             "ok" if reply.value == count => Ok(()),
@@ -186,7 +187,16 @@ impl Model {
         };
         let queue = *queue;
         let owed: Vec<Handle> = self.lanes_owed(on).collect();
-        ok(reply)?;
+        let mut limited = self.is_limited(step.member);
+        if let Some(Kind::Consumer { untold, .. }) = self.objects.get_mut(&on).map(|o| &mut o.kind)
+        {
+            let told_late = *untold && Self::lacked(reply);
+            *untold = limited && !told_late;
+            limited |= told_late;
+        }
+        if !limited || !Self::lacked(reply) {
+            ok(reply)?;
+        }
         for seen in &reply.seen {
             if !seen.whole {
                 return Err(format!("a torn message: {seen:?}"));
@@ -220,6 +230,9 @@ impl Model {
         }
         self.told(on, reply)?;
         let nothing = if step.verb == Verb::Get { reply.value == 1 } else { reply.seen.is_empty() };
+        if limited {
+            return Ok(());
+        }
         // One that slept took what came while others still sent.
         if nothing && !step.is_long() && self.has_unread(queue) {
             let unread = self.queues[&queue].lanes.iter().filter_map(|lane| {

@@ -160,6 +160,12 @@ impl Model {
         self.looked(on);
         let (late, ticket) = (step.arg("late") == 1, step.new_handle().unwrap_or_default());
         let asked = Asked { ticket, at, late, number: reply.value, ..Asked::default() };
+        if self.lacks(step, reply) {
+            // It may be on its way all the same.
+            let asked = Asked { ticket: 0, given_up: true, ..asked };
+            self.client_mut(on).map(|client| client.asked.push(asked));
+            return Ok(());
+        }
         if call {
             // Whoever serves does one step at a time.
             let asked = Asked { given_up: true, late: false, ..asked };
@@ -230,9 +236,14 @@ impl Model {
 
     pub(super) fn replies(&mut self, step: &Step, reply: &Reply) -> Verdict {
         let on = step.arg("on");
-        ok(reply)?;
+        if !self.lacks(step, reply) {
+            ok(reply)?;
+        }
         for seen in &reply.seen {
             self.reply_comes(on, seen)?;
+        }
+        if self.is_limited(step.member) {
+            return Ok(());
         }
         if step.is_long() {
             let nothing = reply.seen.is_empty();
@@ -265,6 +276,8 @@ impl Model {
                 other => Err(format!("{other:?} came for request {number}")),
             },
             "InvalidArgument" if !open => Ok(()),
+            "Timeout" if self.is_limited(step.member) => Ok(()),
+            _ if self.lacks(step, reply) => Ok(()),
             "Timeout" if kinds.is_empty() && open => {
                 self.looked(of);
                 Ok(())
@@ -278,6 +291,9 @@ impl Model {
         let served = self.server_of(client.service).is_some();
         let open = asked.is_open();
         let told = reply.is_ok();
+        if self.lacks(step, reply) {
+            return Ok(());
+        }
         if !told && !(reply.outcome == "ServerDied" && !served) {
             return ok(reply);
         }
@@ -321,9 +337,15 @@ impl Model {
 
     pub(super) fn serves(&mut self, step: &Step, reply: &Reply) -> Verdict {
         let on = step.arg("on");
-        ok(reply)?;
+        let limited = self.is_limited(step.member);
+        if !self.lacks(step, reply) {
+            ok(reply)?;
+        }
         let must = self.requests(on, true);
         let Some(seen) = reply.seen.first() else {
+            if limited {
+                return Ok(());
+            }
             let owed = !must.is_empty() && !step.is_long();
             return match (owed, step.is_long()) {
                 (true, _) => Err(format!("no request comes, there are (client, ticket) {must:?}")),

@@ -47,6 +47,8 @@ pub(crate) struct Subscriber {
     opened_at: u64,
     /// When it last found nothing.
     looked_at: u64,
+    /// It was limited: what could not be mapped was passed over.
+    blurred: bool,
     cursors: BTreeMap<Handle, Cursor>,
 }
 
@@ -168,6 +170,7 @@ impl Model {
             borrows: step.arg("borrows"),
             opened_at: now,
             looked_at: now,
+            blurred: false,
             cursors,
         };
         self.add(step, Kind::Subscriber(subscriber), None);
@@ -288,6 +291,9 @@ impl Model {
         if got > most && !read_beside {
             return Err(format!("published {got}, a reliable subscriber has room for {room}"));
         }
+        if self.lacks(step, reply) {
+            return Ok(());
+        }
         // Subscribers say how far they are in steps of a quarter of the ring.
         if got + depth.div_ceil(4) < count.min(surely) || got < count && room == u64::MAX {
             return Err(format!("published {got} of {count}: {} {}", reply.outcome, reply.text));
@@ -343,7 +349,11 @@ impl Model {
             here && matches!(o.life, Life::Held | Life::Leaked)
         });
         let full = held.count() as u64 >= self.sub(on).map_or(0, |s| s.borrows);
-        let refused = reply.outcome == "TooManyBorrows" && full;
+        let limited = self.is_limited(step.member);
+        if limited && let Some(sub) = self.sub_mut(on) {
+            sub.blurred |= !sub.reliable;
+        }
+        let refused = reply.outcome == "TooManyBorrows" && full || self.lacks(step, reply);
         if !refused {
             ok(reply)?;
         }
@@ -376,7 +386,8 @@ impl Model {
             return Err("it woke for nothing".into());
         }
         // One that slept took what came while others still published.
-        if !step.is_long() {
+        if !step.is_long() && !limited {
+            self.is_clear_again(on, topic);
             let unread = self.rings(topic).into_iter().filter_map(|(handle, p)| {
                 let n = self.unread(on, handle, p);
                 (n > 0).then(|| (handle, p.count() - n, p.count()))
@@ -398,6 +409,22 @@ impl Model {
         Ok(())
     }
 
+    /// It has found nothing although it could have: what is not there was passed over.
+    fn is_clear_again(&mut self, on: Handle, topic: u64) {
+        if !self.sub(on).is_some_and(|s| s.blurred) {
+            return;
+        }
+        let rings = self.rings(topic);
+        let counts: Vec<_> = rings.iter().map(|(handle, p)| (*handle, p.count())).collect();
+        for (ring, count) in counts {
+            let cursor = self.cursor(on, ring);
+            self.set_cursor(on, ring, Cursor { next: count, earliest: count, ..cursor });
+        }
+        if let Some(sub) = self.sub_mut(on) {
+            sub.blurred = false;
+        }
+    }
+
     /// A message came; when its publisher was born.
     ///
     /// `beside`: it was received while others may have published.
@@ -414,6 +441,10 @@ impl Model {
         let mut expected = cursor.next.max(p.floor());
         // Who is overtaken more than once goes on in the middle of the ring.
         let overtaken = p.floor() > cursor.next && seen.seq < p.count();
+        let blurred = self.sub(on).is_some_and(|s| s.blurred);
+        if blurred && cursor.next <= seen.seq {
+            (cursor.earliest, expected) = (cursor.earliest.min(cursor.next), seen.seq);
+        }
         if beside && cursor.next <= seen.seq && (seen.seq < expected || overtaken) {
             expected = seen.seq;
         }

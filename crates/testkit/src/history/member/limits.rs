@@ -1,0 +1,48 @@
+//! Limits of a member's process that are lowered in mid-life, and raised again.
+
+use crate::history::step::Step;
+
+/// Between two tries of what could not be opened lie at most that many milliseconds, and calls.
+const AGAIN_MS: u64 = 300;
+pub(super) const AGAIN_CALLS: usize = 1100;
+
+fn resource(step: &Step) -> libc::__rlimit_resource_t {
+    if step.arg("what") == 0 { libc::RLIMIT_NOFILE } else { libc::RLIMIT_AS }
+}
+
+/// Descriptors or KiB of address space that are in use.
+fn used(step: &Step) -> std::io::Result<u64> {
+    if step.arg("what") == 0 {
+        // Without the one that lists them.
+        return Ok(std::fs::read_dir("/proc/self/fd")?.count() as u64 - 1);
+    }
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let kib = line.and_then(|line| line.trim().split(' ').next()?.parse().ok());
+    kib.ok_or_else(|| std::io::Error::other("no VmSize"))
+}
+
+fn set(step: &Step, to: Option<u64>) -> std::io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a local.
+    unsafe { libc::getrlimit(resource(step), &mut limit) };
+    limit.rlim_cur = to.map_or(limit.rlim_max, |to| to.min(limit.rlim_max));
+    // SAFETY: as above.
+    match unsafe { libc::setrlimit(resource(step), &limit) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+/// Leaves only so many descriptors, or KiB of address space.
+pub(super) fn lower(step: &Step) -> std::io::Result<()> {
+    let unit = if step.arg("what") == 0 { 1 } else { 1024 };
+    set(step, Some((used(step)? + step.arg("left")) * unit))
+}
+
+/// As it was, and everything has been tried again since, but for what wants a call.
+pub(super) fn raise(step: &Step) -> std::io::Result<()> {
+    set(step, None)?;
+    std::thread::sleep(std::time::Duration::from_millis(AGAIN_MS));
+    Ok(())
+}
