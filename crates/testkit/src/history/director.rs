@@ -16,6 +16,8 @@ use crate::spawn::spawn_self;
 
 /// What takes longer hangs: everything here takes milliseconds.
 const HANG: Duration = Duration::from_secs(10);
+/// For hundreds of ends.
+const CROWD: Duration = Duration::from_secs(30);
 /// More messages than a history has.
 const MANY: u64 = 100_000;
 
@@ -168,7 +170,8 @@ impl Director {
 
     /// The answer to a short step.
     fn hear(&mut self, step: &Step) -> Result<Reply, Failure> {
-        let until = Instant::now() + self.hang + Duration::from_millis(step.arg("ms"));
+        let crowd = if step.verb == Verb::Crowd { CROWD } else { Duration::ZERO };
+        let until = Instant::now() + self.hang + crowd + Duration::from_millis(step.arg("ms"));
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.said.recv_timeout(left) {

@@ -21,6 +21,7 @@ pub(super) struct Generator {
     rt: bool,
     forks: bool,
     limits: bool,
+    crowds: bool,
     next_member: usize,
     next_handle: Handle,
     next_value: u64,
@@ -47,6 +48,7 @@ impl Generator {
             rt: about & 16 != 0,
             forks: rng.one_in(2),
             limits: rng.one_in(3),
+            crowds: rng.one_in(6),
             next_member: 1,
             next_handle: 1,
             next_value: 1,
@@ -123,6 +125,17 @@ impl Generator {
                     .collect();
                 let target = self.pick(&others)?;
                 step(Verb::Watch, &[new, node, target])
+            }
+            17 if self.crowds && self.rng.one_in(3) => {
+                let many = if self.rng.one_in(12) { 600 } else { 120 };
+                let count = [3, 20, 60, many][self.rng.below(4) as usize];
+                let keep = u64::from(count < 200 && self.rng.one_in(2));
+                let new = self.next_handle;
+                let node = self.pick(&nodes)?;
+                let args = [new, node, self.rng.below(4), self.name(), count, keep, self.type_()];
+                let crowd = Step::new(member, thread, Verb::Crowd, &args);
+                self.next_handle += Model::handles(&crowd);
+                Some(crowd)
             }
             15..18 => {
                 let on = self.pick(&usable(|k| matches!(k, Kind::Watch { .. })))?;

@@ -1,6 +1,7 @@
 //! A member of a history: a process with threads that do what they are told through the public
 //! API, and say what they saw.
 
+mod crowd;
 mod forks;
 mod limits;
 mod locks;
@@ -296,6 +297,7 @@ impl Actor {
             Verb::Drop => self.drop(on),
             Verb::Leak => self.leak(on),
             Verb::Unwind => self.unwind(on),
+            Verb::Crowd => crowd::come(&self.shared, step, reply)?,
             Verb::Fork => forks::fork(&self.shared, &mut self.own, step, reply)?,
             Verb::Limit => {
                 self.shared.was_limited.store(true, Relaxed);

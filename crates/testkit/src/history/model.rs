@@ -4,6 +4,7 @@
 //! others, and each of them ends as soon as the model says that it can. It knows nothing of how
 //! the library does it.
 
+mod crowd;
 mod locks;
 mod queues;
 mod rt;
@@ -14,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::reply::Reply;
 use super::step::{Handle, Step, Verb};
+pub(super) use crowd::CROWD_DEPTH;
 use locks::Lock;
 use queues::{Producer, Queue};
 use rt::End;
@@ -226,6 +228,7 @@ impl Model {
         let node_ok = || matches!(on(step.arg("node")), Some(Kind::Node { .. }));
         let it = step.arg("on");
         match step.verb {
+            Verb::Crowd => node_ok() && self.may_come(step),
             // What sleeps now was not told what to do where it cannot open a thing.
             Verb::Limit => !limited && at.threads.values().all(Option::is_none),
             Verb::Unlimit => at.limits.contains(&step.arg("what")),
@@ -411,6 +414,7 @@ impl Model {
                 limits.map(|l| l.remove(&step.arg("what")));
                 ok(reply)
             }
+            Verb::Crowd => self.crowd_comes(step, reply),
             Verb::Fork if reply.value == 0 => ok(reply),
             Verb::Fork => Err(format!("a forked child ends with status {}", reply.value)),
             Verb::Thread => {
@@ -614,8 +618,8 @@ fn is_all_or_nothing(verb: Verb) -> bool {
 /// Whether a step may be tried while there is too little. A thread or child could not begin, and
 /// what half of a cleaner's work does is not known.
 fn may_lack(verb: Verb) -> bool {
-    use Verb::{Answer, Clean, Connect, Crash, Fork, Reconnect, Refuse, RemoveLock, Thread};
-    let not = [Answer, Clean, Connect, Crash, Fork, Reconnect, Refuse, RemoveLock, Thread];
+    use Verb::{Answer, Clean, Connect, Crash, Crowd, Fork, Reconnect, Refuse, RemoveLock, Thread};
+    let not = [Answer, Clean, Connect, Crash, Crowd, Fork, Reconnect, Refuse, RemoveLock, Thread];
     !not.contains(&verb) && verb != Verb::Audit
 }
 

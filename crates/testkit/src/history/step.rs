@@ -132,6 +132,9 @@ verbs! {
     Watch = "watch"("new", "node", "target");
     /// Waits for the end of the node that is watched.
     Await = "await"("on", "ms");
+    /// Opens so many publishers (0), producers (1), clients (2) or subscribers (3) one after the
+    /// other; each sends one message, and stays (`keep`=1) or is dropped.
+    Crowd = "crowd"("new", "node", "what", "name", "count", "keep", "type");
     /// Forks; the child exits (0), execs (1), uses all it inherited (2) and drops it (3), drops
     /// all (4), or outlives its parent (5).
     Fork = "fork"("how");
@@ -176,7 +179,8 @@ impl Step {
 
     /// The handle it makes.
     pub fn new_handle(&self) -> Option<Handle> {
-        let makes = self.verb != Verb::Thread && names(self.verb).first() == Some(&"new");
+        let makes = !matches!(self.verb, Verb::Thread | Verb::Crowd)
+            && names(self.verb).first() == Some(&"new");
         makes.then(|| self.args[0])
     }
 

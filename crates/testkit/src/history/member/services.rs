@@ -51,6 +51,14 @@ pub(super) fn open(shared: &Shared, step: &Step) -> Result<Thing, Fails> {
     })
 }
 
+/// One of a crowd.
+pub(super) fn client(shared: &Shared, step: &Step) -> Result<Asking, Fails> {
+    let node = shared.node(step.arg("node"));
+    let (request, reply) = types(step);
+    let service = node.service::<[u8], [u8]>(&name(step.arg("name")))?;
+    Ok(service.of_types(&request, &reply).client()?)
+}
+
 fn seen(answer: &Answer<[u8]>) -> Seen {
     let number = answer.ticket().get();
     let (looked, kind) = match answer.body() {

@@ -61,6 +61,16 @@ impl Model {
         })
     }
 
+    /// Lanes that a queue has to keep.
+    pub(super) fn lanes(&self, queue: u64) -> usize {
+        let Some(at) = self.queues.get(&queue) else { return 0 };
+        let kept = at.lanes.iter().filter(|lane| match self.objects.get(lane).map(|o| &o.kind) {
+            Some(Kind::Producer(producer)) => producer.unread() > 0 || self.exists(**lane),
+            _ => false,
+        });
+        kept.count()
+    }
+
     fn has_unread(&self, queue: u64) -> bool {
         let Some(at) = self.queues.get(&queue) else { return false };
         at.lanes.iter().any(|lane| match self.objects.get(lane).map(|o| &o.kind) {
