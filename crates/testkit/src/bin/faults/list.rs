@@ -46,7 +46,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "attach.no_more_places",
         "a subscriber has places for 96 publishers only",
-        &[Unit("topic::age_tests::a_log_of_hundreds_of_publishers_is_read_and_waited_for")],
+        &[
+            Unit("topic::age_tests::a_log_of_hundreds_of_publishers_is_read_and_waited_for"),
+            History("many-publishers-are-all-read"),
+        ],
     ),
     fault(
         "attach.one_fails_all",
@@ -189,12 +192,16 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[
             Unit("os::fork::tests::a_child_is_another_generation"),
             Kit("fork", "inherited_handles_refuse_harm_nothing_and_keep_nobody_alive"),
+            History("forked-child-harms-nothing"),
         ],
     ),
     fault(
         "fork.child_unmaps",
         "a forked child that drops a subscriber unmaps what its samples lie in",
-        &[Unit("topic::leave_tests::a_forked_child_still_reads_an_inherited_sample")],
+        &[
+            Unit("topic::leave_tests::a_forked_child_still_reads_an_inherited_sample"),
+            History("forked-child-harms-nothing"),
+        ],
     ),
     fault(
         "hazard.count_unchecked",
@@ -482,10 +489,13 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "rt_file.unseen_is_dying",
         "an end whose node cannot be looked at counts as one that ends",
-        &[Kit(
-            "scarcity_members",
-            "a_member_that_cannot_be_looked_at_is_not_taken_for_one_that_ends",
-        )],
+        &[
+            Kit(
+                "scarcity_members",
+                "a_member_that_cannot_be_looked_at_is_not_taken_for_one_that_ends",
+            ),
+            History("unseen-end-is-told-at-once"),
+        ],
     ),
     fault(
         "rt_pair.accepts_anybody",
@@ -524,7 +534,8 @@ pub(crate) const FAULTS: &[Fault] = &[
         "a ring's new reader begins behind what was accepted",
         &[
             Unit(
-                "rt::pair_tests::every_accepted_push_arrives_once_however_often_the_reader_is_replaced",
+                "rt::pair_tests::\
+                 every_accepted_push_arrives_once_however_often_the_reader_is_replaced",
             ),
             History("ring-goes-on-where-the-reader-ended"),
         ],
@@ -677,6 +688,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[
             Unit("os::wiped::tests::a_forked_child_finds_zero_and_its_parent_what_it_stored"),
             Kit("fork_queues", "a_child_neither_sends_nor_receives_and_its_parent_goes_on"),
+            History("forked-child-harms-nothing"),
         ],
     ),
     fault(

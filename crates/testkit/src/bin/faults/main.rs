@@ -5,7 +5,8 @@
 //! - `--loom LOG`: what `cargo test --test loom` said, whose mutants are faults as well.
 //! - `--all`: the checks that are slow to build, too.
 //! - `--write`: writes the table into docs/CRASH_MODEL.md; else it must be as it would be written.
-//! - `--only PART[,PART]`: faults of the library whose name contains one; the sum is of all.
+//! - `--only PART[,PART]`: faults of the library whose name contains one of these; the sum is of
+//!   all.
 //! - `--explore`: every check against every fault.
 //! - `--sweep NAME`: one sweep, in this process.
 //! - `--history NAME`: one kept history.
