@@ -50,7 +50,7 @@ enum Thing {
     },
     Lock(locks::Lock),
     Watch(Watch),
-    Client(services::Asking),
+    Client(Box<services::Asking>),
     /// With its client's handle.
     Ticket(Ticket, Handle),
     Server(Box<services::Serving>),

@@ -54,7 +54,7 @@ fn open(shared: &Shared, step: &Step, handle: Handle, count: u64) -> Result<(Thi
             if let Ok(ticket) = client.send(&content(handle, handle + count, WORDS)) {
                 (seen.n, seen.seq) = (1, ticket.get());
             }
-            Thing::Client(client)
+            Thing::Client(Box::new(client))
         }
         _ => {
             let topic = node.topic::<[u8]>(&topic(name))?.of_type(&type_);

@@ -46,7 +46,7 @@ pub(super) fn open(shared: &Shared, step: &Step) -> Result<Thing, Fails> {
     let service = node.service::<[u8], [u8]>(&name(step.arg("service")))?;
     let service = service.of_types(&request, &reply);
     Ok(match step.verb {
-        Verb::Client => Thing::Client(service.resume(step.arg("resume") == 1).client()?),
+        Verb::Client => Thing::Client(Box::new(service.resume(step.arg("resume") == 1).client()?)),
         _ => Thing::Server(Box::new(service.server()?)),
     })
 }

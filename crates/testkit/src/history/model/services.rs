@@ -83,6 +83,12 @@ impl Model {
         }
     }
 
+    fn ask(&mut self, on: Handle, asked: Asked) {
+        if let Some(client) = self.client_mut(on) {
+            client.asked.push(asked);
+        }
+    }
+
     fn asked_mut(&mut self, client: Handle, ticket: Handle) -> Option<&mut Asked> {
         self.client_mut(client)?.asked.iter_mut().find(|a| a.ticket == ticket)
     }
@@ -163,18 +169,18 @@ impl Model {
         if self.lacks(step, reply) {
             // It may be on its way all the same.
             let asked = Asked { ticket: 0, given_up: true, ..asked };
-            self.client_mut(on).map(|client| client.asked.push(asked));
+            self.ask(on, asked);
             return Ok(());
         }
         if call {
             // Whoever serves does one step at a time.
             let asked = Asked { given_up: true, late: false, ..asked };
-            self.client_mut(on).map(|client| client.asked.push(asked));
+            self.ask(on, asked);
             let late = reply.outcome == "Timeout";
             return if late { Ok(()) } else { ok(reply).and(Err("answered by nobody".into())) };
         }
         ok(reply)?;
-        self.client_mut(on).map(|client| client.asked.push(asked));
+        self.ask(on, asked);
         self.add(step, Kind::Ticket { of: on }, None);
         Ok(())
     }
@@ -294,7 +300,7 @@ impl Model {
         if self.lacks(step, reply) {
             return Ok(());
         }
-        if !told && !(reply.outcome == "ServerDied" && !served) {
+        if !told && (served || reply.outcome != "ServerDied") {
             return ok(reply);
         }
         if let Some(asked) = self.asked_mut(of, step.arg("on")).filter(|_| open) {
