@@ -28,7 +28,7 @@ pub(crate) struct InHand {
     pub(crate) count: u32,
 }
 
-/// What `Hand::take` came to.
+/// What `Hand::take_last` came to.
 pub(super) enum Taken {
     /// More are left.
     Some,
@@ -113,18 +113,29 @@ impl Hand {
         (left < 0).then_some(InHand { ptr, bytes, count })
     }
 
-    /// `n` of them, of those that it showed, were received.
+    /// `n` of them were received, if others that it showed are left then; else `take_last`.
     ///
     /// # Crash safety
-    /// **Strict.** Commit point: the store, before the last one; then the caller's.
+    /// **Strict.** Commit point: the store.
     #[inline(always)]
-    pub(super) fn take(&mut self, n: u32) -> Taken {
+    pub(super) fn take_some(&mut self, n: u32) -> bool {
         let left = self.left.get().wrapping_add(n.into());
-        if (left as i64) < 0 {
+        let some = (left as i64) < 0;
+        if some {
             self.left.set(left);
             self.tell(self.last.wrapping_add(left));
-            Taken::Some
-        } else if self.behind > 0 {
+        }
+        some
+    }
+
+    /// As `take_some`, where nothing that it showed is left then.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the caller's.
+    #[inline]
+    pub(super) fn take_last(&mut self, n: u32) -> Taken {
+        let left = self.left.get().wrapping_add(n.into());
+        if self.behind > 0 {
             self.take_more(left as u32)
         } else if left == 0 {
             self.left.set(0);
@@ -135,7 +146,7 @@ impl Hand {
         }
     }
 
-    /// As `take`, of all that were left and `over` of those behind them.
+    /// As `take_last`, of all that were left and `over` of those behind them.
     #[cold]
     #[inline(never)]
     fn take_more(&mut self, over: u32) -> Taken {

@@ -443,7 +443,19 @@ impl Reader {
     #[inline(always)]
     pub(crate) fn take(&mut self, n: u32) {
         crash_point!("queue.receive.before_take");
-        match self.hand.take(n) {
+        if !self.hand.take_some(n) {
+            self.take_last(n);
+        }
+    }
+
+    /// As `take`, where that ends what the hand showed. A call, so that the rest is small enough
+    /// for a caller's loop, drop and all.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `take`.
+    #[inline(never)]
+    fn take_last(&mut self, n: u32) {
+        match self.hand.take_last(n) {
             Taken::Some => {}
             Taken::Pause(taken) => self.pause(taken),
             Taken::All(row) => self.end_row(row),
@@ -457,11 +469,11 @@ impl Reader {
         self.burst = BURST;
     }
 
-    /// The last of `row` messages was received. A call, so that the rest fits into a caller's loop.
+    /// The last of `row` messages was received.
     ///
     /// # Crash safety
     /// **Strict.** As `take`.
-    #[inline(never)]
+    #[inline]
     fn end_row(&mut self, row: u32) {
         let Some(lane) = self.lanes.get_mut(self.turn) else { return };
         // In a stream the next row at once: the next call finds it in hand. Not where messages
