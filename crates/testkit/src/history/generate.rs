@@ -147,9 +147,12 @@ impl Generator {
                 step(Verb::Fork, &[how])
             }
             25..27 if self.limits => {
-                // Of descriptors. Without address space the member's own runtime may abort (seed
-                // 4275087140190), and the model cannot tell that from us.
-                step(Verb::Limit, &[0, self.rng.below(10)])
+                let what = self.rng.below(2);
+                let left = match what {
+                    0 => self.rng.below(10),
+                    _ => 128 << self.rng.below(8),
+                };
+                step(Verb::Limit, &[what, left])
             }
             18..25 => {
                 let all = usable(|_| true);

@@ -10,7 +10,7 @@ mod services;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -34,6 +34,9 @@ pub(super) const ROLE: &str = "history member";
 
 /// So long a lost wake would have to be waited for: it counts as a hang before.
 const SLICE: Duration = Duration::from_secs(60);
+
+/// The payload of a panic that the history asked for.
+struct AsTold;
 
 /// What any thread of the process may use.
 enum Thing {
@@ -186,7 +189,7 @@ impl Actor {
         while let Ok(step) = steps.recv() {
             match step.verb {
                 Verb::End => return,
-                Verb::Crash => panic!("as told"),
+                Verb::Crash => panic_any(AsTold),
                 _ => say(&self.answer(&step)),
             }
         }
@@ -462,7 +465,7 @@ impl Actor {
         let theirs = if mine.is_none() { Some(self.shared.take(on)) } else { None };
         let caught = catch_unwind(AssertUnwindSafe(move || {
             let _in_hand = (mine, theirs);
-            panic!("as told");
+            panic_any(AsTold);
         }));
         assert!(caught.is_err(), "it panics");
     }
@@ -579,10 +582,15 @@ fn dispatch(shared: &Shared, main: Sender<Step>) {
                 let (send, steps) = channel();
                 let thread = step.arg("new") as usize;
                 let shared = shared.clone();
+                let (started, starts) = channel();
                 let join = std::thread::spawn(move || {
+                    let _ = started.send(());
                     Actor { shared, thread, own: BTreeMap::new() }.run(&steps);
                 });
                 threads.insert(thread, (send, Some(join)));
+                // The runtime aborts a thread that cannot have its signal stack: a limit that comes
+                // next is not to meet one that begins.
+                let _ = starts.recv();
                 say(&Reply { thread: step.thread, outcome: "ok".into(), ..Reply::default() });
             }
             Verb::End | Verb::Crash => {
@@ -604,8 +612,12 @@ fn dispatch(shared: &Shared, main: Sender<Step>) {
 /// The life of a member; does not return.
 pub(super) fn run(args: &[String]) -> ! {
     let root = PathBuf::from(args.first().map_or("", String::as_str));
-    // Panics are told in replies, or meant.
-    std::panic::set_hook(Box::new(|_| {}));
+    std::panic::set_hook(Box::new(|panic| {
+        if !panic.payload().is::<AsTold>() {
+            // Not by the usual hook, which may need memory that a limit took.
+            let _ = writeln!(std::io::stderr(), "{panic}");
+        }
+    }));
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to a local.
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
