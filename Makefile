@@ -47,7 +47,7 @@ bench:
 	cargo run --quiet --release -p outlive-cli -- bench pipeline --quick
 
 bench-peers:
-	@bench/run $(ARGS)
+	@bench/rivals/run $(ARGS)
 	@scripts/bench-cpp
 
 gpu-check:

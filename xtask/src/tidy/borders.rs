@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(unsafe_in(FILE, "fn f() { unsafe { g() } }"), 1);
         assert_eq!(unsafe_in(FILE, "#![allow(unsafe_code)]\nfn f() { unsafe { g() } }"), 0);
         assert_eq!(unsafe_in(FILE, "// unsafe\nfn f() -> &str { \"unsafe\" }"), 0);
-        assert_eq!(unsafe_in("crates/testkit/src/a.rs", "unsafe fn f() {}"), 0);
+        assert_eq!(unsafe_in("verify/testkit/src/a.rs", "unsafe fn f() {}"), 0);
     }
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
             assert_eq!(atomics_in(FILE, text), 1, "{text}");
             assert_eq!(atomics_in(ATOMICS_DOOR, text), 0, "{text}");
             assert_eq!(atomics_in("crates/outlive/src/os/map/tests.rs", text), 0, "{text}");
-            assert_eq!(atomics_in("crates/testkit/src/a.rs", text), 0, "{text}");
+            assert_eq!(atomics_in("verify/testkit/src/a.rs", text), 0, "{text}");
             assert_eq!(atomics_in(FILE, &format!("#[cfg(test)]\nmod tests {{\n{text}\n}}")), 0);
         }
         assert_eq!(atomics_in(FILE, "use crate::sync::AtomicU64; fn atomic_u64() {}"), 0);

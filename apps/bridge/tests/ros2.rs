@@ -1,5 +1,5 @@
 //! Against an independent ROS 2 over Zenoh: the packages zenoh-ros2-sdk and rosbags, which
-//! `bridge/test` installs. Without them the tests say so and pass.
+//! `apps/bridge/test` installs. Without them the tests say so and pass.
 #![allow(missing_docs)]
 
 mod net;

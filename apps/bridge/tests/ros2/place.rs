@@ -26,7 +26,7 @@ pub(crate) struct Peer {
 impl Peer {
     pub(crate) fn start(args: &[&str]) -> Option<Self> {
         let Some(python) = std::env::var_os("OUTLIVE_ROS2_PYTHON") else {
-            println!("skipped: no zenoh-ros2-sdk here (bridge/test installs it)");
+            println!("skipped: no zenoh-ros2-sdk here (apps/bridge/test installs it)");
             return None;
         };
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ros2/peer.py");

@@ -1,5 +1,5 @@
 //! Bridges between network namespaces that the test makes itself. Where that is refused, each test
-//! says so and passes: `bridge/test` shows the notices.
+//! says so and passes: `apps/bridge/test` shows the notices.
 #![allow(missing_docs)]
 
 mod net;

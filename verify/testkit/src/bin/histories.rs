@@ -2,7 +2,7 @@
 //!
 //! `histories [--for 2m] [--seed N] [--replay SEED|FILE] [--kept DIR]`: a history that fails is
 //! made small and printed; put into a file it can be replayed, and kept among those of
-//! `crates/testkit/histories`, which are all done first.
+//! `verify/testkit/histories`, which are all done first.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -17,7 +17,7 @@ use testkit::scenarios::{queue_steps, service};
 use testkit::sweep::Suite;
 
 fn main() -> ExitCode {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../outlive/src");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/outlive/src");
     let names = names_in_sources(&sources).expect("the sources of the core");
     let install = outlive::crash::set_hook;
     let mut suite = Suite::from_env();

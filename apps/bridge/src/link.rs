@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_example_of_the_book_is_taken() {
-        let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/book/bridge.md");
+        let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/bridge.md");
         let book = std::fs::read_to_string(book).expect("the book");
         let blocks = book.split("```toml\n").skip(1).filter_map(|b| b.split("```").next());
         let ours: Vec<_> = blocks.filter(|block| block.contains("[zenoh")).collect();

@@ -1,5 +1,5 @@
 //! Links as they are elsewhere: lossy, slow, encrypted, found by multicast. Where the machine
-//! cannot, each test says so and passes: `bridge/test` shows the notices.
+//! cannot, each test says so and passes: `apps/bridge/test` shows the notices.
 #![allow(missing_docs)]
 
 mod net;

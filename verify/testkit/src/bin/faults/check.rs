@@ -21,7 +21,7 @@ pub(crate) enum Check {
     Unit(&'static str),
     /// A sweep of [`crate::sweeps`].
     Sweep(&'static str),
-    /// A kept history of `crates/testkit/histories`, by name.
+    /// A kept history of `verify/testkit/histories`, by name.
     History(&'static str),
     /// A test of the kit, by program and name: several processes, bad files.
     Kit(&'static str, &'static str),
@@ -105,7 +105,9 @@ impl Programs {
                 command.args(["--history", name]).current_dir(kit);
                 command
             }
-            Check::Unit(name) => test(self.find("outlive")?, name, &kit.join("../outlive")),
+            Check::Unit(name) => {
+                test(self.find("outlive")?, name, &kit.join("../../crates/outlive"))
+            }
             Check::Kit(program, name) => test(self.find(program)?, name, kit),
         };
         if let Some(fault) = fault {

@@ -1,7 +1,7 @@
 //! Runs the targets without libFuzzer: their corpus, then seeded inputs.
 //!
 //! `fuzz [--seconds S] [--seed N] [--one FILE] [TARGET...]`: each target for so long. Inputs are
-//! mutations of the corpus and noise; a failing one is written to `fuzz/failed/` and named with its
+//! mutations of the corpus and noise; a failing one is written to `failed/` and named with its
 //! seed. A case that takes 20 s counts as a hang.
 
 use std::path::{Path, PathBuf};
