@@ -5,7 +5,8 @@
 //! | `sizes` | files <= 800 lines without tests (hint over 400), Rust lines <= 100 columns |
 //! | `labels` | an ordering label stands at both ends; a crash point's name is unique |
 //! | `words` | no paths of one machine, no marks of unfinished work |
-//! | `borders` | in the core: unsafe only in files that say so, atomics only through `sync.rs` |
+//! | `borders` | in the core: unsafe only in files that say so, atomics only through `sync.rs`, |
+//! | | and no room imports from one beside or above it |
 //! | `links` | relative links in Markdown lead somewhere, decisions and pages are listed |
 //! | `commands` | commands of `outlive` that documents name exist, and the other way round |
 
@@ -24,7 +25,7 @@ use tree::Tree;
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     sizes::long_files,
     sizes::wide_lines,
     labels::orderings,
@@ -33,6 +34,7 @@ const RULES: [Rule; 11] = [
     words::unfinished,
     borders::unsafe_files,
     borders::raw_atomics,
+    borders::rooms,
     links::relative,
     links::unlisted,
     commands::documented,

@@ -10,44 +10,41 @@ extern crate self as outlive;
 mod admin;
 #[doc(hidden)]
 pub mod crash;
-pub mod describe;
+mod domain;
 mod error;
-mod layout;
 pub mod lock;
-pub mod msg;
-mod name;
 mod node;
 mod os;
 mod queue;
 pub mod rt;
-pub mod segments;
 mod service;
 mod sync;
 mod topic;
+mod types;
 mod wait;
 
 pub use admin::{AuditReport, CleanReport, Domain, NodeInfo, PublisherInfo, TopicInfo};
-pub use describe::TypeDescription;
+pub use domain::header::LAYOUT_VERSION;
+pub use domain::name::NAME_BYTES_MAX;
 pub use error::{Error, ErrorKind, Result};
-pub use layout::LAYOUT_VERSION;
-pub use name::NAME_BYTES_MAX;
 pub use node::{Node, NodeBuilder, NodeId, Watch};
 pub use queue::{
     BOUND_BYTES_DEFAULT, Consumer, Held, LaneInfo, Producer, ProducerId, QueueBuilder, QueueEvent,
     QueueInfo, Received, Slot,
 };
 pub use service::{Client, Reply, Request, Response, Server, ServiceBuilder, ServiceInfo, Ticket};
+pub use topic::chunks::segments;
 #[cfg(feature = "msgpack")]
 pub use topic::msgpack;
-#[cfg(feature = "msgpack")]
-pub use topic::msgpack::MsgPack;
 pub use topic::{
-    BORROWS_DEFAULT, Encoding, Event, Headed, HeldInfo, Loan, MEMORY_BYTES_DEFAULT, Message, Meta,
-    Payload, PayloadType, Publisher, PublisherId, Sample, SourceInfo, Subscriber, SubscriberInfo,
-    TopicBuilder, Waited,
+    BORROWS_DEFAULT, Event, HeldInfo, Loan, MEMORY_BYTES_DEFAULT, Meta, Publisher, PublisherId,
+    Sample, SourceInfo, Subscriber, SubscriberInfo, TopicBuilder, Waited,
 };
 #[cfg(feature = "async")]
 pub use topic::{Messages, News, Readable};
+#[cfg(feature = "msgpack")]
+pub use types::msgpack::MsgPack;
+pub use types::{Encoding, Headed, Message, Payload, PayloadType, TypeDescription, describe, msg};
 pub use wait::{Descriptor, Interrupt, Ready, Shutdown, Timer, WaitSet, Waitable};
 pub use zerocopy;
 
@@ -119,12 +116,12 @@ pub use outlive_derive::Message;
 /// # Real-time
 /// Seven system calls, once.
 pub fn kill_on_faults() {
-    os::faults::kill_on_faults();
+    os::process::faults::kill_on_faults();
 }
 
 /// Now, ns of CLOCK_MONOTONIC: the clock of all deadlines and time stamps.
 pub fn now_ns() -> u64 {
-    os::clock::now_ns()
+    os::time::clock::now_ns()
 }
 
 /// What tests and tools of this repository need of the inside; no promise to anybody else.
@@ -132,7 +129,7 @@ pub fn now_ns() -> u64 {
 pub mod internals {
     /// Forces the path without `futex_waitv` (false) or lets the kernel decide (true).
     pub fn set_waitv(on: bool) {
-        crate::os::futex::set_waitv_for_tests(on);
+        crate::os::sleep::futex::set_waitv_for_tests(on);
     }
 
     /// Longest sleep before everything is looked at again, ns; long enough, a lost wake shows.
@@ -145,14 +142,15 @@ pub mod internals {
     /// # Errors
     /// When the core does not exist or is not allowed.
     pub fn pin(cpu: usize) -> crate::Result<()> {
-        crate::os::sched::pin_current(cpu)
+        crate::os::process::sched::pin_current(cpu)
     }
 }
 
 /// A directory of its own for each example, removed at the end.
 #[doc(hidden)]
 pub fn doc_dir() -> DocDir {
-    let name = format!("outlive-doc-{}-{:x}", std::process::id(), os::sched::random_u128());
+    let name =
+        format!("outlive-doc-{}-{:x}", std::process::id(), os::process::sched::random_u128());
     DocDir(std::env::temp_dir().join(name))
 }
 

@@ -65,7 +65,8 @@ mod planted {
 #[cfg(tsan)]
 mod visible {
     use std::ops::{Deref, DerefMut};
-    use std::sync::{self, LockResult, PoisonError, TryLockError, TryLockResult};
+    use std::sync;
+    use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 
     use super::{AtomicU32, Ordering};
 

@@ -48,6 +48,77 @@ pub(super) fn raw_atomics(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Rooms of the core from the ground up: each may import from those of the rows before its own.
+const ROOMS: [&[&str]; 8] = [
+    &["error", "sync", "crash"],
+    &["os"],
+    &["domain"],
+    &["types"],
+    &["node"],
+    &["wait"],
+    &["topic", "queue", "lock", "rt"],
+    &["service"],
+];
+/// What is imported from the root of the crate, by everybody.
+const ROOT: [&str; 4] = ["Error", "ErrorKind", "Result", "crash_point"];
+
+/// A room that imports from above itself has no ground: what is used by both belongs below both.
+/// `admin` and the root see all.
+pub(super) fn rooms(tree: &Tree) -> Vec<Finding> {
+    let row = |room: &str| ROOMS.iter().position(|row| row.contains(&room));
+    let mut findings = Vec::new();
+    for file in tree.crate_sources().filter(|f| f.path.starts_with(CORE)) {
+        let inside = &file.path[CORE.len()..];
+        let own = inside.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+        let Some(level) = row(own).filter(|_| !inside.contains("tests")) else { continue };
+        for (line, code) in file.product_code() {
+            for name in from_root(code) {
+                let text = match row(name) {
+                    Some(other) if other < level || name == own => continue,
+                    Some(_) => format!("{own} imports from {name}, which is beside or above it"),
+                    None if ROOT.contains(&name) => continue,
+                    None => format!("{name} is imported from the root: name its home"),
+                };
+                findings.push(Finding::new(&file.path, line, text));
+            }
+        }
+    }
+    findings
+}
+
+/// The names behind `crate::` in a line, also those of a list in braces that it opens.
+fn from_root(code: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for (at, found) in code.match_indices("crate::") {
+        let before = code[..at].chars().next_back();
+        if is_word_char(before) || before == Some('$') {
+            continue;
+        }
+        let rest = &code[at + found.len()..];
+        let Some(list) = rest.strip_prefix('{') else {
+            names.extend(first_word(rest));
+            continue;
+        };
+        let mut depth = 0;
+        for part in list.split_inclusive([',', '{', '}']) {
+            if depth == 0 {
+                names.extend(first_word(part.trim_start()));
+            }
+            match part.chars().next_back() {
+                Some('{') => depth += 1,
+                Some('}') => depth -= 1,
+                _ => {}
+            }
+        }
+    }
+    names
+}
+
+fn first_word(text: &str) -> Option<&str> {
+    let end = text.find(|c| !is_word_char(Some(c))).unwrap_or(text.len());
+    Some(&text[..end]).filter(|word| !word.is_empty())
+}
+
 fn is_word_char(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_alphanumeric() || c == '_')
 }
@@ -56,7 +127,7 @@ fn is_word_char(c: Option<char>) -> bool {
 mod tests {
     use super::*;
 
-    const FILE: &str = "crates/outlive/src/os/map.rs";
+    const FILE: &str = "crates/outlive/src/os/fs/map.rs";
 
     fn unsafe_in(path: &str, text: &str) -> usize {
         unsafe_files(&Tree::of(&[(path, text)])).len()
@@ -64,6 +135,22 @@ mod tests {
 
     fn atomics_in(path: &str, text: &str) -> usize {
         raw_atomics(&Tree::of(&[(path, text)])).len()
+    }
+
+    #[test]
+    fn a_room_may_import_from_below_alone() {
+        let found = |path: &str, text: &str| rooms(&Tree::of(&[(path, text)])).len();
+        let queue = "crates/outlive/src/queue/lane/tail.rs";
+        assert_eq!(found(queue, "use crate::wait::WaitSet;\nuse crate::queue::lane::Ring;"), 0);
+        assert_eq!(found(queue, "use crate::{Error, ErrorKind, Result, crash_point};"), 0);
+        assert_eq!(found(queue, "use crate::topic::ring::Entry;"), 1, "beside it");
+        assert_eq!(found(queue, "fn f(_: crate::service::Reply) {}"), 1, "above it");
+        assert_eq!(found(queue, "use crate::{Message, os::{fs, time}, service::Reply};"), 2);
+        assert_eq!(found("crates/outlive/src/admin/mod.rs", "use crate::rt::Board;"), 0);
+        assert_eq!(found("crates/outlive/src/queue/tests/mod.rs", "use crate::Domain;"), 0);
+        let own = "// crate::service\n$crate::Message\n\
+                   #[cfg(test)]\nmod tests {\n    use crate::Node;\n}\n";
+        assert_eq!(found(queue, own), 0, "comments, macros, tests");
     }
 
     #[test]
@@ -91,7 +178,7 @@ mod tests {
         ] {
             assert_eq!(atomics_in(FILE, text), 1, "{text}");
             assert_eq!(atomics_in(ATOMICS_DOOR, text), 0, "{text}");
-            assert_eq!(atomics_in("crates/outlive/src/os/map/tests.rs", text), 0, "{text}");
+            assert_eq!(atomics_in("crates/outlive/src/os/fs/map/tests.rs", text), 0, "{text}");
             assert_eq!(atomics_in("verify/testkit/src/a.rs", text), 0, "{text}");
             assert_eq!(atomics_in(FILE, &format!("#[cfg(test)]\nmod tests {{\n{text}\n}}")), 0);
         }

@@ -45,7 +45,10 @@ impl Tree {
 
     /// Rust files of the crates' `src` folders.
     pub(crate) fn crate_sources(&self) -> impl Iterator<Item = &Source> {
-        let of_crate = |f: &&Source| f.path.starts_with("crates/") && f.path.contains("/src/");
+        const ROOMS: [&str; 4] = ["crates/", "bench/", "demo/", "verify/"];
+        let of_crate = |f: &&Source| {
+            ROOMS.iter().any(|room| f.path.starts_with(room)) && f.path.contains("/src/")
+        };
         self.files.iter().filter(|f| f.is_rust()).filter(of_crate)
     }
 

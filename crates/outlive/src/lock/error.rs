@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use super::word::Refused;
+use super::mutex::word::Refused;
 use crate::{Error, ErrorKind};
 
 /// Why a lock was not taken in good order.

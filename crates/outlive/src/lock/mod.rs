@@ -1,55 +1,36 @@
 //! Locks that survive their holder: kill it at any instruction, and the next one gets the lock,
 //! the data, and the news.
 //!
-//! | file | what |
+//! | module | what |
 //! |---|---|
-//! | `layout` | shared bytes |
-//! | `word`, `readers`, `permits`, `set` | the algorithms |
-//! | `wait` | spinning, sleeping, noticing deaths |
-//! | `object` | where an object lies: file, segment, the user's memory |
-//! | `lines` | which line the calling thread reads on |
-//! | `gated`, `pi` | what a mutex rests on: without and with priority inheritance |
-//! | `raw_mutex`, `mutex`, `raw_rwlock`, `rwlock` | the public types: locks, |
-//! | `condvar`, `semaphore`, `lockless_set`, `segment` | and what goes with them |
-//! | `admin` | listing, auditing, cleaning |
+//! | `mutex/` | the lock word, waiting for it, mutexes, the condition variable |
+//! | `rwlock/` | readers' lines beside a lock word |
+//! | `semaphore/`, `set/` | permits; the lockless set |
+//! | `object/` | where an object lies: file, segment, the user's memory; listing, cleaning |
 //! | `error` | why a lock was not taken; data of the dead |
 
-pub(crate) mod admin;
-mod condvar;
 mod error;
-mod gated;
-pub(crate) mod layout;
-mod lines;
-mod lockless_set;
 mod mutex;
-mod object;
-mod permits;
-mod pi;
-mod raw_mutex;
-mod raw_rwlock;
-mod readers;
+pub(crate) mod object;
 mod rwlock;
-mod segment;
 mod semaphore;
-mod set;
-mod wait;
-mod word;
+pub(crate) mod set;
 
-pub use admin::{LockInfo, LockState};
-pub use condvar::RobustCondvar;
 pub use error::{Guard, Inherited, LockError, LockResult, NeedsWriter};
-pub use layout::LockKind;
-pub use lockless_set::LocklessSet;
+pub use mutex::condvar::RobustCondvar;
+pub use mutex::raw_mutex::{Acquired, RawMutex};
 pub use mutex::{MutexGuard, PiGuard, PiMutex, RobustMutex};
-pub use raw_mutex::{Acquired, RawMutex};
-pub use raw_rwlock::RawRwLock;
+pub use object::admin::{LockInfo, LockState};
+pub use object::layout::LockKind;
+pub use object::segment::Segment;
+pub use rwlock::raw_rwlock::RawRwLock;
 pub use rwlock::{ReadGuard, RobustRwLock, WriteGuard};
-pub use segment::Segment;
 pub use semaphore::{Permit, RobustSemaphore};
+pub use set::lockless_set::LocklessSet;
 
 use crate::Result;
 use crate::node::Node;
-use crate::topic::Message;
+use crate::types::Message;
 use object::Object;
 
 impl Node {
@@ -184,18 +165,16 @@ impl Node {
 }
 
 fn open_mutex<T: Message>(node: &Node, name: &str, value: Option<&T>) -> Result<RobustMutex<T>> {
-    let data = layout::mutex_data(align_of::<T>());
+    let data = object::layout::mutex_data(align_of::<T>());
     let spec = RobustMutex::<T>::spec();
     Ok(RobustMutex::new(Object::named(node, name, &spec, value.map(|v| (data, v.as_bytes())))?))
 }
 
 fn open_rwlock<T: Message>(node: &Node, name: &str, value: Option<&T>) -> Result<RobustRwLock<T>> {
-    let data = layout::rwlock_data(align_of::<T>());
+    let data = object::layout::rwlock_data(align_of::<T>());
     let spec = RobustRwLock::<T>::spec();
     Ok(RobustRwLock::new(Object::named(node, name, &spec, value.map(|v| (data, v.as_bytes())))?))
 }
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod threads;

@@ -1,17 +1,7 @@
 //! Bytes of `id` and of a node's file, as named offsets.
 
-use crate::layout::{CACHE_LINE, HEADER_BYTES, PAGE};
-
-/// `id`: random identity of the domain and the next node ordinal, changed under the domain lock.
-pub(crate) mod id {
-    use super::HEADER_BYTES;
-    pub(crate) const RANDOM_LOW: usize = HEADER_BYTES;
-    pub(crate) const RANDOM_HIGH: usize = HEADER_BYTES + 8;
-    pub(crate) const NEXT_NODE: usize = HEADER_BYTES + 16;
-    /// Next thread ordinal, counted from 0; handed out by compare-and-swap, without the lock.
-    pub(crate) const NEXT_THREAD: usize = HEADER_BYTES + 24;
-    pub(crate) const BYTES: usize = 128;
-}
+use crate::domain::header::{CACHE_LINE, HEADER_BYTES};
+use crate::os::PAGE;
 
 /// `<node>.threads`: a token for each thread of the node that takes locks. The owner writes.
 pub(crate) mod threads {
@@ -32,14 +22,14 @@ pub(crate) mod threads {
     pub(crate) const PLACES_MAX: usize = 16384;
 
     pub(crate) const fn file_bytes(places: usize) -> usize {
-        crate::layout::round_up(FIRST + places * PLACE_BYTES, PAGE)
+        crate::domain::header::round_up(FIRST + places * PLACE_BYTES, PAGE)
     }
 }
 
 /// Robust list, entry and futex word of the liveness token.
 pub(crate) const TOKEN: usize = 64;
 /// The token's futex word.
-pub(crate) const TOKEN_WORD: usize = TOKEN + crate::os::holder::WORD_AT;
+pub(crate) const TOKEN_WORD: usize = TOKEN + crate::os::death::holder::WORD_AT;
 /// Process id at registration, for people only; never used to decide anything.
 pub(crate) const PID: usize = 136;
 /// Where the first port block begins.
@@ -65,10 +55,10 @@ pub(crate) const fn ports_offset(ordinal: u64) -> usize {
 
 /// Length of a node file with room for `ports` blocks, whole pages.
 pub(crate) const fn file_bytes(ports_offset: usize, ports: usize) -> usize {
-    crate::layout::round_up(ports_offset + ports * PORT_BYTES, PAGE)
+    crate::domain::header::round_up(ports_offset + ports * PORT_BYTES, PAGE)
 }
 
-const _: () = assert!(NAME + crate::name::NAME_BYTES_MAX <= PAGE);
-const _: () = assert!(TOKEN + crate::os::holder::HOLDER_BYTES <= PID);
-const _: () = assert!(id::NEXT_THREAD + 8 <= id::BYTES);
+const _: () = assert!(NAME + crate::domain::name::NAME_BYTES_MAX <= PAGE);
+const _: () = assert!(TOKEN + crate::os::death::holder::HOLDER_BYTES <= PID);
+
 const _: () = assert!(threads::FIRST % threads::PLACE_BYTES == 0 && threads::WORD + 4 <= 128);

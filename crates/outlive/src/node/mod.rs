@@ -4,15 +4,20 @@
 //! - A node file visible under `nodes/` was complete, locked and its token held when it appeared.
 //! - The file lock is held for as long as the process has the node; the kernel frees it at death.
 //! - Node ordinals are never reused; a node whose file is gone is dead.
+//!
+//! | module | what |
+//! |---|---|
+//! | `token`, `peer` | its own liveness word; those of others, as hint and as proof |
+//! | `ports`, `layout` | its publishers, subscribers and so on, in the node's file |
+//! | `watch` | being told that another node ended |
+//! | `threads/` | tokens of threads that hold locks |
 
-pub(crate) mod domain;
 pub(crate) mod layout;
 pub(crate) mod peer;
 mod ports;
 #[cfg(test)]
 mod tests;
-pub(crate) mod thread_peers;
-pub(crate) mod thread_tokens;
+pub(crate) mod threads;
 mod token;
 mod watch;
 
@@ -20,20 +25,24 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::layout::{FileHeader, FileKind, PAGE};
-use crate::name::check_part;
-use crate::os::file::{self, Access, Draft};
-use crate::os::fork::NotInChild;
-use crate::os::{clock, faults, filelock, fork, sched, sigbus};
+use crate::domain::header::{FileHeader, FileKind};
+use crate::domain::name::check_part;
+use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
+use crate::os::PAGE;
+use crate::os::fs::file;
+use crate::os::fs::file::{Access, Draft};
+use crate::os::fs::{filelock, sigbus};
+use crate::os::process::fork::NotInChild;
+use crate::os::process::{faults, fork, sched};
+use crate::os::time::clock;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, Mutex, fault};
 use crate::{Error, ErrorKind, Result};
-use domain::{DomainPath, SLOW_PATH_NS_MAX};
 pub use peer::NodeId;
 use peer::{Life, Peer};
 pub(crate) use ports::OwnPort;
 use ports::Ports;
-use thread_tokens::Threads;
+use threads::tokens::Threads;
 use token::Token;
 pub(crate) use token::forked_child;
 pub use watch::Watch;

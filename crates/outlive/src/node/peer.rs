@@ -17,11 +17,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::layout;
-use crate::layout::{FileHeader, FileKind, PAGE};
-use crate::os::deaths::Deaths;
-use crate::os::file::{self, Access, Expect};
-use crate::os::map::Mapping;
-use crate::os::{filelock, robust};
+use crate::domain::header::{FileHeader, FileKind};
+use crate::os::PAGE;
+use crate::os::death::deaths::Deaths;
+use crate::os::death::robust;
+use crate::os::fs::file;
+use crate::os::fs::file::{Access, Expect};
+use crate::os::fs::filelock;
+use crate::os::fs::map::Mapping;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
@@ -233,7 +236,7 @@ impl Peer {
         let pid = self.map.atomic_u32(layout::PID)?.load(Relaxed);
         let started = self.map.atomic_u64(layout::STARTED)?.load(Relaxed);
         let len = self.map.atomic_u64(layout::NAME_LEN)?.load(Relaxed) as usize;
-        let len = len.min(crate::name::NAME_BYTES_MAX);
+        let len = len.min(crate::domain::name::NAME_BYTES_MAX);
         let name: Vec<u8> = (0..len)
             .map_while(|i| {
                 let word = self.map.atomic_u64(layout::NAME + i / 8 * 8).ok()?.load(Relaxed);
@@ -295,7 +298,7 @@ pub(super) fn life(id: NodeId, open: impl FnOnce() -> Result<Arc<Peer>>) -> Resu
 
 /// Bytes of one subscriber port; written by its node only.
 pub(crate) mod port {
-    use crate::layout::CACHE_LINE;
+    use crate::domain::header::CACHE_LINE;
     /// Port id, 0 while the block is free. Stored last on opening.
     pub(crate) const ID: usize = 0;
     /// Topic bell epoch of the last look at the topic's directory.
@@ -324,7 +327,7 @@ pub(crate) mod port {
     /// Most such blocks of one port.
     pub(crate) const MORE_MAX: usize = 4;
     pub(crate) const SOURCES_MAX: usize = SOURCES_FIRST + MORE_MAX * MORE_SOURCES;
-    const _: () = assert!(SOURCES + SOURCES_FIRST * SOURCE_BYTES <= crate::layout::PAGE);
+    const _: () = assert!(SOURCES + SOURCES_FIRST * SOURCE_BYTES <= crate::os::PAGE);
     const _: () = assert!(MORE + MORE_SOURCES * SOURCE_BYTES <= super::layout::PORT_BYTES);
     // The word that counts changes of a place is one whichever kind of block it lies in.
     const _: () = assert!((SOURCES - MORE) % SOURCE_BYTES == 0);

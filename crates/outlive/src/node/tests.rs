@@ -1,6 +1,6 @@
 use super::*;
+use crate::os::death::robust::{OWNER_DIED, WAITERS};
 use crate::os::fixture::TempDir;
-use crate::os::robust::{OWNER_DIED, WAITERS};
 use std::time::Duration;
 
 fn node(dir: &TempDir) -> Node {

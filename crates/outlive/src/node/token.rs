@@ -10,9 +10,9 @@
 use std::sync::Arc;
 
 use super::layout;
-use crate::os::fork;
-use crate::os::holder::{HOLDER_BYTES, Holder};
-use crate::os::map::Mapping;
+use crate::os::death::holder::{HOLDER_BYTES, Holder};
+use crate::os::fs::map::Mapping;
+use crate::os::process::fork;
 use crate::sync::Mutex;
 use crate::{Error, ErrorKind, Result};
 

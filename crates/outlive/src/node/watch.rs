@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::peer::{NodeId, Peer};
 use super::{POLL_NS, slice_ns_max};
-use crate::os::clock;
-use crate::os::futex::{self, WaitWord, Woken};
-use crate::os::robust;
+use crate::os::death::robust;
+use crate::os::sleep::futex;
+use crate::os::sleep::futex::{WaitWord, Woken};
+use crate::os::time::clock;
 use crate::sync::Ordering::Relaxed;
 
 /// Tells of a node's death in the instant of it.

@@ -10,21 +10,23 @@
 
 use std::path::{Path, PathBuf};
 
-use super::head::{Head, Next};
-use super::lane::Shape;
+use super::lane::head::{Head, Next};
+use super::lane::position::{Place, Position};
+use super::lane::record::Shape;
+use super::lane::segment::{Segment, segment_path};
+use super::membership::meta::Meta;
+use super::membership::reclaim;
+use super::membership::reclaim::{Unread, has_consumer};
+use super::membership::table::{ProducerId, Table};
 use super::membership::{self, Entry};
-use super::meta::Meta;
-use super::position::{Place, Position};
-use super::reclaim::{self, Unread, has_consumer};
-use super::segment::{Segment, segment_path};
-use super::table::{ProducerId, Table};
-use crate::name::TopicName;
+use crate::domain::name::TopicName;
+use crate::domain::path::DomainPath;
 use crate::node::NodeId;
-use crate::node::domain::DomainPath;
 use crate::node::peer::proof_by_name;
-use crate::os::file;
+use crate::os::fs::file;
 use crate::sync::AtomicU64;
-use crate::{Encoding, Error, ErrorKind, PayloadType, Result};
+use crate::types::{Encoding, PayloadType};
+use crate::{Error, ErrorKind, Result};
 
 /// Messages that a look at a lane counts at most.
 const COUNTED_MAX: u64 = 10_000_000;

@@ -4,15 +4,16 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use super::consumer::Consumer;
-use super::layout::FIRST_BYTES;
+use super::consumer::reader::Reader;
+use super::lane::layout::FIRST_BYTES;
+use super::membership::meta::Meta;
 use super::membership::{Queue, Site};
-use super::meta::Meta;
 use super::producer::Producer;
-use super::reader::Reader;
-use super::writer::Writer;
-use crate::name::TopicName;
+use super::producer::writer::Writer;
+use crate::Result;
+use crate::domain::name::TopicName;
 use crate::node::Node;
-use crate::{Payload, PayloadType, Result};
+use crate::types::{Payload, PayloadType};
 
 /// Shared memory that a producer's lane may take unless it asks for more or less, bytes.
 pub const BOUND_BYTES_DEFAULT: u64 = 64 << 20;

@@ -20,51 +20,29 @@
 //! over and goes on at its positions. A death between two stores leaves a state that is legal by
 //! itself: see the tables in `lane` and `position`.
 //!
-//! | file | what |
+//! | module | what |
 //! |---|---|
-//! | `layout`, `meta`, `table` | shared bytes; what all members agree on; who consumes |
-//! | `lane`, `tail`, `head`, `position` | the algorithms: records, both ends, progress |
-//! | `segment` | a lane's file |
-//! | `membership` | who is there |
-//! | `reclaim` | removing what nobody needs, on proof |
-//! | `writer`, `room` | the producing half without types; room for the next record |
-//! | `reader`, `hand` | the consuming half; the messages it is about to receive |
-//! | `attach`, `asleep`, `later`, `order` | its taking over, sleeping, second tries, order |
-//! | `producer`, `slot`, `consumer`, `received`, `builder` | the public types |
+//! | `builder` | opening a producer or the consumer: begin here |
+//! | `producer/` | the producing half; room for the next record |
+//! | `consumer/` | the consuming half: what is in hand, taking over, sleeping, order |
+//! | `lane/` | a lane's files and the algorithms: records, both ends, progress |
+//! | `membership/` | what all agree on; who consumes; removing what nobody needs, on proof |
 //! | `admin` | listing, cleaning, and the invariants of the shared bytes |
 
 pub(crate) mod admin;
-mod asleep;
-mod attach;
-mod builder;
-mod consumer;
-mod hand;
-pub(crate) mod head;
+pub(crate) mod builder;
+pub(crate) mod consumer;
 pub(crate) mod lane;
-mod later;
-pub(crate) mod layout;
 pub(crate) mod membership;
-pub(crate) mod meta;
-mod order;
-pub(crate) mod position;
-mod producer;
-pub(crate) mod reader;
-mod received;
-pub(crate) mod reclaim;
-mod room;
-pub(crate) mod segment;
-mod slot;
-pub(crate) mod table;
-pub(crate) mod tail;
+pub(crate) mod producer;
 #[cfg(test)]
 mod tests;
-pub(crate) mod writer;
 
 pub use admin::{LaneInfo, QueueInfo};
 pub use builder::{BOUND_BYTES_DEFAULT, QueueBuilder};
+pub use consumer::reader::QueueEvent;
+pub use consumer::received::Received;
 pub use consumer::{Consumer, Held};
+pub use membership::table::ProducerId;
 pub use producer::Producer;
-pub use reader::QueueEvent;
-pub use received::Received;
-pub use slot::Slot;
-pub use table::ProducerId;
+pub use producer::slot::Slot;

@@ -18,37 +18,24 @@
 //! read-only: the death of one leaves the others' memory as it was.
 #![deny(unsafe_code)]
 
-mod board;
-pub(crate) mod file;
-pub(crate) mod four_slot;
+pub(crate) mod channel;
 mod histogram;
-mod latch;
-mod latest;
-mod lifeline;
-mod memory;
-mod pair;
-#[cfg(test)]
-mod pair_tests;
-mod pipeline;
-mod realtime;
-pub(crate) mod ring;
-mod schedule;
-pub(crate) mod signal;
-mod spsc;
-mod stage;
+pub(crate) mod stages;
 #[cfg(test)]
 mod tests;
-mod waiting;
+pub(crate) mod thread;
 
-pub use board::{Board, BoardView, Counts, Doing, Phase};
+pub use channel::latest::{
+    LatestReader, LatestWriter, Opening, Stamped, VALUE_BYTES_MAX, Value, latest,
+};
+pub use channel::pair::Lost;
+pub use channel::spsc::{DEPTH_MAX, NotPushed, SpscReader, SpscWriter, spsc};
+pub use channel::waiting::Wait;
 pub use histogram::Histogram;
-pub use latch::{Cause, Latch, NOBODY, Step};
-pub use latest::{LatestReader, LatestWriter, Opening, Stamped, VALUE_BYTES_MAX, Value, latest};
-pub use lifeline::{Freshness, Lifeline, SafeState, check_command};
-pub use pair::Lost;
-pub use pipeline::{Joining, Member, Pipeline, board_name, pass_on};
-pub use realtime::{Granted, Realtime};
-pub use schedule::{Overrun, Schedule};
-pub use spsc::{DEPTH_MAX, NotPushed, SpscReader, SpscWriter, spsc};
-pub use stage::{Cycle, Input, Outcome, Stage, StageOptions, StageReport, Stop};
-pub use waiting::Wait;
+pub use stages::board::{Board, BoardView, Counts, Doing, Phase};
+pub use stages::latch::{Cause, Latch, NOBODY, Step};
+pub use stages::lifeline::{Freshness, Lifeline, SafeState, check_command};
+pub use stages::pipeline::{Joining, Member, Pipeline, board_name, pass_on};
+pub use stages::schedule::{Overrun, Schedule};
+pub use stages::stage::{Cycle, Input, Outcome, Stage, StageOptions, StageReport, Stop};
+pub use thread::realtime::{Granted, Realtime};

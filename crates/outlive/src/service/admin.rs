@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::site;
-use crate::name::TopicName;
+use super::wire::site;
+use crate::domain::name::TopicName;
+use crate::domain::path::DomainPath;
 use crate::node::NodeId;
-use crate::node::domain::DomainPath;
-use crate::os::file;
+use crate::os::fs::file;
 use crate::queue::admin;
-use crate::queue::meta::Meta;
-use crate::{ErrorKind, PayloadType, Result};
+use crate::queue::membership::meta::Meta;
+use crate::types::PayloadType;
+use crate::{ErrorKind, Result};
 
 /// A service and who is there.
 #[derive(Clone, Debug)]

@@ -4,15 +4,17 @@ use std::marker::PhantomData;
 
 use super::client::Client;
 use super::server::Server;
-use super::site;
-use crate::name::TopicName;
+use super::wire::site;
+use crate::domain::name::TopicName;
 use crate::node::Node;
-use crate::queue::layout::{CAPACITY_BYTES_MIN, FIRST_BYTES};
+use crate::queue::BOUND_BYTES_DEFAULT;
+use crate::queue::consumer::reader::Reader;
+use crate::queue::lane::layout::{CAPACITY_BYTES_MIN, FIRST_BYTES};
 use crate::queue::membership::Queue;
-use crate::queue::meta::Meta;
-use crate::queue::reader::Reader;
-use crate::queue::writer::Writer;
-use crate::{BOUND_BYTES_DEFAULT, Error, ErrorKind, Payload, PayloadType, Result};
+use crate::queue::membership::meta::Meta;
+use crate::queue::producer::writer::Writer;
+use crate::types::{Payload, PayloadType};
+use crate::{Error, ErrorKind, Result};
 
 /// A service about to be opened; see [`Node::service`].
 #[derive(Clone, Debug)]

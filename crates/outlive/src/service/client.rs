@@ -6,18 +6,20 @@ use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use super::body::Body;
-use super::frame::{self, ReplyHead, RequestHead, request_bytes};
 use super::reply::{Failure, Outcome, Reply, Response, Ticket, Why};
 use super::reply::{late, no_server, unreadable};
-use crate::os::clock;
+use super::wire::body::Body;
+use super::wire::frame;
+use super::wire::frame::{ReplyHead, RequestHead, request_bytes};
+use crate::os::time::clock;
+use crate::queue::consumer::reader::{QueueEvent, Reader};
 use crate::queue::membership::Queue;
-use crate::queue::reader::{QueueEvent, Reader};
-use crate::queue::writer::{Wait, Writer};
+use crate::queue::producer::writer::{Wait, Writer};
 use crate::sync::fault;
+use crate::types::Payload;
 use crate::wait::WaitSet;
 use crate::wait::member::{Member, Plan, Seat};
-use crate::{Error, ErrorKind, Payload, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// A request that is not answered yet.
 #[derive(Debug)]

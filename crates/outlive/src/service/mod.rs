@@ -17,28 +17,25 @@
 //! and passes over requests of clients that are dead already. All of it rests on what queues do;
 //! the only shared bytes of a service's own are the heads of its messages, see `frame`.
 //!
-//! | file | what |
+//! | module | what |
 //! |---|---|
-//! | `frame` | the heads of requests and replies |
-//! | `body` | a payload of our own, out of shared memory |
-//! | `site` | where the queues of a service are; who may remove them |
-//! | `client`, `reply`, `server`, `request`, `builder` | the public types |
+//! | `builder` | opening a client or the server: begin here |
+//! | `client`, `reply`; `server`, `request` | the two halves and what they hand out |
 //! | `values` | requests and responses that are MessagePack |
+//! | `wire/` | where the queues are, the heads and bodies of messages |
 //! | `admin` | listing, cleaning, auditing |
 
 pub(crate) mod admin;
-mod body;
 mod builder;
 mod client;
-mod frame;
 mod reply;
 mod request;
 mod server;
-mod site;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "msgpack")]
 mod values;
+pub(crate) mod wire;
 
 pub use admin::ServiceInfo;
 pub use builder::ServiceBuilder;

@@ -2,8 +2,9 @@
 
 use std::ops::Deref;
 
-use super::body::Body;
-use crate::{Error, ErrorKind, Payload, Result};
+use super::wire::body::Body;
+use crate::types::Payload;
+use crate::{Error, ErrorKind, Result};
 
 /// Names a request that was sent and is not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -2,8 +2,9 @@
 
 use std::ops::Deref;
 
-use super::body::Body;
-use crate::{Payload, ProducerId};
+use super::wire::body::Body;
+use crate::queue::ProducerId;
+use crate::types::Payload;
 
 /// A request, copied out of shared memory. Answer it with [`crate::Server::respond`].
 ///

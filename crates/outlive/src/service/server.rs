@@ -5,20 +5,23 @@ use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use super::body::Body;
 use super::builder::ServiceBuilder;
 use super::client::after;
-use super::frame::{self, ReplyHead, RequestHead, reply_bytes, request_bytes};
 use super::request::Request;
-use super::site;
-use crate::os::clock;
-use crate::queue::layout::FIRST_BYTES;
+use super::wire::body::Body;
+use super::wire::frame;
+use super::wire::frame::{ReplyHead, RequestHead, reply_bytes, request_bytes};
+use super::wire::site;
+use crate::os::time::clock;
+use crate::queue::ProducerId;
+use crate::queue::consumer::reader::{QueueEvent, Reader};
+use crate::queue::lane::layout::FIRST_BYTES;
 use crate::queue::membership::{Queue, Site};
-use crate::queue::reader::{QueueEvent, Reader};
-use crate::queue::writer::{Wait, Writer};
+use crate::queue::producer::writer::{Wait, Writer};
 use crate::sync::fault;
+use crate::types::Payload;
 use crate::wait::member::{Member, Plan, Seat};
-use crate::{Error, ErrorKind, Payload, ProducerId, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Requests that are taken in while the caller looks for cancellations.
 const BACKLOG_MAX: usize = 1024;

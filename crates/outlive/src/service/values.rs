@@ -9,7 +9,7 @@ use super::client::{Client, after};
 use super::request::Request;
 use super::server::Server;
 use crate::Result;
-use crate::msgpack::{MsgPack, encode};
+use crate::types::msgpack::{MsgPack, encode};
 
 impl<Q, R> Client<MsgPack<Q>, MsgPack<R>>
 where

@@ -6,17 +6,17 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::layout;
 use super::membership::Topic;
-use super::meta::Spec;
-use super::payload::{Encoding, Payload};
-use super::payload_type::PayloadType;
+use super::membership::meta::Spec;
 use super::publisher::Publisher;
-use super::reader::{Reader, Wishes};
+use super::publisher::writer::{Manner, Writer};
+use super::ring::layout;
 use super::subscriber::Subscriber;
-use super::writer::{Manner, Writer};
-use crate::name::TopicName;
+use super::subscriber::reader::{Reader, Wishes};
+use crate::domain::name::TopicName;
 use crate::node::Node;
+use crate::types::payload::{Encoding, Payload};
+use crate::types::payload_type::PayloadType;
 use crate::{Error, ErrorKind, Result};
 
 /// Samples a subscriber may hold unless it asks for more.

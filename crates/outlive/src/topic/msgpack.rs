@@ -41,23 +41,22 @@
 //! assert_eq!(plan.goal, "dock");
 //! # Ok::<(), outlive::Error>(())
 //! ```
-#![allow(unsafe_code)]
 
-use std::fmt;
 use std::io;
-use std::marker::PhantomData;
 use std::ops::Deref;
 use std::time::Duration;
 
 use serde::de::{Deserialize, DeserializeOwned};
 use serde::ser::Serialize;
 
-use super::layout::{INLINE_BYTES_MAX, PAYLOAD_BYTES_MAX};
-use super::payload::{Encoding, Payload, sealed};
-use super::sample::{Meta, Sample};
-use super::{builder::TopicBuilder, publisher, subscriber};
-use crate::describe::TypeDescription;
+use super::builder::TopicBuilder;
+use super::ring::layout::INLINE_BYTES_MAX;
+use super::subscriber::sample::{Meta, Sample};
+use super::{publisher, subscriber};
 use crate::node::Node;
+pub use crate::types::msgpack::{MsgPack, encode};
+use crate::types::msgpack::{decode, undecoded};
+use crate::types::payload_type::PAYLOAD_BYTES_MAX;
 use crate::{Error, ErrorKind, Result};
 
 /// Publishes values of type `T`; see [`publish_value`](publisher::Publisher::publish_value).
@@ -65,95 +64,8 @@ pub type Publisher<T> = publisher::Publisher<MsgPack<T>>;
 /// Receives values of type `T`; see [`receive_value`](subscriber::Subscriber::receive_value).
 pub type Subscriber<T> = subscriber::Subscriber<MsgPack<T>>;
 
-/// Deepest nesting that is decoded: garbage must not exhaust the stack.
-const DEPTH_MAX: usize = 128;
 /// Attempts at a value whose encoded length changes from one to the next.
 const ATTEMPTS_MAX: usize = 3;
-
-/// The MessagePack of a `T`, as it lies in shared memory; what it says is read by
-/// [`MsgPack::decode`].
-#[repr(transparent)]
-pub struct MsgPack<T> {
-    _type: PhantomData<fn() -> T>,
-    bytes: [u8],
-}
-
-impl<T> MsgPack<T> {
-    /// Any bytes, to be decoded as a `T`.
-    pub fn new(bytes: &[u8]) -> &Self {
-        // SAFETY: transparent over `[u8]`; any bytes may be tried.
-        unsafe { &*(std::ptr::from_ref(bytes) as *const Self) }
-    }
-
-    /// The encoded bytes.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Decodes the value.
-    ///
-    /// # Errors
-    /// `Corrupt`: the bytes are no MessagePack of a `T`.
-    pub fn decode<'a>(&'a self) -> Result<T>
-    where
-        T: Deserialize<'a>,
-    {
-        self.decode_as()
-    }
-
-    /// Decodes as another type, such as one that borrows `&str` and `&[u8]` from these bytes or
-    /// has fewer fields.
-    ///
-    /// # Errors
-    /// `Corrupt`: the bytes are no MessagePack of a `U`.
-    pub fn decode_as<'a, U: Deserialize<'a>>(&'a self) -> Result<U> {
-        let decoded = decode(&self.bytes);
-        decoded.map_err(|why| undecoded::<U>("a MessagePack value", self.bytes.len(), &why))
-    }
-}
-
-impl<T> fmt::Debug for MsgPack<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MsgPack({} bytes)", self.bytes.len())
-    }
-}
-
-impl<T> sealed::Sealed for MsgPack<T> {}
-
-// SAFETY: any number of bytes fits and any bytes are one.
-unsafe impl<T: 'static> Payload for MsgPack<T> {
-    type Element = u8;
-    const ENCODING: Encoding = Encoding::MessagePack;
-
-    fn payload_type_name() -> &'static str {
-        std::any::type_name::<T>()
-    }
-
-    fn describe_payload() -> TypeDescription {
-        TypeDescription::opaque::<u8>()
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    #[inline]
-    fn fits(_bytes: usize) -> bool {
-        true
-    }
-
-    #[inline]
-    unsafe fn cast<'a>(ptr: *const u8, bytes: usize) -> &'a Self {
-        // SAFETY: length and lifetime by the caller.
-        Self::new(unsafe { std::slice::from_raw_parts(ptr, bytes) })
-    }
-
-    #[inline]
-    unsafe fn cast_mut<'a>(ptr: *mut u8, bytes: usize) -> &'a mut Self {
-        // SAFETY: as in `cast`, and exclusive by the caller; transparent over `[u8]`.
-        unsafe { &mut *(std::ptr::slice_from_raw_parts_mut(ptr, bytes) as *mut Self) }
-    }
-}
 
 impl Node {
     /// Begins to open topic `name` for values of type `T` as MessagePack; the same as
@@ -206,13 +118,13 @@ impl<T: Serialize + 'static> publisher::Publisher<MsgPack<T>> {
                 length
             } else {
                 let mut loan = self.loan_bytes(wanted.saturating_add(wanted / 8))?;
-                let length = self.encode(value, &mut loan.bytes)?;
+                let length = self.encode(value, loan.room())?;
                 if length <= inline_max {
-                    small[..length].copy_from_slice(&loan.bytes[..length]);
+                    small[..length].copy_from_slice(&loan.as_bytes()[..length]);
                     drop(loan);
                     return self.publish(MsgPack::new(&small[..length]));
                 }
-                if length <= loan.bytes.len() {
+                if length <= loan.as_bytes().len() {
                     return loan.publish_first(length);
                 }
                 length
@@ -313,9 +225,9 @@ impl<T: 'static> Sample<MsgPack<T>> {
     /// # Errors
     /// `Corrupt`: the message is no MessagePack of a `U`.
     pub fn decode_as<'a, U: Deserialize<'a>>(&'a self) -> Result<U> {
-        decode(&self.bytes).map_err(|why| {
+        decode(self.as_bytes()).map_err(|why| {
             let object = format!("message {} of publisher {}", self.seq(), self.publisher());
-            undecoded::<U>(&object, self.bytes.len(), &why)
+            undecoded::<U>(&object, self.as_bytes().len(), &why)
         })
     }
 }
@@ -343,50 +255,13 @@ impl<T: DeserializeOwned + 'static> subscriber::Subscriber<MsgPack<T>> {
 
     fn value_of(&self, sample: &Sample<MsgPack<T>>) -> Result<Decoded<T>> {
         let meta = *sample.meta();
-        let value = decode(&sample.bytes).map_err(|why| {
+        let value = decode(sample.as_bytes()).map_err(|why| {
             let object =
                 format!("{} (message {} of publisher {})", self.topic(), meta.seq, meta.publisher);
-            undecoded::<T>(&object, sample.bytes.len(), &why)
+            undecoded::<T>(&object, sample.as_bytes().len(), &why)
         })?;
         Ok(Decoded { value, meta })
     }
-}
-
-/// The MessagePack of `value`, structs as maps with the names of their fields.
-///
-/// # Errors
-/// `InvalidArgument` when serde cannot encode it.
-pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
-    rmp_serde::to_vec_named(value).map_err(|e| {
-        let remedy = format!("it cannot be encoded as MessagePack: {e}: change its type");
-        Error::new(ErrorKind::InvalidArgument, "encoding", std::any::type_name::<T>(), remedy)
-    })
-}
-
-/// The one value that `bytes` consist of, or why there is none.
-fn decode<'a, U: Deserialize<'a>>(bytes: &'a [u8]) -> std::result::Result<U, String> {
-    let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes);
-    deserializer.set_max_depth(DEPTH_MAX);
-    let value = U::deserialize(&mut deserializer).map_err(|e| e.to_string())?;
-    match <()>::deserialize(&mut deserializer) {
-        // Not even a marker is left.
-        Err(rmp_serde::decode::Error::InvalidMarkerRead(_)) => Ok(value),
-        _ => Err("bytes follow the value".into()),
-    }
-}
-
-#[cold]
-fn undecoded<U>(object: &str, length: usize, why: &str) -> Error {
-    Error::new(
-        ErrorKind::Corrupt,
-        "decoding",
-        object,
-        format!(
-            "its {length} bytes are no {}: {why}: let publisher and subscriber have the same \
-             type, and give changed types another type_name()",
-            std::any::type_name::<U>()
-        ),
-    )
 }
 
 #[cfg(all(test, not(loom)))]

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use super::member::{Member, Plan};
-use crate::os::poll;
+use crate::os::sleep::poll;
 
 /// A file descriptor that is not of this crate: a socket, a pipe, a terminal, a device.
 ///

@@ -1,7 +1,7 @@
 //! What ends a wait from another thread or from a signal handler.
 
 use super::member::{Member, Plan};
-use crate::os::event::Event;
+use crate::os::sleep::event::Event;
 
 /// Ends a wait of this process: another thread raises it, or a signal handler.
 ///

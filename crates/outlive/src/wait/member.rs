@@ -5,12 +5,12 @@
 use std::os::fd::{BorrowedFd, RawFd};
 
 use super::SleepSet;
-use super::bridge::Bridge;
-use super::handshake::Request;
+use super::wake::bridge::Bridge;
+use super::wake::handshake::Request;
 use crate::node::Node;
 use crate::node::peer::Peer;
-use crate::os::event::Event;
-use crate::os::robust;
+use crate::os::death::robust;
+use crate::os::sleep::event::Event;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::Acquire;
 

@@ -10,21 +10,13 @@
 //! doorbell; tokens are then polled every `POLL_NS`. A file descriptor and a futex cannot be waited
 //! for together: with descriptors in the wait, writers call a socket instead (`bridge`).
 //!
-//! | file | what |
+//! | module | what |
 //! |---|---|
-//! | `handshake` | the algorithm: flags, first short sleep, one call per generation |
-//! | `bells`, `call` | doorbells; a writer's side of waking one sleeper |
-//! | `bridge` | everything that wakes a sleeper, behind one descriptor |
-//! | `member` | what can be waited for: the trait, and one sleep as members describe it |
-//! | `set` | waiting for many members at once |
-//! | `timer`, `descriptor`, `death`, `shutdown`, `interrupt` | members that are no ports |
+//! | `set`, `member` | waiting for many members at once; what can be one: begin here |
+//! | `timer`, `descriptor`, `shutdown`, `interrupt` | members that are no ports |
+//! | `wake/` | the handshake with writers, their calls, doorbells, deaths, one descriptor for all |
 
-pub(crate) mod bells;
-pub(crate) mod bridge;
-pub(crate) mod call;
-mod death;
 mod descriptor;
-pub(crate) mod handshake;
 mod interrupt;
 pub(crate) mod member;
 mod set;
@@ -32,19 +24,22 @@ mod shutdown;
 #[cfg(test)]
 mod tests;
 mod timer;
+pub(crate) mod wake;
 
 pub(crate) use crate::node::{POLL_NS, slice_ns_max};
-use crate::os::futex::{self, WaitWord, Woken};
-use crate::os::{clock, robust};
+use crate::os::death::robust;
+use crate::os::sleep::futex;
+use crate::os::sleep::futex::{WaitWord, Woken};
+use crate::os::time::clock;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::Relaxed;
 pub use descriptor::Descriptor;
-use handshake::Slept;
 pub use interrupt::Interrupt;
 pub use member::Waitable;
 pub use set::{Ready, WaitSet};
 pub use shutdown::Shutdown;
 pub use timer::Timer;
+use wake::handshake::Slept;
 
 /// Most words that one `futex_waitv` takes.
 const WORDS_MAX: usize = 128;

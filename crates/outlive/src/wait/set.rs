@@ -25,13 +25,17 @@
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use super::bells::{DOORBELLS, Doorbells};
-use super::bridge::Bridge;
-use super::handshake::{self, DOORBELL_SHIFT, Slept, WAITING_DOORBELL, WAITING_WORDS};
 use super::member::{Mode, Plan, Seat, Waitable};
+use super::wake::bells::{DOORBELLS, Doorbells};
+use super::wake::bridge::Bridge;
+use super::wake::handshake;
+use super::wake::handshake::{DOORBELL_SHIFT, Slept, WAITING_DOORBELL, WAITING_WORDS};
 use super::{POLL_NS, slice_ns_max};
-use crate::os::poll::{self, PollFd, READABLE};
-use crate::os::{clock, futex, sched};
+use crate::os::process::sched;
+use crate::os::sleep::futex;
+use crate::os::sleep::poll;
+use crate::os::sleep::poll::{PollFd, READABLE};
+use crate::os::time::clock;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::{Result, crash_point};

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::member::{Member, Plan};
 use crate::Result;
-use crate::os::{clock, futex, stop};
+use crate::os::process::stop;
+use crate::os::sleep::futex;
+use crate::os::time::clock;
 
 /// Says when this process is asked to end, by SIGTERM or SIGINT, instead of being ended by it.
 ///

@@ -5,10 +5,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use super::wake::{bells, handshake};
 use super::*;
+use crate::node::Node;
 use crate::os::fixture::{TempDir, is_asleep, on_sigusr1, until};
-use crate::os::poll::{PollFd, READABLE, poll};
-use crate::{Event, Node, Publisher, Subscriber};
+use crate::os::sleep::poll::{PollFd, READABLE, poll};
+use crate::{Event, Publisher, Subscriber};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -105,7 +107,7 @@ fn who_serves_only_the_first_of_the_ready_starves_nobody() {
 
 #[test]
 fn being_asked_to_end_wakes_every_kind_of_wait() {
-    use crate::os::stop;
+    use crate::os::process::stop;
     let dir = TempDir::new("set-shutdown");
     let n = node(&dir);
     let (_p, mut sub) = pair(&n, "/a");

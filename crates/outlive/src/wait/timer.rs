@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::member::{Member, Plan};
-use crate::os::clock;
+use crate::os::time::clock;
 
 /// Ready at one instant, or every so often.
 ///
@@ -96,7 +96,7 @@ impl Member for Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::clock::set_test_offset;
+    use crate::os::time::clock::set_test_offset;
 
     #[test]
     fn a_late_look_counts_the_periods_and_keeps_to_the_grid() {

@@ -12,8 +12,8 @@ use loom::thread;
 use crate::shared::{Chunk, Ring, words};
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, caught, fault, not_caught, swap_fenced};
-use crate::topic::hazard::{self, Location};
-use crate::topic::ring::Peek;
+use crate::topic::chunks::hazard::{self, Location};
+use crate::topic::ring::entries::Peek;
 
 const SLOT: usize = 3;
 

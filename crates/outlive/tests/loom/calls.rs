@@ -19,8 +19,8 @@ use loom::thread;
 use crate::shared::Ring;
 use crate::sync::Ordering::{Acquire, Release};
 use crate::sync::{AtomicU32, AtomicU64, caught, fault, kill_after, step, time_passes};
-use crate::topic::ring::Peek;
-use crate::wait::handshake::{self, Request};
+use crate::topic::ring::entries::Peek;
+use crate::wait::wake::handshake::{self, Request};
 
 const DEPTH: u64 = 2;
 /// Steps to commit a message; one more to call.

@@ -7,7 +7,7 @@ use loom::thread;
 use crate::shared::Ring;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{caught, kill_after};
-use crate::topic::ring::{Descriptor, Peek};
+use crate::topic::ring::entries::{Descriptor, Peek};
 
 /// Stores of one inline message: twice its seq, time stamp, descriptor, one word of body.
 const STEPS: u32 = 5;

@@ -4,7 +4,7 @@
 use loom::sync::{Condvar, Mutex};
 
 use crate::futex::address;
-use crate::lock::word::{ID, Refused, World};
+use crate::lock::mutex::word::{ID, Refused, World};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicU64, fault, kill_after, step};
 

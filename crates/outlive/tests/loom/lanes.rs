@@ -11,10 +11,10 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use loom::thread;
 
-use crate::queue::head::{Head, Next};
-use crate::queue::lane::{RUN_BYTES, Ring, Shape, record_word};
-use crate::queue::position::{Place, Position};
-use crate::queue::tail::Tail;
+use crate::queue::lane::head::{Head, Next};
+use crate::queue::lane::position::{Place, Position};
+use crate::queue::lane::record::{RUN_BYTES, Ring, Shape, record_word};
+use crate::queue::lane::tail::Tail;
 use crate::shared::{Chunk, words};
 use crate::sync::{AtomicU64, caught, kill_after};
 

@@ -12,9 +12,9 @@ use loom::thread;
 use crate::shared::{Ring, words};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicU64, caught, fault, not_caught};
-use crate::topic::hazard::{self, Location};
-use crate::topic::listing::Listing;
-use crate::topic::ring::Peek;
+use crate::topic::chunks::hazard::{self, Location};
+use crate::topic::ring::entries::Peek;
+use crate::topic::ring::listing::Listing;
 
 /// Node and port of the publisher and of the subscriber.
 const PUBLISHER: (u64, u64) = (1, 7);

@@ -1,14 +1,14 @@
 //! A lock excludes, loses no wake, and tells of a death, wherever a holder or a waiter is killed.
 //!
-//! What is modelled is the code of `lock/word.rs` between a kernel of the models' own. Sleeps here
-//! have no bound: what only ends by the bound of a sleep is a deadlock, which loom reports.
+//! What is modelled is the code of `lock/mutex/word.rs` between a kernel of the models' own. Sleeps
+//! here have no bound: what only ends by the bound of a sleep is a deadlock, which loom reports.
 
 use std::sync::Arc;
 
 use loom::thread;
 
 use crate::kernel::{Kernel, Side};
-use crate::lock::word::{Gate, Got, Refused};
+use crate::lock::mutex::word::{Gate, Got, Refused};
 use crate::shared::Chunk;
 use crate::sync::{AtomicU64, caught, step};
 

@@ -27,7 +27,7 @@
 //! store from an earlier load of another: a writer changes such a word in one access.
 #![cfg(loom)]
 // The crate uses all of what the models use in part; loom's threads need no Send.
-#![allow(dead_code, clippy::arc_with_non_send_sync)]
+#![allow(dead_code, unreachable_pub, clippy::arc_with_non_send_sync)]
 
 mod borrows;
 mod calls;
@@ -48,35 +48,55 @@ mod sync;
 
 #[path = "../../src/lock"]
 mod lock {
-    pub(crate) mod permits;
-    pub(crate) mod readers;
-    pub(crate) mod set;
-    pub(crate) mod word;
+    pub(crate) mod mutex {
+        pub(crate) mod word;
+    }
+    pub(crate) mod rwlock {
+        pub(crate) mod readers;
+    }
+    pub(crate) mod semaphore {
+        pub(crate) mod permits;
+    }
+    pub(crate) mod set {
+        pub(crate) mod slots;
+    }
 }
 
 #[path = "../../src/rt"]
 mod rt {
-    pub(crate) mod four_slot;
-    pub(crate) mod ring;
-    pub(crate) mod signal;
+    pub(crate) mod channel {
+        pub(crate) mod four_slot;
+        pub(crate) mod ring;
+    }
+    pub(crate) mod stages {
+        pub(crate) mod signal;
+    }
 }
 
 #[path = "../../src/topic"]
 mod topic {
-    pub(crate) mod hazard;
-    pub(crate) mod listing;
-    pub(crate) mod ring;
+    pub(crate) mod chunks {
+        pub(crate) mod hazard;
+    }
+    pub(crate) mod ring {
+        pub(crate) mod entries;
+        pub(crate) mod listing;
+    }
 }
 
 #[path = "../../src/queue"]
 mod queue {
-    pub(crate) mod head;
-    pub(crate) mod lane;
-    pub(crate) mod position;
-    pub(crate) mod tail;
+    pub(crate) mod lane {
+        pub(crate) mod head;
+        pub(crate) mod position;
+        pub(crate) mod record;
+        pub(crate) mod tail;
+    }
 }
 
 #[path = "../../src/wait"]
 mod wait {
-    pub(crate) mod handshake;
+    pub(crate) mod wake {
+        pub(crate) mod handshake;
+    }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use crate::rt::{four_slot, ring, signal};
+use crate::rt::channel::{four_slot, ring};
+use crate::rt::stages::signal;
 use crate::shared::words;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, caught, kill_after};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use loom::thread;
 
 use crate::kernel::{Kernel, Side};
-use crate::lock::readers::{Entered, Line, Shared};
-use crate::lock::word::{ALL, Gate, Got, Refused};
+use crate::lock::mutex::word::{ALL, Gate, Got, Refused};
+use crate::lock::rwlock::readers::{Entered, Line, Shared};
 use crate::shared::Chunk;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, caught, step};

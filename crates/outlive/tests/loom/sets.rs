@@ -5,9 +5,9 @@ use std::sync::Arc;
 use loom::thread;
 
 use crate::kernel::{Kernel, Side};
-use crate::lock::permits::Permits;
-use crate::lock::set::{LINEAR_MAX, Places, home};
-use crate::lock::word::{ALL, World as _};
+use crate::lock::mutex::word::{ALL, World as _};
+use crate::lock::semaphore::permits::Permits;
+use crate::lock::set::slots::{LINEAR_MAX, Places, home};
 use crate::shared::{Chunk, words};
 use crate::sync::{AtomicU64, caught, kill_after, step};
 

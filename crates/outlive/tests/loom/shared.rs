@@ -3,7 +3,7 @@
 use loom::cell::UnsafeCell;
 
 use crate::sync::AtomicU64;
-use crate::topic::ring::{ENTRY_HEAD_WORDS, Entry};
+use crate::topic::ring::entries::{ENTRY_HEAD_WORDS, Entry};
 
 const ENTRY_WORDS: usize = ENTRY_HEAD_WORDS + 1;
 

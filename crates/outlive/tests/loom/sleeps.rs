@@ -16,8 +16,8 @@ use crate::futex::{Futex, address};
 use crate::shared::Ring;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicU32, AtomicU64, caught, fault, kill_after};
-use crate::topic::ring::Peek;
-use crate::wait::handshake::{self, FIRST_SLICE_NS, Slept};
+use crate::topic::ring::entries::Peek;
+use crate::wait::wake::handshake::{self, FIRST_SLICE_NS, Slept};
 
 const DEPTH: u64 = 2;
 /// Steps to commit a message; one more to wake.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::lock::mutex::Hold;
-use crate::lock::word::WAITERS;
+use crate::lock::mutex::word::WAITERS;
 use crate::os::fixture::thread_cpu;
 use crate::sync::Ordering::Relaxed;
 

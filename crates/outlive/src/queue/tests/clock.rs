@@ -1,7 +1,7 @@
 //! A clock that jumps: deadlines hold, stamps are claims, nothing is lost.
 
 use super::*;
-use crate::os::clock::set_test_offset;
+use crate::os::time::clock::set_test_offset;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 

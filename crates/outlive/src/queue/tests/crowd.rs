@@ -1,7 +1,7 @@
 //! As many producers as a queue may have, and what becomes of the next one.
 
-use super::super::layout::consumer::SLOTS_MAX;
 use super::*;
+use crate::queue::lane::layout::consumer::SLOTS_MAX;
 
 fn producer(n: &Node) -> crate::Result<Producer<[u8]>> {
     n.queue::<[u8]>("q").unwrap().first_bytes(4096).producer()

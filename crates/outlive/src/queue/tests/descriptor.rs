@@ -3,7 +3,7 @@
 use std::os::fd::AsRawFd;
 
 use super::*;
-use crate::os::poll::{PollFd, READABLE, poll};
+use crate::os::sleep::poll::{PollFd, READABLE, poll};
 
 fn quiet<T: crate::Payload + ?Sized>(consumer: &mut Consumer<T>) -> bool {
     let fd = consumer.fd().unwrap().as_raw_fd();

@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::*;
-use crate::os::poll::{PollFd, READABLE, poll};
+use crate::os::sleep::poll::{PollFd, READABLE, poll};
 
 fn waits(fd: BorrowedFd<'_>, deadline_ns: u64) -> bool {
     poll(&mut [PollFd::new(fd.as_raw_fd(), READABLE)], deadline_ns) == 1

@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use super::*;
-use crate::service::frame;
+use crate::service::wire::frame;
 
 /// Offset of the layout version in every file.
 const LAYOUT_VERSION_AT: u64 = 8;
@@ -270,7 +270,7 @@ fn a_stopped_cleaner_at_one_client_holds_up_no_other() {
     let (mut a, mut b, mut c) =
         (builder().client().unwrap(), builder().client().unwrap(), builder().client().unwrap());
     let reply = find(&dir, &[&format!("reply.{}.{}/", n.id(), b.reply_port)]);
-    let held = crate::os::file::open_dir(reply.parent().unwrap()).unwrap();
+    let held = crate::os::fs::file::open_dir(reply.parent().unwrap()).unwrap();
     assert!(held.try_lock_exclusive().unwrap());
     // Half of the time that a joiner waits for a cleaner.
     let soon = crate::now_ns() + 5_000_000_000;
@@ -302,7 +302,7 @@ fn short_lived_clients_fill_no_service_that_does_not_receive() {
 /// Writes over the word of `n` for as long as `during` runs; its lock stays held.
 fn with_a_dead_word(n: &Node, during: impl FnOnce()) {
     let held = n.token_word().load(crate::sync::Ordering::Relaxed);
-    n.scribble_token(crate::os::robust::OWNER_DIED);
+    n.scribble_token(crate::os::death::robust::OWNER_DIED);
     during();
     n.scribble_token(held);
 }
@@ -362,7 +362,7 @@ fn a_corrupt_lane_of_replies_is_told_to_both_ends_by_name_and_remedy() {
     client.send(&2).unwrap();
     let (first, second) = (server.receive().unwrap().unwrap(), server.receive().unwrap().unwrap());
     server.respond(first, &[1]).unwrap();
-    let page = crate::layout::PAGE as u64;
+    let page = crate::os::PAGE as u64;
     scribble(&find(&dir, &["reply.", "lane."]), page, &[0xff; 8]);
     let e = client.receive_for(ticket, u64::MAX).unwrap().into_response().unwrap_err();
     let told = e.to_string();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 use crate::os::fixture::TempDir;
+use crate::types::Encoding;
 
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 enum Step {

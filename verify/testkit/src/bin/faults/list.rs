@@ -41,13 +41,13 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "attach.full_unchecked",
         "a full table of publishers takes one more",
-        &[Unit("topic::modes_tests::more_publishers_than_places_are_told_and_the_others_read")],
+        &[Unit("topic::tests::modes::more_publishers_than_places_are_told_and_the_others_read")],
     ),
     fault(
         "attach.no_more_places",
         "a subscriber has places for 96 publishers only",
         &[
-            Unit("topic::age_tests::a_log_of_hundreds_of_publishers_is_read_and_waited_for"),
+            Unit("topic::tests::age::a_log_of_hundreds_of_publishers_is_read_and_waited_for"),
             History("many-publishers-are-all-read"),
         ],
     ),
@@ -59,13 +59,13 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "attach.refused_is_corrupt",
         "a ring that could not be opened once is not read any more",
-        &[Unit("topic::refused_tests::a_ring_that_is_refused_for_a_while_is_read_later")],
+        &[Unit("topic::tests::refused::a_ring_that_is_refused_for_a_while_is_read_later")],
     ),
     fault(
         "bell.not_rung",
         "who joins or leaves a topic does not say so",
         &[
-            Unit("topic::modes_tests::a_reliable_subscriber_that_never_looked_still_counts"),
+            Unit("topic::tests::modes::a_reliable_subscriber_that_never_looked_still_counts"),
             History("reliable-that-came-later"),
         ],
     ),
@@ -114,7 +114,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "death.by_pid",
         "the process id says who lives",
         &[
-            Unit("topic::modes_tests::a_node_dropped_by_another_thread_is_known_dead_at_once"),
+            Unit("topic::tests::modes::a_node_dropped_by_another_thread_is_known_dead_at_once"),
             History("node-left-in-a-living-process"),
         ],
     ),
@@ -126,13 +126,13 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "depart.unread_is_gone",
         "a subscriber whose port cannot be read counts as departed",
-        &[Unit("topic::refused_tests::a_chunk_is_not_written_while_its_holder_cannot_be_asked")],
+        &[Unit("topic::tests::refused::a_chunk_is_not_written_while_its_holder_cannot_be_asked")],
     ),
     fault(
         "events.only_new",
         "an end that an earlier call noticed ends no wait",
         &[
-            Unit("topic::leave_tests::an_end_that_nobody_has_looked_at_ends_a_wait_once"),
+            Unit("topic::tests::leave::an_end_that_nobody_has_looked_at_ends_a_wait_once"),
             Unit("queue::tests::acknowledge::an_end_that_nobody_has_looked_at_ends_a_wait_once"),
             History("event-noticed-before-the-wait"),
         ],
@@ -140,17 +140,17 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "faults.not_killed",
         "a fatal fault writes a core although it was to kill at once",
-        &[Unit("os::faults::tests::a_fault_kills_at_once_and_writes_no_core")],
+        &[Unit("os::process::faults::tests::a_fault_kills_at_once_and_writes_no_core")],
     ),
     fault(
         "file.any_kind",
         "a FIFO or directory in place of a file is opened",
-        &[Unit("os::file::tests::only_regular_files_of_ours_are_believed")],
+        &[Unit("os::fs::file::tests::only_regular_files_of_ours_are_believed")],
     ),
     fault(
         "file.length_unchecked",
         "a short file is mapped",
-        &[Unit("os::file::tests::only_regular_files_of_ours_are_believed")],
+        &[Unit("os::fs::file::tests::only_regular_files_of_ours_are_believed")],
     ),
     fault(
         "file.linked_first",
@@ -161,7 +161,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "file.open_to_all",
         "a file that everybody may write is believed",
         &[
-            Unit("os::file::tests::only_regular_files_of_ours_are_believed"),
+            Unit("os::fs::file::tests::only_regular_files_of_ours_are_believed"),
             Kit("bad_input", "something_else_in_place_of_meta_stops_newcomers_alone"),
         ],
     ),
@@ -169,14 +169,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         "file.over_the_limit",
         "a file beyond RLIMIT_FSIZE is asked for, which raises SIGXFSZ",
         &[Unit(
-            "os::file::tests::\
+            "os::fs::file::tests::\
              a_file_larger_than_the_limit_of_the_process_is_no_space_and_no_signal",
         )],
     ),
     fault(
         "file.unreserved",
         "a file is made without reserving its bytes",
-        &[Unit("os::file::tests::growing_reserves_and_never_shortens")],
+        &[Unit("os::fs::file::tests::growing_reserves_and_never_shortens")],
     ),
     fault(
         "follow.no_unlink",
@@ -190,7 +190,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "fork.child_is_parent",
         "a forked child takes itself for its parent",
         &[
-            Unit("os::fork::tests::a_child_is_another_generation"),
+            Unit("os::process::fork::tests::a_child_is_another_generation"),
             Kit("fork", "inherited_handles_refuse_harm_nothing_and_keep_nobody_alive"),
             History("forked-child-harms-nothing"),
         ],
@@ -199,7 +199,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "fork.child_unmaps",
         "a forked child that drops a subscriber unmaps what its samples lie in",
         &[
-            Unit("topic::leave_tests::a_forked_child_still_reads_an_inherited_sample"),
+            Unit("topic::tests::leave::a_forked_child_still_reads_an_inherited_sample"),
             History("forked-child-harms-nothing"),
         ],
     ),
@@ -211,13 +211,16 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "holder.takes_signals",
         "a signal handler may run in the thread that holds the token",
-        &[Unit("os::holder::tests::a_holder_is_small_named_and_runs_nobodys_signal_handler")],
+        &[Unit(
+            "os::death::holder::tests::\
+             a_holder_is_small_named_and_runs_nobodys_signal_handler",
+        )],
     ),
     fault(
         "holder.unlisted",
         "the token is not in its holder's list",
         &[Unit(
-            "os::holder::tests::\
+            "os::death::holder::tests::\
              a_token_dies_with_its_process_even_if_its_memory_is_reaped_first",
         )],
     ),
@@ -225,7 +228,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "history.of_each_ring",
         "history counts each publisher's messages for itself",
         &[
-            Unit("topic::age_tests::the_dead_are_read_in_order_and_history_is_the_topics"),
+            Unit("topic::tests::age::the_dead_are_read_in_order_and_history_is_the_topics"),
             History("history-is-of-the-topic"),
         ],
     ),
@@ -238,7 +241,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "join.dead_keep_type",
         "a topic keeps its type when all its members are dead",
         &[
-            Unit("topic::age_tests::a_type_of_the_dead_gives_way_and_the_living_are_named"),
+            Unit("topic::tests::age::a_type_of_the_dead_gives_way_and_the_living_are_named"),
             History("type-of-the-dead-gives-way"),
         ],
     ),
@@ -310,7 +313,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "per_process.inherited",
         "a forked child takes its parent's tables for its own",
         &[Unit(
-            "os::per_process::tests::\
+            "os::process::per_process::tests::\
              a_child_that_was_forked_inside_a_lock_has_a_table_of_its_own",
         )],
     ),
@@ -346,7 +349,10 @@ pub(crate) const FAULTS: &[Fault] = &[
         "publish.no_begin",
         "an entry is overwritten without being marked",
         &[
-            Unit("topic::ring::tests::a_message_is_empty_then_busy_then_ready_then_overrun"),
+            Unit(
+                "topic::ring::entries::tests::\
+                 a_message_is_empty_then_busy_then_ready_then_overrun",
+            ),
             Sweep("publish"),
         ],
     ),
@@ -366,7 +372,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "receive.chases_oldest",
         "a receive goes after the oldest message however often it is overwritten",
-        &[Unit("topic::chase_tests::a_receive_gives_up_after_a_few_overruns")],
+        &[Unit("topic::tests::chase::a_receive_gives_up_after_a_few_overruns")],
     ),
     fault(
         "receive.starves",
@@ -392,20 +398,20 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "reclaim.data_stays",
         "data segments of the dead are not unlinked",
-        &[Unit("topic::modes_tests::an_unread_ring_of_a_dead_publisher_stays")],
+        &[Unit("topic::tests::modes::an_unread_ring_of_a_dead_publisher_stays")],
     ),
     fault(
         "reclaim.node_is_age",
         "the node's number says which ring is the oldest",
         &[
-            Unit("topic::age_tests::of_more_dead_rings_than_are_kept_the_oldest_goes"),
+            Unit("topic::tests::age::of_more_dead_rings_than_are_kept_the_oldest_goes"),
             History("age-is-not-the-nodes"),
         ],
     ),
     fault(
         "reclaim.not_asked",
         "who leaves while another tidies up does not ask it to look again",
-        &[Unit("topic::leave_tests::members_that_leave_together_leave_nothing")],
+        &[Unit("topic::tests::leave::members_that_leave_together_leave_nothing")],
     ),
     fault(
         "reclaim.of_the_living",
@@ -415,12 +421,12 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "reclaim.read_ring",
         "a ring that is still read goes when younger ones are many",
-        &[Unit("topic::age_tests::rings_that_a_subscriber_still_reads_stay_however_many")],
+        &[Unit("topic::tests::age::rings_that_a_subscriber_still_reads_stay_however_many")],
     ),
     fault(
         "reclaim.unasked_has_read",
         "a subscriber that cannot be asked has read every ring",
-        &[Unit("topic::refused_tests::a_ring_stays_while_its_reader_cannot_be_asked")],
+        &[Unit("topic::tests::refused::a_ring_stays_while_its_reader_cannot_be_asked")],
     ),
     fault(
         "reclaim.unknown_is_drained",
@@ -436,26 +442,26 @@ pub(crate) const FAULTS: &[Fault] = &[
         "reclaim.unread_ring",
         "a dead publisher's ring goes before it was read",
         &[
-            Unit("topic::modes_tests::an_unread_ring_of_a_dead_publisher_stays"),
+            Unit("topic::tests::modes::an_unread_ring_of_a_dead_publisher_stays"),
             History("unread-ring-of-the-dead"),
         ],
     ),
     fault(
         "reclaim.unseen_is_shallow",
         "a ring that cannot be looked at counts as none when depths are compared",
-        &[Unit("topic::refused_tests::rings_stay_while_the_depth_of_another_is_not_known")],
+        &[Unit("topic::tests::refused::rings_stay_while_the_depth_of_another_is_not_known")],
     ),
     fault(
         "record.length_unchecked",
         "a record's length is believed beyond its ring",
-        &[Unit("queue::lane::tests::headers_that_no_producer_stores_are_corrupt")],
+        &[Unit("queue::lane::record::tests::headers_that_no_producer_stores_are_corrupt")],
     ),
     fault(
         "reliable.dead_refuse",
         "a dead reliable subscriber refuses messages of who does not wait",
         &[
             Unit(
-                "topic::modes_tests::\
+                "topic::tests::modes::\
                  a_dead_reliable_subscriber_refuses_no_message_of_who_does_not_wait",
             ),
             History("dead-reliable-reader-refuses"),
@@ -465,7 +471,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "reliable.dropped_counts",
         "a dropped reliable subscriber is waited for while a sample is held",
         &[
-            Unit("topic::leave_tests::a_dropped_reliable_subscriber_is_not_waited_for"),
+            Unit("topic::tests::leave::a_dropped_reliable_subscriber_is_not_waited_for"),
             History("dropped-reliable-reader-is-not-waited-for"),
         ],
     ),
@@ -473,7 +479,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "reliable.not_waited",
         "a publisher does not wait for a reliable subscriber",
         &[
-            Unit("topic::modes_tests::a_reliable_subscriber_loses_nothing_however_slow_it_is"),
+            Unit("topic::tests::modes::a_reliable_subscriber_loses_nothing_however_slow_it_is"),
             Sweep("reliable"),
             History("reliable-is-waited-for"),
         ],
@@ -482,7 +488,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "rt_file.second_end",
         "a second reader or writer of a channel is let in",
         &[
-            Unit("rt::pair_tests::a_second_living_end_is_refused_until_the_first_is_dropped"),
+            Unit("rt::tests::pair::a_second_living_end_is_refused_until_the_first_is_dropped"),
             History("one-end-of-a-role"),
         ],
     ),
@@ -501,7 +507,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "rt_pair.accepts_anybody",
         "a reader connects to a writer that has another",
         &[
-            Unit("rt::pair_tests::an_end_is_connected_only_when_the_other_one_is_too"),
+            Unit("rt::tests::pair::an_end_is_connected_only_when_the_other_one_is_too"),
             History("reader-takes-who-named-it"),
         ],
     ),
@@ -509,7 +515,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "rt_pair.drops_the_rest",
         "a reader goes on before the old writer's values were popped",
         &[
-            Unit("rt::pair_tests::what_an_old_writer_pushed_is_popped_before_its_successors"),
+            Unit("rt::tests::pair::what_an_old_writer_pushed_is_popped_before_its_successors"),
             History("rest-of-an-old-writer-comes-first"),
         ],
     ),
@@ -517,7 +523,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "rt_pair.leaves_untold",
         "an end of a channel is dropped without a word",
         &[
-            Unit("rt::pair_tests::an_end_on_the_heap_is_told_that_the_other_one_was_dropped"),
+            Unit("rt::tests::pair::an_end_on_the_heap_is_told_that_the_other_one_was_dropped"),
             History("reader-that-left-is-told"),
         ],
     ),
@@ -525,7 +531,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "rt_pair.offer_is_enough",
         "a writer is connected before its reader is",
         &[
-            Unit("rt::pair_tests::an_end_is_connected_only_when_the_other_one_is_too"),
+            Unit("rt::tests::pair::an_end_is_connected_only_when_the_other_one_is_too"),
             History("reader-that-left-is-told"),
         ],
     ),
@@ -534,7 +540,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "a ring's new reader begins behind what was accepted",
         &[
             Unit(
-                "rt::pair_tests::\
+                "rt::tests::pair::\
                  every_accepted_push_arrives_once_however_often_the_reader_is_replaced",
             ),
             History("ring-goes-on-where-the-reader-ended"),
@@ -544,7 +550,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "rt_pair.unchecked",
         "an end does not look whether the other one works with it",
         &[
-            Unit("rt::pair_tests::an_old_reader_that_was_replaced_is_told_and_reads_nothing"),
+            Unit("rt::tests::pair::an_old_reader_that_was_replaced_is_told_and_reads_nothing"),
             History("reader-that-left-is-told"),
         ],
     ),
@@ -569,7 +575,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(
         "scan.unread_holds_none",
         "a subscriber whose port cannot be read holds no chunk",
-        &[Unit("topic::refused_tests::a_chunk_is_not_written_while_its_holder_cannot_be_asked")],
+        &[Unit("topic::tests::refused::a_chunk_is_not_written_while_its_holder_cannot_be_asked")],
     ),
     fault(
         "segment.header_unchecked",
@@ -627,27 +633,28 @@ pub(crate) const FAULTS: &[Fault] = &[
         "sigbus.not_renewed",
         "a handler of others that comes later turns the guard off",
         &[Unit(
-            "os::sigbus::tests::\
+            "os::fs::sigbus::tests::\
              a_handler_that_comes_later_comes_second_once_a_file_is_mapped_and_does_not_go_round",
         )],
     ),
     fault(
         "sigbus.unguarded",
         "a page that vanished is not replaced",
-        &[Unit("os::sigbus::tests::a_truncated_file_reads_as_zeros_and_is_poisoned")],
+        &[Unit("os::fs::sigbus::tests::a_truncated_file_reads_as_zeros_and_is_poisoned")],
     ),
     fault(
         "socket.full_is_the_peers",
         "a full send buffer counts as a receiver that was called",
         &[Unit(
-            "os::socket::tests::what_stopped_receivers_have_not_read_keeps_no_call_from_another",
+            "os::sleep::socket::tests::\
+             what_stopped_receivers_have_not_read_keeps_no_call_from_another",
         )],
     ),
     fault(
         "sources.unsorted",
         "what the dead left is read in any order",
         &[
-            Unit("topic::age_tests::the_dead_are_read_in_order_and_history_is_the_topics"),
+            Unit("topic::tests::age::the_dead_are_read_in_order_and_history_is_the_topics"),
             History("the-dead-in-order"),
         ],
     ),
@@ -678,7 +685,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "withdraw.on_hint",
         "a volatile publisher takes the word for the proof of a subscriber's death",
         &[Unit(
-            "topic::modes_tests::\
+            "topic::tests::modes::\
              a_volatile_publisher_withdraws_nothing_that_a_living_subscriber_has_not_read",
         )],
     ),
@@ -686,7 +693,10 @@ pub(crate) const FAULTS: &[Fault] = &[
         "wiped.kept",
         "a forked child has its parent's words of a queue",
         &[
-            Unit("os::wiped::tests::a_forked_child_finds_zero_and_its_parent_what_it_stored"),
+            Unit(
+                "os::process::wiped::tests::\
+                 a_forked_child_finds_zero_and_its_parent_what_it_stored",
+            ),
             Kit("fork_queues", "a_child_neither_sends_nor_receives_and_its_parent_goes_on"),
             History("forked-child-harms-nothing"),
         ],
@@ -695,7 +705,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "withdraw.looks_busy",
         "a withdrawn message looks like one that is being written",
         &[
-            Unit("topic::age_tests::a_volatile_publisher_that_dies_idle_was_not_writing"),
+            Unit("topic::tests::age::a_volatile_publisher_that_dies_idle_was_not_writing"),
             History("volatile-that-died-idle"),
         ],
     ),

@@ -1,0 +1,480 @@
+//! A domain as tools see it: listing, auditing and cleaning, without becoming a member.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::domain::name::TopicName;
+use crate::domain::path::DomainPath;
+use crate::lock::{self, LockInfo};
+use crate::node::peer::{Peer, proof_by_name};
+use crate::node::{Node, NodeBuilder, NodeId, sweep_dead};
+use crate::os::fs::file;
+use crate::queue::{self, QueueInfo};
+use crate::rt;
+use crate::service::{self, ServiceInfo};
+use crate::topic::PublisherId;
+use crate::topic::SubscriberInfo;
+use crate::topic::look::{audit, inspect};
+use crate::topic::membership::meta::Meta;
+use crate::topic::membership::reclaim::reclaim;
+use crate::topic::membership::{Entry, RingHeader, list};
+use crate::types::Encoding;
+use crate::types::PayloadType;
+use crate::types::describe::TypeDescription;
+use crate::{Error, ErrorKind, Result};
+
+mod freed;
+
+/// A domain, seen from outside.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// let domain = outlive::Domain::of(&outlive::Node::builder().root(dir.path()))?;
+/// let node = outlive::Node::builder().root(dir.path()).name("camera").open()?;
+/// assert_eq!(domain.nodes()?[0].name, "camera");
+/// drop(node);
+/// domain.clean()?;
+/// assert!(!dir.path().exists());
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Domain {
+    path: DomainPath,
+}
+
+/// A node file and what it says.
+#[derive(Clone, Debug)]
+pub struct NodeInfo {
+    /// Ordinal in the domain.
+    pub id: NodeId,
+    /// Process id in the node's own PID namespace; for people only.
+    pub pid: u32,
+    /// Name given at opening.
+    pub name: String,
+    /// When it joined, ns of CLOCK_MONOTONIC.
+    pub started_ns: u64,
+    /// Whether its file lock is held.
+    pub alive: bool,
+}
+
+/// A publisher's ring and its counters.
+#[derive(Clone, Debug)]
+pub struct PublisherInfo {
+    /// Who it is.
+    pub id: PublisherId,
+    /// Whether its node is alive.
+    pub alive: bool,
+    /// Whether it left in order.
+    pub closed: bool,
+    /// Messages published.
+    pub messages: u64,
+    /// Payload bytes published.
+    pub payload_bytes: u64,
+    /// When the newest message was published, ns of CLOCK_MONOTONIC; `None` while there is none,
+    /// when a volatile publisher has withdrawn it, or without time stamps.
+    pub newest_ns: Option<u64>,
+    /// Messages that its ring holds.
+    pub depth: u64,
+    /// Shared memory it takes, bytes.
+    pub memory_bytes: u64,
+}
+
+/// A topic and who is there.
+#[derive(Clone, Debug)]
+pub struct TopicInfo {
+    /// Its name.
+    pub name: String,
+    /// Type that all members agree on.
+    pub type_name: String,
+    /// How payloads are to be read.
+    pub encoding: Encoding,
+    /// Size of the type, or of one element, bytes.
+    pub element_bytes: usize,
+    align: usize,
+    /// Messages in the deepest of the rings; without any, in that of a publisher that does not ask.
+    pub depth: u64,
+    /// Description of the type for tools, as stored; see [`TopicInfo::description`].
+    pub schema: Vec<u8>,
+    /// What its creator said about it.
+    pub attributes: BTreeMap<String, String>,
+    /// Rings, also of the dead and departed that are still readable.
+    pub publishers: Vec<PublisherInfo>,
+    /// Nodes of the subscribers.
+    pub subscribers: Vec<NodeId>,
+}
+
+impl TopicInfo {
+    /// The type of its messages, to open it with ([`TopicBuilder::of_type`](crate::TopicBuilder)).
+    pub fn payload_type(&self) -> PayloadType {
+        let form = (self.element_bytes, self.align);
+        PayloadType::from_parts(self.encoding, &self.type_name, form, self.schema.clone())
+    }
+
+    /// What payloads look like, if the topic's first member described its type.
+    pub fn description(&self) -> Option<TypeDescription> {
+        TypeDescription::parse(&self.schema).ok()
+    }
+}
+
+/// What [`Domain::clean`] removed and what it left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CleanReport {
+    /// Node files and doorbells of dead nodes.
+    pub node_files: usize,
+    /// Files in topics.
+    pub topic_files: usize,
+    /// Whole topics.
+    pub topics: usize,
+    /// Files in queues.
+    pub queue_files: usize,
+    /// Whole queues; messages that nobody received go with them.
+    pub queues: usize,
+    /// Files in services.
+    pub service_files: usize,
+    /// Whole services.
+    pub services: usize,
+    /// Locks, sets and segments that nobody has open.
+    pub locks: usize,
+    /// Files of real-time channels and boards.
+    pub realtime_files: usize,
+    /// Shared memory of all files that went meanwhile, bytes.
+    pub bytes: u64,
+    /// Nodes that are alive and were left alone.
+    pub live_nodes: usize,
+    /// Whether the domain itself was removed, because nobody is left.
+    pub domain_removed: bool,
+}
+
+/// What [`Domain::audit`] looked at and found.
+#[derive(Clone, Debug, Default)]
+pub struct AuditReport {
+    /// Files whose invariants were checked.
+    pub files: usize,
+    /// One line for each broken invariant: file, what is wrong.
+    pub faults: Vec<String>,
+}
+
+impl Domain {
+    /// The domain that nodes of these settings join. Makes nothing.
+    ///
+    /// # Errors
+    /// `InvalidName`; `NotOwned` when no directory of the RAM disk can be ours.
+    pub fn of(settings: &NodeBuilder) -> Result<Self> {
+        Ok(Self { path: settings.domain_path()? })
+    }
+
+    /// The domain that `node` joined.
+    pub fn of_node(node: &Node) -> Self {
+        Self { path: node.domain().clone() }
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        &self.path.dir
+    }
+
+    /// The layout version that its files are of; `None` if there is no domain. This build's is
+    /// [`LAYOUT_VERSION`](crate::LAYOUT_VERSION).
+    ///
+    /// # Errors
+    /// Those of opening its file `id`.
+    pub fn layout_version(&self) -> Result<Option<u32>> {
+        Ok(self.path.layout()?.map(|(version, _)| version))
+    }
+
+    /// `VersionMismatch` for a domain of another layout, which else would seem empty: nothing in it
+    /// can be read.
+    fn must_be_readable(&self) -> Result<()> {
+        match self.path.layout()? {
+            Some((_, Err(e))) if e.kind() == ErrorKind::VersionMismatch => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// All node files, in order of joining. Files that cannot be read are left out.
+    ///
+    /// # Errors
+    /// Those of reading the directory; `VersionMismatch` for a domain of another layout. A domain
+    /// that does not exist is empty.
+    pub fn nodes(&self) -> Result<Vec<NodeInfo>> {
+        self.must_be_readable()?;
+        let dir = self.path.nodes();
+        let mut out = Vec::new();
+        for name in entries(&dir)? {
+            let Ok(ordinal) = name.parse() else { continue };
+            let id = NodeId(ordinal);
+            let Ok(peer) = Peer::open(&dir, id, &self.path.access) else { continue };
+            let (pid, started_ns, name) = peer.describe()?;
+            out.push(NodeInfo {
+                id,
+                pid,
+                name,
+                started_ns,
+                alive: peer.proof_of_death().is_none(),
+            });
+        }
+        out.sort_by_key(|n| n.id);
+        Ok(out)
+    }
+
+    /// All topics by name. Topics that are being made or removed are left out.
+    ///
+    /// # Errors
+    /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
+    pub fn topics(&self) -> Result<Vec<TopicInfo>> {
+        self.must_be_readable()?;
+        let mut out = Vec::new();
+        for (name, dir) in self.topic_dirs()? {
+            match self.topic(&name, &dir) {
+                Ok(info) => out.push(info),
+                // `audit` says what is wrong with one that cannot be read.
+                Err(e) if is_unreadable(&e) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        out.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(out)
+    }
+
+    /// The topic `name`; `None` if there is none, or it is being made or removed.
+    ///
+    /// # Errors
+    /// `InvalidName`; those of reading its files.
+    pub fn find_topic(&self, name: &str) -> Result<Option<TopicInfo>> {
+        let name = TopicName::new(name)?;
+        found(self.topic(&name, &self.path.topics().join(name.file())))
+    }
+
+    /// The subscribers of topic `name`, by node and port: what they hold and how far they have
+    /// read. `None` if there is no such topic.
+    ///
+    /// # Errors
+    /// As [`Domain::find_topic`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// let publisher = node.topic::<[u8]>("/scan")?.publisher()?;
+    /// let mut subscriber = node.topic::<[u8]>("/scan")?.borrows(2).subscriber()?;
+    /// publisher.publish(&[7; 1000])?;
+    /// let sample = subscriber.receive()?.expect("sent just now");
+    ///
+    /// let seen = &domain.subscribers("/scan")?.expect("it exists")[0];
+    /// assert_eq!((seen.borrows, seen.held.len()), (2, 1));
+    /// assert_eq!((seen.held[0].publisher, seen.held[0].seq), (publisher.id(), Some(0)));
+    /// drop(sample);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    pub fn subscribers(&self, name: &str) -> Result<Option<Vec<SubscriberInfo>>> {
+        let name = TopicName::new(name)?;
+        found(inspect::subscribers(&self.path, &self.path.topics().join(name.file())))
+    }
+
+    fn topic_dirs(&self) -> Result<Vec<(TopicName, PathBuf)>> {
+        let topics = self.path.topics();
+        let names = entries(&topics)?;
+        let named = |file: &String| TopicName::from_file(file).map(|n| (n, topics.join(file)));
+        Ok(names.iter().filter_map(named).collect())
+    }
+
+    fn topic(&self, name: &TopicName, dir: &Path) -> Result<TopicInfo> {
+        let meta = Meta::read(dir, &self.path.access)?;
+        let mut publishers = Vec::new();
+        let mut subscribers = Vec::new();
+        for entry in list(dir)? {
+            match entry {
+                Entry::Publisher(id) => publishers.extend(self.publisher(dir, id, &meta)?),
+                Entry::Subscriber { node, .. } => subscribers.push(node),
+                _ => {}
+            }
+        }
+        publishers.sort_by_key(|p| p.id);
+        subscribers.sort();
+        Ok(TopicInfo {
+            name: name.as_str().into(),
+            type_name: meta.type_name,
+            encoding: meta.encoding,
+            element_bytes: meta.size,
+            align: meta.align,
+            depth: publishers.iter().map(|p| p.depth).max().unwrap_or(meta.depth),
+            schema: meta.schema,
+            attributes: meta.attributes,
+            publishers,
+            subscribers,
+        })
+    }
+
+    fn publisher(&self, dir: &Path, id: PublisherId, meta: &Meta) -> Result<Option<PublisherInfo>> {
+        let seen = RingHeader::open(dir, id, &self.path)
+            .and_then(|header| Ok((header, inspect::count(&self.path, dir, id, meta)?)));
+        let (header, count) = match seen {
+            Ok(seen) => seen,
+            Err(e) if is_unreadable(&e) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let data = format!("data.{}.{}.", id.node, id.port);
+        let names = entries(dir)?;
+        let segments = names.iter().filter(|n| n.starts_with(&data));
+        let data_bytes: u64 =
+            segments.filter_map(|n| dir.join(n).metadata().ok()).map(|m| m.len()).sum();
+        Ok(Some(PublisherInfo {
+            id,
+            // Nobody counts as dead whose file cannot be asked.
+            alive: !matches!(proof_by_name(&self.path.nodes(), id.node), Ok(Some(_))),
+            closed: header.is_closed(),
+            messages: count.messages,
+            payload_bytes: count.payload_bytes,
+            newest_ns: count.newest_ns,
+            depth: count.depth,
+            memory_bytes: header.file_bytes + data_bytes,
+        }))
+    }
+
+    /// All queues by name. Queues that are being made or removed are left out.
+    ///
+    /// # Errors
+    /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
+    pub fn queues(&self) -> Result<Vec<QueueInfo>> {
+        self.must_be_readable()?;
+        queue::admin::list(&self.path)
+    }
+
+    /// All services by name. Services that are being made or removed are left out.
+    ///
+    /// # Errors
+    /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
+    pub fn services(&self) -> Result<Vec<ServiceInfo>> {
+        self.must_be_readable()?;
+        service::admin::list(&self.path)
+    }
+
+    /// All locks, sets and segments by name. Files that cannot be read are left out.
+    ///
+    /// # Errors
+    /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
+    pub fn locks(&self) -> Result<Vec<LockInfo>> {
+        self.must_be_readable()?;
+        lock::object::admin::list(&self.path)
+    }
+
+    /// Removes everything that dead processes left behind and no live one needs; the domain's
+    /// directory too, when nobody is left. Never touches what a live or stopped process uses. A
+    /// domain of another layout goes as a whole, once nobody is left in it.
+    ///
+    /// # Errors
+    /// `Timeout` when a stopped process holds the domain's lock; else the first thing that is not
+    /// what it should be, after everything that could be cleaned was.
+    ///
+    /// # Crash safety
+    /// **Strict.** Killed at any point, the next call goes on.
+    pub fn clean(&self) -> Result<CleanReport> {
+        let mut report = CleanReport::default();
+        let Some(lock) = self.path.lock_existing()? else { return Ok(report) };
+        let mut strange = None;
+        let before = freed::Before::of(self.dir());
+        for (_, dir) in self.topic_dirs()? {
+            match reclaim(&self.path, &dir) {
+                Ok(r) => {
+                    report.topic_files += r.files;
+                    report.topics += usize::from(r.removed_topic);
+                }
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                // Told in the end: what is strange in one place keeps nobody from the others.
+                Err(e) => strange = strange.or(Some(e)),
+            }
+        }
+        match queue::admin::clean(&self.path) {
+            Ok(done) => (report.queue_files, report.queues) = done,
+            Err(e) => strange = strange.or(Some(e)),
+        }
+        match service::admin::clean(&self.path) {
+            Ok(done) => (report.service_files, report.services) = done,
+            Err(e) => strange = strange.or(Some(e)),
+        }
+        match lock::object::admin::clean(&self.path) {
+            Ok(done) => report.locks = done,
+            Err(e) => strange = strange.or(Some(e)),
+        }
+        match rt::channel::file::clean(&self.path) {
+            Ok(done) => report.realtime_files = done,
+            Err(e) => strange = strange.or(Some(e)),
+        }
+        report.node_files = sweep_dead(&self.path)?;
+        if !lock.is_of_another_layout() {
+            report.live_nodes = self.nodes()?.iter().filter(|n| n.alive).count();
+        } else {
+            // Its nodes cannot be read, but the sweep has left those that are alive.
+            report.live_nodes = entries(&self.path.nodes())?.iter().filter(is_node_file).count();
+            strange = None;
+            if report.live_nodes == 0 {
+                lock.remove_contents()?;
+            }
+        }
+        if report.live_nodes == 0 {
+            report.domain_removed = lock.remove_domain()?;
+        }
+        report.bytes = before.freed();
+        strange.map_or(Ok(report), Err)
+    }
+
+    /// Checks the invariants of all files of the domain, read-only, while members go on.
+    ///
+    /// Not checked: payloads, and whether a borrowed chunk is also free in its publisher's
+    /// private list.
+    ///
+    /// # Errors
+    /// Those of reading directories; a broken invariant is not an error but a fault in the report.
+    pub fn audit(&self) -> Result<AuditReport> {
+        let mut report = AuditReport::default();
+        let nodes = self.path.nodes();
+        for name in entries(&nodes)? {
+            let Ok(ordinal) = name.parse() else { continue };
+            report.files += 1;
+            match Peer::open(&nodes, NodeId(ordinal), &self.path.access) {
+                Ok(peer) => audit::check_node(&peer, &mut report.faults),
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => report.faults.push(e.to_string()),
+            }
+        }
+        for (_, dir) in self.topic_dirs()? {
+            match audit::check_topic(&self.path, &dir, &mut report.faults) {
+                Ok(files) => report.files += files,
+                Err(e) => report.faults.push(e.to_string()),
+            }
+        }
+        report.files += queue::admin::check(&self.path, &mut report.faults)?;
+        report.files += service::admin::check(&self.path, &mut report.faults)?;
+        report.files += lock::object::admin::check(&self.path, &mut report.faults)?;
+        report.files += rt::channel::file::check(&self.path, &mut report.faults)?;
+        Ok(report)
+    }
+}
+
+/// Gone, garbage, of another layout, or somebody else's.
+fn is_unreadable(e: &Error) -> bool {
+    use ErrorKind::{Corrupt, NotFound, NotOwned, Permission, VersionMismatch};
+    matches!(e.kind(), NotFound | Corrupt | VersionMismatch | NotOwned | Permission)
+}
+
+fn is_node_file(name: &&String) -> bool {
+    name.parse::<u64>().is_ok()
+}
+
+/// `None` for what is not there.
+fn found<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+/// Names in a directory; none if it does not exist.
+fn entries(dir: &Path) -> Result<Vec<String>> {
+    match file::open_dir(dir).and_then(|d| d.entries()) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        other => other,
+    }
+}

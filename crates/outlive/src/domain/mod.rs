@@ -1,0 +1,6 @@
+//! A domain is a directory: where it is (`path`), which names are allowed in it (`name`), and the
+//! 64 bytes that every file begins with (`header`).
+
+pub(crate) mod header;
+pub(crate) mod name;
+pub(crate) mod path;

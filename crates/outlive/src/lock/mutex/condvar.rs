@@ -1,0 +1,262 @@
+//! A condition variable for `RobustMutex`.
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use super::raw_mutex::{Acquired, RawMutex};
+use super::wait::{FOREVER, wake};
+use super::{MutexGuard, deadline};
+use crate::lock::error::{Inherited, LockError, LockResult};
+use crate::lock::object::layout::{LockKind, head};
+use crate::lock::object::{Object, Spec};
+use crate::node::{Node, slice_ns_max};
+use crate::os::process::fork;
+use crate::os::sleep::futex;
+use crate::os::time::clock;
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::SeqCst;
+use crate::types::Message;
+use crate::{Error, ErrorKind, Result};
+
+/// Waiting for a change of data under a [`RobustMutex`](crate::lock::RobustMutex).
+///
+/// Killed waiters and notifiers keep nobody waiting: who was to be woken by a notifier that died
+/// between its two steps, or after a waiter that died with its wake, looks again within 100 ms.
+/// Wake-ups without a cause are normal: look at the data again.
+///
+/// That nobody is left who *would* notify it cannot tell: wait with a deadline, or watch the node.
+///
+/// # Theory of operation
+/// `notify` adds one to a change count and wakes sleepers if somebody says it sleeps; a waiter says
+/// so, reads the count while it holds the mutex, lets go, and sleeps while the count is the same.
+/// A killed waiter stays counted, which costs each later `notify` a system call and nothing else.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// let node = outlive::Node::builder().root(dir.path()).name("arm").open()?;
+/// let (goal, changed) = (node.mutex::<u64>("/arm/goal")?, node.condvar("/arm/goal-changed")?);
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| {
+///         *goal.lock().unwrap() = 7;
+///         changed.notify_all();
+///     });
+///     let mut guard = goal.lock().unwrap();
+///     while *guard == 0 {
+///         guard = changed.wait(guard).unwrap();
+///     }
+/// });
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct RobustCondvar {
+    object: Object,
+    /// Changes, counted.
+    count: NonNull<AtomicU64>,
+}
+
+// SAFETY: the pointer leads into `object`, which may be sent and shared.
+unsafe impl Send for RobustCondvar {}
+// SAFETY: as above.
+unsafe impl Sync for RobustCondvar {}
+
+type Held<'a, R, T> = LockResult<R, Inherited<MutexGuard<'a, T>>>;
+
+impl RobustCondvar {
+    /// Bytes it takes in a segment or in memory of the user's own, aligned to 64.
+    pub const BYTES: usize = head::BYTES;
+
+    pub(in crate::lock) fn spec() -> Spec {
+        let kind = LockKind::Condvar;
+        Spec { kind, type_name: String::new(), size: 0, align: 1, count: 0, bytes: Self::BYTES }
+    }
+
+    pub(in crate::lock) fn new(object: Object) -> Self {
+        let count = object.word(head::WORD);
+        Self { object, count }
+    }
+
+    /// Places it into zeroed shared memory of the user's own, or finds it there.
+    ///
+    /// # Errors
+    /// As [`RobustMutex::place`](crate::lock::RobustMutex::place).
+    ///
+    /// # Safety
+    /// - `memory` starts `len` bytes that stay mapped for as long as the condition variable lives.
+    /// - Nobody writes to its first `BYTES` bytes but through this type.
+    ///
+    /// # Crash safety
+    /// **Strict.** Zeroed memory is a condition variable; what marks it as one is two CAS.
+    pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::spec())? }))
+    }
+
+    fn count(&self) -> &AtomicU64 {
+        // SAFETY: inside `object`, which keeps it mapped.
+        unsafe { self.count.as_ref() }
+    }
+
+    fn sleepers(&self) -> &AtomicU64 {
+        // SAFETY: as in `count`.
+        unsafe { self.object.word(head::DRAIN).as_ref() }
+    }
+
+    /// Lets the mutex go, waits for a notification, and takes the mutex again.
+    ///
+    /// # Errors
+    /// Those of [`RobustMutex::lock`](super::RobustMutex::lock), from taking it again; `OwnerDied`
+    /// comes with the data.
+    ///
+    /// # Crash safety
+    /// **Strict.** Dying here: the mutex is free or a dead thread's, as anywhere.
+    pub fn wait<'a, T: Message>(&self, guard: MutexGuard<'a, T>) -> Held<'a, MutexGuard<'a, T>, T> {
+        self.wait_by(guard, FOREVER).map(|(guard, _)| guard)
+    }
+
+    /// As `wait`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns); says whether a
+    /// notification came. The mutex is taken again in either case, however long that takes.
+    ///
+    /// # Errors
+    /// As `wait`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `wait`.
+    pub fn wait_until<'a, T: Message>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        deadline_ns: u64,
+    ) -> Held<'a, (MutexGuard<'a, T>, bool), T> {
+        self.wait_by(guard, deadline_ns)
+    }
+
+    /// As `wait_until`, at most for `timeout`.
+    ///
+    /// # Errors
+    /// As `wait`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `wait`.
+    pub fn wait_timeout<'a, T: Message>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        timeout: Duration,
+    ) -> Held<'a, (MutexGuard<'a, T>, bool), T> {
+        self.wait_by(guard, deadline(timeout))
+    }
+
+    fn wait_by<'a, T: Message>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        until: u64,
+    ) -> Held<'a, (MutexGuard<'a, T>, bool), T> {
+        let lock = guard.lock();
+        let let_go = || {
+            drop(guard);
+            true
+        };
+        let notified = self.sleep(until, let_go, || true);
+        lock.lock().map(|guard| (guard, notified))
+    }
+
+    /// As [`wait_until`](Self::wait_until), for a mutex without a guard, which this thread holds
+    /// before and after; for other languages. `u64::MAX` waits for ever.
+    ///
+    /// # Errors
+    /// `Failed` with `NotOwned` when this thread does not hold it, with `Unsupported` for a mutex
+    /// with priority inheritance, which stays as it is; else those of
+    /// [`RawMutex::lock`](crate::lock::RawMutex::lock), and then it is not held.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `wait`.
+    pub fn wait_raw(&self, mutex: &RawMutex, deadline_ns: u64) -> LockResult<(Acquired, bool)> {
+        self.wait_raw_while(mutex, deadline_ns, || true)
+    }
+
+    /// As [`wait_raw`](Self::wait_raw), as long as `go_on` says so. It is asked without the mutex,
+    /// after at most 100 ms and after every signal that the thread handled; no notification is
+    /// missed for it.
+    ///
+    /// # Errors
+    /// As `wait_raw`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `wait`.
+    pub fn wait_raw_while(
+        &self,
+        mutex: &RawMutex,
+        deadline_ns: u64,
+        go_on: impl FnMut() -> bool,
+    ) -> LockResult<(Acquired, bool)> {
+        if mutex.is_pi() {
+            let remedy = "a mutex with priority inheritance has no condition variable: use one \
+                          without";
+            let e = Error::new(ErrorKind::Unsupported, "waiting with", "a mutex", remedy);
+            return Err(LockError::Failed(e));
+        }
+        let mut freed = Ok(());
+        let let_go = || {
+            freed = mutex.unlock();
+            freed.is_ok()
+        };
+        let notified = self.sleep(deadline_ns, let_go, go_on);
+        freed.map_err(LockError::Failed)?;
+        mutex.lock().map(|acquired| (acquired, notified))
+    }
+
+    /// Sleeps if the mutex could be let go; whether a notification came.
+    fn sleep(
+        &self,
+        until: u64,
+        let_go: impl FnOnce() -> bool,
+        mut go_on: impl FnMut() -> bool,
+    ) -> bool {
+        // ORDERING(CONDVAR): pairs with `notify`: it sees the sleeper, or we see its change.
+        self.sleepers().fetch_add(1, SeqCst);
+        let seen = self.count().load(SeqCst);
+        let free = let_go();
+        let mut notified = false;
+        while free && !notified {
+            let now = clock::now_ns();
+            if until != FOREVER && now >= until {
+                break;
+            }
+            let slice = until.min(now.saturating_add(slice_ns_max() / 10));
+            futex::wait(futex::low_half(self.count()), seen as u32, Some(slice));
+            notified = self.count().load(SeqCst) != seen;
+            if !notified && !go_on() {
+                break;
+            }
+        }
+        self.sleepers().fetch_sub(1, SeqCst);
+        notified
+    }
+
+    /// Wakes one waiter, if there is any. With or without the mutex held.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the count. Dying before the wake: a waiter looks within 100 ms.
+    pub fn notify_one(&self) {
+        self.notify(1);
+    }
+
+    /// Wakes all waiters.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `notify_one`.
+    pub fn notify_all(&self) {
+        self.notify(i32::MAX);
+    }
+
+    fn notify(&self, n: i32) {
+        if self.object.generation != fork::fork_generation() {
+            return; // the parent's
+        }
+        // ORDERING(CONDVAR): pairs with `wait_by`.
+        self.count().fetch_add(1, SeqCst);
+        if self.sleepers().load(SeqCst) != 0 {
+            wake(self.count(), n);
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! A mutex with its data in shared memory.
+#![allow(unsafe_code)]
+
+pub(super) mod condvar;
+pub(super) mod gated;
+pub(super) mod pi;
+pub(super) mod raw_mutex;
+pub(super) mod wait;
+pub(super) mod word;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use super::error::{Inherited, LockError, LockResult, Sealed};
+use super::object::layout;
+use super::object::layout::LockKind;
+use super::object::{Object, Spec};
+use crate::Result;
+use crate::node::Node;
+use crate::os::time::clock::now_ns;
+use crate::types::Message;
+use gated::Gated;
+use pi::Pi;
+use wait::{FOREVER, NEVER};
+use word::Got;
+
+/// A mutex whose owner may be killed at any instruction: the next one gets the data, and is told.
+///
+/// It lies in a file of the domain ([`Node::mutex`]), in a [`Segment`](super::Segment), or in
+/// shared memory of the user's own. Any number of threads may use one handle.
+///
+/// A panic that drops the guard counts as the owner's death. A guard that is leaked or forgotten
+/// may leave references to the data behind: after its thread has ended others get an error of kind
+/// `Unrecoverable`, and they inherit once its process has ended, too.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// use outlive::lock::LockError;
+/// let node = outlive::Node::builder().root(dir.path()).name("planner").open()?;
+/// let counter = node.mutex::<u64>("/shared/counter")?;
+/// *counter.lock()? += 1;
+///
+/// let mut guard = match counter.lock() {
+///     Ok(guard) => guard,
+///     Err(LockError::OwnerDied(mut left)) => {
+///         *left = 0; // repair
+///         left.mark_consistent()
+///     }
+///     Err(e) => return Err(e.into()),
+/// };
+/// assert_eq!(*guard, 1);
+/// *guard += 1;
+/// # drop(guard);
+/// # Ok::<(), outlive::Error>(())
+/// ```
+pub struct RobustMutex<T: Message, H: Hold = Gated> {
+    hold: H,
+    data: NonNull<T>,
+}
+
+/// As [`RobustMutex`], for threads of real-time priorities: while a thread waits, the holder runs
+/// with that thread's priority (the kernel's futex with priority inheritance), so that none in
+/// between keeps both from running. The lock then goes to the waiter of the highest priority.
+///
+/// It lies in a file of the domain ([`Node::pi_mutex`]). All its members are in one PID namespace:
+/// the kernel finds the holder by its number. It has no condition variable. A thread's first lock
+/// aside, taking it and letting it go while nobody waits is without a system call; whoever waits
+/// makes one.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// use outlive::lock::LockError;
+/// let node = outlive::Node::builder().root(dir.path()).name("arm").open()?;
+/// let goal = node.pi_mutex::<[f64; 6]>("/arm/goal")?;
+/// match goal.lock() {
+///     Ok(mut goal) => goal[0] = 0.5,
+///     Err(LockError::OwnerDied(mut left)) => {
+///         *left = [0.0; 6]; // repair
+///         drop(left.mark_consistent());
+///     }
+///     Err(e) => return Err(e.into()),
+/// }
+/// # Ok::<(), outlive::Error>(())
+/// ```
+pub type PiMutex<T> = RobustMutex<T, Pi>;
+
+/// What a mutex rests on: how a thread takes it and lets it go.
+pub trait Hold: fmt::Debug + Send + Sync {
+    /// The calling thread's id, as it is in the lock word, if it is at hand and this is no forked
+    /// child.
+    fn own_id(&self) -> Option<u64>;
+
+    /// The same, made where there is none yet.
+    ///
+    /// # Errors
+    /// `ForkedChild`; too many threads.
+    fn id(&self) -> Result<u64>;
+
+    /// The fast path: free, nobody waits, the thread is known, no forked child.
+    fn take_free(&self) -> Option<u64>;
+
+    /// Takes it or waits for it; returns who we are.
+    ///
+    /// # Errors
+    /// All of [`LockError`] but `OwnerDied`.
+    fn take_slow(&self, until: u64) -> LockResult<(u64, Got)>;
+
+    /// Lets it go, if `me` holds it; whether it did. In a forked child nothing happens: the parent
+    /// holds it.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: one CAS. Dying before its wake-up call wakes the waiters.
+    fn release(&self, me: u64) -> bool;
+
+    /// As `release`, and the next one is told that the owner died.
+    ///
+    /// # Crash safety
+    /// **Strict.** One store; dying before it comes to the same.
+    fn abandon(&self, me: u64) -> bool;
+
+    /// The holder `me` has repaired what it inherited; whether it did inherit.
+    ///
+    /// # Crash safety
+    /// **Strict.** One store; before it the next taker is told again.
+    fn mark_consistent(&self, me: u64) -> bool;
+}
+
+// SAFETY: hands out `&mut T` to one thread at a time; `T: Message` is Send and Sync.
+unsafe impl<T: Message, H: Hold> Send for RobustMutex<T, H> {}
+// SAFETY: as above.
+unsafe impl<T: Message, H: Hold> Sync for RobustMutex<T, H> {}
+
+type Held<'a, T, H> = LockResult<MutexGuard<'a, T, H>, Inherited<MutexGuard<'a, T, H>>>;
+
+impl<T: Message> RobustMutex<T> {
+    /// Bytes it takes in a segment or in memory of the user's own.
+    pub const BYTES: usize = layout::mutex_data(align_of::<T>()) + size_of::<T>();
+    /// Alignment it needs there.
+    pub const ALIGN: usize =
+        if align_of::<T>() > layout::OBJECT_ALIGN { align_of::<T>() } else { layout::OBJECT_ALIGN };
+
+    pub(super) fn spec() -> Spec {
+        Spec {
+            kind: LockKind::Mutex,
+            type_name: T::TYPE_NAME.into(),
+            size: size_of::<T>(),
+            align: align_of::<T>(),
+            count: 0,
+            bytes: Self::BYTES,
+        }
+    }
+
+    pub(super) fn new(object: Object) -> Self {
+        let data = object.at(layout::mutex_data(align_of::<T>())).cast();
+        Self { hold: Gated::for_guards(object), data }
+    }
+
+    /// Places the mutex into zeroed shared memory of the user's own, or finds it there. The value
+    /// begins as all zero bytes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for memory that is null, too small, misaligned or not shared;
+    /// `TypeMismatch`, `VersionMismatch` or `OtherDomain` when something else was placed there.
+    ///
+    /// # Safety
+    /// - `memory` starts `len` bytes that stay mapped for as long as the mutex lives.
+    /// - Nobody writes to its first `BYTES` bytes but through this type.
+    ///
+    /// # Crash safety
+    /// **Strict.** Zeroed memory is a free mutex; what marks it as one is two CAS.
+    pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::spec())? }))
+    }
+}
+
+impl<T: Message> PiMutex<T> {
+    pub(super) fn open(node: &Node, name: &str, value: Option<&T>) -> Result<Self> {
+        let data = layout::mutex_data(align_of::<T>());
+        let spec = Spec { kind: LockKind::PiMutex, ..RobustMutex::<T>::spec() };
+        let (hold, data) = Pi::open(node, name, &spec, data, value.map(|v| v.as_bytes()))?;
+        Ok(Self { hold, data: data.cast() })
+    }
+}
+
+impl<T: Message, H: Hold> RobustMutex<T, H> {
+    /// Takes the lock, waiting as long as its owner lives and holds it.
+    ///
+    /// # Errors
+    /// `OwnerDied` with the data, `Unrecoverable`, `Deadlock`, `Failed`.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the CAS that names the calling thread as owner.
+    ///
+    /// # Real-time
+    /// One CAS when free; no system call, no allocation after the thread's first lock of a node.
+    /// Otherwise it spins a little and sleeps; a waiter woken 16 times in vain goes next, unless it
+    /// needs over 0.5 ms to wake.
+    #[inline]
+    pub fn lock(&self) -> Held<'_, T, H> {
+        self.lock_by(FOREVER)
+    }
+
+    /// Takes the lock if it is free or its owner is dead. Errors: as `lock`, and `WouldBlock`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `lock`.
+    #[inline]
+    pub fn try_lock(&self) -> Held<'_, T, H> {
+        self.lock_by(NEVER)
+    }
+
+    /// As `lock`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns). Errors: as `lock`,
+    /// and `Timeout`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `lock`.
+    #[inline]
+    pub fn lock_until(&self, deadline_ns: u64) -> Held<'_, T, H> {
+        self.lock_by(deadline_ns.clamp(1, FOREVER - 1))
+    }
+
+    /// As `lock`, at most for `timeout`. Errors: as `lock`, and `Timeout`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `lock`.
+    pub fn lock_timeout(&self, timeout: Duration) -> Held<'_, T, H> {
+        self.lock_until(deadline(timeout))
+    }
+
+    #[inline(always)]
+    fn lock_by(&self, until: u64) -> Held<'_, T, H> {
+        match self.hold.take_free() {
+            Some(me) => Ok(self.guard(me)),
+            None => self.lock_slow(until),
+        }
+    }
+
+    #[cold]
+    fn lock_slow(&self, until: u64) -> Held<'_, T, H> {
+        match self.hold.take_slow(until) {
+            Ok((me, Got::Clean)) => Ok(self.guard(me)),
+            Ok((me, Got::Broken)) => Err(LockError::OwnerDied(Inherited::new(self.guard(me)))),
+            Err(e) => Err(e.map(|never| match never {})),
+        }
+    }
+
+    #[inline(always)]
+    fn guard(&self, me: u64) -> MutexGuard<'_, T, H> {
+        let panicking = std::thread::panicking();
+        MutexGuard { lock: self, me, panicking, _here: PhantomData }
+    }
+}
+
+pub(super) fn deadline(timeout: Duration) -> u64 {
+    now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64)
+}
+
+impl<T: Message, H: Hold> fmt::Debug for RobustMutex<T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RobustMutex").field("type", &T::TYPE_NAME).finish_non_exhaustive()
+    }
+}
+
+/// The data of a [`RobustMutex`] or [`PiMutex`], until dropped.
+#[must_use = "dropping it lets the lock go"]
+pub struct MutexGuard<'a, T: Message, H: Hold = Gated> {
+    lock: &'a RobustMutex<T, H>,
+    me: u64,
+    /// The thread was panicking already when it took the lock.
+    panicking: bool,
+    /// The owner is a thread: the guard stays with it.
+    _here: PhantomData<*mut ()>,
+}
+
+/// The data of a [`PiMutex`], until dropped.
+pub type PiGuard<'a, T> = MutexGuard<'a, T, Pi>;
+
+// SAFETY: gives other threads `&T` only, and `T: Message` is Sync.
+unsafe impl<T: Message, H: Hold> Sync for MutexGuard<'_, T, H> {}
+
+impl<'a, T: Message> MutexGuard<'a, T> {
+    pub(super) fn lock(&self) -> &'a RobustMutex<T> {
+        self.lock
+    }
+}
+
+impl<T: Message, H: Hold> Deref for MutexGuard<'_, T, H> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: `data` lies in the lock's memory, sized and aligned for `T` (checked on opening),
+        // any bytes are a `T`; the lock word names this thread, so nobody else writes.
+        unsafe { self.lock.data.as_ref() }
+    }
+}
+
+impl<T: Message, H: Hold> DerefMut for MutexGuard<'_, T, H> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`; nobody else reads either.
+        unsafe { &mut *self.lock.data.as_ptr() }
+    }
+}
+
+impl<T: Message, H: Hold> Sealed for MutexGuard<'_, T, H> {
+    fn mark(&self) {
+        // False only where the word was overwritten by a wild write.
+        let _ = self.lock.hold.mark_consistent(self.me);
+    }
+}
+
+impl<T: Message, H: Hold> Drop for MutexGuard<'_, T, H> {
+    /// # Crash safety
+    /// **Strict.** As [`RawMutex::unlock`](super::RawMutex::unlock).
+    #[inline]
+    fn drop(&mut self) {
+        if std::thread::panicking() && !self.panicking {
+            self.lock.hold.abandon(self.me);
+        } else {
+            self.lock.hold.release(self.me);
+        }
+    }
+}
+
+impl<T: Message + fmt::Debug, H: Hold> fmt::Debug for MutexGuard<'_, T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

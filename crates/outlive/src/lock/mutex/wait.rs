@@ -1,0 +1,308 @@
+//! How a thread waits for a lock: spinning, sleeping on word and token, looking for deaths.
+
+use super::word::{CALLS, ID, Refused, World};
+use crate::node::threads::tokens::{Threads, Token, Verdict, node_of, ordinal_of};
+use crate::node::{POLL_NS, slice_ns_max};
+use crate::os::death::robust;
+use crate::os::process::sched;
+use crate::os::sleep::futex;
+use crate::os::sleep::futex::{WaitWord, Woken};
+use crate::os::time::clock;
+use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicU32, AtomicU64, fault};
+use crate::{Error, ErrorKind};
+
+/// Waits until the lock is there.
+pub(in crate::lock) const FOREVER: u64 = u64::MAX;
+/// Does not wait.
+pub(in crate::lock) const NEVER: u64 = 0;
+
+/// Most rounds of spinning before a sleep.
+const SPIN_MAX: u32 = 60;
+const SPIN_FIRST: u32 = 20;
+/// What is left where sections are long, to notice that they have become short.
+const SPIN_MIN: u32 = 2;
+/// A waiter that was woken so often in vain becomes the heir. Time would be no measure: waiting
+/// for a holder that has no core is not being passed over.
+const PASSED_OVER_MAX: u32 = 16;
+/// The longest that others stand back from a free lock for the heir: a bound of one sleep.
+const STAND_BACK_NS: u64 = 500_000;
+/// Longer than any store waits to become visible.
+const NAP_NS: u64 = 100_000;
+const PAUSE_NS: u64 = 1_000_000;
+
+/// Most holders of a semaphore that one sleep watches; deaths of others are seen at its end.
+const WATCHED_MAX: usize = 100;
+
+/// How many rounds are worth spinning at a lock; each handle learns it for itself.
+#[derive(Debug)]
+pub(in crate::lock) struct Spin(AtomicU32);
+
+impl Spin {
+    pub(in crate::lock) const fn new() -> Self {
+        Self(AtomicU32::new(SPIN_FIRST))
+    }
+
+    fn limit(&self) -> u32 {
+        if sched::allowed_cpus() == 1 { 0 } else { self.0.load(Relaxed) }
+    }
+
+    /// Learns from a wait. Races between threads cost precision only.
+    fn learn(&self, spun: u32, slept: bool) {
+        let limit = self.0.load(Relaxed);
+        let wanted = if slept { SPIN_MIN } else { (2 * spun + 10).min(SPIN_MAX) };
+        let new = if wanted < limit { limit - (limit - wanted).div_ceil(8) } else { wanted };
+        if new != limit {
+            self.0.store(new, Relaxed);
+        }
+    }
+}
+
+/// One thread's wait for one lock.
+#[derive(Debug)]
+pub(in crate::lock) struct Waiter<'a> {
+    threads: &'a Threads,
+    spin: &'a Spin,
+    until: u64,
+    rounds_left: u32,
+    spun: u32,
+    /// Who was asked about last, if alive.
+    token: Option<Token>,
+    /// Dead by its node's file lock, whatever its token says.
+    gone: u64,
+    slept: bool,
+    /// Wake-ups in vain.
+    passed_over: u32,
+    /// From the first sleep on the lock word until the end of the wait: if we die after being woken
+    /// and before we have the lock, the kernel wakes the next sleeper.
+    pending: Option<robust::PendingGuard>,
+    /// Why `Refused::Failed`.
+    pub(in crate::lock) failure: Option<Error>,
+}
+
+impl<'a> Waiter<'a> {
+    /// `until` in ns of CLOCK_MONOTONIC, or `FOREVER`, or `NEVER`.
+    pub(in crate::lock) fn new(threads: &'a Threads, spin: &'a Spin, until: u64) -> Self {
+        Self {
+            threads,
+            spin,
+            until,
+            rounds_left: if until == NEVER { 0 } else { spin.limit() },
+            spun: 0,
+            token: None,
+            gone: 0,
+            slept: false,
+            passed_over: 0,
+            pending: None,
+            failure: None,
+        }
+    }
+
+    /// Sleeps on `word` and on the token of `watched`, at most until `until`; says why it ended.
+    ///
+    /// # Crash safety
+    /// Dying here: nobody looks at a sleeper. If it was just woken and the lock is free, the
+    /// kernel wakes the next one (`pending`).
+    fn sleep_until(
+        &mut self,
+        word: &AtomicU64,
+        expected: u64,
+        watched: u64,
+        until: u64,
+    ) -> Option<Woken> {
+        if !matches!(self.is_dead(watched), Ok(false)) {
+            return None; // the caller looks again and finds the same
+        }
+        let token = self.token.as_ref()?;
+        let seen = token.word().load(Relaxed);
+        if !robust::is_alive_word(seen) {
+            return None;
+        }
+        let low = futex::low_half(word);
+        let words = [
+            WaitWord { word: low, expected: expected as u32 },
+            WaitWord { word: token.word(), expected: seen },
+        ];
+        let woken = futex::wait_many(&words, Some(until)).unwrap_or_else(|_| {
+            let until = until.min(clock::now_ns() + POLL_NS);
+            futex::wait(low, expected as u32, Some(until))
+        });
+        if !token.is_alive() {
+            // The kernel wakes one sleeper at a death: pass it on.
+            futex::wake(token.word(), i32::MAX);
+        } else if woken == Woken::Timeout && token.node_is_gone() {
+            self.gone = watched;
+        }
+        self.passed_over += u32::from(woken == Woken::Word(0));
+        self.rounds_left = self.spin.limit();
+        Some(woken)
+    }
+
+    /// From the first sleep on the lock word on.
+    fn fall_asleep(&mut self, word: &AtomicU64) {
+        self.slept = true;
+        if self.pending.is_none() {
+            // A lock word never holds a kernel thread id (see `node::thread_tokens`), so our death
+            // marks nothing there.
+            self.pending = Some(robust::pending_guard(futex::low_half(word)));
+        }
+    }
+}
+
+impl Waiter<'_> {
+    /// Sleeps while `word` has the value `expected` and all `watched` threads live; 0 is nobody.
+    ///
+    /// # Errors
+    /// When a thread cannot be asked about.
+    pub(in crate::lock) fn sleep_on_many(
+        &mut self,
+        word: &AtomicU64,
+        expected: u64,
+        watched: impl Iterator<Item = u64>,
+    ) -> Result<(), Refused> {
+        let mut tokens: Vec<Token> = Vec::new();
+        for id in watched.filter(|id| *id != 0) {
+            if tokens.len() == WATCHED_MAX || tokens.iter().any(|token| token.id() == id) {
+                continue;
+            }
+            match self.threads.judge(id) {
+                Ok(Verdict::Alive(token)) => tokens.push(token),
+                Ok(Verdict::Dead | Verdict::Ended(_)) => return Ok(()),
+                Err(e) => {
+                    self.failure = Some(e);
+                    return Err(Refused::Failed);
+                }
+            }
+        }
+        let low = futex::low_half(word);
+        let mut words = vec![WaitWord { word: low, expected: expected as u32 }];
+        for token in &tokens {
+            let seen = token.word().load(Relaxed);
+            if !robust::is_alive_word(seen) {
+                return Ok(());
+            }
+            words.push(WaitWord { word: token.word(), expected: seen });
+        }
+        let now = clock::now_ns();
+        let until = self.until.min(now.saturating_add(slice_ns_max() / 10));
+        let woken = futex::wait_many(&words, Some(until))
+            .unwrap_or_else(|_| futex::wait(low, expected as u32, Some(until.min(now + POLL_NS))));
+        for token in &tokens {
+            if !token.is_alive() {
+                futex::wake(token.word(), i32::MAX);
+            } else if woken == Woken::Timeout && token.node_is_gone() {
+                self.gone = token.id();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl World for Waiter<'_> {
+    fn is_dead(&mut self, holder: u64) -> Result<bool, Refused> {
+        let id = holder & ID;
+        if self.gone == id {
+            return Ok(true);
+        }
+        if let Some(token) = &self.token
+            && token.id() == id
+            && token.is_alive()
+        {
+            return Ok(false);
+        }
+        match self.threads.judge(id) {
+            Ok(Verdict::Alive(token)) => {
+                self.token = Some(token);
+                Ok(false)
+            }
+            Ok(Verdict::Dead) => Ok(true),
+            Ok(Verdict::Ended(peer)) => {
+                if holder & CALLS != 0 || fault("lock.leak_inherited") || peer.is_gone() {
+                    return Ok(true);
+                }
+                self.failure = Some(leaked(id));
+                Err(Refused::Leaked)
+            }
+            Err(e) => {
+                self.failure = Some(e);
+                Err(Refused::Failed)
+            }
+        }
+    }
+
+    fn is_caller(&mut self, id: u64) -> bool {
+        self.threads.is_caller(id)
+    }
+
+    fn spin(&mut self, busy: impl Fn() -> bool) -> bool {
+        while self.rounds_left > 0 {
+            self.rounds_left -= 1;
+            self.spun += 1;
+            std::hint::spin_loop();
+            if !busy() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn expired(&mut self) -> bool {
+        self.until != FOREVER && (self.until == NEVER || clock::now_ns() >= self.until)
+    }
+
+    fn sleep(&mut self, word: &AtomicU64, expected: u64, watched: u64) {
+        self.fall_asleep(word);
+        // A tenth: a lost wake or an unmarked token then costs 100 ms.
+        let slice = if fault("lock.sleep.awake") { 0 } else { slice_ns_max() / 10 };
+        let until = clock::now_ns().saturating_add(slice).min(self.until);
+        self.sleep_until(word, expected, watched, until);
+    }
+
+    fn stand_back(&mut self, word: &AtomicU64, expected: u64, heir: u64) -> bool {
+        self.fall_asleep(word);
+        let bound = clock::now_ns().saturating_add(STAND_BACK_NS);
+        let woken = self.sleep_until(word, expected, heir, bound.min(self.until));
+        let in_full = woken == Some(Woken::Timeout) && bound <= self.until;
+        in_full && !fault("lock.heir.never_passed")
+    }
+
+    fn nap(&mut self, word: &AtomicU64, expected: u64, watched: u64) {
+        let until = clock::now_ns() + NAP_NS;
+        self.sleep_until(word, expected, watched, until.min(self.until));
+    }
+
+    fn pause(&mut self) {
+        sched::sleep_until(self.until.min(clock::now_ns() + PAUSE_NS));
+    }
+
+    fn wake(&self, word: &AtomicU64, n: i32) -> i64 {
+        wake(word, n)
+    }
+
+    fn is_starving(&mut self) -> bool {
+        self.passed_over >= PASSED_OVER_MAX
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        if self.until != NEVER && (self.spun > 0 || self.slept) {
+            self.spin.learn(self.spun, self.slept);
+        }
+    }
+}
+
+#[cold]
+pub(in crate::lock) fn leaked(id: u64) -> Error {
+    let (node, thread) = (node_of(id), ordinal_of(id));
+    let why = format!(
+        "thread {thread} of node {node} has ended with a guard of it forgotten, and its process \
+         may still read the data: end that process"
+    );
+    Error::new(ErrorKind::Unrecoverable, "taking", "a lock", why)
+}
+
+/// Wakes up to `n` sleepers of a lock word.
+pub(in crate::lock) fn wake(word: &AtomicU64, n: i32) -> i64 {
+    futex::wake(futex::low_half(word), n)
+}

@@ -1,0 +1,433 @@
+//! Where an object lies: in a file by name, in a segment, or in memory of the user's own.
+#![allow(unsafe_code)]
+
+pub(crate) mod admin;
+pub(crate) mod layout;
+pub(super) mod segment;
+
+use std::any::Any;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::domain::header::{FileHeader, FileKind};
+use crate::domain::name::TopicName;
+use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
+use crate::node::Node;
+use crate::node::threads::tokens::{Threads, own_id};
+use crate::os::fs::file;
+use crate::os::fs::file::{Draft, Expect};
+use crate::os::fs::filelock;
+use crate::os::fs::map::Mapping;
+use crate::os::process::fork::NotInChild;
+use crate::os::process::{fork, memory, sched};
+use crate::os::sleep::pi::PiWord;
+use crate::os::time::clock;
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::{Error, ErrorKind, Result};
+use layout::{LockKind, file as at, head};
+
+/// What all users of an object must agree on.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Spec {
+    pub(super) kind: LockKind,
+    pub(super) type_name: String,
+    pub(super) size: usize,
+    pub(super) align: usize,
+    /// Permits or capacity; 0 where there is no such thing.
+    pub(super) count: usize,
+    /// Bytes of the whole object.
+    pub(super) bytes: usize,
+}
+
+impl Spec {
+    pub(super) fn tag(&self) -> u64 {
+        layout::tag(self.kind, &self.type_name, self.size, self.align, self.count)
+    }
+
+    fn check(&self, name: &str) -> Result<()> {
+        let bad = |why: &str| {
+            let what = format!("opening {}", self.kind.as_str());
+            Err(Error::new(ErrorKind::InvalidArgument, what, name, why))
+        };
+        if self.type_name.len() > at::NAME_BYTES_MAX {
+            return bad("a type name has at most 256 bytes");
+        }
+        if self.align > layout::ALIGN_MAX {
+            return bad("data aligned to more than 4096 bytes cannot be protected");
+        }
+        Ok(())
+    }
+
+    /// Every field that differs from what the file says.
+    fn differences(&self, has: &Self) -> String {
+        let mut out = Vec::new();
+        let mut differs = |field: &str, has: String, want: String| {
+            if has != want {
+                out.push(format!("{field} is {has}, this program has {want}"));
+            }
+        };
+        differs("kind", has.kind.as_str().into(), self.kind.as_str().into());
+        differs("type", has.type_name.clone(), self.type_name.clone());
+        differs("size", has.size.to_string(), self.size.to_string());
+        differs("alignment", has.align.to_string(), self.align.to_string());
+        differs("count", has.count.to_string(), self.count.to_string());
+        out.join("; ")
+    }
+}
+
+/// What keeps the object's memory.
+#[derive(Debug)]
+enum Memory {
+    /// A file of its own, its map, and its shared lock, which says "in use" to cleaners: on a
+    /// descriptor that is never mapped and that a forked child loses.
+    File(OwnedFd, Mapping, #[expect(dead_code)] NotInChild),
+    Segment(#[expect(dead_code)] Arc<dyn Kept>),
+    /// The user's promise.
+    Foreign,
+}
+
+/// A segment, whatever its type.
+pub(super) trait Kept: Any + Send + Sync + std::fmt::Debug {}
+
+/// An object in shared memory, and the node that uses it.
+#[derive(Debug)]
+pub(super) struct Object {
+    base: NonNull<u8>,
+    bytes: usize,
+    pub(super) threads: Arc<Threads>,
+    key: u64,
+    pub(super) generation: u32,
+    /// Keeps the threads registered.
+    _node: Node,
+    memory: Memory,
+}
+
+// SAFETY: shared bytes that live as long as `memory`, reached as atomics; data is handed out by
+// guards only, whose types say what may be sent.
+unsafe impl Send for Object {}
+// SAFETY: as above.
+unsafe impl Sync for Object {}
+
+impl Object {
+    fn new(node: &Node, base: NonNull<u8>, spec: &Spec, memory: Memory) -> Result<Self> {
+        let object = Self::unclaimed(node, base, spec, memory)?;
+        object.claim(spec)?;
+        Ok(object)
+    }
+
+    fn unclaimed(node: &Node, base: NonNull<u8>, spec: &Spec, memory: Memory) -> Result<Self> {
+        let threads = node.threads()?;
+        Ok(Self {
+            base,
+            bytes: spec.bytes,
+            key: threads.key(),
+            threads,
+            generation: fork::fork_generation(),
+            _node: node.clone(),
+            memory,
+        })
+    }
+
+    /// The calling thread's id, if it is at hand and this is no forked child.
+    #[inline(always)]
+    pub(super) fn own_id(&self) -> Option<u64> {
+        if self.generation == fork::fork_generation() { own_id(self.key) } else { None }
+    }
+
+    /// The object's 64-bit word at `offset`, which is a multiple of 8 inside it.
+    #[inline]
+    pub(super) fn word(&self, offset: usize) -> NonNull<AtomicU64> {
+        debug_assert!(offset % 8 == 0 && offset + 8 <= self.bytes);
+        // SAFETY: `base` starts `bytes` mapped bytes; callers pass offsets of the layout, inside.
+        unsafe { self.base.add(offset).cast() }
+    }
+
+    /// Its bytes from `offset` on.
+    pub(super) fn at(&self, offset: usize) -> NonNull<u8> {
+        debug_assert!(offset <= self.bytes);
+        // SAFETY: as in `word`.
+        unsafe { self.base.add(offset) }
+    }
+
+    /// The word at the end of the object's file.
+    pub(super) fn pi_word(&self, spec: &Spec) -> Result<PiWord> {
+        let Memory::File(fd, map, _) = &self.memory else {
+            unreachable!("it has a file of its own")
+        };
+        PiWord::map(fd, layout::file_bytes(spec.kind, spec.bytes), map.path())
+    }
+
+    /// Places the object into zeroed memory, or finds it there.
+    ///
+    /// # Crash safety
+    /// **Strict.** Two CAS, each complete by itself; whoever comes next does what is missing.
+    fn claim(&self, spec: &Spec) -> Result<()> {
+        self.agree(spec, |word, value| {
+            word.compare_exchange(0, value, AcqRel, Acquire).map_or_else(|has| has, |_| value)
+        })
+    }
+
+    /// As `claim`, without placing it.
+    fn look(&self, spec: &Spec) -> Result<()> {
+        self.agree(spec, |word, value| match word.load(Acquire) {
+            0 => value,
+            has => has,
+        })
+    }
+
+    /// Whether the two words that mark the object, as `get` has them, are those of `spec`.
+    fn agree(&self, spec: &Spec, get: impl Fn(&AtomicU64, u64) -> u64) -> Result<()> {
+        // SAFETY: inside the object; all access is atomic.
+        let claim = |offset, value| get(unsafe { self.word(offset).as_ref() }, value);
+        let wrong = |kind, why: String| {
+            let what = format!("opening {}", spec.kind.as_str());
+            Err(Error::new(kind, what, format!("shared memory at {:p}", self.base), why))
+        };
+        let (domain, tag) = (self.threads.domain_id(), spec.tag());
+        if claim(head::DOMAIN, domain) != domain {
+            return wrong(
+                ErrorKind::OtherDomain,
+                "it was placed by a node of another domain, or is no lock: zero it first".into(),
+            );
+        }
+        let has = claim(head::TAG, tag);
+        if has == tag {
+            return Ok(());
+        }
+        if has >> 8 & 0xff != tag >> 8 & 0xff {
+            let why = "it was placed by another version: use one version of outlive".into();
+            return wrong(ErrorKind::VersionMismatch, why);
+        }
+        let there = LockKind::from_raw(has & 0xff).map_or("something else", LockKind::as_str);
+        wrong(
+            ErrorKind::TypeMismatch,
+            format!("it holds a {there} of another type or size: use the same, or other memory"),
+        )
+    }
+
+    /// Opens `locks/<name>`, or makes it, with `value` at its offset in the object.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of the complete file.
+    pub(super) fn named(
+        node: &Node,
+        name: &str,
+        spec: &Spec,
+        value: Option<(usize, &[u8])>,
+    ) -> Result<Self> {
+        let name = TopicName::of("lock name", name)?;
+        spec.check(name.as_str())?;
+        let threads = node.threads()?;
+        let domain = node.domain();
+        let path = domain.locks().join(name.file());
+        let deadline = clock::now_ns() + SLOW_PATH_NS_MAX;
+        loop {
+            let opened = match open(domain, &path, spec, name.as_str()) {
+                Err(e) if e.kind() == ErrorKind::NotFound => {
+                    create(domain, &path, spec, &threads, value)
+                }
+                other => other,
+            };
+            match opened {
+                Ok(Some((fd, map, lock))) => {
+                    let base = map.bytes(at::OBJECT, spec.bytes)?.cast_mut();
+                    let Some(base) = NonNull::new(base) else { unreachable!("inside a mapping") };
+                    return Self::new(node, base, spec, Memory::File(fd, map, lock));
+                }
+                // A cleaner has it, or was quicker.
+                Ok(None) => {}
+                Err(e) if matches!(e.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => {}
+                Err(e) => return Err(e),
+            }
+            if clock::now_ns() >= deadline {
+                let remedy = "a stopped 'outlive clean' may hold it: continue or end it";
+                let what = format!("opening {}", spec.kind.as_str());
+                return Err(Error::new(ErrorKind::Timeout, what, name.as_str(), remedy));
+            }
+            sched::yield_now();
+        }
+    }
+
+    /// An object inside a segment, if `register` has nothing against it.
+    pub(super) fn in_segment(
+        node: &Node,
+        segment: Arc<dyn Kept>,
+        base: NonNull<u8>,
+        len: usize,
+        offset: usize,
+        spec: &Spec,
+        register: impl FnOnce() -> Result<()>,
+    ) -> Result<Self> {
+        let end = offset.checked_add(spec.bytes);
+        if end.is_none_or(|end| end > len) {
+            return Err(too_small(spec, len.saturating_sub(offset)));
+        }
+        // SAFETY: inside the segment, as just checked.
+        let base = unsafe { base.add(offset) };
+        check_place(spec, base)?;
+        let object = Self::unclaimed(node, base, spec, Memory::Segment(segment))?;
+        object.look(spec)?;
+        register()?;
+        object.claim(spec)?;
+        Ok(object)
+    }
+
+    /// An object in memory of the user's own.
+    ///
+    /// # Safety
+    /// - `base` starts `len` bytes that stay mapped for as long as the object lives.
+    /// - Nobody writes there but through objects of this crate, by the same layout.
+    pub(super) unsafe fn placed(
+        node: &Node,
+        base: *mut u8,
+        len: usize,
+        spec: &Spec,
+    ) -> Result<Self> {
+        let Some(base) = NonNull::new(base) else { return Err(too_small(spec, 0)) };
+        if len < spec.bytes {
+            return Err(too_small(spec, len));
+        }
+        check_place(spec, base)?;
+        if !memory::is_shared(base.addr().get(), spec.bytes)? {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("placing {}", spec.kind.as_str()),
+                format!("memory at {base:p}"),
+                "other processes cannot see it: map it MAP_SHARED, readable and writable",
+            ));
+        }
+        Self::new(node, base, spec, Memory::Foreign)
+    }
+}
+
+#[cold]
+fn too_small(spec: &Spec, len: usize) -> Error {
+    Error::new(
+        ErrorKind::InvalidArgument,
+        format!("placing {}", spec.kind.as_str()),
+        format!("{len} bytes"),
+        format!("it takes {} bytes", spec.bytes),
+    )
+}
+
+fn check_place(spec: &Spec, base: NonNull<u8>) -> Result<()> {
+    let align = spec.align.max(layout::OBJECT_ALIGN);
+    spec.check("shared memory")?;
+    if base.addr().get() % align == 0 {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidArgument,
+        format!("placing {}", spec.kind.as_str()),
+        format!("memory at {base:p}"),
+        format!("align it to {align} bytes"),
+    ))
+}
+
+type Opened = Option<(OwnedFd, Mapping, NotInChild)>;
+
+/// The shared lock on the file at `path`, which must still be that of `fd`; `None` when a cleaner
+/// is at it.
+fn in_use(fd: &OwnedFd, path: &Path, expect: Expect) -> Result<Option<NotInChild>> {
+    let lock = match NotInChild::open(|| Ok(file::open_checked(path, expect)?.0)) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        lock => lock?,
+    };
+    let held = filelock::try_lock_read(&lock)? && file::same_file(&lock, path)?;
+    let same = file::identity(&lock, path)? == file::identity(fd, path)?;
+    Ok((held && same).then_some(lock))
+}
+
+/// Opens and checks an existing file; `None` when a cleaner is at it.
+fn open(domain: &DomainPath, path: &Path, spec: &Spec, name: &str) -> Result<Opened> {
+    let owner = domain.access.owner_required();
+    let min_len = (at::OBJECT + head::BYTES) as u64;
+    let expect = Expect { writable: true, min_len, owner };
+    let (fd, len) = file::open_checked(path, expect)?;
+    let Some(lock) = in_use(&fd, path, expect)? else { return Ok(None) };
+    let map = Mapping::map_own(&fd, len as usize, path)?;
+    let has = read_spec(&map, len)?;
+    if has.kind != spec.kind || has.tag() != spec.tag() || has.bytes != spec.bytes {
+        return Err(Error::new(
+            ErrorKind::TypeMismatch,
+            format!("opening {}", spec.kind.as_str()),
+            name,
+            format!("{}: use the same type, or another name", spec.differences(&has)),
+        ));
+    }
+    Ok(Some((fd, map, lock)))
+}
+
+/// What a lock file says it holds. The object lies inside the map.
+pub(super) fn read_spec(map: &Mapping, len: u64) -> Result<Spec> {
+    let corrupt = |field: &str| {
+        let why = format!("its {field} is out of range: stop the users and run 'outlive clean'");
+        Error::new(ErrorKind::Corrupt, "opening", map.name(), why)
+    };
+    let header = FileHeader::read(map, FileKind::Lock, len)?;
+    let u64_at = |offset| Ok::<_, Error>(map.atomic_u64(offset)?.load(Relaxed));
+    let kind = LockKind::from_raw(u64_at(at::KIND)?).ok_or_else(|| corrupt("kind"))?;
+    let name_len = u64_at(at::NAME_LEN)? as usize;
+    if name_len > at::NAME_BYTES_MAX {
+        return Err(corrupt("type name"));
+    }
+    let type_name =
+        String::from_utf8(map.copy_out(at::NAME, name_len)?).map_err(|_| corrupt("type name"))?;
+    let (size, align) = (u64_at(at::SIZE)? as usize, u64_at(at::ALIGN)? as usize);
+    if !align.is_power_of_two() || align > layout::ALIGN_MAX {
+        return Err(corrupt("alignment"));
+    }
+    let count = u64_at(at::COUNT)? as usize;
+    let bytes = match kind {
+        LockKind::Mutex | LockKind::PiMutex => layout::mutex_data(align).checked_add(size),
+        LockKind::Segment => layout::segment_bytes(size, align),
+        LockKind::RwLock => layout::rwlock_data(align).checked_add(size),
+        LockKind::Condvar => Some(head::BYTES),
+        LockKind::Semaphore if count <= layout::PERMITS_MAX => Some(layout::words_bytes(count)),
+        LockKind::Set if count <= layout::SET_MAX => Some(layout::words_bytes(count)),
+        LockKind::Semaphore | LockKind::Set => None,
+    };
+    let fits = |bytes: &usize| {
+        *bytes as u64 <= header.total_bytes
+            && layout::file_bytes(kind, *bytes) as u64 <= header.total_bytes
+    };
+    let bytes = bytes.filter(fits).ok_or_else(|| corrupt("size"))?;
+    Ok(Spec { kind, type_name, size, align, count, bytes })
+}
+
+fn create(
+    domain: &DomainPath,
+    path: &Path,
+    spec: &Spec,
+    threads: &Threads,
+    value: Option<(usize, &[u8])>,
+) -> Result<Opened> {
+    file::make_dir(&domain.locks(), &domain.access)?;
+    let bytes = layout::file_bytes(spec.kind, spec.bytes);
+    let draft = Draft::new(&domain.locks(), bytes as u64, domain.access.shared_mode)?;
+    let map = draft.map()?;
+    FileHeader { kind: FileKind::Lock, total_bytes: bytes as u64, node: 0, port: 0 }.write(&map)?;
+    for (offset, value) in [
+        (at::KIND, spec.kind as usize),
+        (at::ALIGN, spec.align),
+        (at::SIZE, spec.size),
+        (at::COUNT, spec.count),
+        (at::NAME_LEN, spec.type_name.len()),
+    ] {
+        map.atomic_u64(offset)?.store(value as u64, Relaxed);
+    }
+    map.copy_in(at::NAME, spec.type_name.as_bytes())?;
+    map.atomic_u64(at::OBJECT + head::DOMAIN)?.store(threads.domain_id(), Relaxed);
+    map.atomic_u64(at::OBJECT + head::TAG)?.store(spec.tag(), Relaxed);
+    if let Some((offset, bytes)) = value {
+        map.copy_in(at::OBJECT + offset, bytes)?;
+    }
+    let fd = draft.link(path)?;
+    // Only now: on some file systems linking gives the draft's own lock back.
+    let owner = domain.access.owner_required();
+    let lock = in_use(&fd, path, Expect { writable: true, min_len: bytes as u64, owner })?;
+    Ok(lock.map(|lock| (fd, map, lock)))
+}

@@ -1,0 +1,212 @@
+//! A shared file of the user's own, as the place for locks and what they protect.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::layout::{self, LockKind};
+use super::{Kept, Object, Spec};
+use crate::lock::mutex::RobustMutex;
+use crate::lock::mutex::condvar::RobustCondvar;
+use crate::lock::rwlock::RobustRwLock;
+use crate::lock::semaphore::RobustSemaphore;
+use crate::lock::set::lockless_set::LocklessSet;
+use crate::node::Node;
+use crate::sync::Ordering::Relaxed;
+use crate::sync::fault;
+use crate::types::Message;
+use crate::{Error, ErrorKind, Result};
+
+/// Shared memory laid out by a type of the user's own, in which locks may be placed.
+///
+/// The file appears complete, with its first value. A lock is placed at an offset that is a
+/// multiple of 64 (the segment itself is aligned to 64 or to `T`), in bytes that are zero at first;
+/// its own data follows it. Objects may not overlap: which bytes each takes is written down in the
+/// file, for up to 16384 of them. Many locks in one segment take one file descriptor.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// use outlive::lock::{RobustMutex, Segment};
+/// use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+///
+/// #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+/// #[repr(C)]
+/// struct Arm {
+///     /// A mutex with the joint angles: 64 bytes and what it protects.
+///     joints: [u64; RobustMutex::<[f64; 6]>::BYTES.div_ceil(64) * 8],
+///     serial: u64,
+/// }
+/// impl outlive::Message for Arm {
+///     const TYPE_NAME: &'static str = "example/Arm";
+/// }
+///
+/// let node = outlive::Node::builder().root(dir.path()).name("arm").open()?;
+/// let arm: Segment<Arm> = node.segment("/arm")?;
+/// let joints = arm.mutex::<[f64; 6]>(std::mem::offset_of!(Arm, joints))?;
+/// joints.lock()?[0] = 1.5;
+/// # Ok::<(), outlive::Error>(())
+/// ```
+pub struct Segment<T: Message> {
+    inner: Arc<Inner>,
+    _type: PhantomData<T>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Keeps the bytes mapped.
+    object: Object,
+    node: Node,
+    data: NonNull<u8>,
+}
+
+// SAFETY: the pointer leads into `object`, which may be sent and shared.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+impl Kept for Inner {}
+
+impl<T: Message> Clone for Segment<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), _type: PhantomData }
+    }
+}
+
+impl<T: Message> fmt::Debug for Segment<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Segment").field("type", &T::TYPE_NAME).finish_non_exhaustive()
+    }
+}
+
+impl<T: Message> Segment<T> {
+    pub(in crate::lock) fn open(node: &Node, name: &str, value: Option<&T>) -> Result<Self> {
+        let spec = Spec {
+            kind: LockKind::Segment,
+            type_name: T::TYPE_NAME.into(),
+            size: size_of::<T>(),
+            align: align_of::<T>(),
+            count: 0,
+            bytes: layout::segment_bytes(size_of::<T>(), align_of::<T>()).unwrap_or(usize::MAX),
+        };
+        let at = layout::mutex_data(align_of::<T>());
+        let value = value.map(|value| (at, value.as_bytes()));
+        let object = Object::named(node, name, &spec, value)?;
+        let data = object.at(at);
+        let inner = Inner { object, node: node.clone(), data };
+        Ok(Self { inner: Arc::new(inner), _type: PhantomData })
+    }
+
+    /// The shared bytes, mapped for as long as the segment or a lock in it lives.
+    ///
+    /// Other processes write them: go through a lock, or through atomics.
+    pub fn as_ptr(&self) -> *mut T {
+        self.inner.data.as_ptr().cast()
+    }
+
+    fn place(&self, offset: usize, spec: &Spec) -> Result<Object> {
+        let inner = &self.inner;
+        let kept: Arc<dyn Kept> = Arc::clone(inner) as Arc<dyn Kept>;
+        let len = size_of::<T>();
+        let register = || self.register(offset, spec);
+        Object::in_segment(&inner.node, kept, inner.data, len, offset, spec, register)
+    }
+
+    /// Writes down which bytes the object takes, unless one that overlaps is written down.
+    ///
+    /// Each takes the first free word of a table that only grows, so it has seen all before it.
+    /// Its words carry nothing else: no order is needed.
+    ///
+    /// # Crash safety
+    /// **Strict.** One CAS. Dying after it: the place is reserved for such an object.
+    fn register(&self, offset: usize, spec: &Spec) -> Result<()> {
+        let unit = layout::OBJECT_ALIGN;
+        let wrong = |kind, why: String| {
+            let what = format!("placing {}", spec.kind.as_str());
+            Err(Error::new(kind, what, format!("offset {offset} of a segment"), why))
+        };
+        let (first, count) = ((offset / unit) as u64, spec.bytes.div_ceil(unit) as u64);
+        let Some(end) = first.checked_add(count).filter(|end| *end <= u64::from(u32::MAX)) else {
+            return wrong(ErrorKind::InvalidArgument, "a segment has at most 256 GiB".into());
+        };
+        let entry = first << 32 | count;
+        let table = layout::placed(size_of::<T>(), align_of::<T>()).unwrap_or(usize::MAX);
+        for at in 0..layout::placed_count(size_of::<T>()) {
+            // SAFETY: `segment_bytes` has room for so many words; all access is atomic.
+            let word = unsafe { self.inner.object.word(table + 8 * at).as_ref() };
+            let mut seen = word.load(Relaxed);
+            if seen == 0 {
+                match word.compare_exchange(0, entry, Relaxed, Relaxed) {
+                    Ok(_) => return Ok(()),
+                    Err(now) => seen = now,
+                }
+            }
+            if seen == entry {
+                return Ok(());
+            }
+            let (from, to) = (seen >> 32, (seen >> 32).saturating_add(seen & 0xffff_ffff));
+            if from < end && first < to && !fault("segment.overlap") {
+                let (from, to) = (from * unit as u64, to * unit as u64);
+                let why = format!(
+                    "it takes bytes {offset} to {}, and another object those from {from} to {to}: \
+                     move one of them",
+                    end * unit as u64
+                );
+                return wrong(ErrorKind::InvalidArgument, why);
+            }
+        }
+        wrong(ErrorKind::TooManyMembers, "the table of the segment's objects is full".into())
+    }
+
+    /// The mutex at `offset` bytes, placed there by whoever comes first; it takes
+    /// [`RobustMutex::BYTES`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` when it does not fit, is not aligned or overlaps another object;
+    /// `TypeMismatch` when something else was placed there; `TooManyMembers`.
+    ///
+    /// # Crash safety
+    /// **Strict.** Zeroed memory is a free mutex; what marks it as one is two CAS.
+    pub fn mutex<U: Message>(&self, offset: usize) -> Result<RobustMutex<U>> {
+        Ok(RobustMutex::new(self.place(offset, &RobustMutex::<U>::spec())?))
+    }
+
+    /// The reader/writer lock at `offset` bytes; it takes [`RobustRwLock::BYTES`]. Errors and crash
+    /// safety: as [`mutex`](Self::mutex).
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`.
+    pub fn rwlock<U: Message>(&self, offset: usize) -> Result<RobustRwLock<U>> {
+        Ok(RobustRwLock::new(self.place(offset, &RobustRwLock::<U>::spec())?))
+    }
+
+    /// The condition variable at `offset` bytes; it takes [`RobustCondvar::BYTES`]. Errors: as
+    /// [`mutex`](Self::mutex).
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`.
+    pub fn condvar(&self, offset: usize) -> Result<RobustCondvar> {
+        Ok(RobustCondvar::new(self.place(offset, &RobustCondvar::spec())?))
+    }
+
+    /// The semaphore at `offset` bytes; it takes [`RobustSemaphore::bytes`]. Errors: as
+    /// [`mutex`](Self::mutex).
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`.
+    pub fn semaphore(&self, offset: usize, permits: usize) -> Result<RobustSemaphore> {
+        let spec = RobustSemaphore::spec(permits)?;
+        Ok(RobustSemaphore::new(self.place(offset, &spec)?, permits))
+    }
+
+    /// The set at `offset` bytes; it takes [`LocklessSet::bytes`]. Errors: as
+    /// [`mutex`](Self::mutex).
+    ///
+    /// # Crash safety
+    /// **Strict.** As `mutex`.
+    pub fn lockless_set(&self, offset: usize, capacity: usize) -> Result<LocklessSet> {
+        let spec = LocklessSet::spec(capacity)?;
+        Ok(LocklessSet::new(self.place(offset, &spec)?, capacity))
+    }
+}

@@ -1,0 +1,316 @@
+//! A reader/writer lock with its data in shared memory.
+#![allow(unsafe_code)]
+
+pub(super) mod lines;
+pub(super) mod raw_rwlock;
+pub(super) mod readers;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use super::error::{Inherited, LockError, LockResult, NeedsWriter, Sealed};
+use super::mutex::deadline;
+use super::mutex::wait::{FOREVER, NEVER};
+use super::mutex::word::Got;
+use super::object::layout;
+use super::object::layout::LockKind;
+use super::object::{Object, Spec};
+use crate::Result;
+use crate::node::Node;
+use crate::types::Message;
+use raw_rwlock::RawRwLock;
+use readers::Line;
+
+/// A reader/writer lock whose holders may be killed at any instruction.
+///
+/// A dead reader keeps nobody out; after a dead writer the next writer gets the data and is told,
+/// and readers are refused until it has repaired it. Readers share no cache line with each other.
+/// At most 64 threads read at once. Writers do not starve: readers that come later wait.
+///
+/// A thread that holds the lock in any form and asks for it again gets `Deadlock`.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// let node = outlive::Node::builder().root(dir.path()).name("calibrator").open()?;
+/// let gains = node.rwlock::<[f64; 3]>("/arm/gains")?;
+/// *gains.write()? = [1.0, 0.1, 0.01];
+/// assert_eq!(gains.read()?[0], 1.0);
+/// # Ok::<(), outlive::Error>(())
+/// ```
+pub struct RobustRwLock<T: Message> {
+    raw: RawRwLock,
+    data: NonNull<T>,
+}
+
+// SAFETY: hands out `&mut T` to one thread or `&T` to several; `T: Message` is Send and Sync.
+unsafe impl<T: Message> Send for RobustRwLock<T> {}
+// SAFETY: as above.
+unsafe impl<T: Message> Sync for RobustRwLock<T> {}
+
+type Reading<'a, T> = LockResult<ReadGuard<'a, T>, NeedsWriter>;
+type Writing<'a, T> = LockResult<WriteGuard<'a, T>, Inherited<WriteGuard<'a, T>>>;
+
+impl<T: Message> RobustRwLock<T> {
+    /// Bytes it takes in a segment or in memory of the user's own.
+    pub const BYTES: usize = layout::rwlock_data(align_of::<T>()) + size_of::<T>();
+    /// Alignment it needs there.
+    pub const ALIGN: usize =
+        if align_of::<T>() > layout::OBJECT_ALIGN { align_of::<T>() } else { layout::OBJECT_ALIGN };
+
+    pub(super) fn spec() -> Spec {
+        Spec {
+            kind: LockKind::RwLock,
+            type_name: T::TYPE_NAME.into(),
+            size: size_of::<T>(),
+            align: align_of::<T>(),
+            count: 0,
+            bytes: Self::BYTES,
+        }
+    }
+
+    pub(super) fn new(object: Object) -> Self {
+        let data = object.at(layout::rwlock_data(align_of::<T>())).cast();
+        Self { raw: RawRwLock::for_guards(object), data }
+    }
+
+    /// Places the lock into zeroed shared memory of the user's own, or finds it there. The value
+    /// begins as all zero bytes.
+    ///
+    /// # Errors
+    /// As [`RobustMutex::place`](super::RobustMutex::place).
+    ///
+    /// # Safety
+    /// - `memory` starts `len` bytes that stay mapped for as long as the lock lives.
+    /// - Nobody writes to its first `BYTES` bytes but through this type.
+    ///
+    /// # Crash safety
+    /// **Strict.** Zeroed memory is a free lock; what marks it as one is two CAS.
+    pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::spec())? }))
+    }
+
+    /// Takes the lock for reading, waiting as long as a living writer holds it.
+    ///
+    /// # Errors
+    /// `OwnerDied` when a writer died inside: take it with `write` and repair the data;
+    /// `Unrecoverable`, `Deadlock`, `Failed`.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the CAS on the thread's line. A dead reader keeps nobody out.
+    ///
+    /// # Real-time
+    /// One CAS on a line of its own when no writer is there; no system call.
+    #[inline]
+    pub fn read(&self) -> Reading<'_, T> {
+        self.read_by(FOREVER)
+    }
+
+    /// Takes the lock for reading if no writer is there. Errors: as `read`, and `WouldBlock`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `read`.
+    #[inline]
+    pub fn try_read(&self) -> Reading<'_, T> {
+        self.read_by(NEVER)
+    }
+
+    /// As `read`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns). Errors: as `read`,
+    /// and `Timeout`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `read`.
+    #[inline]
+    pub fn read_until(&self, deadline_ns: u64) -> Reading<'_, T> {
+        self.read_by(deadline_ns.clamp(1, FOREVER - 1))
+    }
+
+    /// As `read`, at most for `timeout`. Errors: as `read`, and `Timeout`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `read`.
+    pub fn read_timeout(&self, timeout: Duration) -> Reading<'_, T> {
+        self.read_until(deadline(timeout))
+    }
+
+    #[inline(always)]
+    fn read_by(&self, until: u64) -> Reading<'_, T> {
+        let (line, me) = match self.raw.enter_again() {
+            Some(entered) => entered,
+            None => self.raw.read_slow(until)?,
+        };
+        Ok(ReadGuard { lock: self, line, me, _here: PhantomData })
+    }
+
+    /// Takes the lock for writing, waiting for living readers and writers.
+    ///
+    /// # Errors
+    /// `OwnerDied` with the data, `Unrecoverable`, `Deadlock`, `Failed`.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the CAS that names the calling thread as owner.
+    ///
+    /// # Real-time
+    /// One CAS and a look at each line in use when free; no system call.
+    #[inline]
+    pub fn write(&self) -> Writing<'_, T> {
+        self.write_by(FOREVER)
+    }
+
+    /// Takes the lock for writing if it is free. Errors: as `write`, and `WouldBlock`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `write`.
+    #[inline]
+    pub fn try_write(&self) -> Writing<'_, T> {
+        self.write_by(NEVER)
+    }
+
+    /// As `write`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns). Errors: as `write`,
+    /// and `Timeout`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `write`.
+    #[inline]
+    pub fn write_until(&self, deadline_ns: u64) -> Writing<'_, T> {
+        self.write_by(deadline_ns.clamp(1, FOREVER - 1))
+    }
+
+    /// As `write`, at most for `timeout`. Errors: as `write`, and `Timeout`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `write`.
+    pub fn write_timeout(&self, timeout: Duration) -> Writing<'_, T> {
+        self.write_until(deadline(timeout))
+    }
+
+    #[inline(always)]
+    fn write_by(&self, until: u64) -> Writing<'_, T> {
+        match self.raw.take_free() {
+            Some(me) => Ok(self.guard(me)),
+            None => self.write_slow(until),
+        }
+    }
+
+    #[cold]
+    fn write_slow(&self, until: u64) -> Writing<'_, T> {
+        match self.raw.write_slow(until) {
+            Ok((me, Got::Clean)) => Ok(self.guard(me)),
+            Ok((me, Got::Broken)) => Err(LockError::OwnerDied(Inherited::new(self.guard(me)))),
+            Err(e) => Err(e.map(|never| match never {})),
+        }
+    }
+
+    #[inline(always)]
+    fn guard(&self, me: u64) -> WriteGuard<'_, T> {
+        let panicking = std::thread::panicking();
+        WriteGuard { lock: self, me, panicking, _here: PhantomData }
+    }
+}
+
+impl<T: Message> fmt::Debug for RobustRwLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RobustRwLock").field("type", &T::TYPE_NAME).finish_non_exhaustive()
+    }
+}
+
+/// The data of a [`RobustRwLock`] for reading, until dropped.
+#[must_use = "dropping it lets the lock go"]
+pub struct ReadGuard<'a, T: Message> {
+    lock: &'a RobustRwLock<T>,
+    line: NonNull<Line>,
+    me: u64,
+    /// The reader is a thread: the guard stays with it.
+    _here: PhantomData<*mut ()>,
+}
+
+// SAFETY: gives other threads `&T` only, and `T: Message` is Sync.
+unsafe impl<T: Message> Sync for ReadGuard<'_, T> {}
+
+impl<T: Message> Deref for ReadGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: `data` lies in the lock's memory, sized and aligned for `T` (checked on opening),
+        // any bytes are a `T`; this thread's line says that it reads, so nobody writes.
+        unsafe { self.lock.data.as_ref() }
+    }
+}
+
+impl<T: Message> Drop for ReadGuard<'_, T> {
+    /// # Crash safety
+    /// **Strict.** One store.
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.raw.leave(self.line, self.me);
+    }
+}
+
+impl<T: Message + fmt::Debug> fmt::Debug for ReadGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// The data of a [`RobustRwLock`] for writing, until dropped.
+#[must_use = "dropping it lets the lock go"]
+pub struct WriteGuard<'a, T: Message> {
+    lock: &'a RobustRwLock<T>,
+    me: u64,
+    /// The thread was panicking already when it took the lock.
+    panicking: bool,
+    /// The owner is a thread: the guard stays with it.
+    _here: PhantomData<*mut ()>,
+}
+
+// SAFETY: gives other threads `&T` only, and `T: Message` is Sync.
+unsafe impl<T: Message> Sync for WriteGuard<'_, T> {}
+
+impl<T: Message> Deref for WriteGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: as in `ReadGuard`; the lock word names this thread and no line reads, so nobody
+        // else writes.
+        unsafe { self.lock.data.as_ref() }
+    }
+}
+
+impl<T: Message> DerefMut for WriteGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`; nobody else reads either.
+        unsafe { &mut *self.lock.data.as_ptr() }
+    }
+}
+
+impl<T: Message> Sealed for WriteGuard<'_, T> {
+    fn mark(&self) {
+        // False only where the word was overwritten by a wild write.
+        let _ = self.lock.raw.shared().gate.mark_consistent(self.me);
+    }
+}
+
+impl<T: Message> Drop for WriteGuard<'_, T> {
+    /// # Crash safety
+    /// **Strict.** As [`RawRwLock::unlock_write`].
+    #[inline]
+    fn drop(&mut self) {
+        if std::thread::panicking() && !self.panicking {
+            return self.lock.raw.abandon();
+        }
+        self.lock.raw.release(self.me);
+    }
+}
+
+impl<T: Message + fmt::Debug> fmt::Debug for WriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

@@ -1,0 +1,203 @@
+//! A semaphore whose permits come back when their holder dies.
+#![allow(unsafe_code)]
+
+pub(super) mod permits;
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use super::error::{LockError, LockResult};
+use super::mutex::deadline;
+use super::mutex::wait::{FOREVER, NEVER, Spin, Waiter, wake};
+use super::mutex::word::{ALL, Got};
+use super::object::layout;
+use super::object::layout::{LockKind, head};
+use super::object::{Object, Spec};
+use crate::node::Node;
+use crate::os::process::fork::fork_generation;
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::Relaxed;
+use crate::{Error, ErrorKind, Result};
+use permits::Permits;
+
+/// A counting semaphore: at most so many threads at once. A killed holder's permit comes back.
+///
+/// A thread may hold several permits; one that holds all and wants another gets `Deadlock`.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// let node = outlive::Node::builder().root(dir.path()).name("vision").open()?;
+/// let gpu = node.semaphore("/gpu", 2)?;
+/// let permit = gpu.acquire()?;
+/// assert!(!permit.owner_died() && gpu.available() == 1);
+/// drop(permit);
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct RobustSemaphore {
+    object: Object,
+    permits: usize,
+    spin: Spin,
+}
+
+impl RobustSemaphore {
+    /// Bytes it takes in a segment or in memory of the user's own, aligned to 64.
+    pub const fn bytes(permits: usize) -> usize {
+        layout::words_bytes(permits)
+    }
+
+    pub(super) fn spec(permits: usize) -> Result<Spec> {
+        if permits == 0 || permits > layout::PERMITS_MAX {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "opening a semaphore of",
+                format!("{permits} permits"),
+                format!("it has 1 to {}", layout::PERMITS_MAX),
+            ));
+        }
+        Ok(Spec {
+            kind: LockKind::Semaphore,
+            type_name: String::new(),
+            size: 0,
+            align: 1,
+            count: permits,
+            bytes: Self::bytes(permits),
+        })
+    }
+
+    pub(super) fn new(object: Object, permits: usize) -> Self {
+        Self { object, permits, spin: Spin::new() }
+    }
+
+    /// Places it into zeroed shared memory of the user's own, or finds it there.
+    ///
+    /// # Errors
+    /// As [`RobustMutex::place`](super::RobustMutex::place).
+    ///
+    /// # Safety
+    /// - `memory` starts `len` bytes that stay mapped for as long as the semaphore lives.
+    /// - Nobody writes to its first `bytes(permits)` bytes but through this type.
+    ///
+    /// # Crash safety
+    /// **Strict.** Zeroed memory is a semaphore; what marks it as one is two CAS.
+    pub unsafe fn place(node: &Node, permits: usize, memory: *mut u8, len: usize) -> Result<Self> {
+        let spec = Self::spec(permits)?;
+        // SAFETY: the caller's promise.
+        Ok(Self::new(unsafe { Object::placed(node, memory, len, &spec)? }, permits))
+    }
+
+    fn words(&self) -> Permits<'_> {
+        // SAFETY: the object has these words (`spec`), and keeps them mapped; all access is atomic.
+        unsafe {
+            let words = self.object.word(layout::WORDS);
+            Permits {
+                bell: self.object.word(head::WORD).as_ref(),
+                sleepers: self.object.word(head::DRAIN).as_ref(),
+                words: NonNull::slice_from_raw_parts(words, self.permits).as_ref(),
+            }
+        }
+    }
+
+    /// Takes a permit, waiting as long as living threads hold all of them.
+    ///
+    /// # Errors
+    /// `Deadlock` when the calling thread holds them all; `Failed`.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the CAS that names the calling thread as holder.
+    pub fn acquire(&self) -> LockResult<Permit<'_>> {
+        self.acquire_by(FOREVER)
+    }
+
+    /// Takes a permit that is free or a dead thread's. Errors: as `acquire`, and `WouldBlock`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `acquire`.
+    pub fn try_acquire(&self) -> LockResult<Permit<'_>> {
+        self.acquire_by(NEVER)
+    }
+
+    /// As `acquire`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns). Errors: as
+    /// `acquire`, and `Timeout`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `acquire`.
+    pub fn acquire_until(&self, deadline_ns: u64) -> LockResult<Permit<'_>> {
+        self.acquire_by(deadline_ns.clamp(1, FOREVER - 1))
+    }
+
+    /// As `acquire`, at most for `timeout`. Errors: as `acquire`, and `Timeout`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `acquire`.
+    pub fn acquire_timeout(&self, timeout: Duration) -> LockResult<Permit<'_>> {
+        self.acquire_until(deadline(timeout))
+    }
+
+    fn acquire_by(&self, until: u64) -> LockResult<Permit<'_>> {
+        let me = self.object.threads.id().map_err(LockError::Failed)?;
+        let words = self.words();
+        let permit = |at, got| Permit { semaphore: self, at, me, got, _here: PhantomData };
+        // Threads begin at different permits, so that they meet less often.
+        if let Some(at) = words.take_free(me, me as usize % self.permits) {
+            return Ok(permit(at, Got::Clean));
+        }
+        let mut waiter = Waiter::new(&self.object.threads, &self.spin, until);
+        let sleep = |waiter: &mut Waiter<'_>, rung| {
+            let holders = words.words.iter().map(|word| word.load(Relaxed));
+            waiter.sleep_on_many(words.bell, rung, holders)
+        };
+        match words.take(me, &mut waiter, sleep) {
+            Ok((at, got)) => Ok(permit(at, got)),
+            Err(e) => Err(LockError::refused(e, until == NEVER, waiter.failure.take())),
+        }
+    }
+
+    /// How many permits there are.
+    pub fn permits(&self) -> usize {
+        self.permits
+    }
+
+    /// How many are free right now; others may take them at once. Dead holders' count as held.
+    pub fn available(&self) -> usize {
+        self.words().words.iter().filter(|word| word.load(Relaxed) == 0).count()
+    }
+}
+
+/// A permit of a [`RobustSemaphore`], until dropped.
+#[derive(Debug)]
+#[must_use = "dropping it gives the permit back"]
+pub struct Permit<'a> {
+    semaphore: &'a RobustSemaphore,
+    at: usize,
+    me: u64,
+    got: Got,
+    /// The holder is a thread: the permit stays with it.
+    _here: PhantomData<*mut ()>,
+}
+
+impl Permit<'_> {
+    /// Which of the permits it is, from 0: for instance the number of a device.
+    pub fn index(&self) -> usize {
+        self.at
+    }
+
+    /// Whether the holder before died with it: what it guards may be in disorder.
+    pub fn owner_died(&self) -> bool {
+        self.got == Got::Broken
+    }
+}
+
+impl Drop for Permit<'_> {
+    /// # Crash safety
+    /// **Strict.** One CAS; sleepers are woken by it or by our death.
+    fn drop(&mut self) {
+        if self.semaphore.object.generation == fork_generation() {
+            self.semaphore.words().give_back(self.at, self.me, |bell: &AtomicU64| {
+                wake(bell, ALL);
+            });
+        }
+    }
+}

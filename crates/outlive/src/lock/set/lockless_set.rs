@@ -1,0 +1,145 @@
+//! A bounded set of ids in shared memory.
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+
+use super::slots::Places;
+use crate::lock::object::layout;
+use crate::lock::object::layout::{LockKind, head};
+use crate::lock::object::{Object, Spec};
+use crate::node::Node;
+use crate::os::process::fork::fork_generation;
+use crate::{Error, ErrorKind, Result};
+
+/// A bounded set of 64-bit ids that any number of threads and processes change without a lock.
+///
+/// Ids belong to nobody: those that a killed process put in stay until somebody takes them out.
+/// Up to 64 places are searched one by one, larger sets by hash.
+///
+/// # Memory ordering
+/// What a thread did before `insert` is visible to whoever sees the id.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// let node = outlive::Node::builder().root(dir.path()).name("fleet").open()?;
+/// let set = node.lockless_set("/fleet/ready", 16)?;
+/// assert!(set.insert(7)? && !set.insert(7)?);
+/// assert!(set.contains(7) && set.ids() == [7]);
+/// assert!(set.remove(7) && !set.contains(7));
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct LocklessSet {
+    object: Object,
+    capacity: usize,
+}
+
+impl LocklessSet {
+    /// Bytes it takes in a segment or in memory of the user's own, aligned to 64.
+    pub const fn bytes(capacity: usize) -> usize {
+        layout::words_bytes(capacity)
+    }
+
+    pub(in crate::lock) fn spec(capacity: usize) -> Result<Spec> {
+        if capacity == 0 || capacity > layout::SET_MAX {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "opening a set of",
+                format!("{capacity} ids"),
+                format!("it has room for 1 to {}", layout::SET_MAX),
+            ));
+        }
+        Ok(Spec {
+            kind: LockKind::Set,
+            type_name: String::new(),
+            size: 0,
+            align: 1,
+            count: capacity,
+            bytes: Self::bytes(capacity),
+        })
+    }
+
+    pub(in crate::lock) fn new(object: Object, capacity: usize) -> Self {
+        Self { object, capacity }
+    }
+
+    /// Places it into zeroed shared memory of the user's own, or finds it there.
+    ///
+    /// # Errors
+    /// As [`RobustMutex::place`](crate::lock::RobustMutex::place).
+    ///
+    /// # Safety
+    /// - `memory` starts `len` bytes that stay mapped for as long as the set lives.
+    /// - Nobody writes to its first `bytes(capacity)` bytes but through this type.
+    ///
+    /// # Crash safety
+    /// **Strict.** Zeroed memory is an empty set; what marks it as one is two CAS.
+    pub unsafe fn place(node: &Node, capacity: usize, memory: *mut u8, len: usize) -> Result<Self> {
+        let spec = Self::spec(capacity)?;
+        // SAFETY: the caller's promise.
+        Ok(Self::new(unsafe { Object::placed(node, memory, len, &spec)? }, capacity))
+    }
+
+    fn places(&self) -> Places<'_> {
+        // SAFETY: the object has these words (`spec`), and keeps them mapped; all access is atomic.
+        unsafe {
+            let words = self.object.word(layout::WORDS);
+            Places {
+                reach: self.object.word(head::WORD).as_ref(),
+                words: NonNull::slice_from_raw_parts(words, self.capacity).as_ref(),
+            }
+        }
+    }
+
+    /// Makes `id` a member; false if it was one already. Two threads that insert the same id at
+    /// the same time may both be told true.
+    ///
+    /// # Errors
+    /// `NoSpace` when all places are taken; `InvalidArgument` for id 0; `ForkedChild`.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: one CAS.
+    ///
+    /// # Real-time
+    /// No system call; a bounded search unless others keep changing the same places.
+    pub fn insert(&self, id: u64) -> Result<bool> {
+        let refuse = |kind, why: &str| Err(Error::new(kind, "inserting", format!("id {id}"), why));
+        if id == 0 {
+            return refuse(ErrorKind::InvalidArgument, "0 marks a free place");
+        }
+        if self.object.generation != fork_generation() {
+            return refuse(ErrorKind::ForkedChild, "open a node of the child's own");
+        }
+        match self.places().insert(id) {
+            Ok(new) => Ok(new),
+            Err(_) => refuse(ErrorKind::NoSpace, "the set is full: make it larger"),
+        }
+    }
+
+    /// Ends the membership of `id`; false if it was none.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: one CAS.
+    pub fn remove(&self, id: u64) -> bool {
+        id != 0 && self.object.generation == fork_generation() && self.places().remove(id)
+    }
+
+    /// Whether `id` is a member right now.
+    pub fn contains(&self, id: u64) -> bool {
+        id != 0 && self.places().contains(id)
+    }
+
+    /// All members in ascending order; those that come or go meanwhile may be in it or not.
+    pub fn ids(&self) -> Vec<u64> {
+        let mut ids: Vec<u64> = self.places().ids().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    /// For how many ids there is room.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+}

@@ -1,0 +1,4 @@
+//! The lockless set: `slots` is the algorithm, `lockless_set` the type over a file.
+
+pub(super) mod lockless_set;
+pub(super) mod slots;

@@ -1,0 +1,153 @@
+//! The threads of other nodes, seen through read-only maps.
+#![allow(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::domain::header::{FileHeader, FileKind};
+use crate::domain::path::DomainPath;
+use crate::node::layout::threads as at;
+use crate::node::peer::{NodeId, Peer};
+use crate::os::death::robust;
+use crate::os::fs::file;
+use crate::os::fs::file::Expect;
+use crate::os::fs::map::Mapping;
+use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::sync::{AtomicU32, AtomicU64};
+use crate::{ErrorKind, Result};
+
+/// `nodes/<node>.threads`.
+pub(crate) fn threads_path(nodes: &Path, node: NodeId) -> PathBuf {
+    nodes.join(format!("{node}.threads"))
+}
+
+/// A node and its threads.
+#[derive(Debug)]
+pub(crate) struct ThreadPeer {
+    peer: Peer,
+    map: Mapping,
+}
+
+/// Whether a thread lives.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// As far as its token tells.
+    Alive(Token),
+    /// For certain, and for ever: the kernel says so, or its node's files are gone.
+    Dead,
+    /// It ended in good order, as far as its node tells; that may live on.
+    Ended(Arc<ThreadPeer>),
+}
+
+/// The token of a thread that was alive, to look at and to sleep on.
+#[derive(Debug)]
+pub(crate) struct Token {
+    peer: Arc<ThreadPeer>,
+    id: u64,
+    place: usize,
+    word_offset: usize,
+}
+
+impl ThreadPeer {
+    /// `None` when the node's files are gone: then so is the node.
+    pub(crate) fn open(domain: &DomainPath, node: NodeId) -> Result<Option<Self>> {
+        match Self::map(domain, node) {
+            Ok(peer) => Ok(Some(peer)),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn map(domain: &DomainPath, node: NodeId) -> Result<Self> {
+        let nodes = domain.nodes();
+        let peer = Peer::open(&nodes, node, &domain.access)?;
+        let path = threads_path(&nodes, node);
+        let owner = domain.access.owner_required();
+        let min_len = at::file_bytes(at::PLACES_FIRST) as u64;
+        let (fd, len) = file::open_checked(&path, Expect { writable: false, min_len, owner })?;
+        let map = Mapping::map_peer_beyond(&fd, at::file_bytes(at::PLACES_MAX), &path)?;
+        FileHeader::read(&map, FileKind::Threads, len)?;
+        Ok(Self { peer, map })
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.peer.proof_of_death().is_some()
+    }
+
+    pub(crate) fn judge(self: Arc<Self>, id: u64) -> Verdict {
+        let Some((place, word_offset)) = self.find(id) else { return Verdict::Ended(self) };
+        let token = Token { peer: self, id, place, word_offset };
+        if token.is_alive() {
+            Verdict::Alive(token)
+        } else if robust::has_died(token.word().load(Acquire)) {
+            // The place is still its own: nobody takes over a dead thread's but by a new id.
+            if token.id_word().load(Acquire) == id {
+                Verdict::Dead
+            } else {
+                Verdict::Ended(token.peer)
+            }
+        } else {
+            Verdict::Ended(token.peer)
+        }
+    }
+
+    /// The place of thread `id` and where its word lies. Whoever asks has read the id in a lock
+    /// word, so it was in its place before that.
+    fn find(&self, id: u64) -> Option<(usize, usize)> {
+        // ORDERING(PLACES): pairs with `Places::free_place`; no touch beyond the file's end.
+        let places = self.map.atomic_u64(at::PLACES).ok()?.load(Acquire);
+        let places = (places as usize).min(at::PLACES_MAX);
+        for place in 0..places {
+            let offset = at::FIRST + place * at::PLACE_BYTES;
+            // ORDERING(PLACE_ID): pairs with `Threads::register`.
+            if self.map.atomic_u64(offset + at::ID).ok()?.load(Acquire) != id {
+                continue;
+            }
+            let word = self.map.atomic_u32(offset + at::WORD).ok()?.load(Relaxed) as usize;
+            // A claim of its owner: it must point into the token.
+            let inside = (1..=robust::TOKEN_BYTES - 3).contains(&word) && (word - 1) % 4 == 0;
+            return inside.then_some((place, offset + at::TOKEN + word - 1));
+        }
+        None
+    }
+}
+
+impl Token {
+    /// Whose token it is.
+    #[inline]
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The word that changes when the thread dies, to sleep on.
+    #[inline]
+    pub(crate) fn word(&self) -> &AtomicU32 {
+        // SAFETY: `find` checked that the word is aligned and inside its place, which is inside
+        // the file; mapped for the life of `peer`.
+        unsafe { &*self.peer.map.base().add(self.word_offset).cast::<AtomicU32>() }
+    }
+
+    fn id_word(&self) -> &AtomicU64 {
+        let offset = at::FIRST + self.place * at::PLACE_BYTES + at::ID;
+        // SAFETY: as in `word`.
+        unsafe { &*self.peer.map.base().add(offset).cast::<AtomicU64>() }
+    }
+
+    /// Whether the thread lives as far as its token tells. Once dead, dead for ever.
+    #[inline]
+    pub(crate) fn is_alive(&self) -> bool {
+        // ORDERING(THREAD_DEATH): pairs with the kernel's mark, a full barrier, and with
+        // `Record::end`; all that the thread wrote comes before.
+        let held = robust::is_alive_word(self.word().load(Acquire));
+        // ORDERING(PLACE_ID): pairs with the fence in `Threads::register`: after the token of a
+        // new thread its id cannot be the old one.
+        let same = self.id_word().load(Acquire) == self.id;
+        held && same
+    }
+
+    /// Dead although its word does not say so: its node's file lock is free.
+    #[cold]
+    pub(crate) fn node_is_gone(&self) -> bool {
+        self.peer.peer.proof_of_death().is_some()
+    }
+}

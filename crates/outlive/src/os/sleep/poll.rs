@@ -1,0 +1,221 @@
+//! Waiting for file descriptors: `ppoll` for one wait, epoll where others are to wait for ours.
+#![allow(unsafe_code)]
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::Result;
+use crate::os::syserr;
+use crate::os::time::clock;
+
+/// There is something to read, or an end or error to be read.
+pub(crate) const READABLE: i16 = libc::POLLIN;
+/// There is room to write.
+pub(crate) const WRITABLE: i16 = libc::POLLOUT;
+/// The other side is gone; reported unasked.
+pub(crate) const HUNG_UP: i16 = libc::POLLHUP;
+/// Broken, or no open descriptor; reported unasked.
+pub(crate) const FAILED: i16 = libc::POLLERR | libc::POLLNVAL;
+
+/// One descriptor of a wait, and what was found out about it.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct PollFd(libc::pollfd);
+
+impl PollFd {
+    /// Waits for `events`, a union of `READABLE` and `WRITABLE`.
+    pub(crate) fn new(fd: RawFd, events: i16) -> Self {
+        Self(libc::pollfd { fd, events, revents: 0 })
+    }
+
+    /// What the last `poll` found.
+    pub(crate) fn found(&self) -> i16 {
+        self.0.revents
+    }
+}
+
+impl std::fmt::Debug for PollFd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "fd {}: {:#x} of {:#x}", self.0.fd, self.0.revents, self.0.events)
+    }
+}
+
+/// Waits until one of `fds` is ready or the instant `deadline` (ns of CLOCK_MONOTONIC) has come;
+/// 0 only looks. Returns how many are ready: 0 also after a signal or for lack of memory.
+///
+/// # Real-time
+/// One system call; blocks until the deadline at the latest.
+pub(crate) fn poll(fds: &mut [PollFd], deadline: u64) -> usize {
+    let left = if deadline == 0 { 0 } else { deadline.saturating_sub(clock::now_ns()) };
+    let timeout = clock::timespec(left);
+    // SAFETY: `PollFd` is transparent over `pollfd`; the slice and `timeout` live through the
+    // call, and no signal mask is given. A number that is no descriptor is reported in `revents`.
+    let n = unsafe {
+        let (list, n) = (fds.as_mut_ptr().cast(), fds.len() as libc::nfds_t);
+        libc::ppoll(list, n, &timeout, std::ptr::null())
+    };
+    if n < 0 {
+        fds.iter_mut().for_each(|fd| fd.0.revents = 0);
+        return 0;
+    }
+    n as usize
+}
+
+/// A set of descriptors that is itself one: readable while one of them has something new.
+///
+/// Each is watched for edges: it is reported once per event, whether or not anybody reads from it.
+#[derive(Debug)]
+pub(crate) struct Epoll(OwnedFd);
+
+impl Epoll {
+    /// Errors: `Io` when the process is out of descriptors.
+    pub(crate) fn new() -> Result<Self> {
+        // SAFETY: a system call without pointers; the descriptor it returns is ours alone.
+        unsafe {
+            match libc::epoll_create1(libc::EPOLL_CLOEXEC) {
+                fd if fd >= 0 => Ok(Self(OwnedFd::from_raw_fd(fd))),
+                _ => Err(syserr::last("make", "an epoll descriptor")),
+            }
+        }
+    }
+
+    /// Adds a descriptor; `key` tells which one it was.
+    pub(crate) fn add(&self, fd: BorrowedFd<'_>, key: u32) -> Result<()> {
+        let events = (libc::EPOLLIN | libc::EPOLLET) as u32;
+        let mut event = libc::epoll_event { events, u64: u64::from(key) };
+        // SAFETY: both descriptors are open for the call, `event` lives through it.
+        let rc = unsafe {
+            let (set, add) = (self.0.as_raw_fd(), libc::EPOLL_CTL_ADD);
+            libc::epoll_ctl(set, add, fd.as_raw_fd(), &raw mut event)
+        };
+        if rc == 0 { Ok(()) } else { Err(syserr::last("watch", "a descriptor")) }
+    }
+
+    /// Takes the news, without waiting: until there are new ones the set is not readable. Calls
+    /// `each` with the keys of those that had some.
+    pub(crate) fn take(&self, mut each: impl FnMut(u32)) {
+        const AT_ONCE: usize = 16;
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; AT_ONCE];
+        loop {
+            // SAFETY: the array has the length given and lives through the call.
+            let n = unsafe {
+                let (set, n) = (self.0.as_raw_fd(), AT_ONCE as i32);
+                libc::epoll_wait(set, events.as_mut_ptr(), n, 0)
+            };
+            let n = n.max(0) as usize;
+            events[..n].iter().for_each(|event| each(event.u64 as u32));
+            if n < AT_ONCE {
+                return;
+            }
+        }
+    }
+}
+
+impl AsFd for Epoll {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A descriptor that has news every so often, each time after it was read.
+#[derive(Debug)]
+pub(crate) struct Ticker(OwnedFd);
+
+impl Ticker {
+    /// Errors: `Io` when the process is out of descriptors.
+    pub(crate) fn every(period_ns: u64) -> Result<Self> {
+        // SAFETY: a system call without pointers; the descriptor it returns is ours alone.
+        let ticker = unsafe {
+            let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
+            match libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) {
+                fd if fd >= 0 => Self(OwnedFd::from_raw_fd(fd)),
+                _ => return Err(syserr::last("make", "a timer descriptor")),
+            }
+        };
+        ticker.set(period_ns)?;
+        Ok(ticker)
+    }
+
+    /// From now on every `period_ns`.
+    pub(crate) fn set(&self, period_ns: u64) -> Result<()> {
+        let period = clock::timespec(period_ns.max(1));
+        let spec = libc::itimerspec { it_interval: period, it_value: period };
+        // SAFETY: a descriptor of ours; `spec` lives through the call, and the old setting is not
+        // asked for.
+        let rc =
+            unsafe { libc::timerfd_settime(self.0.as_raw_fd(), 0, &spec, std::ptr::null_mut()) };
+        if rc == 0 { Ok(()) } else { Err(syserr::last("set", "a timer descriptor")) }
+    }
+
+    /// Takes the news; only then does the kernel wind it up for the next.
+    pub(crate) fn read(&self) {
+        let mut ticks = 0u64;
+        // SAFETY: a descriptor of ours and a buffer of the length given.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut ticks).cast(), size_of_val(&ticks)) };
+    }
+}
+
+impl AsFd for Ticker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn ready(fd: &impl AsFd) -> bool {
+        poll(&mut [PollFd::new(fd.as_fd().as_raw_fd(), READABLE)], 0) == 1
+    }
+
+    #[test]
+    fn a_wait_ends_with_news_or_at_its_deadline() {
+        let (mut reader, mut writer) = UnixStream::pair().unwrap();
+        let mut fds = [PollFd::new(reader.as_raw_fd(), READABLE)];
+        let deadline = clock::now_ns() + 5_000_000;
+        assert_eq!(poll(&mut fds, deadline), 0);
+        assert!(clock::now_ns() >= deadline);
+        writer.write_all(b"x").unwrap();
+        assert_eq!(poll(&mut fds, u64::MAX / 4), 1);
+        assert_eq!(fds[0].found(), READABLE);
+        reader.read_exact(&mut [0]).unwrap();
+        // Not a drop: a child that another test forks meanwhile has a copy.
+        writer.shutdown(std::net::Shutdown::Both).unwrap();
+        assert_eq!(poll(&mut fds, 0), 1);
+        assert_ne!(fds[0].found() & HUNG_UP, 0);
+        let mut fds = [PollFd::new(1 << 20, WRITABLE)];
+        assert_eq!(poll(&mut fds, 0), 1);
+        assert_ne!(fds[0].found() & FAILED, 0);
+    }
+
+    #[test]
+    fn a_set_tells_each_event_once_without_anybody_reading_it() {
+        let (reader, mut writer) = UnixStream::pair().unwrap();
+        let (set, outer) = (Epoll::new().unwrap(), Epoll::new().unwrap());
+        set.add(reader.as_fd(), 7).unwrap();
+        outer.add(set.as_fd(), 1).unwrap();
+        for _ in 0..3 {
+            assert!(!ready(&set) && !ready(&outer));
+            writer.write_all(b"x").unwrap();
+            assert!(ready(&set) && ready(&set) && ready(&outer));
+            let mut keys = Vec::new();
+            outer.take(|key| keys.push(key));
+            set.take(|key| keys.push(key));
+            assert_eq!(keys, [1, 7]);
+        }
+    }
+
+    #[test]
+    fn a_ticker_ticks_again_and_again() {
+        let (set, timer) = (Epoll::new().unwrap(), Ticker::every(u64::MAX / 4).unwrap());
+        timer.set(2_000_000).unwrap();
+        set.add(timer.as_fd(), 0).unwrap();
+        for _ in 0..3 {
+            crate::os::fixture::until(|| ready(&set));
+            set.take(|_| timer.read());
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The receiving end of a queue.
+#![allow(unsafe_code)]
+
+pub(super) mod asleep;
+pub(super) mod attach;
+pub(super) mod hand;
+pub(super) mod later;
+pub(super) mod order;
+pub(crate) mod reader;
+pub(super) mod received;
+
+use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use super::membership::table::ProducerId;
+use super::producer::{ShapeOf, after};
+use crate::Result;
+use crate::node::NodeId;
+use crate::os::time::clock;
+use crate::types::{Encoding, Message, Payload};
+use crate::wait::member::{Member, Plan, Seat};
+use hand::InHand;
+use reader::{QueueEvent, Reader};
+use received::Received;
+
+/// The one consumer of a queue: receives the messages of all producers, in order per producer.
+///
+/// Producers take turns. A dead producer's messages are received first, then
+/// [`QueueEvent::ProducerDied`] is reported and its lane removed. If the consumer dies, the next
+/// one resumes where it stopped; at most the message in hand comes again. So it does after a panic
+/// with a message in hand: see [`Received`].
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use std::time::Duration;
+///
+/// let mut consumer = node.queue::<[u8]>("/log")?.consumer()?;
+/// let second = node.queue::<[u8]>("/log")?.consumer().unwrap_err();
+/// assert_eq!(second.kind(), outlive::ErrorKind::ConsumerExists);
+///
+/// let mut producer = node.queue::<[u8]>("/log")?.producer()?;
+/// producer.send(b"hello")?;
+/// let line = consumer.receive_timeout(Duration::from_secs(1))?.expect("sent just now");
+/// assert_eq!(&*line, b"hello");
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Consumer<T: Payload + ?Sized> {
+    pub(super) reader: Reader,
+    _type: PhantomData<fn() -> Box<T>>,
+}
+
+/// A message that is held: see [`Consumer::hold`].
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Held<'a, T: Payload + ?Sized> {
+    /// The message, in its lane.
+    pub message: &'a T,
+    /// Who sent it.
+    pub producer: ProducerId,
+    /// When it was sent, ns of CLOCK_MONOTONIC, in a queue with stamps.
+    pub timestamp_ns: Option<u64>,
+}
+
+impl<T: Payload + ?Sized> Consumer<T> {
+    pub(crate) fn new(reader: Reader) -> Self {
+        Self { reader, _type: PhantomData }
+    }
+
+    /// The queue's name.
+    pub fn queue(&self) -> &str {
+        self.reader.queue().name.as_str()
+    }
+
+    /// Looks for a message; what it found is in the reader's hand.
+    #[inline(always)]
+    fn next(&mut self) -> Result<Option<InHand>> {
+        if let Some(hand) = self.reader.next_at_once(ShapeOf::<T>::ITEM) {
+            // The lane's end has checked the length of a fixed-size message.
+            let checked = T::ENCODING == Encoding::Fixed || self.reader.shape().item != 0;
+            if checked || self.fits(hand.bytes) {
+                return Ok(Some(hand));
+            }
+        }
+        self.next_slow()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_slow(&mut self) -> Result<Option<InHand>> {
+        loop {
+            while self.reader.next()? {
+                match self.reader.in_hand() {
+                    Some(hand) if T::ENCODING != Encoding::Fixed && !self.fits(hand.bytes) => {
+                        self.reader.refuse_in_hand("a message's length");
+                    }
+                    hand => return Ok(hand),
+                }
+            }
+            if let Some(e) = self.reader.trouble() {
+                return Err(e);
+            }
+            if !self.reader.rest() {
+                return Ok(None);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn fits(&self, bytes: usize) -> bool {
+        T::fits(bytes) && (T::ENCODING != Encoding::Bytes || self.reader.queue().meta.fits(bytes))
+    }
+
+    /// The next message, or `None` when there is none now. Never sleeps.
+    ///
+    /// # Errors
+    /// `ForkedChild`. `OutOfMemory`, `Io`, `Permission` or the like when a producer's file cannot
+    /// be opened: only when nothing of the others is there; it is tried again after 2 to 250 ms. A
+    /// producer whose bytes are corrupt is reported as [`QueueEvent::ProducerCorrupt`] and not
+    /// read any more.
+    ///
+    /// # Crash safety
+    /// **Strict.** The message counts as received when it is dropped, by one store. Dying before
+    /// it, or dropping it in a panic, it is received again: see [`Received`].
+    ///
+    /// # Real-time
+    /// No lock. No system call while there is a message, but where a lane goes on in a larger
+    /// segment, ends, or its producer waits for room. Where a stream was received up to its end,
+    /// it looks twice, and between that leaves its producers alone for at most 64 pauses of the
+    /// processor (1 to 3 us).
+    #[inline(always)]
+    pub fn receive(&mut self) -> Result<Option<Received<'_, T>>> {
+        match self.next()? {
+            Some(hand) => Ok(Some(Received::new(&mut self.reader, hand, 1))),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits for the next message, at most `timeout`; `None` when it passed, or earlier when there
+    /// is an event to look at ([`Consumer::next_event`]): one that comes meanwhile, or the end of a
+    /// producer that an earlier call noticed. An end that is not looked at ends one wait.
+    ///
+    /// # Errors
+    /// As [`Consumer::receive`].
+    pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Received<'_, T>>> {
+        self.receive_until(after(timeout))
+    }
+
+    /// As [`Consumer::receive_timeout`], until an instant of CLOCK_MONOTONIC in ns
+    /// ([`crate::now_ns`]).
+    ///
+    /// # Errors
+    /// As [`Consumer::receive`].
+    pub fn receive_until(&mut self, deadline_ns: u64) -> Result<Option<Received<'_, T>>> {
+        match self.wait(deadline_ns)? {
+            Some(hand) => Ok(Some(Received::new(&mut self.reader, hand, 1))),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits as [`Consumer::receive_until`], without taking the message: `true` when there is one.
+    ///
+    /// # Errors
+    /// As [`Consumer::receive`].
+    pub fn wait_for_message(&mut self, deadline_ns: u64) -> Result<bool> {
+        Ok(self.wait(deadline_ns)?.is_some())
+    }
+
+    fn wait(&mut self, deadline_ns: u64) -> Result<Option<InHand>> {
+        let events = self.reader.events_seen();
+        loop {
+            if let Some(hand) = self.next()? {
+                return Ok(Some(hand));
+            }
+            if clock::now_ns() >= deadline_ns || self.reader.tells_news(events) {
+                return Ok(None);
+            }
+            self.reader.sleep(deadline_ns)?;
+        }
+    }
+
+    /// For the interfaces of other languages, which keep the message in structs of their own: the
+    /// next message without a borrow of the consumer. It stays in its lane and is the next one
+    /// until [`let_go`](Self::let_go) acknowledges it; not to call that is [`Received::nack`].
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    ///
+    /// # Crash safety
+    /// **Strict.** As `receive`; it counts as received when it is let go.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn hold(&mut self) -> Result<Option<Held<'_, T>>> {
+        let Some(hand) = self.next()? else { return Ok(None) };
+        // SAFETY: as in `Received::deref`; the borrow of `self` keeps it in its lane.
+        let message = unsafe { T::cast(hand.ptr, hand.bytes) };
+        let reader = &self.reader;
+        let producer = reader.sender().unwrap_or(ProducerId { node: NodeId::from_raw(0), port: 0 });
+        Ok(Some(Held { message, producer, timestamp_ns: reader.stamp() }))
+    }
+
+    /// The message that [`hold`](Self::hold) showed last is received now. Only once for each, with
+    /// no other call between.
+    ///
+    /// # Crash safety
+    /// **Strict.** One store.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn let_go(&mut self) {
+        if self.reader.in_hand().is_some() {
+            self.reader.take(1);
+        }
+    }
+
+    /// A file descriptor for epoll, asyncio and other event loops: readable unless the last call
+    /// that receives found nothing. So: wait until it is readable, receive until there is nothing,
+    /// look at the events, wait again. Do not read from it.
+    ///
+    /// It is open as long as the consumer. What [`Subscriber::fd`](crate::Subscriber::fd) says of
+    /// costs and loops goes for this one too. In an ordered queue it is readable every 2 ms while a
+    /// message is held back.
+    ///
+    /// # Errors
+    /// `NoSpace`, or `Io` when the process is out of descriptors.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    /// let mut jobs = node.queue::<u64>("/jobs")?.consumer()?;
+    /// let mut producer = node.queue::<u64>("/jobs")?.producer()?;
+    /// let fd = jobs.fd()?.try_clone_to_owned().unwrap();
+    /// while jobs.receive()?.is_some() || jobs.next_event().is_some() {}
+    /// producer.send(&7)?; // from here on it is readable
+    ///
+    /// let mut readable = outlive::Descriptor::readable(&fd);
+    /// outlive::WaitSet::new().wait(&mut [&mut readable], Duration::from_secs(5))?;
+    /// assert_eq!(*jobs.receive()?.expect("readable"), 7);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
+        self.reader.fd()
+    }
+
+    /// What happened to producers since the last call; oldest first.
+    pub fn next_event(&mut self) -> Option<QueueEvent> {
+        self.reader.next_event()
+    }
+
+    /// Producers that are being read.
+    pub fn producers(&self) -> Vec<ProducerId> {
+        self.reader.producers().collect()
+    }
+
+    /// Messages that came later than their time stamp would have it, in an ordered queue: they
+    /// were committed later than the holdback allows for.
+    pub fn late(&self) -> u64 {
+        self.reader.late()
+    }
+}
+
+impl<T: Payload + ?Sized> Member for Consumer<T> {
+    fn is_ready(&mut self, now: u64) -> bool {
+        self.reader.is_ready(now)
+    }
+
+    fn told(&mut self) {
+        self.reader.told();
+    }
+
+    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
+        self.reader.plan(plan)
+    }
+
+    fn seat(&self) -> Option<Seat<'_>> {
+        self.reader.seat()
+    }
+
+    fn awake(&mut self) {
+        self.reader.awake();
+    }
+
+    fn overslept(&mut self) -> bool {
+        self.reader.overslept()
+    }
+
+    fn due(&self) -> u64 {
+        self.reader.due()
+    }
+}
+
+impl<T: Message> Consumer<T> {
+    /// Copies the next message into `to`; `false` when there is none now. Trusts no producer
+    /// beyond the copy: what is read later cannot change.
+    ///
+    /// # Errors
+    /// As [`Consumer::receive`].
+    ///
+    /// # Crash safety
+    /// **Strict.** The message is received when this returns.
+    #[inline(always)]
+    pub fn copy_to(&mut self, to: &mut T) -> Result<bool> {
+        let Some(hand) = self.next()? else { return Ok(false) };
+        // SAFETY: a message of the queue's type has its size; any bytes are a valid `T`; `to` is
+        // ordinary memory. A broken producer that writes meanwhile makes a mixed copy, no more.
+        unsafe {
+            let to = std::ptr::from_mut(to).cast::<u8>();
+            std::ptr::copy_nonoverlapping(hand.ptr, to, size_of::<T>());
+        }
+        self.reader.take(1);
+        Ok(true)
+    }
+
+    /// The next messages that lie one behind the other, as one slice without a copy: a batch, or
+    /// a few that were sent alone. They are acknowledged together, when it is dropped.
+    ///
+    /// # Errors
+    /// As [`Consumer::receive`].
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`Consumer::receive`], for all of them together.
+    #[inline(always)]
+    pub fn receive_slice(&mut self) -> Result<Option<Received<'_, [T]>>> {
+        match self.next()? {
+            Some(hand) => Ok(Some(Received::new(&mut self.reader, hand, hand.count))),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits for messages as [`Consumer::receive_until`] and returns them as
+    /// [`Consumer::receive_slice`].
+    ///
+    /// # Errors
+    /// As [`Consumer::receive`].
+    pub fn receive_slice_until(&mut self, deadline_ns: u64) -> Result<Option<Received<'_, [T]>>> {
+        match self.wait(deadline_ns)? {
+            Some(hand) => Ok(Some(Received::new(&mut self.reader, hand, hand.count))),
+            None => Ok(None),
+        }
+    }
+
+    /// Appends what is there to `to`, at most `max` messages; returns how many. Never waits.
+    ///
+    /// # Errors
+    /// As [`Consumer::receive`]; what was appended before is received.
+    ///
+    /// # Crash safety
+    /// **Strict.** Each counts as received as it is appended: if the process dies with them, they
+    /// are gone. To receive them again instead, use [`Consumer::receive_slice`].
+    pub fn receive_batch(&mut self, to: &mut Vec<T>, max: usize) -> Result<usize> {
+        let mut got = 0;
+        while got < max {
+            let Some(hand) = self.next()? else { break };
+            let n = (hand.count as usize).min(max - got);
+            to.reserve(n);
+            // SAFETY: room for `n` messages was reserved behind `len`; the source holds
+            // `count >= n` messages of the size of `T`, and any bytes are a valid `T`.
+            unsafe {
+                let end = to.as_mut_ptr().add(to.len()).cast::<u8>();
+                std::ptr::copy_nonoverlapping(hand.ptr, end, n * size_of::<T>());
+                to.set_len(to.len() + n);
+            }
+            self.reader.take(n as u32);
+            got += n;
+        }
+        Ok(got)
+    }
+}

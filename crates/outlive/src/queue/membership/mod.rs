@@ -1,0 +1,247 @@
+//! Joining a queue and seeing who is there; `reclaim` removes what nobody needs any more.
+//!
+//! # Theory of operation
+//! The queue's directory is the table of members. A joiner holds a shared lock on the directory
+//! until it counts as a member; a remover needs the exclusive one and never waits for it. After
+//! locking, both compare the inode at the path with the one they locked.
+
+pub(crate) mod meta;
+pub(crate) mod reclaim;
+pub(crate) mod table;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::lane::layout::bell;
+use super::lane::segment::segment_path;
+use crate::domain::header::{FileHeader, FileKind};
+use crate::domain::name::TopicName;
+use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX, open_or_create};
+use crate::node::{Node, NodeId};
+use crate::os::fs::file;
+use crate::os::fs::file::{Dir, Expect};
+use crate::os::fs::map::Mapping;
+use crate::os::sleep::futex;
+use crate::os::time::clock;
+use crate::sync::Ordering::{Acquire, Release};
+use crate::sync::{AtomicU32, AtomicU64, fault};
+use crate::{Error, ErrorKind, Result};
+use meta::Meta;
+use reclaim::{Reclaimed, Unread, reclaim};
+use table::ProducerId;
+
+/// Where a queue is or is to be, and what it is called.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) name: TopicName,
+    pub(crate) dir: PathBuf,
+    /// Directories above it that are made with it, outermost first.
+    pub(crate) parents: Vec<PathBuf>,
+    /// Messages that nobody received, once nobody is left.
+    pub(crate) unread: Unread,
+}
+
+impl Site {
+    /// A queue of its own.
+    pub(crate) fn of_queue(domain: &DomainPath, name: TopicName) -> Self {
+        let dir = domain.queues().join(name.file());
+        Self { name, dir, parents: vec![domain.queues()], unread: Unread::Keep }
+    }
+}
+
+/// A queue that this process has joined.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pub(crate) name: TopicName,
+    pub(crate) dir: PathBuf,
+    pub(crate) meta: Meta,
+    pub(crate) node: Node,
+    parents: Vec<PathBuf>,
+    pub(crate) unread: Unread,
+    bell: Mapping,
+}
+
+/// What a file in a queue's directory is, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Lane { owner: ProducerId, segment: u32 },
+    Consumer,
+    Meta,
+    Bell,
+    Unknown,
+}
+
+impl Entry {
+    pub(crate) fn parse(name: &str) -> Self {
+        let mut parts = name.split('.');
+        let kind = parts.next().unwrap_or("");
+        let numbers: Option<Vec<u64>> = parts.map(|p| p.parse().ok()).collect();
+        match (kind, numbers.as_deref()) {
+            ("meta", Some([])) => Self::Meta,
+            ("bell", Some([])) => Self::Bell,
+            ("consumer", Some([])) => Self::Consumer,
+            ("lane", Some(&[node, port, segment])) if segment <= u64::from(u32::MAX) => {
+                let node = NodeId::from_raw(node);
+                Self::Lane { owner: ProducerId { node, port }, segment: segment as u32 }
+            }
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// Held while a member joins; frees the directory for removal when dropped.
+#[derive(Debug)]
+pub(crate) struct Joining {
+    _dir: Dir,
+}
+
+impl Queue {
+    /// Joins the queue at `site`, making it as `wanted` if it does not exist.
+    ///
+    /// # Errors
+    /// `TypeMismatch` naming every field, `Timeout`, and those of the files it opens.
+    ///
+    /// # Crash safety
+    /// **Strict.** Directory, `meta`, `bell` and `consumer` appear one by one, each complete;
+    /// whoever comes next makes what is missing.
+    pub(crate) fn join(node: &Node, site: &Site, wanted: &Meta) -> Result<(Arc<Self>, Joining)> {
+        let deadline = clock::now_ns() + SLOW_PATH_NS_MAX;
+        loop {
+            match Self::try_join(node, site, wanted, deadline) {
+                Ok(Some(joined)) => return Ok(joined),
+                Ok(None) => {}
+                // Removed under us: make it again.
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => return Err(e),
+            }
+            if clock::now_ns() >= deadline {
+                return Err(Error::new(
+                    ErrorKind::Timeout,
+                    "joining queue",
+                    site.name.as_str(),
+                    "a stopped 'outlive clean' may hold its directory: continue or end it",
+                ));
+            }
+        }
+    }
+
+    /// As `join`, without ever waiting; `None` while somebody removes or cleans it.
+    ///
+    /// # Errors
+    /// As `join`, without `Timeout`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `join`.
+    pub(crate) fn join_now(
+        node: &Node,
+        site: &Site,
+        wanted: &Meta,
+    ) -> Result<Option<(Arc<Self>, Joining)>> {
+        let deadline = if fault("join_now.waits") { clock::now_ns() + SLOW_PATH_NS_MAX } else { 0 };
+        match Self::try_join(node, site, wanted, deadline) {
+            Err(e) if e.kind() == ErrorKind::Timeout => Ok(None),
+            joined => joined,
+        }
+    }
+
+    fn try_join(
+        node: &Node,
+        site: &Site,
+        wanted: &Meta,
+        deadline: u64,
+    ) -> Result<Option<(Arc<Self>, Joining)>> {
+        let (domain, name, path) = (node.domain(), &site.name, site.dir.as_path());
+        for parent in &site.parents {
+            file::make_dir(parent, &domain.access)?;
+        }
+        file::make_dir(path, &domain.access)?;
+        let dir = file::now_dir_lock_shared(path, deadline)?;
+        if !dir.still_at(path)? {
+            return Ok(None);
+        }
+        let meta = Meta::open_or_create(path, name, wanted, &domain.access)?;
+        let bell = open_bell(path, domain)?;
+        let Site { name, dir: dir_path, parents, unread } = site.clone();
+        let queue = Self { name, dir: dir_path, meta, node: node.clone(), parents, unread, bell };
+        Ok(Some((Arc::new(queue), Joining { _dir: dir })))
+    }
+
+    #[inline]
+    pub(crate) fn epoch(&self) -> &AtomicU64 {
+        // `open_bell` checked that the word is there.
+        match self.bell.atomic_u64(bell::EPOCH) {
+            Ok(word) => word,
+            Err(_) => unreachable!("checked by open_bell"),
+        }
+    }
+
+    /// The futex half of the epoch, to sleep on.
+    pub(crate) fn bell_word(&self) -> &AtomicU32 {
+        futex::low_half(self.epoch())
+    }
+
+    /// Says that membership changed.
+    pub(crate) fn ring_bell(&self) {
+        // ORDERING(QUEUE_BELL): pairs with `epoch_seen`; the member's file is linked before it.
+        self.epoch().fetch_add(1, Release);
+        futex::wake(self.bell_word(), i32::MAX);
+    }
+
+    /// The epoch, read before a look at the directory.
+    pub(crate) fn epoch_seen(&self) -> u64 {
+        // ORDERING(QUEUE_BELL): pairs with `ring_bell`.
+        self.epoch().load(Acquire)
+    }
+
+    /// Everything in the queue's directory.
+    pub(crate) fn entries(&self) -> Result<Vec<Entry>> {
+        list(&self.dir)
+    }
+
+    /// Removes what the dead left behind and nobody needs; the whole queue if nobody is left and
+    /// nothing is unread.
+    pub(crate) fn reclaim(&self) -> Result<Reclaimed> {
+        let reclaimed = reclaim(self.node.domain(), &self.dir, self.unread)?;
+        if reclaimed.removed_queue {
+            // The outermost stays with the domain; what is between goes when it is empty.
+            for parent in self.parents[1..].iter().rev() {
+                file::remove_dir(parent)?;
+            }
+        }
+        Ok(reclaimed)
+    }
+
+    /// Removes all segments of a lane.
+    ///
+    /// # Crash safety
+    /// **Strict.** The slot in the table stays until all are gone; the next consumer goes on.
+    pub(crate) fn unlink_lane(&self, id: ProducerId) -> Result<usize> {
+        let mut removed = 0;
+        for entry in self.entries()? {
+            if let Entry::Lane { owner, segment } = entry
+                && owner == id
+            {
+                removed += usize::from(file::unlink(&segment_path(&self.dir, id, segment))?);
+            }
+        }
+        Ok(removed)
+    }
+}
+
+fn open_bell(dir: &Path, domain: &DomainPath) -> Result<Mapping> {
+    let path = dir.join("bell");
+    let owner = domain.access.owner_required();
+    let expect = Expect { writable: true, min_len: bell::BYTES as u64, owner };
+    let total_bytes = bell::BYTES as u64;
+    let fd = open_or_create(&path, domain.access.shared_mode, expect, |map| {
+        FileHeader { kind: FileKind::Bell, total_bytes, node: 0, port: 0 }.write(map)
+    })?;
+    let map = Mapping::map_own(&fd, bell::BYTES, &path)?;
+    FileHeader::read(&map, FileKind::Bell, total_bytes)?;
+    map.atomic_u64(bell::EPOCH)?;
+    Ok(map)
+}
+
+pub(crate) fn list(dir: &Path) -> Result<Vec<Entry>> {
+    Ok(file::open_dir(dir)?.entries()?.iter().map(|name| Entry::parse(name)).collect())
+}

@@ -1,0 +1,376 @@
+//! The sending end of a queue.
+
+pub(super) mod room;
+pub(super) mod slot;
+pub(crate) mod writer;
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use super::lane::record::Shape;
+use super::membership::table::ProducerId;
+use crate::os::time::clock;
+use crate::types::{Encoding, Message, Payload};
+use crate::{Error, ErrorKind, Result};
+use slot::Slot;
+use writer::{Wait, Writer};
+
+/// Sends messages to the one consumer of a queue, through a lane of its own.
+///
+/// A lane that is full grows up to its bound; then sends wait or say so. Without a live consumer
+/// every send answers `OwnerDied` at once and puts nothing in the queue, also a send that is
+/// waiting when the consumer dies. A stopped consumer is alive.
+///
+/// Messages sent before this process dies are received. Dropping the producer leaves what is
+/// unread to the consumer.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let mut producer = node.queue::<u64>("/commands")?.producer()?;
+/// let nobody = producer.send(&7).unwrap_err();
+/// assert_eq!(nobody.kind(), outlive::ErrorKind::OwnerDied);
+///
+/// let mut consumer = node.queue::<u64>("/commands")?.consumer()?;
+/// producer.send(&7)?;
+/// assert_eq!(*consumer.receive()?.expect("sent just now"), 7);
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Producer<T: Payload + ?Sized> {
+    writer: Writer,
+    _type: PhantomData<fn(&T)>,
+}
+
+/// The shape of records without stamps, known at compile time; but what is opened for raw bytes
+/// may carry a type that is known at run time only.
+pub(super) struct ShapeOf<T: Payload + ?Sized>(PhantomData<fn(&T)>);
+
+impl<T: Payload + ?Sized> ShapeOf<T> {
+    pub(super) const PLAIN: Shape = Shape::new(
+        matches!(T::ENCODING, Encoding::Fixed),
+        size_of::<T::Element>(),
+        align_of::<T::Element>(),
+        false,
+    );
+
+    /// Bytes of a message, where they are always as many.
+    pub(super) const ITEM: Option<usize> = match T::ENCODING {
+        Encoding::Fixed if size_of::<T::Element>() > 0 => Some(size_of::<T::Element>()),
+        _ => None,
+    };
+
+    /// Whether `PLAIN` is the shape. By reference it stays a constant.
+    pub(super) const KNOWN: Option<&'static Shape> = match T::ENCODING {
+        Encoding::Bytes => None,
+        _ => Some(&Self::PLAIN),
+    };
+}
+
+const FOREVER: Wait = Wait::Until(u64::MAX);
+
+/// `timeout` from now.
+pub(super) fn after(timeout: Duration) -> u64 {
+    clock::now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64)
+}
+
+impl<T: Payload + ?Sized> Producer<T> {
+    pub(crate) fn new(writer: Writer) -> Self {
+        Self { writer, _type: PhantomData }
+    }
+
+    /// Who this is, as the consumer sees it.
+    pub fn id(&self) -> ProducerId {
+        self.writer.id()
+    }
+
+    /// The queue's name.
+    pub fn queue(&self) -> &str {
+        self.writer.queue().name.as_str()
+    }
+
+    /// Shared memory that the lane takes right now, bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.writer.memory_bytes()
+    }
+
+    /// Whether a live consumer reads the queue. It may die right after the answer.
+    ///
+    /// # Real-time
+    /// Three loads while it lives.
+    #[inline]
+    pub fn has_consumer(&mut self) -> bool {
+        self.writer.check_served().is_ok()
+    }
+
+    /// Waits until a live consumer reads the queue; `false` when `timeout` passed first.
+    ///
+    /// # Errors
+    /// `ForkedChild`; `Corrupt`.
+    pub fn wait_for_consumer(&mut self, timeout: Duration) -> Result<bool> {
+        self.writer.wait_for_consumer(after(timeout))
+    }
+
+    /// Sends a copy of `value`. At the bound it waits for the consumer, for as long as that lives.
+    ///
+    /// # Errors
+    /// `OwnerDied`: no live consumer, or it died while this call waited. `InvalidArgument`: the
+    /// message is larger than the bound allows. `NoSpace` on a full RAM disk. `Corrupt`: the
+    /// consumer refused the lane, or somebody truncated a file. In each case nothing was sent.
+    ///
+    /// # Crash safety
+    /// **Strict.** Dying before the commit point nothing was sent; after it the message is sent
+    /// and a sleeping consumer wakes, also if we die before waking it.
+    ///
+    /// # Real-time
+    /// No lock. No system call while the consumer is awake and the lane has room.
+    #[inline(always)]
+    pub fn send(&mut self, value: &T) -> Result<()> {
+        self.put(value, FOREVER)
+    }
+
+    /// As [`Producer::send`], without ever waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock`: the lane is at its bound. Else as [`Producer::send`].
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`Producer::send`].
+    #[inline(always)]
+    pub fn try_send(&mut self, value: &T) -> Result<()> {
+        self.put(value, Wait::Never)
+    }
+
+    /// As [`Producer::send`], waiting at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`; else as [`Producer::send`].
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`Producer::send`].
+    pub fn send_timeout(&mut self, value: &T, timeout: Duration) -> Result<()> {
+        self.put(value, Wait::Until(after(timeout)))
+    }
+
+    /// As [`Producer::send`], waiting until an instant of CLOCK_MONOTONIC in ns
+    /// ([`crate::now_ns`]); 0 is [`Producer::try_send`].
+    ///
+    /// # Errors
+    /// `Timeout`, for 0 `WouldBlock`; else as [`Producer::send`].
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`Producer::send`].
+    #[inline(always)]
+    pub fn send_until(&mut self, value: &T, deadline_ns: u64) -> Result<()> {
+        self.put(value, Wait::until(deadline_ns))
+    }
+
+    #[inline(always)]
+    fn put(&mut self, value: &T, wait: Wait) -> Result<()> {
+        let bytes = value.bytes();
+        self.check(bytes.len())?;
+        match ShapeOf::<T>::KNOWN {
+            known @ Some(shape) if shape.per_run > 0 => self.writer.send_in_run(bytes, known, wait),
+            _ if self.writer.shape().stamped => self.writer.send_stamped(bytes, wait),
+            Some(shape) => self.writer.send(bytes, shape, wait),
+            None if self.writer.shape().per_run > 0 => self.writer.send_in_run(bytes, None, wait),
+            None => {
+                let shape = *self.writer.shape();
+                self.writer.send(bytes, &shape, wait)
+            }
+        }
+    }
+
+    /// Where the type is known at run time only, so is the length.
+    #[inline(always)]
+    fn check(&self, bytes: usize) -> Result<()> {
+        // A shape with a size is nearer than the queue's type and says the same.
+        let fits = match self.writer.shape().item {
+            _ if T::ENCODING != Encoding::Bytes => true,
+            0 => self.writer.queue().meta.fits(bytes),
+            item => item == bytes as u64,
+        };
+        if fits { Ok(()) } else { Err(self.misfit(bytes)) }
+    }
+
+    #[cold]
+    fn misfit(&self, bytes: usize) -> Error {
+        Error::new(
+            ErrorKind::InvalidArgument,
+            "sending to queue",
+            self.queue(),
+            format!("{bytes} bytes are no message of its type '{}'", self.type_name()),
+        )
+    }
+
+    /// Name of the queue's type.
+    pub fn type_name(&self) -> &str {
+        &self.writer.queue().meta.type_name
+    }
+
+    /// Room in the lane for a slice of `len` elements, to fill and commit without a copy. Holds
+    /// whatever was there before. At the bound it waits.
+    ///
+    /// # Errors
+    /// As [`Producer::send`]; `InvalidArgument` when `len` does not make a value of `T`.
+    pub fn reserve_slice(&mut self, len: usize) -> Result<Slot<'_, T>> {
+        self.reserve_bytes(len, FOREVER)
+    }
+
+    /// As [`Producer::reserve_slice`], without ever waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock`; else as [`Producer::reserve_slice`].
+    pub fn try_reserve_slice(&mut self, len: usize) -> Result<Slot<'_, T>> {
+        self.reserve_bytes(len, Wait::Never)
+    }
+
+    /// As [`Producer::reserve_slice`], waiting until an instant of CLOCK_MONOTONIC in ns; 0 is
+    /// [`Producer::try_reserve_slice`].
+    ///
+    /// # Errors
+    /// `Timeout`, for 0 `WouldBlock`; else as [`Producer::reserve_slice`].
+    pub fn reserve_slice_until(&mut self, len: usize, deadline_ns: u64) -> Result<Slot<'_, T>> {
+        self.reserve_bytes(len, Wait::until(deadline_ns))
+    }
+
+    fn reserve_bytes(&mut self, len: usize, wait: Wait) -> Result<Slot<'_, T>> {
+        let Some(bytes) = T::bytes_of(len).filter(|b| *b <= 1 << 40) else {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "reserving in queue",
+                self.queue(),
+                format!("{len} elements are no message of this queue's type"),
+            ));
+        };
+        self.check(bytes)?;
+        // A record of its own: a run's header counts what is before it.
+        self.writer.end_run()?;
+        let shape = *self.writer.shape();
+        let ptr = self.writer.reserve(bytes as u64, &shape, wait)?;
+        Ok(Slot::new(&mut self.writer, ptr, bytes))
+    }
+}
+
+impl<T: Message> Producer<T> {
+    /// Room in the lane for one message, to fill and commit without a copy. Holds whatever was
+    /// there before. At the bound it waits.
+    ///
+    /// # Errors
+    /// As [`Producer::send`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<[f32; 256]>("/scans")?.consumer()?;
+    /// let mut producer = node.queue::<[f32; 256]>("/scans")?.producer()?;
+    /// let mut ranges = producer.reserve()?;
+    /// ranges.fill(1.5);
+    /// ranges.commit();
+    /// assert_eq!(consumer.receive()?.unwrap()[255], 1.5);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    pub fn reserve(&mut self) -> Result<Slot<'_, T>> {
+        self.reserve_bytes(1, FOREVER)
+    }
+
+    /// As [`Producer::reserve`], without ever waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock`; else as [`Producer::reserve`].
+    pub fn try_reserve(&mut self) -> Result<Slot<'_, T>> {
+        self.reserve_bytes(1, Wait::Never)
+    }
+
+    /// Sends all of `values`, or none: they become visible with one store and lie one behind the
+    /// other, which is several times as fast as sending each alone. At the bound it waits.
+    ///
+    /// # Errors
+    /// As [`Producer::send`], for all of them together. No values are nothing to send.
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`Producer::send`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<u64>("/ticks")?.consumer()?;
+    /// let mut producer = node.queue::<u64>("/ticks")?.producer()?;
+    /// producer.send_batch(&[1, 2, 3])?;
+    /// assert_eq!(*consumer.receive()?.unwrap(), 1);
+    /// let mut rest = Vec::new();
+    /// assert_eq!(consumer.receive_batch(&mut rest, 100)?, 2);
+    /// assert_eq!(rest, [2, 3]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    #[inline(always)]
+    pub fn send_batch(&mut self, values: &[T]) -> Result<()> {
+        self.put_batch(values, FOREVER)
+    }
+
+    /// As [`Producer::send_batch`], without ever waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock`: there is no room for all of them. Else as [`Producer::send_batch`].
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`Producer::send`].
+    #[inline]
+    pub fn try_send_batch(&mut self, values: &[T]) -> Result<()> {
+        self.put_batch(values, Wait::Never)
+    }
+
+    /// As [`Producer::send_batch`], waiting until an instant of CLOCK_MONOTONIC in ns; 0 is
+    /// [`Producer::try_send_batch`].
+    ///
+    /// # Errors
+    /// `Timeout`, for 0 `WouldBlock`; else as [`Producer::send_batch`].
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`Producer::send`].
+    pub fn send_batch_until(&mut self, values: &[T], deadline_ns: u64) -> Result<()> {
+        self.put_batch(values, Wait::until(deadline_ns))
+    }
+
+    #[inline(always)]
+    fn put_batch(&mut self, values: &[T], wait: Wait) -> Result<()> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let shape = match self.writer.shape().stamped {
+            true => *self.writer.shape(),
+            false => ShapeOf::<T>::PLAIN,
+        };
+        self.writer.end_run()?;
+        self.writer.send_batch(<[T]>::bytes(values), values.len(), &shape, wait)
+    }
+}
+
+impl Producer<[u8]> {
+    /// As [`Producer::send_batch`], for a queue whose type of fixed size is known at run time only:
+    /// messages one behind the other, until an instant of CLOCK_MONOTONIC in ns.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where the type has no fixed size or `bytes` are not whole messages;
+    /// `WouldBlock` for an instant of 0; else as [`Producer::send_until`].
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`Producer::send`].
+    pub fn send_batch_bytes(&mut self, bytes: &[u8], deadline_ns: u64) -> Result<()> {
+        let shape = *self.writer.shape();
+        let whole = shape.item != 0 && bytes.len() as u64 % shape.item == 0;
+        if !whole {
+            return Err(self.misfit(bytes.len()));
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let wait = Wait::until(deadline_ns);
+        self.writer.end_run()?;
+        let count = bytes.len() as u64 / shape.item;
+        self.writer.send_batch(bytes, count as usize, &shape, wait)
+    }
+}

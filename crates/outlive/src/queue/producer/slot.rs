@@ -1,0 +1,58 @@
+//! A writable place in a producer's lane.
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use super::writer::Writer;
+use crate::types::Payload;
+
+/// A place in the lane lent by [`crate::Producer::reserve`]. Write through it, then
+/// [`Slot::commit`]; dropped uncommitted, nothing was sent.
+#[derive(Debug)]
+pub struct Slot<'p, T: Payload + ?Sized> {
+    writer: &'p mut Writer,
+    ptr: *mut u8,
+    bytes: usize,
+    _type: PhantomData<&'p mut T>,
+}
+
+impl<'p, T: Payload + ?Sized> Slot<'p, T> {
+    /// `ptr` is what `Writer::reserve` gave for `bytes` bytes.
+    pub(in crate::queue) fn new(writer: &'p mut Writer, ptr: *mut u8, bytes: usize) -> Self {
+        debug_assert!(T::fits(bytes) && ptr.addr() % align_of::<T::Element>() == 0);
+        Self { writer, ptr, bytes, _type: PhantomData }
+    }
+
+    /// Sends what was written. In a forked child it means nothing: the place is its parent's.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store of the record's header.
+    #[inline]
+    pub fn commit(self) {
+        if self.writer.is_forked() {
+            return;
+        }
+        let shape = *self.writer.shape();
+        self.writer.commit(self.bytes as u64, &shape);
+    }
+}
+
+impl<T: Payload + ?Sized> Deref for Slot<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: `T::fits(bytes)`; payloads are aligned for the queue's type; the place is behind
+        // the last committed record, where nobody reads, and any bytes are a valid `T`.
+        unsafe { T::cast(self.ptr, self.bytes) }
+    }
+}
+
+impl<T: Payload + ?Sized> DerefMut for Slot<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`; the writer is borrowed exclusively, so nobody else writes.
+        unsafe { T::cast_mut(self.ptr, self.bytes) }
+    }
+}

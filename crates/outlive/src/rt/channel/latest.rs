@@ -1,0 +1,314 @@
+//! The newest value, on the heap or between processes.
+//!
+//! A channel has one living writer and one living reader. Either may be replaced while the other
+//! lives on: see `pair` for what is told to whom.
+#![deny(unsafe_code)]
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::file::{self, Role, Shape, tag_of};
+use super::four_slot;
+use super::pair::{Lost, Pair, Seeker, Waiting};
+use crate::node::Node;
+use crate::os::time::clock;
+use crate::rt::thread::memory::Words;
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::Relaxed;
+use crate::sync::fault;
+use crate::types::Message;
+use crate::{Error, ErrorKind, Result};
+
+/// What travels through real-time channels: a [`Message`], copied word by word. Both ends must
+/// have the same: name, size, alignment and every field, in order. Where the type lies in a program
+/// does not matter.
+///
+/// At most [`VALUE_BYTES_MAX`] bytes; larger data belongs on a topic.
+pub trait Value: Message + Copy {}
+
+impl<T: Message + Copy> Value for T {}
+
+/// Largest value of a real-time channel, bytes.
+pub const VALUE_BYTES_MAX: usize = 4096;
+
+/// Number and time of the value, before its own words.
+const HEAD: usize = 2;
+
+/// Words of a value and its head.
+pub(in crate::rt) const fn body_words<T>() -> usize {
+    HEAD + size_of::<T>().div_ceil(8)
+}
+
+/// A value as it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamped<T> {
+    /// The value.
+    pub value: T,
+    /// Which one: the first has 1.
+    pub seq: u64,
+    /// When it was sent, ns of CLOCK_MONOTONIC.
+    pub sent_ns: u64,
+}
+
+/// Stores a value and its head into a slot.
+#[inline]
+pub(in crate::rt) fn store<T: Value>(slot: &[AtomicU64], seq: u64, sent_ns: u64, value: &T) {
+    slot[0].store(seq, Relaxed);
+    slot[1].store(sent_ns, Relaxed);
+    for (word, bytes) in slot[HEAD..].iter().zip(value.as_bytes().chunks(8)) {
+        let mut full = [0; 8];
+        full[..bytes.len()].copy_from_slice(bytes);
+        word.store(u64::from_ne_bytes(full), Relaxed);
+    }
+}
+
+/// Copies a value and its head out of a slot; `None` from a slot never written.
+#[inline]
+pub(in crate::rt) fn load<T: Value>(slot: &[AtomicU64]) -> Option<Stamped<T>> {
+    let (seq, sent_ns) = (slot[0].load(Relaxed), slot[1].load(Relaxed));
+    if seq == 0 {
+        return None;
+    }
+    let mut value = T::new_zeroed();
+    for (bytes, word) in value_bytes(&mut value).chunks_mut(8).zip(&slot[HEAD..]) {
+        let full = word.load(Relaxed).to_ne_bytes();
+        bytes.copy_from_slice(&full[..bytes.len()]);
+    }
+    Some(Stamped { value, seq, sent_ns })
+}
+
+fn value_bytes<T: Value>(value: &mut T) -> &mut [u8] {
+    value.as_mut_bytes()
+}
+
+pub(in crate::rt) fn check_size<T>(name: &str) -> Result<()> {
+    if size_of::<T>() <= VALUE_BYTES_MAX {
+        return Ok(());
+    }
+    let why = format!("{} bytes: at most {VALUE_BYTES_MAX}, or use a topic", size_of::<T>());
+    Err(Error::new(ErrorKind::InvalidArgument, "opening real-time channel", name, why))
+}
+
+/// Tag of a channel: its kind, its type as described, its depth.
+pub(in crate::rt) fn tag<T: Value>(kind: &str, depth: usize) -> u64 {
+    let [size, align, depth] = [size_of::<T>(), align_of::<T>(), depth].map(|n| n as u64);
+    let numbers = [size, align, depth].map(u64::to_le_bytes).concat();
+    if fault("rt_tag.name_only") {
+        return tag_of(&[kind.as_bytes(), T::TYPE_NAME.as_bytes(), &numbers]);
+    }
+    let fields = T::describe().to_schema();
+    tag_of(&[kind.as_bytes(), T::TYPE_NAME.as_bytes(), &fields, &numbers])
+}
+
+/// Writing end of a channel that holds the newest value.
+///
+/// # Real-time
+/// A write is wait-free: no loop, no system call, no allocation.
+#[derive(Debug)]
+pub struct LatestWriter<T> {
+    pair: Pair,
+    slots: four_slot::Writer,
+    seq: u64,
+    _type: PhantomData<fn(T)>,
+}
+
+/// Reading end of a channel that holds the newest value.
+///
+/// # Real-time
+/// A read is wait-free and never torn: no loop, no system call, no allocation.
+#[derive(Debug)]
+pub struct LatestReader<T> {
+    pair: Pair,
+    /// The number of the last value that was returned.
+    seen: u64,
+    _type: PhantomData<fn() -> T>,
+}
+
+/// One end of a channel between processes, made, while the other end may still be missing.
+///
+/// Open all ends of a process first, then connect them: no order of starting can block.
+#[derive(Debug)]
+pub struct Opening<End> {
+    pub(in crate::rt) waiting: Waiting,
+    pub(in crate::rt) end: fn(Pair, usize) -> End,
+    pub(in crate::rt) depth: usize,
+}
+
+impl<End> Opening<End> {
+    /// Waits at most `timeout` for the other end to connect to this one. An other end that had
+    /// another one before has to call `reconnect`.
+    ///
+    /// # Errors
+    /// `Timeout`; `TypeMismatch` when the other end has another type or depth.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store of the other end's number. Who lives on when the other
+    /// one dies in the middle is told by its next call, and reconnects.
+    pub fn connect(self, timeout: Duration) -> Result<End> {
+        let pair = self.waiting.connect(clock::in_future(timeout))?;
+        Ok((self.end)(pair, self.depth))
+    }
+}
+
+/// A channel within one process; the ends may go to other threads.
+///
+/// # Examples
+/// ```
+/// let (mut writer, mut reader) = outlive::rt::latest::<[f64; 6]>();
+/// assert!(reader.read()?.is_none());
+/// writer.write(&[0.1; 6])?;
+/// writer.write(&[0.2; 6])?;
+/// let newest = reader.read()?.expect("two were written");
+/// assert_eq!((newest.seq, newest.value), (2, [0.2; 6]));
+/// drop(reader);
+/// assert_eq!(writer.write(&[0.3; 6]), Err(outlive::rt::Lost::Left));
+/// # Ok::<(), outlive::rt::Lost>(())
+/// ```
+///
+/// # Panics
+/// When `T` is larger than [`VALUE_BYTES_MAX`].
+pub fn latest<T: Value>() -> (LatestWriter<T>, LatestReader<T>) {
+    assert!(size_of::<T>() <= VALUE_BYTES_MAX, "at most {VALUE_BYTES_MAX} bytes");
+    let (writers, readers) = Words::heap_pair(four_slot::words(body_words::<T>()), 8);
+    let writer = writer_end(Pair::heap(Arc::clone(&writers), Arc::clone(&readers)), 0);
+    (writer, reader_end(Pair::heap(readers, writers), 0))
+}
+
+fn writer_end<T>(pair: Pair, _depth: usize) -> LatestWriter<T> {
+    LatestWriter { pair, slots: four_slot::Writer::default(), seq: 0, _type: PhantomData }
+}
+
+fn reader_end<T>(pair: Pair, _depth: usize) -> LatestReader<T> {
+    LatestReader { pair, seen: 0, _type: PhantomData }
+}
+
+fn shapes<T: Value>() -> (Shape, Shape) {
+    let tag = tag::<T>("latest", 0);
+    let words = four_slot::words(body_words::<T>());
+    (Shape { role: Role::Writer, tag, words }, Shape { role: Role::Reader, tag, words: 8 })
+}
+
+impl<T: Value> LatestWriter<T> {
+    /// Makes the writing end of channel `name` between processes.
+    ///
+    /// # Errors
+    /// `InvalidName`, `InvalidArgument` for a value too large, `NoSpace`; `AlreadyExists` while a
+    /// living node has a writing end of that name, also a stopped one; `Timeout` after 10 s when a
+    /// stopped process is in the middle of making an end.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of this end's file.
+    pub fn open(node: &Node, name: &str) -> Result<Opening<Self>> {
+        check_size::<T>(name)?;
+        let (own, peer) = shapes::<T>();
+        let own = file::create(node, name, own)?;
+        let seeker = Seeker { node: node.clone(), name: name.into(), peer };
+        let waiting = Waiting::new(own, seeker, 0, |_, _, _| Ok(()));
+        Ok(Opening { waiting, end: writer_end, depth: 0 })
+    }
+
+    /// Makes `value` the newest. What the reader has not read is replaced.
+    ///
+    /// # Errors
+    /// [`Lost`] when the reader left or works with another writer, and in a forked child; nothing
+    /// is written then. A reader that was killed is not told here: ask
+    /// [`seems_alive`](Self::seems_alive).
+    ///
+    /// # Crash safety
+    /// **Strict.** Killed in the middle, the value before stays the newest.
+    #[inline]
+    pub fn write(&mut self, value: &T) -> std::result::Result<(), Lost> {
+        self.pair.check()?;
+        self.seq += 1;
+        let (seq, sent_ns) = (self.seq, clock::now_ns());
+        let fill = |slot: &[AtomicU64]| store(slot, seq, sent_ns, value);
+        self.slots.write(&self.pair.own, &self.pair.peer[0], body_words::<T>(), fill);
+        Ok(())
+    }
+
+    /// Finds the reader, or the one that came in its place, waiting at most `timeout`; done at
+    /// once while the reader is there. The new reader gets the newest value, old as it may be.
+    ///
+    /// # Errors
+    /// `Timeout`; calls answer [`Lost`] meanwhile, and no more once the other end has connected.
+    /// `TypeMismatch`; `NotFound` on the heap, where nobody else can come.
+    ///
+    /// # Real-time
+    /// A slow path: it allocates, lists a directory and maps a file, also with a timeout of 0. A
+    /// loop calls it while it has nothing to write for.
+    pub fn reconnect(&mut self, timeout: Duration) -> Result<()> {
+        self.pair.offer(clock::in_future(timeout), |_| 0)
+    }
+
+    /// Whether the reader's process looks alive and the reader has not left: three loads.
+    #[inline]
+    pub fn seems_alive(&self) -> bool {
+        self.pair.peer.seems_alive()
+    }
+}
+
+impl<T: Value> LatestReader<T> {
+    /// Makes the reading end of channel `name` between processes. Errors and crash safety: as
+    /// [`LatestWriter::open`].
+    pub fn open(node: &Node, name: &str) -> Result<Opening<Self>> {
+        check_size::<T>(name)?;
+        let (peer, own) = shapes::<T>();
+        let own = file::create(node, name, own)?;
+        let seeker = Seeker { node: node.clone(), name: name.into(), peer };
+        let waiting = Waiting::new(own, seeker, 0, |_, _, _| Ok(()));
+        Ok(Opening { waiting, end: reader_end, depth: 0 })
+    }
+
+    /// The newest value; `None` before the first. A killed writer's last value stays readable:
+    /// look at its age.
+    ///
+    /// # Errors
+    /// [`Lost`] when the writer left and its last value was read, when it works with another
+    /// reader, and in a forked child.
+    #[inline]
+    pub fn read(&mut self) -> std::result::Result<Option<Stamped<T>>, Lost> {
+        self.pair.check_owner()?;
+        let newest = self.look();
+        if self.pair.check_read()? {
+            return self.last();
+        }
+        self.seen = newest.map_or(self.seen, |newest| newest.seq);
+        Ok(newest)
+    }
+
+    #[inline]
+    fn look(&self) -> Option<Stamped<T>> {
+        load(four_slot::read(&self.pair.own[0], &self.pair.peer, body_words::<T>()))
+    }
+
+    /// What a writer that left has left, once.
+    #[cold]
+    fn last(&mut self) -> std::result::Result<Option<Stamped<T>>, Lost> {
+        match self.look().filter(|last| last.seq != self.seen) {
+            None => Err(Lost::Left),
+            last => {
+                self.seen = last.map_or(self.seen, |last| last.seq);
+                Ok(last)
+            }
+        }
+    }
+
+    /// Finds the writer, or the one that came in its place, waiting at most `timeout`; done at
+    /// once while the writer is there. Errors and real-time: as [`LatestWriter::reconnect`]; until
+    /// it succeeds, the old writer's last value stays readable.
+    pub fn reconnect(&mut self, timeout: Duration) -> Result<()> {
+        let seen = &mut self.seen;
+        let take = |_: &Words| {
+            *seen = 0;
+            Ok(())
+        };
+        self.pair.accept(clock::in_future(timeout), take)
+    }
+
+    /// Whether the writer's process looks alive and the writer has not left: three loads.
+    #[inline]
+    pub fn seems_alive(&self) -> bool {
+        self.pair.peer.seems_alive()
+    }
+}

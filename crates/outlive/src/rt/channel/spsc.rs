@@ -1,0 +1,269 @@
+//! Every value in order, on the heap or between processes.
+//!
+//! As with `latest` either end may be replaced. A new reader goes on where the old one ended, so
+//! what was accepted is not lost; what a dead writer left is read before its successor's.
+#![deny(unsafe_code)]
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::file::{self, Role, Shape};
+use super::latest::{Opening, Stamped, Value, body_words, check_size, load, store, tag};
+use super::pair::{Lost, Pair, Seeker, Waiting};
+use super::ring;
+use crate::node::Node;
+use crate::os::time::clock;
+use crate::rt::thread::memory::{LEFT, Words};
+use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicU64, fault};
+use crate::{Error, ErrorKind, Result};
+
+/// Most entries of a ring.
+pub const DEPTH_MAX: usize = 65536;
+
+/// Why a value was not taken. Nothing was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NotPushed {
+    /// The ring is full: the reader is slow, stopped or dead.
+    Full,
+    /// The reader left, or works with another writer.
+    Lost(Lost),
+}
+
+impl std::fmt::Display for NotPushed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Full => f.write_str("the ring is full"),
+            Self::Lost(lost) => lost.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NotPushed {}
+
+/// Writing end of a bounded ring.
+///
+/// # Real-time
+/// A push is wait-free: no loop, no system call, no allocation.
+#[derive(Debug)]
+pub struct SpscWriter<T> {
+    pair: Pair,
+    depth: usize,
+    ring: ring::Writer,
+    seq: u64,
+    _type: PhantomData<fn(T)>,
+}
+
+/// Reading end of a bounded ring.
+///
+/// # Real-time
+/// A pop is wait-free: no loop, no system call, no allocation.
+#[derive(Debug)]
+pub struct SpscReader<T> {
+    pair: Pair,
+    depth: usize,
+    next: u64,
+    _type: PhantomData<fn() -> T>,
+}
+
+/// A ring within one process; the ends may go to other threads.
+///
+/// # Examples
+/// ```
+/// let (mut writer, mut reader) = outlive::rt::spsc::<u64>(2);
+/// assert_eq!([7, 8, 9].map(|n| writer.push(&n).is_ok()), [true, true, false]);
+/// assert_eq!(reader.pop()?.map(|sent| sent.value), Some(7));
+/// # Ok::<(), outlive::rt::Lost>(())
+/// ```
+///
+/// # Panics
+/// When `depth` is 0 or above [`DEPTH_MAX`], or `T` too large.
+pub fn spsc<T: Value>(depth: usize) -> (SpscWriter<T>, SpscReader<T>) {
+    check::<T>("ring", depth).expect("depth and size in range");
+    let (writers, readers) = Words::heap_pair(ring::words(depth, body_words::<T>()), 8);
+    let writer = writer_end(Pair::heap(Arc::clone(&writers), Arc::clone(&readers)), depth);
+    (writer, reader_end(Pair::heap(readers, writers), depth))
+}
+
+fn writer_end<T>(pair: Pair, depth: usize) -> SpscWriter<T> {
+    SpscWriter { pair, depth, ring: ring::Writer::default(), seq: 0, _type: PhantomData }
+}
+
+fn reader_end<T>(pair: Pair, depth: usize) -> SpscReader<T> {
+    let next = pair.own[0].load(Relaxed); // as `start` left it
+    SpscReader { pair, depth, next, _type: PhantomData }
+}
+
+/// Puts a reader to where it is to read what `writer` wrote.
+fn start(own: &Words, writer: &Words, depth: usize) -> Result<()> {
+    // Loaded after *paired*, which carries it.
+    let start = writer.start().load(Relaxed);
+    if !ring::is_possible(start, writer, depth) {
+        let what = "connecting to the writing end of a ring";
+        let why =
+            "it names a place that its ring does not have: end its process and start it again";
+        let object = format!("of {}", writer.serial());
+        return Err(Error::new(ErrorKind::Corrupt, what, object, why));
+    }
+    own[0].store(start, Relaxed);
+    Ok(())
+}
+
+fn check<T>(name: &str, depth: usize) -> Result<()> {
+    if !(1..=DEPTH_MAX).contains(&depth) {
+        let why = format!("depth {depth}: use 1 to {DEPTH_MAX}");
+        return Err(Error::new(ErrorKind::InvalidArgument, "opening ring", name, why));
+    }
+    check_size::<T>(name)
+}
+
+fn shapes<T: Value>(depth: usize) -> (Shape, Shape) {
+    let tag = tag::<T>("spsc", depth);
+    let words = ring::words(depth, body_words::<T>());
+    (Shape { role: Role::Writer, tag, words }, Shape { role: Role::Reader, tag, words: 8 })
+}
+
+impl<T: Value> SpscWriter<T> {
+    /// Makes the writing end of ring `name` between processes; both ends give the same `depth`.
+    ///
+    /// # Errors
+    /// `InvalidName`; `InvalidArgument` for depth or size out of range; `NoSpace`; `AlreadyExists`.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of this end's file.
+    pub fn open(node: &Node, name: &str, depth: usize) -> Result<Opening<Self>> {
+        check::<T>(name, depth)?;
+        let (own, peer) = shapes::<T>(depth);
+        let own = file::create(node, name, own)?;
+        let seeker = Seeker { node: node.clone(), name: name.into(), peer };
+        let waiting = Waiting::new(own, seeker, depth, start);
+        Ok(Opening { waiting, end: writer_end, depth })
+    }
+
+    /// Appends a value.
+    ///
+    /// # Errors
+    /// [`NotPushed::Full`]: nothing is overwritten. [`NotPushed::Lost`] when the reader left or
+    /// works with another writer. A reader that was killed is not told here: ask
+    /// [`seems_alive`](Self::seems_alive); what was pushed meanwhile is its successor's.
+    ///
+    /// # Crash safety
+    /// **Strict.** Killed in the middle, nothing was sent.
+    #[inline]
+    pub fn push(&mut self, value: &T) -> std::result::Result<(), NotPushed> {
+        self.pair.check().map_err(NotPushed::Lost)?;
+        let (seq, sent_ns) = (self.seq + 1, clock::now_ns());
+        let fill = |slot: &[AtomicU64]| store(slot, seq, sent_ns, value);
+        let body = body_words::<T>();
+        if !self.ring.push(&self.pair.own, &self.pair.peer[0], self.depth, body, fill) {
+            return Err(NotPushed::Full);
+        }
+        self.seq = seq;
+        Ok(())
+    }
+
+    /// Finds the reader, or the one that came in its place, waiting at most `timeout`; done at
+    /// once while the reader is there. The new one goes on where the old one ended: it gets every
+    /// value that was accepted and that the old one had not popped.
+    ///
+    /// # Errors
+    /// As [`LatestWriter::reconnect`](crate::rt::LatestWriter::reconnect).
+    ///
+    /// # Real-time
+    /// A slow path, as there.
+    pub fn reconnect(&mut self, timeout: Duration) -> Result<()> {
+        let (ring, depth) = (&mut self.ring, self.depth);
+        let start = |had: Option<&Words>| {
+            if let Some(reader) = had {
+                // Loaded after its *paired*: if it left, this was its last position.
+                ring.took(reader[0].load(Relaxed), depth);
+            }
+            if fault("rt_pair.starts_anew") { ring.head() } else { ring.untaken() }
+        };
+        self.pair.offer(clock::in_future(timeout), start)
+    }
+
+    /// Whether the reader's process looks alive and the reader has not left: three loads.
+    #[inline]
+    pub fn seems_alive(&self) -> bool {
+        self.pair.peer.seems_alive()
+    }
+}
+
+impl<T: Value> SpscReader<T> {
+    /// Makes the reading end of ring `name` between processes. Errors and crash safety: as
+    /// [`SpscWriter::open`].
+    pub fn open(node: &Node, name: &str, depth: usize) -> Result<Opening<Self>> {
+        check::<T>(name, depth)?;
+        let (peer, own) = shapes::<T>(depth);
+        let own = file::create(node, name, own)?;
+        let seeker = Seeker { node: node.clone(), name: name.into(), peer };
+        let waiting = Waiting::new(own, seeker, depth, start);
+        Ok(Opening { waiting, end: reader_end, depth })
+    }
+
+    /// The oldest value that was not read; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`Lost`] when the writer left and all its values were popped, or when it works with another
+    /// reader, which gets them.
+    ///
+    /// # Crash safety
+    /// **Strict.** Killed in the middle, it is as if not read: the next reader gets it.
+    #[inline]
+    pub fn pop(&mut self) -> std::result::Result<Option<Stamped<T>>, Lost> {
+        self.pair.check_owner()?;
+        let value = self.take();
+        if self.pair.check_read()? && value.is_none() {
+            return self.last();
+        }
+        Ok(value)
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<Stamped<T>> {
+        let (depth, body) = (self.depth, body_words::<T>());
+        ring::pop(&mut self.next, &self.pair.own[0], &self.pair.peer, depth, body, load)?
+    }
+
+    /// What a writer that left pushed between our look and its leaving.
+    #[cold]
+    fn last(&mut self) -> std::result::Result<Option<Stamped<T>>, Lost> {
+        self.take().map_or(Err(Lost::Left), |value| Ok(Some(value)))
+    }
+
+    /// Finds the writer, or the one that came in its place, waiting at most `timeout`; done at
+    /// once while the writer is there.
+    ///
+    /// # Errors
+    /// `WouldBlock` while values of the old writer are to be popped first; the others as
+    /// [`LatestWriter::reconnect`](crate::rt::LatestWriter::reconnect).
+    ///
+    /// # Real-time
+    /// A slow path, as there.
+    pub fn reconnect(&mut self, timeout: Duration) -> Result<()> {
+        let (own, old) = (Arc::clone(&self.pair.own), Arc::clone(&self.pair.peer));
+        let serial = own.serial();
+        let (next, depth) = (&mut self.next, self.depth);
+        let take = |writer: &Words| {
+            let ours = old.paired().load(Relaxed) & !LEFT == serial;
+            let left = if ours { ring::waiting(*next, &old, depth) } else { 0 };
+            if left > 0 && !fault("rt_pair.drops_the_rest") {
+                let why = format!("{left} values of the old writer are left: pop them first");
+                let what = "reconnecting the reading end of a ring";
+                return Err(Error::new(ErrorKind::WouldBlock, what, "its old writer", why));
+            }
+            start(&own, writer, depth)?;
+            *next = own[0].load(Relaxed);
+            Ok(())
+        };
+        self.pair.accept(clock::in_future(timeout), take)
+    }
+
+    /// Whether the writer's process looks alive and the writer has not left: three loads.
+    #[inline]
+    pub fn seems_alive(&self) -> bool {
+        self.pair.peer.seems_alive()
+    }
+}

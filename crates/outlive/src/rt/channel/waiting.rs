@@ -1,0 +1,179 @@
+//! Ways to wait for a release or for the stage before.
+#![deny(unsafe_code)]
+
+use crate::os::process::sched;
+use crate::os::sleep::futex;
+use crate::os::time::clock;
+use crate::rt::stages::signal;
+use crate::sync::AtomicU64;
+
+/// How a stage waits. What is best depends on the cores it has: see [`Wait::for_stages`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Looks all the time. The shortest reaction, a whole core. No system call.
+    Spin,
+    /// Looks and lets others run in between. One system call a look, a whole core.
+    Yield,
+    /// Looks for `spin_ns`, then sleeps in the kernel: a timer for releases, a futex for stages.
+    SpinThenSleep {
+        /// How long it looks first, ns.
+        spin_ns: u64,
+    },
+    /// Sleeps until `lead_ns` before the moment, then looks. For a stage that waits for another
+    /// the moment is its `offset_ns` after the release.
+    Park {
+        /// How long before the moment it wakes up, ns.
+        lead_ns: u64,
+    },
+}
+
+impl Wait {
+    /// Spins a little before sleeping when each of `busy` stages has a core of those allowed to
+    /// this process, and never otherwise: who spins then takes the core from whom it waits for.
+    pub fn for_stages(busy: usize) -> Self {
+        let spin_ns = if sched::allowed_cpus() > busy { 20_000 } else { 0 };
+        Self::SpinThenSleep { spin_ns }
+    }
+
+    /// Waits for a moment, ns of CLOCK_MONOTONIC.
+    ///
+    /// # Real-time
+    /// One `clock_nanosleep` to an absolute time, except where the variants say otherwise.
+    #[inline]
+    pub fn until(self, moment_ns: u64) {
+        match self {
+            Self::Spin => spin_until(moment_ns),
+            Self::Yield => {
+                while clock::now_ns() < moment_ns {
+                    sched::yield_now();
+                }
+            }
+            Self::SpinThenSleep { .. } => {
+                if clock::now_ns() < moment_ns {
+                    sched::sleep_until(moment_ns);
+                }
+            }
+            Self::Park { lead_ns } => {
+                park(moment_ns, lead_ns);
+                spin_until(moment_ns);
+            }
+        }
+    }
+
+    /// Waits until `done` has reached `value`; false when `deadline_ns` passed first.
+    #[inline]
+    pub(in crate::rt) fn reached(
+        self,
+        done: &AtomicU64,
+        value: u64,
+        request: &AtomicU64,
+        expected_ns: u64,
+        deadline_ns: u64,
+    ) -> bool {
+        match self {
+            Self::Spin => look_until(done, value, deadline_ns, std::hint::spin_loop),
+            Self::Yield => look_until(done, value, deadline_ns, sched::yield_now),
+            Self::Park { lead_ns } => {
+                if signal::look(done) < value {
+                    park(expected_ns, lead_ns);
+                }
+                look_until(done, value, deadline_ns, std::hint::spin_loop)
+            }
+            Self::SpinThenSleep { spin_ns } => {
+                let spun = spin_ns > 0 && {
+                    let until = deadline_ns.min(clock::now_ns() + spin_ns);
+                    look_until(done, value, until, std::hint::spin_loop)
+                };
+                spun || sleep(done, value, request, deadline_ns)
+            }
+        }
+    }
+}
+
+fn spin_until(moment_ns: u64) {
+    while clock::now_ns() < moment_ns {
+        std::hint::spin_loop();
+    }
+}
+
+fn park(moment_ns: u64, lead_ns: u64) {
+    let wake_ns = moment_ns.saturating_sub(lead_ns);
+    if clock::now_ns() < wake_ns {
+        sched::sleep_until(wake_ns);
+    }
+}
+
+#[inline]
+fn look_until(done: &AtomicU64, value: u64, deadline_ns: u64, between: impl Fn()) -> bool {
+    loop {
+        if signal::look(done) >= value {
+            return true;
+        }
+        if clock::now_ns() >= deadline_ns {
+            return signal::look(done) >= value;
+        }
+        between();
+    }
+}
+
+fn sleep(done: &AtomicU64, value: u64, request: &AtomicU64, deadline_ns: u64) -> bool {
+    if signal::look(done) >= value {
+        return true;
+    }
+    let reached = loop {
+        let Some(seen) = signal::about_to_sleep(done, value, request) else { break true };
+        if clock::now_ns() >= deadline_ns {
+            break false;
+        }
+        futex::wait(futex::low_half(done), seen as u32, Some(deadline_ns));
+        if signal::look(done) >= value {
+            break true;
+        }
+    };
+    signal::awake(request);
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    const ALL: [Wait; 5] = [
+        Wait::Spin,
+        Wait::Yield,
+        Wait::SpinThenSleep { spin_ns: 0 },
+        Wait::SpinThenSleep { spin_ns: 20_000 },
+        Wait::Park { lead_ns: 50_000 },
+    ];
+
+    #[test]
+    fn every_way_of_waiting_sees_the_moment_the_cycle_and_the_deadline() {
+        for wait in ALL {
+            let moment = clock::now_ns() + 2_000_000;
+            wait.until(moment);
+            assert!(clock::now_ns() >= moment);
+
+            let words: Arc<Vec<AtomicU64>> = Arc::new((0..2).map(AtomicU64::new).collect());
+            words[1].store(0, crate::sync::Ordering::Relaxed);
+            let deadline = clock::now_ns() + 2_000_000;
+            assert!(!wait.reached(&words[0], 1, &words[1], deadline, deadline), "{wait:?}");
+            assert!(clock::now_ns() >= deadline);
+
+            let teller = std::thread::spawn({
+                let words = Arc::clone(&words);
+                move || {
+                    std::thread::sleep(Duration::from_millis(2));
+                    if signal::tell(&words[0], 1, Some(&words[1])) {
+                        futex::wake(futex::low_half(&words[0]), i32::MAX);
+                    }
+                }
+            });
+            let now = clock::now_ns();
+            let far = now + 20_000_000_000;
+            assert!(wait.reached(&words[0], 1, &words[1], now + 1_000_000, far), "{wait:?}");
+            teller.join().unwrap();
+        }
+    }
+}

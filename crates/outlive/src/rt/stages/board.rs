@@ -1,0 +1,256 @@
+//! What a stage says about itself, in words that only it writes: how far it is, what it is doing,
+//! when it last moved, whether its lifeline has tripped, and its times.
+//!
+//! | words     | what                                                             |
+//! |-----------|------------------------------------------------------------------|
+//! | 0         | cycles handed on: 1 + the number of the last one; sleepers wait on it |
+//! | 8         | this stage sleeps for the one before it                          |
+//! | 16 ..     | doing, last movement, counters: [`Doing`], [`Counts`]            |
+//! | 24 ..     | the latch: [`Latch`]                                             |
+//! | 32 ..     | histogram of hand-over after release, then of the stage's own time |
+#![deny(unsafe_code)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::latch::Latch;
+use crate::Result;
+use crate::node::Node;
+use crate::os::time::clock;
+use crate::rt::channel::file;
+use crate::rt::channel::file::{Role, Shape, tag_of};
+use crate::rt::histogram;
+use crate::rt::histogram::Histogram;
+use crate::rt::thread::memory::Words;
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
+
+const DONE: usize = 0;
+const REQUEST: usize = 8;
+const DOING: usize = 16;
+const MOVED: usize = 17;
+const RUN: usize = 18;
+const LATE: usize = 19;
+const MISSED: usize = 20;
+const SKIPPED: usize = 21;
+pub(in crate::rt) const LATCH: usize = 24;
+const AFTER_RELEASE: usize = 32;
+const OWN_TIME: usize = AFTER_RELEASE + histogram::WORDS;
+const WORDS: usize = OWN_TIME + histogram::WORDS;
+
+/// What a stage is in the middle of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// Not begun yet, or ended.
+    Idle = 0,
+    /// Waits for its release or for the stage before it.
+    Waiting = 1,
+    /// Runs its cycle.
+    Running = 2,
+    /// Hands the cycle on.
+    HandingOn = 3,
+}
+
+/// A stage's place in its loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Doing {
+    /// The cycle.
+    pub cycle: u64,
+    /// The phase of it.
+    pub phase: Phase,
+}
+
+/// Counters of a stage since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Cycles run.
+    pub run: u64,
+    /// Cycles whose input did not come in time.
+    pub late: u64,
+    /// Cycles handed on after the deadline.
+    pub missed: u64,
+    /// Cycles left out because the stage was too slow.
+    pub skipped: u64,
+}
+
+/// Our own board.
+#[derive(Debug)]
+pub struct Board {
+    words: Arc<Words>,
+}
+
+/// Anybody's board, to read.
+#[derive(Clone, Debug)]
+pub struct BoardView {
+    words: Arc<Words>,
+}
+
+fn shape() -> Shape {
+    Shape { role: Role::Board, tag: tag_of(&[b"board"]), words: WORDS }
+}
+
+impl Board {
+    /// A board for other threads of this process.
+    pub fn heap() -> Self {
+        Self { words: Words::heap(WORDS) }
+    }
+
+    /// A board that other processes can read under `name`.
+    ///
+    /// # Errors
+    /// `InvalidName`, `NoSpace`; `AlreadyExists` while a living node has it, also a stopped one.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of its file, which stays readable after a death.
+    pub fn create(node: &Node, name: &str) -> Result<Self> {
+        Ok(Self { words: file::create(node, name, shape())? })
+    }
+
+    /// The same board, to read.
+    pub fn view(&self) -> BoardView {
+        BoardView { words: Arc::clone(&self.words) }
+    }
+
+    /// A second handle for the same thread of control: a stage's runner and its lifeline share
+    /// one board and write different words of it.
+    pub(crate) fn share(&self) -> Self {
+        Self { words: Arc::clone(&self.words) }
+    }
+
+    pub(in crate::rt) fn words(&self) -> &[AtomicU64] {
+        &self.words
+    }
+
+    #[inline]
+    pub(in crate::rt) fn done(&self) -> &AtomicU64 {
+        &self.words[DONE]
+    }
+
+    #[inline]
+    pub(in crate::rt) fn request(&self) -> &AtomicU64 {
+        &self.words[REQUEST]
+    }
+
+    /// Says that its owner moves, without a cycle: for loops that are not run by a pipeline. Does
+    /// nothing in a forked child.
+    ///
+    /// # Crash safety
+    /// **Strict.** One store.
+    #[inline]
+    pub fn moved(&self, now_ns: u64) {
+        if self.words.are_ours() {
+            self.words[MOVED].store(now_ns, Release);
+        }
+    }
+
+    #[inline]
+    pub(in crate::rt) fn doing(&self, cycle: u64, phase: Phase) {
+        self.words[DOING].store(cycle << 8 | phase as u64, Release);
+    }
+
+    #[inline]
+    pub(in crate::rt) fn count(&self, what: impl Fn(&mut Counts)) {
+        let mut counts = self.view_counts();
+        what(&mut counts);
+        self.words[RUN].store(counts.run, Relaxed);
+        self.words[LATE].store(counts.late, Relaxed);
+        self.words[MISSED].store(counts.missed, Relaxed);
+        self.words[SKIPPED].store(counts.skipped, Relaxed);
+    }
+
+    fn view_counts(&self) -> Counts {
+        counts(&self.words)
+    }
+
+    #[inline]
+    pub(in crate::rt) fn record(&self, after_release_ns: u64, own_ns: u64) {
+        histogram::record(&self.words[AFTER_RELEASE..OWN_TIME], after_release_ns);
+        histogram::record(&self.words[OWN_TIME..WORDS], own_ns);
+    }
+}
+
+fn counts(words: &[AtomicU64]) -> Counts {
+    let [run, late, missed, skipped] = [RUN, LATE, MISSED, SKIPPED].map(|i| words[i].load(Relaxed));
+    Counts { run, late, missed, skipped }
+}
+
+impl BoardView {
+    /// Finds the board `name` of a living node, waiting for it at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout` when nobody made it, `Corrupt`.
+    pub fn open(node: &Node, name: &str, timeout: Duration) -> Result<Self> {
+        let words = file::find(node, name, shape(), clock::in_future(timeout))?;
+        Ok(Self { words })
+    }
+
+    #[inline]
+    pub(in crate::rt) fn done(&self) -> &AtomicU64 {
+        &self.words[DONE]
+    }
+
+    #[inline]
+    pub(in crate::rt) fn request(&self) -> &AtomicU64 {
+        &self.words[REQUEST]
+    }
+
+    /// Whether its owner looks alive and has not dropped it: three loads. A hint, early rather than
+    /// certain; a hung or stopped owner is alive.
+    #[inline]
+    pub fn seems_alive(&self) -> bool {
+        self.words.seems_alive()
+    }
+
+    /// Whether its owner is dead for certain, or has dropped it: no hint, and no system call while
+    /// the owner looks alive.
+    #[inline]
+    pub fn is_dead(&self) -> bool {
+        self.words.is_dead()
+    }
+
+    /// Cycles handed on: 1 + the number of the last one.
+    #[inline]
+    pub fn cycles_done(&self) -> u64 {
+        self.words[DONE].load(Acquire)
+    }
+
+    /// When its owner last moved, ns of CLOCK_MONOTONIC; 0 before it began.
+    #[inline]
+    pub fn moved_ns(&self) -> u64 {
+        self.words[MOVED].load(Acquire)
+    }
+
+    /// What its owner is in the middle of; for the dead, where they died.
+    pub fn doing(&self) -> Doing {
+        let word = self.words[DOING].load(Acquire);
+        let phase = match word as u8 {
+            1 => Phase::Waiting,
+            2 => Phase::Running,
+            3 => Phase::HandingOn,
+            _ => Phase::Idle,
+        };
+        Doing { cycle: word >> 8, phase }
+    }
+
+    /// Its counters.
+    pub fn counts(&self) -> Counts {
+        counts(&self.words)
+    }
+
+    /// Whether its lifeline has tripped, and why.
+    #[inline]
+    pub fn latch(&self) -> Option<Latch> {
+        Latch::load(&self.words[LATCH..AFTER_RELEASE])
+    }
+
+    /// Times from a cycle's scheduled release until the stage had handed it on.
+    pub fn after_release(&self) -> Histogram {
+        Histogram::copy(&self.words[AFTER_RELEASE..OWN_TIME])
+    }
+
+    /// Times that the stage itself took.
+    pub fn own_time(&self) -> Histogram {
+        Histogram::copy(&self.words[OWN_TIME..WORDS])
+    }
+}

@@ -1,0 +1,136 @@
+//! What a lifeline tripped on, and how far its actions are, as words of its board.
+#![deny(unsafe_code)]
+
+use std::fmt;
+
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
+
+/// Why a lifeline tripped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Its process died.
+    Died = 1,
+    /// It has not moved for too long: hung, stopped, starved.
+    Silent = 2,
+    /// It has not handed its cycle on by the deadline.
+    MissedDeadline = 3,
+    /// Its data is too old.
+    Stale = 4,
+    /// A command is NaN or infinite.
+    NotFinite = 5,
+    /// A command is outside its range, or too far from the one before.
+    OutOfRange = 6,
+    /// Its own lifeline has tripped.
+    Told = 7,
+    /// The field bus answered wrongly.
+    Bus = 8,
+    /// A person or a program asked for it.
+    Asked = 9,
+}
+
+impl Cause {
+    fn from_raw(raw: u8) -> Self {
+        match raw {
+            1 => Self::Died,
+            2 => Self::Silent,
+            3 => Self::MissedDeadline,
+            4 => Self::Stale,
+            5 => Self::NotFinite,
+            6 => Self::OutOfRange,
+            7 => Self::Told,
+            8 => Self::Bus,
+            _ => Self::Asked,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Died => "died",
+            Self::Silent => "silent",
+            Self::MissedDeadline => "missed its deadline",
+            Self::Stale => "stale",
+            Self::NotFinite => "not finite",
+            Self::OutOfRange => "out of range",
+            Self::Told => "tripped itself",
+            Self::Bus => "bus fault",
+            Self::Asked => "asked for",
+        })
+    }
+}
+
+/// What is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Step {
+    /// All is well.
+    Run = 0,
+    /// Stay where you are.
+    Hold = 1,
+    /// Come to a stop as fast as the drives can, under control.
+    QuickStop = 2,
+    /// Brakes on, power off.
+    Brake = 3,
+}
+
+/// The first cause, as recorded in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latch {
+    /// Why.
+    pub cause: Cause,
+    /// Whom it was about: the order in which subjects were given to the lifeline, from 0; 255 for
+    /// none of them.
+    pub subject: u8,
+    /// How far the actions are.
+    pub step: Step,
+    /// The cycle in which it was found.
+    pub cycle: u64,
+    /// When, ns of CLOCK_MONOTONIC.
+    pub at_ns: u64,
+}
+
+/// Subject of a cause that is about none of the given ones.
+pub const NOBODY: u8 = 255;
+
+impl Latch {
+    /// # Crash safety
+    /// **Strict.** Commit point: the last store.
+    pub(in crate::rt) fn store(self, words: &[AtomicU64]) {
+        words[1].store(self.at_ns, Relaxed);
+        words[2].store(self.cycle, Relaxed);
+        let word = (self.step as u64) << 16 | u64::from(self.subject) << 8 | self.cause as u64;
+        // ORDERING(LATCH): pairs with `load`; carries time and cycle.
+        words[0].store(word, Release);
+    }
+
+    /// # Crash safety
+    /// **Strict.** One store.
+    pub(in crate::rt) fn clear(words: &[AtomicU64]) {
+        words[0].store(0, Release);
+    }
+
+    #[inline]
+    pub(in crate::rt) fn load(words: &[AtomicU64]) -> Option<Self> {
+        // ORDERING(LATCH): pairs with `store`.
+        let word = words[0].load(Acquire);
+        if word == 0 {
+            return None;
+        }
+        let step = match word >> 16 & 0xff {
+            1 => Step::Hold,
+            2 => Step::QuickStop,
+            _ => Step::Brake,
+        };
+        Some(Self {
+            cause: Cause::from_raw(word as u8),
+            subject: (word >> 8) as u8,
+            step,
+            at_ns: words[1].load(Relaxed),
+            cycle: words[2].load(Relaxed),
+        })
+    }
+}

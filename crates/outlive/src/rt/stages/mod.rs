@@ -1,0 +1,10 @@
+//! A pipeline of stages that run by the clock and stop together: who may say stop (`latch`,
+//! `signal`), who lives (`board`, `lifeline`), the loop itself (`schedule`, `stage`, `pipeline`).
+
+pub(super) mod board;
+pub(super) mod latch;
+pub(super) mod lifeline;
+pub(super) mod pipeline;
+pub(super) mod schedule;
+pub(crate) mod signal;
+pub(super) mod stage;

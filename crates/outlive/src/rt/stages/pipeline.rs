@@ -1,0 +1,282 @@
+//! Stages in a row: on one thread, on threads, or in processes.
+#![deny(unsafe_code)]
+
+use std::time::Duration;
+
+use super::board::{Board, BoardView};
+use super::schedule::Schedule;
+use super::stage::{
+    Cycle, Input, Neighbours, Outcome, Runner, Stage, StageOptions, StageReport, Stop,
+};
+use crate::node::Node;
+use crate::{Error, ErrorKind, Result};
+
+/// Stages of one process. Each cycle runs through all of them in order.
+///
+/// The pipeline only says when: what the stages hand on goes through channels
+/// ([`latest`](crate::rt::latest()), [`spsc`](crate::rt::spsc())) that they own.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::{Input, Outcome, Pipeline, Schedule, StageOptions, Stop, latest};
+/// use std::time::Duration;
+///
+/// let (mut plan, mut planned) = latest::<f64>();
+/// let stop = Stop::new();
+/// let done = stop.clone();
+/// let mut pipeline = Pipeline::new(Schedule::every(Duration::from_millis(1))?)
+///     .stage("planner", StageOptions::default(), move |cycle: &outlive::rt::Cycle| {
+///         plan.write(&(cycle.number as f64 * 0.001)).expect("the drive lives in this process");
+///         Outcome::HandOn
+///     })
+///     .stage("drive", StageOptions::default(), move |cycle: &outlive::rt::Cycle| {
+///         // A late planner does not hold up the drive: it has the value of before, if any.
+///         let has_value = planned.read().is_ok_and(|value| value.is_some());
+///         assert!(cycle.input == Input::Late || has_value);
+///         if cycle.number >= 20 { done.stop() }
+///         Outcome::HandOn
+///     });
+/// let reports = pipeline.run_threads(&stop);
+/// assert!(reports[1].counts.run > 0);
+/// # Ok::<(), outlive::Error>(())
+/// ```
+pub struct Pipeline<'a> {
+    schedule: Schedule,
+    stages: Vec<Place<'a>>,
+}
+
+struct Place<'a> {
+    name: String,
+    options: StageOptions,
+    stage: Box<dyn Stage + 'a>,
+    board: Board,
+}
+
+impl std::fmt::Debug for Pipeline<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.stages.iter().map(|s| &s.name).collect();
+        f.debug_struct("Pipeline")
+            .field("schedule", &self.schedule)
+            .field("stages", &names)
+            .finish()
+    }
+}
+
+impl<'a> Pipeline<'a> {
+    /// Without stages yet.
+    pub fn new(schedule: Schedule) -> Self {
+        Self { schedule, stages: Vec::new() }
+    }
+
+    /// Appends a stage.
+    pub fn stage(
+        mut self,
+        name: impl Into<String>,
+        options: StageOptions,
+        stage: impl Stage + 'a,
+    ) -> Self {
+        let (name, stage, board) = (name.into(), Box::new(stage), Board::heap());
+        self.stages.push(Place { name, options, stage, board });
+        self
+    }
+
+    /// The boards of the stages, in order; to read from other threads.
+    pub fn boards(&self) -> Vec<BoardView> {
+        self.stages.iter().map(|s| s.board.view()).collect()
+    }
+
+    fn runner(&self, at: usize) -> Runner {
+        let view = |at: usize| self.stages.get(at).map(|s| s.board.view());
+        Runner {
+            neighbours: None,
+            name: self.stages[at].name.clone(),
+            schedule: self.schedule,
+            board: self.stages[at].board.share(),
+            before: at.checked_sub(1).and_then(view),
+            after: view(at + 1),
+        }
+    }
+
+    /// Runs all stages on the calling thread, one after the other at each release. The options of
+    /// the first stage hold for all.
+    ///
+    /// # Real-time
+    /// Nothing is handed over, so nothing waits but for the release.
+    pub fn run_inline(&mut self, stop: &Stop) -> Vec<StageReport> {
+        let runners: Vec<_> = (0..self.stages.len()).map(|at| self.runner(at)).collect();
+        let Some(first) = self.stages.first() else { return Vec::new() };
+        let wait = first.options.wait;
+        let mut granted = Some(first.options.realtime.apply());
+        let schedule = self.schedule;
+        let mut n = runners[0].first_cycle();
+        'cycles: while !stop.is_stopped() {
+            let release_ns = schedule.release_ns(n);
+            wait.until(release_ns);
+            let due_ns = release_ns + schedule.deadline_ns();
+            let mut input = Input::Clock;
+            for (runner, place) in runners.iter().zip(&mut self.stages) {
+                let before = runner.board.view().cycles_done();
+                let cycle = Cycle { number: n, release_ns, due_ns, input };
+                if !runner.one(&cycle, &mut *place.stage) {
+                    break 'cycles;
+                }
+                let went_on = runner.board.view().cycles_done() > before;
+                input = if went_on { Input::Ready } else { Input::Late };
+            }
+            let Some(next) = schedule.after(n, crate::os::time::clock::now_ns()) else { break };
+            if next > n + 1 {
+                runners[0].board.count(|c| c.skipped += next - n - 1);
+            }
+            n = next;
+        }
+        let report = |r: &Runner| StageReport {
+            name: r.name.clone(),
+            granted: granted.take().unwrap_or_default(),
+            counts: r.board.view().counts(),
+        };
+        runners.iter().map(report).collect()
+    }
+
+    /// Runs each stage on a thread of its own and waits for all to end.
+    ///
+    /// # Panics
+    /// When a stage panicked; the others are stopped first.
+    pub fn run_threads(&mut self, stop: &Stop) -> Vec<StageReport> {
+        let mut runners: Vec<_> = (0..self.stages.len()).map(|at| self.runner(at)).collect();
+        // One for all: a thread that starts late is late, it does not begin elsewhere.
+        let first = runners.first().map_or(0, Runner::first_cycle);
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = runners
+                .iter_mut()
+                .zip(&mut self.stages)
+                .map(|(runner, place)| {
+                    scope.spawn(move || {
+                        let _end = StopOnPanic(stop);
+                        runner.run(&place.options, &mut *place.stage, stop, first)
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|t| t.join().unwrap_or_else(|e| std::panic::resume_unwind(e)))
+                .collect()
+        })
+    }
+}
+
+struct StopOnPanic<'a>(&'a Stop);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+/// One stage of a pipeline whose stages are in several processes, or in one and others.
+///
+/// Each process opens its members first, all of them, then connects them.
+#[derive(Debug)]
+pub struct Member {
+    runner: Runner,
+}
+
+/// A member whose neighbours may still be missing.
+#[derive(Debug)]
+pub struct Joining {
+    node: Node,
+    board: Board,
+    name: String,
+    before: Option<String>,
+    after: Option<String>,
+    schedule: Schedule,
+}
+
+impl Member {
+    /// Makes the board of stage `at` of `stages`, which all processes give alike.
+    ///
+    /// # Errors
+    /// `InvalidName`; `InvalidArgument` when there is no such stage; `NoSpace`; `AlreadyExists`
+    /// while a living node plays that stage, also a stopped one.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of the board's file.
+    pub fn open(
+        node: &Node,
+        pipeline: &str,
+        stages: &[&str],
+        at: usize,
+        schedule: Schedule,
+    ) -> Result<Joining> {
+        let Some(name) = stages.get(at) else {
+            let why = format!("it has {} stages", stages.len());
+            let what = "joining pipeline as a stage that is not there";
+            return Err(Error::new(ErrorKind::InvalidArgument, what, pipeline, why));
+        };
+        let full = |name: &&str| board_name(pipeline, name);
+        let board = Board::create(node, &full(name))?;
+        Ok(Joining {
+            node: node.clone(),
+            board,
+            name: (*name).into(),
+            before: at.checked_sub(1).map(|at| full(&stages[at])),
+            after: stages.get(at + 1).map(full),
+            schedule,
+        })
+    }
+
+    /// Its own board, for a lifeline that lives in the same stage.
+    pub fn board(&self) -> Board {
+        self.runner.board.share()
+    }
+
+    /// The stage before.
+    pub fn before(&self) -> Option<&BoardView> {
+        self.runner.before.as_ref()
+    }
+
+    /// Runs the stage on the calling thread. A neighbour that dies or leaves is late; once another
+    /// process has its place, the stage goes on with that one.
+    ///
+    /// # Real-time
+    /// As [`Pipeline::run_threads`]; while a neighbour is gone, a look for its successor every
+    /// 10 ms, after the cycle's work: it lists a directory and allocates.
+    pub fn run(
+        &mut self,
+        options: &StageOptions,
+        stage: &mut dyn Stage,
+        stop: &Stop,
+    ) -> StageReport {
+        let first = self.runner.first_cycle();
+        self.runner.run(options, stage, stop, first)
+    }
+}
+
+impl Joining {
+    /// Waits at most `timeout` for the neighbours.
+    ///
+    /// # Errors
+    /// `Timeout`, `Corrupt`.
+    pub fn connect(self, timeout: Duration) -> Result<Member> {
+        let find = |name: &Option<String>| {
+            let open = |name: &String| BoardView::open(&self.node, name, timeout);
+            name.as_ref().map(open).transpose()
+        };
+        let (before, after) = (find(&self.before)?, find(&self.after)?);
+        let Self { board, name, schedule, node, .. } = self;
+        let neighbours =
+            Some(Neighbours { node, before: self.before, after: self.after, next_ns: 0 });
+        Ok(Member { runner: Runner { neighbours, name, schedule, board, before, after } })
+    }
+}
+
+/// The name under which the board of a stage is found.
+pub fn board_name(pipeline: &str, stage: &str) -> String {
+    format!("{pipeline}/{stage}")
+}
+
+/// A stage that only hands cycles on; for measurements and tests.
+pub fn pass_on(_: &Cycle) -> Outcome {
+    Outcome::HandOn
+}

@@ -1,0 +1,135 @@
+//! When cycles are released: at absolute times, so that nothing drifts.
+#![deny(unsafe_code)]
+
+use std::time::Duration;
+
+use crate::os::time::clock;
+use crate::{Error, ErrorKind, Result};
+
+/// What to do with cycles whose time has passed because one before took too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overrun {
+    /// Leave out those whose successor is due as well; the phase is kept. Counted as skipped.
+    #[default]
+    Skip,
+    /// Run every one, back to back, until caught up.
+    CatchUp,
+    /// End the loop: the lifeline of those that follow finds the stage silent.
+    Stop,
+}
+
+/// The clock of a pipeline: cycle n is released at `start + n * period`, and its result is due
+/// `deadline` after that.
+///
+/// All stages, in whatever process, must be given the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    start_ns: u64,
+    period_ns: u64,
+    deadline_ns: u64,
+    overrun: Overrun,
+}
+
+impl Schedule {
+    /// Cycles every `period`, each due at its end, from 10 ms after now on.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a period below 10 us or above an hour.
+    pub fn every(period: Duration) -> Result<Self> {
+        let period_ns = period.as_nanos() as u64;
+        if !(10_000..=3_600_000_000_000).contains(&period_ns) {
+            let (object, why) = (format!("{period:?}"), "use a period of 10 us to 1 h");
+            return Err(Error::new(ErrorKind::InvalidArgument, "making schedule", object, why));
+        }
+        let start_ns = clock::now_ns() + 10_000_000;
+        Ok(Self { start_ns, period_ns, deadline_ns: period_ns, overrun: Overrun::Skip })
+    }
+
+    /// The release of cycle 0, ns of CLOCK_MONOTONIC. Give it to other processes.
+    pub fn starting_at(mut self, start_ns: u64) -> Self {
+        self.start_ns = start_ns;
+        self
+    }
+
+    /// When a cycle is due, after its release.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline_ns = deadline.as_nanos() as u64;
+        self
+    }
+
+    /// What to do after an overrun.
+    pub fn overrun(mut self, overrun: Overrun) -> Self {
+        self.overrun = overrun;
+        self
+    }
+
+    /// The release of cycle 0, ns.
+    pub fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    /// The period, ns.
+    pub fn period_ns(&self) -> u64 {
+        self.period_ns
+    }
+
+    /// When a cycle is due after its release, ns.
+    pub fn deadline_ns(&self) -> u64 {
+        self.deadline_ns
+    }
+
+    /// The release of cycle `n`, ns.
+    #[inline]
+    pub fn release_ns(&self, n: u64) -> u64 {
+        self.start_ns + n * self.period_ns
+    }
+
+    /// The cycle after `n` at `now_ns`; `None` where an overrun ends the loop.
+    #[inline]
+    pub(in crate::rt) fn after(&self, n: u64, now_ns: u64) -> Option<u64> {
+        let next = n + 1;
+        match self.overrun {
+            Overrun::CatchUp => Some(next),
+            Overrun::Stop if now_ns >= self.release_ns(next + 1) => None,
+            Overrun::Stop => Some(next),
+            // The last one released.
+            Overrun::Skip => {
+                let released = now_ns.saturating_sub(self.start_ns) / self.period_ns;
+                Some(next.max(released))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule() -> Schedule {
+        Schedule::every(Duration::from_millis(1)).unwrap().starting_at(5_000_000)
+    }
+
+    #[test]
+    fn releases_do_not_drift() {
+        let s = schedule();
+        assert_eq!(s.release_ns(1_000_000), 5_000_000 + 1_000_000 * 1_000_000);
+        assert_eq!(s.after(3, s.release_ns(3) + 10), Some(4));
+    }
+
+    #[test]
+    fn after_an_overrun_the_policy_decides() {
+        let s = schedule();
+        let late = s.release_ns(7) + 10; // cycle 3 took until the middle of 7
+        assert_eq!(s.after(3, late), Some(7));
+        assert_eq!(s.overrun(Overrun::CatchUp).after(3, late), Some(4));
+        assert_eq!(s.overrun(Overrun::Stop).after(3, late), None);
+        assert_eq!(s.after(3, s.release_ns(4) + 10), Some(4), "a little late is no overrun");
+    }
+
+    #[test]
+    fn periods_out_of_range_are_refused() {
+        for period in [Duration::ZERO, Duration::from_micros(9), Duration::from_secs(3601)] {
+            assert!(Schedule::every(period).is_err());
+        }
+    }
+}

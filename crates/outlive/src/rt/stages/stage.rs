@@ -1,0 +1,280 @@
+//! One stage and its loop.
+#![deny(unsafe_code)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::board::{Board, BoardView, Counts, Phase};
+use super::schedule::Schedule;
+use super::signal;
+use crate::node::Node;
+use crate::os::sleep::futex;
+use crate::os::time::clock;
+use crate::rt::channel::waiting::Wait;
+use crate::rt::thread::realtime::{Granted, Realtime};
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::Relaxed;
+
+/// Longest wait for input before `stop` is looked at again.
+const STOP_SLICE_NS: u64 = 50_000_000;
+
+/// What a stage has to work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// It is the first: the release itself.
+    Clock,
+    /// The stage before has handed this cycle on.
+    Ready,
+    /// The stage before has not, and the time for it is over.
+    Late,
+}
+
+/// One cycle, as a stage sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Cycle {
+    /// Its number.
+    pub number: u64,
+    /// When it was to begin, ns of CLOCK_MONOTONIC.
+    pub release_ns: u64,
+    /// When its result is due, ns.
+    pub due_ns: u64,
+    /// Whether there is input.
+    pub input: Input,
+}
+
+/// What a stage made of a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its output is there: the next stage may go on.
+    HandOn,
+    /// It has none: the next stage finds its input late.
+    Skip,
+    /// The loop ends.
+    Stop,
+}
+
+/// The work of a stage. It must not allocate, lock or block if its cycle is to be bounded.
+///
+/// Closures are stages.
+pub trait Stage: Send {
+    /// Works on one cycle.
+    fn cycle(&mut self, cycle: &Cycle) -> Outcome;
+}
+
+impl<F: FnMut(&Cycle) -> Outcome + Send> Stage for F {
+    fn cycle(&mut self, cycle: &Cycle) -> Outcome {
+        self(cycle)
+    }
+}
+
+/// How a stage runs.
+#[derive(Clone, Copy, Debug)]
+pub struct StageOptions {
+    /// How it waits.
+    pub wait: Wait,
+    /// What it asks of the kernel.
+    pub realtime: Realtime,
+    /// How long after the release its input is expected; used by [`Wait::Park`].
+    pub offset: Duration,
+    /// How long after the release it waits for its input; the schedule's deadline unless given.
+    pub input_deadline: Option<Duration>,
+}
+
+impl Default for StageOptions {
+    /// Sleeps without spinning, asks for nothing.
+    fn default() -> Self {
+        Self {
+            wait: Wait::SpinThenSleep { spin_ns: 0 },
+            realtime: Realtime::default(),
+            offset: Duration::ZERO,
+            input_deadline: None,
+        }
+    }
+}
+
+/// Ends loops, from any thread.
+#[derive(Clone, Debug, Default)]
+pub struct Stop {
+    flag: Arc<AtomicU64>,
+}
+
+impl Stop {
+    /// Loops that were given this go on until [`stop`](Self::stop).
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends them before their next cycle.
+    pub fn stop(&self) {
+        self.flag.store(1, Relaxed);
+    }
+
+    /// Whether they are to end.
+    pub fn is_stopped(&self) -> bool {
+        self.flag.load(Relaxed) != 0
+    }
+}
+
+/// What a stage's loop did.
+#[derive(Debug)]
+pub struct StageReport {
+    /// Its name.
+    pub name: String,
+    /// What the kernel granted.
+    pub granted: Granted,
+    /// Its counters.
+    pub counts: Counts,
+}
+
+/// Between two looks for the successor of a neighbour that is gone.
+const LOOK_NS: u64 = 10_000_000;
+
+/// Where a stage's neighbours are found again.
+#[derive(Debug)]
+pub(in crate::rt) struct Neighbours {
+    pub(in crate::rt) node: Node,
+    pub(in crate::rt) before: Option<String>,
+    pub(in crate::rt) after: Option<String>,
+    /// When to look next.
+    pub(in crate::rt) next_ns: u64,
+}
+
+/// A stage's board and its neighbours'.
+#[derive(Debug)]
+pub(in crate::rt) struct Runner {
+    /// Of a stage that works with other processes.
+    pub(in crate::rt) neighbours: Option<Neighbours>,
+    pub(in crate::rt) name: String,
+    pub(in crate::rt) schedule: Schedule,
+    pub(in crate::rt) board: Board,
+    pub(in crate::rt) before: Option<BoardView>,
+    pub(in crate::rt) after: Option<BoardView>,
+}
+
+impl Runner {
+    /// Runs cycles from `first` on until `stop`, an [`Outcome::Stop`], or an overrun that ends the
+    /// loop.
+    ///
+    /// # Real-time
+    /// A cycle allocates nothing and makes no system call beyond those of the chosen wait, and
+    /// one wake when the next stage sleeps; but while a neighbour is gone it looks for its
+    /// successor every 10 ms, after its work: that lists a directory, and maps a file once.
+    pub(in crate::rt) fn run(
+        &mut self,
+        options: &StageOptions,
+        stage: &mut dyn Stage,
+        stop: &Stop,
+        first: u64,
+    ) -> StageReport {
+        let granted = options.realtime.apply();
+        let mut n = first;
+        while !stop.is_stopped() {
+            let cycle = self.wait(options, n, stop);
+            if stop.is_stopped() {
+                break;
+            }
+            if !self.one(&cycle, stage) {
+                break;
+            }
+            self.rejoin();
+            let now = clock::now_ns();
+            let Some(next) = self.schedule.after(n, now) else { break };
+            if next > n + 1 {
+                self.board.count(|c| c.skipped += next - n - 1);
+            }
+            n = next;
+        }
+        self.board.doing(n, Phase::Idle);
+        StageReport { name: self.name.clone(), granted, counts: self.board.view().counts() }
+    }
+
+    /// Looks for the successor of a neighbour that is gone.
+    #[inline]
+    fn rejoin(&mut self) {
+        let gone = |view: &Option<BoardView>| view.as_ref().is_some_and(|v| !v.seems_alive());
+        if gone(&self.before) || gone(&self.after) {
+            self.look_around();
+        }
+    }
+
+    #[cold]
+    fn look_around(&mut self) {
+        let Some(neighbours) = &mut self.neighbours else { return };
+        let now = clock::now_ns();
+        if now < neighbours.next_ns {
+            return;
+        }
+        neighbours.next_ns = now + LOOK_NS;
+        let sides = [(&mut self.before, &neighbours.before), (&mut self.after, &neighbours.after)];
+        for (view, name) in sides {
+            if let (Some(old), Some(name)) = (view.as_ref(), name)
+                && !old.seems_alive()
+                && let Ok(new) = BoardView::open(&neighbours.node, name, Duration::ZERO)
+            {
+                *view = Some(new);
+            }
+        }
+    }
+
+    pub(in crate::rt) fn first_cycle(&self) -> u64 {
+        let (now, s) = (clock::now_ns(), &self.schedule);
+        if now <= s.start_ns() { 0 } else { (now - s.start_ns()) / s.period_ns() + 1 }
+    }
+
+    fn wait(&self, options: &StageOptions, n: u64, stop: &Stop) -> Cycle {
+        self.board.doing(n, Phase::Waiting);
+        let release_ns = self.schedule.release_ns(n);
+        let due_ns = release_ns + self.schedule.deadline_ns();
+        let input = match &self.before {
+            None => {
+                options.wait.until(release_ns);
+                Input::Clock
+            }
+            Some(before) => {
+                let limit =
+                    options.input_deadline.map_or(due_ns, |d| release_ns + d.as_nanos() as u64);
+                let expected = release_ns + options.offset.as_nanos() as u64;
+                // In slices, so that `stop` is seen also where the deadline is far away.
+                let request = self.board.request();
+                loop {
+                    let slice = limit.min(clock::now_ns() + STOP_SLICE_NS);
+                    if options.wait.reached(before.done(), n + 1, request, expected, slice) {
+                        break Input::Ready;
+                    }
+                    if slice == limit || stop.is_stopped() {
+                        break Input::Late;
+                    }
+                }
+            }
+        };
+        Cycle { number: n, release_ns, due_ns, input }
+    }
+
+    /// Runs one cycle; false when the loop is to end.
+    #[inline]
+    pub(in crate::rt) fn one(&self, cycle: &Cycle, stage: &mut dyn Stage) -> bool {
+        self.board.doing(cycle.number, Phase::Running);
+        let began = clock::now_ns();
+        let outcome = stage.cycle(cycle);
+        let ended = clock::now_ns();
+        self.board.doing(cycle.number, Phase::HandingOn);
+        self.board.moved(ended);
+        match outcome {
+            Outcome::HandOn => {
+                let request = self.after.as_ref().map(BoardView::request);
+                if signal::tell(self.board.done(), cycle.number + 1, request) {
+                    futex::wake(futex::low_half(self.board.done()), i32::MAX);
+                }
+            }
+            Outcome::Skip => {}
+            Outcome::Stop => return false,
+        }
+        self.board.record(ended.saturating_sub(cycle.release_ns), ended.saturating_sub(began));
+        self.board.count(|c| {
+            c.run += 1;
+            c.late += u64::from(cycle.input == Input::Late);
+            c.missed += u64::from(ended > cycle.due_ns && outcome == Outcome::HandOn);
+        });
+        true
+    }
+}

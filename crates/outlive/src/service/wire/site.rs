@@ -1,0 +1,80 @@
+//! Where the queues of a service are.
+
+use std::path::{Path, PathBuf};
+
+use crate::ErrorKind;
+use crate::Result;
+use crate::domain::name::TopicName;
+use crate::domain::path::DomainPath;
+use crate::node::NodeId;
+use crate::os::fs::file;
+use crate::queue::membership::Site;
+use crate::queue::membership::reclaim::{Unread, reclaim};
+use crate::types::PayloadType;
+
+/// The directory of a service.
+pub(in crate::service) fn dir(domain: &DomainPath, name: &TopicName) -> PathBuf {
+    domain.services().join(name.file())
+}
+
+/// The queue of its requests.
+pub(in crate::service) fn requests(domain: &DomainPath, name: &TopicName) -> Site {
+    // A server answers nobody who is gone.
+    site(domain, name, "requests", Unread::OfTheLiving)
+}
+
+/// The queue of replies to the client that calls itself `port` of `node`.
+pub(in crate::service) fn replies(
+    domain: &DomainPath,
+    name: &TopicName,
+    node: NodeId,
+    port: u64,
+) -> Site {
+    // What a server had answered before its death, its client receives.
+    site(domain, name, &format!("reply.{node}.{port}"), Unread::Remove)
+}
+
+fn site(domain: &DomainPath, name: &TopicName, queue: &str, unread: Unread) -> Site {
+    let service = dir(domain, name);
+    Site {
+        name: name.clone(),
+        dir: service.join(queue),
+        parents: vec![domain.services(), service],
+        unread,
+    }
+}
+
+/// Removes the queues of the service in `dir` that have no live member; returns how many files.
+///
+/// # Errors
+/// The first thing that is strange or could not be found out, after all else was done.
+pub(in crate::service) fn sweep(domain: &DomainPath, dir: &Path) -> Result<usize> {
+    let (mut files, mut strange) = (0, None);
+    for queue in file::open_dir(dir)?.entries()? {
+        match reclaim(domain, &dir.join(queue), Unread::Remove) {
+            Ok(r) => files += r.files,
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            // What is strange in one keeps nobody from the others.
+            Err(e) => strange = strange.or(Some(e)),
+        }
+    }
+    strange.map_or(Ok(files), Err)
+}
+
+/// How the types of a service are written: both, since clients and servers meet in one queue.
+pub(in crate::service) fn type_name(request: &PayloadType, reply: &PayloadType) -> String {
+    format!("{}{ARROW}{}", one(request), one(reply))
+}
+
+const ARROW: &str = " -> ";
+
+fn one(of: &PayloadType) -> String {
+    format!("{}[{}, {} B]", of.name(), of.encoding().as_str(), of.size())
+}
+
+/// The names of both types in what `type_name` made.
+pub(in crate::service) fn names(type_name: &str) -> (&str, &str) {
+    let (q, r) = type_name.split_once(ARROW).unwrap_or((type_name, ""));
+    let name = |one: &str| one.rfind('[').unwrap_or(one.len());
+    (&q[..name(q)], &r[..name(r)])
+}

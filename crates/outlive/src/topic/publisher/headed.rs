@@ -1,0 +1,62 @@
+//! Publishing payloads with a header, and the pictures among them.
+
+use super::Publisher;
+use super::loan::Loan;
+use crate::types::msg::{Header, Image, ImageHeader, PixelFormat};
+use crate::types::{Headed, Message};
+use crate::{Error, ErrorKind, Result};
+
+impl<H: Message, E: Message> Publisher<Headed<H, E>> {
+    /// A slot in shared memory with `header` written and `len` elements to fill, which hold
+    /// whatever was there before.
+    ///
+    /// # Errors
+    /// As [`Publisher::loan_slice`].
+    pub fn loan_headed(&self, header: H, len: usize) -> Result<Loan<'_, Headed<H, E>>> {
+        let mut loan = self.loan_slice(len)?;
+        *loan.header_mut() = header;
+        Ok(loan)
+    }
+
+    /// Copies header and elements in and publishes them; returns the message's `seq`.
+    ///
+    /// # Errors
+    /// As [`Publisher::publish`].
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`Publisher::publish`].
+    pub fn publish_headed(&self, header: H, tail: &[E]) -> Result<u64> {
+        let mut loan = self.loan_headed(header, tail.len())?;
+        loan.copy_tail(tail);
+        loan.publish()
+    }
+}
+
+impl Publisher<Image> {
+    /// A slot for an uncompressed picture without gaps between its rows: header written, pixels
+    /// whatever was there before. For a compressed one use [`Publisher::publish_headed`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` for formats whose pixels have no fixed size, and for pictures of 4 GiB a
+    /// row; else as [`Publisher::loan_slice`].
+    pub fn loan_image(
+        &self,
+        header: Header,
+        width: u32,
+        height: u32,
+        format: PixelFormat,
+    ) -> Result<Loan<'_, Image>> {
+        let row_bytes = format.bytes_per_pixel().and_then(|bytes| bytes.checked_mul(width));
+        let Some(row_bytes) = row_bytes else {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "loaning on",
+                self.topic(),
+                format!("rows of {width} pixels of format {} have no size", format.as_str()),
+            ));
+        };
+        let header = ImageHeader { header, width, height, row_bytes, format, reserved: [0; 2] };
+        // A product of two u32 fits a usize of 64 bits.
+        self.loan_headed(header, row_bytes as usize * height as usize)
+    }
+}

@@ -1,0 +1,101 @@
+//! A writable slot in shared memory, lent to a publisher.
+#![allow(unsafe_code)]
+
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+
+use super::Publisher;
+use crate::Result;
+use crate::topic::chunks::hazard::Location;
+use crate::types::payload::Payload;
+
+/// A slot lent by [`Publisher::loan`]. Write through it, then [`Loan::publish`]; dropped
+/// unpublished, the slot is free again.
+#[derive(Debug)]
+pub struct Loan<'p, T: Payload + ?Sized> {
+    publisher: &'p Publisher<T>,
+    location: Location,
+    ptr: *mut u8,
+    bytes: usize,
+}
+
+impl<'p, T: Payload + ?Sized> Loan<'p, T> {
+    /// `ptr` is the chunk at `location`, taken from the pool of `publisher` for `bytes` bytes.
+    #[inline]
+    pub(in crate::topic) fn new(
+        publisher: &'p Publisher<T>,
+        location: Location,
+        ptr: *mut u8,
+        bytes: usize,
+    ) -> Self {
+        debug_assert!(T::fits(bytes) && ptr.addr() % align_of::<T::Element>() == 0);
+        Self { publisher, location, ptr, bytes }
+    }
+
+    /// Makes the filled slot visible to subscribers; returns its `seq`.
+    ///
+    /// # Errors
+    /// As [`Publisher::publish`]; the slot is free again then.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store of the entry's `seq`.
+    #[inline]
+    pub fn publish(self) -> Result<u64> {
+        let this = ManuallyDrop::new(self);
+        let sent = this.publisher.publish_loan(this.location, this.bytes);
+        if sent.is_err() {
+            this.publisher.give_back(this.location);
+        }
+        sent
+    }
+
+    /// The slot's bytes, for those who fill it without looking at its type: any bytes are a value.
+    #[inline]
+    pub fn as_bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the chunk is exclusively ours until published, `bytes` long, and holds what was
+        // there before; any bytes are a valid `T` (FromBytes).
+        unsafe { std::slice::from_raw_parts_mut(self.ptr, self.bytes) }
+    }
+
+    /// Publishes only the first `bytes` bytes, a payload by themselves.
+    #[cfg(feature = "msgpack")]
+    pub(in crate::topic) fn publish_first(mut self, bytes: usize) -> Result<u64> {
+        assert!(bytes <= self.bytes && T::fits(bytes));
+        self.bytes = bytes;
+        self.publish()
+    }
+
+    /// Fills the slot from `bytes`, which have its length.
+    #[inline]
+    pub(in crate::topic) fn copy_from(&mut self, bytes: &[u8]) {
+        assert_eq!(bytes.len(), self.bytes);
+        // SAFETY: the chunk is exclusively ours (pool invariant) and `bytes` long; `bytes` cannot
+        // overlap it, since no reference into a loaned chunk exists but through this loan.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.ptr, bytes.len()) };
+    }
+}
+
+impl<T: Payload + ?Sized> Deref for Loan<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: `T::fits(bytes)`; chunks are aligned for the topic's type; the chunk is
+        // exclusively ours until published, and any bytes are a valid `T`.
+        unsafe { T::cast(self.ptr, self.bytes) }
+    }
+}
+
+impl<T: Payload + ?Sized> DerefMut for Loan<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`, and `self` is borrowed exclusively.
+        unsafe { T::cast_mut(self.ptr, self.bytes) }
+    }
+}
+
+impl<T: Payload + ?Sized> Drop for Loan<'_, T> {
+    fn drop(&mut self) {
+        self.publisher.give_back(self.location);
+    }
+}

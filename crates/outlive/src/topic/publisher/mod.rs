@@ -1,0 +1,183 @@
+//! The publishing port of a topic.
+
+mod headed;
+pub(super) mod loan;
+pub(super) mod pulse;
+pub(super) mod room;
+pub(super) mod writer;
+
+#[cfg(feature = "msgpack")]
+use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use super::chunks::hazard::Location;
+use super::membership::PublisherId;
+use crate::types::payload::Payload;
+use crate::types::payload_type::PAYLOAD_BYTES_MAX;
+use crate::{Error, ErrorKind, Result};
+use loan::Loan;
+use room::Waited;
+use writer::Writer;
+
+/// Sends messages on a topic. Never waits for a subscriber: the ring overwrites its oldest entry,
+/// and who was too slow is told how many messages it lost.
+///
+/// A dead subscriber costs nothing but the chunk it was reading, which comes back once its death
+/// is confirmed. Dropping the publisher keeps what it sent readable while the topic has members.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let publisher = node.topic::<u64>("/counter")?.publisher()?;
+/// let mut subscriber = node.topic::<u64>("/counter")?.subscriber()?;
+/// publisher.publish(&7)?;
+/// let sample = subscriber.receive()?.expect("sent just now");
+/// assert_eq!((*sample, sample.seq()), (7, 0));
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Publisher<T: Payload + ?Sized> {
+    pub(super) writer: RefCell<Writer>,
+    /// Length of the last encoded value, bytes.
+    #[cfg(feature = "msgpack")]
+    pub(super) length_hint: Cell<usize>,
+    _type: PhantomData<fn(&T)>,
+}
+
+impl<T: Payload + ?Sized> Publisher<T> {
+    pub(crate) fn new(writer: Writer) -> Self {
+        Self {
+            writer: RefCell::new(writer),
+            #[cfg(feature = "msgpack")]
+            length_hint: Cell::new(0),
+            _type: PhantomData,
+        }
+    }
+
+    /// Who this is, as subscribers see it.
+    pub fn id(&self) -> PublisherId {
+        self.writer.borrow().id()
+    }
+
+    /// The topic's name.
+    pub fn topic(&self) -> String {
+        self.writer.borrow().topic().name.as_str().to_owned()
+    }
+
+    /// What the topic's creator said about it ([`TopicBuilder::attribute`](crate::TopicBuilder)).
+    pub fn attributes(&self) -> BTreeMap<String, String> {
+        self.writer.borrow().topic().meta.attributes.clone()
+    }
+
+    /// Messages published so far, which is the `seq` of the next one.
+    pub fn published(&self) -> u64 {
+        self.writer.borrow().published()
+    }
+
+    /// Live subscribers that this publisher knew at its last look.
+    ///
+    /// # Errors
+    /// Those of looking at the topic's directory.
+    pub fn subscribers(&self) -> Result<usize> {
+        let mut writer = self.writer.borrow_mut();
+        writer.topic().node.tend()?;
+        writer.refresh()?;
+        Ok(writer.subscribers())
+    }
+
+    /// How often and how long it waited for slow reliable subscribers so far. What a few looks (a
+    /// few us) settle does not count.
+    pub fn waited(&self) -> Waited {
+        self.writer.borrow().waited()
+    }
+
+    /// Bytes of shared memory this publisher takes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.writer.borrow().memory_bytes()
+    }
+
+    /// Copies `value` in and publishes it; returns its `seq`.
+    ///
+    /// # Errors
+    /// `OutOfMemory` when subscribers hold so many samples that the publisher's bound is reached;
+    /// `NoSpace` on a full RAM disk; `Corrupt` when somebody truncated its files. Nothing was
+    /// published then, and no subscriber notices.
+    ///
+    /// # Crash safety
+    /// **Strict.** Dying before the commit point nothing was sent; after it the message is sent
+    /// and sleepers wake, also if we die before waking them.
+    ///
+    /// # Real-time
+    /// No lock and no wait. No system call while nobody sleeps or joins and a chunk is free.
+    #[inline]
+    pub fn publish(&self, value: &T) -> Result<u64> {
+        let bytes = value.bytes();
+        let mut writer = self.writer.borrow_mut();
+        // 0 where nothing may travel inline: then not even an empty slice does.
+        if bytes.len() <= writer.inline_bytes_max() && writer.inline_bytes_max() > 0 {
+            return writer.publish_inline(bytes);
+        }
+        drop(writer);
+        let mut loan = self.loan_bytes(bytes.len())?;
+        loan.copy_from(bytes);
+        loan.publish()
+    }
+
+    #[inline]
+    pub(super) fn loan_bytes(&self, bytes: usize) -> Result<Loan<'_, T>> {
+        let chunk = self.writer.borrow_mut().loan(bytes)?;
+        Ok(Loan::new(self, chunk.location, chunk.ptr, bytes))
+    }
+
+    /// A slot in shared memory for `len` elements (of a [`Headed`](crate::Headed) slice: behind
+    /// the header), to fill and publish without a copy. Holds whatever was there before.
+    ///
+    /// # Errors
+    /// As [`Publisher::publish`]; `InvalidArgument` when `len` does not make a value of `T`.
+    pub fn loan_slice(&self, len: usize) -> Result<Loan<'_, T>> {
+        let Some(bytes) = T::bytes_of(len).filter(|b| *b <= PAYLOAD_BYTES_MAX) else {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "loaning on",
+                self.topic(),
+                format!("{len} elements are no payload of this topic's type"),
+            ));
+        };
+        self.loan_bytes(bytes)
+    }
+
+    #[inline]
+    pub(crate) fn publish_loan(&self, location: Location, bytes: usize) -> Result<u64> {
+        self.writer.borrow_mut().publish_chunk(location, bytes)
+    }
+
+    pub(crate) fn give_back(&self, location: Location) {
+        self.writer.borrow_mut().give_back(location);
+    }
+}
+
+impl<T: Payload> Publisher<T> {
+    /// A slot in shared memory to fill and publish without a copy. Holds whatever was there
+    /// before.
+    ///
+    /// # Errors
+    /// As [`Publisher::publish`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<[f32; 256]>("/scan")?.publisher()?;
+    /// let mut ranges = publisher.loan()?;
+    /// ranges.fill(1.5);
+    /// ranges.publish()?;
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    #[inline]
+    pub fn loan(&self) -> Result<Loan<'_, T>> {
+        self.loan_bytes(size_of::<T>())
+    }
+}

@@ -1,0 +1,101 @@
+//! Bytes of a topic's files, as named offsets.
+
+use crate::domain::header::{CACHE_LINE, HEADER_BYTES, round_up};
+use crate::os::PAGE;
+
+/// `meta`: what every member must agree on. Never changes.
+pub(crate) mod meta {
+    pub(crate) const ENCODING: usize = 64;
+    pub(crate) const SIZE: usize = 72;
+    pub(crate) const ALIGN: usize = 80;
+    /// Of the rings of publishers that do not ask for another.
+    pub(crate) const DEPTH: usize = 88;
+    pub(crate) const ENTRY_BYTES: usize = 96;
+    pub(crate) const NAME_LEN: usize = 104;
+    pub(crate) const SCHEMA_LEN: usize = 112;
+    /// They follow the schema.
+    pub(crate) const ATTRIBUTES_LEN: usize = 120;
+    pub(crate) const NAME: usize = 128;
+    pub(crate) const NAME_BYTES_MAX: usize = 256;
+    pub(crate) const SCHEMA: usize = NAME + NAME_BYTES_MAX;
+}
+
+/// `bell`: counts changes of membership, so that publishers need not look when other publishers
+/// come, nor subscribers when other subscribers do. Any member writes it; a wrong value costs a
+/// bounded wait.
+pub(crate) mod bell {
+    /// Publishers that came or went; subscribers look at it and sleep on it.
+    pub(crate) const PUBLISHERS: usize = 64;
+    /// Subscribers that came or went; publishers look at it.
+    pub(crate) const SUBSCRIBERS: usize = 72;
+    /// How often a member asked for what nobody needs to be removed.
+    pub(crate) const ASKED: usize = 80;
+    pub(crate) const BYTES: usize = 128;
+}
+
+/// `pub.<node>.<port>`: counters, whom the publisher knows, and the ring.
+pub(crate) mod ring {
+    use super::{CACHE_LINE, HEADER_BYTES, PAGE};
+    pub(crate) const STATE: usize = HEADER_BYTES;
+    pub(crate) const DEPTH: usize = HEADER_BYTES + 8;
+    pub(crate) const ENTRY_BYTES: usize = HEADER_BYTES + 16;
+    /// Bell epoch that announced this ring; 0 until it was rung. No two rings of a topic have the
+    /// same, and a younger one has a larger one.
+    pub(crate) const BORN: usize = HEADER_BYTES + 24;
+    /// 1 while the publisher waits for a reliable subscriber to move its cursor.
+    pub(crate) const WANTS_ROOM: usize = HEADER_BYTES + 32;
+    /// 1 when the newest entry may be withdrawn once all have read it: no history is kept.
+    pub(crate) const VOLATILE: usize = HEADER_BYTES + 40;
+    /// Messages published, a hint stored after each commit.
+    pub(crate) const HEAD: usize = 2 * CACHE_LINE;
+    /// Payload bytes published.
+    pub(crate) const PAYLOAD_BYTES: usize = 2 * CACHE_LINE + 8;
+    /// Table of acknowledged subscribers: node, port, unused, changes.
+    pub(crate) const ACKS: usize = PAGE;
+    pub(crate) const ACK_BYTES: usize = 32;
+    pub(crate) const ACKS_MAX: usize = 512;
+    pub(crate) const ENTRIES: usize = ACKS + ACKS_MAX * ACK_BYTES;
+
+    pub(crate) const STATE_OPEN: u32 = 1;
+    pub(crate) const STATE_CLOSED: u32 = 2;
+}
+
+/// `data.<node>.<port>.<segment>`: chunks of one size.
+pub(crate) mod data {
+    use super::{HEADER_BYTES, PAGE};
+    pub(crate) const CHUNK_BYTES: usize = HEADER_BYTES;
+    pub(crate) const CHUNKS: usize = HEADER_BYTES + 8;
+    pub(crate) const FIRST: usize = PAGE;
+}
+
+/// Deepest ring, in messages.
+pub(crate) const DEPTH_MAX: u64 = 65536;
+/// Most segments of one publisher.
+pub(crate) const SEGMENTS_MAX: usize = 64;
+
+/// Sizes of an entry: head and inline payload, whole cache lines.
+pub(crate) const ENTRY_SIZES: [usize; 2] = [64, 128];
+/// Most payload bytes that travel inside an entry.
+pub(crate) const INLINE_BYTES_MAX: usize = ENTRY_SIZES[1] - ENTRY_HEAD_BYTES;
+pub(crate) const ENTRY_HEAD_BYTES: usize = super::entries::ENTRY_HEAD_WORDS * 8;
+
+/// Entry size for payloads of `size` bytes at `align`; a payload that does not fit is a chunk.
+pub(crate) fn entry_bytes(size: usize, align: usize, slice: bool) -> usize {
+    if slice {
+        return ENTRY_SIZES[1];
+    }
+    let fits = |&&entry: &&usize| size <= entry - ENTRY_HEAD_BYTES && align <= 8;
+    ENTRY_SIZES.iter().find(fits).copied().unwrap_or(ENTRY_SIZES[0])
+}
+
+/// Whether a ring may have that depth.
+pub(crate) const fn is_depth(depth: u64) -> bool {
+    depth.is_power_of_two() && depth <= DEPTH_MAX
+}
+
+pub(crate) const fn ring_bytes(depth: usize, entry_bytes: usize) -> usize {
+    round_up(ring::ENTRIES + depth * entry_bytes, PAGE)
+}
+
+const _: () = assert!(ring::ENTRIES % PAGE == 0 && HEADER_BYTES == 64);
+const _: () = assert!(meta::ATTRIBUTES_LEN + 8 <= meta::NAME);

@@ -1,0 +1,407 @@
+//! The receiving port of a topic.
+
+pub(super) mod history;
+pub(super) mod parked;
+pub(super) mod reader;
+pub(super) mod sample;
+pub(super) mod source;
+#[cfg(feature = "async")]
+pub(super) mod stream;
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use super::membership::PublisherId;
+use crate::os::time::clock;
+use crate::types::describe::TypeDescription;
+use crate::types::payload::{Encoding, Payload};
+use crate::types::payload_type::PayloadType;
+use crate::wait::member::{Member, Plan, Seat};
+use crate::{Error, ErrorKind, Result};
+use reader::{Event, Reader};
+use sample::{Filled, Meta, Received, Sample, Slot};
+
+/// Receives the messages of all publishers of a topic, in order per publisher.
+///
+/// Messages that the ring overwrote before they were read are counted exactly
+/// ([`Sample::lost_before`], [`Subscriber::lost`]). A dead publisher's committed messages are
+/// received first, then [`Event::PublisherDied`] is reported. A stopped publisher is alive.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use std::time::Duration;
+///
+/// let publisher = node.topic::<[u8]>("/log")?.publisher()?;
+/// publisher.publish(b"first")?;
+/// let mut late = node.topic::<[u8]>("/log")?.history(1).subscriber()?;
+/// let sample = late.receive_timeout(Duration::from_secs(1))?.expect("from the history");
+/// assert_eq!(&*sample, b"first");
+/// assert!(late.receive()?.is_none());
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Subscriber<T: Payload + ?Sized> {
+    reader: Reader,
+    /// Accepts whatever type the topic has; `T` is `[u8]` then.
+    any_type: bool,
+    _type: PhantomData<fn() -> Box<T>>,
+}
+
+impl<T: Payload + ?Sized> Subscriber<T> {
+    pub(crate) fn new(reader: Reader, any_type: bool) -> Self {
+        Self { reader, any_type, _type: PhantomData }
+    }
+
+    /// The topic's name.
+    pub fn topic(&self) -> &str {
+        self.reader.topic().name.as_str()
+    }
+
+    /// The next message, or `None` when there is none now. Never waits.
+    ///
+    /// # Errors
+    /// `TooManyBorrows` when as many samples are held as `borrows` allows: nothing is consumed,
+    /// and nobody else notices. `ForkedChild`. A publisher whose bytes are corrupt is reported
+    /// as [`Event::PublisherCorrupt`] and not read any more.
+    ///
+    /// # Crash safety
+    /// **Deferred** (one chunk): dying while holding a sample, its chunk comes back to the
+    /// publisher once our death is confirmed.
+    ///
+    /// # Real-time
+    /// No lock, no wait. No system call while there is a message, and none without one unless
+    /// membership changed or a publisher's token says dead. Beside a publisher that overwrites each
+    /// message while it is read, a call tries the oldest message left, then up to 7 times one in
+    /// the middle of the ring, and returns `None`; what it passed over counts as lost.
+    #[inline]
+    pub fn receive(&mut self) -> Result<Option<Sample<T>>> {
+        self.receive_by(Reader::take)
+    }
+
+    /// As [`receive`](Self::receive), into memory of the caller's: whether there is a sample now.
+    /// For callers that keep samples in structs of their own, as other languages do: moving one
+    /// costs more than receiving it.
+    ///
+    /// # Errors
+    /// As `receive`; `to` holds nothing then.
+    ///
+    /// # Crash safety
+    /// **Deferred** (one chunk), as `receive`.
+    #[inline]
+    pub fn receive_into(&mut self, to: &mut MaybeUninit<Sample<T>>) -> Result<bool> {
+        Ok(self.receive_into_by(to, Reader::take)?.is_some())
+    }
+
+    #[inline]
+    fn receive_into_by(
+        &mut self,
+        to: &mut MaybeUninit<Sample<T>>,
+        take: impl Fn(&mut Reader, &mut Slot) -> Result<bool>,
+    ) -> Result<Option<Filled>> {
+        loop {
+            match Sample::receive_into(to, &mut self.reader, &take)? {
+                Received::There(filled) => return Ok(Some(filled)),
+                Received::Nothing if self.reader.rest() => {}
+                Received::Nothing => return Ok(None),
+                Received::WrongLength(bytes) => return Err(self.wrong_length(bytes)),
+            }
+        }
+    }
+
+    #[inline]
+    fn receive_by(
+        &mut self,
+        take: impl Fn(&mut Reader, &mut Slot) -> Result<bool>,
+    ) -> Result<Option<Sample<T>>> {
+        Sample::received(|to| self.receive_into_by(to, take))
+    }
+
+    /// The newest message, or `None` when there is none that is new; everything older is skipped
+    /// and counted by [`Subscriber::skipped`], not as lost.
+    ///
+    /// Among several publishers the newest by time stamp.
+    ///
+    /// # Errors
+    /// As [`Subscriber::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<u64>("/setpoint")?.publisher()?;
+    /// let mut subscriber = node.topic::<u64>("/setpoint")?.subscriber()?;
+    /// for value in 0..10 {
+    ///     publisher.publish(&value)?;
+    /// }
+    /// assert_eq!(*subscriber.latest()?.expect("new ones"), 9);
+    /// assert!(subscriber.latest()?.is_none());
+    /// assert_eq!((subscriber.skipped(), subscriber.lost()), (9, 0));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    pub fn latest(&mut self) -> Result<Option<Sample<T>>> {
+        self.receive_by(Reader::take_newest)
+    }
+
+    /// The message that was published first among those that are there, over all publishers; in
+    /// order per publisher as always.
+    ///
+    /// A message that is committed later than another but stamped earlier (its publisher was
+    /// interrupted in between) comes late: the order is that of the stamps of what has arrived.
+    /// Equal stamps of two publishers, in ns, come in either order.
+    /// Costs one look at every publisher's ring per message.
+    ///
+    /// # Errors
+    /// As [`Subscriber::receive`].
+    pub fn receive_in_order(&mut self) -> Result<Option<Sample<T>>> {
+        self.receive_by(Reader::take_oldest)
+    }
+
+    /// Iterates over what is there now, without waiting.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// # let publisher = node.topic::<u64>("/n")?.publisher()?;
+    /// # let mut subscriber = node.topic::<u64>("/n")?.subscriber()?;
+    /// # publisher.publish(&1)?;
+    /// # publisher.publish(&2)?;
+    /// let sum: u64 = subscriber.drain().map(|sample| sample.map(|s| *s)).sum::<Result<_, _>>()?;
+    /// assert_eq!(sum, 3);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    pub fn drain(&mut self) -> impl Iterator<Item = Result<Sample<T>>> {
+        std::iter::from_fn(|| self.receive().transpose())
+    }
+
+    /// Calls `each` with every message until it answers `Break` or `timeout` passes without one.
+    ///
+    /// # Errors
+    /// As [`Subscriber::receive`].
+    pub fn for_each(
+        &mut self,
+        timeout: Duration,
+        mut each: impl FnMut(Sample<T>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut deadline = deadline_in(timeout);
+        while clock::now_ns() < deadline {
+            if let Some(sample) = self.receive_until(deadline)? {
+                if each(sample).is_break() {
+                    return Ok(());
+                }
+                deadline = deadline_in(timeout);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the payload of the next message into `to`, which is cleared first, and returns where
+    /// it came from; the sample is let go at once.
+    ///
+    /// # Errors
+    /// As [`Subscriber::receive`].
+    pub fn copy_bytes(&mut self, to: &mut Vec<u8>) -> Result<Option<Meta>> {
+        let Some(sample) = self.receive()? else { return Ok(None) };
+        to.clear();
+        to.extend_from_slice(sample.as_bytes());
+        Ok(Some(*sample.meta()))
+    }
+
+    /// Messages that [`Subscriber::latest`] skipped.
+    pub fn skipped(&self) -> u64 {
+        self.reader.skipped()
+    }
+
+    #[cold]
+    fn wrong_length(&self, bytes: usize) -> Error {
+        Error::new(
+            ErrorKind::Corrupt,
+            "receiving on",
+            self.topic(),
+            format!("a message of {bytes} bytes is no payload of its type: restart its publisher"),
+        )
+    }
+
+    /// Waits for the next message, at most `timeout`; `None` when it passed, or earlier when
+    /// there is an event to look at ([`Subscriber::next_event`]): one that comes meanwhile, or the
+    /// end of a publisher that an earlier call noticed. An end that is not looked at ends one wait.
+    ///
+    /// # Errors
+    /// As [`Subscriber::receive`].
+    pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Sample<T>>> {
+        self.receive_until(deadline_in(timeout))
+    }
+
+    /// As [`Subscriber::receive_timeout`], until an instant of CLOCK_MONOTONIC in ns
+    /// ([`crate::now_ns`]).
+    ///
+    /// # Errors
+    /// As [`Subscriber::receive`].
+    pub fn receive_until(&mut self, deadline_ns: u64) -> Result<Option<Sample<T>>> {
+        let events = self.reader.events_seen();
+        loop {
+            if let Some(sample) = self.receive()? {
+                return Ok(Some(sample));
+            }
+            if clock::now_ns() >= deadline_ns || self.reader.tells_news(events) {
+                return Ok(None);
+            }
+            self.reader.sleep(deadline_ns)?;
+        }
+    }
+
+    /// Copies the next message into `to`; for fixed-size types. Trusts no publisher beyond the
+    /// copy: what is read later cannot change.
+    ///
+    /// # Errors
+    /// As [`Subscriber::receive`].
+    pub fn copy_to(&mut self, to: &mut T) -> Result<Option<Meta>>
+    where
+        T: Sized + Clone,
+    {
+        let Some(sample) = self.receive()? else { return Ok(None) };
+        to.clone_from(&sample);
+        Ok(Some(*sample.meta()))
+    }
+
+    /// A descriptor for epoll, `poll`, `select`, asyncio and the like: readable unless the last
+    /// call that receives, of whatever kind, found nothing; then also once for events that are new.
+    ///
+    /// So the loop is: wait until it is readable, receive until there is nothing, look at the
+    /// events, wait again. It is made by the first call, is the same ever after, and goes with the
+    /// subscriber; do not read from it. Waiting for edges (EPOLLET) is as good.
+    ///
+    /// | readable because of | how soon |
+    /// |---|---|
+    /// | a message; a publisher that joins or leaves | at once: the publisher sends a datagram |
+    /// | the death of a publisher, also between commit and datagram | at once: the kernel tells |
+    /// | nothing; time to look | 100 ms after the last time, 10 ms where inotify cannot be had |
+    ///
+    /// The last row bounds what is missed: a message whose publisher looked before we were seen to
+    /// wait, a datagram that could not be sent.
+    ///
+    /// Costs three descriptors, a socket file on the RAM disk, and for each publisher one datagram
+    /// (a few us) each time we wait. Nothing while it is not asked for.
+    ///
+    /// # Errors
+    /// `NoSpace`, `ForkedChild`, or `Io` when the process is out of descriptors.
+    ///
+    /// # Crash safety
+    /// **Strict.** The socket file goes with its node.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    /// let publisher = node.topic::<u64>("/n")?.publisher()?;
+    /// let mut subscriber = node.topic::<u64>("/n")?.subscriber()?;
+    /// let fd = subscriber.fd()?.try_clone_to_owned().unwrap();
+    /// assert!(subscriber.receive()?.is_none(), "from here on it is not readable");
+    /// publisher.publish(&7)?;
+    ///
+    /// // Any loop that can wait for a descriptor; this one is of this crate.
+    /// let mut readable = outlive::Descriptor::readable(&fd);
+    /// outlive::WaitSet::new().wait(&mut [&mut readable], Duration::from_secs(5))?;
+    /// assert_eq!(*subscriber.receive()?.expect("readable"), 7);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
+        self.reader.fd()
+    }
+
+    /// What happened to publishers since the last call; oldest first.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.reader.next_event()
+    }
+
+    /// Messages lost so far, over all publishers: overwritten before this subscriber read them.
+    pub fn lost(&self) -> u64 {
+        self.reader.lost()
+    }
+
+    /// Samples of this subscriber that are held right now.
+    pub fn borrowed(&self) -> usize {
+        self.reader.borrowed()
+    }
+
+    /// Publishers that are being read.
+    pub fn publishers(&self) -> Vec<PublisherId> {
+        self.reader.publishers().collect()
+    }
+
+    /// Name of the topic's type.
+    pub fn type_name(&self) -> &str {
+        &self.reader.topic().meta.type_name
+    }
+
+    /// How the topic's payloads are to be read.
+    pub fn encoding(&self) -> Encoding {
+        self.reader.topic().meta.encoding
+    }
+
+    /// The topic's type as a value: opens ports of the same type elsewhere, such as for a tool
+    /// that copies messages of any type.
+    pub fn payload_type(&self) -> PayloadType {
+        let meta = &self.reader.topic().meta;
+        let form = (meta.size, meta.align);
+        PayloadType::from_parts(meta.encoding, &meta.type_name, form, meta.schema.clone())
+    }
+
+    /// Messages that the deepest ring of the publishers that are being read holds; without any,
+    /// that of one that does not ask for a depth.
+    pub fn depth(&self) -> u64 {
+        self.reader.depth()
+    }
+
+    /// What the topic's payloads look like, if its first member described its type.
+    pub fn description(&self) -> Option<TypeDescription> {
+        TypeDescription::parse(&self.reader.topic().meta.schema).ok()
+    }
+
+    /// What the topic's creator said about it ([`TopicBuilder::attribute`](crate::TopicBuilder)).
+    pub fn attributes(&self) -> BTreeMap<String, String> {
+        self.reader.topic().meta.attributes.clone()
+    }
+
+    /// Whether this subscriber reads a topic of any type as bytes.
+    pub fn is_any_type(&self) -> bool {
+        self.any_type
+    }
+}
+
+impl<T: Payload + ?Sized> Member for Subscriber<T> {
+    fn is_ready(&mut self, now: u64) -> bool {
+        self.reader.is_ready(now)
+    }
+
+    fn told(&mut self) {
+        self.reader.told();
+    }
+
+    fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
+        self.reader.plan(plan)
+    }
+
+    fn seat(&self) -> Option<Seat<'_>> {
+        self.reader.seat()
+    }
+
+    fn awake(&mut self) {
+        self.reader.awake();
+    }
+
+    fn overslept(&mut self) -> bool {
+        self.reader.overslept()
+    }
+}
+
+fn deadline_in(timeout: Duration) -> u64 {
+    clock::now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64)
+}

@@ -1,0 +1,669 @@
+//! The subscribing half without types: the rings it has attached, its events, its sleep.
+//!
+//! # Invariants
+//! - A hazard word of our port is non-zero only while a sample borrowed through it exists.
+//! - A source slot is reused only once no hazard word names it.
+//! - The ring is read before the token is looked at: a dead publisher's last message counts.
+
+mod waiting;
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use super::history;
+use super::parked::{self, Parked};
+use super::sample::Slot;
+use super::source::Source;
+use crate::node::OwnPort;
+use crate::node::peer::{Dead, PortView, port};
+use crate::os::fs::file;
+use crate::sync::Ordering::{Relaxed, Release};
+use crate::sync::fault;
+use crate::topic::chunks::hazard;
+use crate::topic::membership::{
+    Entry as DirEntry, Ports, PublisherId, Topic, link_subscriber, subscriber_path,
+};
+use crate::topic::publisher::pulse::Pulse;
+use crate::topic::ring::listing::Listing;
+use crate::wait::WaitSet;
+use crate::wait::wake::bridge::Bridge;
+use crate::{Error, ErrorKind, Result, crash_point};
+
+/// What happened to the publishers of a topic, in the order in which the subscriber noticed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A publisher was found.
+    PublisherJoined(PublisherId),
+    /// A publisher left in order; everything it sent has been received.
+    PublisherLeft(PublisherId),
+    /// A publisher's process died; everything it had committed has been received.
+    PublisherDied {
+        /// Who died.
+        publisher: PublisherId,
+        /// It died while it wrote a message; nobody ever sees that one.
+        unfinished: bool,
+        /// Messages lost after the last one received: the unfinished one had overwritten them.
+        lost: u64,
+    },
+    /// A publisher's bytes are not what a publisher writes; it is not read any more. Or the system
+    /// does not let us look at its ring: that is tried again, and once it succeeds
+    /// `PublisherJoined` tells.
+    PublisherCorrupt {
+        /// Whose bytes they are.
+        publisher: PublisherId,
+        /// What is wrong and what to do.
+        why: String,
+    },
+}
+
+/// Most events kept for a caller that never asks; the oldest go first.
+const EVENTS_MAX: usize = 1024;
+/// Calls that find nothing between two tries to attach a ring at most.
+const RETRY_STEP_MAX: u64 = 1024;
+/// Calls between two looks at membership and deaths while messages keep coming.
+const LOOK_EVERY: u64 = 64;
+
+/// A subscriber's port, its sources and private bookkeeping.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    topic: Arc<Topic>,
+    pulse: Pulse,
+    port: u64,
+    own: OwnPort,
+    history: u64,
+    reliable: bool,
+    sources: Vec<Source>,
+    /// Detached, but a sample of theirs is still held.
+    lingering: Vec<Source>,
+    /// Publishers of the directory that were attached or left out.
+    known: HashSet<PublisherId>,
+    events: VecDeque<Event>,
+    events_seen: u64,
+    /// `events_seen` when a wait last named this subscriber.
+    events_told: u64,
+    seen_epoch: u64,
+    /// A ring could not be looked at: when to try again.
+    retry: Option<Retry>,
+    /// Publishers of which we have told that.
+    refused: HashSet<PublisherId>,
+    turn: usize,
+    /// So many sources, the first ones, are of publishers that are over, the oldest first.
+    past: usize,
+    taken: u64,
+    /// Publishers that we rang for a second time.
+    rung_for: usize,
+    lost: u64,
+    skipped: u64,
+    /// To sleep with us as its only member.
+    set: Option<WaitSet>,
+    /// What its descriptor, if it was asked for, is made of.
+    bridge: Option<Bridge>,
+}
+
+/// How a subscriber wants to read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wishes {
+    pub(crate) history: u64,
+    pub(crate) borrows: usize,
+    pub(crate) reliable: bool,
+}
+
+/// After the system refused a look at a ring.
+#[derive(Clone, Copy, Debug)]
+struct Retry {
+    /// Calls that find nothing until the next try.
+    left: u64,
+    /// As many as there were at first, doubled each time.
+    step: u64,
+}
+
+/// Why a publisher is not there any more.
+enum Departure {
+    Left,
+    Died(Dead),
+}
+
+impl Reader {
+    /// Opens a port and announces it; the caller holds the joining lock.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of the `sub` file. A port block without one is nobody's.
+    pub(crate) fn open(topic: Arc<Topic>, wishes: Wishes) -> Result<Self> {
+        parked::sweep();
+        let Wishes { history, borrows, reliable } = wishes;
+        if borrows == 0 || borrows > port::HAZARDS_MAX {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "opening a subscriber of",
+                topic.name.as_str(),
+                format!("borrows is {borrows}: use 1 to {}", port::HAZARDS_MAX),
+            ));
+        }
+        let port = topic.node.allocate_port(borrows, reliable)?;
+        crash_point!("reader.open.port_allocated");
+        if let Err(e) = link_subscriber(&topic, port) {
+            topic.node.release_port(port);
+            return Err(e);
+        }
+        crash_point!("reader.open.linked");
+        topic.ring_bell(Ports::Subscribers);
+        let mut reader = Self {
+            pulse: Pulse::new(&topic, Ports::Publishers),
+            own: topic.node.own_port(port)?,
+            topic,
+            port,
+            history,
+            reliable,
+            sources: Vec::new(),
+            lingering: Vec::new(),
+            known: HashSet::new(),
+            events: VecDeque::new(),
+            events_seen: 0,
+            events_told: 0,
+            seen_epoch: u64::MAX,
+            retry: None,
+            refused: HashSet::new(),
+            turn: 0,
+            past: 0,
+            taken: 0,
+            rung_for: 0,
+            lost: 0,
+            skipped: 0,
+            set: None,
+            bridge: None,
+        };
+        reader.look(true)?;
+        Ok(reader)
+    }
+
+    pub(crate) fn topic(&self) -> &Arc<Topic> {
+        &self.topic
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    pub(crate) fn publishers(&self) -> impl Iterator<Item = PublisherId> {
+        self.sources.iter().map(|s| s.id)
+    }
+
+    pub(crate) fn depth(&self) -> u64 {
+        let deepest = self.sources.iter().map(Source::depth).max();
+        deepest.unwrap_or(self.topic.meta.depth)
+    }
+
+    #[inline]
+    fn view(&self) -> PortView<'_> {
+        self.own.view()
+    }
+
+    /// Samples of this subscriber that are held right now.
+    pub(crate) fn borrowed(&self) -> usize {
+        hazard::held_count(self.view().hazards())
+    }
+
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Events noticed so far.
+    pub(crate) fn events_seen(&self) -> u64 {
+        self.events_seen
+    }
+
+    fn event(&mut self, event: Event) {
+        self.events_seen += 1;
+        if self.events.len() >= EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+
+    /// Puts the next message of any publisher into `slot`; `true`: it holds a sample. What the dead
+    /// and the departed left comes first, in the order in which they had come; all others in turn.
+    #[inline]
+    pub(crate) fn take(&mut self, slot: &mut Slot) -> Result<bool> {
+        if self.past > 0 {
+            self.turn_to_the_past();
+        }
+        self.take_in_turn(slot)
+    }
+
+    #[cold]
+    fn turn_to_the_past(&mut self) {
+        match self.turn > self.past {
+            // The last message was of one that lives: the others have been read.
+            true => self.past = 0,
+            false => self.turn = 0,
+        }
+    }
+
+    #[inline]
+    fn take_in_turn(&mut self, slot: &mut Slot) -> Result<bool> {
+        self.pulse.check_process()?;
+        // One busy publisher must not hide the coming and going of others.
+        self.taken += 1;
+        if self.taken % LOOK_EVERY == 0 {
+            // What is wrong is told once there is no message to give.
+            let _ = self.attend_if_needed();
+        }
+        'look: loop {
+            let n = self.sources.len();
+            let mut at = self.turn;
+            for _ in 0..n {
+                at = if at >= n { 0 } else { at };
+                match self.sources[at].take(self.own.view(), slot) {
+                    Ok(true) => {
+                        self.turn = at + 1;
+                        return Ok(true);
+                    }
+                    Ok(false) => {}
+                    Err(e) => {
+                        self.refused(at, e)?;
+                        continue 'look;
+                    }
+                }
+                at += 1;
+            }
+            if !self.attend_if_needed()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// `true` when there may be news.
+    #[inline]
+    fn attend_if_needed(&mut self) -> Result<bool> {
+        let steady = self.retry.is_none()
+            && self.pulse.is_steady(self.seen_epoch)
+            && self.sources.iter().all(Source::is_steady);
+        if steady { Ok(false) } else { self.attend() }
+    }
+
+    /// As `take`, the message that was published first of those that are there.
+    pub(crate) fn take_oldest(&mut self, slot: &mut Slot) -> Result<bool> {
+        self.attend_if_needed()?;
+        if let Some((_, first)) = self.times().min() {
+            self.turn = first;
+        }
+        self.take_in_turn(slot)
+    }
+
+    /// As `take`, the message that was published last; all others are skipped.
+    pub(crate) fn take_newest(&mut self, slot: &mut Slot) -> Result<bool> {
+        self.attend_if_needed()?;
+        for source in &mut self.sources {
+            self.skipped = self.skipped.saturating_add(source.skip_to_newest());
+        }
+        if let Some((_, last)) = self.times().max() {
+            let view = self.own.view();
+            for (i, source) in self.sources.iter_mut().enumerate() {
+                let skipped = if i == last { 0 } else { source.skip_one(view) };
+                self.skipped = self.skipped.saturating_add(skipped);
+            }
+            self.turn = last;
+        }
+        self.take_in_turn(slot)
+    }
+
+    /// When the next message of each source that has one was published.
+    fn times(&mut self) -> impl Iterator<Item = (u64, usize)> {
+        self.sources.iter_mut().enumerate().filter_map(|(i, s)| Some((s.next_time()?, i)))
+    }
+
+    /// Messages that `take_newest` skipped.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Source `at` cannot be read: for good, or right now.
+    #[cold]
+    fn refused(&mut self, at: usize, e: Error) -> Result<()> {
+        if is_of_its_files(&e) {
+            self.give_up(at, e.to_string());
+            return Ok(());
+        }
+        // The next call begins with another publisher: this one must not hide them.
+        self.turn = at + 1;
+        Err(e)
+    }
+
+    /// The message that `take` put into its slot came after `lost_before` lost ones.
+    #[inline]
+    pub(crate) fn count_lost(&mut self, lost_before: u64) {
+        self.lost = self.lost.saturating_add(lost_before);
+    }
+
+    /// Membership changed, somebody died, or it is time to look: `true` when there may be news.
+    #[cold]
+    pub(crate) fn attend(&mut self) -> Result<bool> {
+        self.topic.node.tend()?;
+        let mut news = false;
+        let mut newly_over = false;
+        let mut i = 0;
+        while i < self.sources.len() {
+            if let Some(e) = self.sources[i].poisoned() {
+                self.give_up(i, e.to_string());
+                continue;
+            }
+            let death = self.sources[i].death();
+            // After the look at the token: who closed and then ended left in order.
+            let departure = match (self.sources[i].has_closed(), death) {
+                (true, _) => Departure::Left,
+                (false, Some(dead)) => Departure::Died(dead),
+                (false, None) => {
+                    i += 1;
+                    continue;
+                }
+            };
+            // What it committed before it went is visible now: drain once more, then detach.
+            if self.sources[i].sleep_word().is_none() {
+                news = true;
+                newly_over |= !std::mem::replace(&mut self.sources[i].over, true);
+                i += 1;
+                continue;
+            }
+            self.tell_departure(i, departure);
+        }
+        if newly_over {
+            self.sort_sources();
+        }
+        // Whoever has gone has made place for whoever has come.
+        let mut looked = Ok(());
+        if self.topic.epoch(Ports::Publishers).load(Relaxed) != self.seen_epoch || self.is_due() {
+            let before = self.sources.len();
+            looked = self.look(false);
+            news |= self.sources.len() > before;
+        }
+        if news { Ok(true) } else { looked.map(|()| false) }
+    }
+
+    /// Whether a ring that could not be looked at is to be tried again now: after 1, 2, 4.. calls.
+    fn is_due(&mut self) -> bool {
+        let Some(retry) = &mut self.retry else { return false };
+        retry.left = retry.left.saturating_sub(1);
+        retry.left == 0
+    }
+
+    /// Detaches publisher `i` and says why: of a death only with its proof.
+    fn tell_departure(&mut self, i: usize, departure: Departure) {
+        let unfinished = self.sources[i].is_busy();
+        let (publisher, lost) = self.detach(i);
+        self.event(match departure {
+            Departure::Left => Event::PublisherLeft(publisher),
+            Departure::Died(dead) => {
+                debug_assert_eq!(dead.node(), publisher.node);
+                Event::PublisherDied { publisher, unfinished, lost }
+            }
+        });
+    }
+
+    fn give_up(&mut self, i: usize, why: String) {
+        let (publisher, _) = self.detach(i);
+        self.event(Event::PublisherCorrupt { publisher, why });
+    }
+
+    /// Stops reading source `i`, and says how many of its messages were lost since the last one
+    /// received; its maps stay while one of its samples is held.
+    fn detach(&mut self, i: usize) -> (PublisherId, u64) {
+        let mut source = self.sources.remove(i);
+        self.past -= usize::from(i < self.past);
+        let lost = source.count_lost();
+        self.count_lost(lost);
+        let id = source.id;
+        self.lingering.push(source);
+        self.let_go();
+        (id, lost)
+    }
+
+    /// Frees the slots of detached sources that no sample refers to.
+    fn let_go(&mut self) {
+        let view = self.own.view();
+        self.lingering.retain(|source| {
+            let mut held = false;
+            hazard::held(view.hazards(), source.slot, |_| held = true);
+            if !held {
+                Listing(view.source(source.slot)).clear();
+            }
+            held
+        });
+    }
+
+    /// Looks at the topic's directory and attaches publishers that are new.
+    ///
+    /// # Errors
+    /// The first failure to attach, after all others were attached; the next look tries again. A
+    /// ring that may not be looked at is one only at the `first` look: one who is open goes on with
+    /// the others meanwhile.
+    #[cold]
+    fn look(&mut self, first: bool) -> Result<()> {
+        let epoch = self.topic.epoch_seen(Ports::Publishers);
+        self.let_go();
+        let mut present = HashSet::new();
+        let (mut found, mut failed) = (Vec::new(), None);
+        let (me, mut listed) = (self.topic.node.id(), false);
+        let mut refused = false;
+        for entry in self.topic.entries()? {
+            listed |= entry == DirEntry::Subscriber { node: me, port: self.port };
+            let DirEntry::Publisher(id) = entry else { continue };
+            present.insert(id);
+            if self.known.contains(&id) {
+                continue;
+            }
+            match Source::open(&self.topic, id) {
+                Ok(source) => found.push(source),
+                Err(e) if is_of_its_files(&e) || is_given_up(&e) => {
+                    self.known.insert(id);
+                    // Else gone between the look and the open.
+                    if e.kind() != ErrorKind::NotFound {
+                        let why = e.to_string();
+                        self.event(Event::PublisherCorrupt { publisher: id, why });
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::Permission && !first => {
+                    refused = true;
+                    if self.refused.insert(id) {
+                        let why = e.to_string();
+                        self.event(Event::PublisherCorrupt { publisher: id, why });
+                    }
+                }
+                Err(e) => failed = failed.or(Some(e)),
+            }
+        }
+        self.known.retain(|id| present.contains(id));
+        self.refused.retain(|id| present.contains(id));
+        let step = self.retry.map_or(1, |r| (r.step * 2).min(RETRY_STEP_MAX));
+        self.retry = refused.then_some(Retry { left: step, step });
+        if !found.is_empty() {
+            failed = self.attach(found, first).err().or(failed);
+        }
+        if let Some(e) = failed {
+            return Err(e);
+        }
+        self.topic.node.must_be_listed()?;
+        if !listed {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                "receiving by",
+                subscriber_path(&self.topic.dir, me, self.port).display().to_string(),
+                "somebody removed it: open the subscriber again",
+            ));
+        }
+        // Attached or left out on purpose: from here on a cleaner need not keep them for us.
+        if !refused {
+            self.view().seen().store(epoch, Release);
+        }
+        self.seen_epoch = epoch;
+        Ok(())
+    }
+
+    /// Begins to read `found`; `first`: of what they sent before, only the history asked for.
+    ///
+    /// # Errors
+    /// `TooManyMembers`; those that have no place are found again by the next look.
+    fn attach(&mut self, mut found: Vec<Source>, first: bool) -> Result<()> {
+        found.sort_by_key(|source| (source.birth(), source.id));
+        if first {
+            history::begin(&mut found, self.history);
+        }
+        // Whoever is gone already and has nothing for us need not be mentioned.
+        let known = &mut self.known;
+        found.retain_mut(|source| {
+            source.over = source.death().is_some() || source.has_closed();
+            let over = source.over && source.sleep_word().is_some();
+            over.then(|| known.insert(source.id));
+            !over
+        });
+        let before = self.sources.len();
+        let mut done = Ok(());
+        for mut source in found {
+            let slot = match self.free_place() {
+                Ok(slot) => slot,
+                Err(e) => {
+                    done = Err(e);
+                    break;
+                }
+            };
+            if self.reliable {
+                source.set_reliable();
+            }
+            source.show(slot, self.own.view());
+            self.known.insert(source.id);
+            self.event(Event::PublisherJoined(source.id));
+            self.sources.push(source);
+        }
+        crash_point!("reader.attached");
+        // Now that they see how far we are: what they overwrote meanwhile is from before we joined.
+        let new = &mut self.sources[before..];
+        if first {
+            history::begin(new, self.history);
+        }
+        new.iter_mut().for_each(|source| source.begin(self.own.view()));
+        self.sort_sources();
+        done
+    }
+
+    /// By age, those that are over in front of those that live.
+    fn sort_sources(&mut self) {
+        if fault("sources.unsorted") {
+            return;
+        }
+        self.sources.sort_by_key(|source| (!source.over, source.birth(), source.id));
+        self.past = self.sources.iter().take_while(|source| source.over).count();
+        self.turn = 0;
+    }
+
+    fn free_place(&self) -> Result<usize> {
+        let view = self.own.view();
+        let free = || (0..view.sources()).find(|&s| Listing(view.source(s)).is_free());
+        if let Some(slot) = free().or(fault("attach.full_unchecked").then_some(0)) {
+            return Ok(slot);
+        }
+        let more = !fault("attach.no_more_places") && self.topic.node.extend_port(self.port)?;
+        if more { free() } else { None }.ok_or_else(|| self.too_many_publishers())
+    }
+
+    #[cold]
+    fn too_many_publishers(&self) -> Error {
+        Error::new(
+            ErrorKind::TooManyMembers,
+            "attaching to",
+            self.topic.name.as_str(),
+            format!("more than {} publishers: spread them over topics", port::SOURCES_MAX),
+        )
+    }
+
+    /// A truncated ring reads as empty for ever: nothing else would tell.
+    fn is_cut(&self) -> bool {
+        self.sources.iter().any(|s| s.poisoned().is_some())
+    }
+
+    /// Whether `take` would do anything: a message, a death, a change of membership.
+    fn is_quiet(&self) -> bool {
+        self.topic.epoch(Ports::Publishers).load(Relaxed) == self.seen_epoch
+            && self.sources.iter().all(|s| s.sleep_word().is_some() && s.death().is_none())
+    }
+
+    /// Sleeps until there is something to do, at most until `deadline`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As that of a wait set, of which we are the only member.
+    pub(crate) fn sleep(&mut self, deadline: u64) -> Result<()> {
+        if self.is_cut() {
+            return self.attend().map(drop);
+        }
+        if self.retry.is_some() {
+            self.look(false)?;
+            if !self.is_quiet() {
+                return Ok(());
+            }
+        }
+        let mut set = self.set.take().unwrap_or_default();
+        let slept = set.sleep(&mut [self], deadline);
+        self.set = Some(set);
+        slept
+    }
+
+    /// After a long sleep: looks at the directory whatever the bell says (somebody may have
+    /// scribbled over it), and rings for publishers that have not noticed us.
+    fn look_again(&mut self) -> Result<()> {
+        self.look(false)?;
+        let view = self.own.view();
+        // Once for each set of publishers: one that never publishes never looks either.
+        let unnoticed = self.rung_for < self.known.len()
+            && self.sources.iter_mut().any(|s| !s.is_noticed(view));
+        if unnoticed {
+            self.rung_for = self.known.len();
+            self.topic.ring_bell(Ports::Subscribers);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut sources = std::mem::take(&mut self.sources);
+        sources.append(&mut self.lingering);
+        if !self.topic.node.is_own_process() {
+            // A forked child may still read samples that it inherited.
+            if !fault("fork.child_unmaps") {
+                std::mem::forget(sources);
+            }
+            return;
+        }
+        let path = subscriber_path(&self.topic.dir, self.topic.node.id(), self.port);
+        if !fault("subscriber.no_unlink") {
+            let _ = file::unlink(&path);
+        }
+        let topic = Arc::clone(&self.topic);
+        let view = self.own.view();
+        // Nobody waits for one that reads no more, whatever is still held of it.
+        view.reliable().store(0, Relaxed);
+        sources.iter().for_each(|source| source.leave(view));
+        if self.borrowed() > 0 {
+            // The port stays open for publishers until the samples are gone.
+            let own = self.own.clone();
+            parked::park(Parked { topic, port: self.port, own, sources });
+        } else {
+            topic.node.release_port(self.port);
+            drop(sources);
+        }
+        self.topic.ring_bell(Ports::Subscribers);
+        let _ = self.topic.reclaim();
+        parked::sweep();
+    }
+}
+
+/// Whether an error says that a publisher's files are not what they should be, as opposed to what
+/// this process may or can do right now.
+fn is_of_its_files(e: &Error) -> bool {
+    use ErrorKind::{Corrupt, NotFound, NotOwned, VersionMismatch};
+    matches!(e.kind(), Corrupt | NotFound | NotOwned | VersionMismatch)
+}
+
+/// As the fault has it: a look that was refused once is never taken again.
+fn is_given_up(e: &Error) -> bool {
+    e.kind() == ErrorKind::Permission && fault("attach.refused_is_corrupt")
+}

@@ -1,0 +1,602 @@
+//! One publisher's ring as a subscriber reads it. Everything in it is a claim: checked, then used.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use super::sample::{Meta, RawSample, Slot};
+use crate::domain::header::{FileHeader, FileKind};
+use crate::node::peer::{Dead, Life, PortView, death_of};
+use crate::os::PAGE;
+use crate::os::fs::file;
+use crate::os::fs::file::Expect;
+use crate::os::fs::map::Mapping;
+use crate::os::sleep::futex;
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::{AtomicU32, AtomicU64, fault};
+use crate::topic::chunks::hazard;
+use crate::topic::chunks::hazard::Location;
+use crate::topic::chunks::pool::segment_path;
+use crate::topic::chunks::segments::DataMapping;
+use crate::topic::membership::{PublisherId, Topic, birth, ring_path};
+use crate::topic::ring::entries::{Chase, Descriptor, Entry, Peek};
+use crate::topic::ring::layout;
+use crate::topic::ring::layout::{data, ring};
+use crate::topic::ring::listing::Listing;
+use crate::{Error, ErrorKind, Result};
+
+/// A ring that this subscriber has attached.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) id: PublisherId,
+    /// `None` when the publisher's node file was gone already: dead for certain.
+    pub(crate) peer: Life,
+    /// Place in the source table of our port.
+    pub(crate) slot: usize,
+    ring: Mapping,
+    topic: Arc<Topic>,
+    entry_words: usize,
+    depth: u64,
+    /// Next message to read.
+    cursor: u64,
+    /// Cursor as our port shows it.
+    shown: u64,
+    /// How far it may be ahead of that. A volatile publisher waits to use the memory again: 0.
+    ahead_max: u64,
+    acknowledged: bool,
+    closed: bool,
+    /// Its publisher was seen to be dead or gone: what it left is read before what others send.
+    pub(crate) over: bool,
+    reliable: bool,
+    volatile: bool,
+    segments: Vec<Option<Segment>>,
+    lost_before: u64,
+    /// The message that could not be taken for lack of memory, at the last try.
+    failed: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Segment {
+    map: DataMapping,
+    chunk_bytes: usize,
+    chunks: u32,
+}
+
+impl Source {
+    /// Maps and checks the ring of `id`; everything it holds is to be read unless `skip_to` says
+    /// otherwise.
+    pub(crate) fn open(topic: &Arc<Topic>, id: PublisherId) -> Result<Self> {
+        let path = ring_path(&topic.dir, id);
+        let domain = topic.node.domain();
+        let expect = Expect {
+            writable: false,
+            min_len: ring::ENTRIES as u64,
+            owner: domain.access.owner_required(),
+        };
+        let (fd, file_bytes) = file::open_checked(&path, expect)?;
+        let entry_bytes = topic.meta.entry_bytes;
+        let bytes_max = layout::ring_bytes(layout::DEPTH_MAX as usize, entry_bytes);
+        let bytes = (file_bytes as usize).min(bytes_max);
+        let bad = |why: &str| {
+            Error::new(
+                ErrorKind::Corrupt,
+                "attaching",
+                path.display().to_string(),
+                format!("{why}: restart its publisher, or run 'outlive clean' without members"),
+            )
+        };
+        let map = Mapping::map_peer(&fd, bytes, &path)?;
+        let header = FileHeader::read(&map, FileKind::Ring, file_bytes)?;
+        let depth = map.atomic_u64(ring::DEPTH)?.load(Relaxed);
+        let same = header.node == id.node.0
+            && header.port == id.port
+            && layout::is_depth(depth)
+            && map.atomic_u64(ring::ENTRY_BYTES)?.load(Relaxed) == entry_bytes as u64;
+        if !same {
+            return Err(bad("its header does not match its name and topic"));
+        }
+        if bytes < layout::ring_bytes(depth as usize, entry_bytes) {
+            return Err(bad("truncated"));
+        }
+        let peer = topic.node.life(id.node)?;
+        let volatile = map.atomic_u64(ring::VOLATILE)?.load(Relaxed) == 1;
+        let source = Self {
+            id,
+            peer,
+            slot: 0,
+            ring: map,
+            topic: Arc::clone(topic),
+            entry_words: entry_bytes / 8,
+            depth,
+            cursor: 0,
+            shown: 0,
+            ahead_max: if volatile { 0 } else { depth / 4 },
+            acknowledged: false,
+            closed: false,
+            over: false,
+            reliable: false,
+            volatile,
+            segments: Vec::new(),
+            lost_before: 0,
+            failed: None,
+        };
+        source.head().ok_or_else(|| bad("its message counter is out of range"))?;
+        Ok(source)
+    }
+
+    /// Where it comes by age among the publishers of the topic.
+    pub(crate) fn birth(&self) -> u64 {
+        birth(self.ring.atomic_u64(ring::BORN).map_or(0, |word| word.load(Relaxed)))
+    }
+
+    /// Messages that this publisher's ring holds.
+    pub(crate) fn depth(&self) -> u64 {
+        self.depth
+    }
+
+    /// Messages published, as the publisher's counter says; `None` when the ring says otherwise.
+    fn head(&self) -> Option<u64> {
+        // ORDERING(HEAD): pairs with `Writer::after_commit`; the last entry counted is committed.
+        let head = self.ring.atomic_u64(ring::HEAD).ok()?.load(Acquire);
+        let Some(last) = head.checked_sub(1) else { return Some(0) };
+        let seen = self.entry_of(last).peek(last, self.depth);
+        let there = matches!(seen, Peek::Ready | Peek::Overrun { .. });
+        (head < 1 << 62 && there).then_some(head)
+    }
+
+    /// Behind the newest message there is. A publisher that died may not have counted it.
+    pub(crate) fn end(&self) -> Option<u64> {
+        let head = self.head()?;
+        let uncounted = self.entry_of(head).peek(head, self.depth) == Peek::Ready;
+        Some(head + u64::from(uncounted))
+    }
+
+    /// When message `n` was published, if it is kept for those who come later and still there.
+    pub(crate) fn history_time(&self, n: u64) -> Option<u64> {
+        // A volatile publisher keeps none: what it withdrew is not lost to those who came later.
+        let entry = self.entry_of(n);
+        if self.volatile || entry.peek(n, self.depth) != Peek::Ready {
+            return None;
+        }
+        let time = entry.timestamp();
+        entry.unchanged(n).then_some(time)
+    }
+
+    /// Leaves out what comes before message `n`: it was sent before we joined.
+    pub(crate) fn skip_to(&mut self, n: u64) {
+        self.cursor = self.cursor.max(n);
+    }
+
+    /// Writes this source into place `slot` of our port, from where its publisher finds it.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: that of `Listing::name`.
+    pub(crate) fn show(&mut self, slot: usize, view: PortView<'_>) {
+        self.slot = slot;
+        self.shown = self.cursor;
+        let words = view.source(slot);
+        words[2].store(self.cursor, Relaxed);
+        Listing(words).name(self.id.node.0, self.id.port);
+    }
+
+    /// Begins to read, now that the publisher can see how far we are.
+    pub(crate) fn begin(&mut self, view: PortView<'_>) {
+        if self.shown != self.cursor {
+            self.show_cursor(view);
+        }
+    }
+
+    /// Reads no more: its publisher waits for us no longer, whatever is still held.
+    ///
+    /// # Crash safety
+    /// **Strict.** Dying before the wake, our token ends the publisher's sleep.
+    pub(crate) fn leave(&self, view: PortView<'_>) {
+        let cursor = view.source(self.slot)[2];
+        // Beyond what was published: everything is read.
+        cursor.store(u64::MAX, Release);
+        if self.reliable {
+            futex::wake(futex::low_half(cursor), i32::MAX);
+        }
+    }
+
+    #[inline]
+    fn entry(&self) -> Entry<'_> {
+        self.entry_of(self.cursor)
+    }
+
+    #[inline]
+    fn entry_of(&self, n: u64) -> Entry<'_> {
+        let index = (n & (self.depth - 1)) as usize * self.entry_words;
+        // SAFETY: `open` mapped ENTRIES + depth entries; `depth` is a power of two (checked in
+        // `Meta::parse`); entries are 8-aligned; only atomics touch these bytes.
+        Entry::new(unsafe {
+            let base = self.ring.base().add(ring::ENTRIES).cast::<AtomicU64>();
+            std::slice::from_raw_parts(base.add(index), self.entry_words)
+        })
+    }
+
+    /// The word that the commit of the next message changes, and its value now; `None` when
+    /// there is something to read.
+    pub(crate) fn sleep_word(&self) -> Option<(&AtomicU32, u32)> {
+        let entry = self.entry();
+        let seen = entry.seen_empty(self.cursor, self.depth)?;
+        Some((futex::low_half(entry.word()), seen as u32))
+    }
+
+    /// Whether its publisher left in order; remembered, so that `is_steady` need not look.
+    pub(crate) fn has_closed(&mut self) -> bool {
+        let state = self.ring.atomic_u32(ring::STATE);
+        self.closed |= state.is_ok_and(|s| s.load(Acquire) == ring::STATE_CLOSED);
+        self.closed
+    }
+
+    /// Nothing to attend to: its publisher looks alive and was not seen to close.
+    #[inline]
+    pub(crate) fn is_steady(&self) -> bool {
+        !self.closed && self.peer.as_ref().is_ok_and(|peer| peer.hint().is_alive())
+    }
+
+    /// Whether its publisher is dead, asked once its word says so.
+    #[inline]
+    pub(crate) fn death(&self) -> Option<Dead> {
+        death_of(&self.peer)
+    }
+
+    /// As `death`, whatever the word says.
+    pub(crate) fn proof_of_death(&self) -> Option<Dead> {
+        self.peer.as_ref().map_or_else(|dead| Some(*dead), |peer| peer.proof_of_death())
+    }
+
+    /// Whether its publisher lists us, or is beyond listing anybody.
+    pub(crate) fn is_noticed(&mut self, view: PortView<'_>) -> bool {
+        self.acknowledged || self.closed || self.death().is_some() || self.is_acknowledged(view)
+    }
+
+    /// Its next message is being written, or was when its publisher died.
+    pub(crate) fn is_busy(&self) -> bool {
+        let busy = self.entry().peek(self.cursor, self.depth) == Peek::Empty { busy: true };
+        busy && !(self.volatile && self.entry().is_withdrawn())
+    }
+
+    /// Puts the next message into `slot` if there is one, its chunk borrowed if the publisher has
+    /// acknowledged us. `true`: `slot` holds a sample.
+    ///
+    /// # Errors
+    /// `TooManyBorrows`: nothing is consumed. `Corrupt`: the entry cannot be a publisher's.
+    #[inline]
+    pub(crate) fn take(&mut self, view: PortView<'_>, slot: &mut Slot) -> Result<bool> {
+        let mut chase = Chase::default();
+        loop {
+            match self.entry().peek(self.cursor, self.depth) {
+                Peek::Ready => {}
+                Peek::Empty { .. } => return Ok(self.nothing(view)),
+                Peek::Overrun { oldest } => {
+                    if self.overrun(&mut chase, oldest) {
+                        continue;
+                    }
+                    return Ok(self.nothing(view));
+                }
+                Peek::Corrupt => return Err(self.corrupt("an entry's sequence number")),
+            }
+            let entry = self.entry();
+            let whole = match Descriptor::decode(entry.descriptor()) {
+                Some(Descriptor::Inline { bytes }) => self.copy_inline(slot, bytes)?,
+                Some(Descriptor::Chunk { bytes }) => match self.take_chunk(view, slot, bytes) {
+                    Ok(whole) => whole,
+                    Err(e) => return Err(self.not_taken(e)),
+                },
+                None => self.refuse("an entry's descriptor")?,
+            };
+            // Else overwritten while we read it: the next look counts what was lost.
+            if whole {
+                self.advance(view);
+                return Ok(true);
+            }
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self, view: PortView<'_>) {
+        self.lost_before = 0;
+        self.cursor += 1;
+        if self.cursor - self.shown > self.ahead_max {
+            self.show_cursor(view);
+        }
+    }
+
+    /// The publisher waits for this subscriber before it overwrites what is unread.
+    pub(crate) fn set_reliable(&mut self) {
+        self.reliable = true;
+    }
+
+    /// Messages that are gone but not yet reported with a later one.
+    pub(crate) fn count_lost(&mut self) -> u64 {
+        self.next_time();
+        std::mem::take(&mut self.lost_before)
+    }
+
+    /// Skips everything but the newest message; returns how many were skipped.
+    pub(crate) fn skip_to_newest(&mut self) -> u64 {
+        let newest = self.head().unwrap_or(0).saturating_sub(1);
+        if newest <= self.cursor {
+            return 0;
+        }
+        let skipped = newest - self.cursor;
+        self.cursor = newest;
+        skipped
+    }
+
+    /// Skips the next message; 0 when there is none.
+    pub(crate) fn skip_one(&mut self, view: PortView<'_>) -> u64 {
+        let ready = self.next_time().is_some();
+        if ready {
+            self.advance(view);
+        }
+        u64::from(ready)
+    }
+
+    /// The next message is overwritten: goes on with a later one, and counts what it passes over
+    /// as lost. `false`: the publisher was quicker each time; the next call goes on from here.
+    #[cold]
+    fn overrun(&mut self, chase: &mut Chase, oldest: u64) -> bool {
+        // Where the counter says more than the entry, it is right: `head` has looked there.
+        let oldest = oldest.max(self.head().unwrap_or(0).saturating_sub(self.depth));
+        let Some(next) = chase.next(oldest, self.depth) else { return false };
+        self.lost_before += next - self.cursor;
+        self.cursor = next;
+        true
+    }
+
+    /// When the next message was published; `None` when there is none.
+    pub(crate) fn next_time(&mut self) -> Option<u64> {
+        let mut chase = Chase::default();
+        loop {
+            match self.entry().peek(self.cursor, self.depth) {
+                Peek::Ready => {
+                    let time = self.entry().timestamp();
+                    if self.entry().unchanged(self.cursor) {
+                        return Some(time);
+                    }
+                }
+                Peek::Overrun { oldest } => {
+                    if !self.overrun(&mut chase, oldest) {
+                        return None;
+                    }
+                }
+                // `take` tells what is wrong with a corrupt one.
+                Peek::Corrupt => return Some(0),
+                Peek::Empty { .. } => return None,
+            }
+        }
+    }
+
+    #[inline]
+    fn nothing(&mut self, view: PortView<'_>) -> bool {
+        if self.shown != self.cursor {
+            self.show_cursor(view);
+        }
+        false
+    }
+
+    /// Shows how far we have read, and wakes the publisher if it waits for that: in batches, so
+    /// that a stream is not a system call for each message.
+    fn show_cursor(&mut self, view: PortView<'_>) {
+        let cursor = view.source(self.slot)[2];
+        cursor.store(self.cursor, Release);
+        self.shown = self.cursor;
+        // ORDERING(WANTS_ROOM): pairs with `Writer::make_room`.
+        let wants_room = || {
+            let word = self.ring.atomic_u32(ring::WANTS_ROOM);
+            word.is_ok_and(|w| w.load(Relaxed) != 0)
+        };
+        if self.reliable && wants_room() {
+            futex::wake(futex::low_half(cursor), i32::MAX);
+        }
+    }
+
+    /// What the entry at the cursor says of itself; built where it is used, else it is moved.
+    #[inline(always)]
+    fn meta_of(&self, entry: Entry<'_>) -> Meta {
+        Meta {
+            publisher: self.id,
+            seq: self.cursor,
+            timestamp_ns: entry.timestamp(),
+            lost_before: self.lost_before,
+        }
+    }
+
+    #[inline]
+    fn copy_inline(&self, slot: &mut Slot, bytes: usize) -> Result<bool> {
+        let entry = self.entry();
+        let fits = bytes <= entry.body().len() * 8 && self.topic.meta.align <= 8;
+        if !fits && !fault("inline.length_unchecked") {
+            return self.refuse("an entry's length");
+        }
+        RawSample::inline(slot, entry.body(), bytes, self.meta_of(entry));
+        Ok(entry.unchanged(self.cursor))
+    }
+
+    #[inline]
+    fn take_chunk(&mut self, view: PortView<'_>, slot: &mut Slot, bytes: usize) -> Result<bool> {
+        let meta = self.meta_of(self.entry());
+        let Some(location) = Location::decode(self.entry().body()[0].load(Relaxed)) else {
+            return self.refuse("an entry's chunk");
+        };
+        if !self.acknowledged && !self.is_acknowledged(view) {
+            return self.copy_chunk(slot, location, bytes, meta);
+        }
+        let full = fault("borrow.full_unchecked");
+        let Some(hazard) = view.hazards().iter().find(|h| full || h.load(Relaxed) == 0) else {
+            return Err(self.too_many_borrows(view));
+        };
+        let word = hazard::hazard_word(self.slot, location);
+        if !hazard::borrow(hazard, word, self.entry(), self.cursor) {
+            return Ok(false);
+        }
+        match self.resolve(location, bytes) {
+            Ok(ptr) => {
+                slot.write(RawSample::borrowed(ptr, bytes, hazard, meta));
+                Ok(true)
+            }
+            Err(e) => {
+                hazard::clear(hazard);
+                Err(e)
+            }
+        }
+    }
+
+    /// The message at the cursor is not there for this process right now. It must not hide those
+    /// behind it for ever: at the second failure it is passed over and counts as lost, unless
+    /// nothing may be lost.
+    #[cold]
+    fn not_taken(&mut self, e: Error) -> Error {
+        use ErrorKind::{Io, OutOfMemory, Permission};
+        let lacks = matches!(e.kind(), OutOfMemory | Io | Permission);
+        let again = lacks && self.failed.replace(self.cursor) == Some(self.cursor);
+        if !again || self.reliable || fault("receive.starves") {
+            return e;
+        }
+        let remedy = format!("message {} is lost to this subscriber; {}", self.cursor, e.remedy());
+        self.lost_before += 1;
+        self.cursor += 1;
+        Error::new(e.kind(), "receiving on", self.topic.name.as_str(), remedy)
+    }
+
+    #[cold]
+    fn too_many_borrows(&self, view: PortView<'_>) -> Error {
+        Error::new(
+            ErrorKind::TooManyBorrows,
+            "receiving on",
+            self.topic.name.as_str(),
+            format!(
+                "{} samples are held already: drop some, or ask for more with borrows()",
+                view.hazards().len()
+            ),
+        )
+    }
+
+    /// Copies a chunk that we may not borrow; valid if its entry is the same afterwards.
+    #[cold]
+    fn copy_chunk(
+        &mut self,
+        slot: &mut Slot,
+        location: Location,
+        bytes: usize,
+        meta: Meta,
+    ) -> Result<bool> {
+        let ptr = match self.resolve(location, bytes) {
+            Ok(ptr) => ptr,
+            Err(_) if !self.entry().unchanged(self.cursor) => return Ok(false),
+            Err(e) => return Err(e),
+        };
+        let Some(copy) = RawSample::copied(ptr, bytes, self.topic.meta.align, meta) else {
+            return Err(Error::new(
+                ErrorKind::OutOfMemory,
+                "copying a sample of",
+                self.topic.name.as_str(),
+                format!("{bytes} bytes of process memory cannot be had"),
+            ));
+        };
+        if !self.entry().unchanged(self.cursor) {
+            return Ok(false);
+        }
+        slot.write(copy);
+        Ok(true)
+    }
+
+    /// Whether the publisher lists us. Until it does it does not look at our hazards.
+    #[cold]
+    fn is_acknowledged(&mut self, view: PortView<'_>) -> bool {
+        let (me, port) = (self.topic.node.id().0, view.id().load(Relaxed));
+        let words = ring::ACKS_MAX * ring::ACK_BYTES / 8;
+        // SAFETY: the table ends where the entries begin, inside the mapping (`open`); the offset
+        // is 8-aligned; only atomics touch these bytes.
+        let words: &[AtomicU64] =
+            unsafe { std::slice::from_raw_parts(self.ring.base().add(ring::ACKS).cast(), words) };
+        let mut places = words.chunks_exact(ring::ACK_BYTES / 8);
+        self.acknowledged = places
+            .any(|place| matches!(place, [a, b, c, d] if Listing([a, b, c, d]).names(me, port)));
+        self.acknowledged
+    }
+
+    /// Address of a chunk: segment mapped, chunk and length inside it.
+    #[inline]
+    fn resolve(&mut self, location: Location, bytes: usize) -> Result<*const u8> {
+        let k = location.segment() as usize;
+        if !matches!(self.segments.get(k), Some(Some(_))) {
+            self.map_segment(k)?;
+        }
+        if let Some(Some(s)) = self.segments.get(k)
+            && (location.chunk() < s.chunks || fault("chunk.index_unchecked"))
+            && (bytes <= s.chunk_bytes || fault("chunk.length_unchecked"))
+            && !s.map.is_poisoned()
+        {
+            // In range: `map_segment` checked that all chunks lie inside the mapping.
+            return Ok(s
+                .map
+                .base()
+                .wrapping_add(data::FIRST + location.chunk() as usize * s.chunk_bytes));
+        }
+        Err(self.corrupt("a chunk's position or length"))
+    }
+
+    #[cold]
+    fn map_segment(&mut self, k: usize) -> Result<()> {
+        if k >= layout::SEGMENTS_MAX {
+            return Err(self.corrupt("a chunk's segment"));
+        }
+        let path = segment_path(&self.topic.dir, self.id.node.0, self.id.port, k);
+        let owner = self.topic.node.domain().access.owner_required();
+        let expect = Expect { writable: false, min_len: PAGE as u64, owner };
+        let (fd, file_bytes) = file::open_checked(&path, expect)?;
+        let map = Mapping::map_peer(&fd, file_bytes as usize, &path)?;
+        let header = FileHeader::read(&map, FileKind::Data, file_bytes)?;
+        let chunk_bytes = map.atomic_u64(data::CHUNK_BYTES)?.load(Relaxed);
+        let chunks = map.atomic_u64(data::CHUNKS)?.load(Relaxed);
+        let end = chunk_bytes.checked_mul(chunks).and_then(|b| b.checked_add(data::FIRST as u64));
+        let aligned = chunk_bytes % self.topic.meta.align.max(64) as u64 == 0;
+        let good = header.node == self.id.node.0
+            && header.port == self.id.port
+            && chunk_bytes > 0
+            && aligned
+            && chunks <= u64::from(u32::MAX)
+            && end.is_some_and(|end| end <= file_bytes);
+        if !good && !fault("segment.header_unchecked") {
+            return Err(self.corrupt("the header of a data segment"));
+        }
+        if self.segments.len() <= k {
+            self.segments.resize_with(k + 1, || None);
+        }
+        let (chunk_bytes, chunks) = (chunk_bytes as usize, chunks as u32);
+        let map = DataMapping::new(map, false);
+        self.segments[k] = Some(Segment { map, chunk_bytes, chunks });
+        Ok(())
+    }
+
+    /// An entry that makes no sense is corrupt, unless it changed while it was read (`false`).
+    #[cold]
+    fn refuse(&self, what: &str) -> Result<bool> {
+        if self.entry().unchanged(self.cursor) { Err(self.corrupt(what)) } else { Ok(false) }
+    }
+
+    #[cold]
+    fn corrupt(&self, what: &str) -> Error {
+        Error::new(
+            ErrorKind::Corrupt,
+            format!("reading publisher {} of", self.id),
+            self.topic.name.as_str(),
+            format!("{what} is out of range: restart that publisher; it is not read any more"),
+        )
+    }
+
+    /// Whether somebody cut its files short while they were mapped.
+    pub(crate) fn poisoned(&self) -> Option<Error> {
+        let segments = self.segments.iter().flatten().map(|s| &*s.map);
+        let cut = std::iter::once(&self.ring).chain(segments).find(|m| m.is_poisoned())?;
+        Some(Error::new(
+            ErrorKind::Corrupt,
+            "reading",
+            cut.path().display().to_string(),
+            "somebody truncated it: restart its publisher; it is not read any more",
+        ))
+    }
+}

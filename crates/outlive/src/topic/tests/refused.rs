@@ -1,0 +1,174 @@
+//! System calls that fail: an answer that cannot be had is not "gone", "empty" or "read".
+
+use std::time::Duration;
+
+use crate::Result;
+use crate::node::Node;
+use crate::os::fixture::{self, TempDir};
+use crate::topic::membership::reclaim::reclaim;
+use crate::topic::*;
+
+const ERRNOS: [i32; 5] = [libc::EACCES, libc::EPERM, libc::ENOMEM, libc::EMFILE, libc::EIO];
+
+fn node(dir: &TempDir) -> Node {
+    Node::builder().root(dir.join("root")).name("test").open().unwrap()
+}
+
+fn builder(node: &Node) -> TopicBuilder<u64> {
+    node.topic::<u64>("/n").unwrap()
+}
+
+fn drain(sub: &mut Subscriber<u64>) -> Result<Vec<u64>> {
+    sub.drain().map(|sample| sample.map(|s| *s)).collect()
+}
+
+fn file_of(id: PublisherId) -> String {
+    format!("/pub.{}.{}", id.node, id.port)
+}
+
+/// Rings of the topic that are there.
+fn rings(dir: &TempDir) -> usize {
+    let topics = std::fs::read_dir(dir.join("root/default/topics")).unwrap();
+    let names = topics.flat_map(|t| std::fs::read_dir(t.unwrap().path()).unwrap());
+    names.filter(|n| n.as_ref().unwrap().file_name().to_str().unwrap().starts_with("pub.")).count()
+}
+
+#[test]
+fn a_ring_stays_while_its_reader_cannot_be_asked() {
+    let dir = TempDir::new("refused-asked");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let mut sub = builder(&theirs).subscriber().unwrap();
+    // What it keeps for those who come later it would be kept for as well.
+    let publisher = builder(&ours).volatile(true).publisher().unwrap();
+    publisher.publish(&1).unwrap();
+    let topic_dir = dir.join("root/default/topics/n");
+    drop(publisher);
+    fixture::refuse("stat", &format!("/nodes/{}", theirs.id()), libc::EIO, u32::MAX);
+    let _ = reclaim(ours.domain(), &topic_dir);
+    assert!(fixture::refuse_none() < u32::MAX, "it was not asked");
+    assert_eq!(rings(&dir), 1, "an unread ring is gone");
+    assert_eq!(drain(&mut sub).unwrap(), [1]);
+}
+
+#[test]
+fn rings_stay_while_the_depth_of_another_is_not_known() {
+    let dir = TempDir::new("refused-depth");
+    let n = node(&dir);
+    let shallow = || builder(&n).depth(2).publisher().unwrap();
+    let (old, new) = (shallow(), shallow());
+    let deep = builder(&n).depth(64).publisher().unwrap();
+    for publisher in [&old, &new] {
+        publisher.publish(&1).unwrap();
+        publisher.publish(&2).unwrap();
+    }
+    drop((old, new));
+    assert_eq!(rings(&dir), 3);
+    let sub = builder(&n).subscriber().unwrap();
+    let topic_dir = dir.join("root/default/topics/n");
+    drop(sub);
+    for call in ["map", "open"] {
+        fixture::refuse(call, &file_of(deep.id()), libc::ENOMEM, u32::MAX);
+        let e = reclaim(n.domain(), &topic_dir).map(drop);
+        assert!(fixture::refuse_none() < u32::MAX, "it was not looked at");
+        assert_eq!(rings(&dir), 3, "a ring is gone although the deepest was not seen: {e:?}");
+    }
+    let mut late = builder(&n).history(4).subscriber().unwrap();
+    assert_eq!(drain(&mut late).unwrap(), [1, 2, 1, 2]);
+}
+
+#[test]
+fn a_chunk_is_not_written_while_its_holder_cannot_be_asked() {
+    let dir = TempDir::new("refused-holds");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let topic = |n: &Node| n.topic::<[u8]>("/n").unwrap().depth(1);
+    let publisher = topic(&ours).publisher().unwrap();
+    let mut sub = topic(&theirs).subscriber().unwrap();
+    let send = |i: u8| publisher.publish(&vec![i; 5000]).unwrap();
+    send(1);
+    // It is found, so that this one is borrowed.
+    drop(sub.receive().unwrap());
+    send(2);
+    let held = sub.receive().unwrap().unwrap();
+    assert!(held.is_borrowed());
+    fixture::refuse("port", &format!("/nodes/{}", theirs.id()), libc::EIO, u32::MAX);
+    for i in 3..30 {
+        send(i);
+        if i == 16 {
+            // A look at who is there.
+            drop(topic(&ours).subscriber().unwrap());
+        }
+    }
+    let asked = u32::MAX - fixture::refuse_none();
+    assert!(asked > 0, "it was not asked");
+    assert!(held.iter().all(|b| *b == 2), "written over while it is held");
+    drop(held);
+    let known = publisher.subscribers().unwrap();
+    assert_eq!(known, 1, "who cannot be asked has not left");
+}
+
+#[test]
+fn a_late_joiner_whose_look_at_a_ring_fails_once_reads_it_all_the_same() {
+    let dir = TempDir::new("refused-late");
+    let ours = node(&dir);
+    let publisher = builder(&ours).publisher().unwrap();
+    publisher.publish(&1).unwrap();
+    publisher.publish(&2).unwrap();
+    let peer = format!("/nodes/{}", ours.id());
+    let ring = file_of(publisher.id());
+    for (call, of) in [("open", &ring), ("map", &ring), ("open", &peer), ("map", &peer)] {
+        for errno in ERRNOS {
+            let what = format!("{call} {of}, error {errno}");
+            let theirs = node(&dir);
+            let topic = || builder(&theirs).history(2).subscriber();
+            fixture::refuse(call, of, errno, 1);
+            let opened = topic();
+            assert_eq!(fixture::refuse_none(), 0, "{what}: not looked at");
+            println!("{what}: {:?}", opened.as_ref().map(drop));
+            let mut sub = opened.or_else(|_| topic()).unwrap();
+            assert_eq!(drain(&mut sub).unwrap(), [1, 2], "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_ring_that_is_refused_for_a_while_is_read_later() {
+    for (errno, sleeps) in ERRNOS.into_iter().flat_map(|e| [(e, false), (e, true)]) {
+        let what = format!("error {errno}, sleeps: {sleeps}");
+        let dir = TempDir::new("refused-later");
+        let (ours, theirs) = (node(&dir), node(&dir));
+        let mut sub = builder(&theirs).subscriber().unwrap();
+        let publisher = builder(&ours).publisher().unwrap();
+        publisher.publish(&1).unwrap();
+        fixture::refuse("open", &file_of(publisher.id()), errno, 5);
+        let mut got = Vec::new();
+        for _ in 0..5000 {
+            let received =
+                if sleeps { sub.receive_timeout(Duration::from_millis(1)) } else { sub.receive() };
+            if let Ok(Some(sample)) = received {
+                got.push(*sample);
+                break;
+            }
+        }
+        assert_eq!((fixture::refuse_none(), got), (0, vec![1]), "{what}");
+        publisher.publish(&2).unwrap();
+        assert_eq!(drain(&mut sub).unwrap(), [2], "{what}");
+    }
+}
+
+#[test]
+fn a_segment_that_cannot_be_mapped_once_is_mapped_the_next_time() {
+    let dir = TempDir::new("refused-segment");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let topic = |n: &Node| n.topic::<[u8]>("/n").unwrap().history(2);
+    let publisher = topic(&ours).publisher().unwrap();
+    publisher.publish(&[1; 5000]).unwrap();
+    publisher.publish(&[2; 5000]).unwrap();
+    for (call, errno) in ERRNOS.into_iter().flat_map(|e| [("open", e), ("map", e)]) {
+        let mut sub = topic(&theirs).subscriber().unwrap();
+        fixture::refuse(call, "/data.", errno, 1);
+        let failed = sub.receive().map(drop);
+        assert_eq!((fixture::refuse_none(), failed.is_err()), (0, true), "{call}, error {errno}");
+        let got: Vec<u8> = sub.drain().map(|sample| sample.unwrap()[0]).collect();
+        assert_eq!((got, sub.lost()), (vec![1, 2], 0), "{call}, error {errno}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Payloads of any length with a header: one value of a fixed-size type, then elements of another.
+//!
+//! # Invariants
+//! - The bytes of a [`Headed`] begin at the header's alignment and are as long as a header and a
+//!   whole number of elements. Every way to make one checks that.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use zerocopy::IntoBytes;
+
+use super::describe::TypeDescription;
+use super::payload::{Encoding, Message, Payload, sealed};
+
+/// A header `H` and any number of elements `E` behind it, as one payload: an image with its
+/// pixels, a scan with its ranges. The type's name is that of the header.
+///
+/// `E` may not be aligned to more than `H`: then the elements follow the header without a gap.
+///
+/// # Examples
+/// ```
+/// use outlive::Headed;
+/// use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+///
+/// #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy)]
+/// #[zerocopy(crate = "outlive::zerocopy")]
+/// #[message(name = "example/Scan")]
+/// #[repr(C)]
+/// struct ScanHeader {
+///     /// Angle of the first beam, rad.
+///     angle_rad: f64,
+///     /// Angle between beams, rad.
+///     step_rad: f64,
+/// }
+///
+/// /// Ranges in metres.
+/// type Scan = Headed<ScanHeader, f32>;
+///
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let publisher = node.topic::<Scan>("/scan")?.publisher()?;
+/// let mut subscriber = node.topic::<Scan>("/scan")?.subscriber()?;
+///
+/// let mut scan = publisher.loan_headed(ScanHeader { angle_rad: -1.0, step_rad: 0.01 }, 201)?;
+/// scan.tail_mut().fill(4.5);
+/// scan.publish()?;
+///
+/// let scan = subscriber.receive()?.expect("sent just now");
+/// assert_eq!((scan.header().step_rad, scan.tail().len(), scan.tail()[200]), (0.01, 201, 4.5));
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[repr(transparent)]
+pub struct Headed<H: Message, E: Message> {
+    _types: PhantomData<fn() -> (H, E)>,
+    bytes: [u8],
+}
+
+impl<H: Message, E: Message> Headed<H, E> {
+    /// Evaluated wherever one is made, so that a wrong pair of types does not compile.
+    const FITS: () = {
+        assert!(align_of::<E>() <= align_of::<H>(), "elements are aligned to more than the header");
+        assert!(size_of::<E>() > 0, "elements have no size");
+    };
+
+    /// The bytes of any payload as this type; `None` if it cannot be one, by length or alignment.
+    pub fn parse(bytes: &[u8]) -> Option<&Self> {
+        let aligned = bytes.as_ptr().addr() % align_of::<H>() == 0;
+        // SAFETY: length and alignment are checked; the bytes are borrowed for as long.
+        (aligned && Self::fits(bytes.len()))
+            .then(|| unsafe { Self::cast(bytes.as_ptr(), bytes.len()) })
+    }
+
+    /// As [`Headed::parse`], to write.
+    pub fn parse_mut(bytes: &mut [u8]) -> Option<&mut Self> {
+        let aligned = bytes.as_ptr().addr() % align_of::<H>() == 0;
+        // SAFETY: as in `parse`, and borrowed exclusively.
+        (aligned && Self::fits(bytes.len()))
+            .then(|| unsafe { Self::cast_mut(bytes.as_mut_ptr(), bytes.len()) })
+    }
+
+    /// The header.
+    #[inline]
+    pub fn header(&self) -> &H {
+        // SAFETY: aligned and long enough (invariant); any bytes are an `H`.
+        unsafe { &*self.bytes.as_ptr().cast() }
+    }
+
+    /// The elements.
+    #[inline]
+    pub fn tail(&self) -> &[E] {
+        let tail = &self.bytes[size_of::<H>()..];
+        // SAFETY: behind the header the alignment of `E` holds, as `H` has at least that and its
+        // size is a multiple of it; whole elements (invariant); any bytes are an `E`.
+        unsafe { std::slice::from_raw_parts(tail.as_ptr().cast(), tail.len() / size_of::<E>()) }
+    }
+
+    /// The header, to write.
+    #[inline]
+    pub fn header_mut(&mut self) -> &mut H {
+        self.split_mut().0
+    }
+
+    /// The elements, to write.
+    #[inline]
+    pub fn tail_mut(&mut self) -> &mut [E] {
+        self.split_mut().1
+    }
+
+    /// Header and elements, to write.
+    #[inline]
+    pub fn split_mut(&mut self) -> (&mut H, &mut [E]) {
+        let (head, tail) = self.bytes.split_at_mut(size_of::<H>());
+        let len = tail.len() / size_of::<E>();
+        // SAFETY: as in `header` and `tail`; the two do not overlap; neither type has padding
+        // (IntoBytes), so that bytes stay bytes.
+        unsafe {
+            (
+                &mut *head.as_mut_ptr().cast(),
+                std::slice::from_raw_parts_mut(tail.as_mut_ptr().cast(), len),
+            )
+        }
+    }
+
+    /// Fills the elements from `from`, of which there are as many.
+    pub(crate) fn copy_tail(&mut self, from: &[E]) {
+        let to = &mut self.bytes[size_of::<H>()..];
+        to.copy_from_slice(from.as_bytes());
+    }
+
+    /// Both as bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl<H: Message, E: Message> sealed::Sealed for Headed<H, E> {}
+
+// SAFETY: `fits` is a header and whole elements, which any bytes are (FromBytes).
+unsafe impl<H: Message, E: Message> Payload for Headed<H, E> {
+    type Element = H;
+    const ENCODING: Encoding = Encoding::Headed;
+
+    fn describe_payload() -> TypeDescription {
+        TypeDescription::headed(H::describe(), E::describe())
+    }
+
+    fn bytes_of(len: usize) -> Option<usize> {
+        len.checked_mul(size_of::<E>())?.checked_add(size_of::<H>())
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    #[inline]
+    fn fits(bytes: usize) -> bool {
+        let () = Self::FITS;
+        bytes.checked_sub(size_of::<H>()).is_some_and(|tail| tail % size_of::<E>() == 0)
+    }
+
+    #[inline]
+    unsafe fn cast<'a>(ptr: *const u8, bytes: usize) -> &'a Self {
+        // SAFETY: length, alignment and lifetime by the caller; transparent over `[u8]`.
+        unsafe { &*(std::ptr::slice_from_raw_parts(ptr, bytes) as *const Self) }
+    }
+
+    #[inline]
+    unsafe fn cast_mut<'a>(ptr: *mut u8, bytes: usize) -> &'a mut Self {
+        // SAFETY: as in `cast`, and exclusive by the caller.
+        unsafe { &mut *(std::ptr::slice_from_raw_parts_mut(ptr, bytes) as *mut Self) }
+    }
+}
+
+impl<H, E> fmt::Debug for Headed<H, E>
+where
+    H: Message + fmt::Debug,
+    E: Message + fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Headed").field("header", self.header()).field("tail", &self.tail()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Scan = Headed<[f64; 2], u16>;
+
+    #[repr(align(8))]
+    struct Aligned([u8; 32]);
+
+    #[test]
+    fn only_a_header_and_whole_elements_at_the_right_alignment_are_one() {
+        let mut bytes = Aligned([0; 32]);
+        assert!(Scan::parse(&bytes.0[..15]).is_none(), "no whole header");
+        assert!(Scan::parse(&bytes.0[..16]).is_some_and(|s| s.tail().is_empty()));
+        assert!(Scan::parse(&bytes.0[..17]).is_none(), "half an element");
+        assert!(Scan::parse(&bytes.0[1..17]).is_none(), "not aligned");
+        let scan = Scan::parse_mut(&mut bytes.0[..22]).unwrap();
+        *scan.header_mut() = [1.0, 2.0];
+        scan.tail_mut().copy_from_slice(&[3, 4, 5]);
+        assert_eq!((scan.header(), scan.tail()), (&[1.0, 2.0], &[3, 4, 5][..]));
+        assert_eq!(
+            (&bytes.0[8..16], &bytes.0[16..22]),
+            (&2f64.to_le_bytes()[..], &[3u8, 0, 4, 0, 5, 0][..])
+        );
+    }
+
+    #[test]
+    fn its_description_has_the_elements_as_a_last_field_of_any_length() {
+        let text = "outlive-type 1 align 8\nstruct:16\n 0 f64[2] header\n 16 u16[] tail\n";
+        assert_eq!(Scan::describe_payload().to_text(), text);
+    }
+}

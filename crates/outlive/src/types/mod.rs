@@ -1,0 +1,23 @@
+//! What travels: payloads of fixed and of any size, their names and descriptions.
+//!
+//! Knows nothing of shared memory; topics, queues, services and locks use it. Begin with
+//! `payload`.
+//!
+//! | module | what |
+//! |---|---|
+//! | `payload`, `payload_type` | what may lie in shared memory, and how members agree on it |
+//! | `headed`, `msgpack` | a header with elements behind it; values of serde |
+//! | `describe`, `msg` | fields of a type, for tools and other languages; ready-made types |
+
+pub mod describe;
+pub(crate) mod headed;
+pub mod msg;
+#[cfg(feature = "msgpack")]
+pub(crate) mod msgpack;
+pub(crate) mod payload;
+pub(crate) mod payload_type;
+
+pub use describe::TypeDescription;
+pub use headed::Headed;
+pub use payload::{Encoding, Message, Payload};
+pub use payload_type::PayloadType;

@@ -1,0 +1,169 @@
+//! Pictures of a camera.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Header, message};
+use crate::types::{Headed, Message, TypeDescription};
+
+/// A header and the bytes of a picture, in the camera's optical frame `header.frame_id`.
+///
+/// The layout, for those who write it without this type: 64 bytes [`ImageHeader`], then the pixels,
+/// row by row from the top, `row_bytes` apart; a compressed picture's bytes as they are.
+///
+/// # Examples
+/// ```
+/// use outlive::msg::{Header, Image, ImageHeader, PixelFormat};
+///
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let publisher = node.topic::<Image>("/camera/front")?.publisher()?;
+/// let mut subscriber = node.topic::<Image>("/camera/front")?.subscriber()?;
+///
+/// let header = Header::now("camera_front_optical");
+/// let mut image = publisher.loan_image(header, 640, 480, PixelFormat::RGB8)?;
+/// image.tail_mut().fill(128);
+/// image.publish()?;
+///
+/// let image = subscriber.receive()?.expect("sent just now");
+/// let row = image.row(479).expect("the last row");
+/// assert_eq!((row.len(), row[0], image.header().format.as_str()), (1920, 128, "rgb8"));
+/// # Ok::<(), outlive::Error>(())
+/// ```
+pub type Image = Headed<ImageHeader, u8>;
+
+/// What comes before the pixels; 64 bytes, so that pixels begin a cache line.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct ImageHeader {
+    /// When exposure began, and the optical frame of the camera.
+    pub header: Header,
+    /// Columns, pixels.
+    pub width: u32,
+    /// Rows, pixels.
+    pub height: u32,
+    /// From the beginning of one row to the next, bytes; 0 of a compressed picture.
+    pub row_bytes: u32,
+    /// What the bytes mean.
+    pub format: PixelFormat,
+    /// Zero.
+    pub reserved: [u32; 2],
+}
+message!(ImageHeader, "outlive/Image", header, width, height, row_bytes, format, reserved);
+
+/// What the bytes of an [`Image`] mean. A number, as other programs may write any.
+#[derive(
+    FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq, Eq,
+)]
+#[repr(transparent)]
+pub struct PixelFormat(pub u32);
+
+impl Message for PixelFormat {
+    const TYPE_NAME: &'static str = "u32";
+
+    fn describe() -> TypeDescription {
+        u32::describe()
+    }
+}
+
+impl PixelFormat {
+    /// One byte of brightness, 0 black to 255 white.
+    pub const MONO8: Self = Self(1);
+    /// Two bytes of brightness, little-endian.
+    pub const MONO16: Self = Self(2);
+    /// Red, green, blue, a byte each.
+    pub const RGB8: Self = Self(3);
+    /// Blue, green, red, a byte each.
+    pub const BGR8: Self = Self(4);
+    /// Red, green, blue, opacity, a byte each.
+    pub const RGBA8: Self = Self(5);
+    /// Blue, green, red, opacity, a byte each.
+    pub const BGRA8: Self = Self(6);
+    /// YUV 4:2:2, bytes Y U Y V for two pixels.
+    pub const YUYV: Self = Self(7);
+    /// Colour filter array, first row red green, second row green blue, a byte each.
+    pub const BAYER_RGGB8: Self = Self(8);
+    /// Depth along z as u16, mm; 0 unknown.
+    pub const DEPTH_MM16: Self = Self(9);
+    /// Depth along z as f32, m; NaN unknown.
+    pub const DEPTH_M32: Self = Self(10);
+    /// A JPEG file.
+    pub const JPEG: Self = Self(100);
+    /// A PNG file.
+    pub const PNG: Self = Self(101);
+
+    /// Bytes of a pixel; `None` of compressed and unknown formats.
+    pub const fn bytes_per_pixel(self) -> Option<u32> {
+        match self {
+            Self::MONO8 | Self::BAYER_RGGB8 => Some(1),
+            Self::MONO16 | Self::YUYV | Self::DEPTH_MM16 => Some(2),
+            Self::RGB8 | Self::BGR8 => Some(3),
+            Self::RGBA8 | Self::BGRA8 | Self::DEPTH_M32 => Some(4),
+            _ => None,
+        }
+    }
+
+    /// `rgb8`, `depth_m32`, `jpeg` ...; `unknown` otherwise.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::MONO8 => "mono8",
+            Self::MONO16 => "mono16",
+            Self::RGB8 => "rgb8",
+            Self::BGR8 => "bgr8",
+            Self::RGBA8 => "rgba8",
+            Self::BGRA8 => "bgra8",
+            Self::YUYV => "yuyv",
+            Self::BAYER_RGGB8 => "bayer_rggb8",
+            Self::DEPTH_MM16 => "depth_mm16",
+            Self::DEPTH_M32 => "depth_m32",
+            Self::JPEG => "jpeg",
+            Self::PNG => "png",
+            _ => "unknown",
+        }
+    }
+}
+
+impl Headed<ImageHeader, u8> {
+    /// The pixels, or the file of a compressed picture.
+    pub fn pixels(&self) -> &[u8] {
+        self.tail()
+    }
+
+    /// Row `y` from the top without the gap behind it; `None` outside, in compressed pictures, and
+    /// where the header promises more bytes than there are.
+    pub fn row(&self, y: u32) -> Option<&[u8]> {
+        let h = self.header();
+        let bytes = h.format.bytes_per_pixel()?.checked_mul(h.width)?;
+        let from = (y < h.height && bytes <= h.row_bytes)
+            .then(|| (y as usize).checked_mul(h.row_bytes as usize))??;
+        self.tail().get(from..from.checked_add(bytes as usize)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_found_by_the_header_and_never_outside_the_payload() {
+        let mut words = [0u64; 8 + 3];
+        let image = Image::parse_mut(words.as_mut_bytes()).unwrap();
+        *image.header_mut() = ImageHeader {
+            width: 2,
+            height: 3,
+            row_bytes: 8,
+            format: PixelFormat::RGB8,
+            ..ImageHeader::default()
+        };
+        image.tail_mut().copy_from_slice(&std::array::from_fn::<u8, 24, _>(|i| i as u8));
+        assert_eq!(image.row(1), Some(&[8, 9, 10, 11, 12, 13][..]));
+        assert!(image.row(2).is_some() && image.row(3).is_none());
+        image.header_mut().height = 4;
+        assert_eq!(image.row(3), None, "promised but not there");
+        image.header_mut().row_bytes = 5;
+        assert_eq!(image.row(0), None, "rows that overlap");
+        image.header_mut().format = PixelFormat::JPEG;
+        assert_eq!(image.row(0), None);
+        image.header_mut().format = PixelFormat(77);
+        assert_eq!((image.row(0), image.header().format.as_str()), (None, "unknown"));
+    }
+}

@@ -1,0 +1,56 @@
+//! The state of a robot's joints.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Header, Text, message};
+use crate::types::Headed;
+
+/// A header and one [`Joint`] for each joint that was measured. Of any number: a gripper has one, a
+/// humanoid forty, and neither pays for the other's.
+///
+/// # Examples
+/// ```
+/// use outlive::msg::{Header, Joint, JointState, JointStateHeader, Text};
+///
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let publisher = node.topic::<JointState>("/joints")?.publisher()?;
+/// let mut subscriber = node.topic::<JointState>("/joints")?.subscriber()?;
+/// let elbow = Joint { name: Text::cut("elbow"), position: 1.57, ..Joint::default() };
+/// publisher.publish_headed(JointStateHeader { header: Header::now("base_link") }, &[elbow])?;
+/// let state = subscriber.receive()?.expect("sent just now");
+/// assert_eq!(state.joint("elbow").map(|j| j.position), Some(1.57));
+/// # Ok::<(), outlive::Error>(())
+/// ```
+pub type JointState = Headed<JointStateHeader, Joint>;
+
+/// What comes before the joints; 40 bytes.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct JointStateHeader {
+    /// When; the frame is that of the robot's base and may be empty.
+    pub header: Header,
+}
+message!(JointStateHeader, "outlive/JointState", header);
+
+/// One joint; 56 bytes. What is not measured is NaN.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct Joint {
+    /// Its name, as in the robot's description.
+    pub name: Text<32>,
+    /// Position: rad of a rotating joint, m of a sliding one.
+    pub position: f64,
+    /// Velocity: rad/s, or m/s.
+    pub velocity: f64,
+    /// Effort: torque in N m, or force in N.
+    pub effort: f64,
+}
+message!(Joint, "outlive/Joint", name, position, velocity, effort);
+
+impl Headed<JointStateHeader, Joint> {
+    /// The joint of that name.
+    pub fn joint(&self, name: &str) -> Option<&Joint> {
+        self.tail().iter().find(|j| j.name.as_str() == name)
+    }
+}

@@ -1,0 +1,97 @@
+//! Points of a laser scanner, a depth camera or a radar.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Header, message};
+use crate::types::Headed;
+
+/// A header and any number of points, in the sensor's frame `header.frame_id`.
+///
+/// # Examples
+/// ```
+/// use outlive::msg::{Header, PointCloud, PointCloudHeader, PointXyzi};
+///
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let publisher = node.topic::<PointCloud>("/lidar")?.publisher()?;
+/// let mut subscriber = node.topic::<PointCloud>("/lidar")?.subscriber()?;
+/// let mut cloud = publisher.loan_headed(PointCloudHeader::row(Header::now("lidar"), 3), 3)?;
+/// for (i, point) in cloud.tail_mut().iter_mut().enumerate() {
+///     *point = PointXyzi { x: i as f32, y: 0.0, z: 0.0, intensity: 0.5 };
+/// }
+/// cloud.publish()?;
+/// let cloud = subscriber.receive()?.expect("sent just now");
+/// assert_eq!(cloud.points()[2].x, 2.0);
+/// # Ok::<(), outlive::Error>(())
+/// ```
+pub type PointCloud = Headed<PointCloudHeader, PointXyzi>;
+
+/// What comes before the points; 64 bytes, so that points begin a cache line.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct PointCloudHeader {
+    /// When, and in which frame.
+    pub header: Header,
+    /// Points in a row.
+    pub width: u32,
+    /// Rows; 1 for a cloud without order.
+    pub height: u32,
+    /// Zero.
+    pub reserved: [u32; 4],
+}
+message!(PointCloudHeader, "outlive/PointCloud", header, width, height, reserved);
+
+impl PointCloudHeader {
+    /// Of a cloud without order: `points` points in one row.
+    pub fn row(header: Header, points: u32) -> Self {
+        Self { header, width: points, height: 1, reserved: [0; 4] }
+    }
+}
+
+/// A point; 16 bytes. A ray without an echo has NaN coordinates.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct PointXyzi {
+    /// Forward, m; right in optical frames.
+    pub x: f32,
+    /// Left, m; down in optical frames.
+    pub y: f32,
+    /// Up, m; forward in optical frames.
+    pub z: f32,
+    /// Strength of the echo, 0 to 1, or as the sensor counts it; 0 without.
+    pub intensity: f32,
+}
+message!(PointXyzi, "outlive/PointXyzi", x, y, z, intensity);
+
+impl Headed<PointCloudHeader, PointXyzi> {
+    /// The points.
+    pub fn points(&self) -> &[PointXyzi] {
+        self.tail()
+    }
+
+    /// Row `y` of an ordered cloud; `None` outside, also where the header promises more points
+    /// than there are.
+    pub fn row(&self, y: u32) -> Option<&[PointXyzi]> {
+        let width = self.header().width as usize;
+        let from = (y < self.header().height).then(|| (y as usize).checked_mul(width))??;
+        self.tail().get(from..from.checked_add(width)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::IntoBytes;
+
+    use super::*;
+
+    #[test]
+    fn rows_that_are_not_there_are_none() {
+        let header = PointCloudHeader { width: 2, height: 3, ..PointCloudHeader::default() };
+        let mut words = [0u64; 8 + 2 * 5];
+        header.write_to_prefix(words.as_mut_bytes()).unwrap();
+        let cloud = PointCloud::parse(words.as_bytes()).unwrap();
+        assert_eq!(cloud.points().len(), 5);
+        assert!(cloud.row(1).is_some_and(|r| r.len() == 2));
+        assert!(cloud.row(2).is_none() && cloud.row(3).is_none() && cloud.row(u32::MAX).is_none());
+    }
+}

@@ -1,0 +1,244 @@
+//! Payload types that are known only when the program runs: what other languages open ports with.
+
+use super::describe::TypeDescription;
+use super::payload::{Encoding, Payload};
+use crate::{Error, ErrorKind, Result};
+
+/// Largest payload, bytes.
+pub(crate) const PAYLOAD_BYTES_MAX: usize = 1 << 40;
+/// Longest description of a type, bytes.
+pub(crate) const SCHEMA_BYTES_MAX: usize = 65536;
+
+/// A payload type as a value instead of a Rust type: name, size, alignment, encoding and
+/// description, as all members of a topic, queue or service must agree on them.
+///
+/// Ports opened with one ([`TopicBuilder::of_type`](crate::TopicBuilder::of_type) and its like)
+/// carry bytes. Whether bytes are a payload of the type, [`PayloadType::accepts`] says: ask before
+/// publishing and after receiving. Queues check lengths by themselves.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::{PayloadType, TypeDescription};
+///
+/// let text = "outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n";
+/// let point = TypeDescription::parse(text.as_bytes())?;
+/// let point = PayloadType::fixed("example/Point", &point)?;
+/// let publisher = node.topic::<[u8]>("/point")?.of_type(&point).publisher()?;
+/// let mut subscriber = node.topic::<[u8]>("/point")?.of_type(&point).subscriber()?;
+///
+/// publisher.publish(&[0; 16])?;
+/// let sample = subscriber.receive()?.expect("sent just now");
+/// assert!(point.accepts(&sample));
+///
+/// let other = node.topic::<f64>("/point")?.subscriber().unwrap_err();
+/// assert_eq!(other.kind(), outlive::ErrorKind::TypeMismatch);
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PayloadType {
+    pub(crate) encoding: Encoding,
+    pub(crate) name: String,
+    pub(crate) size: usize,
+    pub(crate) align: usize,
+    pub(crate) schema: Vec<u8>,
+    /// Size of the elements behind a header.
+    tail: usize,
+}
+
+impl PayloadType {
+    /// The type of a Rust type.
+    pub fn of<T: Payload + ?Sized>() -> Self {
+        let description = T::describe_payload();
+        let tail = description.fields().last().filter(|f| f.ty().is_any_length());
+        Self {
+            encoding: T::ENCODING,
+            name: T::payload_type_name().into(),
+            size: size_of::<T::Element>(),
+            align: align_of::<T::Element>(),
+            tail: tail.map_or(1, |field| field.ty().size()),
+            schema: description.to_schema(),
+        }
+    }
+
+    /// A type as shared bytes tell it, checked by who read them.
+    pub(crate) fn from_parts(
+        encoding: Encoding,
+        name: &str,
+        (size, align): (usize, usize),
+        schema: Vec<u8>,
+    ) -> Self {
+        let description = TypeDescription::parse(&schema).ok();
+        let fields = description.as_ref().map_or(&[][..], TypeDescription::fields);
+        let tail = fields.last().filter(|f| f.ty().is_any_length()).map(|f| f.ty().size());
+        let tail = tail.unwrap_or(1).max(1);
+        Self { encoding, name: name.into(), size, align, schema, tail }
+    }
+
+    /// A type that was written down before, by a recorder for instance: what [`PayloadType`]'s
+    /// other methods say of it, and the description as it was stored ([`PayloadType::schema`]).
+    ///
+    /// # Errors
+    /// `InvalidArgument` as [`PayloadType::fixed`], or for a description of more than 64 KiB.
+    pub fn stored(
+        encoding: Encoding,
+        name: &str,
+        (size, align): (usize, usize),
+        schema: &[u8],
+    ) -> Result<Self> {
+        if name.is_empty() || name.len() > 256 {
+            return Err(invalid(name, "a type name has 1 to 256 bytes"));
+        }
+        if size == 0 || size > PAYLOAD_BYTES_MAX || !align.is_power_of_two() || align > 4096 {
+            return Err(invalid(name, format!("{size} bytes aligned to {align} cannot be shared")));
+        }
+        if schema.len() > SCHEMA_BYTES_MAX {
+            let why = format!("a schema has at most {SCHEMA_BYTES_MAX} bytes");
+            return Err(invalid(name, why));
+        }
+        Ok(Self::from_parts(encoding, name, (size, align), schema.into()))
+    }
+
+    /// The same under another name.
+    pub(crate) fn renamed(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Raw bytes, `[u8]`.
+    pub fn bytes() -> Self {
+        Self::of::<[u8]>()
+    }
+
+    /// One value of a described type; an array counts as one value.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a name that does not have 1 to 256 bytes, a type of 0 bytes or of any
+    /// length, or an alignment above 4096.
+    pub fn fixed(name: &str, element: &TypeDescription) -> Result<Self> {
+        Self::new(Encoding::Fixed, name, element, element.to_schema())
+    }
+
+    /// Any number of values of a described type. Of the number `u8` that is raw bytes.
+    ///
+    /// # Errors
+    /// As [`PayloadType::fixed`].
+    pub fn slice(name: &str, element: &TypeDescription) -> Result<Self> {
+        if name == "u8" && element.size() == 1 {
+            return Ok(Self::bytes());
+        }
+        Self::new(Encoding::Slice, name, element, element.clone().slice().to_schema())
+    }
+
+    /// A header and any number of elements behind it, as [`Headed`](crate::Headed).
+    ///
+    /// # Errors
+    /// As [`PayloadType::fixed`]; `InvalidArgument` when elements are aligned to more than the
+    /// header.
+    pub fn headed(name: &str, header: &TypeDescription, element: &TypeDescription) -> Result<Self> {
+        Self::check(name, element)?;
+        if element.align() > header.align() {
+            return Err(invalid(name, "its elements are aligned to more than its header"));
+        }
+        let schema = TypeDescription::headed(header.clone(), element.clone()).to_schema();
+        let headed = Self::new(Encoding::Headed, name, header, schema)?;
+        Ok(Self { tail: element.size(), ..headed })
+    }
+
+    /// One MessagePack value.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a name that does not have 1 to 256 bytes.
+    pub fn msgpack(name: &str) -> Result<Self> {
+        let byte = TypeDescription::opaque::<u8>();
+        Self::new(Encoding::MessagePack, name, &byte, Vec::new())
+    }
+
+    fn new(
+        encoding: Encoding,
+        name: &str,
+        element: &TypeDescription,
+        schema: Vec<u8>,
+    ) -> Result<Self> {
+        Self::check(name, element)?;
+        let (size, align) = (element.size(), element.align());
+        Ok(Self { encoding, name: name.into(), size, align, schema, tail: 1 })
+    }
+
+    fn check(name: &str, element: &TypeDescription) -> Result<()> {
+        let (size, align) = (element.size(), element.align());
+        if name.is_empty() || name.len() > 256 {
+            return Err(invalid(name, "a type name has 1 to 256 bytes"));
+        }
+        if size == 0 || size > PAYLOAD_BYTES_MAX || align > 4096 || size % align != 0 {
+            let why = format!(
+                "{size} bytes aligned to {align} cannot be shared: use 1 byte to 1 TiB, a multiple \
+                 of the alignment, which is at most 4096"
+            );
+            return Err(invalid(name, why));
+        }
+        if element.root().is_any_length() || element.fields().iter().any(|f| f.ty().is_any_length())
+        {
+            return Err(invalid(name, "an element has a fixed size: give the type of one"));
+        }
+        Ok(())
+    }
+
+    /// How payloads are to be read.
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// Name of the type, the same in all languages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Size of the value, of an element or of the header, bytes.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Its alignment, bytes.
+    pub fn align(&self) -> usize {
+        self.align
+    }
+
+    /// What payloads look like, if that is known.
+    pub fn description(&self) -> Option<TypeDescription> {
+        TypeDescription::parse(&self.schema).ok()
+    }
+
+    /// The description as it is stored: nothing if there is none, or what the topic's maker gave
+    /// instead ([`TopicBuilder::schema`](crate::TopicBuilder::schema)).
+    pub fn schema(&self) -> &[u8] {
+        &self.schema
+    }
+
+    /// Whether a payload may have `bytes` bytes.
+    #[inline]
+    pub fn fits(&self, bytes: usize) -> bool {
+        match self.encoding {
+            Encoding::Fixed => bytes == self.size,
+            Encoding::Slice => bytes % self.size == 0,
+            Encoding::Headed => bytes.checked_sub(self.size).is_some_and(|t| t % self.tail == 0),
+            Encoding::Bytes | Encoding::MessagePack => true,
+        }
+    }
+
+    /// Whether `payload` is a payload of this type, by length and address.
+    #[inline]
+    pub fn accepts(&self, payload: &[u8]) -> bool {
+        // A power of two: a mask, where a division would cost as much as the rest of a receive.
+        self.fits(payload.len()) && payload.as_ptr().addr() & (self.align - 1) == 0
+    }
+}
+
+#[cold]
+fn invalid(name: &str, why: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidArgument, "describing type", name, why)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
