@@ -62,10 +62,16 @@ def default_qos():
                Policy.History.KeepLast(10), Policy.Durability.Volatile)
 
 
+def tell(line):
+    """One write for a whole line: several threads tell."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def carry_out(node, participant, name, of, ends):
     writer = DataWriter(participant, Topic(participant, "rt" + name, KNOWN[of]), qos=default_qos())
     subscriber = outlive.Subscriber(node, name, type_name=of)
-    print(f"carrying {name} to DDS", flush=True)
+    tell(f"carrying {name} to DDS")
     while not ends.is_set():
         sample = subscriber.receive(LOOK_EVERY)
         if sample is None:
@@ -82,7 +88,7 @@ def carry_in(node, participant, name, of, ends):
     new = ReadCondition(reader, SampleState.NotRead | ViewState.Any | InstanceState.Alive)
     waits = WaitSet(participant)
     waits.attach(new)
-    print(f"carrying {name} from DDS", flush=True)
+    tell(f"carrying {name} from DDS")
     while not ends.is_set():
         waits.wait(duration(seconds=LOOK_EVERY))
         for message in reader.take(64, condition=new):
