@@ -54,6 +54,40 @@ fn until_sums_agree(from: &Publisher<u64>, here: &Node, there: &Node) -> [u64; 4
 }
 
 #[test]
+fn clocks_an_hour_apart_change_nothing() {
+    let Some(mut net) = Net::new(3) else { return };
+    if !net.hosts[1].set_clock(3600) || !net.hosts[2].set_clock(-3600) {
+        return;
+    }
+    for i in 0..3 {
+        net.bridge(i, RELIABLE);
+    }
+    let nodes: Vec<_> = (0..3).map(|i| net.hosts[i].node("talker")).collect();
+    // Again after the bridge of who talks was killed.
+    for (here, there) in [(0, 1), (1, 0), (0, 2), (2, 0)] {
+        for round in 0..2u64 {
+            let name = format!("/from/{here}/{there}/{round}");
+            let from = publisher(&nodes[here], &name);
+            let mut to = subscriber(&nodes[there], &name);
+            until_through(&from, &mut to, 1);
+            for n in 2..=1000 {
+                from.publish(&n).expect("published");
+            }
+            let mut next = 2;
+            wait_for("all messages", || {
+                while let Some(sample) = to.receive().expect("a sample") {
+                    assert!(*sample == 1 || *sample == next, "{sample:?} where {next} was next");
+                    next = next.max(*sample + 1);
+                }
+                (next == 1001).then_some(())
+            });
+            net.hosts[here].kill();
+            net.hosts[here].start();
+        }
+    }
+}
+
+#[test]
 fn a_link_that_loses_packets_stalls_nobody_and_every_message_is_accounted_for() {
     let Some(mut net) = Net::new(2) else { return };
     net.bridge(0, RELIABLE);

@@ -42,6 +42,8 @@ pub struct Host {
     /// Of the namespace.
     space: String,
     dir: PathBuf,
+    /// Environment of its bridges.
+    env: Vec<(&'static str, String)>,
     child: Option<Child>,
 }
 
@@ -59,7 +61,7 @@ impl Net {
                 println!("skipped: no network namespaces here (root and iproute2 are needed)");
                 return None;
             }
-            net.hosts.push(Host { space, dir, child: None });
+            net.hosts.push(Host { space, dir, env: Vec::new(), child: None });
             let host = &net.hosts[i];
             std::fs::create_dir(&host.dir).expect("a folder on the RAM disk");
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
@@ -185,10 +187,33 @@ impl Host {
         Another(self.spawn(&file))
     }
 
+    /// The wall clock of bridges started from now on is `ahead_s` seconds ahead of ours. False, with a
+    /// notice, where there is no C compiler.
+    pub fn set_clock(&mut self, ahead_s: i64) -> bool {
+        let library = self.dir.join("clock.so");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/net/clock.c");
+        if !ran(&format!("cc -shared -fPIC -o {} {source}", library.display())) {
+            println!("skipped: no C compiler here for a clock of a process's own");
+            return false;
+        }
+        self.env = vec![
+            ("LD_PRELOAD", library.display().to_string()),
+            ("CLOCK_AHEAD_S", ahead_s.to_string()),
+        ];
+        let shown = |env: &[(&'static str, String)]| -> i64 {
+            let out = Command::new("date").arg("+%s").envs(env.iter().cloned()).output();
+            let text = String::from_utf8(out.expect("date").stdout).expect("a number");
+            text.trim().parse().expect("a number")
+        };
+        let off_s = shown(&self.env) - shown(&[]);
+        assert!((off_s - ahead_s).abs() < 60, "the clock is {off_s} s ahead");
+        true
+    }
+
     fn spawn(&self, file: &Path) -> Child {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.space, env!("CARGO_BIN_EXE_outlive-bridge")]);
-        command.arg(file).env("OUTLIVE_DIR", &self.dir);
+        command.arg(file).env("OUTLIVE_DIR", &self.dir).envs(self.env.iter().cloned());
         command.spawn().expect("the bridge")
     }
 
