@@ -37,8 +37,8 @@ test-all:
 
 soak:
 	@scripts/setup
-	cargo run --quiet --profile sweep -p testkit --bin chaos -- --for 30m $(ARGS)
-	cargo run --quiet --profile sweep -p testkit --bin histories -- --for 30m $(ARGS)
+	cargo run --quiet --profile sweep -p testkit -- chaos --for 30m $(ARGS)
+	cargo run --quiet --profile sweep -p testkit -- histories --for 30m $(ARGS)
 
 bench:
 	@scripts/setup

@@ -1,7 +1,5 @@
 //! Seeded random numbers (splitmix64), so that a failing run can be repeated.
 
-use std::time::Duration;
-
 /// A splitmix64 generator.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
@@ -58,16 +56,4 @@ pub fn parse_u64(text: &str) -> Option<u64> {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
     }
-}
-
-/// Reads a time like `90s`, `500ms`, `30m` or `8h`; without a unit, seconds.
-pub fn parse_duration(text: &str) -> Option<Duration> {
-    let (number, unit_ms) = match text {
-        _ if text.ends_with("ms") => (text.strip_suffix("ms")?, 1),
-        _ if text.ends_with('s') => (text.strip_suffix('s')?, 1000),
-        _ if text.ends_with('m') => (text.strip_suffix('m')?, 60_000),
-        _ if text.ends_with('h') => (text.strip_suffix('h')?, 3_600_000),
-        _ => (text, 1000),
-    };
-    Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(unit_ms)?))
 }

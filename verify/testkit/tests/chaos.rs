@@ -4,8 +4,8 @@ use std::process::Command;
 
 /// Runs the harness briefly; what it printed last, and whether it was content.
 fn chaos(sabotage: Option<&str>) -> (String, bool) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_chaos"));
-    command.args(["--seed", "7", "--for", "2s"]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_testkit"));
+    command.args(["chaos", "--seed", "7", "--for", "2s"]);
     if let Some(what) = sabotage {
         command.args(["--sabotage", what]);
     }
@@ -19,7 +19,7 @@ fn is_found(sabotage: &str, none: &str) {
     let (told, content) = chaos(Some(sabotage));
     assert!(!content, "{sabotage} was not found");
     assert!(told.contains("chaos: seed 7: ") && !told.contains(none), "another fault:\n{told}");
-    assert!(told.contains("replay it: cargo run -p testkit --bin chaos -- --seed 7 --for 2s"));
+    assert!(told.contains("replay it: cargo run -p testkit -- chaos --seed 7 --for 2s"));
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub struct Plan {
 }
 
 /// See [`Plan::sabotage`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Sabotage {
     /// A producer notes a message that it never sent.
     Lost,
@@ -62,20 +62,6 @@ pub enum Sabotage {
     Hang,
     /// A file that nobody knows is in the domain.
     File,
-}
-
-impl Sabotage {
-    /// Reads the word of the command line.
-    pub fn parse(word: &str) -> Option<Self> {
-        Some(match word {
-            "lost" => Self::Lost,
-            "dup" => Self::Dup,
-            "torn" => Self::Torn,
-            "hang" => Self::Hang,
-            "file" => Self::File,
-            _ => return None,
-        })
-    }
 }
 
 /// What came of it.

@@ -24,7 +24,7 @@ mod round;
 pub use judge::{End, Gaps, Verdict};
 pub use log::{Log, Round};
 pub use machine::{Load, Since};
-pub use parts::{Form, run_role};
+pub use parts::{Form, GUARD, STAGES, play};
 pub use plan::{Fault, Moment, Plan, Victim, When};
 pub use report::{Tally, print_time_header, print_verdict_header};
 pub use round::run;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use outlive::rt::Stop;
@@ -13,8 +13,13 @@ use robot::messages::Order;
 
 use crate::spawn::{Role, spawn_self};
 
+/// The role of the process beside the stages.
+pub const GUARD: &str = "guard";
+/// The role of a process with stages.
+pub const STAGES: &str = "stages";
+
 /// How the stages are spread. The guard is always a process of its own, and so are the drives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
     /// All stages in one process, a thread each.
     Threads,
@@ -50,7 +55,7 @@ impl Form {
 
 /// The command that starts a part of the robot; its standard output tells of faults.
 pub(super) fn command(root: &Path, config: &Config, part: Option<Range<usize>>) -> Command {
-    let role = if part.is_some() { "stages" } else { "guard" };
+    let role = if part.is_some() { STAGES } else { GUARD };
     let part = part.unwrap_or(0..0);
     let args = [
         root.display().to_string(),
@@ -67,8 +72,8 @@ pub(super) fn command(root: &Path, config: &Config, part: Option<Range<usize>>) 
     command
 }
 
-/// Plays the part that `role` names; returns the exit code.
-pub fn run_role(role: &Role) -> i32 {
+/// Plays the part that `role` names.
+pub fn play(role: &Role) -> ExitCode {
     let number = |at: usize| role.args[at].parse::<u64>().expect("arguments of `command`");
     let config = Config {
         period_ns: number(1),
@@ -81,15 +86,15 @@ pub fn run_role(role: &Role) -> i32 {
     let name = if own.is_empty() { "guard".into() } else { cell::STAGES[own.start].to_owned() };
     let ran = Node::builder().root(&role.args[0]).name(name).open().and_then(|node| {
         match role.name.as_str() {
-            "guard" => cell::run_guard(&node, &config, &Stop::new()),
+            GUARD => cell::run_guard(&node, &config, &Stop::new()),
             _ => cell::run_stages(&node, &config, own, &Stop::new()),
         }
     });
     match ran {
-        Ok(()) => 0,
+        Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("{}: {e}", role.name);
-            1
+            ExitCode::FAILURE
         }
     }
 }

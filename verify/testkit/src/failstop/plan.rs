@@ -5,13 +5,14 @@ use robot::cell::{GUARD, STAGES};
 use super::parts::Form;
 
 /// Whom it hits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Victim {
     /// The first stage.
     Planner,
     /// The second.
     Ik,
     /// The third.
+    #[value(name = "ethercat")]
     EtherCat,
     /// The process beside.
     Guard,
@@ -31,7 +32,7 @@ impl Victim {
 }
 
 /// What hits it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Fault {
     /// SIGKILL.
     Kill,
@@ -40,11 +41,13 @@ pub enum Fault {
     /// An endless loop.
     Loop,
     /// A pose that is not a number; of the planner only.
+    #[value(name = "nan")]
     NotANumber,
     /// A pose far from the one before; of the planner only.
     Jump,
     /// SIGKILL, and once the drives stand a supervisor starts the part again: it must find its
     /// place, and move nothing.
+    #[value(name = "replaced")]
     Replace,
 }
 

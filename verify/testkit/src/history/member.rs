@@ -30,7 +30,7 @@ use super::step::{Handle, Step, Verb};
 use crate::chaos::message::{self, Head, WORDS_MIN};
 
 /// The role's name.
-pub(super) const ROLE: &str = "history member";
+pub const ROLE: &str = "history member";
 
 /// So long a lost wake would have to be waited for: it counts as a hang before.
 const SLICE: Duration = Duration::from_secs(60);

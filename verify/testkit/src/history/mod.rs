@@ -29,9 +29,11 @@ mod step;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::spawn::Role;
 use director::{Director, failure};
 pub use director::{Ending, Failure};
 use generate::Generator;
+pub use member::ROLE;
 pub use step::{Step, parse};
 
 /// So long a failing history is made smaller.
@@ -68,11 +70,9 @@ pub struct Done {
     pub steps: u64,
 }
 
-/// A member's process does its part here and does not return; any other goes on.
-pub fn play_part() {
-    if let Some(role) = crate::role().filter(|role| role.name == member::ROLE) {
-        member::run(&role.args);
-    }
+/// Does what the director says, as a member, and ends the process.
+pub fn play(role: &Role) -> ! {
+    member::run(&role.args)
 }
 
 fn ending(seed: u64) -> Ending {

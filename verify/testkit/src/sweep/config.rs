@@ -8,8 +8,7 @@ use crate::rng::{Rng, parse_u64, seed_from_env};
 pub struct Config {
     /// Take every n-th point only (`SWEEP_STRIDE`, default 1).
     pub stride: u64,
-    /// Take at most about so many points of a scenario, by a larger stride (`SWEEP_POINTS`; the
-    /// argument `--quick` of the program means 150).
+    /// Take at most about so many points of a scenario, by a larger stride (`SWEEP_POINTS`).
     pub points_max: Option<u64>,
     /// The first point taken (`SWEEP_OFFSET`: a number, or `seeded`, the default).
     pub offset: Option<u64>,
@@ -66,10 +65,9 @@ impl Config {
         let defaults = Self::default();
         let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
         let at = std::env::var("SWEEP_AT").ok();
-        let quick = std::env::args().any(|arg| arg == "--quick");
         Self {
             stride: number("SWEEP_STRIDE").unwrap_or(1).max(1),
-            points_max: number("SWEEP_POINTS").or(quick.then_some(150)),
+            points_max: number("SWEEP_POINTS"),
             offset: number("SWEEP_OFFSET"),
             seed: seed_from_env("SWEEP_SEED"),
             jobs: number("SWEEP_JOBS").unwrap_or(cpus.min(8)).max(1),

@@ -10,7 +10,7 @@
 //!
 //! ```no_run
 //! use std::{fs, path::Path};
-//! use testkit::sweep::{Gate, Outcome, Point, Scenario, Suite};
+//! use testkit::sweep::{Config, Gate, Outcome, Point, Scenario, Suite};
 //!
 //! struct Rename;
 //!
@@ -41,7 +41,7 @@
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     let mut suite = Suite::from_env();
+//!     let mut suite = Suite::new(Config::from_env());
 //!     suite.every_instruction(&Rename);
 //!     suite.long_path(&Rename);
 //!     suite.finish()

@@ -41,11 +41,6 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Starts a suite with settings from the environment; the argument `--quick` thins it out.
-    pub fn from_env() -> Self {
-        Self::new(Config::from_env())
-    }
-
     /// Starts a suite.
     pub fn new(config: Config) -> Self {
         ALLOWED.get_or_init(Affinity::current);

@@ -13,7 +13,7 @@ const THREADS: usize = 2;
 const SEED: u64 = 1;
 
 /// Instructions of a turn after which a kill is fatal to the next one: alone, shared. Recorded from
-/// a full run of `cargo run --profile sweep -p testkit --bin lock-sweep -- --baselines` (x86_64,
+/// a full run of `cargo run --profile sweep -p testkit -- lock-sweep --baselines` (x86_64,
 /// glibc 2.36, rustc 1.95); the numbers move with the compiler, the zeroes do not.
 const FATAL_POINTS: [(&str, &str, &str); 11] = [
     ("outlive mutex", "0 of 71", "-"),
@@ -68,4 +68,4 @@ pub(super) fn of<L: Lock>(lock: L, kills: u64) -> Result<Kills> {
 pub(super) const NOTE: &str = "random kills: 3 processes of 2 threads, mixed readers and writers; \
     after each kill every living thread has to get a turn within 1 s.\nfatal points: instructions \
     of one turn, alone and shared, after which the next one never gets in or is not told; recorded \
-    from testkit's lock-sweep --baselines, not measured in this run.";
+    from testkit lock-sweep --baselines, not measured in this run.";

@@ -2,7 +2,7 @@
 //! again and again: all wake, have the message, and know of the death. They sleep in `receive`, in
 //! a wait set over three topics of which only one has a publisher, the same with a foreign
 //! descriptor in the list, and on the descriptor of the subscriber alone. 1,000 rounds with
-//! `futex_waitv` and 200 of each other kind; `--quick`: 100 and 30.
+//! `futex_waitv` and 200 of each other kind; quick: 100 and 30.
 //!
 //! A sleeper whose wake is lost sleeps to its bound, and the round fails. Between two looks at
 //! everything it would sleep for an hour, so nothing but a wake ends its sleep early; without
@@ -20,6 +20,8 @@ use testkit::crash::{Aim, aim, hook};
 use testkit::process::{Child, shared_zeroes, sleeps, wait_until};
 use testkit::{TempDomain, fork_child};
 use zerocopy::FromZeros;
+
+use crate::args::Quick;
 
 const SLEEPERS: usize = 8;
 const BOUND: Duration = Duration::from_secs(60);
@@ -203,9 +205,8 @@ fn series(name: &str, way: Way, waitv: bool, rounds: u64) -> bool {
     true
 }
 
-fn main() -> ExitCode {
-    let quick = std::env::args().any(|a| a == "--quick");
-    let (with, without) = if quick { (100, 30) } else { (1000, 200) };
+pub(crate) fn run(args: Quick) -> ExitCode {
+    let (with, without) = if args.quick { (100, 30) } else { (1000, 200) };
     let all = [
         series("futex_waitv", Way::Receive, true, with),
         series("without futex_waitv", Way::Receive, false, without),

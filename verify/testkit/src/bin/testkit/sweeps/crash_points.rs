@@ -14,13 +14,14 @@ use testkit::scenarios::queue::{self, Blocked, FOLLOW, GROW, RECEIVE_REST, SEND_
 use testkit::scenarios::topic::{Publish, Receive, Send, Sleep, Wake};
 use testkit::scenarios::waitset::{self, Way};
 use testkit::scenarios::{queue_steps, service};
-use testkit::sweep::Suite;
 
-fn main() -> ExitCode {
+use super::SweepArgs;
+
+pub(crate) fn run(args: &SweepArgs) -> ExitCode {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/outlive/src");
     let names = names_in_sources(&sources).expect("the sources of the core");
     let install = outlive::crash::set_hook;
-    let mut suite = Suite::from_env();
+    let mut suite = args.suite();
     for how in [Send::Inline, Send::Loan] {
         suite.crash_points(&Publish(how), install);
         suite.crash_points(&Receive(how), install);

@@ -2,7 +2,7 @@
 //! of several threads: outlive's locks 300 kills ten times over, others' 300 kills once.
 //!
 //! Outlive's must show no stall over a second, no exclusion violation, no torn data untold. What
-//! happens to the others is printed. `--quick`: 300 kills and 20. `--ours`: no others.
+//! happens to the others is printed. Quick: 300 kills and 20.
 //! `LOCK_SEED` replays the instants and victims; `LOCK_ONLY=robust` takes the locks whose name
 //! contains that; `LOCK_KILLS` sets the kills of each run.
 
@@ -12,8 +12,20 @@ use outlive_baselines::kills::{Found, Plan, random_kills};
 use outlive_baselines::{Lock, for_each_lock};
 use testkit::{TempDomain, seed_from_env};
 
+use crate::args::Quick;
+
 const PROCESSES: usize = 3;
 const THREADS: [usize; 2] = [1, 3];
+
+/// What it is told.
+#[derive(clap::Args, Debug)]
+pub(crate) struct LockKillsArgs {
+    #[command(flatten)]
+    quick: Quick,
+    /// Without the locks of others
+    #[arg(long)]
+    ours: bool,
+}
 
 /// Some runs with one thread for each process, then with three.
 fn kill<L: Lock>(lock: L, kills: u64, rounds: u64, seed: u64) -> Result<Found, String> {
@@ -31,9 +43,7 @@ fn kill<L: Lock>(lock: L, kills: u64, rounds: u64, seed: u64) -> Result<Found, S
     Ok(all)
 }
 
-fn run() -> Result<bool, String> {
-    let has = |flag: &str| std::env::args().any(|arg| arg == flag);
-    let (quick, only_ours) = (has("--quick"), has("--ours"));
+fn kill_all(quick: bool, only_ours: bool) -> Result<bool, String> {
     let seed = seed_from_env("LOCK_SEED");
     let (mut ours, mut others) = (Found::default(), Found::default());
     let only = std::env::var("LOCK_ONLY").unwrap_or_default();
@@ -61,8 +71,8 @@ fn run() -> Result<bool, String> {
     Ok([stalls, violations, untold, refused] == [0; 4] && tried && seen)
 }
 
-fn main() -> ExitCode {
-    match run() {
+pub(crate) fn run(args: &LockKillsArgs) -> ExitCode {
+    match kill_all(args.quick.quick, args.ours) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(e) => {

@@ -1,6 +1,6 @@
 //! What a thousand topics, 64 subscribers of one topic and 200 nodes cost: mappings, descriptors,
-//! start-up time, memory. Counts have bounds and fail the run; times are only shown. Arguments:
-//! `topics`, `subscribers`, `nodes` for these alone, `--quick` for a fifth of everything.
+//! start-up time, memory. Counts have bounds and fail the run; times are only shown. Quick: a fifth
+//! of everything.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,7 +10,19 @@ use outlive::{Domain, Node, Publisher, Subscriber, WaitSet, Waitable};
 use testkit::process::{Child, wait_until};
 use testkit::{TempDomain, fork_child};
 
+use crate::args::Quick;
+
 const LONG: Duration = Duration::from_secs(60);
+
+/// What it is told.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ScaleArgs {
+    #[command(flatten)]
+    quick: Quick,
+    /// Only these
+    #[arg(value_parser = ["topics", "subscribers", "nodes"])]
+    parts: Vec<String>,
+}
 
 type Failure = Box<dyn std::error::Error>;
 type Outcome<T> = Result<T, Failure>;
@@ -282,15 +294,13 @@ fn nodes(root: &Path, n: usize) -> Outcome<()> {
     Ok(())
 }
 
-fn main() -> ExitCode {
-    let quick = std::env::args().any(|a| a == "--quick");
+pub(crate) fn run(args: &ScaleArgs) -> ExitCode {
     println!(
         "scale: {:<34} {:>6} {:>9} {:>9} {:>10} {:>10} {:>10} {:>10}",
         "for each", "of", "mappings", "fds", "KiB own", "KiB disk", "first us", "last us"
     );
-    let named: Vec<_> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let run = |name: &str, body: &dyn Fn(&Path) -> Outcome<()>| {
-        if !named.is_empty() && !named.iter().any(|n| n == name) {
+        if !args.parts.is_empty() && !args.parts.iter().any(|part| part == name) {
             return true;
         }
         let temp = TempDomain::new(name).expect("a directory on the RAM disk");
@@ -300,7 +310,7 @@ fn main() -> ExitCode {
         }
         done.is_ok()
     };
-    let (many, wide, crowd) = if quick { (200, 16, 40) } else { (1000, 64, 200) };
+    let (many, wide, crowd) = if args.quick.quick { (200, 16, 40) } else { (1000, 64, 200) };
     let all = [
         run("topics", &|root| topics(root, many)),
         run("subscribers", &|root| subscribers(root, wide)),

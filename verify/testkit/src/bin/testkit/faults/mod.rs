@@ -2,14 +2,6 @@
 //! must pass.
 //!
 //! The library is built with the feature `faults`; `OUTLIVE_FAULT` names the one that misbehaves.
-//! - `--loom LOG`: what `cargo test --test loom` said, whose mutants are faults as well.
-//! - `--all`: the checks that are slow to build, too.
-//! - `--write`: writes the table into docs/CRASH_MODEL.md; else it must be as it would be written.
-//! - `--only PART[,PART]`: faults of the library whose name contains one of these; the sum is of
-//!   all.
-//! - `--explore`: every check against every fault.
-//! - `--sweep NAME`: one sweep, in this process.
-//! - `--history NAME`: one kept history.
 
 mod check;
 mod list;
@@ -28,30 +20,30 @@ use testkit::process::Affinity;
 /// A check with a fault planted, or none.
 type Job = (Option<&'static str>, Check);
 
-struct Settings {
+/// What it is told.
+#[derive(clap::Args, Debug)]
+pub(crate) struct FaultsArgs {
+    /// The checks that are slow to build, too
+    #[arg(long)]
     all: bool,
+    /// Write the table into docs/CRASH_MODEL.md; else it must be as it would be written
+    #[arg(long)]
     write: bool,
+    /// Every check against every fault
+    #[arg(long)]
     explore: bool,
+    /// What `cargo test --test loom` said, whose mutants are faults as well
+    #[arg(long, value_name = "FILE")]
     loom: Option<String>,
-    only: String,
-}
-
-fn settings() -> Result<Settings, String> {
-    let mut settings =
-        Settings { all: false, write: false, explore: false, loom: None, only: String::new() };
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
-        match arg.as_str() {
-            "--all" => settings.all = true,
-            "--write" => settings.write = true,
-            "--explore" => settings.explore = true,
-            "--loom" => settings.loom = Some(value()?),
-            "--only" => settings.only = value()?,
-            _ => return Err(format!("unknown argument {arg}")),
-        }
-    }
-    Ok(settings)
+    /// Faults of the library whose name contains one of these; the sum is of all
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    only: Vec<String>,
+    /// One sweep, in this process
+    #[arg(long, value_name = "NAME", exclusive = true)]
+    sweep: Option<String>,
+    /// One kept history
+    #[arg(long, value_name = "NAME", exclusive = true)]
+    history: Option<String>,
 }
 
 /// A planted fault may need luck to show: a thread at the right place, a point that a thinned-out
@@ -110,24 +102,26 @@ fn run_all(programs: &Programs, jobs: &[Job]) -> Result<Vec<Verdict>, String> {
 }
 
 /// What the run found out about the faults of the library.
-fn plant(settings: &Settings) -> Result<Vec<String>, String> {
-    let is_meant = |f: &&Fault| settings.only.split(',').any(|part| f.name.contains(part));
+fn plant(args: &FaultsArgs) -> Result<Vec<String>, String> {
+    let is_meant = |f: &&Fault| {
+        args.only.is_empty() || args.only.iter().any(|part| f.name.contains(part.as_str()))
+    };
     let chosen: Vec<&Fault> = FAULTS.iter().filter(is_meant).collect();
-    let part = |check: &Check| takes_part(*check, settings.all || settings.explore);
+    let part = |check: &Check| takes_part(*check, args.all || args.explore);
     let declared = chosen.iter().flat_map(|f| f.caught_by.iter().copied()).filter(part);
     let mut baseline: BTreeSet<Check> = declared.collect();
-    if settings.explore {
+    if args.explore {
         baseline.extend(sweeps::names().map(Check::Sweep));
     }
     let mut jobs: Vec<Job> = baseline.iter().map(|check| (None, *check)).collect();
     for fault in &chosen {
-        let checks: Vec<Check> = match settings.explore {
+        let checks: Vec<Check> = match args.explore {
             true => baseline.iter().copied().collect(),
             false => fault.caught_by.iter().copied().filter(part).collect(),
         };
         jobs.extend(checks.into_iter().map(|check| (Some(fault.name), check)));
     }
-    let verdicts = run_all(&programs(settings.all || settings.explore)?, &jobs)?;
+    let verdicts = run_all(&programs(args.all || args.explore)?, &jobs)?;
     let mut wrong = Vec::new();
     for ((fault, check), verdict) in jobs.iter().zip(verdicts) {
         let expected = fault.map(|name| {
@@ -150,20 +144,19 @@ fn plant(settings: &Settings) -> Result<Vec<String>, String> {
     Ok(wrong)
 }
 
-fn run() -> Result<bool, String> {
-    let settings = settings()?;
+fn plant_all(args: &FaultsArgs) -> Result<bool, String> {
     let models = table::models()?;
-    let part = |check| takes_part(check, settings.all);
+    let part = |check| takes_part(check, args.all);
     let mut wrong = Vec::new();
-    if let Some(log) = &settings.loom {
+    if let Some(log) = &args.loom {
         let said = std::fs::read_to_string(log).map_err(|e| format!("{log}: {e}"))?;
         let caught: BTreeSet<&str> =
             said.lines().filter_map(|line| line.trim().strip_prefix("caught: ")).collect();
         let missing = models.iter().filter(|name| !caught.contains(name.as_str()));
         wrong.extend(missing.map(|name| format!("no model of {log} caught {name}")));
     }
-    wrong.extend(plant(&settings)?);
-    if settings.write {
+    wrong.extend(plant(args)?);
+    if args.write {
         table::write(&models)?;
     } else if !table::is_current(&models)? {
         wrong.push("the table in docs/CRASH_MODEL.md is old: run it with --write".into());
@@ -172,7 +165,7 @@ fn run() -> Result<bool, String> {
     for what in &wrong {
         println!("WRONG: {what}");
     }
-    println!("{}", table::summary(&models, settings.loom.is_some(), part, wrong.len()));
+    println!("{}", table::summary(&models, args.loom.is_some(), part, wrong.len()));
     Ok(wrong.is_empty())
 }
 
@@ -187,20 +180,15 @@ fn passes(name: &str) -> ExitCode {
     }
 }
 
-fn main() -> ExitCode {
-    testkit::history::play_part();
-    let mut args = std::env::args().skip(1);
-    if let [_, what, name] = &std::env::args().collect::<Vec<_>>()[..]
-        && what == "--history"
-    {
+pub(crate) fn run(args: &FaultsArgs) -> ExitCode {
+    if let Some(name) = &args.history {
         return passes(name);
     }
-    if args.next().as_deref() == Some("--sweep") {
+    if let Some(name) = &args.sweep {
         let rounds = if std::env::var_os("OUTLIVE_FAULT").is_some() { ROUNDS } else { 1 };
-        let passed = args.next().is_some_and(|name| sweeps::passes(&name, rounds));
-        return if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        return if sweeps::passes(name, rounds) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    match run() {
+    match plant_all(args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(e) => {

@@ -1,5 +1,5 @@
 //! Kills queues at every instruction of their hot paths, and queues and services at every system
-//! call and change of shared bytes of the long ones. `--quick` takes a seeded part of the points.
+//! call and change of shared bytes of the long ones.
 
 use std::process::ExitCode;
 
@@ -9,10 +9,11 @@ use testkit::scenarios::queue::{
 };
 use testkit::scenarios::queue_steps::Step;
 use testkit::scenarios::service;
-use testkit::sweep::Suite;
 
-fn main() -> ExitCode {
-    let mut suite = Suite::from_env();
+use super::SweepArgs;
+
+pub(crate) fn run(args: &SweepArgs) -> ExitCode {
+    let mut suite = args.suite();
     suite.every_instruction(&SEND_SMALL);
     suite.every_instruction(&SEND_FIRST);
     suite.every_instruction(&SEND_LARGE);

@@ -1,8 +1,7 @@
-//! Kills locks at every instruction of taking, letting go, taking over and repairing. `--quick`
-//! takes a seeded part of the points.
+//! Kills locks at every instruction of taking, letting go, taking over and repairing.
 //!
 //! Then the same kills for a turn of other people's locks: what is fatal to them is printed as
-//! their figure. `--baselines` does only that; `SWEEP_ONLY=turn` too.
+//! their figure. `SWEEP_ONLY=turn` does only that, too.
 
 use std::process::ExitCode;
 
@@ -11,9 +10,22 @@ use testkit::scenarios::baselines::fatal_points;
 use testkit::scenarios::locks::Op;
 use testkit::sweep::{Config, Suite};
 
+use super::SweepArgs;
+use crate::args::Quick;
+
+/// What the sweep is told.
+#[derive(clap::Args, Debug)]
+pub(crate) struct LockSweepArgs {
+    #[command(flatten)]
+    sweep: SweepArgs,
+    /// Only the locks of others, and outlive's beside them
+    #[arg(long)]
+    baselines: bool,
+}
+
 /// Of outlive's own, which may have none, and of all.
-fn baselines() -> (u64, u64) {
-    let config = Config::from_env();
+fn baselines(quick: Quick) -> (u64, u64) {
+    let config = super::config(quick);
     // Each fatal point takes a wait in vain.
     let points_max = config.points_max.map(|points| points / 4);
     let config = Config { failures_max: u64::MAX, points_max, ..config };
@@ -27,9 +39,9 @@ fn baselines() -> (u64, u64) {
     (ours, all)
 }
 
-fn main() -> ExitCode {
-    let mut suite = Suite::from_env();
-    if !std::env::args().any(|arg| arg == "--baselines") {
+pub(crate) fn run(args: &LockSweepArgs) -> ExitCode {
+    let mut suite = args.sweep.suite();
+    if !args.baselines {
         for op in Op::HOT {
             suite.every_instruction(&op);
         }
@@ -37,7 +49,7 @@ fn main() -> ExitCode {
             suite.long_path(&op);
         }
     }
-    let (ours, all) = baselines();
+    let (ours, all) = baselines(args.sweep.quick);
     println!("fatal points: outlive {ours}, others {}", all - ours);
     let swept = suite.reports().is_empty() || suite.finish() == ExitCode::SUCCESS;
     // Locks known to break must be seen to break, or the harness sees nothing.

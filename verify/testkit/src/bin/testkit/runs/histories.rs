@@ -1,42 +1,32 @@
 //! Random histories of processes against a model of what each may see; see `testkit::history`.
 //!
-//! `histories [--for 2m] [--seed N] [--replay SEED|FILE] [--kept DIR]`: a history that fails is
-//! made small and printed; put into a file it can be replayed, and kept among those of
-//! `verify/testkit/histories`, which are all done first.
+//! A history that fails is made small and printed; put into a file it can be replayed, and kept
+//! among those of `verify/testkit/histories`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use testkit::history::{self, Done, Found};
-use testkit::rng::{parse_duration, parse_u64};
+use testkit::rng::parse_u64;
 
-const USAGE: &str = "usage: histories [--for 2m] [--seed N] [--replay SEED|FILE] [--kept DIR]";
+use crate::args::{fresh_seed, number, time};
 
-struct Settings {
+/// What it is told.
+#[derive(clap::Args, Debug)]
+pub(crate) struct HistoriesArgs {
+    /// How long
+    #[arg(long = "for", value_name = "TIME", default_value = "2m", value_parser = time)]
     lasts: Duration,
-    seed: u64,
+    /// The first seed; the others follow it
+    #[arg(long, value_name = "N", value_parser = number)]
+    seed: Option<u64>,
+    /// Only the history of a seed or in a file; HISTORIES_TRACE=1 shows every answer
+    #[arg(long, value_name = "SEED|FILE")]
     replay: Option<String>,
-    kept: PathBuf,
-}
-
-fn settings() -> Option<Settings> {
-    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos() as u64;
-    let kept = history::kept_dir();
-    let seed = (since >> 16 & 0xffff_ffff) * 1000;
-    let mut settings = Settings { lasts: Duration::from_secs(120), seed, replay: None, kept };
-    let mut args = std::env::args().skip(1);
-    while let Some(name) = args.next() {
-        let value = args.next()?;
-        match name.as_str() {
-            "--for" => settings.lasts = parse_duration(&value)?,
-            "--seed" => settings.seed = parse_u64(&value)?,
-            "--replay" => settings.replay = Some(value),
-            "--kept" => settings.kept = value.into(),
-            _ => return None,
-        }
-    }
-    Some(settings)
+    /// The kept histories, which are all done first [default: verify/testkit/histories]
+    #[arg(long, value_name = "DIR")]
+    kept: Option<PathBuf>,
 }
 
 /// Whether all kept histories pass; how many there are.
@@ -63,15 +53,10 @@ fn report(found: &Found, began: Instant) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn main() -> ExitCode {
-    history::play_part();
-    let Some(settings) = settings() else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
-    };
+pub(crate) fn run(args: &HistoriesArgs) -> ExitCode {
     testkit::temp::remove_leftovers();
     let began = Instant::now();
-    if let Some(what) = &settings.replay {
+    if let Some(what) = &args.replay {
         let done = match parse_u64(what) {
             Some(seed) => history::run_seed(seed, &mut Done::default()),
             None => history::replay_file(Path::new(what)),
@@ -84,15 +69,17 @@ fn main() -> ExitCode {
             Err(found) => report(&found, began),
         };
     }
-    let kept = match kept(&settings.kept) {
+    let dir = args.kept.clone().unwrap_or_else(history::kept_dir);
+    let kept = match kept(&dir) {
         Ok(kept) => kept,
         Err(found) => return report(&found, began),
     };
-    let (done, found) = history::run_for(settings.seed, settings.lasts);
+    // Far from the seeds of another run.
+    let seed = args.seed.unwrap_or_else(|| fresh_seed() * 1000);
+    let (done, found) = history::run_for(seed, args.lasts);
     println!(
-        "histories: {} from seed {}, {} steps, {kept} kept, {} failures",
+        "histories: {} from seed {seed}, {} steps, {kept} kept, {} failures",
         done.histories,
-        settings.seed,
         done.steps,
         u64::from(found.is_some())
     );

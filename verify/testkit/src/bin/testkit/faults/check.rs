@@ -19,7 +19,7 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(300);
 pub(crate) enum Check {
     /// A test of the library by its full name.
     Unit(&'static str),
-    /// A sweep of [`crate::sweeps`].
+    /// A sweep of [`super::sweeps`].
     Sweep(&'static str),
     /// A kept history of `verify/testkit/histories`, by name.
     History(&'static str),
@@ -97,12 +97,12 @@ impl Programs {
         let mut command = match check {
             Check::Sweep(name) => {
                 let mut command = Command::new("/proc/self/exe");
-                command.args(["--sweep", name]).current_dir(kit);
+                command.args(["faults", "--sweep", name]).current_dir(kit);
                 command
             }
             Check::History(name) => {
                 let mut command = Command::new("/proc/self/exe");
-                command.args(["--history", name]).current_dir(kit);
+                command.args(["faults", "--history", name]).current_dir(kit);
                 command
             }
             Check::Unit(name) => {

@@ -1,25 +1,33 @@
 //! Wild writes: seeded rounds of a member that scribbles over everything it can reach.
-//!
-//! `--seeds N`: so many rounds (default 1200; `--quick`: 60). `--seed N`: only that one, to replay.
-//! `--from N`: the first of them.
 
 use std::process::ExitCode;
 
-use testkit::rng::parse_u64;
 use testkit::wild::{Found, round};
 
-fn argument(name: &str) -> Option<u64> {
-    let mut args = std::env::args().skip_while(|arg| arg != name).skip(1);
-    args.next().and_then(|text| parse_u64(&text))
+use crate::args::{Quick, number};
+
+/// What it is told.
+#[derive(clap::Args, Debug)]
+pub(crate) struct WildWritesArgs {
+    #[command(flatten)]
+    quick: Quick,
+    /// Rounds, a seed each [default: 1200; quick: 60]
+    #[arg(long, value_name = "N", value_parser = number)]
+    seeds: Option<u64>,
+    /// The first of them
+    #[arg(long, value_name = "N", default_value = "1", value_parser = number)]
+    from: u64,
+    /// Only this one, to replay it
+    #[arg(long, value_name = "N", value_parser = number)]
+    seed: Option<u64>,
 }
 
-fn main() -> ExitCode {
-    let quick = std::env::args().any(|arg| arg == "--quick");
-    let seeds = match argument("--seed") {
+pub(crate) fn run(args: &WildWritesArgs) -> ExitCode {
+    let seeds = match args.seed {
         Some(seed) => seed..seed + 1,
         None => {
-            let first = argument("--from").unwrap_or(1);
-            first..first + argument("--seeds").unwrap_or(if quick { 60 } else { 1200 })
+            let count = args.seeds.unwrap_or(if args.quick.quick { 60 } else { 1200 });
+            args.from..args.from + count
         }
     };
     let mut all = Found::default();

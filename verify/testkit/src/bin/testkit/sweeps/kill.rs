@@ -1,5 +1,5 @@
 //! Kills nodes and topics at every instruction of their hot paths, and at every system call and
-//! change of shared bytes of the long ones. `--quick` takes a seeded part of the points.
+//! change of shared bytes of the long ones.
 
 use std::process::ExitCode;
 
@@ -9,10 +9,11 @@ use testkit::scenarios::modes::Mode;
 use testkit::scenarios::realtime;
 use testkit::scenarios::topic::{Publish, Receive, Send, Sleep, Wake};
 use testkit::scenarios::waitset::{self, Way};
-use testkit::sweep::Suite;
 
-fn main() -> ExitCode {
-    let mut suite = Suite::from_env();
+use super::SweepArgs;
+
+pub(crate) fn run(args: &SweepArgs) -> ExitCode {
+    let mut suite = args.suite();
     for how in [Send::Inline, Send::Loan] {
         suite.every_instruction(&Publish(how));
         suite.every_instruction(&Receive(how));

@@ -1,5 +1,4 @@
 //! Lets every system call of every scene fail in every way Linux knows, once and from then on.
-//! `--quick` takes a seeded part of the points.
 
 use std::process::ExitCode;
 
@@ -9,10 +8,11 @@ use testkit::scenarios::modes::Mode;
 use testkit::scenarios::topic::{Receive, Send, Sleep};
 use testkit::scenarios::waitset::{self, Way};
 use testkit::scenarios::{locks, queue, queue_steps, service};
-use testkit::sweep::Suite;
 
-fn main() -> ExitCode {
-    let mut suite = Suite::from_env();
+use super::SweepArgs;
+
+pub(crate) fn run(args: &SweepArgs) -> ExitCode {
+    let mut suite = args.suite();
     for step in Step::ALL {
         suite.failing_calls(&step);
     }

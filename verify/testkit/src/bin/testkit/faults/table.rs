@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::check::Check;
-use crate::list::FAULTS;
+use super::check::Check;
+use super::list::FAULTS;
 
 const BEGIN: &str = "<!-- faults: begin, written by testkit's `faults --write` -->";
 const END: &str = "<!-- faults: end -->";

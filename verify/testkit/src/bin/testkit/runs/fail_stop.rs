@@ -6,31 +6,62 @@
 //! load and the steal they were measured under, never asserted.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use testkit::failstop::{
     End, Fault, Form, Log, Moment, Plan, Round, Since, Tally, Victim, When, print_time_header,
-    print_verdict_header, run, run_role,
+    print_verdict_header, run as run_round,
 };
 use testkit::{Rng, TempDomain, Watchdog, seed_from_env};
 
-const USAGE: &str = "usage: fail-stop [--quick | --full] [--rounds N] [--period-us N] [--fifo N]
-    [--form threads|hybrid|processes] [--fault kill|stop|loop|nan|jump|replaced]
-    [--victim planner|ik|ethercat|guard] [--no-lifeline] [--log FILE] [--minutes N] [--report]
---full: 200 of each. --log: rounds go to FILE, and those in it already count. --minutes: ends after
-so long with status 3; call it again with the same log to go on. --report: only the tables.";
-
-struct Args {
-    rounds: u64,
+/// What it is told.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Exit code 3: the minutes are over; call it again with the same log.")]
+pub(crate) struct FailStopArgs {
+    /// 2 rounds of each combination
+    #[arg(long)]
+    quick: bool,
+    /// 200 rounds of each
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
+    /// Rounds of each [default: 20]
+    #[arg(long, value_name = "N")]
+    rounds: Option<u64>,
+    /// The period of the robot
+    #[arg(long, value_name = "N", default_value_t = 2000)]
     period_us: u64,
+    /// SCHED_FIFO at this priority, 90 at most; 0: none
+    #[arg(long, value_name = "N", default_value_t = 0)]
     fifo: u8,
+    /// Only robots of this form
+    #[arg(long)]
     form: Option<Form>,
+    /// Only this fault
+    #[arg(long)]
     fault: Option<Fault>,
+    /// Only faults of this part
+    #[arg(long)]
     victim: Option<Victim>,
-    lifeline: bool,
+    /// Without lifelines and guard: what happens then
+    #[arg(long)]
+    no_lifeline: bool,
+    /// Rounds go to this file, and those in it already count
+    #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    ends: Option<Instant>,
+    /// End after so long; the same log goes on with it
+    #[arg(long, value_name = "N")]
+    minutes: Option<u64>,
+    /// Only the tables of the log
+    #[arg(long)]
     report: bool,
+}
+
+impl FailStopArgs {
+    fn rounds(&self) -> u64 {
+        let usual = if self.full { 200 } else { 20 };
+        self.rounds.unwrap_or(if self.quick { 2 } else { usual })
+    }
 }
 
 /// Rounds that may be repeated because the robot tripped before the fault.
@@ -38,69 +69,8 @@ const RETRIES: u64 = 20;
 /// Of so many rounds one is hit while the drives are being enabled.
 const ENABLING_EVERY: u64 = 5;
 
-fn args() -> Result<Args, String> {
-    let mut args = Args {
-        rounds: 20,
-        period_us: 2000,
-        fifo: 0,
-        form: None,
-        fault: None,
-        victim: None,
-        lifeline: true,
-        log: None,
-        ends: None,
-        report: false,
-    };
-    let mut given = std::env::args().skip(1);
-    while let Some(name) = given.next() {
-        let mut value = || given.next().ok_or(format!("{name} needs a value"));
-        let number = |text: String| text.parse().map_err(|_| format!("no number: {text}"));
-        match name.as_str() {
-            "--quick" => args.rounds = 2,
-            "--full" => args.rounds = 200,
-            "--no-lifeline" => args.lifeline = false,
-            "--report" => args.report = true,
-            "--rounds" => args.rounds = number(value()?)?,
-            "--period-us" => args.period_us = number(value()?)?,
-            "--fifo" => args.fifo = number(value()?)?.min(90) as u8,
-            "--log" => args.log = Some(value()?.into()),
-            "--minutes" => {
-                args.ends = Some(Instant::now() + Duration::from_secs(60 * number(value()?)?));
-            }
-            "--form" => {
-                let text = value()?;
-                args.form = Some(match text.as_str() {
-                    "threads" => Form::Threads,
-                    "hybrid" => Form::Hybrid,
-                    "processes" => Form::Processes,
-                    _ => return Err(format!("no form: {text}")),
-                });
-            }
-            "--fault" => {
-                let text = value()?;
-                args.fault = Some(match text.as_str() {
-                    "kill" => Fault::Kill,
-                    "stop" => Fault::Stop,
-                    "loop" => Fault::Loop,
-                    "nan" => Fault::NotANumber,
-                    "jump" => Fault::Jump,
-                    "replaced" => Fault::Replace,
-                    _ => return Err(format!("no fault: {text}")),
-                });
-            }
-            "--victim" => {
-                let text = value()?;
-                let found = Victim::ALL.into_iter().find(|v| v.name() == text);
-                args.victim = Some(found.ok_or(format!("no victim: {text}"))?);
-            }
-            _ => return Err(format!("unknown argument {name}\n{USAGE}")),
-        }
-    }
-    Ok(args)
-}
-
 /// All combinations that were asked for.
-fn plans(args: &Args) -> Vec<Plan> {
+fn plans(args: &FailStopArgs) -> Vec<Plan> {
     let mut plans = Vec::new();
     for form in Form::ALL.into_iter().filter(|f| args.form.is_none_or(|form| form == *f)) {
         for victim in Victim::ALL.into_iter().filter(|v| args.victim.is_none_or(|w| w == *v)) {
@@ -108,7 +78,7 @@ fn plans(args: &Args) -> Vec<Plan> {
                 let own = matches!(fault, Fault::NotANumber | Fault::Jump);
                 // Without lifelines nothing stands still for a part to be replaced.
                 let needs_lifeline = victim == Victim::Guard || fault == Fault::Replace;
-                if (needs_lifeline && !args.lifeline) || (own && victim != Victim::Planner) {
+                if (needs_lifeline && args.no_lifeline) || (own && victim != Victim::Planner) {
                     continue;
                 }
                 plans.push(Plan {
@@ -118,8 +88,8 @@ fn plans(args: &Args) -> Vec<Plan> {
                     moment: Moment::Phase(0),
                     when: When::Moving,
                     period_ns: args.period_us * 1000,
-                    lifeline: args.lifeline,
-                    priority: args.fifo,
+                    lifeline: !args.no_lifeline,
+                    priority: args.fifo.min(90),
                     run_ns: 0,
                 });
             }
@@ -147,7 +117,8 @@ fn varied(base: Plan, rng: &mut Rng, n: u64) -> Plan {
 
 /// Runs what is missing of one combination; whether time is left.
 fn combination(
-    args: &Args,
+    args: &FailStopArgs,
+    ends: Option<Instant>,
     rng: &mut Rng,
     domain: &TempDomain,
     base: Plan,
@@ -156,19 +127,20 @@ fn combination(
     let key = Round::key(&base);
     let mut count = log.of(&key).filter(|r| !r.ended(End::TooEarly)).count() as u64;
     let (mut n, mut repeated) = (rng.below(60), 0);
-    while count < args.rounds && repeated < args.rounds + RETRIES {
-        if args.ends.is_some_and(|ends| Instant::now() >= ends) {
+    let rounds = args.rounds();
+    while count < rounds && repeated < rounds + RETRIES {
+        if ends.is_some_and(|ends| Instant::now() >= ends) {
             return Ok(false);
         }
         let plan = varied(base, rng, n);
         let since = Since::now();
-        match run(domain.path(), &plan) {
+        match run_round(domain.path(), &plan) {
             Ok(verdict) => {
                 let early = verdict.end == End::TooEarly;
                 let bad = verdict.moved_after > 0
-                    || (args.lifeline && matches!(verdict.end, End::Never | End::NotReplaced));
+                    || (!args.no_lifeline && matches!(verdict.end, End::Never | End::NotReplaced));
                 let slow = verdict.net_ns().is_some_and(|ns| ns > 2 * plan.period_ns);
-                if !early && (bad || (args.lifeline && slow)) {
+                if !early && (bad || (!args.no_lifeline && slow)) {
                     println!("{}: {plan:?}: {verdict:?}", if bad { "bad" } else { "slow" });
                 }
                 log.add(Round::new(&plan, &verdict, since.load()))?;
@@ -216,27 +188,24 @@ fn left(domain: &TempDomain) -> Vec<String> {
         .unwrap_or_else(|e| vec![e.to_string()])
 }
 
-fn main() {
-    if let Some(role) = testkit::role() {
-        std::process::exit(run_role(&role));
-    }
-    let refuse = |why: String| -> ! {
-        eprintln!("fail-stop: {why}");
-        std::process::exit(2);
-    };
-    let args = args().unwrap_or_else(|why| refuse(why));
-    let mut log = Log::open(args.log.as_deref()).unwrap_or_else(|e| refuse(e.to_string()));
-    let plans = plans(&args);
+pub(crate) fn run(args: &FailStopArgs) -> ExitCode {
+    check(args).unwrap_or_else(|e| {
+        eprintln!("fail-stop: {e}");
+        ExitCode::from(2)
+    })
+}
+
+fn check(args: &FailStopArgs) -> std::io::Result<ExitCode> {
+    let mut log = Log::open(args.log.as_deref())?;
+    let ends = args.minutes.map(|n| Instant::now() + Duration::from_secs(60 * n));
+    let plans = plans(args);
     let (mut complete, mut left_over) = (true, Vec::new());
     if !args.report {
         let mut rng = Rng::new(seed_from_env("FAILSTOP_SEED"));
         let _watchdog = Watchdog::start("fail-stop", Duration::from_secs(3600));
         let domain = TempDomain::new("failstop").expect("a directory in shared memory");
         for plan in &plans {
-            match combination(&args, &mut rng, &domain, *plan, &mut log) {
-                Ok(time_left) => complete &= time_left,
-                Err(e) => refuse(e.to_string()),
-            }
+            complete &= combination(args, ends, &mut rng, &domain, *plan, &mut log)?;
         }
         left_over = left(&domain);
     }
@@ -245,7 +214,7 @@ fn main() {
         args.period_us,
         args.period_us / 4 * 3,
         if args.fifo > 0 { "SCHED_FIFO" } else { "SCHED_OTHER" },
-        if args.lifeline { "on" } else { "off" }
+        if args.no_lifeline { "off" } else { "on" }
     );
     let all = report(&plans, &log);
     println!(
@@ -259,12 +228,13 @@ fn main() {
         all.not_replaced,
         left_over.len()
     );
-    if (args.lifeline && (all.is_bad() || all.rounds == 0)) || !left_over.is_empty() {
+    if (!args.no_lifeline && (all.is_bad() || all.rounds == 0)) || !left_over.is_empty() {
         println!("left: {left_over:?}");
-        std::process::exit(1);
+        return Ok(ExitCode::FAILURE);
     }
     if !complete {
         println!("fail-stop: not complete yet: call it again with the same log");
-        std::process::exit(3);
+        return Ok(ExitCode::from(3));
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! The faults of the library, and what catches each. Those that only the models can show are not
 //! here: see `table::models`.
 
-use crate::check::Check::{self, History, Kit, Sweep, Unit};
+use super::check::Check::{self, History, Kit, Sweep, Unit};
 
 /// A place where the library misbehaves on purpose.
 #[derive(Debug)]

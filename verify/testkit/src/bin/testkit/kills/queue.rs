@@ -6,7 +6,7 @@
 //! 2. A producer is killed 1,000 times between commit and wake: the consumer, which would sleep
 //!    for an hour, wakes and has the message.
 //!
-//! `--quick`: 60 and 100. `QUEUE_SEED` replays the instants of the kills.
+//! Quick: 60 and 100. `QUEUE_SEED` replays the instants of the kills.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,6 +19,8 @@ use testkit::crash::{Aim, aim, hook};
 use testkit::process::{Child, shared_zeroes, sleeps_on_futex, wait_until};
 use testkit::{Rng, TempDomain, fork_child, seed_from_env};
 use zerocopy::FromZeros;
+
+use crate::args::Quick;
 
 const PRODUCERS: usize = 3;
 const QUEUE: &str = "/load";
@@ -277,9 +279,8 @@ fn wake(kills: u64, waitv: bool) -> Result<String, String> {
     ))
 }
 
-fn main() -> ExitCode {
-    let quick = std::env::args().any(|a| a == "--quick");
-    let (replaced, woken) = if quick { (60, 100) } else { (1000, 1000) };
+pub(crate) fn run(args: Quick) -> ExitCode {
+    let (replaced, woken) = if args.quick { (60, 100) } else { (1000, 1000) };
     let mut rng = Rng::new(seed_from_env("QUEUE_SEED"));
     let mut code = ExitCode::SUCCESS;
     for (name, done) in [

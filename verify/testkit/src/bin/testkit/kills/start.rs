@@ -1,13 +1,19 @@
 //! Kills processes at random instants of their first 20 ms, all on one topic: it opens every time,
-//! and one `clean` leaves nothing. 2,000 starts, or 200 with `--quick`.
+//! and one `clean` leaves nothing. 2,000 starts; quick: 200.
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use outlive::{Domain, Node, NodeBuilder};
+use testkit::spawn::Role;
 use testkit::startup::kill_at_startup;
-use testkit::{TempDomain, role, seed_from_env, spawn_self};
+use testkit::{TempDomain, seed_from_env, spawn_self};
+
+use crate::args::Quick;
+
+/// The role of those who are killed.
+pub(crate) const ROLE: &str = "start-kills member";
 
 const TOPIC: &str = "/start/kills";
 const WINDOW: Duration = Duration::from_millis(20);
@@ -55,22 +61,24 @@ fn check(root: &Path, n: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn main() -> ExitCode {
-    if let Some(role) = role() {
-        return match take_part(Path::new(&role.args[0]), true) {
-            Ok(_) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("start-kills: a member failed: {error}");
-                ExitCode::FAILURE
-            }
-        };
+/// Takes part until it is killed.
+pub(crate) fn play(role: &Role) -> ExitCode {
+    match take_part(Path::new(&role.args[0]), true) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("start-kills: a member failed: {error}");
+            ExitCode::FAILURE
+        }
     }
-    let starts = if std::env::args().any(|a| a == "--quick") { 200 } else { 2000 };
+}
+
+pub(crate) fn run(args: Quick) -> ExitCode {
+    let starts = if args.quick { 200 } else { 2000 };
     let temp = TempDomain::new("start-kills").expect("a directory on the RAM disk");
     let root = temp.path().join("root");
     let path = root.to_str().expect("an ASCII path").to_owned();
     let seed = seed_from_env("START_SEED");
-    let command = |_| spawn_self("member", &[&path]);
+    let command = |_| spawn_self(ROLE, &[&path]);
     let report = kill_at_startup(seed, starts, WINDOW, command, |n, _| check(&root, n));
     println!("{}", report.summary("one topic, first 20 ms"));
     for (n, what) in report.failures.iter().take(10) {

@@ -1,0 +1,42 @@
+//! Many members of every kind under seeded random kills, stops and restarts; at the end nothing
+//! may be lost, torn, left or hang. See `testkit::chaos`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use testkit::chaos::{Plan, Sabotage, run as run_plan};
+
+use crate::args::{fresh_seed, in_words, number, time};
+
+/// What it is told.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ChaosArgs {
+    /// Who is killed and stopped, and when; what the members do then is the scheduler's
+    #[arg(long, value_name = "N", value_parser = number)]
+    seed: Option<u64>,
+    /// How long
+    #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = time)]
+    lasts: Duration,
+    /// A fault that the harness commits itself: it must be found
+    #[arg(long)]
+    sabotage: Option<Sabotage>,
+}
+
+pub(crate) fn run(args: &ChaosArgs) -> ExitCode {
+    let seed = args.seed.unwrap_or_else(fresh_seed);
+    let plan = Plan { seed, lasts: args.lasts, sabotage: args.sabotage };
+    testkit::temp::remove_leftovers();
+    match run_plan(&plan) {
+        Ok(report) => {
+            println!("chaos of {}", report.aside());
+            println!("{report}");
+            if report.is_clean() {
+                return ExitCode::SUCCESS;
+            }
+        }
+        Err(e) => println!("chaos: seed {seed}: FAILED: {e}"),
+    }
+    let lasts = in_words(args.lasts);
+    println!("replay it: cargo run -p testkit -- chaos --seed {seed} --for {lasts}");
+    ExitCode::FAILURE
+}

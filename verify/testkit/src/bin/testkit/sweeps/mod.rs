@@ -1,0 +1,48 @@
+//! Sweeps: one operation after the other, ended or failing at each of its points.
+//!
+//! A file for each subcommand says which scenarios are swept, and how. The scenarios are in
+//! `testkit::scenarios`, the engine that stops, kills and judges is `testkit::sweep`. It forks, so
+//! these run in a process with a single thread. `SWEEP_...` variables take part of a sweep or one
+//! point of it: see `testkit::sweep::Config`. Begin at `kill`.
+
+#[cfg(feature = "crash-points")]
+pub(crate) mod crash_points;
+pub(crate) mod fail;
+pub(crate) mod kill;
+pub(crate) mod lock;
+pub(crate) mod queue;
+
+use testkit::sweep::{Config, Suite};
+
+use crate::args::Quick;
+
+/// So many points of a scenario are a quick sweep of it.
+const QUICK_POINTS: u64 = 150;
+
+const VARIABLES: &str = "\
+Environment:
+  SWEEP_ONLY=NAME  only scenarios whose name contains it
+  SWEEP_AT=POINT   only this point, as a failure names it: i12
+  SWEEP_SEED=N     which part a quick sweep takes; it is printed
+More in verify/testkit/src/sweep/config.rs.";
+
+/// What a sweep is told.
+#[derive(clap::Args, Debug)]
+#[command(after_help = VARIABLES)]
+pub(crate) struct SweepArgs {
+    #[command(flatten)]
+    quick: Quick,
+}
+
+impl SweepArgs {
+    fn suite(&self) -> Suite {
+        Suite::new(config(self.quick))
+    }
+}
+
+/// What the environment says; `SWEEP_POINTS` comes before `--quick`.
+fn config(quick: Quick) -> Config {
+    let config = Config::from_env();
+    let points_max = config.points_max.or(quick.quick.then_some(QUICK_POINTS));
+    Config { points_max, ..config }
+}
