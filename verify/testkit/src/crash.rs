@@ -10,9 +10,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// The variable [`aim_from_env`] reads: `name` or `name:hit`.
-pub const ENV: &str = "OUTLIVE_CRASH_POINT";
-
 /// Where the hook kills this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Aim {
@@ -71,19 +68,6 @@ pub fn hook(name: &'static str) {
 /// Makes the hook kill this process at a hit.
 pub fn aim(aim: Aim) {
     *RECORDER.lock().unwrap_or_else(|e| e.into_inner()) = Recorder { aim, control: None };
-}
-
-/// Does what [`ENV`] says and returns true, or returns false when it is not set.
-///
-/// For processes of their own: call it first, then hand [`hook`] to the code under test.
-pub fn aim_from_env() -> bool {
-    let Ok(text) = std::env::var(ENV) else {
-        return false;
-    };
-    let numbered = text.rsplit_once(':').and_then(|(name, n)| Some((name, n.parse().ok()?)));
-    let (name, hit) = numbered.unwrap_or((&text, 1));
-    aim(Aim::At(name.to_owned(), hit));
-    true
 }
 
 /// Inside a victim: count for the driver, and stop for it at the aim.
