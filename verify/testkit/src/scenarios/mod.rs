@@ -7,7 +7,6 @@ pub mod locks;
 pub mod merged;
 pub mod modes;
 pub mod queue;
-pub mod queue_steps;
 pub mod realtime;
 pub mod service;
 pub mod topic;

@@ -3,8 +3,9 @@
 use testkit::scenarios::join::Step as Join;
 use testkit::scenarios::locks::Op;
 use testkit::scenarios::modes::Mode;
-use testkit::scenarios::queue::{self, FOLLOW, RECEIVE_LARGE, RECEIVE_RUN, SEND_LARGE, Unblock};
-use testkit::scenarios::queue_steps::Step as Queue;
+use testkit::scenarios::queue::{
+    self, FOLLOW, RECEIVE_LARGE, RECEIVE_RUN, SEND_LARGE, Step as Queue, Unblock,
+};
 use testkit::scenarios::service::Step as Service;
 use testkit::scenarios::topic::{Publish, Receive, Send, Wake};
 use testkit::sweep::{Config, Suite};

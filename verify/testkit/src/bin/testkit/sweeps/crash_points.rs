@@ -11,9 +11,9 @@ use testkit::scenarios::locks::Op;
 use testkit::scenarios::merged::Merged;
 use testkit::scenarios::modes::Mode;
 use testkit::scenarios::queue::{self, Blocked, FOLLOW, GROW, RECEIVE_REST, SEND_SMALL, Unblock};
+use testkit::scenarios::service;
 use testkit::scenarios::topic::{Publish, Receive, Send, Sleep, Wake};
 use testkit::scenarios::waitset::{self, Way};
-use testkit::scenarios::{queue_steps, service};
 
 use super::SweepArgs;
 
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &SweepArgs) -> ExitCode {
     suite.crash_points(&queue::Wake, install);
     suite.crash_points(&Unblock, install);
     suite.crash_points(&Blocked, install);
-    for step in queue_steps::Step::ALL {
+    for step in queue::Step::ALL {
         suite.crash_points(&step, install);
     }
     for step in service::Step::ALL {

@@ -7,7 +7,7 @@ use testkit::scenarios::life::Life;
 use testkit::scenarios::modes::Mode;
 use testkit::scenarios::topic::{Receive, Send, Sleep};
 use testkit::scenarios::waitset::{self, Way};
-use testkit::scenarios::{locks, queue, queue_steps, service};
+use testkit::scenarios::{locks, queue, service};
 
 use super::SweepArgs;
 
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &SweepArgs) -> ExitCode {
     for life in Life::ALL {
         suite.failing_calls(&life);
     }
-    for step in queue_steps::Step::ALL {
+    for step in queue::Step::ALL {
         suite.failing_calls(&step);
     }
     suite.failing_calls(&queue::FOLLOW);

@@ -5,9 +5,8 @@ use std::process::ExitCode;
 
 use testkit::scenarios::queue::{
     Blocked, FOLLOW, GROW, RECEIVE_BATCH, RECEIVE_LARGE, RECEIVE_REST, RECEIVE_RUN, SEND_BATCH,
-    SEND_FIRST, SEND_IN_PLACE, SEND_LARGE, SEND_SMALL, Sleep, Unblock, Wake,
+    SEND_FIRST, SEND_IN_PLACE, SEND_LARGE, SEND_SMALL, Sleep, Step, Unblock, Wake,
 };
-use testkit::scenarios::queue_steps::Step;
 use testkit::scenarios::service;
 
 use super::SweepArgs;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use outlive::{Consumer, Domain, ErrorKind, Node, Producer};
 
-use super::queue::{Large, consumer, drain, producer, send};
-use super::{audit, node, nothing_left, settings, text};
+use super::super::{audit, node, nothing_left, settings, text};
+use super::{Large, consumer, drain, producer, send};
 use crate::sweep::{Gate, Outcome, Point, Scenario};
 
 /// Messages that wait for a consumer.
