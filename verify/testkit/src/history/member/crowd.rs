@@ -1,6 +1,7 @@
 //! Many ends that are opened one after the other: they stay, or live for one message.
 
-use super::{Fails, Shared, Thing, content, payload_type, queue, refusal, topic};
+use super::messages::content;
+use super::{Fails, Shared, Thing, payload_type, queue, refusal, topic};
 use crate::history::model::CROWD_DEPTH;
 use crate::history::reply::{Reply, Seen};
 use crate::history::step::{Handle, Step};

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use outlive::ErrorKind;
 
-use super::{Own, Shared, Thing, content, look_at};
+use super::messages::{content, look_at};
+use super::{Own, Shared, Thing};
 use crate::history::reply::Reply;
 use crate::history::step::{Handle, Step};
 

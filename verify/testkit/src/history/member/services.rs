@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use outlive::{Client, ErrorKind, PayloadType, Reply as Answer, Request, Server, Ticket, now_ns};
 
-use super::{Fails, Shared, Thing, content, look, payload_type};
+use super::messages::{content, look};
+use super::{Fails, Shared, Thing, payload_type};
 use crate::history::reply::{Reply, Seen};
 use crate::history::step::{Handle, Step, Verb};
 

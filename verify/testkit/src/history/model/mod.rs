@@ -3,13 +3,22 @@
 //! Steps come one after the other, so there is one truth at each; only long waits go on beside
 //! others, and each of them ends as soon as the model says that it can. It knows nothing of how
 //! the library does it.
+//!
+//! | file | what |
+//! |---|---|
+//! | here | what there is; what an answer must be, and what is true after it |
+//! | `allows` | which steps can be done now |
+//! | `waits` | which long waits can end |
+//! | `topics`, `queues`, `locks`, `services`, `rt`, `crowd` | the same for those kinds |
 
+mod allows;
 mod crowd;
 mod locks;
 mod queues;
 mod rt;
 mod services;
 mod topics;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,13 +152,6 @@ impl Model {
         self.members.get(&member).is_some_and(|m| m.alive)
     }
 
-    /// An object that its member can use now.
-    pub(super) fn usable(&self, handle: Handle, member: usize, thread: usize) -> Option<&Kind> {
-        let object = self.objects.get(&handle)?;
-        let mine = object.member == member && object.thread.is_none_or(|t| t == thread);
-        (mine && object.life == Life::Held && !object.busy).then_some(&object.kind)
-    }
-
     /// Whether it is there, usable or not.
     fn exists(&self, handle: Handle) -> bool {
         let is = |o: &Object| matches!(o.life, Life::Held | Life::Leaked);
@@ -160,19 +162,6 @@ impl Model {
     fn living(&self) -> impl Iterator<Item = (Handle, &Object)> {
         let is = |o: &&Object| matches!(o.life, Life::Held | Life::Leaked);
         self.objects.iter().map(|(h, o)| (*h, o)).filter(move |(_, o)| is(o))
-    }
-
-    /// Whether something borrows from `handle`, so that safe code could not drop it.
-    fn is_borrowed(&self, handle: Handle) -> bool {
-        let mut waits = self.members.values().flat_map(|m| m.threads.values().flatten());
-        waits.any(|step| self.used_by(step).contains(&Some(handle)))
-            || self.objects.values().any(|o| {
-                let of = match &o.kind {
-                    Kind::Loan { of } | Kind::Received { of, .. } | Kind::Guard { of, .. } => *of,
-                    _ => return false,
-                };
-                of == handle && o.life == Life::Held
-            })
     }
 
     /// Whether a limit of its process is lowered.
@@ -190,199 +179,12 @@ impl Model {
         LACKS.contains(&reply.outcome.as_str())
     }
 
-    /// What a step uses: what it is done to, and whose part that is.
-    fn used_by(&self, step: &Step) -> [Option<Handle>; 2] {
-        let on = step.arg("on");
-        let of = match self.objects.get(&on).map(|o| &o.kind) {
-            Some(Kind::Ticket { of }) if step.verb != Verb::Drop => Some(*of),
-            _ => None,
-        };
-        [Some(on), of]
-    }
-
-    /// Whether the step can be done at all.
-    pub(super) fn allows(&self, step: &Step) -> bool {
-        let Step { member, thread, .. } = *step;
-        let new_is_free = step.new_handle().is_none_or(|new| !self.objects.contains_key(&new));
-        let Some(at) = self.members.get(&member) else {
-            return matches!(step.verb, Verb::Start | Verb::Pause);
-        };
-        match step.verb {
-            Verb::Start => return false,
-            Verb::Pause => return true,
-            // Only SIGKILL ends one that is stopped.
-            Verb::Kill => return at.alive && (!at.stopped || step.arg("signal") == 9),
-            Verb::Stop => return at.alive && !at.stopped,
-            Verb::Continue => return at.alive && at.stopped,
-            _ => {}
-        }
-        let free = matches!(at.threads.get(&thread), Some(None));
-        if !at.alive || at.stopped || !new_is_free || !free {
-            return false;
-        }
-        let limited = !at.limits.is_empty();
-        if limited && (step.is_long() || !may_lack(step.verb)) {
-            return false;
-        }
-        let on = |handle| self.usable(handle, member, thread);
-        let node_ok = || matches!(on(step.arg("node")), Some(Kind::Node { .. }));
-        let it = step.arg("on");
-        match step.verb {
-            Verb::Crowd => node_ok() && self.may_come(step),
-            // What sleeps now was not told what to do where it cannot open a thing.
-            Verb::Limit => !limited && at.threads.values().all(Option::is_none),
-            Verb::Unlimit => at.limits.contains(&step.arg("what")),
-            Verb::Thread => {
-                let new = step.arg("new") as usize;
-                !at.threads.contains_key(&new) && !self.ended.contains(&(member, new))
-            }
-            Verb::End | Verb::Crash => {
-                // What borrows from a thing of others must be over before.
-                thread > 0
-            }
-            Verb::Publisher
-            | Verb::Subscriber
-            | Verb::Producer
-            | Verb::Consumer
-            | Verb::Mutex
-            | Verb::RwLock
-            | Verb::Client
-            | Verb::Server
-            | Verb::RtOpen => node_ok(),
-            Verb::Watch => {
-                let target = self.objects.get(&step.arg("target"));
-                node_ok() && target.is_some_and(|o| matches!(o.kind, Kind::Node { .. }))
-            }
-            Verb::RemoveLock => {
-                let name = (step.arg("rw") == 1, step.arg("mutex"));
-                node_ok() && self.locks.get(&name).is_some_and(Lock::is_lost)
-            }
-            Verb::Drop | Verb::Leak | Verb::Unwind => on(it).is_some() && !self.is_borrowed(it),
-            Verb::Publish => self.may_publish(it, member, thread),
-            Verb::Loan => self.may_publish(it, member, thread) && !self.has_loan(it),
-            Verb::Commit => matches!(on(it), Some(Kind::Loan { .. })),
-            Verb::Receive | Verb::Take => matches!(on(it), Some(Kind::Subscriber(_))),
-            Verb::Check => matches!(on(it), Some(Kind::Sample { .. })),
-            Verb::Send => matches!(on(it), Some(Kind::Producer(_))),
-            Verb::Get | Verb::Hold => {
-                matches!(on(it), Some(Kind::Consumer { hand: None, .. }))
-            }
-            Verb::Lock => matches!(on(it), Some(Kind::Lock { .. })),
-            Verb::Read => matches!(on(it), Some(Kind::Lock { name: (true, _), .. })),
-            Verb::Write => matches!(on(it), Some(Kind::Guard { reads: false, .. })),
-            Verb::Ask | Verb::Call | Verb::Replies => matches!(on(it), Some(Kind::Client(_))),
-            Verb::ReplyFor | Verb::Cancel => match on(it) {
-                Some(Kind::Ticket { of }) => matches!(on(*of), Some(Kind::Client(_))),
-                _ => false,
-            },
-            Verb::Serve => matches!(on(it), Some(Kind::Server(_))),
-            Verb::Connect => matches!(on(it), Some(Kind::End(e)) if !e.connected),
-            Verb::Reconnect | Verb::Peer => matches!(on(it), Some(Kind::End(e)) if e.connected),
-            Verb::Push => matches!(on(it), Some(Kind::End(e)) if e.connected && e.writer),
-            Verb::Pop => matches!(on(it), Some(Kind::End(e)) if e.connected && !e.writer),
-            Verb::Part | Verb::Answer | Verb::Refuse | Verb::Wanted => match on(it) {
-                Some(Kind::Request(request)) => on(request.of).is_some(),
-                _ => false,
-            },
-            Verb::Await => matches!(on(it), Some(Kind::Watch { .. })),
-            _ => true,
-        }
-    }
-
-    /// Loans stay with their thread, and so does who lent them meanwhile.
-    fn may_publish(&self, on: Handle, member: usize, thread: usize) -> bool {
-        let elsewhere = self.objects.values().any(|o| {
-            o.life == Life::Held
-                && o.thread != Some(thread)
-                && matches!(o.kind, Kind::Loan { of } if of == on)
-        });
-        matches!(self.usable(on, member, thread), Some(Kind::Publisher(_))) && !elsewhere
-    }
-
-    fn has_loan(&self, on: Handle) -> bool {
-        let is =
-            |o: &Object| o.life == Life::Held && matches!(o.kind, Kind::Loan { of } if of == on);
-        self.objects.values().any(is)
-    }
-
     fn add(&mut self, step: &Step, kind: Kind, thread: Option<usize>) {
         let Some(new) = step.new_handle() else { return };
         let node = Some(step.arg("node")).filter(|n| *n > 0);
         let object =
             Object { member: step.member, thread, node, kind, life: Life::Held, busy: false };
         self.objects.insert(new, object);
-    }
-
-    /// A long wait begins.
-    pub(super) fn begin(&mut self, step: &Step) {
-        if let Some(member) = self.members.get_mut(&step.member) {
-            member.threads.insert(step.thread, Some(step.clone()));
-        }
-        // Any thread may use a lock meanwhile.
-        if !matches!(step.verb, Verb::Lock | Verb::Read) {
-            self.set_busy(step, true);
-        }
-    }
-
-    fn set_busy(&mut self, step: &Step, busy: bool) {
-        for handle in self.used_by(step).into_iter().flatten() {
-            if let Some(object) = self.objects.get_mut(&handle) {
-                object.busy = busy;
-            }
-        }
-    }
-
-    /// After each step: who waits for what nobody may let go any more.
-    pub(super) fn look_round(&mut self) {
-        let waits = self.members.values().flat_map(|m| m.threads.values().flatten());
-        let orphans = waits.filter(|s| s.verb == Verb::Lock && self.is_orphaned(s));
-        let orphans: Vec<_> = orphans.map(|s| (s.member, s.thread)).collect();
-        self.excused.extend(orphans);
-    }
-
-    /// The long waits that can end now.
-    pub(super) fn ready(&self) -> Vec<Step> {
-        let waits = self.members.values().filter(|m| m.alive && !m.stopped);
-        let waits = waits.flat_map(|m| m.threads.values().flatten());
-        waits.filter(|step| self.is_ready(step)).cloned().collect()
-    }
-
-    fn is_ready(&self, step: &Step) -> bool {
-        match step.verb {
-            Verb::Receive => self.has_news(step.arg("on")),
-            Verb::Get => self.has_message(step.arg("on")),
-            Verb::Lock | Verb::Read => !self.would_wait(step),
-            Verb::Replies => self.has_reply(step.arg("on")),
-            Verb::ReplyFor => self.has_reply_for(step.arg("on")),
-            Verb::Serve => self.has_request(step.arg("on")),
-            Verb::Connect | Verb::Reconnect => self.is_connected(step),
-            Verb::Await => self.is_gone(step.arg("on")) == Some(true),
-            _ => true,
-        }
-    }
-
-    /// Whether the node that a watch looks at is gone; `None`: it may be.
-    fn is_gone(&self, watch: Handle) -> Option<bool> {
-        let Kind::Watch { target } = self.objects.get(&watch)?.kind else { return None };
-        let node = self.objects.get(&target)?;
-        match node.life {
-            Life::Dead => Some(true),
-            Life::Held | Life::Leaked => Some(false),
-            Life::Dropped if !self.is_alive(node.member) => Some(true),
-            Life::Dropped => {
-                let users = self.living().filter(|(_, o)| o.node == Some(target));
-                let ports = users.map(|(_, o)| {
-                    matches!(o.kind, Kind::Publisher(_) | Kind::Subscriber(_) | Kind::Producer(_))
-                });
-                // A part that is held keeps its node; of others that is nobody's business.
-                let parts: Vec<bool> = ports.collect();
-                match (parts.contains(&true), parts.is_empty()) {
-                    (true, _) => Some(false),
-                    (false, true) => Some(true),
-                    (false, false) => None,
-                }
-            }
-        }
     }
 
     /// A step was done: whether the answer is right, and what is true from now on.
@@ -613,14 +415,6 @@ fn is_all_or_nothing(verb: Verb) -> bool {
     use Verb::{Read, RtOpen, RwLock, Server, Subscriber, Watch};
     let opens = [Node, Publisher, Subscriber, Producer, Consumer, Client, Server, RtOpen, Watch];
     opens.contains(&verb) || [Mutex, RwLock, Loan, Lock, Read, Part].contains(&verb)
-}
-
-/// Whether a step may be tried while there is too little. A thread or child could not begin, and
-/// what half of a cleaner's work does is not known.
-fn may_lack(verb: Verb) -> bool {
-    use Verb::{Answer, Clean, Connect, Crash, Crowd, Fork, Reconnect, Refuse, RemoveLock, Thread};
-    let not = [Answer, Clean, Connect, Crash, Crowd, Fork, Reconnect, Refuse, RemoveLock, Thread];
-    !not.contains(&verb) && verb != Verb::Audit
 }
 
 /// A step that must succeed.

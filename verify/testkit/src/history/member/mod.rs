@@ -1,0 +1,223 @@
+//! A member of a history: a process with threads that do what they are told through the public
+//! API, and say what they saw.
+//!
+//! | file | what |
+//! |---|---|
+//! | here | the process: what its threads share, who gets which step |
+//! | `actor` | a thread: one step after the other |
+//! | `messages` | what is sent, and what is seen of it |
+//! | `locks`, `services`, `rt`, `crowd`, `forks`, `limits` | steps of those kinds |
+
+mod actor;
+mod crowd;
+mod forks;
+mod limits;
+mod locks;
+mod messages;
+mod rt;
+mod services;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub(super) use forks::WAYS;
+use outlive::{
+    Consumer, Loan, Node, NodeBuilder, PayloadType, Producer, Publisher, Received, Sample,
+    Subscriber, Ticket, Watch,
+};
+pub(super) use services::{KINDS, PARTS};
+
+use super::reply::{Reply, Seen};
+use super::step::{Handle, Step, Verb};
+use actor::Actor;
+
+/// The role's name.
+pub const ROLE: &str = "history member";
+
+/// So long a lost wake would have to be waited for: it counts as a hang before.
+const SLICE: Duration = Duration::from_secs(60);
+
+/// The payload of a panic that the history asked for.
+struct AsTold;
+
+/// What any thread of the process may use.
+enum Thing {
+    Node(Node),
+    Publisher(Box<Publisher<[u8]>>),
+    Subscriber(Subscriber<[u8]>),
+    Sample(Sample<[u8]>, Seen),
+    Producer(Producer<[u8]>),
+    /// Not a box: a message in hand borrows from what it points to.
+    Consumer(Lasting<Consumer<[u8]>>),
+    /// Kept for its drop.
+    Received {
+        _it: Received<'static, [u8]>,
+    },
+    Lock(locks::Lock),
+    Watch(Watch),
+    Client(Box<services::Asking>),
+    /// With its client's handle.
+    Ticket(Ticket, Handle),
+    Server(Box<services::Serving>),
+    Request(Box<services::InHand>),
+    End(Box<rt::End>),
+}
+
+/// What only the thread that took it may use.
+enum Own {
+    /// With the publisher's handle.
+    Loan(Loan<'static, [u8]>, Handle),
+    Guard(locks::Guard),
+}
+
+/// A value at an address that lasts until it is dropped here.
+struct Lasting<T>(*mut T);
+
+// SAFETY: it is a box whose content is borrowed by hand; it may be sent where the content may.
+unsafe impl<T: Send> Send for Lasting<T> {}
+
+impl<T> Lasting<T> {
+    fn new(value: T) -> Self {
+        Self(Box::into_raw(Box::new(value)))
+    }
+
+    /// The director sees to it that nothing that borrows from it is used after its end, nor
+    /// beside another.
+    #[allow(clippy::mut_from_ref)]
+    fn get(&self) -> &'static mut T {
+        // SAFETY: as above; the pointer is a box's.
+        unsafe { &mut *self.0 }
+    }
+}
+
+impl<T> Drop for Lasting<T> {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, freed once.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+#[derive(Clone)]
+struct Shared {
+    root: PathBuf,
+    things: Arc<Mutex<BTreeMap<Handle, Thing>>>,
+    /// A limit was lowered before: what could not be opened is tried again.
+    was_limited: Arc<AtomicBool>,
+    /// Messages sent, by handle.
+    sent: Arc<Mutex<BTreeMap<Handle, u64>>>,
+}
+
+type Fails = Box<dyn std::error::Error>;
+
+/// The kind of an error of the library, with its text.
+fn refusal(e: &outlive::Error) -> (String, String) {
+    (format!("{:?}", e.kind()), e.to_string())
+}
+
+impl Shared {
+    fn take(&self, handle: Handle) -> Thing {
+        let taken = self.things.lock().unwrap().remove(&handle);
+        taken.unwrap_or_else(|| panic!("there is no handle {handle}"))
+    }
+
+    fn put(&self, handle: Handle, thing: Thing) {
+        self.things.lock().unwrap().insert(handle, thing);
+    }
+
+    fn node(&self, handle: Handle) -> Node {
+        match self.things.lock().unwrap().get(&handle) {
+            Some(Thing::Node(node)) => node.clone(),
+            _ => panic!("handle {handle} is no node"),
+        }
+    }
+
+    fn settings(&self) -> NodeBuilder {
+        Node::builder().root(&self.root).domain("h")
+    }
+}
+
+/// Type 0: slices of `u64`; 1: of `u32`, another type of the same name of topic.
+fn payload_type(number: u64) -> PayloadType {
+    if number == 0 { PayloadType::of::<[u64]>() } else { PayloadType::of::<[u32]>() }
+}
+
+fn topic(number: u64) -> String {
+    format!("/h/topic{number}")
+}
+
+fn queue(number: u64) -> String {
+    format!("/h/queue{number}")
+}
+
+/// One write: several threads say things.
+fn say(reply: &Reply) {
+    let line = reply.line() + "\n";
+    let _ = std::io::stdout().lock().write_all(line.as_bytes());
+    let _ = std::io::stdout().lock().flush();
+}
+
+/// Whoever reads the steps; ends the process when there will be no more.
+fn dispatch(shared: &Shared, main: Sender<Step>) {
+    let mut threads = BTreeMap::from([(0, (main, None))]);
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        let step = Step::parse(&line).expect("the director writes steps");
+        match step.verb {
+            Verb::Exit => std::process::exit(0),
+            Verb::Thread => {
+                let (send, steps) = channel();
+                let thread = step.arg("new") as usize;
+                let shared = shared.clone();
+                let (started, starts) = channel();
+                let join = std::thread::spawn(move || {
+                    let _ = started.send(());
+                    Actor::new(shared, thread).run(&steps);
+                });
+                threads.insert(thread, (send, Some(join)));
+                // The runtime aborts a thread that cannot have its signal stack: a limit that comes
+                // next is not to meet one that begins.
+                let _ = starts.recv();
+                say(&Reply { thread: step.thread, outcome: "ok".into(), ..Reply::default() });
+            }
+            Verb::End | Verb::Crash => {
+                let Some((send, join)) = threads.remove(&step.thread) else { continue };
+                let _ = send.send(step.clone());
+                let _ = join.map(std::thread::JoinHandle::join);
+                say(&Reply { thread: step.thread, outcome: "ok".into(), ..Reply::default() });
+            }
+            _ => {
+                if let Some((send, _)) = threads.get(&step.thread) {
+                    let _ = send.send(step);
+                }
+            }
+        }
+    }
+    std::process::exit(0);
+}
+
+/// The life of a member; does not return.
+pub(super) fn run(args: &[String]) -> ! {
+    let root = PathBuf::from(args.first().map_or("", String::as_str));
+    std::panic::set_hook(Box::new(|panic| {
+        if !panic.payload().is::<AsTold>() {
+            // Not by the usual hook, which may need memory that a limit took.
+            let _ = writeln!(std::io::stderr(), "{panic}");
+        }
+    }));
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a local.
+    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
+    outlive::internals::set_slice_ns_max(SLICE.as_nanos() as u64);
+    let shared =
+        Shared { root, things: Arc::default(), was_limited: Arc::default(), sent: Arc::default() };
+    let (main, steps) = channel();
+    let of_main = shared.clone();
+    std::thread::spawn(move || dispatch(&of_main, main));
+    Actor::new(shared, 0).run(&steps);
+    std::process::exit(0)
+}

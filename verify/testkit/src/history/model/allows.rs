@@ -1,0 +1,145 @@
+//! Which steps can be done now, so that safe code could do them.
+
+use super::locks::Lock;
+use super::{Kind, Life, Model, Object};
+use crate::history::step::{Handle, Step, Verb};
+
+impl Model {
+    /// An object that its member can use now.
+    pub(in crate::history) fn usable(
+        &self,
+        handle: Handle,
+        member: usize,
+        thread: usize,
+    ) -> Option<&Kind> {
+        let object = self.objects.get(&handle)?;
+        let mine = object.member == member && object.thread.is_none_or(|t| t == thread);
+        (mine && object.life == Life::Held && !object.busy).then_some(&object.kind)
+    }
+
+    /// Whether something borrows from `handle`, so that safe code could not drop it.
+    fn is_borrowed(&self, handle: Handle) -> bool {
+        let mut waits = self.members.values().flat_map(|m| m.threads.values().flatten());
+        waits.any(|step| self.used_by(step).contains(&Some(handle)))
+            || self.objects.values().any(|o| {
+                let of = match &o.kind {
+                    Kind::Loan { of } | Kind::Received { of, .. } | Kind::Guard { of, .. } => *of,
+                    _ => return false,
+                };
+                of == handle && o.life == Life::Held
+            })
+    }
+
+    /// Whether the step can be done at all.
+    pub(in crate::history) fn allows(&self, step: &Step) -> bool {
+        let Step { member, thread, .. } = *step;
+        let new_is_free = step.new_handle().is_none_or(|new| !self.objects.contains_key(&new));
+        let Some(at) = self.members.get(&member) else {
+            return matches!(step.verb, Verb::Start | Verb::Pause);
+        };
+        match step.verb {
+            Verb::Start => return false,
+            Verb::Pause => return true,
+            // Only SIGKILL ends one that is stopped.
+            Verb::Kill => return at.alive && (!at.stopped || step.arg("signal") == 9),
+            Verb::Stop => return at.alive && !at.stopped,
+            Verb::Continue => return at.alive && at.stopped,
+            _ => {}
+        }
+        let free = matches!(at.threads.get(&thread), Some(None));
+        if !at.alive || at.stopped || !new_is_free || !free {
+            return false;
+        }
+        let limited = !at.limits.is_empty();
+        if limited && (step.is_long() || !may_lack(step.verb)) {
+            return false;
+        }
+        let on = |handle| self.usable(handle, member, thread);
+        let node_ok = || matches!(on(step.arg("node")), Some(Kind::Node { .. }));
+        let it = step.arg("on");
+        match step.verb {
+            Verb::Crowd => node_ok() && self.may_come(step),
+            // What sleeps now was not told what to do where it cannot open a thing.
+            Verb::Limit => !limited && at.threads.values().all(Option::is_none),
+            Verb::Unlimit => at.limits.contains(&step.arg("what")),
+            Verb::Thread => {
+                let new = step.arg("new") as usize;
+                !at.threads.contains_key(&new) && !self.ended.contains(&(member, new))
+            }
+            Verb::End | Verb::Crash => {
+                // What borrows from a thing of others must be over before.
+                thread > 0
+            }
+            Verb::Publisher
+            | Verb::Subscriber
+            | Verb::Producer
+            | Verb::Consumer
+            | Verb::Mutex
+            | Verb::RwLock
+            | Verb::Client
+            | Verb::Server
+            | Verb::RtOpen => node_ok(),
+            Verb::Watch => {
+                let target = self.objects.get(&step.arg("target"));
+                node_ok() && target.is_some_and(|o| matches!(o.kind, Kind::Node { .. }))
+            }
+            Verb::RemoveLock => {
+                let name = (step.arg("rw") == 1, step.arg("mutex"));
+                node_ok() && self.locks.get(&name).is_some_and(Lock::is_lost)
+            }
+            Verb::Drop | Verb::Leak | Verb::Unwind => on(it).is_some() && !self.is_borrowed(it),
+            Verb::Publish => self.may_publish(it, member, thread),
+            Verb::Loan => self.may_publish(it, member, thread) && !self.has_loan(it),
+            Verb::Commit => matches!(on(it), Some(Kind::Loan { .. })),
+            Verb::Receive | Verb::Take => matches!(on(it), Some(Kind::Subscriber(_))),
+            Verb::Check => matches!(on(it), Some(Kind::Sample { .. })),
+            Verb::Send => matches!(on(it), Some(Kind::Producer(_))),
+            Verb::Get | Verb::Hold => {
+                matches!(on(it), Some(Kind::Consumer { hand: None, .. }))
+            }
+            Verb::Lock => matches!(on(it), Some(Kind::Lock { .. })),
+            Verb::Read => matches!(on(it), Some(Kind::Lock { name: (true, _), .. })),
+            Verb::Write => matches!(on(it), Some(Kind::Guard { reads: false, .. })),
+            Verb::Ask | Verb::Call | Verb::Replies => matches!(on(it), Some(Kind::Client(_))),
+            Verb::ReplyFor | Verb::Cancel => match on(it) {
+                Some(Kind::Ticket { of }) => matches!(on(*of), Some(Kind::Client(_))),
+                _ => false,
+            },
+            Verb::Serve => matches!(on(it), Some(Kind::Server(_))),
+            Verb::Connect => matches!(on(it), Some(Kind::End(e)) if !e.connected),
+            Verb::Reconnect | Verb::Peer => matches!(on(it), Some(Kind::End(e)) if e.connected),
+            Verb::Push => matches!(on(it), Some(Kind::End(e)) if e.connected && e.writer),
+            Verb::Pop => matches!(on(it), Some(Kind::End(e)) if e.connected && !e.writer),
+            Verb::Part | Verb::Answer | Verb::Refuse | Verb::Wanted => match on(it) {
+                Some(Kind::Request(request)) => on(request.of).is_some(),
+                _ => false,
+            },
+            Verb::Await => matches!(on(it), Some(Kind::Watch { .. })),
+            _ => true,
+        }
+    }
+
+    /// Loans stay with their thread, and so does who lent them meanwhile.
+    fn may_publish(&self, on: Handle, member: usize, thread: usize) -> bool {
+        let elsewhere = self.objects.values().any(|o| {
+            o.life == Life::Held
+                && o.thread != Some(thread)
+                && matches!(o.kind, Kind::Loan { of } if of == on)
+        });
+        matches!(self.usable(on, member, thread), Some(Kind::Publisher(_))) && !elsewhere
+    }
+
+    fn has_loan(&self, on: Handle) -> bool {
+        let is =
+            |o: &Object| o.life == Life::Held && matches!(o.kind, Kind::Loan { of } if of == on);
+        self.objects.values().any(is)
+    }
+}
+
+/// Whether a step may be tried while there is too little. A thread or child could not begin, and
+/// what half of a cleaner's work does is not known.
+fn may_lack(verb: Verb) -> bool {
+    use Verb::{Answer, Clean, Connect, Crash, Crowd, Fork, Reconnect, Refuse, RemoveLock, Thread};
+    let not = [Answer, Clean, Connect, Crash, Crowd, Fork, Reconnect, Refuse, RemoveLock, Thread];
+    !not.contains(&verb) && verb != Verb::Audit
+}

@@ -1,0 +1,88 @@
+//! Long waits: what each uses meanwhile, and when it can end.
+
+use super::{Kind, Life, Model};
+use crate::history::step::{Handle, Step, Verb};
+
+impl Model {
+    /// What a step uses: what it is done to, and whose part that is.
+    pub(super) fn used_by(&self, step: &Step) -> [Option<Handle>; 2] {
+        let on = step.arg("on");
+        let of = match self.objects.get(&on).map(|o| &o.kind) {
+            Some(Kind::Ticket { of }) if step.verb != Verb::Drop => Some(*of),
+            _ => None,
+        };
+        [Some(on), of]
+    }
+
+    /// A long wait begins.
+    pub(in crate::history) fn begin(&mut self, step: &Step) {
+        if let Some(member) = self.members.get_mut(&step.member) {
+            member.threads.insert(step.thread, Some(step.clone()));
+        }
+        // Any thread may use a lock meanwhile.
+        if !matches!(step.verb, Verb::Lock | Verb::Read) {
+            self.set_busy(step, true);
+        }
+    }
+
+    pub(super) fn set_busy(&mut self, step: &Step, busy: bool) {
+        for handle in self.used_by(step).into_iter().flatten() {
+            if let Some(object) = self.objects.get_mut(&handle) {
+                object.busy = busy;
+            }
+        }
+    }
+
+    /// After each step: who waits for what nobody may let go any more.
+    pub(in crate::history) fn look_round(&mut self) {
+        let waits = self.members.values().flat_map(|m| m.threads.values().flatten());
+        let orphans = waits.filter(|s| s.verb == Verb::Lock && self.is_orphaned(s));
+        let orphans: Vec<_> = orphans.map(|s| (s.member, s.thread)).collect();
+        self.excused.extend(orphans);
+    }
+
+    /// The long waits that can end now.
+    pub(in crate::history) fn ready(&self) -> Vec<Step> {
+        let waits = self.members.values().filter(|m| m.alive && !m.stopped);
+        let waits = waits.flat_map(|m| m.threads.values().flatten());
+        waits.filter(|step| self.is_ready(step)).cloned().collect()
+    }
+
+    fn is_ready(&self, step: &Step) -> bool {
+        match step.verb {
+            Verb::Receive => self.has_news(step.arg("on")),
+            Verb::Get => self.has_message(step.arg("on")),
+            Verb::Lock | Verb::Read => !self.would_wait(step),
+            Verb::Replies => self.has_reply(step.arg("on")),
+            Verb::ReplyFor => self.has_reply_for(step.arg("on")),
+            Verb::Serve => self.has_request(step.arg("on")),
+            Verb::Connect | Verb::Reconnect => self.is_connected(step),
+            Verb::Await => self.is_gone(step.arg("on")) == Some(true),
+            _ => true,
+        }
+    }
+
+    /// Whether the node that a watch looks at is gone; `None`: it may be.
+    pub(super) fn is_gone(&self, watch: Handle) -> Option<bool> {
+        let Kind::Watch { target } = self.objects.get(&watch)?.kind else { return None };
+        let node = self.objects.get(&target)?;
+        match node.life {
+            Life::Dead => Some(true),
+            Life::Held | Life::Leaked => Some(false),
+            Life::Dropped if !self.is_alive(node.member) => Some(true),
+            Life::Dropped => {
+                let users = self.living().filter(|(_, o)| o.node == Some(target));
+                let ports = users.map(|(_, o)| {
+                    matches!(o.kind, Kind::Publisher(_) | Kind::Subscriber(_) | Kind::Producer(_))
+                });
+                // A part that is held keeps its node; of others that is nobody's business.
+                let parts: Vec<bool> = ports.collect();
+                match (parts.contains(&true), parts.is_empty()) {
+                    (true, _) => Some(false),
+                    (false, true) => Some(true),
+                    (false, false) => None,
+                }
+            }
+        }
+    }
+}
