@@ -187,8 +187,8 @@ impl Host {
         Another(self.spawn(&file))
     }
 
-    /// The wall clock of bridges started from now on is `ahead_s` seconds ahead of ours. False, with a
-    /// notice, where there is no C compiler.
+    /// The wall clock of bridges started from now on is `ahead_s` seconds ahead of ours. False,
+    /// with a notice, where there is no C compiler.
     pub fn set_clock(&mut self, ahead_s: i64) -> bool {
         let library = self.dir.join("clock.so");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/net/clock.c");
