@@ -81,7 +81,7 @@ impl Producer {
         let until = deadline(timeout);
         if until == 0 {
             let port: &mut CoreProducer<[u8]> = &mut port;
-            return py.detach(|| port.try_send(bytes)).or_raise();
+            return py.detach(|| port.send_until(bytes, 0)).or_raise();
         }
         port.wait_in_slices(py, until, |port, slice| port.send_until(bytes, slice))
     }

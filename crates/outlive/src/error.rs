@@ -2,6 +2,10 @@
 
 use std::fmt;
 use std::io;
+use std::sync::{Arc, Mutex};
+
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::Relaxed;
 
 /// What went wrong, as a closed list that callers match on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,7 +105,7 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// Result of every fallible call of this crate.
+/// Result of every fallible call of this crate, but of hot calls with an error of their own.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What failed (`what`), on which object (topic, file, node), why, and what to do next.
@@ -179,5 +183,57 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_ref().map(|e| e as _)
+    }
+}
+
+/// What refused a call, for the text of an error that costs nothing until somebody prints it.
+///
+/// It holds no string of its own but shares the name with the port that made it; figures in the
+/// text are those of the port's latest refusal.
+#[derive(Clone)]
+pub struct Refusal(Arc<Facts>);
+
+struct Facts {
+    object: Box<str>,
+    figures: [AtomicU64; 4],
+    cause: Mutex<Option<Error>>,
+}
+
+impl Refusal {
+    /// One for each port, made when it is opened; a refusal clones it.
+    pub(crate) fn new(object: &str) -> Self {
+        let figures = std::array::from_fn(|_| AtomicU64::new(0));
+        Self(Arc::new(Facts { object: object.into(), figures, cause: Mutex::new(None) }))
+    }
+
+    /// The object that the call acted on: a queue, a topic.
+    pub fn object(&self) -> &str {
+        &self.0.object
+    }
+
+    /// Stores what the text is to say.
+    pub(crate) fn set(&self, figures: [u64; 4]) {
+        for (to, figure) in self.0.figures.iter().zip(figures) {
+            to.store(figure, Relaxed);
+        }
+    }
+
+    pub(crate) fn figures(&self) -> [u64; 4] {
+        self.0.figures.each_ref().map(|figure| figure.load(Relaxed))
+    }
+
+    /// What stands behind it, to be named in the text.
+    pub(crate) fn set_cause(&self, cause: Option<Error>) {
+        *self.0.cause.lock().unwrap_or_else(|e| e.into_inner()) = cause;
+    }
+
+    pub(crate) fn cause(&self) -> Option<String> {
+        self.0.cause.lock().unwrap_or_else(|e| e.into_inner()).as_ref().map(Error::to_string)
+    }
+}
+
+impl fmt::Debug for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Refusal").field(&self.object()).finish()
     }
 }

@@ -26,11 +26,11 @@ mod wait;
 pub use admin::{AuditReport, CleanReport, Domain, NodeInfo, PublisherInfo, TopicInfo};
 pub use domain::header::LAYOUT_VERSION;
 pub use domain::name::NAME_BYTES_MAX;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Refusal, Result};
 pub use node::{Node, NodeBuilder, NodeId, Watch};
 pub use queue::{
     BOUND_BYTES_DEFAULT, Consumer, Held, LaneInfo, Producer, ProducerId, QueueBuilder, QueueEvent,
-    QueueInfo, Received, Slot,
+    QueueInfo, Received, Slot, TrySendError,
 };
 pub use service::{Client, Reply, Request, Response, Server, ServiceBuilder, ServiceInfo, Ticket};
 pub use topic::chunks::segments;

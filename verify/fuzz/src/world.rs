@@ -188,7 +188,7 @@ impl Ports {
             let value = vec![words as u64; words];
             done(self.publisher.publish(&value));
             if let Some(producer) = &mut self.producer {
-                done(producer.try_send(&value));
+                done(producer.try_send(&value).map_err(outlive::Error::from));
             }
         }
         if let Some(mut scan) = done(self.scans.loan_headed([1.0, 2.0], 50)) {

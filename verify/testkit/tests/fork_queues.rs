@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use outlive::{Consumer, ErrorKind, Node, NodeBuilder, Producer, Result};
+use outlive::{Consumer, Error, ErrorKind, Node, NodeBuilder, Producer, Result};
 use testkit::{Actor, TempDomain, Watchdog, fork_child, role};
 
 const SENT: u64 = 10;
@@ -54,7 +54,7 @@ fn child_refuses<const W: usize>(
 ) {
     assert!(!producer.has_consumer());
     refused(producer.send(&[99; W]));
-    refused(producer.try_send(&[99; W]));
+    refused(producer.try_send(&[99; W]).map_err(Error::from));
     refused(producer.send_batch(&[[99; W]; 3]));
     refused(producer.reserve().map(|_| ()));
     refused(consumer.receive().map(|_| ()));

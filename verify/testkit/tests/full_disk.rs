@@ -167,7 +167,7 @@ fn on_a_full_disk_every_step_says_no_space_and_with_room_it_works() {
         };
         assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
         drop(full);
-        needs_room(disk, "a longer lane", || producer.try_send(&frame(queued, 9000)));
+        needs_room(disk, "a longer lane", || Ok(producer.try_send(&frame(queued, 9000))?));
         for n in 0..=queued {
             let bytes = if n < queued { 500 } else { 9000 };
             assert!(*consumer.receive().unwrap().expect("it was queued") == *frame(n, bytes));

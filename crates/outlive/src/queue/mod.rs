@@ -45,4 +45,5 @@ pub use consumer::received::Received;
 pub use consumer::{Consumer, Held};
 pub use membership::table::ProducerId;
 pub use producer::Producer;
+pub use producer::refused::TrySendError;
 pub use producer::slot::Slot;

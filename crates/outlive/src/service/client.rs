@@ -14,7 +14,8 @@ use super::wire::frame::{ReplyHead, RequestHead, request_bytes};
 use crate::os::time::clock;
 use crate::queue::consumer::reader::{QueueEvent, Reader};
 use crate::queue::membership::Queue;
-use crate::queue::producer::writer::{Wait, Writer};
+use crate::queue::producer::refused::Refused;
+use crate::queue::producer::writer::Writer;
 use crate::sync::fault;
 use crate::types::Payload;
 use crate::wait::WaitSet;
@@ -152,8 +153,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// # Crash safety
     /// **Strict.** As [`crate::Producer::send`].
     pub fn send_until(&mut self, request: &Q, deadline_ns: u64) -> Result<Ticket> {
-        if let Err(e) = self.writer.check_served() {
-            return Err(self.no_server(e));
+        if let Err(refused) = self.writer.check_served() {
+            return Err(self.not_sent(refused));
         }
         if self.writer.term() != self.term {
             self.meet_server()?;
@@ -174,8 +175,12 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         Ok(Ticket(id))
     }
 
-    fn no_server(&self, e: Error) -> Error {
-        if e.kind() == ErrorKind::OwnerDied { no_server(self.service()) } else { e }
+    #[cold]
+    fn not_sent(&self, refused: Refused) -> Error {
+        match refused {
+            Refused::Nobody => no_server(self.service()),
+            refused => self.writer.error(refused),
+        }
     }
 
     /// Another server is there than the one before: what waits for that one fails or goes on.
@@ -200,11 +205,12 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         let at = request_bytes(self.writer.queue().meta.align);
         let shape = *self.writer.shape();
         let total = (at + bytes.len()) as u64;
-        let to = self.writer.reserve(total, &shape, Wait::Never).map_err(|e| self.no_server(e))?;
+        let room = self.writer.reserve_at_once(total, &shape);
+        let to = room.map_err(|refused| self.not_sent(refused))?;
         let (term, reply_port) = (self.term, self.reply_port);
         let head = RequestHead { kind, id, term, deadline_ns, reply_port };
-        // SAFETY: `reserve` gave room for `total` bytes, aligned to 8 at least, which nobody reads
-        // before the commit.
+        // SAFETY: `reserve_at_once` gave room for `total` bytes, aligned to 8 at least, which
+        // nobody reads before the commit.
         unsafe {
             head.write(to);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(at), bytes.len());
@@ -300,8 +306,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     fn settle(&mut self) -> Result<()> {
         let alive = match self.writer.check_served() {
             Ok(()) => true,
-            Err(e) if e.kind() == ErrorKind::OwnerDied => false,
-            Err(e) => return Err(e),
+            Err(Refused::Nobody) => false,
+            Err(refused) => return Err(self.writer.error(refused)),
         };
         if alive && self.writer.term() == self.term {
             self.writer.check_accepted()?;

@@ -17,7 +17,8 @@ use crate::queue::ProducerId;
 use crate::queue::consumer::reader::{QueueEvent, Reader};
 use crate::queue::lane::layout::FIRST_BYTES;
 use crate::queue::membership::{Queue, Site};
-use crate::queue::producer::writer::{Wait, Writer};
+use crate::queue::producer::refused::Refused;
+use crate::queue::producer::writer::Writer;
 use crate::sync::fault;
 use crate::types::Payload;
 use crate::wait::member::{Member, Plan, Seat};
@@ -188,7 +189,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         self.take_in(BACKLOG_MAX)?;
         let gone = match self.ways.iter_mut().find(|way| way.client == request.client) {
             Some(way) => match way.writer.check_served() {
-                Err(e) if e.kind() == ErrorKind::OwnerDied => way.writer.deserted().is_some(),
+                Err(Refused::Nobody) => way.writer.deserted().is_some(),
                 served => served.is_err(),
             },
             None => true,
@@ -383,13 +384,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         match self.ways[i].writer.check_served() {
             Ok(()) => Ok(Found::Way),
             // To pass its request over cannot be undone.
-            Err(e) if e.kind() == ErrorKind::OwnerDied && self.ways[i].is_in_doubt() => {
-                Ok(Found::NotYet)
-            }
-            Err(e) => {
-                self.ways.swap_remove(i);
-                failed(e)
-            }
+            Err(Refused::Nobody) if self.ways[i].is_in_doubt() => Ok(Found::NotYet),
+            Err(refused) => failed(self.ways.swap_remove(i).writer.error(refused)),
         }
     }
 
@@ -428,22 +424,22 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         }
         let at = reply_bytes(meta.align);
         let (shape, total) = (*way.writer.shape(), (at + bytes.len()) as u64);
-        let to = match way.writer.reserve(total, &shape, Wait::Never) {
+        let to = match way.writer.reserve_at_once(total, &shape) {
             Ok(to) => to,
-            Err(e) if e.kind() == ErrorKind::OwnerDied => {
+            Err(Refused::Nobody) => {
                 return Err(match way.is_in_doubt() {
                     true => self.client_in_doubt(client),
                     false => self.client_died(client),
                 });
             }
-            Err(e) if e.kind() == ErrorKind::Corrupt => {
+            Err(Refused::Failed(e)) if e.kind() == ErrorKind::Corrupt => {
                 let lane = way.writer.id();
                 return Err(self.lane_is_corrupt(client, lane));
             }
-            Err(e) => return Err(e),
+            Err(refused) => return Err(way.writer.error(refused)),
         };
-        // SAFETY: `reserve` gave room for `total` bytes, aligned to 8 at least, which nobody reads
-        // before the commit.
+        // SAFETY: `reserve_at_once` gave room for `total` bytes, aligned to 8 at least, which
+        // nobody reads before the commit.
         unsafe {
             ReplyHead { kind, id }.write(to);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(at), bytes.len());

@@ -1,5 +1,6 @@
 //! The sending end of a queue.
 
+pub(crate) mod refused;
 pub(super) mod room;
 pub(super) mod slot;
 pub(crate) mod writer;
@@ -12,6 +13,7 @@ use super::membership::table::ProducerId;
 use crate::os::time::clock;
 use crate::types::{Encoding, Message, Payload};
 use crate::{Error, ErrorKind, Result};
+use refused::{Sent, TrySendError};
 use slot::Slot;
 use writer::{Wait, Writer};
 
@@ -80,6 +82,11 @@ impl<T: Payload + ?Sized> Producer<T> {
         Self { writer, _type: PhantomData }
     }
 
+    #[cfg(test)]
+    pub(crate) fn consumer_node(&self) -> Option<crate::NodeId> {
+        self.writer.consumer_node()
+    }
+
     /// Who this is, as the consumer sees it.
     pub fn id(&self) -> ProducerId {
         self.writer.id()
@@ -95,16 +102,18 @@ impl<T: Payload + ?Sized> Producer<T> {
         self.writer.memory_bytes()
     }
 
-    /// Whether a live consumer reads the queue. It may die right after the answer.
+    /// Whether a live consumer reads the queue, by its word. It may die right after the answer;
+    /// [`Producer::wait_for_consumer`] asks the kernel, too.
     ///
     /// # Real-time
-    /// Three loads while it lives.
+    /// Three loads while it lives. Who it is, is looked up once.
     #[inline]
     pub fn has_consumer(&mut self) -> bool {
         self.writer.check_served().is_ok()
     }
 
-    /// Waits until a live consumer reads the queue; `false` when `timeout` passed first.
+    /// Waits until a live consumer reads the queue; `false` when `timeout` passed first. Asks for
+    /// the file lock of the consumer's node, also where `timeout` is zero.
     ///
     /// # Errors
     /// `ForkedChild`; `Corrupt`.
@@ -124,22 +133,32 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// and a sleeping consumer wakes, also if we die before waking it.
     ///
     /// # Real-time
-    /// No lock. No system call while the consumer is awake and the lane has room.
+    /// Allocates nothing, takes no lock and makes no system call while the consumer is awake and
+    /// the lane has room, but where that shrinks: with `first_bytes` as large as `bound_bytes` it
+    /// never does. Where the lane is full, it looks for room for some us, asks for the file lock
+    /// of the consumer's node, grows the lane, and at the bound sleeps.
     #[inline(always)]
     pub fn send(&mut self, value: &T) -> Result<()> {
-        self.put(value, FOREVER)
+        self.put(value, FOREVER).map_err(|refused| self.writer.error(refused))
     }
 
-    /// As [`Producer::send`], without ever waiting.
+    /// As [`Producer::send`], without waiting: one look for room, no spinning.
     ///
     /// # Errors
-    /// `WouldBlock`: the lane is at its bound. Else as [`Producer::send`].
+    /// [`TrySendError::Full`] (`WouldBlock`): the lane is at its bound. Else as [`Producer::send`].
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
+    ///
+    /// # Real-time
+    /// As [`Producer::send`] while the lane has room. A lane below its bound grows, which takes
+    /// system calls, also in vain where there is no space. At the bound, and without a consumer,
+    /// it allocates nothing, takes no lock and makes no system call: the consumer's word is
+    /// enough to refuse. A consumer whose death the kernel could not mark there is found by the
+    /// calls that wait, and by [`Producer::wait_for_consumer`] with a timeout of zero.
     #[inline(always)]
-    pub fn try_send(&mut self, value: &T) -> Result<()> {
-        self.put(value, Wait::Never)
+    pub fn try_send(&mut self, value: &T) -> std::result::Result<(), TrySendError> {
+        self.put(value, Wait::Never).map_err(|refused| self.writer.not_sent(refused))
     }
 
     /// As [`Producer::send`], waiting at most `timeout`.
@@ -150,11 +169,12 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
     pub fn send_timeout(&mut self, value: &T, timeout: Duration) -> Result<()> {
-        self.put(value, Wait::Until(after(timeout)))
+        let wait = Wait::Until(after(timeout));
+        self.put(value, wait).map_err(|refused| self.writer.error(refused))
     }
 
     /// As [`Producer::send`], waiting until an instant of CLOCK_MONOTONIC in ns
-    /// ([`crate::now_ns`]); 0 is [`Producer::try_send`].
+    /// ([`crate::now_ns`]); 0 is [`Producer::try_send`] with an [`Error`].
     ///
     /// # Errors
     /// `Timeout`, for 0 `WouldBlock`; else as [`Producer::send`].
@@ -163,11 +183,11 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// **Strict.** As [`Producer::send`].
     #[inline(always)]
     pub fn send_until(&mut self, value: &T, deadline_ns: u64) -> Result<()> {
-        self.put(value, Wait::until(deadline_ns))
+        self.put(value, Wait::until(deadline_ns)).map_err(|refused| self.writer.error(refused))
     }
 
     #[inline(always)]
-    fn put(&mut self, value: &T, wait: Wait) -> Result<()> {
+    fn put(&mut self, value: &T, wait: Wait) -> Sent<()> {
         let bytes = value.bytes();
         self.check(bytes.len())?;
         match ShapeOf::<T>::KNOWN {
@@ -215,41 +235,62 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// # Errors
     /// As [`Producer::send`]; `InvalidArgument` when `len` does not make a value of `T`.
     pub fn reserve_slice(&mut self, len: usize) -> Result<Slot<'_, T>> {
-        self.reserve_bytes(len, FOREVER)
+        self.slot(len, FOREVER)
     }
 
-    /// As [`Producer::reserve_slice`], without ever waiting.
+    /// As [`Producer::reserve_slice`], without waiting, as [`Producer::try_send`].
     ///
     /// # Errors
-    /// `WouldBlock`; else as [`Producer::reserve_slice`].
-    pub fn try_reserve_slice(&mut self, len: usize) -> Result<Slot<'_, T>> {
-        self.reserve_bytes(len, Wait::Never)
+    /// [`TrySendError::Full`] (`WouldBlock`); else as [`Producer::reserve_slice`].
+    pub fn try_reserve_slice(
+        &mut self,
+        len: usize,
+    ) -> std::result::Result<Slot<'_, T>, TrySendError> {
+        self.try_slot(len)
     }
 
     /// As [`Producer::reserve_slice`], waiting until an instant of CLOCK_MONOTONIC in ns; 0 is
-    /// [`Producer::try_reserve_slice`].
+    /// [`Producer::try_reserve_slice`] with an [`Error`].
     ///
     /// # Errors
     /// `Timeout`, for 0 `WouldBlock`; else as [`Producer::reserve_slice`].
     pub fn reserve_slice_until(&mut self, len: usize, deadline_ns: u64) -> Result<Slot<'_, T>> {
-        self.reserve_bytes(len, Wait::until(deadline_ns))
+        self.slot(len, Wait::until(deadline_ns))
     }
 
-    fn reserve_bytes(&mut self, len: usize, wait: Wait) -> Result<Slot<'_, T>> {
+    fn slot(&mut self, len: usize, wait: Wait) -> Result<Slot<'_, T>> {
+        match self.reserve_bytes(len, wait) {
+            Ok((ptr, bytes)) => Ok(Slot::new(&mut self.writer, ptr, bytes)),
+            Err(refused) => Err(self.writer.error(refused)),
+        }
+    }
+
+    fn try_slot(&mut self, len: usize) -> std::result::Result<Slot<'_, T>, TrySendError> {
+        match self.reserve_bytes(len, Wait::Never) {
+            Ok((ptr, bytes)) => Ok(Slot::new(&mut self.writer, ptr, bytes)),
+            Err(refused) => Err(self.writer.not_sent(refused)),
+        }
+    }
+
+    fn reserve_bytes(&mut self, len: usize, wait: Wait) -> Sent<(*mut u8, usize)> {
         let Some(bytes) = T::bytes_of(len).filter(|b| *b <= 1 << 40) else {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                "reserving in queue",
-                self.queue(),
-                format!("{len} elements are no message of this queue's type"),
-            ));
+            return Err(self.no_length(len).into());
         };
         self.check(bytes)?;
         // A record of its own: a run's header counts what is before it.
         self.writer.end_run()?;
         let shape = *self.writer.shape();
-        let ptr = self.writer.reserve(bytes as u64, &shape, wait)?;
-        Ok(Slot::new(&mut self.writer, ptr, bytes))
+        Ok((self.writer.reserve(bytes as u64, &shape, wait)?, bytes))
+    }
+
+    #[cold]
+    fn no_length(&self, len: usize) -> Error {
+        Error::new(
+            ErrorKind::InvalidArgument,
+            "reserving in queue",
+            self.queue(),
+            format!("{len} elements are no message of this queue's type"),
+        )
     }
 }
 
@@ -273,15 +314,15 @@ impl<T: Message> Producer<T> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn reserve(&mut self) -> Result<Slot<'_, T>> {
-        self.reserve_bytes(1, FOREVER)
+        self.slot(1, FOREVER)
     }
 
-    /// As [`Producer::reserve`], without ever waiting.
+    /// As [`Producer::reserve`], without waiting, as [`Producer::try_send`].
     ///
     /// # Errors
-    /// `WouldBlock`; else as [`Producer::reserve`].
-    pub fn try_reserve(&mut self) -> Result<Slot<'_, T>> {
-        self.reserve_bytes(1, Wait::Never)
+    /// [`TrySendError::Full`] (`WouldBlock`); else as [`Producer::reserve`].
+    pub fn try_reserve(&mut self) -> std::result::Result<Slot<'_, T>, TrySendError> {
+        self.try_slot(1)
     }
 
     /// Sends all of `values`, or none: they become visible with one store and lie one behind the
@@ -308,23 +349,24 @@ impl<T: Message> Producer<T> {
     /// ```
     #[inline(always)]
     pub fn send_batch(&mut self, values: &[T]) -> Result<()> {
-        self.put_batch(values, FOREVER)
+        self.put_batch(values, FOREVER).map_err(|refused| self.writer.error(refused))
     }
 
-    /// As [`Producer::send_batch`], without ever waiting.
+    /// As [`Producer::send_batch`], without waiting, as [`Producer::try_send`].
     ///
     /// # Errors
-    /// `WouldBlock`: there is no room for all of them. Else as [`Producer::send_batch`].
+    /// [`TrySendError::Full`] (`WouldBlock`): there is no room for all of them. Else as
+    /// [`Producer::send_batch`].
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
     #[inline]
-    pub fn try_send_batch(&mut self, values: &[T]) -> Result<()> {
-        self.put_batch(values, Wait::Never)
+    pub fn try_send_batch(&mut self, values: &[T]) -> std::result::Result<(), TrySendError> {
+        self.put_batch(values, Wait::Never).map_err(|refused| self.writer.not_sent(refused))
     }
 
     /// As [`Producer::send_batch`], waiting until an instant of CLOCK_MONOTONIC in ns; 0 is
-    /// [`Producer::try_send_batch`].
+    /// [`Producer::try_send_batch`] with an [`Error`].
     ///
     /// # Errors
     /// `Timeout`, for 0 `WouldBlock`; else as [`Producer::send_batch`].
@@ -332,11 +374,12 @@ impl<T: Message> Producer<T> {
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
     pub fn send_batch_until(&mut self, values: &[T], deadline_ns: u64) -> Result<()> {
-        self.put_batch(values, Wait::until(deadline_ns))
+        let wait = Wait::until(deadline_ns);
+        self.put_batch(values, wait).map_err(|refused| self.writer.error(refused))
     }
 
     #[inline(always)]
-    fn put_batch(&mut self, values: &[T], wait: Wait) -> Result<()> {
+    fn put_batch(&mut self, values: &[T], wait: Wait) -> Sent<()> {
         if values.is_empty() {
             return Ok(());
         }
@@ -369,8 +412,11 @@ impl Producer<[u8]> {
             return Ok(());
         }
         let wait = Wait::until(deadline_ns);
-        self.writer.end_run()?;
         let count = bytes.len() as u64 / shape.item;
-        self.writer.send_batch(bytes, count as usize, &shape, wait)
+        let sent = self
+            .writer
+            .end_run()
+            .and_then(|()| self.writer.send_batch(bytes, count as usize, &shape, wait));
+        sent.map_err(|refused| self.writer.error(refused))
     }
 }

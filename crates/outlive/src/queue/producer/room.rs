@@ -3,6 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::refused::{Refused, Sent};
 use super::writer::{NOBODY, Wait, Writer};
 use crate::node::peer::Peer;
 use crate::os::death::robust;
@@ -10,9 +11,11 @@ use crate::os::process::sched;
 use crate::os::sleep::futex;
 use crate::os::time::clock;
 use crate::queue::lane::position::{Position, SEGMENT_MAX, distance};
+use crate::queue::lane::record::Shape;
 use crate::queue::lane::segment::Segment;
 use crate::queue::lane::tail::Tail;
 use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::sync::fault;
 use crate::wait;
 use crate::wait::SleepSet;
 use crate::wait::member::Plan;
@@ -27,30 +30,47 @@ const PAUSES: u32 = 64;
 impl Writer {
     /// Makes a record of `need` bytes fit at the tail, or says why it cannot.
     #[cold]
-    pub(in crate::queue) fn make_room(&mut self, need: u64, wait: Wait) -> Result<()> {
+    pub(in crate::queue) fn make_room(&mut self, need: u64, wait: Wait) -> Sent<()> {
         self.queue.node.tend()?;
         self.close_run();
         if need > largest_power(self.bound_bytes) - self.shape.unit {
-            return Err(self.too_large(need));
+            return Err(self.too_large(need).into());
         }
-        for spin in 0.. {
+        let at_once = wait == Wait::Never;
+        let spins = if at_once || sched::allowed_cpus() == 1 { 0 } else { SPINS };
+        for spin in 0..=spins {
             let fits = self.look_for_room(need)?;
             // Better a good deal of room than room for one: the next calls need not come here.
-            if fits && (self.tail.has_plenty() || spin >= SPINS || sched::allowed_cpus() == 1) {
+            if fits && (self.tail.has_plenty() || spin == spins) {
                 return Ok(());
             }
-            if spin >= SPINS || sched::allowed_cpus() == 1 {
-                break;
+            if spin < spins {
+                (0..PAUSES).for_each(|_| std::hint::spin_loop());
             }
-            (0..PAUSES).for_each(|_| std::hint::spin_loop());
         }
-        self.confirm_consumer()?;
-        if self.grow_if_possible(need)? {
+        let larger = self.larger(need);
+        // The word is enough to refuse. Whoever waits, or takes more memory for a consumer that
+        // may be dead, asks the kernel.
+        if !at_once || larger.is_some() {
+            self.confirm_consumer()?;
+        }
+        if let Some(capacity) = larger
+            && self.grow_if_possible(need, capacity)?
+        {
             return Ok(());
         }
         match wait {
-            Wait::Never => Err(self.full(ErrorKind::WouldBlock)),
+            Wait::Never => Err(Refused::Full),
             Wait::Until(deadline) => self.wait_for_room(need, deadline),
+        }
+    }
+
+    /// As `reserve`, without waiting; a full lane's consumer is asked whether it lives: where
+    /// nobody ever waits, nobody else would.
+    pub(crate) fn reserve_at_once(&mut self, bytes: u64, shape: &Shape) -> Sent<*mut u8> {
+        match self.reserve(bytes, shape, Wait::Never) {
+            Err(Refused::Full) => Err(self.confirm_consumer().err().unwrap_or(Refused::Full)),
+            done => done,
         }
     }
 
@@ -117,47 +137,62 @@ impl Writer {
 
     /// The consumer lets nothing go: does it live? A token that the kernel could not mark says
     /// alive for ever; its file lock does not.
-    fn confirm_consumer(&mut self) -> Result<()> {
-        if self.peer.as_ref().is_some_and(|peer| peer.proof_of_death().is_some()) {
+    fn confirm_consumer(&mut self) -> Sent<()> {
+        let died = |peer: &Arc<Peer>| peer.proof_of_death().is_some();
+        if self.peer.as_ref().is_some_and(died) && !fault("room.believes_the_word") {
             self.token = NonNull::from(&NOBODY);
         }
         self.check_served()
     }
 
-    fn grow_if_possible(&mut self, need: u64) -> Result<bool> {
-        match self.grow(need) {
+    /// Goes on in a segment of `capacity` bytes; `false` where there is no space for it now.
+    fn grow_if_possible(&mut self, need: u64, capacity: u64) -> Result<bool> {
+        let done = match self.leave_for(capacity) {
             // The RAM disk is full; what is there may still become free.
             Err(e) if e.kind() == ErrorKind::NoSpace && self.tail.can_hold(need) => {
-                self.stuck = Some(e);
-                Ok(false)
+                self.is_stuck = true;
+                self.refusal.set_cause(Some(e));
+                return Ok(false);
             }
-            done => {
-                self.stuck = None;
-                done
-            }
+            done => done,
+        };
+        self.unstick();
+        done
+    }
+
+    /// From here on nothing but its bound keeps the lane from growing.
+    fn unstick(&mut self) {
+        if std::mem::take(&mut self.is_stuck) {
+            self.refusal.set_cause(None);
         }
     }
 
-    /// Adds a larger segment and leaves the current one; `false` at the bound.
-    ///
-    /// # Crash safety
-    /// **Strict.** Commit point: the `JUMP`. Dying before it, the new segment goes with the lane.
-    fn grow(&mut self, need: u64) -> Result<bool> {
+    /// Bytes of the segment with which the lane can go on; `None` at the bound.
+    fn larger(&mut self, need: u64) -> Option<u64> {
         let least = (need + self.shape.unit).next_power_of_two();
         let capacity = (self.tail.capacity() * 2).max(least).max(self.first_bytes);
         // What is consumed entirely is left behind at once and does not count.
         let drained = self.tail.is_drained() && self.older.is_empty();
         let in_use = if drained { 0 } else { self.memory_bytes() };
-        if in_use + capacity > self.bound_bytes {
+        let larger = if self.number >= SEGMENT_MAX {
+            None
+        } else if in_use + capacity <= self.bound_bytes {
+            Some(capacity)
+        } else {
             // Smaller may still do for a large message.
-            if !drained || least > self.bound_bytes || least <= self.tail.capacity() {
-                return Ok(false);
-            }
-            return self.leave_for(least);
+            let fits = drained && least <= self.bound_bytes && least > self.tail.capacity();
+            fits.then_some(least)
+        };
+        if larger.is_none() {
+            self.unstick();
         }
-        self.leave_for(capacity)
+        larger
     }
 
+    /// Adds a segment of `capacity` bytes and leaves the current one; `false` at the last number.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the `JUMP`. Dying before it, the new segment goes with the lane.
     fn leave_for(&mut self, capacity: u64) -> Result<bool> {
         if self.number >= SEGMENT_MAX {
             return Ok(false);
@@ -196,14 +231,19 @@ impl Writer {
     ///
     /// # Crash safety
     /// **Strict.** Dying asleep leaves a raised flag in our own file, and nothing sent.
-    fn wait_for_room(&mut self, need: u64, deadline: u64) -> Result<()> {
+    fn wait_for_room(&mut self, need: u64, deadline: u64) -> Sent<()> {
         loop {
-            if self.look_for_room(need)? || self.grow_if_possible(need)? {
+            if self.look_for_room(need)? {
+                return Ok(());
+            }
+            if let Some(capacity) = self.larger(need)
+                && self.grow_if_possible(need, capacity)?
+            {
                 return Ok(());
             }
             self.confirm_consumer()?;
             if clock::now_ns() >= deadline {
-                return Err(self.full(ErrorKind::Timeout));
+                return Err(Refused::Late);
             }
             self.sleep(need, deadline)?;
         }
@@ -280,10 +320,10 @@ impl Writer {
     pub(crate) fn wait_for_consumer(&mut self, deadline: u64) -> Result<bool> {
         loop {
             let owner = self.table.owner();
-            match self.check_served() {
+            match self.check_served().and_then(|()| self.confirm_consumer()) {
                 Ok(()) => return Ok(true),
-                Err(e) if e.kind() == ErrorKind::OwnerDied => {}
-                Err(e) => return Err(e),
+                Err(Refused::Nobody) => {}
+                Err(refused) => return Err(self.error(refused)),
             }
             let now = clock::now_ns();
             if now >= deadline {

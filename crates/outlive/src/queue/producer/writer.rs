@@ -11,7 +11,9 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::refused::{Refused, Sent, TrySendError, figures, full, nobody};
 use super::room::largest_power;
+use crate::error::Refusal;
 use crate::node::NodeId;
 use crate::node::peer::Peer;
 use crate::os::death::robust;
@@ -92,8 +94,10 @@ pub(crate) struct Writer {
     /// How often the ring's end was passed, and most bytes in use since the last time.
     pub(in crate::queue) lap: u64,
     pub(in crate::queue) peak: u64,
-    /// Why the lane could not grow when it last had to, if not for its bound.
-    pub(in crate::queue) stuck: Option<Error>,
+    /// The lane could not grow when it last had to, and not for its bound.
+    pub(in crate::queue) is_stuck: bool,
+    /// What a refusal says, once somebody prints it.
+    pub(in crate::queue) refusal: Refusal,
 }
 
 // SAFETY: the raw pointers point into mappings that the same struct owns (`table`) or keeps alive
@@ -171,7 +175,8 @@ impl Writer {
             bound_bytes,
             lap: 0,
             peak: 0,
-            stuck: None,
+            is_stuck: false,
+            refusal: Refusal::new(queue.name.as_str()),
             queue,
         };
         writer.queue.ring_bell();
@@ -215,38 +220,38 @@ impl Writer {
     /// Before anything is written: this process is the node, and a live consumer reads.
     ///
     /// # Errors
-    /// `OwnerDied`: no live consumer, by its word. That is a hint, enough to refuse what can be
+    /// `Nobody`: no live consumer, by its word. That is a hint, enough to refuse what can be
     /// tried again; what cannot be undone takes what `deserted` gives. `ForkedChild`.
     #[inline(always)]
-    pub(crate) fn check_served(&mut self) -> Result<()> {
+    pub(crate) fn check_served(&mut self) -> Sent<()> {
         if self.is_served() || fault("send.unserved") { Ok(()) } else { self.find_consumer() }
     }
 
     #[cold]
-    fn find_consumer(&mut self) -> Result<()> {
+    fn find_consumer(&mut self) -> Sent<()> {
         self.queue.node.tend()?;
         self.table.check_poisoned()?;
         let owner = self.table.owner();
         if owner.raw() != self.owner_seen.get() || self.peer.is_none() {
             (self.token, self.peer) = (NonNull::from(&NOBODY), None);
             self.owner_seen.set(NOT_SEEN);
-            let Some(node) = owner.node() else { return Err(self.nobody()) };
+            let Some(node) = owner.node() else { return Err(Refused::Nobody) };
             let peer = match self.queue.node.peer(node) {
                 Ok(peer) => peer,
                 Err(e) if e.kind() == ErrorKind::NotFound => {
                     self.gone = owner.raw();
-                    return Err(self.nobody());
+                    return Err(Refused::Nobody);
                 }
-                Err(e) => return Err(e),
+                Err(e) => return Err(e.into()),
             };
             self.token = NonNull::from(peer.token());
             self.peer = Some(peer);
             self.owner_seen.set(owner.raw());
         }
-        let Some(peer) = &self.peer else { return Err(self.nobody()) };
+        let Some(peer) = &self.peer else { return Err(Refused::Nobody) };
         // The hint is enough to refuse: nothing was sent, and the next one may try again.
         if !peer.hint().is_alive() {
-            return Err(self.nobody());
+            return Err(Refused::Nobody);
         }
         Ok(())
     }
@@ -257,7 +262,7 @@ impl Writer {
         self.table.owner().node()
     }
 
-    /// The proof that nobody reads, if so; asked where `check_served` has just said `OwnerDied`.
+    /// The proof that nobody reads, if so; asked where `check_served` has just said `Nobody`.
     #[cold]
     pub(crate) fn deserted(&self) -> Option<Deserted> {
         let owner = self.table.owner();
@@ -268,14 +273,31 @@ impl Writer {
         (left || fault("queue.deserted_by_hint") || dead()).then_some(Deserted(()))
     }
 
+    /// The error that `refused` stands for.
     #[cold]
-    fn nobody(&self) -> Error {
-        Error::new(
-            ErrorKind::OwnerDied,
-            "sending to queue",
-            self.queue.name.as_str(),
-            "no live consumer: nothing was sent; start one, or wait with wait_for_consumer",
-        )
+    pub(crate) fn error(&self, refused: Refused) -> Error {
+        match refused {
+            Refused::Nobody => nobody(&self.refusal),
+            Refused::Full => full(self.told(), ErrorKind::WouldBlock),
+            Refused::Late => full(self.told(), ErrorKind::Timeout),
+            Refused::Failed(e) => e,
+        }
+    }
+
+    /// The same for calls that do not wait.
+    #[cold]
+    pub(super) fn not_sent(&self, refused: Refused) -> TrySendError {
+        match refused {
+            Refused::Nobody => TrySendError::NoConsumer(self.refusal.clone()),
+            Refused::Full => TrySendError::Full(self.told().clone()),
+            other => TrySendError::Failed(self.error(other)),
+        }
+    }
+
+    /// What a full lane has to say.
+    fn told(&self) -> &Refusal {
+        self.refusal.set(figures(self.memory_bytes(), self.bound_bytes, self.id));
+        &self.refusal
     }
 
     /// Address of `offset` in the current segment, to write the payload of a record at the tail.
@@ -295,7 +317,7 @@ impl Writer {
         bytes: &[u8],
         known: Option<&Shape>,
         wait: Wait,
-    ) -> Result<()> {
+    ) -> Sent<()> {
         self.check_served()?;
         let Shape { item, per_run, .. } = *known.unwrap_or(&self.shape);
         let run = match self.tail.open_run(per_run) {
@@ -324,14 +346,14 @@ impl Writer {
 
     #[cold]
     #[inline(never)]
-    fn begin_run_slow(&mut self, wait: Wait) -> Result<OpenRun> {
+    fn begin_run_slow(&mut self, wait: Wait) -> Sent<OpenRun> {
         self.make_room(RUN_BYTES, wait)?;
-        self.tail.begin_run(self.segment.ring()).ok_or_else(|| self.corrupt("its own room"))
+        self.tail.begin_run(self.segment.ring()).ok_or_else(|| self.corrupt("its own room").into())
     }
 
     /// As `send`, in a queue with stamps, whose shape no type knows.
     #[cold]
-    pub(in crate::queue) fn send_stamped(&mut self, bytes: &[u8], wait: Wait) -> Result<()> {
+    pub(in crate::queue) fn send_stamped(&mut self, bytes: &[u8], wait: Wait) -> Sent<()> {
         let shape = self.shape;
         self.send(bytes, &shape, wait)
     }
@@ -341,7 +363,7 @@ impl Writer {
     /// # Crash safety
     /// **Strict.** Commit point: the store of the record's header.
     #[inline(always)]
-    pub(crate) fn send(&mut self, bytes: &[u8], shape: &Shape, wait: Wait) -> Result<()> {
+    pub(crate) fn send(&mut self, bytes: &[u8], shape: &Shape, wait: Wait) -> Sent<()> {
         let to = self.reserve(bytes.len() as u64, shape, wait)?;
         let early = fault("send.commit_first");
         if early {
@@ -366,9 +388,9 @@ impl Writer {
         count: usize,
         shape: &Shape,
         wait: Wait,
-    ) -> Result<()> {
+    ) -> Sent<()> {
         if count as u64 > COUNT_MAX {
-            return Err(self.too_large(shape.record(bytes.len() as u64)));
+            return Err(self.too_large(shape.record(bytes.len() as u64)).into());
         }
         self.send(bytes, shape, wait)
     }
@@ -378,7 +400,7 @@ impl Writer {
     /// # Errors
     /// As `check_served`: a forked child would end its parent's run.
     #[inline]
-    pub(crate) fn end_run(&mut self) -> Result<()> {
+    pub(crate) fn end_run(&mut self) -> Sent<()> {
         self.check_served()?;
         self.close_run();
         Ok(())
@@ -397,10 +419,10 @@ impl Writer {
     /// Room for a record of `bytes` at the tail; nothing is visible before `commit`.
     ///
     /// # Errors
-    /// `OwnerDied`; `WouldBlock` or `Timeout` when the lane is at its bound; `InvalidArgument`
-    /// for a message larger than the bound; `NoSpace`; `Corrupt`; `ForkedChild`.
+    /// `Nobody`; `Full` or `Late` when the lane is at its bound; `InvalidArgument` for a message
+    /// larger than the bound; `NoSpace`; `Corrupt`; `ForkedChild`.
     #[inline(always)]
-    pub(crate) fn reserve(&mut self, bytes: u64, shape: &Shape, wait: Wait) -> Result<*mut u8> {
+    pub(crate) fn reserve(&mut self, bytes: u64, shape: &Shape, wait: Wait) -> Sent<*mut u8> {
         self.check_served()?;
         let need = shape.record(bytes);
         if !self.tail.fits(need) {
@@ -475,35 +497,6 @@ impl Writer {
             format!("sending as producer {} to queue", self.id),
             self.queue.name.as_str(),
             format!("{what} is out of range: open the producer again"),
-        )
-    }
-
-    #[cold]
-    pub(in crate::queue) fn full(&self, kind: ErrorKind) -> Error {
-        if let Some(why) = &self.stuck {
-            return Error::new(
-                kind,
-                format!("sending as producer {} to queue", self.id),
-                self.queue.name.as_str(),
-                format!(
-                    "its lane is full with {} bytes and cannot grow towards its bound of {}, for \
-                     lack of space: nothing was sent; let the consumer catch up, or free \
-                     some: {why}",
-                    self.memory_bytes(),
-                    self.bound_bytes
-                ),
-            );
-        }
-        Error::new(
-            kind,
-            "sending to queue",
-            self.queue.name.as_str(),
-            format!(
-                "{} of {} bytes are in use: nothing was sent; let the consumer catch up, or raise \
-                 bound_bytes",
-                self.memory_bytes(),
-                self.bound_bytes
-            ),
         )
     }
 

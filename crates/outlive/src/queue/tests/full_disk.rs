@@ -25,7 +25,7 @@ fn a_lane_that_cannot_grow_on_a_full_disk_says_so() {
     let mut fill = || {
         loop {
             if let Err(e) = producer.try_send(&[7; 16]) {
-                break e;
+                break crate::Error::from(e);
             }
         }
     };

@@ -132,7 +132,7 @@ fn uses(handle: Handle, thing: &mut Thing) -> Option<String> {
         Thing::Node(node) => node.watch(node.id()).map(drop),
         Thing::Publisher(publisher) => publisher.publish(&body).map(drop),
         Thing::Subscriber(subscriber) => subscriber.receive().map(drop),
-        Thing::Producer(producer) => producer.try_send(&body).map(drop),
+        Thing::Producer(producer) => producer.try_send(&body).map_err(outlive::Error::from),
         Thing::Consumer(consumer) => consumer.get().receive().map(drop),
         Thing::Client(client) => client.send(&body).map(drop),
         Thing::Server(server) => server.receive().map(drop),

@@ -485,6 +485,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "room.believes_the_word",
+        "a full lane's consumer lives as long as its word says so",
+        &[Unit(
+            "queue::tests::refused::\
+             a_consumer_whose_death_was_not_marked_is_found_dead_by_calls_that_wait",
+        )],
+    ),
+    fault(
         "rt_file.second_end",
         "a second reader or writer of a channel is let in",
         &[

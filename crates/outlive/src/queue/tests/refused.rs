@@ -1,0 +1,130 @@
+//! What a refusal says, and whom calls that wait find dead.
+
+use std::os::unix::fs::FileExt;
+use std::process::{Child, Command, Stdio};
+
+use super::*;
+use crate::node::layout;
+use crate::{Error, TrySendError};
+
+#[test]
+fn a_refusal_says_in_words_what_the_error_says_that_it_turns_into() {
+    let dir = TempDir::new("queue-refusal");
+    let n = node(&dir);
+    let mut producer = n.queue::<u64>("q").unwrap().bound_bytes(16 << 10).producer().unwrap();
+    let nobody = producer.try_send(&1).unwrap_err();
+    assert!(matches!(nobody, TrySendError::NoConsumer(_)), "{nobody:?}");
+    let consumer = n.queue::<u64>("q").unwrap().consumer().unwrap();
+    let full = loop {
+        if let Err(e) = producer.try_send(&1) {
+            break e;
+        }
+    };
+    let TrySendError::Full(at) = &full else { panic!("{full:?}") };
+    assert_eq!(at.object(), "/q");
+    let reserved = producer.try_reserve().unwrap_err();
+    assert!(matches!(reserved, TrySendError::Full(_)), "{reserved:?}");
+    let waited = producer.send_timeout(&1, Duration::from_millis(1)).unwrap_err();
+    let at_once = producer.send_until(&1, 0).unwrap_err();
+    drop(consumer);
+    let too_large = producer.try_reserve_slice(2).unwrap_err();
+    assert!(matches!(too_large, TrySendError::Failed(_)), "{too_large:?}");
+    let in_use = "16384 of 16384 bytes are in use: nothing was sent; let the consumer catch up, or \
+                  raise bound_bytes";
+    let says = [
+        (
+            nobody,
+            ErrorKind::OwnerDied,
+            "sending to queue /q: owner died; no live consumer: nothing was sent; start one, or \
+             wait with wait_for_consumer"
+                .to_owned(),
+        ),
+        (full, ErrorKind::WouldBlock, format!("sending to queue /q: would block; {in_use}")),
+        (reserved, ErrorKind::WouldBlock, format!("sending to queue /q: would block; {in_use}")),
+        (
+            too_large,
+            ErrorKind::InvalidArgument,
+            "reserving in queue /q: invalid argument; 2 elements are no message of this queue's \
+             type"
+                .to_owned(),
+        ),
+    ];
+    for (refusal, kind, words) in says {
+        assert_eq!((refusal.kind(), refusal.to_string()), (kind, words.clone()));
+        let error = Error::from(refusal);
+        assert_eq!((error.kind(), error.object(), error.to_string()), (kind, "/q", words));
+    }
+    assert_eq!(waited.to_string(), format!("sending to queue /q: timed out; {in_use}"));
+    assert_eq!(at_once.to_string(), format!("sending to queue /q: would block; {in_use}"));
+}
+
+#[test]
+fn an_answer_of_a_hot_call_fits_into_two_words() {
+    assert_eq!(size_of::<Result<(), TrySendError>>(), 16);
+    let slot = size_of::<crate::Result<Slot<'static, u64>>>();
+    assert_eq!(size_of::<Result<Slot<'static, u64>, TrySendError>>(), slot);
+}
+
+const IN_CHILD: &str = "OUTLIVE_TEST_UNMARKED";
+
+/// A child that ends with its test.
+struct Victim(Child);
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Consumes until somebody kills this process.
+fn consume_until_killed(root: &std::path::Path) {
+    let n = Node::builder().root(root).name("victim").open().unwrap();
+    let _consumer = n.queue::<u64>("q").unwrap().consumer().unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+/// The kernel may be unable to mark the word of who dies, for instance where somebody cut the file.
+#[test]
+fn a_consumer_whose_death_was_not_marked_is_found_dead_by_calls_that_wait() {
+    if let Some(root) = std::env::var_os(IN_CHILD) {
+        return consume_until_killed(root.as_ref());
+    }
+    let dir = TempDir::new("queue-unmarked");
+    let name = "queue::tests::refused::\
+                a_consumer_whose_death_was_not_marked_is_found_dead_by_calls_that_wait";
+    let own = std::env::current_exe().unwrap();
+    let mut victim = Command::new(own);
+    victim.args(["--exact", name]).env(IN_CHILD, dir.join("root")).stdout(Stdio::null());
+    let victim = Victim(victim.spawn().unwrap());
+    // Nodes of their own: what one learns, another does not know.
+    let mut producers = [0, 1, 2].map(|_| {
+        let n = node(&dir);
+        let mut producer = n.queue::<u64>("q").unwrap().bound_bytes(16 << 10).producer().unwrap();
+        assert!(producer.wait_for_consumer(Duration::from_secs(60)).unwrap());
+        let full = std::iter::repeat_with(|| producer.try_send(&1)).find_map(|sent| sent.err());
+        assert!(matches!(full, Some(TrySendError::Full(_))), "{full:?}");
+        producer
+    });
+    let id = producers[0].consumer_node().unwrap();
+    let path = dir.join("root/default/nodes").join(id.to_string());
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut word = [0; 4];
+    file.read_exact_at(&mut word, layout::TOKEN_WORD as u64).unwrap();
+    drop(victim);
+    file.write_all_at(&word, layout::TOKEN_WORD as u64).unwrap();
+
+    let [sends, waits, reserves] = &mut producers;
+    for _ in 0..3 {
+        let refused = sends.try_send(&1);
+        assert!(matches!(refused, Err(TrySendError::Full(_))), "the word is enough: {refused:?}");
+    }
+    let e = sends.send_timeout(&1, Duration::from_secs(20)).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::OwnerDied, "{e}");
+    assert!(matches!(sends.try_send(&1), Err(TrySendError::NoConsumer(_))), "from there on");
+    assert!(waits.has_consumer(), "by its word");
+    assert!(!waits.wait_for_consumer(Duration::ZERO).unwrap(), "by its lock");
+    assert_eq!(reserves.reserve().unwrap_err().kind(), ErrorKind::OwnerDied);
+}
