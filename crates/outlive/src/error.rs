@@ -195,7 +195,7 @@ pub struct Refusal(Arc<Facts>);
 
 struct Facts {
     object: Box<str>,
-    figures: [AtomicU64; 4],
+    figures: [AtomicU64; 5],
     cause: Mutex<Option<Error>>,
 }
 
@@ -212,13 +212,13 @@ impl Refusal {
     }
 
     /// Stores what the text is to say.
-    pub(crate) fn set(&self, figures: [u64; 4]) {
+    pub(crate) fn set(&self, figures: [u64; 5]) {
         for (to, figure) in self.0.figures.iter().zip(figures) {
             to.store(figure, Relaxed);
         }
     }
 
-    pub(crate) fn figures(&self) -> [u64; 4] {
+    pub(crate) fn figures(&self) -> [u64; 5] {
         self.0.figures.each_ref().map(|figure| figure.load(Relaxed))
     }
 

@@ -38,7 +38,8 @@ pub use topic::chunks::segments;
 pub use topic::msgpack;
 pub use topic::{
     BORROWS_DEFAULT, Event, HeldInfo, Loan, MEMORY_BYTES_DEFAULT, Meta, Publisher, PublisherId,
-    Sample, SourceInfo, Subscriber, SubscriberInfo, TopicBuilder, Waited,
+    Sample, SourceInfo, Subscriber, SubscriberInfo, TopicBuilder, TryPublishError, Unpublished,
+    Waited,
 };
 #[cfg(feature = "async")]
 pub use topic::{Messages, News, Readable};

@@ -110,6 +110,46 @@ const REFUSED: &[Row] = &[
             }
         })
     }),
+    ("try_publish inline, reliable subscriber behind", || {
+        scene(|node| {
+            let topic = || node.topic::<u64>("/t").unwrap().depth(4);
+            let subscriber = topic().reliable(true).subscriber().unwrap();
+            let publisher = topic().publisher().unwrap();
+            (0..4).for_each(|n| assert_eq!(publisher.publish(&n).unwrap(), n));
+            move || {
+                let _ = &subscriber;
+                assert_eq!(publisher.try_publish(&7).unwrap_err().kind(), ErrorKind::WouldBlock);
+            }
+        })
+    }),
+    ("try_publish, try_loan and try_publish, reliable subscriber behind", || {
+        scene(|node| {
+            let topic = || node.topic::<[u8; 4096]>("/t").unwrap().depth(4);
+            let subscriber = topic().reliable(true).subscriber().unwrap();
+            let publisher = topic().publisher().unwrap();
+            (0..4).for_each(|_| assert!(publisher.publish(&[1; 4096]).is_ok()));
+            move || {
+                let _ = &subscriber;
+                let sent = publisher.try_publish(&[1; 4096]);
+                assert_eq!(sent.unwrap_err().kind(), ErrorKind::WouldBlock);
+                let sent = publisher.try_loan().unwrap().try_publish();
+                assert_eq!(sent.unwrap_err().why.kind(), ErrorKind::WouldBlock);
+            }
+        })
+    }),
+    ("try_loan, no free chunk", || {
+        scene(|node| {
+            let topic = node.topic::<[u8; 4096]>("/t").unwrap().memory_bytes_max(64 << 10);
+            // The loans outlive this function.
+            let publisher: &'static _ = Box::leak(Box::new(topic.publisher().unwrap()));
+            let loans: Vec<_> = std::iter::from_fn(|| publisher.try_loan().ok()).collect();
+            assert!(loans.len() > 4);
+            move || {
+                let _ = &loans;
+                assert_eq!(publisher.try_loan().unwrap_err().kind(), ErrorKind::OutOfMemory);
+            }
+        })
+    }),
     ("receive on a topic, none", || {
         scene(|node| {
             let topic = || node.topic::<u64>("/t").unwrap();
@@ -245,7 +285,7 @@ const ACCEPTED: &[Row] = &[
                 (topic().subscriber().unwrap(), topic().publisher().unwrap());
             move || {
                 publisher.publish(&[7; 4096]).unwrap();
-                publisher.loan().unwrap().publish().unwrap();
+                publisher.try_loan().unwrap().try_publish().unwrap();
                 assert_eq!(subscriber.receive().unwrap().unwrap()[0], 7);
                 assert!(subscriber.receive().unwrap().is_some());
             }

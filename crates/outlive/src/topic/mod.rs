@@ -28,6 +28,7 @@ pub use look::inspect::{HeldInfo, SourceInfo, SubscriberInfo};
 pub use membership::PublisherId;
 pub use publisher::Publisher;
 pub use publisher::loan::Loan;
+pub use publisher::refused::{TryPublishError, Unpublished};
 pub use publisher::room::Waited;
 pub use subscriber::Subscriber;
 pub use subscriber::reader::Event;

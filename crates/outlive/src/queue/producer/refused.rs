@@ -100,13 +100,13 @@ impl From<Error> for Refused {
 }
 
 /// Of a lane of `used` bytes: what `full` says.
-pub(super) fn figures(used: u64, bound: u64, id: ProducerId) -> [u64; 4] {
-    [used, bound, id.node.get(), id.port]
+pub(super) fn figures(used: u64, bound: u64, id: ProducerId) -> [u64; 5] {
+    [used, bound, id.node.get(), id.port, 0]
 }
 
 #[cold]
 pub(super) fn full(at: &Refusal, kind: ErrorKind) -> Error {
-    let [used, bound, node, port] = at.figures();
+    let [used, bound, node, port, _] = at.figures();
     if let Some(why) = at.cause() {
         let id = ProducerId { node: NodeId::from_raw(node), port };
         return Error::new(

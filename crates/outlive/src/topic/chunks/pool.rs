@@ -123,15 +123,13 @@ impl Pool {
     /// # Crash safety
     /// **Strict.** The segment appears complete; no entry names it before the next commit.
     pub(crate) fn grow(&mut self, bytes: usize, align: usize, count: usize) -> Result<()> {
-        let chunk_bytes = chunk_bytes(bytes, align, self.segments.last().map(|s| s.chunk_bytes));
+        let (chunk_bytes, fit) = self.room_for(bytes, align);
         let same: usize = self
             .segments
             .iter()
             .filter(|s| s.chunk_bytes >= bytes)
             .map(|s| s.chunks as usize)
             .sum();
-        let room = (self.config.memory_bytes_max.saturating_sub(self.bytes)) as usize;
-        let fit = room.saturating_sub(data::FIRST) / chunk_bytes;
         // Doubling: as many again as there are of this size.
         let chunks = count.max(same).min(fit);
         let (needs, allowed) = (chunk_bytes + data::FIRST, self.config.memory_bytes_max);
@@ -147,24 +145,33 @@ impl Pool {
             ));
         }
         if chunks == 0 || self.segments.len() >= SEGMENTS_MAX {
-            return Err(Error::new(
-                ErrorKind::OutOfMemory,
-                "growing the publisher's memory on topic",
-                &self.config.topic,
-                format!(
-                    "{} bytes in {} segments are in use of {} allowed: let subscribers drop \
-                     samples, lower the depth, or raise memory_bytes_max",
-                    self.bytes,
-                    self.segments.len(),
-                    self.config.memory_bytes_max
-                ),
-            ));
+            let [bytes, segments, allowed] = self.figures();
+            return Err(at_bound(&self.config.topic, bytes, segments, allowed));
         }
         match self.add(chunk_bytes, chunks) {
             // Half a loaf: one chunk is enough to go on.
             Err(e) if e.kind() == ErrorKind::NoSpace && chunks > 1 => self.add(chunk_bytes, 1),
             done => done,
         }
+    }
+
+    /// Bytes of a chunk for payloads of `bytes`, and how many more there may be.
+    fn room_for(&self, bytes: usize, align: usize) -> (usize, usize) {
+        let chunk_bytes = chunk_bytes(bytes, align, self.segments.last().map(|s| s.chunk_bytes));
+        let room = (self.config.memory_bytes_max.saturating_sub(self.bytes)) as usize;
+        (chunk_bytes, room.saturating_sub(data::FIRST) / chunk_bytes)
+    }
+
+    /// Whether `grow` would refuse, because of chunks that are in use.
+    pub(crate) fn is_at_bound(&self, bytes: usize, align: usize) -> bool {
+        let (chunk_bytes, fit) = self.room_for(bytes, align);
+        let ever = (chunk_bytes + data::FIRST) as u64 <= self.config.memory_bytes_max;
+        ever && (fit == 0 || self.segments.len() >= SEGMENTS_MAX)
+    }
+
+    /// Bytes and segments in use, and bytes allowed.
+    pub(crate) fn figures(&self) -> [u64; 3] {
+        [self.bytes, self.segments.len() as u64, self.config.memory_bytes_max]
     }
 
     fn add(&mut self, chunk_bytes: usize, chunks: usize) -> Result<()> {
@@ -204,6 +211,20 @@ impl Pool {
             let _ = file::unlink(&segment_path(&c.dir, c.node, c.port, k));
         }
     }
+}
+
+/// All of `bytes` bytes of a publisher are in use.
+#[cold]
+pub(in crate::topic) fn at_bound(topic: &str, bytes: u64, segments: u64, allowed: u64) -> Error {
+    Error::new(
+        ErrorKind::OutOfMemory,
+        "growing the publisher's memory on topic",
+        topic,
+        format!(
+            "{bytes} bytes in {segments} segments are in use of {allowed} allowed: let subscribers \
+             drop samples, lower the depth, or raise memory_bytes_max"
+        ),
+    )
 }
 
 /// Size of a chunk for payloads of `bytes`: as asked the first time, with slack when payloads

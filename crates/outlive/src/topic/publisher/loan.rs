@@ -5,6 +5,7 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 
 use super::Publisher;
+use super::refused::Unpublished;
 use crate::Result;
 use crate::topic::chunks::hazard::Location;
 use crate::types::payload::Payload;
@@ -47,6 +48,23 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
             this.publisher.give_back(this.location);
         }
         sent
+    }
+
+    /// As [`Loan::publish`], without waiting for a reliable subscriber; refused, it hands the loan
+    /// back as it was filled.
+    ///
+    /// # Errors
+    /// As [`Publisher::try_publish`], but for `NoMemory`.
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`Loan::publish`].
+    #[inline]
+    pub fn try_publish(self) -> std::result::Result<u64, Unpublished<'p, T>> {
+        let this = ManuallyDrop::new(self);
+        match this.publisher.try_publish_loan(this.location, this.bytes) {
+            Ok(seq) => Ok(seq),
+            Err(why) => Err(Unpublished { loan: ManuallyDrop::into_inner(this), why }),
+        }
     }
 
     /// The slot's bytes, for those who fill it without looking at its type: any bytes are a value.

@@ -3,6 +3,7 @@
 mod headed;
 pub(super) mod loan;
 pub(super) mod pulse;
+pub(in crate::topic) mod refused;
 pub(super) mod room;
 pub(super) mod writer;
 
@@ -18,11 +19,12 @@ use crate::types::payload::Payload;
 use crate::types::payload_type::PAYLOAD_BYTES_MAX;
 use crate::{Error, ErrorKind, Result};
 use loan::Loan;
+use refused::TryPublishError;
 use room::Waited;
 use writer::Writer;
 
-/// Sends messages on a topic. Never waits for a subscriber: the ring overwrites its oldest entry,
-/// and who was too slow is told how many messages it lost.
+/// Sends messages on a topic. It waits for reliable subscribers only; for others the ring
+/// overwrites its oldest entry, and who was too slow is told how many messages it lost.
 ///
 /// A dead subscriber costs nothing but the chunk it was reading, which comes back once its death
 /// is confirmed. Dropping the publisher keeps what it sent readable while the topic has members.
@@ -111,14 +113,16 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// and sleepers wake, also if we die before waking them.
     ///
     /// # Real-time
-    /// No lock and no wait. No system call while nobody sleeps or joins and a chunk is free.
+    /// No lock. It waits for reliable subscribers only, up to the publisher's
+    /// [`reliable_timeout`](crate::TopicBuilder::reliable_timeout). No system call and no
+    /// allocation while nobody sleeps or joins, a chunk is free and it need not wait.
     #[inline]
     pub fn publish(&self, value: &T) -> Result<u64> {
         let bytes = value.bytes();
         let mut writer = self.writer.borrow_mut();
         // 0 where nothing may travel inline: then not even an empty slice does.
         if bytes.len() <= writer.inline_bytes_max() && writer.inline_bytes_max() > 0 {
-            return writer.publish_inline(bytes);
+            return writer.publish_inline(bytes, false).map_err(|refused| writer.error(refused));
         }
         drop(writer);
         let mut loan = self.loan_bytes(bytes.len())?;
@@ -126,10 +130,52 @@ impl<T: Payload + ?Sized> Publisher<T> {
         loan.publish()
     }
 
+    /// As [`Publisher::publish`], without waiting for a reliable subscriber, whatever the
+    /// publisher's [`reliable_timeout`](crate::TopicBuilder::reliable_timeout) is.
+    ///
+    /// # Errors
+    /// [`TryPublishError::Behind`] (`WouldBlock`), [`TryPublishError::NoMemory`] (`OutOfMemory`);
+    /// else as [`Publisher::publish`]. Nothing was published then.
+    ///
+    /// # Crash safety
+    /// **Strict.** As [`Publisher::publish`].
+    ///
+    /// # Real-time
+    /// As [`Publisher::publish`]. Refused as `Behind`, or as `NoMemory` while no holder seems dead,
+    /// it allocates nothing, spins not and makes no system call. A holder whose death the kernel
+    /// could not mark is found by [`Publisher::publish`] and [`Publisher::loan`].
+    #[inline]
+    pub fn try_publish(&self, value: &T) -> std::result::Result<u64, TryPublishError> {
+        let bytes = value.bytes();
+        let mut writer = self.writer.borrow_mut();
+        if bytes.len() <= writer.inline_bytes_max() && writer.inline_bytes_max() > 0 {
+            let sent = writer.publish_inline(bytes, true);
+            return sent.map_err(|refused| writer.not_published(refused));
+        }
+        // Before the copy, not after it.
+        writer.before_publish(true).map_err(|refused| writer.not_published(refused))?;
+        drop(writer);
+        let mut loan = self.try_loan_bytes(bytes.len())?;
+        loan.copy_from(bytes);
+        loan.try_publish().map_err(|refused| refused.why)
+    }
+
     #[inline]
     pub(super) fn loan_bytes(&self, bytes: usize) -> Result<Loan<'_, T>> {
-        let chunk = self.writer.borrow_mut().loan(bytes)?;
-        Ok(Loan::new(self, chunk.location, chunk.ptr, bytes))
+        let mut writer = self.writer.borrow_mut();
+        match writer.loan(bytes, false) {
+            Ok(chunk) => Ok(Loan::new(self, chunk.location, chunk.ptr, bytes)),
+            Err(refused) => Err(writer.error(refused)),
+        }
+    }
+
+    #[inline]
+    fn try_loan_bytes(&self, bytes: usize) -> std::result::Result<Loan<'_, T>, TryPublishError> {
+        let mut writer = self.writer.borrow_mut();
+        match writer.loan(bytes, true) {
+            Ok(chunk) => Ok(Loan::new(self, chunk.location, chunk.ptr, bytes)),
+            Err(refused) => Err(writer.not_published(refused)),
+        }
     }
 
     /// A slot in shared memory for `len` elements (of a [`Headed`](crate::Headed) slice: behind
@@ -138,20 +184,46 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// # Errors
     /// As [`Publisher::publish`]; `InvalidArgument` when `len` does not make a value of `T`.
     pub fn loan_slice(&self, len: usize) -> Result<Loan<'_, T>> {
-        let Some(bytes) = T::bytes_of(len).filter(|b| *b <= PAYLOAD_BYTES_MAX) else {
-            return Err(Error::new(
+        self.loan_bytes(self.length(len)?)
+    }
+
+    /// As [`Publisher::loan_slice`], refused as [`Publisher::try_publish`].
+    ///
+    /// # Errors
+    /// [`TryPublishError::NoMemory`] (`OutOfMemory`); else as [`Publisher::loan_slice`].
+    pub fn try_loan_slice(&self, len: usize) -> std::result::Result<Loan<'_, T>, TryPublishError> {
+        self.try_loan_bytes(self.length(len).map_err(TryPublishError::Failed)?)
+    }
+
+    /// Bytes of a payload of `len` elements.
+    fn length(&self, len: usize) -> Result<usize> {
+        let bytes = T::bytes_of(len).filter(|b| *b <= PAYLOAD_BYTES_MAX);
+        bytes.ok_or_else(|| {
+            Error::new(
                 ErrorKind::InvalidArgument,
                 "loaning on",
                 self.topic(),
                 format!("{len} elements are no payload of this topic's type"),
-            ));
-        };
-        self.loan_bytes(bytes)
+            )
+        })
     }
 
     #[inline]
     pub(crate) fn publish_loan(&self, location: Location, bytes: usize) -> Result<u64> {
-        self.writer.borrow_mut().publish_chunk(location, bytes)
+        let mut writer = self.writer.borrow_mut();
+        let sent = writer.publish_chunk(location, bytes, false);
+        sent.map_err(|refused| writer.error(refused))
+    }
+
+    #[inline]
+    pub(super) fn try_publish_loan(
+        &self,
+        location: Location,
+        bytes: usize,
+    ) -> std::result::Result<u64, TryPublishError> {
+        let mut writer = self.writer.borrow_mut();
+        let sent = writer.publish_chunk(location, bytes, true);
+        sent.map_err(|refused| writer.not_published(refused))
     }
 
     pub(crate) fn give_back(&self, location: Location) {
@@ -179,5 +251,18 @@ impl<T: Payload> Publisher<T> {
     #[inline]
     pub fn loan(&self) -> Result<Loan<'_, T>> {
         self.loan_bytes(size_of::<T>())
+    }
+
+    /// As [`Publisher::loan`], refused as [`Publisher::try_publish`].
+    ///
+    /// # Errors
+    /// [`TryPublishError::NoMemory`] (`OutOfMemory`); else as [`Publisher::loan`].
+    ///
+    /// # Real-time
+    /// Refused as `NoMemory` while no holder seems dead, it allocates nothing and makes no system
+    /// call. Memory below its bound grows, which takes system calls.
+    #[inline]
+    pub fn try_loan(&self) -> std::result::Result<Loan<'_, T>, TryPublishError> {
+        self.try_loan_bytes(size_of::<T>())
     }
 }

@@ -10,14 +10,16 @@
 
 use std::time::Duration;
 
+use super::refused::{Published, Refused};
 use super::writer::Writer;
+use crate::crash_point;
+use crate::node::NodeId;
 use crate::os::process::sched;
 use crate::os::time::clock;
 use crate::sync::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::sync::fault;
 use crate::topic::ring::layout::ring;
 use crate::wait::{POLL_NS, SleepSet};
-use crate::{Error, ErrorKind, Result, crash_point};
 
 /// Most looks at the cursors before others are let run.
 pub(in crate::topic) const SPINS: u32 = 50;
@@ -40,17 +42,17 @@ impl Writer {
     /// read.
     ///
     /// # Errors
-    /// `Timeout` naming the slowest; `WouldBlock` at once when the time allowed is 0. Nothing was
-    /// published.
+    /// `Late`; `Behind` for one that may not wait. Nothing was published.
     ///
     /// # Crash safety
     /// **Strict.** Dying here leaves `WANTS_ROOM` raised in a dead ring: a needless wake.
     #[cold]
-    pub(in crate::topic) fn make_room(&mut self) -> Result<()> {
+    pub(in crate::topic) fn make_room(&mut self, at_once: bool) -> Published<()> {
         if fault("reliable.not_waited") {
             return Ok(());
         }
-        let spins = if sched::allowed_cpus() > 1 { self.room_spins } else { 0 };
+        let at_once = at_once || self.reliable_timeout_ns() == 0;
+        let spins = if at_once || sched::allowed_cpus() == 1 { 0 } else { self.room_spins };
         for i in 0..=spins {
             if self.look_for_room().is_none() {
                 // Room at the first look says nothing about spinning.
@@ -59,17 +61,17 @@ impl Writer {
             }
             std::hint::spin_loop();
         }
-        self.room_spins = (self.room_spins / 2).max(1);
-        if self.reliable_timeout_ns() == 0 {
+        if at_once {
             // Who waits looks at deaths each time round; here nobody else would.
             if !fault("reliable.dead_refuse") {
                 self.forget_departed();
             }
             return match self.look_for_room() {
-                Some(_) => Err(self.no_room(ErrorKind::WouldBlock)),
+                Some(_) => Err(Refused::Behind),
                 None => Ok(()),
             };
         }
+        self.room_spins = (self.room_spins / 2).max(1);
         let start = clock::now_ns();
         let deadline = start.saturating_add(self.reliable_timeout_ns());
         let done = if self.let_others_run(deadline) { Ok(()) } else { self.await_room(deadline) };
@@ -93,7 +95,7 @@ impl Writer {
     }
 
     /// Sleeps until there is room, at most until `deadline`.
-    fn await_room(&mut self, deadline: u64) -> Result<()> {
+    fn await_room(&mut self, deadline: u64) -> Published<()> {
         // ORDERING(WANTS_ROOM): pairs with `Source::show_cursor`; a request, as a waiting flag is.
         self.header_u32(ring::WANTS_ROOM).swap(1, SeqCst);
         crash_point!("writer.wants_room");
@@ -103,7 +105,7 @@ impl Writer {
             let Some(slowest) = self.look_for_room() else { break Ok(()) };
             let now = clock::now_ns();
             if now >= deadline {
-                break Err(self.no_room(ErrorKind::Timeout));
+                break Err(Refused::Late);
             }
             self.sleep_for_room(slowest, deadline.min(now + slice));
             // The kernel may have been unable to mark its word: ask its file lock as well.
@@ -146,25 +148,16 @@ impl Writer {
         set.sleep(until);
     }
 
-    fn no_room(&mut self, kind: ErrorKind) -> Error {
+    /// The node of the reliable subscriber that is furthest behind.
+    pub(super) fn slowest(&mut self) -> Option<NodeId> {
         let mut slowest = None;
         for i in 0..self.admitted().len() {
             if let Some(cursor) = self.reliable_cursor(i) {
                 let this = (cursor, self.admitted()[i].peer.id());
-                slowest = Some(slowest.map_or(this, |s| this.min(s)));
+                slowest = Some(slowest.map_or(this, |s: (u64, NodeId)| this.min(s)));
             }
         }
-        let who = slowest.map_or("?".into(), |(_, node)| node.to_string());
-        Error::new(
-            kind,
-            "publishing on",
-            self.topic().name.as_str(),
-            format!(
-                "the reliable subscriber of node {who} has {} messages to read: wait longer, make \
-                 the topic deeper, or stop that node if it hangs",
-                self.depth()
-            ),
-        )
+        slowest.map(|(_, node)| node)
     }
 }
 

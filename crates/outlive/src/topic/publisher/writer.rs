@@ -10,9 +10,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::pulse::Pulse;
+use super::refused::{Published, Refused, TryPublishError, behind, no_memory};
 use super::room::Waited;
 use crate::domain::header::{FileHeader, FileKind};
 use crate::domain::path::DomainPath;
+use crate::error::Refusal;
 use crate::node::NodeId;
 use crate::node::peer::{Dead, Peer, PortView};
 use crate::os::fs::file;
@@ -106,6 +108,8 @@ pub(crate) struct Writer {
     timestamps: bool,
     /// The latest stamp: none of this publisher's is before it.
     stamped_ns: u64,
+    /// What a refusal says, once somebody prints it.
+    pub(super) refusal: Refusal,
 }
 
 /// How a publisher wants to send.
@@ -183,6 +187,7 @@ impl Writer {
             volatile,
             timestamps,
             stamped_ns: 0,
+            refusal: Refusal::new(topic.name.as_str()),
             topic,
         };
         let born = writer.topic.ring_bell(Ports::Publishers);
@@ -248,12 +253,13 @@ impl Writer {
         self.inline_bytes_max
     }
 
+    /// Room in the ring for the next message; `at_once`: without waiting for it.
     #[inline]
-    fn before_publish(&mut self) -> Result<()> {
+    pub(super) fn before_publish(&mut self, at_once: bool) -> Published<()> {
         if !self.pulse.is_steady(self.seen_epoch) {
             self.attend()?;
         }
-        if self.next < self.room_until { Ok(()) } else { self.make_room() }
+        if self.next < self.room_until { Ok(()) } else { self.make_room(at_once) }
     }
 
     #[cold]
@@ -281,9 +287,9 @@ impl Writer {
     /// # Crash safety
     /// **Strict.** Commit point: the store of `seq`.
     #[inline]
-    pub(crate) fn publish_inline(&mut self, bytes: &[u8]) -> Result<u64> {
+    pub(super) fn publish_inline(&mut self, bytes: &[u8], at_once: bool) -> Published<u64> {
         debug_assert!(bytes.len() <= self.inline_bytes_max());
-        self.before_publish()?;
+        self.before_publish(at_once)?;
         let n = self.next;
         let timestamp = self.timestamp();
         self.entry(n).publish_inline(n, timestamp, bytes);
@@ -296,10 +302,15 @@ impl Writer {
     /// # Crash safety
     /// **Strict.** Commit point: the store of `seq`.
     #[inline]
-    pub(crate) fn publish_chunk(&mut self, location: Location, bytes: usize) -> Result<u64> {
-        self.before_publish()?;
+    pub(super) fn publish_chunk(
+        &mut self,
+        location: Location,
+        bytes: usize,
+        at_once: bool,
+    ) -> Published<u64> {
+        self.before_publish(at_once)?;
         if self.pool.is_poisoned(location) {
-            return Err(self.truncated());
+            return Err(self.truncated().into());
         }
         let n = self.next;
         let timestamp = self.timestamp();
@@ -356,12 +367,42 @@ impl Writer {
         self.admitted.iter_mut().for_each(|subscriber| subscriber.call(domain));
     }
 
-    /// A chunk of at least `bytes` for the caller to fill.
+    /// The error that `refused` stands for.
+    #[cold]
+    pub(super) fn error(&mut self, refused: Refused) -> Error {
+        match refused {
+            Refused::Behind => behind(self.told(), ErrorKind::WouldBlock),
+            Refused::Late => behind(self.told(), ErrorKind::Timeout),
+            Refused::NoMemory => no_memory(self.told()),
+            Refused::Failed(e) => e,
+        }
+    }
+
+    /// The same for calls that do not wait.
+    #[cold]
+    pub(super) fn not_published(&mut self, refused: Refused) -> TryPublishError {
+        match refused {
+            Refused::Behind => TryPublishError::Behind(self.told().clone()),
+            Refused::NoMemory => TryPublishError::NoMemory(self.told().clone()),
+            other => TryPublishError::Failed(self.error(other)),
+        }
+    }
+
+    /// What the text of a refusal is made of.
+    fn told(&mut self) -> &Refusal {
+        let [bytes, segments, allowed] = self.pool.figures();
+        let slowest = self.slowest().map_or(0, |node| node.get());
+        self.refusal.set([slowest, self.depth(), bytes, segments, allowed]);
+        &self.refusal
+    }
+
+    /// A chunk of at least `bytes` for the caller to fill. `at_once`: a holder that is dead but
+    /// not marked so by the kernel keeps its chunks; otherwise all are asked.
     ///
     /// # Errors
     /// `OutOfMemory` at the publisher's bound, `NoSpace` on a full RAM disk.
     #[inline]
-    pub(crate) fn loan(&mut self, bytes: usize) -> Result<Chunk> {
+    pub(super) fn loan(&mut self, bytes: usize, at_once: bool) -> Published<Chunk> {
         self.pulse.check_process()?;
         if self.volatile {
             self.withdraw_newest();
@@ -369,23 +410,28 @@ impl Writer {
         if let Some(chunk) = self.pool.take(bytes) {
             return Ok(chunk);
         }
-        self.loan_slow(bytes)
+        self.loan_slow(bytes, at_once)
     }
 
     #[cold]
-    fn loan_slow(&mut self, bytes: usize) -> Result<Chunk> {
+    fn loan_slow(&mut self, bytes: usize, at_once: bool) -> Published<Chunk> {
         self.topic.node.tend()?;
-        for confirm in [false, true] {
-            self.scan(confirm);
-            if let Some(chunk) = self.pool.take(bytes) {
-                return Ok(chunk);
-            }
+        let align = self.topic.meta.align;
+        self.scan(false);
+        if let Some(chunk) = self.pool.take(bytes) {
+            return Ok(chunk);
+        }
+        let at_bound = self.pool.is_at_bound(bytes, align);
+        if at_bound && at_once {
+            return Err(Refused::NoMemory);
+        }
+        self.scan(true);
+        if let Some(chunk) = self.pool.take(bytes) {
+            return Ok(chunk);
         }
         let first = (self.mask as usize + 1).min(8) + 2;
-        self.pool.grow(bytes, self.topic.meta.align, first)?;
-        self.pool.take(bytes).ok_or_else(|| {
-            Error::new(ErrorKind::OutOfMemory, "loaning on topic", self.topic.name.as_str(), "")
-        })
+        self.pool.grow(bytes, align, first)?;
+        self.pool.take(bytes).ok_or(Refused::NoMemory)
     }
 
     /// Takes the chunk of the newest message back if every live subscriber has read that: once they

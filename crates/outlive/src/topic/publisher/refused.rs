@@ -1,0 +1,156 @@
+//! Why nothing was published: a closed enum without strings; the text is made when somebody
+//! prints it.
+
+use std::fmt;
+
+use super::loan::Loan;
+use crate::error::Refusal;
+use crate::topic::chunks::pool;
+use crate::types::payload::Payload;
+use crate::{Error, ErrorKind};
+
+/// Why a call that does not wait published or lent nothing.
+///
+/// A refusal allocates nothing. `?` turns it into an [`Error`] with the same words. The list is
+/// closed: whatever else may go wrong is `Failed`.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::TryPublishError;
+///
+/// let topic = || node.topic::<u64>("/counter");
+/// let _slow = topic()?.depth(2).reliable(true).subscriber()?;
+/// let publisher = topic()?.publisher()?;
+/// for n in 0..3 {
+///     match publisher.try_publish(&n) {
+///         Ok(seq) => assert_eq!(seq, n),
+///         Err(TryPublishError::Behind(_)) => println!("in the next cycle"),
+///         Err(TryPublishError::NoMemory(_)) => println!("all chunks are in use"),
+///         Err(TryPublishError::Failed(e)) => return Err(e),
+///     }
+/// }
+/// assert_eq!(publisher.published(), 2);
+/// # Ok::<(), outlive::Error>(())
+/// ```
+#[derive(Debug)]
+pub enum TryPublishError {
+    /// A reliable subscriber has yet to read what the message would overwrite. A loan is never
+    /// refused for that, only its publishing.
+    Behind(Refusal),
+    /// All chunks are loaned, held or published, and the publisher's memory is at its bound.
+    NoMemory(Refusal),
+    /// Anything else that [`Publisher::publish`](crate::Publisher::publish) answers.
+    Failed(Error),
+}
+
+impl TryPublishError {
+    /// The kind of the [`Error`] it turns into.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Behind(_) => ErrorKind::WouldBlock,
+            Self::NoMemory(_) => ErrorKind::OutOfMemory,
+            Self::Failed(e) => e.kind(),
+        }
+    }
+}
+
+impl From<TryPublishError> for Error {
+    #[cold]
+    fn from(error: TryPublishError) -> Self {
+        match error {
+            TryPublishError::Behind(at) => behind(&at, ErrorKind::WouldBlock),
+            TryPublishError::NoMemory(at) => no_memory(&at),
+            TryPublishError::Failed(e) => e,
+        }
+    }
+}
+
+impl fmt::Display for TryPublishError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Behind(at) => behind(at, ErrorKind::WouldBlock).fmt(f),
+            Self::NoMemory(at) => no_memory(at).fmt(f),
+            Self::Failed(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TryPublishError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Failed(e) => e.source(),
+            _ => None,
+        }
+    }
+}
+
+/// A loan that could not be published, filled as it was, and why.
+#[derive(Debug)]
+pub struct Unpublished<'p, T: Payload + ?Sized> {
+    /// To publish later, or to drop.
+    pub loan: Loan<'p, T>,
+    /// Why it was not published.
+    pub why: TryPublishError,
+}
+
+impl<T: Payload + ?Sized> From<Unpublished<'_, T>> for Error {
+    #[cold]
+    fn from(refused: Unpublished<'_, T>) -> Self {
+        refused.why.into()
+    }
+}
+
+impl<T: Payload + ?Sized> fmt::Display for Unpublished<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.why.fmt(f)
+    }
+}
+
+impl<T: Payload + ?Sized + fmt::Debug> std::error::Error for Unpublished<'_, T> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.why.source()
+    }
+}
+
+/// What a writer's calls give.
+pub(in crate::topic) type Published<T> = std::result::Result<T, Refused>;
+
+/// Why a writer published nothing. Words are for who asks: see `Writer::error`.
+#[derive(Debug)]
+pub(in crate::topic) enum Refused {
+    /// A reliable subscriber is behind, and the call does not wait.
+    Behind,
+    /// The same, when the time allowed had passed.
+    Late,
+    NoMemory,
+    Failed(Error),
+}
+
+impl From<Error> for Refused {
+    fn from(e: Error) -> Self {
+        Self::Failed(e)
+    }
+}
+
+#[cold]
+pub(in crate::topic) fn behind(at: &Refusal, kind: ErrorKind) -> Error {
+    let [node, depth, ..] = at.figures();
+    let who = if node == 0 { "?".into() } else { node.to_string() };
+    Error::new(
+        kind,
+        "publishing on",
+        at.object(),
+        format!(
+            "the reliable subscriber of node {who} has {depth} messages to read: wait longer, make \
+             the topic deeper, or stop that node if it hangs"
+        ),
+    )
+}
+
+#[cold]
+pub(in crate::topic) fn no_memory(at: &Refusal) -> Error {
+    let [_, _, bytes, segments, max] = at.figures();
+    pool::at_bound(at.object(), bytes, segments, max)
+}
