@@ -6,11 +6,12 @@ use std::hint::{black_box, spin_loop};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
+use measure::cores::Cores;
+use measure::stats::Samples;
 use outlive::{Node, Result};
 
-use super::pair::{Cores, Peer, SharedMap};
+use super::pair::{Peer, SharedMap};
 use super::scratch::TempRoot;
-use super::stats::Samples;
 use super::topic::same;
 
 const SUBSCRIBERS: usize = 8;

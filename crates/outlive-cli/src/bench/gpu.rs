@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use measure::stats::{Samples, Target, interleave};
 use outlive::{Error, ErrorKind, Node, Publisher, Result, Sample, Subscriber};
 use outlive_gpu::copier::{Job, Place};
 use outlive_gpu::share::{DeviceFrame, DeviceShare};
@@ -14,7 +15,6 @@ use outlive_gpu::{Cuda, DeviceBuffer, LoanExt, SampleExt, Stream};
 
 use super::report::{Row, Unit};
 use super::scratch::TempRoot;
-use super::stats::{Samples, Target, interleave};
 
 /// Set for the peer: the directory of the domain.
 pub(super) const PEER: &str = "OUTLIVE_BENCH_GPU_PEER";

@@ -8,14 +8,15 @@ use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
+use measure::cores::{Cores, Pinned};
+use measure::stats::{Samples, Target, interleave};
 use outlive::{Domain, MsgPack, Node, Result, Subscriber};
 use serde::{Deserialize, Serialize};
 
-use super::pair::{Cores, Peer, Pinned, SharedMap};
+use super::pair::{Peer, SharedMap};
 use super::raw::{futex_wait, futex_wake};
 use super::report::{Row, Unit};
 use super::scratch::TempRoot;
-use super::stats::{Samples, Target, interleave};
 use super::topic::same;
 use super::{RING_SLOTS, raw, ticks};
 

@@ -13,36 +13,33 @@
 //! | `raw` | the limits of the machine, without a library |
 //! | `topic` | outlive's topics, each beside its limit |
 //! | `pair` | two pinned processes over a shared map |
-//! | `stats` | percentiles, interleaved rounds, confidence intervals, verdicts |
 //! | `report` | table, JSON, CSV |
-//! | `machine`, `ticks` | where it ran; the cheapest clock |
+//! | `ticks` | the cheapest clock |
 
 mod fan;
 mod gpu;
 mod liveness;
 mod loads;
 mod locks;
-pub(crate) mod machine;
-pub(crate) mod pair;
+mod pair;
 mod pipeline;
 mod queue;
 mod raw;
 mod report;
 mod scratch;
 mod service;
-pub(crate) mod stats;
 mod ticks;
 mod topic;
 
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum, value_parser};
+use measure::cores::Cores;
+use measure::machine::{CpuTime, Machine};
+use measure::stats::{Target, interleave};
 use outlive::{Error, ErrorKind, Result};
 
-use machine::{CpuTime, Machine};
-use pair::Cores;
 use report::{Format, Report, Row, Unit};
-use stats::{Target, interleave};
 
 /// Measure latency and throughput against the limits of this machine.
 ///

@@ -1,85 +1,15 @@
 //! Two processes on two cores over one shared map: the stage on which everything is measured.
 
-use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
 use std::{io, mem, slice};
 
+use measure::cores::Pinned;
 use outlive::{Error, ErrorKind, Result};
 
 /// The longest that one hand-over may take before the run is given up.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// The two cores of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cores {
-    pub(crate) ours: usize,
-    pub(crate) peers: usize,
-}
-
-impl Cores {
-    /// The first two that this process may use.
-    pub(crate) fn first_two() -> Result<Self> {
-        match allowed_cpus()?[..] {
-            [ours, peers, ..] => Ok(Self { ours, peers }),
-            _ => Err(Error::new(
-                ErrorKind::Unsupported,
-                "measure between processes",
-                "this machine",
-                "two cores are needed; see taskset and the container's cpuset",
-            )),
-        }
-    }
-}
-
-/// The processors that the calling thread may use.
-pub(crate) fn allowed_cpus() -> Result<Vec<usize>> {
-    let set = affinity()?;
-    // SAFETY: CPU_ISSET reads a bit of the initialised set; the index is below its size.
-    let allowed = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &set) };
-    Ok((0..libc::CPU_SETSIZE as usize).filter(allowed).collect())
-}
-
-/// Ties the calling thread to one core until dropped.
-#[derive(Debug)]
-pub(crate) struct Pinned {
-    before: libc::cpu_set_t,
-    /// The affinity is the thread's, so this stays on it.
-    _not_send: PhantomData<*const ()>,
-}
-
-impl Pinned {
-    pub(crate) fn to(cpu: usize) -> Result<Self> {
-        let before = affinity()?;
-        // SAFETY: a cpu_set_t is an array of integers; all zeroes is the empty set.
-        let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-        // SAFETY: `cpu` came from an affinity set and is below its size.
-        unsafe { libc::CPU_SET(cpu, &mut set) };
-        set_affinity(&set)?;
-        Ok(Self { before, _not_send: PhantomData })
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        let _ = set_affinity(&self.before);
-    }
-}
-
-fn affinity() -> Result<libc::cpu_set_t> {
-    // SAFETY: as in `Pinned::to`.
-    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: `set` is writable and of the size given; 0 is the calling thread.
-    let done = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) };
-    if done == 0 { Ok(set) } else { Err(os_error("read the affinity of", "this thread")) }
-}
-
-fn set_affinity(set: &libc::cpu_set_t) -> Result<()> {
-    // SAFETY: `set` is readable and of the size given; 0 is the calling thread.
-    let done = unsafe { libc::sched_setaffinity(0, size_of_val(set), set) };
-    if done == 0 { Ok(()) } else { Err(os_error("pin to a core", "this thread")) }
-}
 
 /// Anonymous memory that a forked child shares with us, all zeroes and present.
 #[derive(Debug)]
@@ -274,6 +204,7 @@ fn os_error(what: &str, object: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use measure::cores::Cores;
     use std::sync::atomic::Ordering::{Acquire, Release};
 
     #[test]
@@ -287,20 +218,6 @@ mod tests {
         peer.spin_until(|| word.load(Acquire) == 7)?;
         let error = peer.spin_until(|| word.load(Acquire) == 8).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OwnerDied);
-        Ok(())
-    }
-
-    #[test]
-    fn pinning_is_undone_on_drop() -> Result<()> {
-        let count = |set: &libc::cpu_set_t| {
-            // SAFETY: reads the bits of an initialised set.
-            unsafe { libc::CPU_COUNT(set) }
-        };
-        let before = count(&affinity()?);
-        let pinned = Pinned::to(Cores::first_two()?.ours)?;
-        assert_eq!(count(&affinity()?), 1);
-        drop(pinned);
-        assert_eq!(count(&affinity()?), before);
         Ok(())
     }
 

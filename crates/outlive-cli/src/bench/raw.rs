@@ -18,10 +18,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Instant;
 use std::{ptr, slice};
 
+use measure::cores::{Cores, Pinned};
+use measure::stats::Samples;
 use outlive::{Error, ErrorKind, Result};
 
-use super::pair::{Cores, Peer, Pinned, SharedMap};
-use super::stats::Samples;
+use super::pair::{Peer, SharedMap};
 use super::ticks;
 
 /// Our words start here; the peer's a page further on, so that neither prefetches the other.

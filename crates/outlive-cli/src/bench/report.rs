@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use measure::machine::Machine;
+use measure::stats::{Comparison, Ratio, Samples, Summary, Target, Verdict};
 use serde::Serialize;
 
 use super::locks::Kills;
-use super::machine::Machine;
-use super::stats::{Comparison, Ratio, Samples, Summary, Target, Verdict};
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -277,7 +277,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::stats::interleave;
+    use measure::stats::interleave;
 
     fn report() -> Report {
         let flat = |value: f64| Samples::new(vec![value; 2000]);

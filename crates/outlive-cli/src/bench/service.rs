@@ -5,12 +5,13 @@ use std::io;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
+use measure::cores::{Cores, Pinned};
+use measure::stats::{Samples, Target, interleave};
 use outlive::{Client, Error, ErrorKind, Node, Result, Server};
 
-use super::pair::{Cores, Peer, Pinned, SharedMap};
+use super::pair::{Peer, SharedMap};
 use super::report::{Row, Unit};
 use super::scratch::TempRoot;
-use super::stats::{Samples, Target, interleave};
 use super::ticks;
 use super::topic::{self, same};
 

@@ -7,12 +7,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
+use measure::cores::{Cores, Pinned};
+use measure::stats::Samples;
 use outlive::{Error, ErrorKind, Node, Payload, Publisher, Result, Sample, Subscriber};
 
-use super::pair::{Cores, Peer, Pinned, SharedMap};
+use super::pair::{Peer, SharedMap};
 use super::raw::{read_all, round_trips};
 use super::scratch::TempRoot;
-use super::stats::Samples;
 use super::ticks;
 
 /// Deep enough that nothing is overwritten while one message is under way.

@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use measure::cores::allowed_cpus;
 use outlive::rt::{BoardView, Histogram, Latch, board_name};
 use outlive::{Node, Subscriber, now_ns};
 use outlive_run::{Answer, Identity, Request, RunDir, State, ask};
@@ -15,7 +16,6 @@ use super::core::{DRIVES, DriveState};
 use super::file::{CORE, SERVICES, may_fifo, robot_file, split};
 use super::tally::{Tally, Window, still};
 use super::witness::Witness;
-use crate::bench::pair::allowed_cpus;
 use crate::demo::{Stage, Teller, must, untrue};
 use crate::exit::{Code, Failure};
 use crate::os;

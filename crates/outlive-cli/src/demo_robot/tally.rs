@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use measure::machine::{CpuTime, Machine};
+use measure::stats::over_rounds;
 use outlive::rt::Histogram;
 
-use crate::bench::machine::{CpuTime, Machine};
-use crate::bench::stats::over_rounds;
 use crate::demo::Teller;
 
 /// A window of a round.

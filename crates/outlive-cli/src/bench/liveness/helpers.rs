@@ -6,12 +6,13 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use measure::cores::Cores;
 use outlive::Result;
 
 use super::calls::{Proc, exists};
 use super::sockets::Poll;
 use super::{Method, Stage};
-use crate::bench::pair::{Cores, Peer};
+use crate::bench::pair::Peer;
 
 /// How often a helper looks.
 const PERIOD: Duration = Duration::from_millis(1);

@@ -17,12 +17,13 @@ use std::hint::black_box;
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
 use std::time::{Duration, Instant};
 
+use measure::cores::{Cores, Pinned};
+use measure::stats::{Samples, interleave};
 use outlive::{Error, ErrorKind, Result};
 
-use super::pair::{Cores, Peer, Pinned, Reaper, SharedMap};
+use super::pair::{Peer, Reaper, SharedMap};
 use super::report::{Row, Unit};
 use super::scratch::TempRoot;
-use super::stats::{Samples, interleave};
 use super::ticks;
 
 /// Kills of the large process for each method; making it takes seconds.

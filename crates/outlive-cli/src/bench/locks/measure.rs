@@ -5,13 +5,14 @@ use std::sync::Barrier;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::time::{Duration, Instant};
 
+use measure::cores::{Cores, Pinned};
+use measure::stats::Samples;
 use outlive::Result;
 use outlive_baselines::{Lock, Use};
 
 use super::forms::{Alone, Form, Shared};
-use crate::bench::pair::{Cores, Peer, Pinned, SharedMap};
+use crate::bench::pair::{Peer, SharedMap};
 use crate::bench::scratch::TempRoot;
-use crate::bench::stats::Samples;
 use crate::bench::ticks;
 
 const RUN: Duration = Duration::from_millis(100);

@@ -8,15 +8,16 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
+use measure::cores::{Cores, Pinned};
+use measure::stats::Samples;
 use outlive::msgpack::MsgPack;
 use outlive::{Error, ErrorKind, Node, Result};
 use outlive_baselines::{Lock, Use};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use crate::bench::pair::{Cores, Peer, Pinned, SharedMap};
+use crate::bench::pair::{Peer, SharedMap};
 use crate::bench::scratch::TempRoot;
-use crate::bench::stats::Samples;
 use crate::bench::ticks;
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -13,12 +13,13 @@ mod kills;
 mod measure;
 mod messages;
 
+use ::measure::cores::Cores;
+use ::measure::stats::{Comparison, Samples, Target, interleave};
 use outlive::Result;
 use outlive_baselines::{Lock, OursMutex, OursRwLock, PthreadMutex, PthreadRwLock, for_each_lock};
 
-use super::pair::{Cores, Reaper};
+use super::pair::Reaper;
 use super::report::{Row, Unit};
-use super::stats::{Comparison, Samples, Target, interleave};
 use forms::{Alone, Form, Shared};
 pub(crate) use kills::Kills;
 use measure::{Load, bare_pairs, contended, pairs, pairs_together, take_over};

@@ -25,15 +25,15 @@ mod work;
 use std::io::{self, Write};
 use std::path::Path;
 
+use measure::cores::Cores;
+use measure::machine::{CpuTime, Machine};
+use measure::stats::{Ratio, over_rounds, shuffled};
 use outlive::rt::Realtime;
 use outlive::{Error, ErrorKind, Result};
 use serde::Serialize;
 
-use super::machine::{CpuTime, Machine};
-use super::pair::Cores;
 use super::report::{Format, Row};
 use super::scratch::TempRoot;
-use super::stats::{Ratio, over_rounds, shuffled};
 use hops::Waiting;
 use runs::{Mechanism, Outcomes, Subject, Timing};
 

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use measure::cores::{Cores, Pinned};
+use measure::stats::Samples;
 use outlive::{Result, now_ns};
 
 use super::hops::Slots;
-use crate::bench::pair::{Cores, Peer, Pinned};
+use crate::bench::pair::Peer;
 use crate::bench::report::{Row, Unit};
-use crate::bench::stats::Samples;
 
 /// Operations of one sample.
 const BATCH: u32 = 1000;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use measure::cores::allowed_cpus;
 use outlive::rt::{
     Cycle, Joining, LatestReader, LatestWriter, Member, Opening, Outcome, Pipeline, Realtime,
     Schedule, Stage, StageOptions, Stop, Wait, latest,
@@ -12,7 +13,7 @@ use outlive::{Error, ErrorKind, Node, Result, now_ns};
 
 use super::hops::{Ends, Hop, Slots, Waiting};
 use super::work::{PACKET_WORDS, PARTS, Packet, Work};
-use crate::bench::pair::{SharedMap, allowed_cpus};
+use crate::bench::pair::SharedMap;
 
 /// What carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

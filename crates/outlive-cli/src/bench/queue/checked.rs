@@ -5,14 +5,15 @@ use std::hint::black_box;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
+use measure::cores::{Cores, Pinned};
+use measure::stats::{Samples, Target, interleave};
 use outlive::{Node, Result};
 
 use super::LANE_BYTES;
 use super::ours::child;
 use crate::bench::liveness::{self, Method, Stage};
-use crate::bench::pair::{Cores, Peer, Pinned};
+use crate::bench::pair::Peer;
 use crate::bench::report::{Row, Unit};
-use crate::bench::stats::{Samples, Target, interleave};
 use crate::bench::topic::same;
 
 /// A row for each way of the liveness table.

@@ -5,11 +5,12 @@ use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
+use measure::cores::{Cores, Pinned};
+use measure::stats::Samples;
 use outlive::{Error, ErrorKind, Result};
 
 use super::ours::child;
-use crate::bench::pair::{Cores, Peer, Pinned, SharedMap};
-use crate::bench::stats::Samples;
+use crate::bench::pair::{Peer, SharedMap};
 use crate::bench::topic::same;
 
 /// A kind of channel.

@@ -13,11 +13,11 @@ mod kernel;
 mod ours;
 mod rings;
 
+use measure::cores::Cores;
+use measure::stats::{Target, interleave};
 use outlive::Result;
 
-use super::pair::Cores;
 use super::report::{Row, Unit};
-use super::stats::{Target, interleave};
 use super::{BenchArgs, RING_SLOTS, raw};
 use kernel::Way;
 use rings::Without;

@@ -4,13 +4,14 @@ use std::hint::black_box;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
+use measure::cores::{Cores, Pinned};
+use measure::stats::Samples;
 use outlive::{Consumer, Node, Producer, Result};
 
 use super::{BATCH, LANE_BYTES};
-use crate::bench::pair::{Cores, Peer, Pinned, SharedMap};
+use crate::bench::pair::{Peer, SharedMap};
 use crate::bench::raw::round_trips;
 use crate::bench::scratch::TempRoot;
-use crate::bench::stats::Samples;
 use crate::bench::ticks;
 use crate::bench::topic::same;
 

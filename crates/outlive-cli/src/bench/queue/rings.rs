@@ -8,11 +8,12 @@ use std::hint::spin_loop;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::time::Instant;
 
+use measure::cores::{Cores, Pinned};
+use measure::stats::Samples;
 use outlive::Result;
 
 use super::BATCH;
-use crate::bench::pair::{Cores, Peer, Pinned, SharedMap};
-use crate::bench::stats::Samples;
+use crate::bench::pair::{Peer, SharedMap};
 use crate::bench::topic::same;
 
 /// What a ring does without.

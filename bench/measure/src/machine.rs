@@ -6,18 +6,24 @@ use serde::Serialize;
 
 /// The machine and the build, for the head of a report.
 #[derive(Debug, Serialize)]
-pub(crate) struct Machine {
-    pub(crate) version: &'static str,
-    pub(crate) commit: String,
-    pub(crate) rustc: String,
-    pub(crate) cpu: String,
-    pub(crate) cores: usize,
-    pub(crate) kernel: String,
+pub struct Machine {
+    /// Of outlive.
+    pub version: &'static str,
+    /// Of the source.
+    pub commit: String,
+    /// The compiler that built this program.
+    pub rustc: String,
+    /// The processor's model.
+    pub cpu: String,
+    /// How many the kernel has online.
+    pub cores: usize,
+    /// Its release.
+    pub kernel: String,
 }
 
 impl Machine {
     /// Unknown parts say `unknown`.
-    pub(crate) fn describe() -> Self {
+    pub fn describe() -> Self {
         let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
         let exe = fs::read("/proc/self/exe").unwrap_or_default();
         let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -56,14 +62,14 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
 
 /// Processor time of all cores since boot, in the kernel's ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CpuTime {
+pub struct CpuTime {
     steal: u64,
     all: u64,
 }
 
 impl CpuTime {
     /// `None` where the kernel does not say.
-    pub(crate) fn now() -> Option<Self> {
+    pub fn now() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
@@ -75,7 +81,7 @@ impl CpuTime {
     }
 
     /// Share of the time since `earlier` that the host gave to others, 0 to 1.
-    pub(crate) fn stolen_since(self, earlier: Self) -> f64 {
+    pub fn stolen_since(self, earlier: Self) -> f64 {
         let all = self.all.saturating_sub(earlier.all);
         self.steal.saturating_sub(earlier.steal) as f64 / all.max(1) as f64
     }

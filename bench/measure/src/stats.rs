@@ -12,32 +12,33 @@ use serde::Serialize;
 
 /// Largest ratio of the two A of a round that is still the same machine. Virtual machines move
 /// between placements in which a cache line takes about 60 and 260 ns to the other core.
-pub(crate) const JUMP: f64 = 1.5;
+pub const JUMP: f64 = 1.5;
 /// Fewer kept rounds than this are no basis for a verdict: even from their least to their greatest
 /// ratio, five rounds miss the true median in 2 of 2^5 cases, six in 3 %.
-pub(crate) const ROUNDS_MIN: usize = 6;
+pub const ROUNDS_MIN: usize = 6;
 const RESAMPLES: usize = 2000;
 const SEED: u64 = 0x6f75_746c_6976_6501;
 
 /// Sorted observations of one run: nanoseconds or rates, the caller knows.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Samples(Vec<f64>);
+pub struct Samples(Vec<f64>);
 
 impl Samples {
     /// All values count. At least one, none of them NaN.
-    pub(crate) fn new(mut values: Vec<f64>) -> Self {
+    pub fn new(mut values: Vec<f64>) -> Self {
         assert!(!values.is_empty(), "a run without samples has no median");
         values.sort_by(f64::total_cmp);
         Self(values)
     }
 
     /// Drops the first tenth, in which caches, page tables and clocks warm up.
-    pub(crate) fn after_warm_up(mut values: Vec<f64>) -> Self {
+    pub fn after_warm_up(mut values: Vec<f64>) -> Self {
         values.drain(..values.len() / 10);
         Self::new(values)
     }
 
-    pub(crate) fn median(&self) -> f64 {
+    /// The middle.
+    pub fn median(&self) -> f64 {
         median_of_sorted(&self.0)
     }
 
@@ -57,7 +58,8 @@ impl Samples {
         (squares / self.0.len() as f64).sqrt()
     }
 
-    pub(crate) fn summary(&self) -> Summary {
+    /// What is printed of them.
+    pub fn summary(&self) -> Summary {
         Summary {
             count: self.0.len(),
             mean: self.mean(),
@@ -72,38 +74,47 @@ impl Samples {
 
 /// What is printed of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Summary {
-    pub(crate) count: usize,
-    pub(crate) mean: f64,
+pub struct Summary {
+    /// Of the samples.
+    pub count: usize,
+    /// Arithmetic mean.
+    pub mean: f64,
     /// Standard deviation.
-    pub(crate) deviation: f64,
-    pub(crate) p50: f64,
-    pub(crate) p99: Option<f64>,
-    pub(crate) p999: Option<f64>,
-    pub(crate) max: f64,
+    pub deviation: f64,
+    /// Median.
+    pub p50: f64,
+    /// `None` where not even one sample lies beyond; so with `p999`.
+    pub p99: Option<f64>,
+    /// One in a thousand lies beyond.
+    pub p999: Option<f64>,
+    /// The largest.
+    pub max: f64,
 }
 
 /// A ratio of medians and the bounds of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Ratio {
-    pub(crate) median: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+pub struct Ratio {
+    /// Of all rounds.
+    pub median: f64,
+    /// Lower bound of the interval.
+    pub low: f64,
+    /// Upper bound of the interval.
+    pub high: f64,
 }
 
 /// B against A over interleaved rounds.
 #[derive(Clone, Debug)]
-pub(crate) struct Comparison {
+pub struct Comparison {
     /// One ratio B/A for each round that counts.
-    pub(crate) ratios: Vec<f64>,
+    pub ratios: Vec<f64>,
     /// Rounds in which the machine jumped.
-    pub(crate) discarded: usize,
+    pub discarded: usize,
     /// All samples of A and of B in the rounds that count; `None` if none does.
-    pub(crate) pooled: Option<(Samples, Samples)>,
+    pub pooled: Option<(Samples, Samples)>,
 }
 
 /// Runs A B A B ... A with `rounds` times B, and compares.
-pub(crate) fn interleave<E>(
+pub fn interleave<E>(
     rounds: usize,
     mut a: impl FnMut() -> Result<Samples, E>,
     mut b: impl FnMut() -> Result<Samples, E>,
@@ -132,7 +143,7 @@ pub(crate) fn interleave<E>(
 
 impl Comparison {
     /// Median of the rounds' ratios with its interval; `None` under [`ROUNDS_MIN`] rounds.
-    pub(crate) fn ratio(&self) -> Option<Ratio> {
+    pub fn ratio(&self) -> Option<Ratio> {
         over_rounds(self.ratios.len(), |rounds| {
             Some(median(rounds.iter().map(|&round| self.ratios[round]).collect()))
         })
@@ -141,7 +152,7 @@ impl Comparison {
 
 /// A figure of some of `rounds` rounds, for all of them, with its interval from drawing as many
 /// with replacement; `None` under [`ROUNDS_MIN`] rounds and where a draw has no such figure.
-pub(crate) fn over_rounds(
+pub fn over_rounds(
     rounds: usize,
     mut figure: impl FnMut(&[usize]) -> Option<f64>,
 ) -> Option<Ratio> {
@@ -163,7 +174,7 @@ pub(crate) fn over_rounds(
 
 /// What a ratio should be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Target {
+pub enum Target {
     /// For times.
     AtMost(f64),
     /// For rates.
@@ -175,8 +186,10 @@ pub(crate) enum Target {
 /// How a ratio stands to its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Verdict {
+pub enum Verdict {
+    /// On the right side of the target.
     Met,
+    /// On the wrong side.
     Miss,
     /// There is no target.
     NoTarget,
@@ -186,7 +199,7 @@ pub(crate) enum Verdict {
 
 impl Target {
     /// By the median of the ratios; the interval is printed beside it for the reader to weigh.
-    pub(crate) fn verdict(self, ratio: Option<Ratio>) -> Verdict {
+    pub fn verdict(self, ratio: Option<Ratio>) -> Verdict {
         let Some(Ratio { median, .. }) = ratio else {
             return Verdict::NotRanked;
         };
@@ -227,7 +240,7 @@ impl SplitMix {
 }
 
 /// The numbers below `n` in an order that is `round`'s own.
-pub(crate) fn shuffled(n: usize, round: usize) -> Vec<usize> {
+pub fn shuffled(n: usize, round: usize) -> Vec<usize> {
     let mut random = SplitMix(SEED.wrapping_add(round as u64));
     let mut order: Vec<usize> = (0..n).collect();
     for last in (1..n).rev() {
