@@ -25,7 +25,7 @@ demo:
 
 demo-robot:
 	@scripts/setup
-	cargo run --quiet --release -p outlive-cli -- demo-robot $(ARGS)
+	cargo run --quiet --release -p outlive-robot -- $(ARGS)
 	cargo run --quiet --release -p outlive-cli -- bench pipeline --quick --html target/robot.html
 	@echo "the core's loop over each mechanism: target/robot.html"
 

@@ -30,8 +30,6 @@ pub(crate) enum Code {
     NoRoom = 8,
     /// Standard input ended inside a frame.
     Partial = 9,
-    /// The machine stood still: nothing is shown, for or against.
-    HeldUp = 10,
 }
 
 /// The list for `--help`.
@@ -40,7 +38,7 @@ Exit codes:
   0 done                  1 failed                2 wrong usage
   3 done, with loss       4 not found or no time  5 corrupt or other version
   6 other type or depth   7 access refused        8 out of room
-  9 input ended inside a frame                    10 the machine stood still";
+  9 input ended inside a frame";
 
 impl From<ErrorKind> for Code {
     fn from(kind: ErrorKind) -> Self {

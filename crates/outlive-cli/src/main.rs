@@ -9,7 +9,7 @@
 //! | `dashboard/`, `http` | the same in a browser; the server of both |
 //! | `bridge`, `view`, `program` | hand over to `outlive-bridge` and `outlive-view` |
 //! | `man` | manual pages |
-//! | `chaos/`, `demo_robot/` | blows for a running robot; the reference robot under blows |
+//! | `chaos/` | blows for a running robot |
 //! | `clean`, `doctor/`, `demo/`, `bench/` | the other subcommands |
 //! | `settings`, `exit` | options of all of them; exit codes and how errors become one |
 //! | `output`, `input`, `tree`, `value` | standard output and input, values for people |
@@ -21,7 +21,6 @@ mod chaos;
 mod clean;
 mod dashboard;
 mod demo;
-mod demo_robot;
 mod doctor;
 mod exit;
 mod http;
@@ -123,9 +122,6 @@ enum Command {
     Demo(demo::DemoArgs),
     #[command(hide = true)]
     DemoRole(demo::RoleArgs),
-    DemoRobot(demo_robot::DemoRobotArgs),
-    #[command(hide = true)]
-    RobotRole(demo_robot::RobotRoleArgs),
     Bench(bench::BenchArgs),
 }
 
@@ -177,8 +173,6 @@ fn main() -> ExitCode {
         Command::Clean(args) => clean::run(&args, &settings),
         Command::Demo(args) => demo::run(&args),
         Command::DemoRole(args) => demo::run_role(&args, &settings),
-        Command::DemoRobot(args) => demo_robot::run(&args),
-        Command::RobotRole(args) => demo_robot::run_role(&args, &settings),
         Command::Bench(args) => bench::run(&args).map(|()| Code::Done).map_err(Failure::from),
     };
     exit::finish(done)

@@ -2,9 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{self, Command};
+use std::process;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Longest sleep before the signal flag is looked at, ns.
@@ -99,22 +98,6 @@ pub(crate) fn die_with_parent(parent: u32) {
     if parent_now as u32 != parent {
         process::exit(1);
     }
-}
-
-/// Has the kernel ask what `command` starts to stop when the thread that starts it ends, however it
-/// ends.
-pub(crate) fn stop_with_parent(command: &mut Command) {
-    let parent = process::id();
-    let ask = move || {
-        // SAFETY: no pointers are passed.
-        let parent_now = unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
-            libc::getppid()
-        };
-        if parent_now as u32 == parent { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
-    };
-    // SAFETY: two system calls, and no memory is allocated.
-    unsafe { command.pre_exec(ask) };
 }
 
 /// Single keys of the terminal at standard input, which shows them no more until this is dropped.

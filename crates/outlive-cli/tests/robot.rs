@@ -1,5 +1,4 @@
-//! `outlive chaos` and `outlive demo-robot` on robots of real processes, `outlive top` in a real
-//! terminal.
+//! `outlive chaos` on robots of real processes, `outlive top` in a real terminal.
 
 mod common;
 
@@ -8,9 +7,10 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{DONE, FAILED, HELD_UP, Home, NOT_FOUND, USAGE};
+use common::robot::{be_a_service, service};
+use common::{DONE, FAILED, Home, NOT_FOUND, USAGE};
 
-/// Services of the demo's robot under `outlive run`; `more` goes into the section of the tracker.
+/// Three services under `outlive run`; `more` goes into the section of the tracker.
 struct Robot {
     home: Home,
     _running: common::Running,
@@ -20,13 +20,9 @@ impl Robot {
     fn start(label: &str, more: &str) -> Self {
         let home = Home::new(label);
         let file = home.root().with_file_name("robot.toml");
-        let outlive = env!("CARGO_BIN_EXE_outlive");
         let mut text = String::from("[robot]\nlogs = 'logs'\ngrace = '1s'\n");
         for name in ["camera", "detector", "tracker"] {
-            text += &format!(
-                "[process.{name}]\ncommand = ['{outlive}', 'robot-role', '{name}']\n\
-                 ready.nodes = '{name}'\n"
-            );
+            text += &format!("[process.{name}]\n{}ready.nodes = '{name}'\n", service(name));
             text += if name == "tracker" { more } else { "backoff.first = '20ms'\n" };
         }
         fs::write(&file, text).unwrap();
@@ -48,6 +44,12 @@ impl Drop for Robot {
     fn drop(&mut self) {
         self.home.run("stop");
     }
+}
+
+/// Only as a process of its own.
+#[test]
+fn a_service_of_the_robot() {
+    be_a_service();
 }
 
 #[test]
@@ -88,62 +90,6 @@ fn chaos_names_a_planted_fault() {
     let text = ran.text();
     assert!(text.contains("broke: node tracker did not come back after a kill"), "{text}");
     assert!(!text.contains("broke: node detector"), "{text}");
-}
-
-#[test]
-fn the_demo_robot_tells_a_true_story() {
-    let home = Home::new("demo-robot");
-    // A busy machine keeps no millisecond: this is about the story, not the speed.
-    let args = "demo-robot --kills 4 --rounds 2 --window-ms 400 --period-us 4000";
-    let ran = home.run(args);
-    // The demo says so only where a bare sleeper beside the core was held up, too.
-    if ran.code == Some(HELD_UP) {
-        assert!(ran.err.contains("the machine stood still"), "{}", ran.err);
-        println!("skipped: {}", ran.err);
-        return;
-    }
-    let ran = ran.expect(DONE);
-    let text = ran.text();
-    for part in ["4 services; each came back", "and the drives brake", "the drives stopped."] {
-        assert!(text.contains(part), "no '{part}' in\n{text}\n{}", ran.err);
-    }
-}
-
-/// The processes that `parent` has started and that have not ended.
-fn children(parent: u32) -> Vec<u32> {
-    let of = |pid: u32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let mut rest = stat.rsplit_once(") ")?.1.split(' ');
-        let alive = rest.next()? != "Z";
-        (alive && rest.next()? == parent.to_string()).then_some(pid)
-    };
-    let all = fs::read_dir("/proc").unwrap().flatten();
-    all.filter_map(|entry| of(entry.file_name().to_str()?.parse().ok()?)).collect()
-}
-
-#[test]
-fn a_killed_demo_leaves_no_robot_running() {
-    let home = Home::new("demo-killed");
-    let mut demo = home.outlive("demo-robot --period-us 20000 --fifo 0");
-    let mut demo = demo.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let patience = |what: &str, done: &dyn Fn() -> bool| {
-        let waited = (0..3000).find(|_| {
-            sleep(Duration::from_millis(20));
-            done()
-        });
-        assert!(waited.is_some(), "{what}");
-    };
-    let supervisor = || children(demo.id()).first().copied();
-    patience("the robot starts", &|| supervisor().is_some_and(|pid| children(pid).len() >= 9));
-    let supervisor = supervisor().unwrap();
-    let robot = children(supervisor);
-    let dir = format!("/dev/shm/outlive-demo-{}-0", demo.id());
-    demo.kill().unwrap();
-    demo.wait().unwrap();
-    let lives = |pid: &u32| fs::exists(format!("/proc/{pid}")).unwrap();
-    patience("the supervisor ends", &|| !lives(&supervisor));
-    patience("its processes end", &|| !robot.iter().any(lives));
-    let _ = fs::remove_dir_all(dir);
 }
 
 /// A tmux server of its own; ended with the test.

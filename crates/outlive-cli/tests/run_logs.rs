@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::disk::on_a_disk_of;
-use common::robot::{Robot, kill};
+use common::robot::{Robot, be_a_service, kill, service};
 use common::{DONE, Home};
 
 /// Five that print as fast as they can.
@@ -17,12 +17,18 @@ fn chatty() -> String {
     (0..5).map(|n| format!("[process.chatty{n}]\ncommand = 'yes chatty {n}'\n")).collect()
 }
 
+/// Only as a process of its own.
+#[test]
+fn a_service_of_the_robot() {
+    be_a_service();
+}
+
 /// One whose heartbeat is looked at all the while.
 fn beating() -> String {
     format!(
-        "[process.beats]\ncommand = '{} robot-role camera'\nready.topics = '/camera'\n\
+        "[process.beats]\n{}ready.topics = '/camera'\n\
          heartbeat = {{ topics = '/camera', timeout = '1500ms' }}\n",
-        env!("CARGO_BIN_EXE_outlive")
+        service("camera")
     )
 }
 

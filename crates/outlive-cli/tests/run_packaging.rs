@@ -9,7 +9,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::robot::{IDLE, Robot};
+use common::robot::{IDLE, Robot, be_a_service, service_command};
 use common::{DONE, Running, USAGE};
 
 /// What a supervisor with the watchdog of these tests asks for.
@@ -28,15 +28,21 @@ fn unit() -> String {
     fs::read_to_string(path).unwrap()
 }
 
+/// Only as a process of its own.
+#[test]
+fn a_service_of_the_robot() {
+    be_a_service();
+}
+
 /// A robot whose second process is ready once the file `go` is there.
 fn robot(label: &str) -> Robot {
-    let outlive = env!("CARGO_BIN_EXE_outlive");
+    let (slow, env) = service_command("slow");
     Robot::new(
         label,
         &format!(
             "on_supervisor_death = 'kill'\n[process.a]\ncommand = {IDLE}\n\
-             [process.slow]\nready.nodes = 'slow'\ncommand = ['sh', '-c', 'while [ ! -e go ]; \
-             do sleep 0.02; done; exec {outlive} robot-role camera --name slow']\n"
+             [process.slow]\nready.nodes = 'slow'\nenv = {{ {env} }}\ncommand = ['sh', '-c', 'while [ ! -e go ]; \
+             do sleep 0.02; done; exec {slow}']\n"
         ),
     )
 }

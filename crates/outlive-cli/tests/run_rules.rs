@@ -6,7 +6,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::robot::{IDLE, Robot, kill, publisher};
+use common::robot::{IDLE, Robot, be_a_service, kill, publisher, service};
 use common::{DONE, FAILED};
 use serde_json::Value;
 
@@ -41,13 +41,19 @@ fn who_comes_after_another_waits_until_that_ones_own_topic_is_there() {
     assert!(log.find("camera ready after") < log.find("viewer started"), "{log}");
 }
 
+/// Only as a process of its own.
+#[test]
+fn a_service_of_the_robot() {
+    be_a_service();
+}
+
 #[test]
 fn a_service_that_is_stopped_or_has_no_node_misses_its_heartbeat() {
-    let outlive = env!("CARGO_BIN_EXE_outlive");
+    let camera = service("camera");
     let robot = Robot::new(
         "run-pulse",
         &format!(
-            "[process.camera]\ncommand = '{outlive} robot-role camera'\n\
+            "[process.camera]\n{camera}\
              ready.topics = '/camera'\nbackoff = {{ first = '10ms', limit = 1000 }}\n\
              heartbeat = {{ topics = '/camera', timeout = '2s' }}\n\
              [process.idle]\ncommand = {IDLE}\nheartbeat = {{ timeout = '300ms' }}\n\

@@ -25,7 +25,6 @@ use clap::{Args, ValueEnum};
 use crate::exit::{Code, Failure, Outcome};
 use crate::os;
 pub(crate) use role::{RoleArgs, run_role};
-pub(crate) use stage::Stage;
 
 /// The domain of the demo, in a directory of its own.
 const DOMAIN: &str = "demo";
@@ -65,30 +64,30 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
 }
 
 /// A claim that turned out not to hold.
-pub(crate) fn untrue(claim: impl std::fmt::Display) -> Failure {
+fn untrue(claim: impl std::fmt::Display) -> Failure {
     Failure::new(Code::Failed, format!("untrue: {claim}"))
 }
 
 /// Fails unless the claim holds.
-pub(crate) fn must(holds: bool, claim: impl FnOnce() -> String) -> Result<(), Failure> {
+fn must(holds: bool, claim: impl FnOnce() -> String) -> Result<(), Failure> {
     if holds { Ok(()) } else { Err(untrue(claim())) }
 }
 
 /// Prints what happens, with the time since the start.
 #[derive(Debug)]
-pub(crate) struct Teller {
+struct Teller {
     start: Instant,
     colour: bool,
 }
 
 impl Teller {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         Self { start: Instant::now(), colour }
     }
 
     /// Somebody who closed our output does not want to know.
-    pub(crate) fn line(&self, line: impl std::fmt::Display) {
+    fn line(&self, line: impl std::fmt::Display) {
         let mut out = io::stdout().lock();
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
@@ -97,16 +96,16 @@ impl Teller {
         if self.colour { format!("\x1b[{ansi}m{text}\x1b[0m") } else { text.into() }
     }
 
-    pub(crate) fn killed(&self, what: impl std::fmt::Display) {
+    fn killed(&self, what: impl std::fmt::Display) {
         let seconds = self.start.elapsed().as_secs_f64();
         self.line(format_args!("{seconds:5.1} s  {}  {what}", self.paint("1;31", "killed")));
     }
 
-    pub(crate) fn more(&self, what: impl std::fmt::Display) {
+    fn more(&self, what: impl std::fmt::Display) {
         self.line(format_args!("                 {what}"));
     }
 
-    pub(crate) fn good(&self, what: &str) {
+    fn good(&self, what: &str) {
         self.line(self.paint("1;32", what));
     }
 }

@@ -24,7 +24,6 @@ pub(crate) const MISMATCH: i32 = 6;
 pub(crate) const REFUSED: i32 = 7;
 pub(crate) const NO_ROOM: i32 = 8;
 pub(crate) const PARTIAL: i32 = 9;
-pub(crate) const HELD_UP: i32 = 10;
 
 /// Where the command of one test finds its domains.
 pub(crate) struct Home {

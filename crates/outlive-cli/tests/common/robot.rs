@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
+use outlive::Node;
 use serde_json::Value;
 
 use super::{DONE, Home, Running};
@@ -22,6 +23,49 @@ pub(crate) fn publisher(topic: &str) -> String {
         "['sh', '-c', 'echo up; (echo 12; sleep 9999) | exec {outlive} topic pub {topic} \
          --from-stdin --frame-bytes 2 --linger inf']"
     )
+}
+
+/// The test, in each file that has services, which is only [`be_a_service`].
+const SERVICE: &str = "a_service_of_the_robot";
+
+/// The command of node `name`, this program in another role: `camera` publishes `/camera`, of
+/// which `detector` makes `/objects`, of which `tracker` makes `/tracks`; others are as `camera`.
+pub(crate) fn service_command(name: &str) -> (String, String) {
+    let program = std::env::current_exe().unwrap();
+    let program = program.display();
+    let args = format!("{program} {SERVICE} --exact --nocapture --test-threads=1");
+    (args, format!("TESTKIT_ROLE = '{name}'"))
+}
+
+/// The same as keys of a section.
+pub(crate) fn service(name: &str) -> String {
+    let (command, env) = service_command(name);
+    format!("command = '{command}'\nenv = {{ {env} }}\n")
+}
+
+/// What a service does, if this process is one.
+pub(crate) fn be_a_service() {
+    let Some(role) = testkit::spawn::role() else { return };
+    let node = Node::builder().name(&role.name).open().unwrap();
+    let relay = |from: &str, to: &str| {
+        let mut from = node.topic::<u64>(from).unwrap().subscriber().unwrap();
+        let to = node.topic::<u64>(to).unwrap().publisher().unwrap();
+        loop {
+            if let Some(sample) = from.receive_timeout(Duration::from_millis(200)).unwrap() {
+                to.publish(&sample).unwrap();
+            }
+        }
+    };
+    match role.name.as_str() {
+        "detector" => relay("/camera", "/objects"),
+        "tracker" => relay("/objects", "/tracks"),
+        _ => {}
+    }
+    let publisher = node.topic::<u64>("/camera").unwrap().publisher().unwrap();
+    for n in 0.. {
+        publisher.publish(&n).unwrap();
+        sleep(Duration::from_millis(33));
+    }
 }
 
 pub(crate) const IDLE: &str = "['sh', '-c', 'echo up; while :; do sleep 0.05; done']";

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use outlive::{Node, Result};
 
-pub(super) const CAMERA: &str = "/camera";
-pub(super) const OBJECTS: &str = "/objects";
-pub(super) const TRACKS: &str = "/tracks";
+pub(crate) const CAMERA: &str = "/camera";
+pub(crate) const OBJECTS: &str = "/objects";
+pub(crate) const TRACKS: &str = "/tracks";
 
 /// 640 x 480, one byte each.
 const FRAME_BYTES: usize = 640 * 480;
 const WAIT: Duration = Duration::from_millis(200);
 
 /// 30 frames per second with a bright spot that wanders.
-pub(super) fn camera(node: &Node) -> Result<()> {
+pub(crate) fn camera(node: &Node) -> Result<()> {
     let publisher = node.topic::<[u8]>(CAMERA)?.depth(4).publisher()?;
     let mut frame = vec![0u8; FRAME_BYTES];
     for n in 0usize.. {
@@ -27,7 +27,7 @@ pub(super) fn camera(node: &Node) -> Result<()> {
 }
 
 /// Frames in, the place of the brightest point out.
-pub(super) fn detector(node: &Node) -> Result<()> {
+pub(crate) fn detector(node: &Node) -> Result<()> {
     let publisher = node.topic::<[u64; 2]>(OBJECTS)?.publisher()?;
     let mut frames = node.topic::<[u8]>(CAMERA)?.depth(4).subscriber()?;
     loop {
@@ -39,7 +39,7 @@ pub(super) fn detector(node: &Node) -> Result<()> {
 }
 
 /// Places in, their mean over time out.
-pub(super) fn tracker(node: &Node) -> Result<()> {
+pub(crate) fn tracker(node: &Node) -> Result<()> {
     let publisher = node.topic::<[f64; 2]>(TRACKS)?.publisher()?;
     let mut objects = node.topic::<[u64; 2]>(OBJECTS)?.subscriber()?;
     let mut mean = [0.0; 2];
@@ -53,7 +53,7 @@ pub(super) fn tracker(node: &Node) -> Result<()> {
 }
 
 /// Says now and then where the object is.
-pub(super) fn dashboard(node: &Node) -> Result<()> {
+pub(crate) fn dashboard(node: &Node) -> Result<()> {
     let mut tracks = node.topic::<[f64; 2]>(TRACKS)?.subscriber()?;
     for n in 0u64.. {
         let Some(track) = tracks.receive_timeout(WAIT)? else { continue };

@@ -15,18 +15,18 @@ use robot::kinematics::{HOME, solve};
 use robot::messages::BusFrame;
 use robot::planner::Planner;
 
-use super::{Part, RobotRoleArgs};
+use crate::{Part, PartArgs};
 
 /// Where the drives say how they are.
-pub(super) const DRIVES: &str = "/drives";
+pub(crate) const DRIVES: &str = "/drives";
 /// Commands kept; older ones are of no use here.
 const LOG_MAX: usize = 1;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// `[commands that moved them, 1 while they follow, 1 once they have stopped]`.
-pub(super) type DriveState = [u64; 3];
+pub(crate) type DriveState = [u64; 3];
 
-pub(super) fn run(args: &RobotRoleArgs, node: &Node) -> Result<()> {
+pub(crate) fn run(args: &PartArgs, node: &Node) -> Result<()> {
     let config = Config {
         period_ns: args.period_us * 1000,
         start_ns: args.start_ns,

@@ -7,26 +7,24 @@ use std::time::{Duration, Instant};
 
 use measure::cores::allowed_cpus;
 use outlive::rt::{BoardView, Histogram, Latch, board_name};
-use outlive::{Node, Subscriber, now_ns};
+use outlive::{Domain, Node, Subscriber, now_ns};
 use outlive_run::{Answer, Identity, Request, RunDir, State, ask};
 use robot::cell::{GUARD, PIPELINE, STAGES};
 
-use super::DemoRobotArgs;
-use super::core::{DRIVES, DriveState};
-use super::file::{CORE, SERVICES, may_fifo, robot_file, split};
-use super::tally::{Tally, Window, still};
-use super::witness::Witness;
-use crate::demo::{Stage, Teller, must, untrue};
-use crate::exit::{Code, Failure};
-use crate::os;
-use crate::settings::Settings;
+use crate::file::{CORE, SERVICES, may_fifo, robot_file, split};
+use crate::parts::{DRIVES, DriveState};
+use crate::stage::Stage;
+use crate::tally::{Tally, Window, still};
+use crate::teller::{Failure, Teller, must, untrue};
+use crate::witness::Witness;
+use crate::{DemoArgs, builder, os};
 
 /// Ends a demo that hangs; nothing is judged by the time it takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Machines differ in what they can keep up with: each try takes twice the period, up to this, us.
 const PERIOD_MAX_US: u64 = 32_000;
 
-pub(super) fn play(args: &DemoRobotArgs) -> Result<(), Failure> {
+pub(crate) fn play(args: &DemoArgs) -> Result<(), Failure> {
     let teller = Teller::new();
     let (mut period_us, mut tally) = (args.period_us, Tally::begin());
     loop {
@@ -59,7 +57,7 @@ pub(super) fn play(args: &DemoRobotArgs) -> Result<(), Failure> {
         if !tally.has_hope() {
             if 2 * period_us > PERIOD_MAX_US {
                 let what = format!("the machine stood still, so nothing is shown: {what}");
-                return Err(Failure::new(Code::HeldUp, what));
+                return Err(Failure::HeldUp(what));
             }
             (period_us, tally) = (2 * period_us, Tally::begin());
         }
@@ -85,7 +83,7 @@ fn why(core: &BoardView, guard: &BoardView) -> String {
 }
 
 struct Story<'a> {
-    args: &'a DemoRobotArgs,
+    args: &'a DemoArgs,
     teller: &'a Teller,
     dir: RunDir,
     supervisor: Child,
@@ -100,33 +98,33 @@ struct Story<'a> {
 
 impl<'a> Story<'a> {
     fn begin(
-        args: &'a DemoRobotArgs,
+        args: &'a DemoArgs,
         teller: &'a Teller,
         stage: &Stage,
         period_us: u64,
     ) -> Result<Self, Failure> {
         let root = stage.dir().join("root");
-        let settings = Settings { domain: "robot".into(), root: Some(root.clone()) };
+        let here = || builder().root(&root);
         let fifo = if may_fifo(args.fifo) { args.fifo } else { 0 };
         let file = stage.dir().join("robot.toml");
         let start_ns = now_ns() + 1_500_000_000;
         let cpus = allowed_cpus()?;
         let text = robot_file(period_us, start_ns, fifo, &cpus)?;
         fs::write(&file, text).map_err(|e| Failure::io("write robot.toml", &e))?;
-        let node = settings.node("demo")?;
+        let node = here().name("demo").open()?;
         let mut supervisor = Command::new("/proc/self/exe");
         // Killed, we leave no robot running.
         os::stop_with_parent(&mut supervisor);
         let supervisor = supervisor
-            .arg0("outlive")
-            .args(["run", "--quiet", "--domain", "robot", "--root"])
+            .arg0("demo-robot")
+            .args(["supervise", "--root"])
             .arg(&root)
             .arg(&file)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .process_group(0)
             .spawn()
-            .map_err(|e| Failure::io("start 'outlive run'", &e))?;
+            .map_err(|e| Failure::io("start the supervisor", &e))?;
         let how = match fifo {
             0 => "SCHED_OTHER (this user may not use SCHED_FIFO)".into(),
             n => format!("SCHED_FIFO {n}"),
@@ -136,7 +134,7 @@ impl<'a> Story<'a> {
         teller.more(format_args!("core: {parts} at {period_us} us, {how}, processor {core:?}"));
         let parts = SERVICES.join(", ");
         teller.more(format_args!("services: {parts}, processors {services:?}"));
-        let dir = RunDir::of(&settings.domain()?);
+        let dir = RunDir::of(&Domain::of(&here())?);
         let witness = Witness::start(fifo, &cpus, period_us * 1000 / 8);
         let (killed, random) = (0, now_ns() | 1);
         Ok(Self { args, teller, dir, supervisor, node, witness, period_us, killed, random })
@@ -291,7 +289,7 @@ impl<'a> Story<'a> {
         must(state[1] == 0 && state[0] == moved, || {
             format!("nothing moves after the brake: {state:?}, then {moved} commands")
         })?;
-        self.until("the end of the kinematics is known to 'outlive run'", |state| {
+        self.until("the end of the kinematics is known to the supervisor", |state| {
             state.processes.iter().any(|p| p.name == "ik" && p.phase == outlive_run::Phase::Failed)
         })?;
         Ok(Told::All)
@@ -350,7 +348,7 @@ impl<'a> Story<'a> {
 
     fn rest(&self) -> Result<(), Failure> {
         if os::stop_asked() {
-            return Err(Failure::new(Code::Failed, "interrupted"));
+            return Err(Failure::Failed("interrupted".into()));
         }
         std::thread::sleep(Duration::from_millis(5));
         Ok(())

@@ -1,12 +1,12 @@
 //! The robot's file: its core, its services.
 
-use crate::exit::Failure;
+use crate::teller::Failure;
 
-pub(super) const CORE: [&str; 5] = ["drives", "planner", "ik", "ethercat", "guard"];
-pub(super) const SERVICES: [&str; 4] = ["camera", "detector", "tracker", "dashboard"];
+pub(crate) const CORE: [&str; 5] = ["drives", "planner", "ik", "ethercat", "guard"];
+pub(crate) const SERVICES: [&str; 4] = ["camera", "detector", "tracker", "dashboard"];
 
 /// Whether this user may give itself a real-time priority.
-pub(super) fn may_fifo(priority: u8) -> bool {
+pub(crate) fn may_fifo(priority: u8) -> bool {
     priority > 0
         && std::thread::spawn(move || {
             let wanted =
@@ -18,7 +18,7 @@ pub(super) fn may_fifo(priority: u8) -> bool {
 }
 
 /// The processor for the core, and those for the services; where there is but one, both have it.
-pub(super) fn split(cpus: &[usize]) -> (&[usize], &[usize]) {
+pub(crate) fn split(cpus: &[usize]) -> (&[usize], &[usize]) {
     match cpus {
         [services @ .., core] if !services.is_empty() => (std::slice::from_ref(core), services),
         all => (all, all),
@@ -26,7 +26,7 @@ pub(super) fn split(cpus: &[usize]) -> (&[usize], &[usize]) {
 }
 
 /// The file; cycle 0 of the core is released at `start_ns`.
-pub(super) fn robot_file(
+pub(crate) fn robot_file(
     period_us: u64,
     start_ns: u64,
     fifo: u8,
@@ -41,14 +41,13 @@ pub(super) fn robot_file(
         text += &format!(
             "[process.{part}]\nkind = \"core\"\ncores = {for_core:?}\non_end = \"stay\"\n\
              ready.nodes = \"{part}\"\n\
-             command = ['{program}', 'robot-role', '{part}', '--domain', 'robot', \
-             '--period-us', '{period_us}', '--start-ns', '{start_ns}', '--fifo', '{fifo}']\n"
+             command = ['{program}', 'part', '{part}', '--period-us', '{period_us}', '--start-ns', '{start_ns}', '--fifo', '{fifo}']\n"
         );
     }
     for part in SERVICES {
         text += &format!(
             "[process.{part}]\nnice = 5\ncores = {for_services:?}\nready.nodes = \"{part}\"\n\
-             command = ['{program}', 'robot-role', '{part}', '--domain', 'robot']\n\
+             command = ['{program}', 'part', '{part}']\n\
              backoff = {{ first = \"20ms\", max = \"100ms\", limit = 1000000 }}\n"
         );
     }

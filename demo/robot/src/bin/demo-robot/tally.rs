@@ -6,11 +6,11 @@ use measure::machine::{CpuTime, Machine};
 use measure::stats::over_rounds;
 use outlive::rt::Histogram;
 
-use crate::demo::Teller;
+use crate::teller::Teller;
 
 /// A window of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Window {
+pub(crate) enum Window {
     Calm,
     Killing,
 }
@@ -19,10 +19,10 @@ pub(super) enum Window {
 const SHOWN: [(f64, &str); 3] = [(0.5, "p50"), (0.99, "p99"), (0.999, "p99.9")];
 
 /// Rounds with one period of the core.
-pub(super) struct Tally {
+pub(crate) struct Tally {
     /// Those that count, and the services killed in them.
-    pub(super) rounds: u32,
-    pub(super) kills: u32,
+    pub(crate) rounds: u32,
+    pub(crate) kills: u32,
     /// The core's cycles in each round: in the window without kills, and in the one with.
     windows: Vec<[Histogram; 2]>,
     /// Rounds given up: the machine stood still in a window without kills, in one with, elsewhere.
@@ -31,13 +31,13 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         let windows = Vec::new();
         Self { rounds: 0, kills: 0, windows, stills: [0; 3], began: CpuTime::now() }
     }
 
     /// A round that counts.
-    pub(super) fn add(&mut self, kills: u32, calm: Histogram, killing: Histogram) {
+    pub(crate) fn add(&mut self, kills: u32, calm: Histogram, killing: Histogram) {
         self.rounds += 1;
         self.kills += kills;
         self.windows.push([calm, killing]);
@@ -54,7 +54,7 @@ impl Tally {
     }
 
     /// The machine stood still, in this window if it was one: the round does not count.
-    pub(super) fn give_up(&mut self, window: Option<Window>) {
+    pub(crate) fn give_up(&mut self, window: Option<Window>) {
         let at = match window {
             Some(Window::Calm) => 0,
             Some(Window::Killing) => 1,
@@ -64,13 +64,13 @@ impl Tally {
     }
 
     /// Whether another try with this period makes sense.
-    pub(super) fn has_hope(&self) -> bool {
+    pub(crate) fn has_hope(&self) -> bool {
         self.stills.iter().sum::<u32>() <= 2 + self.rounds
     }
 
     /// Kills must not be what makes the machine stand still, or giving rounds up hides what they
     /// do: how probable so uneven a split is by chance, if it is less than 1 in 100.
-    pub(super) fn is_uneven(&self) -> Option<f64> {
+    pub(crate) fn is_uneven(&self) -> Option<f64> {
         let [calm, killing, _] = self.stills;
         let n = calm + killing;
         // At least `killing` heads of `n` coins.
@@ -82,7 +82,7 @@ impl Tally {
         (p < 0.01).then_some(p)
     }
 
-    pub(super) fn tell(&self, teller: &Teller, period_us: u64) {
+    pub(crate) fn tell(&self, teller: &Teller, period_us: u64) {
         let m = Machine::describe();
         let stolen = CpuTime::now().zip(self.began).map(|(now, began)| now.stolen_since(began));
         let stolen = stolen.map_or("unknown".into(), |share| format!("{:.1} %", share * 100.0));
@@ -130,7 +130,7 @@ impl Tally {
 /// How late a sleeper beside the core must be for the machine to be what held the core up: the
 /// deadline leaves a quarter of the period, and sleepers that wake every eighth see at least half
 /// of what held it up for so long.
-pub(super) fn still(period_us: u64) -> Duration {
+pub(crate) fn still(period_us: u64) -> Duration {
     Duration::from_micros(period_us / 8)
 }
 

@@ -10,14 +10,14 @@ use outlive::now_ns;
 use outlive::rt::{Realtime, Stop, Wait};
 
 /// Ends its sleepers when dropped.
-pub(super) struct Witness {
+pub(crate) struct Witness {
     stop: Stop,
     worst_ns: Arc<AtomicU64>,
 }
 
 impl Witness {
     /// `fifo` as the core has it; each wakes every `every_ns`.
-    pub(super) fn start(fifo: u8, cpus: &[usize], every_ns: u64) -> Self {
+    pub(crate) fn start(fifo: u8, cpus: &[usize], every_ns: u64) -> Self {
         let witness = Self { stop: Stop::new(), worst_ns: Arc::default() };
         for cpu in cpus {
             let (stop, worst_ns) = (witness.stop.clone(), Arc::clone(&witness.worst_ns));
@@ -39,12 +39,12 @@ impl Witness {
     }
 
     /// How late a sleeper woke at worst since the last `forget`.
-    pub(super) fn worst(&self) -> Duration {
+    pub(crate) fn worst(&self) -> Duration {
         Duration::from_nanos(self.worst_ns.load(Relaxed))
     }
 
     /// What was before does not count any more.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.worst_ns.store(0, Relaxed);
     }
 }
