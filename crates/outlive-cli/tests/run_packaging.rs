@@ -41,8 +41,8 @@ fn robot(label: &str) -> Robot {
         label,
         &format!(
             "on_supervisor_death = 'kill'\n[process.a]\ncommand = {IDLE}\n\
-             [process.slow]\nready.nodes = 'slow'\nenv = {{ {env} }}\ncommand = ['sh', '-c', 'while [ ! -e go ]; \
-             do sleep 0.02; done; exec {slow}']\n"
+             [process.slow]\nready.nodes = 'slow'\nenv = {{ {env} }}\n\
+             command = ['sh', '-c', 'while [ ! -e go ]; do sleep 0.02; done; exec {slow}']\n"
         ),
     )
 }

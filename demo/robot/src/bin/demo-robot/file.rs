@@ -41,7 +41,8 @@ pub(crate) fn robot_file(
         text += &format!(
             "[process.{part}]\nkind = \"core\"\ncores = {for_core:?}\non_end = \"stay\"\n\
              ready.nodes = \"{part}\"\n\
-             command = ['{program}', 'part', '{part}', '--period-us', '{period_us}', '--start-ns', '{start_ns}', '--fifo', '{fifo}']\n"
+             command = ['{program}', 'part', '{part}', '--period-us', '{period_us}', \
+             '--start-ns', '{start_ns}', '--fifo', '{fifo}']\n"
         );
     }
     for part in SERVICES {
