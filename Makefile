@@ -26,7 +26,7 @@ demo:
 demo-robot:
 	@scripts/setup
 	cargo run --quiet --release -p outlive-robot -- $(ARGS)
-	cargo run --quiet --release -p outlive-cli -- bench pipeline --quick --html target/robot.html
+	cargo run --quiet --release -p outlive-bench -- pipeline --quick --html target/robot.html
 	@echo "the core's loop over each mechanism: target/robot.html"
 
 test:
@@ -43,8 +43,8 @@ soak:
 bench:
 	@scripts/setup
 	OUTLIVE_COMMIT=$$(git describe --always --dirty 2>/dev/null) \
-	cargo run --quiet --release -p outlive-cli -- bench $(ARGS)
-	cargo run --quiet --release -p outlive-cli -- bench pipeline --quick
+	cargo run --quiet --release -p outlive-bench -- $(ARGS)
+	cargo run --quiet --release -p outlive-bench -- pipeline --quick
 
 bench-peers:
 	@bench/rivals/run $(ARGS)

@@ -11,6 +11,7 @@
 //! | `man` | manual pages |
 //! | `chaos/` | blows for a running robot |
 //! | `clean`, `doctor/`, `demo/`, `bench/` | the other subcommands |
+//! | `stage` | a directory of its own for a demo or a measurement |
 //! | `settings`, `exit` | options of all of them; exit codes and how errors become one |
 //! | `output`, `input`, `tree`, `value` | standard output and input, values for people |
 //! | `os`, `os_probe` | the few system calls; what the kernel can do |
@@ -39,6 +40,7 @@ mod record;
 mod robot;
 mod service;
 mod settings;
+mod stage;
 mod top;
 mod topic;
 mod tree;
@@ -50,7 +52,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use exit::{CODES_HELP, Code, Failure};
+use exit::CODES_HELP;
 use settings::Settings;
 
 const EXAMPLES: &str = "\
@@ -173,7 +175,7 @@ fn main() -> ExitCode {
         Command::Clean(args) => clean::run(&args, &settings),
         Command::Demo(args) => demo::run(&args),
         Command::DemoRole(args) => demo::run_role(&args, &settings),
-        Command::Bench(args) => bench::run(&args).map(|()| Code::Done).map_err(Failure::from),
+        Command::Bench(args) => bench::run(&args),
     };
     exit::finish(done)
 }

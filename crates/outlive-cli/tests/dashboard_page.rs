@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use common::browser::{Page, chromium, png_size};
+use common::browser::Page;
 use common::*;
 use outlive::msg::{Header, Image, PixelFormat};
 use outlive::{Node, PayloadType, Publisher};
+use testkit::browser::{chromium, png_size};
 use testkit::spawn::{role, spawn_test};
 
 /// Name, what it publishes with rate and bytes, what it reads.

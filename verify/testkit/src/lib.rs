@@ -2,6 +2,7 @@
 //! several processes.
 
 pub mod actor;
+pub mod browser;
 pub mod chaos;
 pub mod crash;
 pub mod failstop;

@@ -1,325 +1,280 @@
-//! `outlive bench`: what the machine can do, and how near outlive comes to it.
+//! `outlive bench`: what this machine can do, and how near outlive comes to it, in under a minute.
+//! The laboratory is `outlive-bench`, in `bench/`.
 //!
-//! | file | idea |
+//! | file | what |
 //! |---|---|
-//! | `fan` | one to eight, large messages |
-//! | `liveness` | ways to know whether a process lives |
-//! | `gpu` | device memory in and out of chunks, in another process |
-//! | `loads` | loads of whole programs: MessagePack to eight, seven bytes, a look from outside |
-//! | `locks` | locks, outlive's, the C library's and others |
-//! | `queue/` | queues, beside bare rings and what the kernel has; ablations |
-//! | `service` | round trips of services |
-//! | `pipeline` | a robot's control loop over every mechanism |
-//! | `raw` | the limits of the machine, without a library |
-//! | `topic` | outlive's topics, each beside its limit |
-//! | `pair` | two pinned processes over a shared map |
-//! | `report` | table, JSON, CSV |
-//! | `ticks` | the cheapest clock |
+//! | `raw` | the limits: no library in between |
+//! | `ours` | the same by outlive |
+//! | `pair` | two pinned processes over a few shared words |
 
-mod fan;
-mod gpu;
-mod liveness;
-mod loads;
-mod locks;
+mod ours;
 mod pair;
-mod pipeline;
-mod queue;
 mod raw;
-mod report;
-mod scratch;
-mod service;
-mod ticks;
-mod topic;
 
-use std::io::{self, Write};
+use std::fs;
+use std::time::Instant;
 
-use clap::{Args, ValueEnum, value_parser};
-use measure::cores::Cores;
-use measure::machine::{CpuTime, Machine};
-use measure::stats::{Target, interleave};
-use outlive::{Error, ErrorKind, Result};
+use clap::{Args, value_parser};
+use outlive::{Error, ErrorKind, Result, now_ns};
+use serde::Serialize;
 
-use report::{Format, Report, Row, Unit};
+use crate::exit::{Failure, Outcome};
+use crate::output::{print, print_json, table};
+use crate::stage::Stage;
 
-/// Measure latency and throughput against the limits of this machine.
+/// Measure this machine's limits, and topics, queues, locks and waking beside them.
 ///
-/// Ratios are medians over rounds that alternate with the limit, with a 95 % interval. A round in
-/// which the limit itself jumped is discarded and counted. Use a quiet machine.
+/// Two processes on the first two processors that this one may use. Runs alternate with those of
+/// the limit; the ratio is the median of the rounds, and beside it are the least and the greatest.
+/// A round in which the limit itself jumped is left out. Takes some seconds; use a quiet machine.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  outlive bench
+  outlive bench --json | jq '.rows[] | {name, ratio}'
+  taskset -c 2,3 outlive bench                    on other processors")]
 pub(crate) struct BenchArgs {
-    /// What to measure.
-    #[arg(value_enum, default_value = "topic")]
-    what: What,
-    /// A few seconds instead of minutes: fewer rounds.
-    #[arg(long)]
-    quick: bool,
-    /// Rounds of each comparison [default: 30, quick: 8].
-    #[arg(long, value_parser = value_parser!(u16).range(6..=10_000))]
-    rounds: Option<u16>,
-    /// Round trips of each run.
-    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(10..))]
-    samples: u64,
-    /// Size of the large process of `liveness`, MiB; 0 leaves it out.
-    #[arg(long, default_value_t = 4096, value_parser = value_parser!(u64).range(..=1 << 20))]
-    large_mib: u64,
-    /// `locks`: only kill holders of each lock, so many. Minutes: some locks stall after a kill.
-    #[arg(long, default_value_t = 0)]
-    kills: u64,
-    /// `locks`: only their rows in the path of messages.
-    #[arg(long)]
-    messages: bool,
-    /// `pipeline`: SCHED_FIFO priority of the stages; 0 for none.
-    #[arg(long, default_value_t = 0, value_parser = value_parser!(u8).range(..=90))]
-    fifo: u8,
-    /// `pipeline`: only this period, us.
-    #[arg(long, value_parser = value_parser!(u64).range(100..=1_000_000))]
-    period_us: Option<u64>,
-    /// `pipeline`: spin also where there are fewer cores than stages.
-    #[arg(long)]
-    spin: bool,
-    /// `pipeline`: write a report with plots, one HTML file that needs nothing else.
-    #[arg(long)]
-    html: Option<std::path::PathBuf>,
-    /// `pipeline`: write the plot of latencies alone, as SVG.
-    #[arg(long)]
-    svg: Option<std::path::PathBuf>,
-    /// `pipeline`: only rows whose name contains one of these words.
-    #[arg(long, value_delimiter = ',')]
-    rows: Vec<String>,
+    /// Rounds of each comparison.
+    #[arg(long, default_value_t = 8, value_parser = value_parser!(u16).range(1..=1000))]
+    rounds: u16,
     /// Print JSON.
-    #[arg(long, conflicts_with = "csv")]
-    json: bool,
-    /// Print CSV.
     #[arg(long)]
-    csv: bool,
+    json: bool,
 }
 
-/// What `outlive bench` measures.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum What {
-    /// Topics: one-way latency beside the bare hand-over of the same run.
-    Topic,
-    /// Queues: throughput beside bare rings, pipes and sockets; what each check of the consumer's
-    /// life costs in a send; waking, growing; ablations of a ring.
-    Queue,
-    /// Services: round trips beside a topic's one way and Unix sockets.
-    Service,
-    /// Ways to know whether a process lives: what a look costs, how late each tells of a SIGKILL.
-    Liveness,
-    /// Locks beside the C library's and others: alone, with rivals, after a holder's death.
-    Locks,
-    /// A robot's control loop: latency and jitter over locks, lock-free channels, pipes, sockets.
-    Pipeline,
-    /// Device memory in and out of shared memory, beside the card's limit; 4 without a GPU.
-    Gpu,
-    /// The machine's own limits, and the method against itself.
-    Raw,
-}
+/// Our processor and the peer's.
+type Cores = [usize; 2];
+/// Sorted; ns, or messages per second.
+type Samples = Vec<f64>;
 
-impl BenchArgs {
-    fn rounds(&self) -> usize {
-        usize::from(self.rounds.unwrap_or(if self.quick { 8 } else { 30 }))
-    }
-}
+/// Round trips of a run, and of one that sleeps.
+const TRIPS: u64 = 10_000;
+const WAKES: u64 = 1_000;
+/// Messages of a stream, and room for them: slots of 64 B.
+const STREAM: u64 = 1_000_000;
+const SLOTS: usize = 1024;
+const MIB: usize = 1 << 20;
+/// Largest ratio of two neighbouring runs of a limit that is still the same machine.
+const JUMP: f64 = 1.5;
 
-/// Sizes of the large payloads: an image, a point cloud.
-const LARGE: [(&str, usize); 2] = [("1 MiB", 1 << 20), ("10 MB", 10_000_000)];
-const RING_SLOTS: usize = 1024;
-
-/// Runs everything and prints the report on standard output.
-pub(crate) fn run(args: &BenchArgs) -> Result<()> {
-    scratch::sweep();
-    let format = match (args.json, args.csv) {
-        (true, _) => Format::Json,
-        (_, true) => Format::Csv,
-        _ => Format::Table,
+pub(crate) fn run(args: &BenchArgs) -> Outcome {
+    let cores = pair::cores()?;
+    pair::pin(cores[0]);
+    let before = stolen();
+    let rows = rows(cores, args.rounds)?;
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name"));
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        cpu: cpu.unwrap_or("unknown").trim_start_matches(['\t', ':', ' ']).into(),
+        kernel: kernel.trim().into(),
+        steal: before.zip(stolen()).map(|([s, all], [s_now, all_now])| {
+            s_now.saturating_sub(s) as f64 / all_now.saturating_sub(all).max(1) as f64
+        }),
+        rows,
     };
-    if matches!(args.what, What::Pipeline) {
-        let settings = pipeline::Settings {
-            quick: args.quick,
-            rounds: usize::from(args.rounds.unwrap_or(if args.quick { 6 } else { 10 })),
-            fifo: args.fifo,
-            spin: args.spin,
-            html: args.html.as_deref(),
-            svg: args.svg.as_deref(),
-            rows: &args.rows,
-            period_us: args.period_us,
-        };
-        return pipeline::run(&settings, format);
-    }
-    if matches!(args.what, What::Gpu)
-        && let Some(dir) = std::env::var_os(gpu::PEER)
-    {
-        return gpu::peer(dir.as_ref());
-    }
-    let cores = Cores::first_two()?;
-    let before = CpuTime::now();
-    let (mut rows, mut notes, mut kills) = (Vec::new(), Vec::new(), Vec::new());
-    match args.what {
-        What::Topic => {
-            rows.extend(topic_rows(cores, args)?);
-            let (more, said) = loads::rows(cores, args.rounds(), args.samples)?;
-            rows.extend(more);
-            notes.extend(said);
-        }
-        What::Queue => {
-            let (more, said) = queue::rows(cores, args)?;
-            rows.extend(more);
-            notes.extend(said);
-        }
-        What::Service => rows.extend(service::rows(cores, args.rounds(), args.samples)?),
-        What::Liveness => {
-            let large_bytes = (args.large_mib as usize) << 20;
-            let (more, said) = liveness::rows(cores, args.rounds(), large_bytes)?;
-            rows.extend(more);
-            notes.extend(said);
-        }
-        What::Locks => {
-            if args.kills > 0 {
-                let (more, said) = locks::kill_rows(args.kills)?;
-                kills.extend(more);
-                notes.push(said);
-            }
-            if args.messages {
-                rows.extend(locks::message_rows(cores, args.rounds())?);
-            } else if args.kills == 0 {
-                let (more, said) = locks::rows(cores, args.rounds())?;
-                rows.extend(more);
-                notes.extend(said);
-            }
-        }
-        What::Gpu => {
-            let (more, said) = gpu::rows(args.rounds())?;
-            rows.extend(more);
-            notes.extend(said);
-        }
-        // Has a report of its own.
-        What::Pipeline => {}
-        What::Raw => {
-            rows.extend(raw_rows(cores, args.samples)?);
-            rows.extend(self_check(cores, args)?);
-        }
-    }
-    let steal = CpuTime::now().zip(before).map(|(now, before)| now.stolen_since(before));
-    let report = Report { machine: Machine::describe(), steal, rows, kills, notes };
-    let mut out = io::stdout().lock();
-    report.write(format, &mut out).and_then(|()| out.flush()).map_err(|source| {
-        Error::new(ErrorKind::Io, "print the report to", "standard output", "").with_source(source)
-    })
+    if args.json { print_json(&report) } else { print(&report.text()) }
 }
 
-/// The limits of the machine.
-fn raw_rows(cores: Cores, samples: u64) -> Result<Vec<Row>> {
-    let one_way = |name: &str, samples| Row::measured(name, Unit::Ns, &samples);
-    let rate = |name: &str, samples| Row::measured(name, Unit::PerSecond, &samples);
-    let mut rows = vec![
-        one_way("raw 56 B inline, one way", raw::inline::<7>(cores, samples)?),
-        one_way("raw 64 B inline, one way", raw::inline::<8>(cores, samples)?),
-        one_way("raw 4 KiB inline, one way", raw::inline::<512>(cores, samples)?),
-    ];
-    for (size, bytes) in LARGE {
-        let (few, name) = (samples.min((4u64 << 30) / bytes as u64), |what| {
-            format!("raw {size} {what}, one way")
-        });
-        rows.push(one_way(&name("pointer"), raw::pointer(cores, bytes, samples)?));
-        rows.push(one_way(&name("copied, read"), raw::copied(cores, bytes, few)?));
-    }
-    rows.push(one_way("raw futex wake, one way", raw::wake(cores, samples.min(5_000))?));
-    let count = samples * 100;
-    rows.push(rate("raw ring, 8 B", raw::ring::<1>(cores, 16 * RING_SLOTS, count)?));
-    rows.push(rate("raw ring, 64 B", raw::ring::<8>(cores, RING_SLOTS, count)?));
-    Ok(rows)
-}
-
-/// The method against itself: a ratio far from 1 means that nothing else here can be believed.
-fn self_check(cores: Cores, args: &BenchArgs) -> Result<[Row; 2]> {
-    let rounds = args.rounds();
-    let inline = || raw::inline::<8>(cores, args.samples);
-    let ring = || raw::ring::<8>(cores, RING_SLOTS, args.samples * 100);
-    let (times, rates) = (interleave(rounds, inline, inline)?, interleave(rounds, ring, ring)?);
-    let row = Row::compared;
-    Ok([
-        row("self-check: raw 64 B inline", Unit::Ns, "itself", &times, Target::AtMost(1.1)),
-        row("self-check: raw ring, 64 B", Unit::PerSecond, "itself", &rates, Target::AtLeast(0.9)),
+fn rows(cores: Cores, rounds: u16) -> std::result::Result<Vec<Row>, Failure> {
+    let root = || Stage::set("measure", 64 << 20);
+    let (c, n) = (cores, rounds);
+    Ok(vec![
+        compare(
+            "topic 64 B, one way",
+            "ns",
+            "eight words handed over",
+            n,
+            || Ok(raw::words(c, TRIPS)?),
+            || Ok(ours::words(root()?.dir(), c, TRIPS)?),
+        )?,
+        compare(
+            "topic 1 MiB loan, one way",
+            "ns",
+            "a pointer handed over",
+            n,
+            || Ok(raw::pointer(c, MIB, TRIPS)?),
+            || Ok(ours::loan(root()?.dir(), c, MIB, TRIPS)?),
+        )?,
+        compare(
+            "topic 64 B, stream",
+            "1/s",
+            "ring of 64 B slots",
+            n,
+            || Ok(raw::ring::<8>(c, SLOTS, STREAM)?),
+            || Ok(ours::topic(root()?.dir(), c, SLOTS as u64, STREAM)?),
+        )?,
+        compare(
+            "queue 8 B, stream",
+            "1/s",
+            "ring of 8 B slots",
+            n,
+            || Ok(raw::ring::<1>(c, 16 * SLOTS, STREAM)?),
+            || Ok(ours::queue(root()?.dir(), c, 128 << 10, STREAM)?),
+        )?,
+        compare(
+            "lock, a pair",
+            "ns",
+            "two compare-and-swaps",
+            n,
+            || Ok(raw::swaps(STREAM)?),
+            || Ok(ours::mutex(root()?.dir(), STREAM)?),
+        )?,
+        compare(
+            "wake of a sleeper, one way",
+            "ns",
+            "futex wake",
+            n,
+            || Ok(raw::wake(c, WAKES)?),
+            || Ok(ours::wake(root()?.dir(), c, WAKES)?),
+        )?,
     ])
 }
 
-/// Topics, each row beside its limit.
-fn topic_rows(cores: Cores, args: &BenchArgs) -> Result<Vec<Row>> {
-    let (rounds, samples) = (args.rounds(), args.samples);
-    let mut rows = Vec::new();
-    let unstamped = topic::Manner { timestamps: false, ..topic::USUAL };
-    for (what, manner) in [("64 B", topic::USUAL), ("64 B, no time stamps", unstamped)] {
-        let c = interleave(
-            rounds,
-            || raw::inline::<8>(cores, samples),
-            || topic::inline::<8>(cores, manner, samples),
-        )?;
-        let (name, limit) = (format!("topic {what}, one way"), "raw 64 B inline");
-        rows.push(Row::compared(&name, Unit::Ns, limit, &c, Target::AtMost(1.25)));
-    }
-    let few = |bytes: usize| samples.min((2u64 << 30) / bytes as u64).max(100);
-    let c = interleave(
-        rounds,
-        || raw::copied(cores, 4096, samples),
-        || topic::copied(cores, 4096, samples),
-    )?;
-    let limit = "raw 4 KiB copied, read";
-    rows.push(Row::compared("topic 4 KiB, one way", Unit::Ns, limit, &c, Target::AtMost(1.25)));
-    for (size, bytes) in LARGE {
-        let c = interleave(
-            rounds,
-            || raw::pointer(cores, bytes, samples),
-            || topic::loan(cores, bytes, samples),
-        )?;
-        let (name, limit) = (format!("topic {size} loan, one way"), format!("raw {size} pointer"));
-        rows.push(Row::compared(&name, Unit::Ns, &limit, &c, Target::AtMost(1.5)));
-    }
-    for (size, bytes) in LARGE {
-        let count = few(bytes) / if args.quick { 4 } else { 1 };
-        let c = interleave(
-            rounds,
-            || raw::copied(cores, bytes, count),
-            || topic::copied(cores, bytes, count),
-        )?;
-        let (name, limit) = (format!("topic {size} copied, read"), format!("raw {size} copied"));
-        rows.push(Row::compared(&name, Unit::Ns, &limit, &c, Target::AtMost(1.05)));
-    }
-    let count = samples * 100;
-    let c = interleave(
-        rounds,
-        || raw::ring::<8>(cores, RING_SLOTS, count),
-        || topic::stream::<8>(cores, RING_SLOTS as u64, count),
-    )?;
-    let name = "topic 64 B stream, reliable";
-    rows.push(Row::compared(name, Unit::PerSecond, "raw ring, 64 B", &c, Target::AtLeast(0.3)));
-    let c = interleave(rounds, || fan::raw(cores), || fan::topic(cores))?;
-    let name = "topic 10 MB to 8, handed over";
-    rows.push(Row::compared(name, Unit::PerSecond, "raw hand-over", &c, Target::AtLeast(0.9)));
-    let wakes = samples.min(2000);
-    let c = interleave(rounds, || raw::wake(cores, wakes), || topic::wake(cores, wakes))?;
-    rows.push(Row::compared("topic, waking", Unit::Ns, "raw futex wake", &c, Target::AtMost(1.1)));
-    rows.extend(publish_costs(cores, rounds, samples * 20)?);
-    Ok(rows)
+#[derive(Serialize)]
+struct Report {
+    version: &'static str,
+    cpu: String,
+    kernel: String,
+    /// Share of processor time that the host gave to others meanwhile.
+    steal: Option<f64>,
+    rows: Vec<Row>,
 }
 
-/// What a publish costs with subscribers watching, beside none, in ns more.
-fn publish_costs(cores: Cores, rounds: usize, count: u64) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    let none = interleave(
-        rounds,
-        || topic::publish_cost(cores, 0, count),
-        || topic::publish_cost(cores, 0, count),
-    )?;
-    rows.push(Row::compared("publish, 0 watching", Unit::Ns, "itself", &none, Target::None));
-    for (watching, more) in [(1, 10.0), (8, 10.0), (64, 60.0)] {
-        let c = interleave(
-            rounds,
-            || topic::publish_cost(cores, 0, count),
-            || topic::publish_cost(cores, watching, count),
-        )?;
-        let name = format!("publish, {watching} watching");
-        rows.push(Row::added(&name, "none", &c, more));
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    unit: &'static str,
+    p50: f64,
+    /// `null` for rates.
+    p99: Option<f64>,
+    limit: &'static str,
+    limit_p50: f64,
+    /// To the limit of the same rounds: the median, the least and the greatest of the rounds.
+    ratio: Option<[f64; 3]>,
+    rounds_discarded: usize,
+}
+
+/// Runs limit, ours, limit, ours, ..., limit, and divides each of ours by its neighbours' mean.
+fn compare(
+    name: &'static str,
+    unit: &'static str,
+    limit: &'static str,
+    rounds: u16,
+    mut a: impl FnMut() -> std::result::Result<Samples, Failure>,
+    mut b: impl FnMut() -> std::result::Result<Samples, Failure>,
+) -> std::result::Result<Row, Failure> {
+    let (mut all_a, mut all_b, mut ratios) = (a()?, Vec::new(), Vec::new());
+    let mut before = at(&all_a, 50);
+    for _ in 0..rounds {
+        let (ours, limit) = (b()?, a()?);
+        let after = at(&limit, 50);
+        if before.max(after) <= JUMP * before.min(after) {
+            ratios.push(at(&ours, 50) * 2.0 / (before + after));
+        }
+        before = after;
+        all_a.extend(limit);
+        all_b.extend(ours);
     }
-    Ok(rows)
+    let [all_a, all_b, ratios] = [all_a, all_b, ratios].map(sorted);
+    Ok(Row {
+        name,
+        unit,
+        p50: at(&all_b, 50),
+        p99: (unit == "ns").then(|| at(&all_b, 99)),
+        limit,
+        limit_p50: at(&all_a, 50),
+        ratio: (!ratios.is_empty()).then(|| [at(&ratios, 50), ratios[0], at(&ratios, 100)]),
+        rounds_discarded: usize::from(rounds) - ratios.len(),
+    })
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let head = ["what", "p50", "p99", "ratio", "of each round", "limit", "p50"];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        for row in &self.rows {
+            let [ratio, range] = match row.ratio {
+                Some([mid, least, most]) => [format!("{mid:.2}"), format!("{least:.2}-{most:.2}")],
+                None => ["-".into(), "the machine jumped".into()],
+            };
+            let show = |value: f64| human(value, row.unit);
+            let p99 = row.p99.map_or("-".into(), show);
+            let (name, limit) = (row.name.into(), row.limit.into());
+            rows.push(vec![name, show(row.p50), p99, ratio, range, limit, show(row.limit_p50)]);
+        }
+        let steal = self.steal.map_or("unknown".into(), |s| format!("{:.1} %", s * 100.0));
+        let (version, cpu, kernel) = (self.version, &self.cpu, &self.kernel);
+        let machine = format!("outlive {version}, {cpu}, Linux {kernel}; steal {steal}\n\n");
+        machine + &table(&rows, &[1, 2, 3, 6])
+    }
+}
+
+/// Three digits and a unit.
+fn human(mut value: f64, unit: &str) -> String {
+    let steps = if unit == "ns" { ["ns", "us", "ms"] } else { ["/s", "k/s", "M/s"] };
+    let mut step = 0;
+    while value >= 1000.0 && step + 1 < steps.len() {
+        (value, step) = (value / 1000.0, step + 1);
+    }
+    let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    format!("{value:.digits$} {}", steps[step])
+}
+
+/// Times `count` round trips, numbered from 1: ns one way, without the first tenth.
+fn ways(count: u64, mut trip: impl FnMut(u64) -> Result<()>) -> Result<Samples> {
+    let mut ways = Vec::with_capacity(count as usize);
+    for i in 1..=count {
+        let start = now_ns();
+        trip(i)?;
+        ways.push(now_ns().saturating_sub(start) as f64 / 2.0);
+    }
+    ways.drain(..ways.len() / 10);
+    Ok(sorted(ways))
+}
+
+/// ns of one of `count` calls, ten samples, after a tenth that does not count.
+fn times(count: u64, mut call: impl FnMut() -> Result<()>) -> Result<Samples> {
+    let mut all = Vec::new();
+    for _ in 0..11 {
+        let start = now_ns();
+        (0..count / 10).try_for_each(|_| call())?;
+        all.push(now_ns().saturating_sub(start) as f64 / (count / 10) as f64);
+    }
+    all.remove(0);
+    Ok(sorted(all))
+}
+
+/// One sample: messages per second.
+fn rate(count: u64, start: Instant) -> Samples {
+    vec![count as f64 / start.elapsed().as_secs_f64()]
+}
+
+fn sorted(mut values: Vec<f64>) -> Samples {
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// Nearest rank; the middle is the mean of both middles.
+fn at(sorted: &[f64], percent: usize) -> f64 {
+    let half = sorted.len() / 2;
+    match percent {
+        50 if sorted.len() % 2 == 0 => (sorted[half - 1] + sorted[half]) / 2.0,
+        _ => sorted[(percent * sorted.len()).div_ceil(100).max(1) - 1],
+    }
+}
+
+/// What was sent has arrived.
+fn same(good: bool) -> Result<()> {
+    let remedy = "report it with the machine's description";
+    let error = || Error::new(ErrorKind::Corrupt, "compare the answer of", "the peer", remedy);
+    if good { Ok(()) } else { Err(error()) }
+}
+
+/// Ticks of all processors that the host gave to others, and all.
+fn stolen() -> Option<[u64; 2]> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let ticks = stat.lines().next()?.split_whitespace().skip(1).take(8);
+    let ticks: Vec<u64> = ticks.map_while(|tick| tick.parse().ok()).collect();
+    Some([*ticks.get(7)?, ticks.iter().sum()])
 }

@@ -9,10 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::protocol::{Order, Report};
-use super::stage::Stage;
 use super::{must, untrue};
 use crate::exit::{Code, Failure};
 use crate::os;
+use crate::stage::Stage;
 
 /// Ends a demo that hangs; nothing is judged by the time it takes.
 const PATIENCE: Duration = Duration::from_secs(90);

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `story`, `tally` | what happens; what is claimed at the end |
-//! | `cast`, `stage` | child processes; the directory they meet in |
+//! | `cast` | child processes |
 //! | `role`, `camera`, `receiver` | what the child processes do |
 //! | `protocol`, `frame` | orders and reports; frames whose every word can be checked |
 
@@ -13,7 +13,6 @@ mod frame;
 mod protocol;
 mod receiver;
 mod role;
-mod stage;
 mod story;
 mod tally;
 

@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use outlive::{Domain, Node};
 
+use super::camera::MEMORY_BYTES_MAX;
 use super::cast::{Actor, interrupted};
 use super::protocol::{End, Order, Report};
 use super::role::DEPTH;
-use super::stage::Stage;
 use super::tally::{Entry, Tally};
 use super::{Lie, Teller, frame, must};
 use crate::exit::Failure;
 use crate::os;
 use crate::output::bytes;
+use crate::stage::Stage;
 
 /// How long the slow viewer keeps each frame.
 const KEEP_MS: u64 = 150;
@@ -51,7 +52,8 @@ pub(super) fn play(beat: Duration, lie: Option<Lie>) -> Result<(), Failure> {
 impl Story {
     fn begin(lie: Option<Lie>) -> Result<Self, Failure> {
         let teller = Teller::new();
-        let stage = Stage::set()?;
+        // The killed camera and its successor, and something for the rest.
+        let stage = Stage::set("demo", 2 * MEMORY_BYTES_MAX + (8 << 20))?;
         let settings = Node::builder().root(stage.dir()).domain(super::DOMAIN);
         let domain = Domain::of(&settings)?;
         teller.line(format_args!(

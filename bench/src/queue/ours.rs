@@ -9,11 +9,11 @@ use measure::stats::Samples;
 use outlive::{Consumer, Node, Producer, Result};
 
 use super::{BATCH, LANE_BYTES};
-use crate::bench::pair::{Peer, SharedMap};
-use crate::bench::raw::round_trips;
-use crate::bench::scratch::TempRoot;
-use crate::bench::ticks;
-use crate::bench::topic::same;
+use crate::pair::{Peer, SharedMap};
+use crate::raw::round_trips;
+use crate::scratch::TempRoot;
+use crate::ticks;
+use crate::topic::same;
 
 type Words<const W: usize> = [u64; W];
 
@@ -33,7 +33,7 @@ fn consumer<const W: usize>(root: &TempRoot) -> Result<Consumer<Words<W>>> {
 /// Runs in a child, which ends with a word on standard error if that fails.
 pub(super) fn child(body: impl FnOnce() -> Result<()>) {
     if let Err(error) = body() {
-        eprintln!("outlive bench: {error}");
+        eprintln!("outlive-bench: {error}");
     }
 }
 

@@ -10,8 +10,8 @@ use measure::stats::Samples;
 use outlive::{Error, ErrorKind, Result};
 
 use super::ours::child;
-use crate::bench::pair::{Peer, SharedMap};
-use crate::bench::topic::same;
+use crate::pair::{Peer, SharedMap};
+use crate::topic::same;
 
 /// A kind of channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,9 +16,9 @@ use outlive_baselines::{Lock, Use};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use crate::bench::pair::{Peer, SharedMap};
-use crate::bench::scratch::TempRoot;
-use crate::bench::ticks;
+use crate::pair::{Peer, SharedMap};
+use crate::scratch::TempRoot;
+use crate::ticks;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes of the small messages.
@@ -133,7 +133,7 @@ where
                 Ok(())
             };
             if let Err(error) = run() {
-                eprintln!("outlive bench: {error}");
+                eprintln!("outlive-bench: {error}");
             }
         })?);
     }

@@ -11,9 +11,9 @@ use outlive::Result;
 use outlive_baselines::{Lock, Use};
 
 use super::forms::{Alone, Form, Shared};
-use crate::bench::pair::{Peer, SharedMap};
-use crate::bench::scratch::TempRoot;
-use crate::bench::ticks;
+use crate::pair::{Peer, SharedMap};
+use crate::scratch::TempRoot;
+use crate::ticks;
 
 const RUN: Duration = Duration::from_millis(100);
 /// Samples of one run without rivals.

@@ -219,7 +219,7 @@ impl Peer {
         let io = |e| Error::new(ErrorKind::Io, "starting", "the other process", "").with_source(e);
         let program = std::env::current_exe().map_err(io)?;
         let mut command = Command::new(program);
-        command.args(["bench", "gpu"]).env(PEER, dir);
+        command.arg("gpu").env(PEER, dir);
         command.spawn().map(Self).map_err(io)
     }
 

@@ -74,7 +74,7 @@ impl Fan<'_> {
                     }
                 };
                 let Err(error) = run();
-                eprintln!("outlive bench: {error}");
+                eprintln!("outlive-bench: {error}");
             })?);
         }
         let until = |met: &dyn Fn() -> bool| {
@@ -210,7 +210,7 @@ fn seven_bytes(cores: Cores, count: u64) -> Result<Samples> {
             Ok(())
         };
         if let Err(error) = run() {
-            eprintln!("outlive bench: {error}");
+            eprintln!("outlive-bench: {error}");
         }
     })?;
     peer.spin_until(|| ready.load(Acquire) == 1)?;

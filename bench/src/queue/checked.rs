@@ -11,10 +11,10 @@ use outlive::{Node, Result};
 
 use super::LANE_BYTES;
 use super::ours::child;
-use crate::bench::liveness::{self, Method, Stage};
-use crate::bench::pair::Peer;
-use crate::bench::report::{Row, Unit};
-use crate::bench::topic::same;
+use crate::liveness::{self, Method, Stage};
+use crate::pair::Peer;
+use crate::report::{Row, Unit};
+use crate::topic::same;
 
 /// A row for each way of the liveness table.
 pub(super) fn rows(cores: Cores, rounds: usize, count: u64) -> Result<Vec<Row>> {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use outlive::{Error, ErrorKind, Result, now_ns};
 
 use super::work::{PACKET_WORDS, Packet};
-use crate::bench::pair::SharedMap;
-use crate::bench::raw::{futex_wait, futex_wake};
+use crate::pair::SharedMap;
+use crate::raw::{futex_wait, futex_wake};
 
 /// How a reader waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use measure::stats::Samples;
 use outlive::Result;
 
 use super::BATCH;
-use crate::bench::pair::{Peer, SharedMap};
-use crate::bench::topic::same;
+use crate::pair::{Peer, SharedMap};
+use crate::topic::same;
 
 /// What a ring does without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use outlive::{Error, ErrorKind, Node, Result, now_ns};
 
 use super::hops::{Ends, Hop, Slots, Waiting};
 use super::work::{PACKET_WORDS, PARTS, Packet, Work};
-use crate::bench::pair::SharedMap;
+use crate::pair::SharedMap;
 
 /// What carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

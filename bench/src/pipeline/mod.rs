@@ -1,4 +1,4 @@
-//! `outlive bench pipeline`: a robot's control loop over every mechanism.
+//! `outlive-bench pipeline`: a robot's control loop over every mechanism.
 //!
 //! Planner, IK, EtherCAT master and mock hardware, released every period. Rows differ only in what
 //! carries a packet from stage to stage, in what memory, and in how the next one waits. Stages lie

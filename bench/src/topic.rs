@@ -75,7 +75,7 @@ fn echoed<T: Payload + ?Sized>(
             }
         };
         if let Err(error) = run() {
-            eprintln!("outlive bench: {error}");
+            eprintln!("outlive-bench: {error}");
         }
     })?;
     peer.spin_until(|| ready.load(Acquire) == 1)?;
@@ -206,7 +206,7 @@ pub(super) fn stream<const W: usize>(cores: Cores, depth: u64, count: u64) -> Re
             }
         };
         if let Err(error) = run() {
-            eprintln!("outlive bench: {error}");
+            eprintln!("outlive-bench: {error}");
         }
     })?;
     peer.spin_until(|| ready.load(Acquire) == 1)?;
@@ -243,7 +243,7 @@ pub(super) fn publish_cost(cores: Cores, watching: usize, count: u64) -> Result<
             }
         };
         if let Err(error) = run() {
-            eprintln!("outlive bench: {error}");
+            eprintln!("outlive-bench: {error}");
         }
     })?;
     peer.spin_until(|| ready.load(Acquire) == 1)?;

@@ -30,18 +30,18 @@ use super::ticks;
 const LARGE_KILLS: usize = 10;
 
 /// What watcher and watched share: memory, a directory, both made before the fork.
-pub(in crate::bench) struct Stage {
+pub(crate) struct Stage {
     map: SharedMap,
     root: TempRoot,
 }
 
 impl Stage {
-    pub(in crate::bench) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         Ok(Self { map: SharedMap::new(8192)?, root: TempRoot::new() })
     }
 
     /// A place for domains that no method uses; a method that has none of its own has not made it.
-    pub(in crate::bench) fn queue_root(&self) -> Result<std::path::PathBuf> {
+    pub(crate) fn queue_root(&self) -> Result<std::path::PathBuf> {
         use std::os::unix::fs::DirBuilderExt;
         let mut dir = std::fs::DirBuilder::new();
         let made = dir.recursive(true).mode(0o700).create(&self.root.0);
@@ -53,13 +53,13 @@ impl Stage {
     }
 
     /// Words that no method uses.
-    pub(in crate::bench) fn words(&self) -> &[std::sync::atomic::AtomicU64; 2] {
+    pub(crate) fn words(&self) -> &[std::sync::atomic::AtomicU64; 2] {
         self.map.words(4096)
     }
 }
 
 /// A way to know whether a process lives.
-pub(in crate::bench) trait Method: Sized {
+pub(crate) trait Method: Sized {
     const NAME: &'static str;
     /// What it gets wrong, or cannot see.
     const WRONG: &'static str;
@@ -82,7 +82,7 @@ pub(in crate::bench) trait Method: Sized {
 }
 
 /// A look that sees nothing: what the loop itself costs.
-pub(in crate::bench) struct Dummy;
+pub(crate) struct Dummy;
 
 impl Method for Dummy {
     const NAME: &'static str = "dummy";
@@ -266,7 +266,7 @@ pub(super) fn rows(
 }
 
 /// Something done with every method.
-pub(in crate::bench) trait Visit {
+pub(crate) trait Visit {
     fn visit<M: Method>(&mut self) -> Result<()>;
 }
 
@@ -282,7 +282,7 @@ impl Visit for Table<'_> {
 }
 
 /// The dummy, then all methods.
-pub(in crate::bench) fn each(visit: &mut impl Visit) -> Result<()> {
+pub(crate) fn each(visit: &mut impl Visit) -> Result<()> {
     visit.visit::<Dummy>()?;
     visit.visit::<words::Hint>()?;
     visit.visit::<words::Ours>()?;

@@ -94,7 +94,7 @@ fn round_trips(cores: Cores, wait: Wait, count: u64) -> Result<Samples> {
             serve(&mut server, wait)
         };
         if let Err(error) = run() {
-            eprintln!("outlive bench: {error}");
+            eprintln!("outlive-bench: {error}");
         }
     })?;
     peer.spin_until(|| ready.load(Acquire) == 1)?;

@@ -7,8 +7,8 @@ use measure::stats::Samples;
 use outlive::{Result, now_ns};
 
 use super::hops::Slots;
-use crate::bench::pair::Peer;
-use crate::bench::report::{Row, Unit};
+use crate::pair::Peer;
+use crate::report::{Row, Unit};
 
 /// Operations of one sample.
 const BATCH: u32 = 1000;

@@ -5,7 +5,7 @@ use outlive_baselines::Lock;
 use outlive_baselines::kills::{Plan, random_kills};
 use serde::Serialize;
 
-use crate::bench::scratch::TempRoot;
+use crate::scratch::TempRoot;
 
 /// Processes that lock and unlock at the same time, and threads in each.
 const PROCESSES: usize = 3;

@@ -12,7 +12,7 @@ use outlive::Result;
 use super::calls::{Proc, exists};
 use super::sockets::Poll;
 use super::{Method, Stage};
-use crate::bench::pair::Peer;
+use crate::pair::Peer;
 
 /// How often a helper looks.
 const PERIOD: Duration = Duration::from_millis(1);

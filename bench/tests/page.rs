@@ -1,15 +1,13 @@
-//! The report of `bench pipeline` in a browser: it renders, nothing overlaps, and a screenshot is
-//! left in the test's directory for people to look at.
-
-mod common;
+//! The report of `outlive-bench pipeline` in a browser: it renders, nothing overlaps, and a
+//! screenshot is left in the test's directory for people to look at.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::browser::{chromium, png_size};
-use common::*;
 use testkit::Watchdog;
+use testkit::browser::{chromium, png_size};
+use testkit::spawn::spawn_program;
 
 /// Measures the rendered page: labels that lie on another or outside their plot.
 const PROBE: &str = r#"<script>
@@ -74,17 +72,16 @@ fn browse(program: &Path, profile: &Path, args: &[String], page: &Path) -> Optio
 #[test]
 fn the_report_renders_in_a_browser_and_no_label_lies_on_another() {
     let Some(program) = chromium() else { return };
-    let home = Home::new("page");
+    // A browser that starts on a busy machine may take a minute.
+    let _watchdog = Watchdog::start("page", Duration::from_secs(800));
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("page");
     std::fs::create_dir_all(&dir).unwrap();
     let (page, probed) = (dir.join("report.html"), dir.join("probed.html"));
     // Sixteen rows on any machine, two plots each, one of all: those that spin are not everywhere.
-    let args = "bench pipeline --quick --rounds 6 --rows thread,sleep,pipe,socket,yield --html";
-    let args = format!("{args} {}", page.display());
-    home.run(&args).expect(DONE);
-    drop(home);
-    // A browser that starts on a busy machine may take a minute.
-    let _watchdog = Watchdog::start("page", Duration::from_secs(700));
+    let args = "pipeline --quick --rounds 6 --rows thread,sleep,pipe,socket,yield --html";
+    let mut bench = spawn_program(env!("CARGO_BIN_EXE_outlive-bench"));
+    let status = bench.args(args.split_whitespace()).arg(&page).stdout(Stdio::null()).status();
+    assert!(status.unwrap().success());
 
     // The page has no scripts; a copy gets one that measures it.
     let html = std::fs::read_to_string(&page).unwrap();

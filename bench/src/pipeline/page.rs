@@ -21,7 +21,7 @@ pub(super) fn render(results: &Results) -> String {
         String::from("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
     let _ = write!(
         page,
-        "<title>outlive bench pipeline</title><style>{STYLE}</style></head><body>\
+        "<title>outlive-bench pipeline</title><style>{STYLE}</style></head><body>\
          <h1>A robot's control loop over every mechanism</h1>\
          <p>Planner, inverse kinematics, EtherCAT master and mock hardware, released every period. \
          outlive {}, commit {}, rustc {}. {}, {} cores, Linux {}, {}.</p>",

@@ -113,7 +113,7 @@ pub(super) fn topic(cores: Cores) -> Result<Samples> {
                 Ok(())
             };
             if let Err(error) = run() {
-                eprintln!("outlive bench: {error}");
+                eprintln!("outlive-bench: {error}");
             }
         })?);
     }

@@ -1,15 +1,12 @@
-//! The directory of one demo: on the RAM disk if it has room, gone when the demo is.
+//! The directory of one demo or measurement: on the RAM disk if it has room, gone when that is.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::camera::MEMORY_BYTES_MAX;
 use crate::exit::Failure;
 use crate::os;
-
-const PREFIX: &str = "outlive-demo-";
 
 /// A directory of its own, locked while in use, removed on drop.
 #[derive(Debug)]
@@ -19,30 +16,30 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn set() -> Result<Self, Failure> {
+    /// For `what`, which needs so much room.
+    pub(crate) fn set(what: &str, needed: u64) -> Result<Self, Failure> {
         let ram = Path::new("/dev/shm");
-        sweep(ram);
-        // The killed camera and its successor, and something for the rest.
-        let needed = 2 * MEMORY_BYTES_MAX + (8 << 20);
+        let prefix = format!("outlive-{what}-");
+        sweep(ram, &prefix);
         let mut found = Err(io::ErrorKind::StorageFull.into());
         if os::free_bytes(ram).is_some_and(|free| free >= needed) {
-            found = Self::make(ram);
+            found = Self::make(ram, &prefix);
         }
         found
-            .or_else(|_| Self::make(&std::env::temp_dir()))
-            .map_err(|e| Failure::io("make a directory for the demo", &e))
+            .or_else(|_| Self::make(&std::env::temp_dir(), &prefix))
+            .map_err(|e| Failure::io(&format!("make a directory for the {what}"), &e))
     }
 
-    fn make(parent: &Path) -> io::Result<Self> {
+    fn make(parent: &Path, prefix: &str) -> io::Result<Self> {
         let mut n = 0;
         loop {
-            let dir = parent.join(format!("{PREFIX}{}-{n}", std::process::id()));
+            let dir = parent.join(format!("{prefix}{}-{n}", std::process::id()));
             n += 1;
             match DirBuilder::new().mode(0o700).create(&dir) {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made?,
             }
-            // A demo that sweeps may have come in between.
+            // Another one that sweeps may have come in between.
             match File::open(&dir) {
                 Ok(lock) if os::try_lock(&lock) && dir.exists() => {
                     return Ok(Self { dir, _lock: lock });
@@ -57,7 +54,7 @@ impl Stage {
     }
 
     /// Everything that is in it, the directory itself included; empty once it is gone.
-    pub(super) fn listing(&self) -> Vec<PathBuf> {
+    pub(crate) fn listing(&self) -> Vec<PathBuf> {
         let mut found: Vec<PathBuf> =
             self.dir.exists().then(|| self.dir.clone()).into_iter().collect();
         let mut at = 0;
@@ -76,11 +73,11 @@ impl Drop for Stage {
     }
 }
 
-/// Removes what demos left that were themselves killed: nobody holds their lock.
-fn sweep(parent: &Path) {
+/// Removes what those left that were themselves killed: nobody holds their lock.
+fn sweep(parent: &Path, prefix: &str) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let dir = entry.path();
-        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+        let ours = entry.file_name().to_string_lossy().starts_with(prefix)
             && fs::symlink_metadata(&dir).is_ok_and(|m| m.is_dir() && own(m.uid()));
         if ours && File::open(&dir).is_ok_and(|lock| os::try_lock(&lock)) {
             let _ = fs::remove_dir_all(&dir);
