@@ -20,6 +20,26 @@ fn doctor(home: &Home) -> Value {
 }
 
 #[test]
+fn bench_has_each_row_beside_its_limit() {
+    let home = Home::new("bench");
+    let ran = home.run("bench --rounds 1 --json");
+    if ran.err.contains("two cores are needed") {
+        println!("skipped: {}", ran.err);
+        return;
+    }
+    let report = ran.json();
+    let rows = report["rows"].as_array().unwrap();
+    let names: Vec<_> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    for what in ["topic 64 B", "topic 1 MiB", "stream", "queue", "lock", "wake"] {
+        assert!(names.iter().any(|name| name.contains(what)), "no {what} in {names:?}");
+    }
+    for row in rows {
+        let positive = |key: &str| row[key].as_f64().is_some_and(|value| value > 0.0);
+        assert!(positive("p50") && positive("limit_p50"), "{row:#}");
+    }
+}
+
+#[test]
 fn doctor_looks_at_everything_and_finds_leftovers() {
     let home = Home::new("doctor");
     let checks = doctor(&home);

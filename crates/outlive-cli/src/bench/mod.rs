@@ -3,30 +3,28 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `raw` | the limits: no library in between |
-//! | `ours` | the same by outlive |
-//! | `pair` | two pinned processes over a few shared words |
+//! | `channels` | the limits, with no library in between; outlive in their place |
+//! | `pair` | two pinned processes: what they do with a channel while the clock runs |
 
-mod ours;
+mod channels;
 mod pair;
-mod raw;
 
+use std::array;
 use std::fs;
-use std::time::Instant;
 
 use clap::{Args, value_parser};
-use outlive::{Error, ErrorKind, Result, now_ns};
 use serde::Serialize;
 
 use crate::exit::{Failure, Outcome};
 use crate::output::{print, print_json, table};
 use crate::stage::Stage;
+use pair::{Cores, Samples, sorted};
 
 /// Measure this machine's limits, and topics, queues, locks and waking beside them.
 ///
 /// Two processes on the first two processors that this one may use. Runs alternate with those of
 /// the limit; the ratio is the median of the rounds, and beside it are the least and the greatest.
-/// A round in which the limit itself jumped is left out. Takes some seconds; use a quiet machine.
+/// A round in which the limit itself jumped is left out of it. Takes some seconds; use a quiet machine.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   outlive bench
@@ -41,18 +39,12 @@ pub(crate) struct BenchArgs {
     json: bool,
 }
 
-/// Our processor and the peer's.
-type Cores = [usize; 2];
-/// Sorted; ns, or messages per second.
-type Samples = Vec<f64>;
-
 /// Round trips of a run, and of one that sleeps.
 const TRIPS: u64 = 10_000;
 const WAKES: u64 = 1_000;
 /// Messages of a stream, and room for them: slots of 64 B.
 const STREAM: u64 = 1_000_000;
 const SLOTS: usize = 1024;
-const MIB: usize = 1 << 20;
 /// Largest ratio of two neighbouring runs of a limit that is still the same machine.
 const JUMP: f64 = 1.5;
 
@@ -76,57 +68,53 @@ pub(crate) fn run(args: &BenchArgs) -> Outcome {
     if args.json { print_json(&report) } else { print(&report.text()) }
 }
 
-fn rows(cores: Cores, rounds: u16) -> std::result::Result<Vec<Row>, Failure> {
+fn rows(c: Cores, rounds: u16) -> Result<Vec<Row>, Failure> {
     let root = || Stage::set("measure", 64 << 20);
-    let (c, n) = (cores, rounds);
+    let eight = array::from_fn::<_, 8, _>(|word| word + 1);
+    let (mib, depth, lane) = (1 << 20, SLOTS as u64, SLOTS as u64 * 128);
+    let row = |name, unit, limit, a: Run, b: Run| compare([name, unit, limit], rounds, a, b);
     Ok(vec![
-        compare(
+        row(
             "topic 64 B, one way",
             "ns",
             "eight words handed over",
-            n,
-            || Ok(raw::words(c, TRIPS)?),
-            || Ok(ours::words(root()?.dir(), c, TRIPS)?),
+            &|| Ok(channels::raw_words(c, TRIPS, eight, eight)?),
+            &|| Ok(channels::words(root()?.dir(), c, TRIPS)?),
         )?,
-        compare(
+        row(
             "topic 1 MiB loan, one way",
             "ns",
             "a pointer handed over",
-            n,
-            || Ok(raw::pointer(c, MIB, TRIPS)?),
-            || Ok(ours::loan(root()?.dir(), c, MIB, TRIPS)?),
+            &|| Ok(channels::raw_words(c, TRIPS, [1], [1, mib / 8])?),
+            &|| Ok(channels::loan(root()?.dir(), c, mib, TRIPS)?),
         )?,
-        compare(
+        row(
             "topic 64 B, stream",
             "1/s",
             "ring of 64 B slots",
-            n,
-            || Ok(raw::ring::<8>(c, SLOTS, STREAM)?),
-            || Ok(ours::topic(root()?.dir(), c, SLOTS as u64, STREAM)?),
+            &|| Ok(channels::raw_ring::<8>(c, SLOTS, STREAM)?),
+            &|| Ok(channels::topic(root()?.dir(), c, depth, STREAM)?),
         )?,
-        compare(
+        row(
             "queue 8 B, stream",
             "1/s",
             "ring of 8 B slots",
-            n,
-            || Ok(raw::ring::<1>(c, 16 * SLOTS, STREAM)?),
-            || Ok(ours::queue(root()?.dir(), c, 128 << 10, STREAM)?),
+            &|| Ok(channels::raw_ring::<1>(c, 16 * SLOTS, STREAM)?),
+            &|| Ok(channels::queue(root()?.dir(), c, lane, STREAM)?),
         )?,
-        compare(
+        row(
             "lock, a pair",
             "ns",
             "two compare-and-swaps",
-            n,
-            || Ok(raw::swaps(STREAM)?),
-            || Ok(ours::mutex(root()?.dir(), STREAM)?),
+            &|| Ok(channels::raw_swaps(STREAM)?),
+            &|| Ok(channels::mutex(root()?.dir(), STREAM)?),
         )?,
-        compare(
+        row(
             "wake of a sleeper, one way",
             "ns",
             "futex wake",
-            n,
-            || Ok(raw::wake(c, WAKES)?),
-            || Ok(ours::wake(root()?.dir(), c, WAKES)?),
+            &|| Ok(channels::raw_wake(c, WAKES)?),
+            &|| Ok(channels::wake(root()?.dir(), c, WAKES)?),
         )?,
     ])
 }
@@ -155,25 +143,26 @@ struct Row {
     rounds_discarded: usize,
 }
 
+/// One run.
+type Run<'a> = &'a dyn Fn() -> Result<Samples, Failure>;
+
 /// Runs limit, ours, limit, ours, ..., limit, and divides each of ours by its neighbours' mean.
 fn compare(
-    name: &'static str,
-    unit: &'static str,
-    limit: &'static str,
+    [name, unit, limit]: [&'static str; 3],
     rounds: u16,
-    mut a: impl FnMut() -> std::result::Result<Samples, Failure>,
-    mut b: impl FnMut() -> std::result::Result<Samples, Failure>,
-) -> std::result::Result<Row, Failure> {
+    a: Run,
+    b: Run,
+) -> Result<Row, Failure> {
     let (mut all_a, mut all_b, mut ratios) = (a()?, Vec::new(), Vec::new());
     let mut before = at(&all_a, 50);
     for _ in 0..rounds {
-        let (ours, limit) = (b()?, a()?);
-        let after = at(&limit, 50);
+        let (ours, next) = (b()?, a()?);
+        let after = at(&next, 50);
         if before.max(after) <= JUMP * before.min(after) {
             ratios.push(at(&ours, 50) * 2.0 / (before + after));
         }
         before = after;
-        all_a.extend(limit);
+        all_a.extend(next);
         all_b.extend(ours);
     }
     let [all_a, all_b, ratios] = [all_a, all_b, ratios].map(sorted);
@@ -221,40 +210,6 @@ fn human(mut value: f64, unit: &str) -> String {
     format!("{value:.digits$} {}", steps[step])
 }
 
-/// Times `count` round trips, numbered from 1: ns one way, without the first tenth.
-fn ways(count: u64, mut trip: impl FnMut(u64) -> Result<()>) -> Result<Samples> {
-    let mut ways = Vec::with_capacity(count as usize);
-    for i in 1..=count {
-        let start = now_ns();
-        trip(i)?;
-        ways.push(now_ns().saturating_sub(start) as f64 / 2.0);
-    }
-    ways.drain(..ways.len() / 10);
-    Ok(sorted(ways))
-}
-
-/// ns of one of `count` calls, ten samples, after a tenth that does not count.
-fn times(count: u64, mut call: impl FnMut() -> Result<()>) -> Result<Samples> {
-    let mut all = Vec::new();
-    for _ in 0..11 {
-        let start = now_ns();
-        (0..count / 10).try_for_each(|_| call())?;
-        all.push(now_ns().saturating_sub(start) as f64 / (count / 10) as f64);
-    }
-    all.remove(0);
-    Ok(sorted(all))
-}
-
-/// One sample: messages per second.
-fn rate(count: u64, start: Instant) -> Samples {
-    vec![count as f64 / start.elapsed().as_secs_f64()]
-}
-
-fn sorted(mut values: Vec<f64>) -> Samples {
-    values.sort_by(f64::total_cmp);
-    values
-}
-
 /// Nearest rank; the middle is the mean of both middles.
 fn at(sorted: &[f64], percent: usize) -> f64 {
     let half = sorted.len() / 2;
@@ -264,17 +219,48 @@ fn at(sorted: &[f64], percent: usize) -> f64 {
     }
 }
 
-/// What was sent has arrived.
-fn same(good: bool) -> Result<()> {
-    let remedy = "report it with the machine's description";
-    let error = || Error::new(ErrorKind::Corrupt, "compare the answer of", "the peer", remedy);
-    if good { Ok(()) } else { Err(error()) }
-}
-
 /// Ticks of all processors that the host gave to others, and all.
 fn stolen() -> Option<[u64; 2]> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let ticks = stat.lines().next()?.split_whitespace().skip(1).take(8);
     let ticks: Vec<u64> = ticks.map_while(|tick| tick.parse().ok()).collect();
     Some([*ticks.get(7)?, ticks.iter().sum()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_round_is_ours_over_the_mean_of_its_neighbours_and_a_jump_is_left_out() {
+        // Limits 10, 20, 20, 20: the first round lies across a jump.
+        let (turn, ours) = (Cell::new(0), Cell::new(0.0));
+        let a = || Ok(vec![[10.0, 20.0, 20.0, 20.0][turn.replace(turn.get() + 1)]]);
+        let b = || {
+            ours.set(ours.get() + 20.0);
+            Ok(vec![ours.get()])
+        };
+        let row = compare(["", "ns", ""], 3, &a, &b).unwrap();
+        assert_eq!((row.ratio, row.rounds_discarded), (Some([2.5, 2.0, 3.0]), 1));
+        assert_eq!((row.p50, row.limit_p50), (40.0, 20.0));
+    }
+
+    #[test]
+    fn the_table_has_a_line_for_each_row() {
+        let run = |value: f64| move || Ok(vec![value]);
+        let row = compare(["topic", "ns", "raw"], 1, &run(50.0), &run(60.0)).unwrap();
+        let (cpu, kernel) = ("X 1".to_owned(), "6.1".to_owned());
+        let text = Report { version: "0", cpu, kernel, steal: Some(0.012), rows: vec![row] }.text();
+        assert!(text.starts_with("outlive 0, X 1, Linux 6.1; steal 1.2 %\n\nwhat"), "{text}");
+        assert!(text.contains("60.0 ns   1.20  1.20-1.20      raw    50.0 ns"), "{text}");
+    }
+
+    #[test]
+    fn values_are_short() {
+        assert_eq!(human(1.234, "ns"), "1.23 ns");
+        assert_eq!(human(33_440.0, "ns"), "33.4 us");
+        assert_eq!(human(4.1e8, "1/s"), "410 M/s");
+        assert_eq!([at(&[1.0, 2.0], 50), at(&[1.0, 2.0, 4.0], 99)], [1.5, 4.0]);
+    }
 }
