@@ -24,7 +24,7 @@ use pair::{Cores, Samples, sorted};
 ///
 /// Two processes on the first two processors that this one may use. Runs alternate with those of
 /// the limit; the ratio is the median of the rounds, and beside it are the least and the greatest.
-/// A round in which the limit itself jumped is left out of it. Takes some seconds; use a quiet machine.
+/// Rounds in which the limit itself jumped do not count. Takes some seconds; use a quiet machine.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   outlive bench
