@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use super::lane::record::Shape;
 use super::membership::table::ProducerId;
-use crate::node::NodeId;
 use crate::os::time::clock;
 use crate::types::{Encoding, Message, Payload};
 use crate::{Error, ErrorKind, Result};
@@ -84,7 +83,7 @@ impl<T: Payload + ?Sized> Producer<T> {
     }
 
     #[cfg(test)]
-    pub(crate) fn consumer_node(&self) -> Option<NodeId> {
+    pub(crate) fn consumer_node(&self) -> Option<crate::node::NodeId> {
         self.writer.consumer_node()
     }
 
