@@ -1,13 +1,13 @@
 //! A camera for `scripts/bench-record`: frames that do not shrink, at a fixed rate.
 //!
-//! `camera BYTES HERTZ FRAMES`, once /camera has a subscriber.
+//! `large_images BYTES HERTZ FRAMES`, once /camera has a subscriber.
 
 use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<u64> = std::env::args().skip(1).map(|a| a.parse()).collect::<Result<_, _>>()?;
     let &[bytes, hertz, frames] = args.as_slice() else {
-        return Err("usage: camera BYTES HERTZ FRAMES".into());
+        return Err("usage: large_images BYTES HERTZ FRAMES".into());
     };
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let noise: Vec<u8> = (0..bytes)
