@@ -282,7 +282,8 @@ impl Actor {
     ) -> Result<(), Fails> {
         let on = step.arg("on");
         for _ in 0..step.arg("count") {
-            producer.try_send(&content(on, self.next_number(on), step.arg("words")))?;
+            let body = content(on, self.next_number(on), step.arg("words"));
+            producer.try_send(&body).map_err(outlive::Error::from)?;
             self.was_sent(on);
             reply.value += 1;
         }
