@@ -160,7 +160,8 @@ impl Model {
         let server = self.server_of(service);
         let call = step.verb == Verb::Call;
         let Some(at) = server else {
-            let told = reply.outcome == "ServerDied";
+            // Who lacks memory cannot see that nobody is there.
+            let told = reply.outcome == "ServerDied" || self.lacks(step, reply);
             return if told { Ok(()) } else { Err(format!("nobody serves: {}", reply.outcome)) };
         };
         self.looked(on);

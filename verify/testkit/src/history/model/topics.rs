@@ -401,12 +401,27 @@ impl Model {
             if all && !untold.is_empty() {
                 return Err(format!("the end of publishers {untold:?} is not told"));
             }
+            self.pass_over(on, topic);
             let now = self.tick();
             if let Some(sub) = self.sub_mut(on) {
                 sub.looked_at = now;
             }
         }
         Ok(())
+    }
+
+    /// It has found nothing more: a ring whose publisher is gone and that it never joined is gone, too,
+    /// and nothing of it comes later.
+    fn pass_over(&mut self, on: Handle, topic: u64) {
+        let rings = self.rings(topic);
+        let gone = rings.iter().filter(|(_, p)| p.ended_at.is_some());
+        let counts: Vec<_> = gone.map(|(handle, p)| (*handle, p.count())).collect();
+        for (ring, count) in counts {
+            let cursor = self.cursor(on, ring);
+            if !cursor.joined {
+                self.set_cursor(on, ring, Cursor { next: count, earliest: count, ..cursor });
+            }
+        }
     }
 
     /// It has found nothing although it could have: what is not there was passed over.
