@@ -12,10 +12,11 @@ const WORDS: u64 = 4;
 pub(super) fn come(shared: &Shared, step: &Step, reply: &mut Reply) -> Result<(), Fails> {
     let (new, count) = (step.arg("new"), step.arg("count"));
     for handle in new..new + count {
-        let end = match open(shared, step, handle, count) {
+        let (end, sent) = match open(shared, step, handle, count) {
             Ok((end, seen)) => {
+                let sent = seen.n;
                 reply.seen.push(seen);
-                end
+                (end, sent)
             }
             Err(e) => {
                 let refused = e.downcast::<outlive::Error>()?;
@@ -25,7 +26,7 @@ pub(super) fn come(shared: &Shared, step: &Step, reply: &mut Reply) -> Result<()
         };
         if step.arg("keep") == 1 {
             shared.put(handle, end);
-            shared.sent.lock().unwrap().insert(handle, 1);
+            shared.sent.lock().unwrap().insert(handle, sent);
         }
     }
     Ok(())
