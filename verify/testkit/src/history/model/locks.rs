@@ -35,7 +35,7 @@ enum State {
     /// Nobody's, after a death inside.
     Broken,
     /// Nobody's as long as that process lives, whose thread forgot its guard and ended.
-    Leaked { member: usize },
+    Leaked { member: usize, guard: Handle },
     /// Given up.
     Lost,
 }
@@ -128,6 +128,10 @@ impl Model {
             State::Held { .. } => Taking::Waits,
             State::Leaked { .. } | State::Lost => Taking::Unrecoverable,
         }];
+        // No reference outlives the lock's object, and with the node its tokens went.
+        if matches!(file.state, State::Leaked { guard, .. } if self.has_left(guard)) {
+            all.push(Taking::OwnerDied);
+        }
         if file.unsure {
             all.push(Taking::OwnerDied);
         }
@@ -189,6 +193,14 @@ impl Model {
             State::Held { guard, forgotten, .. } => self.is_orphan(guard, forgotten),
             _ => false,
         }
+    }
+
+    /// Whether the node that this guard came by is closed, and all that was opened by it.
+    fn has_left(&self, guard: Handle) -> bool {
+        let node = self.lock_of(guard).and_then(|lock| self.objects.get(&lock)?.node);
+        node.is_some_and(|node| {
+            !self.living().any(|(handle, o)| handle == node || o.node == Some(node))
+        })
     }
 
     pub(super) fn would_wait(&self, step: &Step) -> bool {
@@ -315,8 +327,10 @@ impl Model {
     /// A thread ended that has forgotten its guard: its process may still have references.
     pub(super) fn thread_ended(&mut self, member: usize, thread: usize) {
         for file in self.files() {
-            if matches!(file.state, State::Held { by, .. } if by == (member, thread)) {
-                file.state = State::Leaked { member };
+            if let State::Held { by, guard, .. } = file.state
+                && by == (member, thread)
+            {
+                file.state = State::Leaked { member, guard };
             }
             let mut readers = file.readers.iter_mut();
             readers.by_ref().filter(|r| r.by == (member, thread)).for_each(|r| r.leaked = true);
@@ -330,7 +344,7 @@ impl Model {
         for file in self.files() {
             let theirs = match file.state {
                 State::Held { by, .. } => by.0 == dead,
-                State::Leaked { member } => member == dead,
+                State::Leaked { member, .. } => member == dead,
                 _ => false,
             };
             if theirs {

@@ -410,8 +410,8 @@ impl Model {
         Ok(())
     }
 
-    /// It has found nothing more: a ring whose publisher is gone and that it never joined is gone, too,
-    /// and nothing of it comes later.
+    /// It has found nothing more: a ring whose publisher is gone and that it never joined is gone,
+    /// too, and nothing of it comes later.
     fn pass_over(&mut self, on: Handle, topic: u64) {
         let rings = self.rings(topic);
         let gone = rings.iter().filter(|(_, p)| p.ended_at.is_some());
