@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 const REST: Duration = Duration::from_secs(1);
 /// So many seconds' worth may come at once.
 const BURST_S: u64 = 4;
+/// A line whose beginning was kept is kept whole, if its rest is no longer than this, bytes.
+const REST_OF_LINE: usize = 4096;
 
 /// Bounds of a log.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +107,7 @@ impl Sink {
             let n = match whole {
                 // Longer than may come at once: in parts.
                 0 if self.tokens == self.burst() => room,
+                0 if self.source_mid => lines_end(bytes, REST_OF_LINE),
                 n => n,
             };
             if n == 0 {
@@ -113,7 +116,7 @@ impl Sink {
                 continue;
             }
             let (part, rest) = bytes.split_at(n);
-            self.tokens -= n as u64;
+            self.tokens = self.tokens.saturating_sub(n as u64);
             let written = self.write(part, now);
             self.source_mid = part.last() != Some(&b'\n');
             if let Err((left, e)) = written {
@@ -267,6 +270,11 @@ fn lines_within(bytes: &[u8], room: usize) -> usize {
     bytes[..room].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1)
 }
 
+/// The bytes up to the end of the first line, 0 if that is not among the first `max`.
+fn lines_end(bytes: &[u8], max: usize) -> usize {
+    bytes.iter().take(max).position(|b| *b == b'\n').map_or(0, |at| at + 1)
+}
+
 /// The `n`th rotated file.
 pub(super) fn old(path: &Path, n: u32) -> PathBuf {
     path.with_extension(format!("log.{n}"))
@@ -345,6 +353,22 @@ mod tests {
         let end = "      399\noutlive: 9600 lines (96000 bytes) not kept: more than 1000 bytes a \
                    second\nand on\n";
         assert!(text.ends_with(end), "{}", &text[3900..]);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// A read ends in mid-line, with nothing left of what may come now.
+    #[test]
+    fn a_line_that_was_begun_is_kept_whole() {
+        let dir = dir("begun");
+        let (path, now) = (dir.join("a.log"), Instant::now());
+        let mut sink = Sink::new(path.clone(), Bounds { rate: 25, ..PLENTY }, now);
+        sink.take(&[b"chatty 0\n".repeat(11).as_slice(), b"c"].concat(), now);
+        sink.take(&b"hatty 0\n".repeat(2), now);
+        sink.end(now + Duration::from_secs(9));
+        let text = fs::read_to_string(&path).unwrap();
+        let (last, told) = text.split_at(text.find("outlive: ").unwrap());
+        assert_eq!(last, "chatty 0\n".repeat(12));
+        assert_eq!(told, "outlive: 1 lines (8 bytes) not kept: more than 25 bytes a second\n");
         fs::remove_dir_all(dir).unwrap();
     }
 
