@@ -6,7 +6,7 @@
 //! once; with several per line that buffer holds those of a few lines only. So one store into each
 //! of `AHEAD_LINES` lines is made ahead, one behind the other. For the same reason a message costs
 //! two stores and no more: how many the open run has is read back from its header.
-//! Figures: docs/BENCHMARKS.md.
+//! Figures: bench/results/2026-11.md.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
