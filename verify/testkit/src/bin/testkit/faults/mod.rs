@@ -26,7 +26,7 @@ pub(crate) struct FaultsArgs {
     /// The checks that are slow to build, too
     #[arg(long)]
     all: bool,
-    /// Write the table into docs/CRASH_MODEL.md; else it must be as it would be written
+    /// Write the table into docs/internals/faults.md; else it must be as it would be written
     #[arg(long)]
     write: bool,
     /// Every check against every fault
@@ -159,7 +159,7 @@ fn plant_all(args: &FaultsArgs) -> Result<bool, String> {
     if args.write {
         table::write(&models)?;
     } else if !table::is_current(&models)? {
-        wrong.push("the table in docs/CRASH_MODEL.md is old: run it with --write".into());
+        wrong.push("the table in docs/internals/faults.md is old: run it with --write".into());
     }
     testkit::temp::remove_dead_leftovers();
     for what in &wrong {

@@ -1,4 +1,4 @@
-//! The table of faults and layers in docs/CRASH_MODEL.md, and the sum of it.
+//! The table of faults and layers in docs/internals/faults.md, and the sum of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ fn repository() -> PathBuf {
 }
 
 fn document() -> PathBuf {
-    repository().join("docs/CRASH_MODEL.md")
+    repository().join("docs/internals/faults.md")
 }
 
 /// The faults that the loom models plant, from their sources: `caught("name"`.
