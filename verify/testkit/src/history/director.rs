@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use super::disk;
 use super::member;
 use super::model::{Kind, Model};
 use super::reply::Reply;
@@ -91,6 +92,11 @@ impl Director {
                     self.model.done(step);
                 }
                 Verb::Pause => std::thread::sleep(Duration::from_millis(step.arg("ms").min(500))),
+                Verb::Fill | Verb::Free => {
+                    let left = (step.verb == Verb::Fill).then(|| step.arg("left") << 10);
+                    disk::fill(left).map_err(|e| failure(&format!("the disk: {e}"), step))?;
+                    self.model.done(step);
+                }
                 _ => {
                     self.tell(step)?;
                     let reply = self.hear(step)?;
@@ -254,6 +260,7 @@ impl Director {
 
     /// After the last step: nobody is owed anything, and nothing is left.
     pub(super) fn finish(&mut self, ending: Ending) -> Result<(), Failure> {
+        self.run(&Step::new(0, 0, Verb::Free, &[]))?;
         let members: Vec<usize> = self.processes.keys().copied().collect();
         for member in &members {
             self.run(&Step::new(*member, 0, Verb::Continue, &[]))?;
@@ -304,6 +311,9 @@ impl Director {
 
 impl Drop for Director {
     fn drop(&mut self) {
+        if self.model.full {
+            let _ = disk::fill(None);
+        }
         for process in self.processes.values_mut() {
             let _ = process.child.kill();
             let _ = process.child.wait();

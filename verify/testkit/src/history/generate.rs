@@ -101,6 +101,9 @@ impl Generator {
             let new = self.new_handle();
             return step(Verb::Node, &[new]);
         }
+        if model.full && self.rng.one_in(20) {
+            return Some(Step::new(0, 0, Verb::Free, &[]));
+        }
         if let Some(what) = model.members[&member].limits.first().copied()
             && self.rng.one_in(12)
         {
@@ -147,12 +150,16 @@ impl Generator {
                 step(Verb::Fork, &[how])
             }
             25..27 if self.limits => {
-                let what = self.rng.below(2);
+                let what = self.rng.below(3);
                 let left = match what {
                     0 => self.rng.below(10),
-                    _ => 128 << self.rng.below(8),
+                    1 => 128 << self.rng.below(8),
+                    _ => [0, 4, 16, 64, 256, 2048][self.rng.below(6) as usize],
                 };
-                step(Verb::Limit, &[what, left])
+                match what {
+                    0 | 1 => step(Verb::Limit, &[what, left]),
+                    _ => Some(Step::new(0, 0, Verb::Fill, &[left])),
+                }
             }
             18..25 => {
                 let all = usable(|_| true);

@@ -12,13 +12,14 @@
 //! | `step` | the steps, and their form as text |
 //! | `generate` | what comes next |
 //! | `member`, `reply` | a process that does steps; what it says |
-//! | `director` | processes, and who does what when |
+//! | `director`, `disk` | processes, and who does what when; the disk they have files on |
 //! | `model` | the oracle, for each kind of object |
 //! | `shrink` | a small history out of one that fails |
 //!
 //! What this does not look at is what happens *within* an operation: that is for the sweeps.
 
 mod director;
+mod disk;
 mod generate;
 mod member;
 mod model;
@@ -32,6 +33,7 @@ use std::time::{Duration, Instant};
 use crate::spawn::Role;
 use director::{Director, failure};
 pub use director::{Ending, Failure};
+pub use disk::mount as mount_disk;
 use generate::Generator;
 pub use member::ROLE;
 pub use step::{Step, parse};

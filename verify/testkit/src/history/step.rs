@@ -142,6 +142,10 @@ verbs! {
     Limit = "limit"("what", "left");
     /// Raises it again.
     Unlimit = "unlimit"("what");
+    /// Fills the disk that all have their files on, but for so many KiB.
+    Fill = "fill"("left");
+    /// Makes room on it again.
+    Free = "free"();
     /// Removes what the dead left.
     Clean = "clean"();
     /// Checks the invariants of all files.

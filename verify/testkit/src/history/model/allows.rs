@@ -1,7 +1,8 @@
 //! Which steps can be done now, so that safe code could do them.
 
 use super::locks::Lock;
-use super::{Kind, Life, Model, Object};
+use super::{Kind, Life, Member, Model, Object};
+use crate::history::disk;
 use crate::history::step::{Handle, Step, Verb};
 
 impl Model {
@@ -34,6 +35,13 @@ impl Model {
     pub(in crate::history) fn allows(&self, step: &Step) -> bool {
         let Step { member, thread, .. } = *step;
         let new_is_free = step.new_handle().is_none_or(|new| !self.objects.contains_key(&new));
+        match step.verb {
+            Verb::Fill => {
+                return disk::is_own() && !self.full && self.members.values().all(is_idle);
+            }
+            Verb::Free => return self.full,
+            _ => {}
+        }
         let Some(at) = self.members.get(&member) else {
             return matches!(step.verb, Verb::Start | Verb::Pause);
         };
@@ -54,13 +62,15 @@ impl Model {
         if limited && (step.is_long() || !may_lack(step.verb)) {
             return false;
         }
+        if self.full && !limited && !may_lack_space(step.verb) {
+            return false;
+        }
         let on = |handle| self.usable(handle, member, thread);
         let node_ok = || matches!(on(step.arg("node")), Some(Kind::Node { .. }));
         let it = step.arg("on");
         match step.verb {
             Verb::Crowd => node_ok() && self.may_come(step),
-            // What sleeps now was not told what to do where it cannot open a thing.
-            Verb::Limit => !limited && at.threads.values().all(Option::is_none),
+            Verb::Limit => !self.full && is_idle(at),
             Verb::Unlimit => at.limits.contains(&step.arg("what")),
             Verb::Thread => {
                 let new = step.arg("new") as usize;
@@ -134,6 +144,17 @@ impl Model {
             |o: &Object| o.life == Life::Held && matches!(o.kind, Kind::Loan { of } if of == on);
         self.objects.values().any(is)
     }
+}
+
+/// Not limited, and no thread waits: what sleeps was not told what to do where it cannot open a
+/// thing.
+fn is_idle(member: &Member) -> bool {
+    member.limits.is_empty() && member.threads.values().all(Option::is_none)
+}
+
+/// The same of a full disk, where waiting, cleaning and beginning need nothing.
+fn may_lack_space(verb: Verb) -> bool {
+    matches!(verb, Verb::Clean | Verb::Audit | Verb::Thread | Verb::Crash) || may_lack(verb)
 }
 
 /// Whether a step may be tried while there is too little. A thread or child could not begin, and

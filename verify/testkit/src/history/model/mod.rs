@@ -140,6 +140,8 @@ pub(super) struct Model {
     saw_death: BTreeSet<(usize, usize)>,
     /// Threads that have ended.
     ended: BTreeSet<(usize, usize)>,
+    /// The disk is full.
+    pub(super) full: bool,
 }
 
 impl Model {
@@ -164,9 +166,9 @@ impl Model {
         self.objects.iter().map(|(h, o)| (*h, o)).filter(move |(_, o)| is(o))
     }
 
-    /// Whether a limit of its process is lowered.
+    /// Whether a limit of its process is lowered, or the disk is full.
     pub(super) fn is_limited(&self, member: usize) -> bool {
-        self.members.get(&member).is_some_and(|m| !m.limits.is_empty())
+        self.full || self.members.get(&member).is_some_and(|m| !m.limits.is_empty())
     }
 
     /// Whether it failed as what is limited may: with an error that says so.
@@ -305,6 +307,10 @@ impl Model {
 
     /// A step of the director's was done.
     pub(super) fn done(&mut self, step: &Step) {
+        if matches!(step.verb, Verb::Fill | Verb::Free) {
+            self.full = step.verb == Verb::Fill;
+            return;
+        }
         let member = self.members.entry(step.member).or_default();
         match step.verb {
             Verb::Start => {

@@ -167,6 +167,10 @@ impl Model {
         self.looked(on);
         let (late, ticket) = (step.arg("late") == 1, step.new_handle().unwrap_or_default());
         let asked = Asked { ticket, at, late, number: reply.value, ..Asked::default() };
+        // Its lane cannot grow: nothing was sent.
+        if self.full && reply.outcome == "WouldBlock" {
+            return Ok(());
+        }
         if self.lacks(step, reply) {
             // It may be on its way all the same.
             let asked = Asked { ticket: 0, given_up: true, ..asked };

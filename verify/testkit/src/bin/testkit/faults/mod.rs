@@ -171,6 +171,7 @@ fn plant_all(args: &FaultsArgs) -> Result<bool, String> {
 
 /// One kept history.
 fn passes(name: &str) -> ExitCode {
+    testkit::history::mount_disk();
     match testkit::history::replay_file(&testkit::history::kept_dir().join(format!("{name}.txt"))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(found) => {

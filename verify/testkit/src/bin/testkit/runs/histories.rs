@@ -55,6 +55,9 @@ fn report(found: &Found, began: Instant) -> ExitCode {
 
 pub(crate) fn run(args: &HistoriesArgs) -> ExitCode {
     testkit::temp::remove_leftovers();
+    if !history::mount_disk() {
+        println!("histories: no RAM disk can be mounted here; none is filled");
+    }
     let began = Instant::now();
     if let Some(what) = &args.replay {
         let done = match parse_u64(what) {
