@@ -159,7 +159,15 @@ impl Queue {
         if !dir.still_at(path)? {
             return Ok(None);
         }
-        let meta = Meta::open_or_create(path, name, wanted, &domain.access)?;
+        let meta = match Meta::open_or_create(path, name, wanted, &domain.access) {
+            Err(e) if e.kind() == ErrorKind::TypeMismatch && !fault("queue.nobodys_type") => {
+                drop(dir);
+                // Perhaps nobody has that type: whoever made the queue died, or could not join it.
+                let reclaimed = reclaim(domain, path, site.unread);
+                return if reclaimed.is_ok_and(|r| r.removed_queue) { Ok(None) } else { Err(e) };
+            }
+            opened => opened?,
+        };
         let bell = open_bell(path, domain)?;
         let Site { name, dir: dir_path, parents, unread } = site.clone();
         let queue = Self { name, dir: dir_path, meta, node: node.clone(), parents, unread, bell };

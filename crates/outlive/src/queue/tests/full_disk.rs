@@ -6,15 +6,45 @@ use super::*;
 const IN_CHILD: &str = "OUTLIVE_TEST_FULL_DISK";
 
 /// The limit is of the process, so in one of its own. It says as little room as a full RAM disk.
+fn in_a_child(test: &str) -> bool {
+    if std::env::var_os(IN_CHILD).is_some() {
+        return true;
+    }
+    let name = format!("queue::tests::full_disk::{test}");
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let done = child.args(["--exact", &name]).env(IN_CHILD, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && said.contains("1 passed"), "{said}");
+    false
+}
+
+/// It had made the queue, but not its lane.
+#[test]
+fn a_producer_that_found_no_room_leaves_no_type() {
+    if !in_a_child("a_producer_that_found_no_room_leaves_no_type") {
+        return;
+    }
+    let dir = TempDir::new("queue-no-room");
+    let n = node(&dir);
+    let was = limit(4096);
+    let e = n.queue::<u64>("q").unwrap().producer().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::NoSpace, "{e}");
+    limit(was);
+    let mut consumer = n.queue::<u32>("q").unwrap().consumer().unwrap();
+    n.queue::<u32>("q").unwrap().producer().unwrap().send(&1).unwrap();
+    assert_eq!(drain(&mut consumer), [1]);
+    // Of messages that wait for a consumer the type stays.
+    n.queue::<u64>("kept").unwrap().producer().unwrap();
+    let kept = n.queue::<u64>("kept").unwrap().consumer().unwrap();
+    n.queue::<u64>("kept").unwrap().producer().unwrap().send(&1).unwrap();
+    drop(kept);
+    let e = n.queue::<u32>("kept").unwrap().consumer().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::TypeMismatch, "{e}");
+}
+
 #[test]
 fn a_lane_that_cannot_grow_on_a_full_disk_says_so() {
-    if std::env::var_os(IN_CHILD).is_none() {
-        let name = "queue::tests::full_disk::a_lane_that_cannot_grow_on_a_full_disk_says_so";
-        let own = std::env::current_exe().unwrap();
-        let mut child = std::process::Command::new(own);
-        let done = child.args(["--exact", name]).env(IN_CHILD, "1").output().unwrap();
-        let said = String::from_utf8_lossy(&done.stdout);
-        assert!(done.status.success() && said.contains("1 passed"), "{said}");
+    if !in_a_child("a_lane_that_cannot_grow_on_a_full_disk_says_so") {
         return;
     }
     let dir = TempDir::new("queue-full-disk");

@@ -370,6 +370,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("service::tests::failures::a_server_whose_word_alone_says_dead_fails_no_request")],
     ),
     fault(
+        "queue.nobodys_type",
+        "a queue keeps the type of a producer that found no room",
+        &[
+            Unit("queue::tests::full_disk::a_producer_that_found_no_room_leaves_no_type"),
+            History("no-room-leaves-no-type"),
+        ],
+    ),
+    fault(
         "receive.chases_oldest",
         "a receive goes after the oldest message however often it is overwritten",
         &[Unit("topic::tests::chase::a_receive_gives_up_after_a_few_overruns")],
