@@ -181,7 +181,28 @@ fn a_death_taken_without_a_look_at_the_token_is_lost() {
     caught("rest.forgets_deaths", || waiting_for(1, 0));
 }
 
+/// The request was raised before, and is armed for another socket: a wait set takes over from the
+/// subscriber's own descriptor.
+fn armed_for_another_socket() {
+    loom::model(|| {
+        let world = Arc::new(World::new());
+        world.request().arm(7, 1);
+        let sleeper = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.request().arm(8, 2)
+        });
+        let (socket, generation) = world.request().due(0).expect("it is raised");
+        assert!(generation == 1 || socket == 8, "generation 2 is called at the old socket");
+        sleeper.join().unwrap();
+    });
+}
+
 #[test]
-fn a_flag_that_carries_nothing_is_called_in_vain() {
-    caught("request.arm.relaxed", || waiting_for(1, ALIVE));
+fn a_new_generation_is_called_at_its_own_socket() {
+    armed_for_another_socket();
+}
+
+#[test]
+fn a_generation_that_carries_nothing_is_called_at_the_old_socket() {
+    caught("request.generation.relaxed", armed_for_another_socket);
 }

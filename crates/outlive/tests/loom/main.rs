@@ -24,7 +24,8 @@
 //! What loom (0.7) takes for granted: a load never sees a store that is executed later; SeqCst
 //! accesses are AcqRel, hence the fence in `swap_fenced`; SeqCst fences synchronise. It remembers
 //! only the last access to a word, so that a thread which loads and then stores one hides its
-//! store from an earlier load of another: a writer changes such a word in one access.
+//! store from an earlier load of another: a writer changes such a word in one access. What it
+//! takes for granted, docs/internals/litmus.md does not.
 #![cfg(loom)]
 // The crate uses all of what the models use in part; loom's threads need no Send.
 #![allow(dead_code, unreachable_pub, clippy::arc_with_non_send_sync)]

@@ -25,7 +25,7 @@
 //! look owes a call again.
 
 use crate::crash_point;
-use crate::sync::Ordering::{Acquire, Relaxed, SeqCst};
+use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::sync::{AtomicU32, AtomicU64, fault, time_passes, unless_fault};
 
 /// First sleep after raising a waiting flag: longer than any store waits to become visible.
@@ -58,9 +58,12 @@ impl Request<'_> {
     /// **Strict.** Dying here leaves a raised flag: the next call finds nobody.
     pub(crate) fn arm(self, socket: u64, generation: u64) {
         self.socket.store(socket, Relaxed);
-        self.generation.store(generation, Relaxed);
-        // ORDERING(CALL): pairs with `due`; carries socket and generation.
-        self.flag.swap(WAITING_FD, unless_fault("request.arm.relaxed", SeqCst));
+        // ORDERING(CALL): pairs with `due`; carries the socket. The flag may have been raised for
+        // another one: a writer that called that for this generation would not call ours.
+        let order = unless_fault("request.generation.relaxed", Release);
+        self.generation.store(generation, order);
+        // ORDERING(CALL): pairs with `due`; carries the generation.
+        self.flag.swap(WAITING_FD, SeqCst);
         crash_point!("reader.armed");
     }
 
