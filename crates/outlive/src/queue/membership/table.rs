@@ -27,7 +27,7 @@ use crate::os::sleep::futex;
 use crate::queue::lane::layout::consumer;
 use crate::queue::lane::position::Place;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{AtomicU32, AtomicU64, fault};
+use crate::sync::{AtomicU32, AtomicU64, fault, fence};
 use crate::wait::wake::handshake::Request;
 use crate::{Error, ErrorKind, Result};
 
@@ -213,10 +213,13 @@ impl Table {
 
     /// Whose lane slot `slot` is.
     pub(crate) fn lane(&self, slot: usize) -> Option<ProducerId> {
+        let word = self.slot(slot, consumer::SLOT_PORT);
         // ORDERING(LANE_SLOT): pairs with `admit`.
-        let port = self.slot(slot, consumer::SLOT_PORT).load(Acquire);
+        let port = word.load(Acquire);
         let node = NodeId::from_raw(self.slot(slot, consumer::SLOT_NODE).load(Relaxed));
-        (port != 0).then_some(ProducerId { node, port })
+        // ORDERING(LANE_REUSED): pairs with `admit`: not the port of one with the node of another.
+        fence(Acquire);
+        (port != 0 && word.load(Relaxed) == port).then_some(ProducerId { node, port })
     }
 
     /// All lanes of the table.
@@ -247,6 +250,8 @@ impl Table {
         };
         self.place(slot).reset();
         self.received(slot).store(0, Relaxed);
+        // ORDERING(LANE_REUSED): pairs with `lane`; who sees the node sees the port before it gone.
+        fence(Release);
         self.slot(slot, consumer::SLOT_NODE).store(id.node.get(), Relaxed);
         // ORDERING(LANE_SLOT): pairs with `lane`; carries node and position.
         self.slot(slot, consumer::SLOT_PORT).store(id.port, Release);
