@@ -16,13 +16,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use outlive::{Consumer, ErrorKind, Producer, QueueInfo};
+use outlive::{BOUND_BYTES_DEFAULT, Consumer, ErrorKind, PayloadType, Producer, QueueInfo};
 use twox_hash::xxhash3_128;
 use zenoh::Wait;
 use zenoh::query::{ConsolidationMode, Query};
 use zenoh::sample::Locality;
 
 use crate::incoming::ask;
+use crate::port::{Share, Waits};
 use crate::services::take;
 use crate::shared::Shared;
 use crate::stats::Counted;
@@ -33,6 +34,12 @@ use crate::worker::{Failed, Stop, Worker};
 const SENDERS_MAX: usize = 1024;
 /// Lanes elsewhere whose last message is known, at most.
 const TAKEN_MAX: usize = 4096;
+/// Of a lane here: at first, unless four messages need more, and at most.
+const LANE_BYTES: (u64, u64) = (16 << 10, BOUND_BYTES_DEFAULT);
+/// What goes with a message in a lane, at most.
+const RECORD_BYTES: u64 = 128;
+/// Who had no room and does not ask again in this time has gone.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
 /// How soon a stop is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// For room in the consumer's lane, and then for the answer.
@@ -65,8 +72,12 @@ pub(crate) fn start_sink(shared: &Arc<Shared>, info: &QueueInfo) -> Worker {
 fn sink(shared: &Shared, info: &QueueInfo, stop: &Stop) -> Result<(), Failed> {
     let name = &info.name;
     let of = info.payload_type();
-    let queue = shared.node.queue::<[u8]>(name)?.of_type(&of);
+    let limits = shared.room.limits;
+    let bound_bytes = LANE_BYTES.1.min(limits.publisher_bytes).min(limits.total_bytes);
+    let Some(mut share) = first_share(shared, info, bound_bytes, stop) else { return Ok(()) };
+    let queue = shared.node.queue::<[u8]>(name)?.of_type(&of).bound_bytes(bound_bytes);
     let producer = if info.stamped { queue.stamped() } else { queue }.producer()?;
+    share.set(producer.memory_bytes());
     let note = QueueNote { of: TypeNote::of(&of), stamped: info.stamped };
     let note_key = shared.keys.of(&shared.own, "note/queue", name);
     shared.set_note(note_key.clone(), Some(serde_json::to_string(&note)?));
@@ -79,17 +90,57 @@ fn sink(shared: &Shared, info: &QueueInfo, stop: &Stop) -> Result<(), Failed> {
     let token_key = shared.keys.of(&shared.own, "live/queue", name);
     let token = shared.session.liveliness().declare_token(token_key).wait()?;
     let counted = shared.stats.of(false, &counters_of(name));
-    Sunk { shared, name, producer, counted }.run(&queries, stop);
+    let waits = None;
+    let mut sunk = Sunk { shared, name, of, bound_bytes, producer, share, waits, counted };
+    sunk.run(&queries, stop);
+    sunk.share.leave_behind();
     token.undeclare().wait()?;
     queryable.undeclare().wait()?;
     shared.set_note(note_key, None);
     Ok(())
 }
 
+/// Waits for room for a lane as it begins; none when it is to end.
+fn first_share(shared: &Shared, info: &QueueInfo, most: u64, stop: &Stop) -> Option<Share> {
+    // Four messages, where they have one size.
+    let four = 4 * (info.element_bytes as u64 + RECORD_BYTES);
+    let first = four.next_power_of_two().clamp(LANE_BYTES.0.min(most), most);
+    let mut waits = None;
+    while stop.goes_on() {
+        {
+            let _growing = shared.room.growing();
+            if !shared.room.lacks(first) {
+                let mut share = Share::new(&shared.room);
+                share.set(first);
+                return Some(share);
+            }
+        }
+        waits.get_or_insert_with(|| no_room(shared, &info.name));
+        thread::sleep(LOOK_EVERY);
+    }
+    None
+}
+
+/// Says so, and counts it for as long as that is so.
+fn no_room(shared: &Shared, name: &str) -> Waits {
+    let total = shared.room.limits.total_bytes;
+    shared.say_failed(format_args!(
+        "queue {name} is not carried until there is room: what comes in takes all of \
+         total_bytes = {total} in [limits]; raise it, or receive what waits in the queues"
+    ));
+    Waits::new(&shared.room)
+}
+
 struct Sunk<'a> {
     shared: &'a Shared,
     name: &'a str,
+    of: PayloadType,
+    /// Of its lane, where there is room.
+    bound_bytes: u64,
     producer: Producer<[u8]>,
+    share: Share,
+    /// There was no room for a message: since then.
+    waits: Option<(Waits, Instant)>,
     counted: Counted,
 }
 
@@ -104,7 +155,10 @@ impl Sunk<'_> {
                         Err(why) => query.reply_err(why).wait(),
                     };
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    self.waits.take_if(|(_, asked)| asked.elapsed() > FORGOTTEN_AFTER);
+                    self.share.set(self.producer.memory_bytes());
+                }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
@@ -121,8 +175,8 @@ impl Sunk<'_> {
             return self.has_room(bytes);
         }
         let bytes = query.payload().map(|p| p.to_bytes()).unwrap_or_default();
-        match self.producer.send_timeout(&bytes, ROOM_TIMEOUT) {
-            Ok(()) => {
+        match self.within_room(bytes.len(), |to, until_ns| to.send_until(&bytes, until_ns)) {
+            Ok(true) => {
                 self.shared.taken.set(self.name, lane, place);
                 self.counted.with(|c| {
                     c.received += 1;
@@ -134,27 +188,69 @@ impl Sunk<'_> {
                 self.counted.with(|c| c.bad += 1);
                 Ok(REFUSED)
             }
-            Err(e) if is_full(&e) => Ok(FULL),
+            Ok(false) => Ok(FULL),
             Err(e) => Err(e.to_string()),
         }
     }
 
     /// Waits a while for room for so many bytes.
     fn has_room(&mut self, bytes: u64) -> Result<u8, String> {
-        let until = outlive::now_ns() + ROOM_TIMEOUT.as_nanos() as u64;
-        match self.producer.reserve_slice_until(usize::try_from(bytes).unwrap_or(0), until) {
-            // Given back at once: who comes first has it.
-            Ok(_) => Ok(ROOM),
-            Err(e) if is_full(&e) => Ok(FULL),
+        let bytes = usize::try_from(bytes).unwrap_or(0);
+        // Given back at once: who comes first has it.
+        let reserve =
+            |from: &mut Producer<_>, until_ns| from.reserve_slice_until(bytes, until_ns).map(drop);
+        match self.within_room(bytes, reserve) {
+            Ok(true) => Ok(ROOM),
+            Ok(false) => Ok(FULL),
             // Sent, it gets its own answer.
             Err(e) if e.kind() == ErrorKind::InvalidArgument => Ok(ROOM),
             Err(e) => Err(e.to_string()),
         }
     }
-}
 
-fn is_full(e: &outlive::Error) -> bool {
-    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Timeout | ErrorKind::NoSpace)
+    /// Lets the lane grow as far as there is room, calls `put` with an instant in ns until which it
+    /// may wait, and says whether there was room for these bytes.
+    fn within_room(
+        &mut self,
+        bytes: usize,
+        put: impl Fn(&mut Producer<[u8]>, u64) -> outlive::Result<()>,
+    ) -> outlive::Result<bool> {
+        let room = &self.shared.room;
+        let possible = bytes as u64 <= self.bound_bytes && self.of.fits(bytes);
+        // What is too large for less than the whole bound only has no room now.
+        let is_full = |e: &outlive::Error, limited: bool| match e.kind() {
+            ErrorKind::WouldBlock | ErrorKind::Timeout | ErrorKind::NoSpace => true,
+            ErrorKind::InvalidArgument => limited && possible,
+            _ => false,
+        };
+        let (done, limited) = {
+            let _growing = room.growing();
+            let may = self.producer.memory_bytes() + room.left();
+            self.producer.set_bound_bytes(may.min(self.bound_bytes));
+            let done = put(&mut self.producer, 0);
+            self.share.set(self.producer.memory_bytes());
+            (done, may < self.bound_bytes)
+        };
+        let done = match done {
+            Err(e) if is_full(&e, limited) => {
+                // In what it has: the rest may be taken by others meanwhile.
+                self.producer.set_bound_bytes(self.producer.memory_bytes());
+                let until_ns = outlive::now_ns() + ROOM_TIMEOUT.as_nanos() as u64;
+                put(&mut self.producer, until_ns).map_err(|e| (is_full(&e, true), e))
+            }
+            done => done.map_err(|e| (false, e)),
+        };
+        let refused = limited && matches!(done, Err((true, _)));
+        self.waits = refused.then(|| {
+            let waits = self.waits.take().map(|(waits, _)| waits);
+            (waits.unwrap_or_else(|| no_room(self.shared, self.name)), Instant::now())
+        });
+        match done {
+            Ok(()) => Ok(true),
+            Err((true, _)) => Ok(false),
+            Err((false, e)) => Err(e),
+        }
+    }
 }
 
 /// Where a message lies in its lane.

@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     pub(crate) keys: Keys,
     pub(crate) stats: Stats,
     pub(crate) taken: Taken,
-    pub(crate) room: Room,
+    pub(crate) room: Arc<Room>,
     pub(crate) silent: Arc<Silent>,
     /// A publisher of a topic that is read has come or gone.
     pub(crate) topics_changed: AtomicBool,
@@ -56,7 +56,7 @@ impl Shared {
         session: Session,
         own: String,
     ) -> Self {
-        let (keys, room) = (Keys::new(&config.namespace), Room::new(config.limits));
+        let (keys, room) = (Keys::new(&config.namespace), Arc::new(Room::new(config.limits)));
         Self {
             config,
             node,

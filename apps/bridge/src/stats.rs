@@ -91,7 +91,8 @@ impl Counted {
 pub(crate) struct Snapshot {
     /// Bridges that are connected, of this namespace.
     pub(crate) bridges: u64,
-    /// Topics, services and queues that are wanted and not carried: there are too many.
+    /// Topics, services and queues that are wanted and not carried: there are too many, or there
+    /// is no room for what a queue brings.
     pub(crate) not_carried: u64,
     /// Topics, services that go out.
     pub(crate) out: BTreeMap<String, Counters>,
