@@ -18,7 +18,7 @@ use zenoh::qos::{CongestionControl, Priority};
 use zenoh::sample::Locality;
 
 use crate::config::{TopicRule, Urgency};
-use crate::shared::Shared;
+use crate::shared::{Note, Shared};
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, TypeNote, wall_now_ns};
 use crate::worker::{Failed, Job, QUIET, Rests, Stop, Turn, Worker};
@@ -55,8 +55,7 @@ fn begin(
         depth: info.depth,
         attributes: info.attributes.clone(),
     };
-    let note_key = shared.keys.of(&shared.own, "note/topic", name);
-    shared.set_note(note_key.clone(), Some(serde_json::to_string(&note)?));
+    let note = Note::show(shared, "topic", name, &note)?;
 
     let congestion = if rule.reliable { CongestionControl::Block } else { CongestionControl::Drop };
     let publisher = shared
@@ -73,22 +72,13 @@ fn begin(
     let counted = shared.stats.of(true, name);
     let pump = Pump::new(shared, subscriber, rule.rate_hz, heard, counted.clone())?;
     let pump = pump.newest_first(!rule.reliable);
-    let sends = Route { rule, publisher, counted, _note: Note(shared.clone(), note_key) };
+    let sends = Route { rule, publisher, counted, _note: note };
     Ok(Some(Box::new(Carried { pump, sends, _token: token })))
 }
 
 /// For a pump: with a sample for Zenoh, one for us and those in hand.
 pub(crate) fn reader(shared: &Shared, name: &str) -> outlive::Result<TopicBuilder<[u8]>> {
     Ok(shared.node.topic::<[u8]>(name)?.borrows(IN_HAND_MAX + 2))
-}
-
-/// Shown as long as the topic is carried.
-struct Note(Arc<Shared>, String);
-
-impl Drop for Note {
-    fn drop(&mut self) {
-        self.0.set_note(std::mem::take(&mut self.1), None);
-    }
 }
 
 /// What becomes of the messages of a topic.
@@ -111,7 +101,7 @@ impl<S: Sends> Job for Carried<S> {
     }
 
     fn rests(&mut self) -> Rests<'_> {
-        Rests::ForTopic(&mut self.pump.from)
+        Rests::ForLocal(&mut self.pump.from)
     }
 
     /// Publishers that came or went are no reason; a message behind them is the next.

@@ -75,7 +75,7 @@ impl Share {
     }
 
     /// What it takes stays when it goes, until the next look at the domain says how much that is.
-    pub(crate) fn leave_behind(mut self) {
+    pub(crate) fn leave_behind(&mut self) {
         self.room.left_behind.fetch_add(self.taken, Relaxed);
         self.set(0);
     }

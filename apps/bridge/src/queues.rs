@@ -16,19 +16,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use outlive::{BOUND_BYTES_DEFAULT, Consumer, ErrorKind, PayloadType, Producer, QueueInfo};
+use outlive::{
+    BOUND_BYTES_DEFAULT, Consumer, ErrorKind, PayloadType, Producer, QueueInfo, Received,
+};
 use twox_hash::xxhash3_128;
 use zenoh::Wait;
-use zenoh::query::{ConsolidationMode, Query};
+use zenoh::liveliness::LivelinessToken;
+use zenoh::query::{ConsolidationMode, Query, Queryable};
 use zenoh::sample::Locality;
 
 use crate::incoming::ask;
 use crate::port::{Share, Waits};
 use crate::services::take;
-use crate::shared::Shared;
+use crate::shared::{Note, Shared};
 use crate::stats::Counted;
 use crate::wire::{QueueNote, TypeNote};
-use crate::worker::{Failed, Stop, Worker};
+use crate::worker::{Failed, Job, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Other bridges whose message is on its way at once, at most.
 const SENDERS_MAX: usize = 1024;
@@ -64,40 +67,58 @@ fn counters_of(name: &str) -> String {
 
 /// A local queue whose consumer is here: others may send into it.
 pub(crate) fn start_sink(shared: &Arc<Shared>, info: &QueueInfo) -> Worker {
-    let (by, info) = (shared.clone(), info.clone());
+    let (by, info, slot) = (shared.clone(), info.clone(), Arc::<Slot>::default());
     let what = format!("queue {} is not offered", info.name);
-    Worker::start(shared, "sink", what, move |stop| sink(&by, &info, stop).map(|()| None))
+    let at = slot.clone();
+    let begin = move |stop: &Stop| sink(&by, &info, at, stop);
+    Worker::start(shared, "sink", what, begin).hearing(move |_| slot.wake())
 }
 
-fn sink(shared: &Shared, info: &QueueInfo, stop: &Stop) -> Result<(), Failed> {
+fn sink(
+    shared: &Arc<Shared>,
+    info: &QueueInfo,
+    slot: Arc<Slot>,
+    stop: &Stop,
+) -> Result<Option<Box<dyn Job>>, Failed> {
     let name = &info.name;
     let of = info.payload_type();
     let limits = shared.room.limits;
     let bound_bytes = LANE_BYTES.1.min(limits.publisher_bytes).min(limits.total_bytes);
-    let Some(mut share) = first_share(shared, info, bound_bytes, stop) else { return Ok(()) };
+    let Some(mut share) = first_share(shared, info, bound_bytes, stop) else { return Ok(None) };
     let queue = shared.node.queue::<[u8]>(name)?.of_type(&of).bound_bytes(bound_bytes);
     let producer = if info.stamped { queue.stamped() } else { queue }.producer()?;
     share.set(producer.memory_bytes());
     let note = QueueNote { of: TypeNote::of(&of), stamped: info.stamped };
-    let note_key = shared.keys.of(&shared.own, "note/queue", name);
-    shared.set_note(note_key.clone(), Some(serde_json::to_string(&note)?));
+    let note = Note::show(shared, "queue", name, &note)?;
     let (to, queries) = sync_channel(SENDERS_MAX);
+    let wakes = slot.clone();
     let queryable = shared
         .session
         .declare_queryable(shared.keys.of(&shared.own, "send", name))
-        .callback(move |query| take(&to, query))
+        .callback(move |query| {
+            take(&to, query);
+            wakes.wake();
+        })
         .wait()?;
     let token_key = shared.keys.of(&shared.own, "live/queue", name);
     let token = shared.session.liveliness().declare_token(token_key).wait()?;
     let counted = shared.stats.of(false, &counters_of(name));
-    let waits = None;
-    let mut sunk = Sunk { shared, name, of, bound_bytes, producer, share, waits, counted };
-    sunk.run(&queries, stop);
-    sunk.share.leave_behind();
-    token.undeclare().wait()?;
-    queryable.undeclare().wait()?;
-    shared.set_note(note_key, None);
-    Ok(())
+    Ok(Some(Box::new(Sunk {
+        _token: token,
+        _queryable: queryable,
+        _note: note,
+        shared: shared.clone(),
+        name: name.clone(),
+        of,
+        bound_bytes,
+        producer,
+        share,
+        waits: None,
+        counted,
+        queries,
+        next: None,
+        slot,
+    })))
 }
 
 /// Waits for room for a lane as it begins; none when it is to end.
@@ -131,9 +152,13 @@ fn no_room(shared: &Shared, name: &str) -> Waits {
     Waits::new(&shared.room)
 }
 
-struct Sunk<'a> {
-    shared: &'a Shared,
-    name: &'a str,
+struct Sunk {
+    /// Gone first: who hears of the end sends nothing more.
+    _token: LivelinessToken,
+    _queryable: Queryable<()>,
+    _note: Note,
+    shared: Arc<Shared>,
+    name: String,
     of: PayloadType,
     /// Of its lane, where there is room.
     bound_bytes: u64,
@@ -142,33 +167,55 @@ struct Sunk<'a> {
     /// There was no room for a message: since then.
     waits: Option<(Waits, Instant)>,
     counted: Counted,
+    queries: Receiver<Query>,
+    /// What was found when it was to rest.
+    next: Option<Query>,
+    slot: Arc<Slot>,
 }
 
-impl Sunk<'_> {
-    fn run(&mut self, queries: &Receiver<Query>, stop: &Stop) {
+impl Job for Sunk {
+    fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
+        let mut busy = Instant::now();
         while stop.goes_on() {
-            match queries.recv_timeout(LOOK_EVERY) {
+            let query = self.next.take().map_or_else(|| self.queries.recv_timeout(LOOK_EVERY), Ok);
+            match query {
                 Ok(query) => {
                     // A source that has gone meanwhile tries again, or its successor does.
                     let _ = match self.put(&query) {
                         Ok(answer) => query.reply(query.key_expr().clone(), [answer]).wait(),
                         Err(why) => query.reply_err(why).wait(),
                     };
+                    busy = Instant::now();
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     self.waits.take_if(|(_, asked)| asked.elapsed() > FORGOTTEN_AFTER);
                     self.share.set(self.producer.memory_bytes());
+                    if busy.elapsed() > QUIET && self.waits.is_none() {
+                        return Ok(Turn::Quiet);
+                    }
                 }
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => break,
             }
         }
+        self.share.leave_behind();
+        Ok(Turn::Ended)
     }
 
+    fn rests(&mut self) -> Rests<'_> {
+        self.next = self.next.take().or_else(|| self.queries.try_recv().ok());
+        match self.next {
+            Some(_) => Rests::Not,
+            None => Rests::UntilWoken(self.slot.clone()),
+        }
+    }
+}
+
+impl Sunk {
     fn put(&mut self, query: &Query) -> Result<u8, String> {
         let head = query.attachment().map(|a| a.to_bytes().into_owned()).unwrap_or_default();
         let Head { lane, place, asks } = Head::parse(&head).ok_or("no message of a bridge")?;
         // One whose answer was lost comes again.
-        if self.shared.taken.last(self.name, &lane).is_some_and(|last| last == place) {
+        if self.shared.taken.last(&self.name, &lane).is_some_and(|last| last == place) {
             return Ok(TAKEN);
         }
         if let Some(bytes) = asks {
@@ -177,7 +224,7 @@ impl Sunk<'_> {
         let bytes = query.payload().map(|p| p.to_bytes()).unwrap_or_default();
         match self.within_room(bytes.len(), |to, until_ns| to.send_until(&bytes, until_ns)) {
             Ok(true) => {
-                self.shared.taken.set(self.name, lane, place);
+                self.shared.taken.set(&self.name, lane, place);
                 self.counted.with(|c| {
                     c.received += 1;
                     c.bytes += bytes.len() as u64;
@@ -243,7 +290,7 @@ impl Sunk<'_> {
         let refused = limited && matches!(done, Err((true, _)));
         self.waits = refused.then(|| {
             let waits = self.waits.take().map(|(waits, _)| waits);
-            (waits.unwrap_or_else(|| no_room(self.shared, self.name)), Instant::now())
+            (waits.unwrap_or_else(|| no_room(&self.shared, &self.name)), Instant::now())
         });
         match done {
             Ok(()) => Ok(true),
@@ -323,70 +370,106 @@ pub(crate) fn start_source(shared: &Arc<Shared>, bridge: &str, name: &str) -> Wo
     let by = shared.clone();
     let (bridge, name) = (bridge.to_owned(), name.to_owned());
     let what = format!("queue {name} of {bridge} is not stood for");
-    Worker::start(shared, "source", what, move |stop| {
-        source(&by, &bridge, &name, stop).map(|()| None)
-    })
+    let silent = shared.silent.clone();
+    let begin = move |_: &Stop| source(&by, &bridge, &name);
+    Worker::start(shared, "source", what, begin).hearing(move |_| silent.look())
 }
 
-fn source(shared: &Shared, bridge: &str, name: &str, stop: &Stop) -> Result<(), Failed> {
+fn source(shared: &Arc<Shared>, bridge: &str, name: &str) -> Result<Option<Box<dyn Job>>, Failed> {
     let note: QueueNote = serde_json::from_str(&ask(shared, bridge, "note/queue", name)?)?;
     let queue = shared.node.queue::<[u8]>(name)?.of_type(&note.of.payload_type()?);
-    let consumer = if note.stamped { queue.stamped() } else { queue }.consumer()?;
+    let from = if note.stamped { queue.stamped() } else { queue }.consumer()?;
     let key = shared.keys.of(bridge, "send", name);
     let counted = shared.stats.of(true, &counters_of(name));
-    carry(shared, &key, consumer, &counted, stop)
+    let (shared, domain) = (shared.clone(), domain_id(shared));
+    Ok(Some(Box::new(Source { shared, key, domain, from, counted })))
 }
 
-fn carry(
-    shared: &Shared,
-    key: &str,
-    mut from: Consumer<[u8]>,
-    counted: &Counted,
-    stop: &Stop,
-) -> Result<(), Failed> {
-    let domain = domain_id(shared);
-    while stop.goes_on() {
-        while from.next_event().is_some() {}
-        let Some(message) = from.receive_timeout(LOOK_EVERY)? else { continue };
-        let outlive::ProducerId { node, port } = message.producer();
-        let lane = Lane { domain, node: node.get(), port };
-        let whole = Head { lane, place: message.place(), asks: None };
-        let asks = Head { asks: Some(message.len() as u64), ..whole };
-        let mut pause = PAUSE.0;
-        let mut has_room = true;
-        let answer = loop {
-            let answer = match has_room {
-                true => put(shared, key, &message, whole),
-                // A message of a megabyte is not sent for nothing again and again.
-                false => put(shared, key, &[], asks),
-            };
-            match answer {
-                Some(answer @ (TAKEN | REFUSED)) => break answer,
-                Some(ROOM) => {
-                    has_room = true;
-                    continue;
+/// A queue on its way out.
+struct Source {
+    shared: Arc<Shared>,
+    key: String,
+    /// This one's.
+    domain: [u8; 16],
+    from: Consumer<[u8]>,
+    counted: Counted,
+}
+
+impl Job for Source {
+    fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
+        let Self { shared, key, domain, from, counted } = self;
+        let mut busy = Instant::now();
+        while stop.goes_on() {
+            while from.next_event().is_some() {}
+            let Some(message) = from.receive_timeout(LOOK_EVERY)? else {
+                if busy.elapsed() > QUIET {
+                    return Ok(Turn::Quiet);
                 }
-                // It may have been taken, or not have come: the other side says which.
-                _ => has_room = false,
-            }
-            if !stop.goes_on() {
+                continue;
+            };
+            let Some(answer) = send(shared, key, *domain, &message, stop) else {
                 // Not taken: the next consumer receives it.
                 message.nack();
-                return Ok(());
-            }
-            thread::sleep(pause);
-            pause = PAUSE.1.min(2 * pause);
-        };
-        let bytes = message.len() as u64;
-        counted.with(|c| match answer {
-            TAKEN => {
-                c.sent += 1;
-                c.bytes += bytes;
-            }
-            _ => c.bad += 1,
-        });
+                break;
+            };
+            let bytes = message.len() as u64;
+            counted.with(|c| match answer {
+                TAKEN => {
+                    c.sent += 1;
+                    c.bytes += bytes;
+                }
+                _ => c.bad += 1,
+            });
+            busy = Instant::now();
+        }
+        Ok(Turn::Ended)
     }
-    Ok(())
+
+    fn rests(&mut self) -> Rests<'_> {
+        Rests::ForLocal(&mut self.from)
+    }
+
+    /// Producers that came or went are no reason; a message behind them is the next.
+    fn wakes(&mut self) -> bool {
+        std::iter::from_fn(|| self.from.next_event()).count() == 0
+    }
+}
+
+/// Sends a message until it is taken or refused, for good; none if it is to end before.
+fn send(
+    shared: &Shared,
+    key: &str,
+    domain: [u8; 16],
+    message: &Received<'_, [u8]>,
+    stop: &Stop,
+) -> Option<u8> {
+    let outlive::ProducerId { node, port } = message.producer();
+    let lane = Lane { domain, node: node.get(), port };
+    let whole = Head { lane, place: message.place(), asks: None };
+    let asks = Head { asks: Some(message.len() as u64), ..whole };
+    let mut pause = PAUSE.0;
+    let mut has_room = true;
+    loop {
+        let answer = match has_room {
+            true => put(shared, key, message, whole),
+            // A message of a megabyte is not sent for nothing again and again.
+            false => put(shared, key, &[], asks),
+        };
+        match answer {
+            Some(answer @ (TAKEN | REFUSED)) => return Some(answer),
+            Some(ROOM) => {
+                has_room = true;
+                continue;
+            }
+            // It may have been taken, or not have come: the other side says which.
+            _ => has_room = false,
+        }
+        if !stop.goes_on() {
+            return None;
+        }
+        thread::sleep(pause);
+        pause = PAUSE.1.min(2 * pause);
+    }
 }
 
 /// What no other domain has, nor this one once it was removed and made again; so that a bridge
