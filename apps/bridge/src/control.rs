@@ -78,7 +78,8 @@ impl Control {
 
     /// What is carried, and what is not.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.shared.stats.snapshot(self.bridges.len(), self.routes.left_out())
+        let not_carried = self.routes.left_out() + self.shared.room.waiting();
+        self.shared.stats.snapshot(self.bridges.len(), not_carried)
     }
 
     /// Ends all routes, and only then the tokens.
@@ -186,7 +187,11 @@ impl Control {
     fn look_at_queues(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
         let shared = &self.shared;
         let side = self.routes.of(Kind::QueueIn);
+        let mut left_behind = 0;
         for queue in shared.domain.queues()? {
+            let gone = queue.lanes.iter().filter(|lane| lane.closed || !lane.alive);
+            let gone = gone.filter(|lane| shared.is_bridge(lane.producer.node));
+            left_behind += gone.map(|lane| lane.memory_bytes).sum::<u64>();
             let comes_in = shared.config.queue(&queue.name).is_some_and(|r| r.direction.comes_in());
             let consumed = queue.consumer.is_some_and(|node| live.contains_key(&node.get()));
             if comes_in && consumed {
@@ -194,6 +199,7 @@ impl Control {
             }
         }
         side.settle();
+        shared.room.set_left_behind(left_behind);
         Ok(())
     }
 

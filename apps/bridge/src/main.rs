@@ -7,7 +7,7 @@
 //! | `topics` | the topics of the domain |
 //! | `control` | what is here and there: what is to be carried |
 //! | `routes`, `worker` | the table of what is carried; work that can be asked to end |
-//! | `silent` | topics that say nothing, all in one thread |
+//! | `silent` | what waits for something here, all in one thread |
 //! | `outgoing`, `incoming` | a topic on its way out and in |
 //! | `port` | a publisher of what comes in, and how much memory it may take |
 //! | `services`, `queues` | calls and queues, both sides |

@@ -1,14 +1,15 @@
 //! A topic on its way to other machines: one thread reads the ring and gives to Zenoh.
 //!
-//! No local publisher waits for it: a link that is too slow costs messages, which are counted.
+//! No local publisher waits for it: a link that is too slow costs messages, which are counted. Of a
+//! topic that is not reliable the newest goes next: what has waited in the ring gives way to it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use outlive::{PublisherId, PublisherInfo, Sample, Subscriber, now_ns};
+use outlive::{PublisherId, PublisherInfo, Sample, Subscriber, TopicBuilder, now_ns};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::liveliness::LivelinessToken;
@@ -17,13 +18,17 @@ use zenoh::qos::{CongestionControl, Priority};
 use zenoh::sample::Locality;
 
 use crate::config::{TopicRule, Urgency};
-use crate::shared::Shared;
+use crate::shared::{Note, Shared};
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, TypeNote, wall_now_ns};
 use crate::worker::{Failed, Job, QUIET, Rests, Stop, Turn, Worker};
 
 /// How soon a stop is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// A message that has waited so long in the ring gives way to a newer one of its publisher.
+const LATE: Duration = Duration::from_millis(50);
+/// Publishers whose newest message is in hand at once, at most: each is a borrowed sample.
+const IN_HAND_MAX: usize = 16;
 /// How long what was in the ring at a stop may take to be sent.
 const DRAIN_MAX: Duration = Duration::from_secs(3);
 /// Publishers whose place in the ring is known at most, unless more are there.
@@ -44,14 +49,13 @@ fn begin(
     rule: TopicRule,
 ) -> Result<Option<Box<dyn Job>>, Failed> {
     let Some(info) = shared.domain.find_topic(name)? else { return Ok(None) };
-    let subscriber = shared.node.topic::<[u8]>(name)?.borrows(2).subscriber_of_any_type()?;
+    let subscriber = reader(shared, name)?.subscriber_of_any_type()?;
     let note = TopicNote {
         of: TypeNote::of(&info.payload_type()),
         depth: info.depth,
         attributes: info.attributes.clone(),
     };
-    let note_key = shared.keys.of(&shared.own, "note/topic", name);
-    shared.set_note(note_key.clone(), Some(serde_json::to_string(&note)?));
+    let note = Note::show(shared, "topic", name, &note)?;
 
     let congestion = if rule.reliable { CongestionControl::Block } else { CongestionControl::Drop };
     let publisher = shared
@@ -67,17 +71,14 @@ fn begin(
 
     let counted = shared.stats.of(true, name);
     let pump = Pump::new(shared, subscriber, rule.rate_hz, heard, counted.clone())?;
-    let sends = Route { rule, publisher, counted, _note: Note(shared.clone(), note_key) };
+    let pump = pump.newest_first(!rule.reliable);
+    let sends = Route { rule, publisher, counted, _note: note };
     Ok(Some(Box::new(Carried { pump, sends, _token: token })))
 }
 
-/// Shown as long as the topic is carried.
-struct Note(Arc<Shared>, String);
-
-impl Drop for Note {
-    fn drop(&mut self) {
-        self.0.set_note(std::mem::take(&mut self.1), None);
-    }
+/// For a pump: with a sample for Zenoh, one for us and those in hand.
+pub(crate) fn reader(shared: &Shared, name: &str) -> outlive::Result<TopicBuilder<[u8]>> {
+    Ok(shared.node.topic::<[u8]>(name)?.borrows(IN_HAND_MAX + 2))
 }
 
 /// What becomes of the messages of a topic.
@@ -100,7 +101,7 @@ impl<S: Sends> Job for Carried<S> {
     }
 
     fn rests(&mut self) -> Rests<'_> {
-        Rests::ForTopic(&mut self.pump.from)
+        Rests::ForLocal(&mut self.pump.from)
     }
 
     /// Publishers that came or went are no reason; a message behind them is the next.
@@ -142,6 +143,13 @@ pub(crate) struct Pump {
     counted: Counted,
     /// What nobody hears passes too.
     keeps: bool,
+    /// What has waited gives way to what is newer.
+    newest_first: bool,
+    /// Of each publisher the newest that was there at the last look, in the order in which they
+    /// came.
+    in_hand: VecDeque<Sample<[u8]>>,
+    /// When there was nothing in the ring.
+    empty_ns: u64,
     /// The rate limit lets nothing pass before.
     next_ns: u64,
     /// The next message of each publisher.
@@ -159,8 +167,20 @@ impl Pump {
         counted: Counted,
     ) -> Result<Self, Failed> {
         let (shared, places) = (shared.clone(), HashMap::new());
-        let (keeps, next_ns, rest) = (false, 0, None);
-        let mut pump = Self { shared, from, rate_hz, heard, counted, keeps, next_ns, places, rest };
+        let mut pump = Self {
+            shared,
+            from,
+            rate_hz,
+            heard,
+            counted,
+            keeps: false,
+            newest_first: false,
+            in_hand: VecDeque::new(),
+            empty_ns: 0,
+            next_ns: 0,
+            places,
+            rest: None,
+        };
         pump.places = pump.heads()?.into_iter().map(|p| (p.id, p.messages)).collect();
         Ok(pump)
     }
@@ -168,6 +188,11 @@ impl Pump {
     /// Lets pass what nobody hears, too: it is kept.
     pub(crate) fn keeping(self, keeps: bool) -> Self {
         Self { keeps, ..self }
+    }
+
+    /// Skips to what is newer, where something has waited.
+    pub(crate) fn newest_first(self, newest_first: bool) -> Self {
+        Self { newest_first, ..self }
     }
 
     /// Until there was nothing for a while, or it is to stop: calls `send` with each sample that
@@ -178,6 +203,7 @@ impl Pump {
         mut send: impl FnMut(Sample<[u8]>, u64, bool) -> Result<(), Failed>,
     ) -> Result<Turn, Failed> {
         let mut busy = Instant::now();
+        self.empty_ns = now_ns();
         loop {
             // Asked first: what was committed before the stop is still sent.
             let last = stop.is_asked();
@@ -186,7 +212,7 @@ impl Pump {
                 (false, Some(_)) => self.rest = None,
                 _ => {}
             }
-            match self.from.receive_timeout(if last { Duration::ZERO } else { LOOK_EVERY }) {
+            match self.next(if last { Duration::ZERO } else { LOOK_EVERY }) {
                 Ok(Some(sample)) => {
                     busy = Instant::now();
                     let now = now_ns();
@@ -215,6 +241,61 @@ impl Pump {
                 self.counted.with(|c| c.overrun += left);
                 return Ok(Turn::Ended);
             }
+        }
+    }
+
+    /// The message that is to go next, if there is one within `wait`.
+    fn next(&mut self, wait: Duration) -> outlive::Result<Option<Sample<[u8]>>> {
+        if self.in_hand.is_empty() {
+            let Some(first) = self.from.receive()? else {
+                let first = self.from.receive_timeout(wait);
+                self.empty_ns = now_ns();
+                return first;
+            };
+            if !self.newest_first || !self.is_late(&first) {
+                return Ok(Some(first));
+            }
+            self.in_hand.push_back(first);
+        }
+        self.look_for_newer()?;
+        Ok(self.in_hand.pop_front())
+    }
+
+    fn is_late(&self, sample: &Sample<[u8]>) -> bool {
+        let since = match sample.timestamp_ns() {
+            0 => self.empty_ns,
+            at => at,
+        };
+        now_ns().saturating_sub(since) > LATE.as_nanos() as u64
+    }
+
+    /// Takes what is there now, and lets go of what it is newer than.
+    fn look_for_newer(&mut self) -> outlive::Result<()> {
+        let begun = Instant::now();
+        // Who publishes faster than we look keeps nobody here.
+        while self.in_hand.len() < IN_HAND_MAX && begun.elapsed() < LATE {
+            let Some(newer) = self.from.receive()? else {
+                self.empty_ns = now_ns();
+                return Ok(());
+            };
+            let of = newer.publisher();
+            if let Some(i) = self.in_hand.iter().position(|sample| sample.publisher() == of)
+                && let Some(older) = self.in_hand.remove(i)
+            {
+                self.skip(&older);
+            }
+            self.in_hand.push_back(newer);
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, sample: &Sample<[u8]>) {
+        self.read(sample.publisher(), sample.seq());
+        if !self.shared.is_bridge(sample.publisher().node) {
+            self.counted.with(|c| {
+                c.overrun += sample.lost_before();
+                c.skipped += 1;
+            });
         }
     }
 

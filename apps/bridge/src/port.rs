@@ -1,8 +1,9 @@
-//! A publisher of what comes from elsewhere, within what the file lets that take of the RAM disk.
+//! What comes from elsewhere, within what the file lets that take of the RAM disk; and a publisher
+//! of it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlive::{Error, ErrorKind, Node, PayloadType, Publisher};
 
@@ -15,21 +16,98 @@ const SMALL_BYTES: usize = 104;
 const ENTRY_BYTES: u64 = 96;
 const HEAD_BYTES: u64 = 8192;
 
-/// Shared memory of all publishers of what comes in.
+/// Shared memory of all that comes in.
 #[derive(Debug)]
 pub(crate) struct Room {
-    limits: Limits,
+    pub(crate) limits: Limits,
+    /// By publishers and lanes that are there.
     taken: AtomicU64,
+    /// By lanes of bridges that have left them, which are not drained yet.
+    left_behind: AtomicU64,
+    growing: Mutex<()>,
+    waiting: AtomicU64,
 }
 
 impl Room {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, taken: AtomicU64::new(0) }
+        let (taken, left_behind, waiting) = Default::default();
+        Self { limits, taken, left_behind, growing: Mutex::default(), waiting }
+    }
+
+    fn in_use(&self) -> u64 {
+        self.taken.load(Relaxed) + self.left_behind.load(Relaxed)
     }
 
     /// Whether so many bytes more are too many.
-    fn lacks(&self, bytes: u64) -> bool {
-        self.taken.load(Relaxed).saturating_add(bytes) > self.limits.total_bytes
+    pub(crate) fn lacks(&self, bytes: u64) -> bool {
+        self.in_use().saturating_add(bytes) > self.limits.total_bytes
+    }
+
+    pub(crate) fn left(&self) -> u64 {
+        self.limits.total_bytes.saturating_sub(self.in_use())
+    }
+
+    pub(crate) fn set_left_behind(&self, bytes: u64) {
+        self.left_behind.store(bytes, Relaxed);
+    }
+
+    /// One lane grows at a time: what is left is there for each of them.
+    pub(crate) fn growing(&self) -> MutexGuard<'_, ()> {
+        self.growing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many queues wait for room.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.waiting.load(Relaxed)
+    }
+}
+
+/// Somebody's part of the room; given back with it.
+#[derive(Debug)]
+pub(crate) struct Share {
+    room: Arc<Room>,
+    taken: u64,
+}
+
+impl Share {
+    pub(crate) fn new(room: &Arc<Room>) -> Self {
+        Self { room: room.clone(), taken: 0 }
+    }
+
+    /// What it takes stays when it goes, until the next look at the domain says how much that is.
+    pub(crate) fn leave_behind(&mut self) {
+        self.room.left_behind.fetch_add(self.taken, Relaxed);
+        self.set(0);
+    }
+
+    /// Takes so many bytes in all now; by how much that is more than before.
+    pub(crate) fn set(&mut self, now: u64) -> u64 {
+        let before = std::mem::replace(&mut self.taken, now);
+        self.room.taken.fetch_add(now.wrapping_sub(before), Relaxed);
+        now.saturating_sub(before)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+/// Counts as one that waits for room.
+#[derive(Debug)]
+pub(crate) struct Waits(Arc<Room>);
+
+impl Waits {
+    pub(crate) fn new(room: &Arc<Room>) -> Self {
+        room.waiting.fetch_add(1, Relaxed);
+        Self(room.clone())
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Relaxed);
     }
 }
 
@@ -48,15 +126,15 @@ pub(crate) struct Port {
     topic: Topic,
     /// None once it has had to give its memory back.
     publisher: Option<Publisher<[u8]>>,
-    /// Its part of what is taken of the room.
-    taken: u64,
+    share: Share,
     /// Payloads of so many bytes or more made it take so much more than there was room for.
     refused: Option<(usize, u64)>,
 }
 
 impl Port {
     pub(crate) fn open(topic: Topic) -> Result<Self, Error> {
-        let mut port = Self { topic, publisher: None, taken: 0, refused: None };
+        let share = Share::new(&topic.shared.room);
+        let mut port = Self { topic, publisher: None, share, refused: None };
         port.reopen()?;
         Ok(port)
     }
@@ -86,10 +164,7 @@ impl Port {
     /// By how much it has grown.
     fn measure(&mut self) -> u64 {
         let now = self.publisher.as_ref().map_or(0, Publisher::memory_bytes);
-        let before = std::mem::replace(&mut self.taken, now);
-        let room = &self.topic.shared.room;
-        room.taken.fetch_add(now.wrapping_sub(before), Relaxed);
-        now.saturating_sub(before)
+        self.share.set(now)
     }
 
     fn no_room(&self) -> Error {
@@ -118,7 +193,7 @@ impl Port {
             return if fill(small) { publisher.publish(small).map(drop) } else { Err(bad()) };
         }
         let mut loan = publisher.loan_slice(bytes)?;
-        if self.taken != publisher.memory_bytes() {
+        if self.share.taken != publisher.memory_bytes() {
             drop(loan);
             let growth = self.measure();
             if self.topic.shared.room.lacks(0) {
@@ -134,12 +209,5 @@ impl Port {
             return Err(bad());
         }
         loan.publish().map(drop)
-    }
-}
-
-impl Drop for Port {
-    fn drop(&mut self) {
-        self.publisher = None;
-        self.measure();
     }
 }

@@ -16,23 +16,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use outlive::{Consumer, ErrorKind, Producer, QueueInfo};
+use outlive::{
+    BOUND_BYTES_DEFAULT, Consumer, ErrorKind, PayloadType, Producer, QueueInfo, Received,
+};
 use twox_hash::xxhash3_128;
 use zenoh::Wait;
-use zenoh::query::{ConsolidationMode, Query};
+use zenoh::liveliness::LivelinessToken;
+use zenoh::query::{ConsolidationMode, Query, Queryable};
 use zenoh::sample::Locality;
 
 use crate::incoming::ask;
+use crate::port::{Share, Waits};
 use crate::services::take;
-use crate::shared::Shared;
+use crate::shared::{Note, Shared};
 use crate::stats::Counted;
 use crate::wire::{QueueNote, TypeNote};
-use crate::worker::{Failed, Stop, Worker};
+use crate::worker::{Failed, Job, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Other bridges whose message is on its way at once, at most.
 const SENDERS_MAX: usize = 1024;
 /// Lanes elsewhere whose last message is known, at most.
 const TAKEN_MAX: usize = 4096;
+/// Of a lane here: at first, unless four messages need more, and at most.
+const LANE_BYTES: (u64, u64) = (16 << 10, BOUND_BYTES_DEFAULT);
+/// What goes with a message in a lane, at most.
+const RECORD_BYTES: u64 = 128;
+/// Who had no room and does not ask again in this time has gone.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
 /// How soon a stop is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// For room in the consumer's lane, and then for the answer.
@@ -57,73 +67,164 @@ fn counters_of(name: &str) -> String {
 
 /// A local queue whose consumer is here: others may send into it.
 pub(crate) fn start_sink(shared: &Arc<Shared>, info: &QueueInfo) -> Worker {
-    let (by, info) = (shared.clone(), info.clone());
+    let (by, info, slot) = (shared.clone(), info.clone(), Arc::<Slot>::default());
     let what = format!("queue {} is not offered", info.name);
-    Worker::start(shared, "sink", what, move |stop| sink(&by, &info, stop).map(|()| None))
+    let at = slot.clone();
+    let begin = move |stop: &Stop| sink(&by, &info, at, stop);
+    Worker::start(shared, "sink", what, begin).hearing(move |_| slot.wake())
 }
 
-fn sink(shared: &Shared, info: &QueueInfo, stop: &Stop) -> Result<(), Failed> {
+fn sink(
+    shared: &Arc<Shared>,
+    info: &QueueInfo,
+    slot: Arc<Slot>,
+    stop: &Stop,
+) -> Result<Option<Box<dyn Job>>, Failed> {
     let name = &info.name;
     let of = info.payload_type();
-    let queue = shared.node.queue::<[u8]>(name)?.of_type(&of);
+    let limits = shared.room.limits;
+    let bound_bytes = LANE_BYTES.1.min(limits.publisher_bytes).min(limits.total_bytes);
+    let Some(mut share) = first_share(shared, info, bound_bytes, stop) else { return Ok(None) };
+    let queue = shared.node.queue::<[u8]>(name)?.of_type(&of).bound_bytes(bound_bytes);
     let producer = if info.stamped { queue.stamped() } else { queue }.producer()?;
+    share.set(producer.memory_bytes());
     let note = QueueNote { of: TypeNote::of(&of), stamped: info.stamped };
-    let note_key = shared.keys.of(&shared.own, "note/queue", name);
-    shared.set_note(note_key.clone(), Some(serde_json::to_string(&note)?));
+    let note = Note::show(shared, "queue", name, &note)?;
     let (to, queries) = sync_channel(SENDERS_MAX);
+    let wakes = slot.clone();
     let queryable = shared
         .session
         .declare_queryable(shared.keys.of(&shared.own, "send", name))
-        .callback(move |query| take(&to, query))
+        .callback(move |query| {
+            take(&to, query);
+            wakes.wake();
+        })
         .wait()?;
     let token_key = shared.keys.of(&shared.own, "live/queue", name);
     let token = shared.session.liveliness().declare_token(token_key).wait()?;
     let counted = shared.stats.of(false, &counters_of(name));
-    Sunk { shared, name, producer, counted }.run(&queries, stop);
-    token.undeclare().wait()?;
-    queryable.undeclare().wait()?;
-    shared.set_note(note_key, None);
-    Ok(())
+    Ok(Some(Box::new(Sunk {
+        _token: token,
+        _queryable: queryable,
+        _note: note,
+        shared: shared.clone(),
+        name: name.clone(),
+        of,
+        bound_bytes,
+        producer,
+        share,
+        waits: None,
+        counted,
+        queries,
+        next: None,
+        slot,
+    })))
 }
 
-struct Sunk<'a> {
-    shared: &'a Shared,
-    name: &'a str,
+/// Waits for room for a lane as it begins; none when it is to end.
+fn first_share(shared: &Shared, info: &QueueInfo, most: u64, stop: &Stop) -> Option<Share> {
+    // Four messages, where they have one size.
+    let four = 4 * (info.element_bytes as u64 + RECORD_BYTES);
+    let first = four.next_power_of_two().clamp(LANE_BYTES.0.min(most), most);
+    let mut waits = None;
+    while stop.goes_on() {
+        {
+            let _growing = shared.room.growing();
+            if !shared.room.lacks(first) {
+                let mut share = Share::new(&shared.room);
+                share.set(first);
+                return Some(share);
+            }
+        }
+        waits.get_or_insert_with(|| no_room(shared, &info.name));
+        thread::sleep(LOOK_EVERY);
+    }
+    None
+}
+
+/// Says so, and counts it for as long as that is so.
+fn no_room(shared: &Shared, name: &str) -> Waits {
+    let total = shared.room.limits.total_bytes;
+    shared.say_failed(format_args!(
+        "queue {name} is not carried until there is room: what comes in takes all of \
+         total_bytes = {total} in [limits]; raise it, or receive what waits in the queues"
+    ));
+    Waits::new(&shared.room)
+}
+
+struct Sunk {
+    /// Gone first: who hears of the end sends nothing more.
+    _token: LivelinessToken,
+    _queryable: Queryable<()>,
+    _note: Note,
+    shared: Arc<Shared>,
+    name: String,
+    of: PayloadType,
+    /// Of its lane, where there is room.
+    bound_bytes: u64,
     producer: Producer<[u8]>,
+    share: Share,
+    /// There was no room for a message: since then.
+    waits: Option<(Waits, Instant)>,
     counted: Counted,
+    queries: Receiver<Query>,
+    /// What was found when it was to rest.
+    next: Option<Query>,
+    slot: Arc<Slot>,
 }
 
-impl Sunk<'_> {
-    fn run(&mut self, queries: &Receiver<Query>, stop: &Stop) {
+impl Job for Sunk {
+    fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
+        let mut busy = Instant::now();
         while stop.goes_on() {
-            match queries.recv_timeout(LOOK_EVERY) {
+            let query = self.next.take().map_or_else(|| self.queries.recv_timeout(LOOK_EVERY), Ok);
+            match query {
                 Ok(query) => {
                     // A source that has gone meanwhile tries again, or its successor does.
                     let _ = match self.put(&query) {
                         Ok(answer) => query.reply(query.key_expr().clone(), [answer]).wait(),
                         Err(why) => query.reply_err(why).wait(),
                     };
+                    busy = Instant::now();
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.waits.take_if(|(_, asked)| asked.elapsed() > FORGOTTEN_AFTER);
+                    self.share.set(self.producer.memory_bytes());
+                    if busy.elapsed() > QUIET && self.waits.is_none() {
+                        return Ok(Turn::Quiet);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
             }
         }
+        self.share.leave_behind();
+        Ok(Turn::Ended)
     }
 
+    fn rests(&mut self) -> Rests<'_> {
+        self.next = self.next.take().or_else(|| self.queries.try_recv().ok());
+        match self.next {
+            Some(_) => Rests::Not,
+            None => Rests::UntilWoken(self.slot.clone()),
+        }
+    }
+}
+
+impl Sunk {
     fn put(&mut self, query: &Query) -> Result<u8, String> {
         let head = query.attachment().map(|a| a.to_bytes().into_owned()).unwrap_or_default();
         let Head { lane, place, asks } = Head::parse(&head).ok_or("no message of a bridge")?;
         // One whose answer was lost comes again.
-        if self.shared.taken.last(self.name, &lane).is_some_and(|last| last == place) {
+        if self.shared.taken.last(&self.name, &lane).is_some_and(|last| last == place) {
             return Ok(TAKEN);
         }
         if let Some(bytes) = asks {
             return self.has_room(bytes);
         }
         let bytes = query.payload().map(|p| p.to_bytes()).unwrap_or_default();
-        match self.producer.send_timeout(&bytes, ROOM_TIMEOUT) {
-            Ok(()) => {
-                self.shared.taken.set(self.name, lane, place);
+        match self.within_room(bytes.len(), |to, until_ns| to.send_until(&bytes, until_ns)) {
+            Ok(true) => {
+                self.shared.taken.set(&self.name, lane, place);
                 self.counted.with(|c| {
                     c.received += 1;
                     c.bytes += bytes.len() as u64;
@@ -134,27 +235,69 @@ impl Sunk<'_> {
                 self.counted.with(|c| c.bad += 1);
                 Ok(REFUSED)
             }
-            Err(e) if is_full(&e) => Ok(FULL),
+            Ok(false) => Ok(FULL),
             Err(e) => Err(e.to_string()),
         }
     }
 
     /// Waits a while for room for so many bytes.
     fn has_room(&mut self, bytes: u64) -> Result<u8, String> {
-        let until = outlive::now_ns() + ROOM_TIMEOUT.as_nanos() as u64;
-        match self.producer.reserve_slice_until(usize::try_from(bytes).unwrap_or(0), until) {
-            // Given back at once: who comes first has it.
-            Ok(_) => Ok(ROOM),
-            Err(e) if is_full(&e) => Ok(FULL),
+        let bytes = usize::try_from(bytes).unwrap_or(0);
+        // Given back at once: who comes first has it.
+        let reserve =
+            |from: &mut Producer<_>, until_ns| from.reserve_slice_until(bytes, until_ns).map(drop);
+        match self.within_room(bytes, reserve) {
+            Ok(true) => Ok(ROOM),
+            Ok(false) => Ok(FULL),
             // Sent, it gets its own answer.
             Err(e) if e.kind() == ErrorKind::InvalidArgument => Ok(ROOM),
             Err(e) => Err(e.to_string()),
         }
     }
-}
 
-fn is_full(e: &outlive::Error) -> bool {
-    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Timeout | ErrorKind::NoSpace)
+    /// Lets the lane grow as far as there is room, calls `put` with an instant in ns until which it
+    /// may wait, and says whether there was room for these bytes.
+    fn within_room(
+        &mut self,
+        bytes: usize,
+        put: impl Fn(&mut Producer<[u8]>, u64) -> outlive::Result<()>,
+    ) -> outlive::Result<bool> {
+        let room = &self.shared.room;
+        let possible = bytes as u64 <= self.bound_bytes && self.of.fits(bytes);
+        // What is too large for less than the whole bound only has no room now.
+        let is_full = |e: &outlive::Error, limited: bool| match e.kind() {
+            ErrorKind::WouldBlock | ErrorKind::Timeout | ErrorKind::NoSpace => true,
+            ErrorKind::InvalidArgument => limited && possible,
+            _ => false,
+        };
+        let (done, limited) = {
+            let _growing = room.growing();
+            let may = self.producer.memory_bytes() + room.left();
+            self.producer.set_bound_bytes(may.min(self.bound_bytes));
+            let done = put(&mut self.producer, 0);
+            self.share.set(self.producer.memory_bytes());
+            (done, may < self.bound_bytes)
+        };
+        let done = match done {
+            Err(e) if is_full(&e, limited) => {
+                // In what it has: the rest may be taken by others meanwhile.
+                self.producer.set_bound_bytes(self.producer.memory_bytes());
+                let until_ns = outlive::now_ns() + ROOM_TIMEOUT.as_nanos() as u64;
+                put(&mut self.producer, until_ns).map_err(|e| (is_full(&e, true), e))
+            }
+            done => done.map_err(|e| (false, e)),
+        };
+        let refused = limited && matches!(done, Err((true, _)));
+        self.waits = refused.then(|| {
+            let waits = self.waits.take().map(|(waits, _)| waits);
+            (waits.unwrap_or_else(|| no_room(&self.shared, &self.name)), Instant::now())
+        });
+        match done {
+            Ok(()) => Ok(true),
+            Err((true, _)) => Ok(false),
+            Err((false, e)) => Err(e),
+        }
+    }
 }
 
 /// Where a message lies in its lane.
@@ -227,70 +370,106 @@ pub(crate) fn start_source(shared: &Arc<Shared>, bridge: &str, name: &str) -> Wo
     let by = shared.clone();
     let (bridge, name) = (bridge.to_owned(), name.to_owned());
     let what = format!("queue {name} of {bridge} is not stood for");
-    Worker::start(shared, "source", what, move |stop| {
-        source(&by, &bridge, &name, stop).map(|()| None)
-    })
+    let silent = shared.silent.clone();
+    let begin = move |_: &Stop| source(&by, &bridge, &name);
+    Worker::start(shared, "source", what, begin).hearing(move |_| silent.look())
 }
 
-fn source(shared: &Shared, bridge: &str, name: &str, stop: &Stop) -> Result<(), Failed> {
+fn source(shared: &Arc<Shared>, bridge: &str, name: &str) -> Result<Option<Box<dyn Job>>, Failed> {
     let note: QueueNote = serde_json::from_str(&ask(shared, bridge, "note/queue", name)?)?;
     let queue = shared.node.queue::<[u8]>(name)?.of_type(&note.of.payload_type()?);
-    let consumer = if note.stamped { queue.stamped() } else { queue }.consumer()?;
+    let from = if note.stamped { queue.stamped() } else { queue }.consumer()?;
     let key = shared.keys.of(bridge, "send", name);
     let counted = shared.stats.of(true, &counters_of(name));
-    carry(shared, &key, consumer, &counted, stop)
+    let (shared, domain) = (shared.clone(), domain_id(shared));
+    Ok(Some(Box::new(Source { shared, key, domain, from, counted })))
 }
 
-fn carry(
-    shared: &Shared,
-    key: &str,
-    mut from: Consumer<[u8]>,
-    counted: &Counted,
-    stop: &Stop,
-) -> Result<(), Failed> {
-    let domain = domain_id(shared);
-    while stop.goes_on() {
-        while from.next_event().is_some() {}
-        let Some(message) = from.receive_timeout(LOOK_EVERY)? else { continue };
-        let outlive::ProducerId { node, port } = message.producer();
-        let lane = Lane { domain, node: node.get(), port };
-        let whole = Head { lane, place: message.place(), asks: None };
-        let asks = Head { asks: Some(message.len() as u64), ..whole };
-        let mut pause = PAUSE.0;
-        let mut has_room = true;
-        let answer = loop {
-            let answer = match has_room {
-                true => put(shared, key, &message, whole),
-                // A message of a megabyte is not sent for nothing again and again.
-                false => put(shared, key, &[], asks),
-            };
-            match answer {
-                Some(answer @ (TAKEN | REFUSED)) => break answer,
-                Some(ROOM) => {
-                    has_room = true;
-                    continue;
+/// A queue on its way out.
+struct Source {
+    shared: Arc<Shared>,
+    key: String,
+    /// This one's.
+    domain: [u8; 16],
+    from: Consumer<[u8]>,
+    counted: Counted,
+}
+
+impl Job for Source {
+    fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
+        let Self { shared, key, domain, from, counted } = self;
+        let mut busy = Instant::now();
+        while stop.goes_on() {
+            while from.next_event().is_some() {}
+            let Some(message) = from.receive_timeout(LOOK_EVERY)? else {
+                if busy.elapsed() > QUIET {
+                    return Ok(Turn::Quiet);
                 }
-                // It may have been taken, or not have come: the other side says which.
-                _ => has_room = false,
-            }
-            if !stop.goes_on() {
+                continue;
+            };
+            let Some(answer) = send(shared, key, *domain, &message, stop) else {
                 // Not taken: the next consumer receives it.
                 message.nack();
-                return Ok(());
-            }
-            thread::sleep(pause);
-            pause = PAUSE.1.min(2 * pause);
-        };
-        let bytes = message.len() as u64;
-        counted.with(|c| match answer {
-            TAKEN => {
-                c.sent += 1;
-                c.bytes += bytes;
-            }
-            _ => c.bad += 1,
-        });
+                break;
+            };
+            let bytes = message.len() as u64;
+            counted.with(|c| match answer {
+                TAKEN => {
+                    c.sent += 1;
+                    c.bytes += bytes;
+                }
+                _ => c.bad += 1,
+            });
+            busy = Instant::now();
+        }
+        Ok(Turn::Ended)
     }
-    Ok(())
+
+    fn rests(&mut self) -> Rests<'_> {
+        Rests::ForLocal(&mut self.from)
+    }
+
+    /// Producers that came or went are no reason; a message behind them is the next.
+    fn wakes(&mut self) -> bool {
+        std::iter::from_fn(|| self.from.next_event()).count() == 0
+    }
+}
+
+/// Sends a message until it is taken or refused, for good; none if it is to end before.
+fn send(
+    shared: &Shared,
+    key: &str,
+    domain: [u8; 16],
+    message: &Received<'_, [u8]>,
+    stop: &Stop,
+) -> Option<u8> {
+    let outlive::ProducerId { node, port } = message.producer();
+    let lane = Lane { domain, node: node.get(), port };
+    let whole = Head { lane, place: message.place(), asks: None };
+    let asks = Head { asks: Some(message.len() as u64), ..whole };
+    let mut pause = PAUSE.0;
+    let mut has_room = true;
+    loop {
+        let answer = match has_room {
+            true => put(shared, key, message, whole),
+            // A message of a megabyte is not sent for nothing again and again.
+            false => put(shared, key, &[], asks),
+        };
+        match answer {
+            Some(answer @ (TAKEN | REFUSED)) => return Some(answer),
+            Some(ROOM) => {
+                has_room = true;
+                continue;
+            }
+            // It may have been taken, or not have come: the other side says which.
+            _ => has_room = false,
+        }
+        if !stop.goes_on() {
+            return None;
+        }
+        thread::sleep(pause);
+        pause = PAUSE.1.min(2 * pause);
+    }
 }
 
 /// What no other domain has, nor this one once it was removed and made again; so that a bridge

@@ -1,4 +1,4 @@
-//! The table of all routes: what is carried now, each by a thread of its own.
+//! The table of all routes: what is carried now, each by a thread of its own while it has work.
 //!
 //! Whoever knows what is to be carried says so again and again: [`Side::want`] for each, then
 //! [`Side::settle`]. What is not wanted any more is asked to end, and nobody waits for it: the

@@ -10,20 +10,21 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outlive::{Client, PayloadType, Request, Server, ServiceInfo, Ticket, now_ns};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::handlers::CallbackDrop;
-use zenoh::query::{ConsolidationMode, Query, QueryTarget, Reply};
+use zenoh::liveliness::LivelinessToken;
+use zenoh::query::{ConsolidationMode, Query, QueryTarget, Queryable, Reply};
 use zenoh::sample::Locality;
 
 use crate::config::ServiceRule;
 use crate::incoming::ask;
-use crate::shared::Shared;
+use crate::shared::{Note, Shared};
 use crate::wire::{ServiceNote, TypeNote};
-use crate::worker::{Failed, Stop, Worker};
+use crate::worker::{Failed, Job, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Calls in hand at most, each way.
 const CALLS_MAX: usize = 1024;
@@ -87,27 +88,27 @@ impl Form for Plain {
 pub(crate) fn start_offer(shared: &Arc<Shared>, info: &ServiceInfo, rule: &ServiceRule) -> Worker {
     let (by, info, rule) = (shared.clone(), info.clone(), rule.clone());
     let what = format!("service {} is not offered", info.name);
-    Worker::start(shared, "offer", what, move |stop| offer(&by, &info, &rule, stop).map(|()| None))
+    let slot = Arc::<Slot>::default();
+    let at = slot.clone();
+    let begin = move |_: &Stop| offer(&by, &info, &rule, at);
+    Worker::start(shared, "offer", what, begin).hearing(move |_| slot.wake())
 }
 
 fn offer(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     info: &ServiceInfo,
     rule: &ServiceRule,
-    stop: &Stop,
-) -> Result<(), Failed> {
+    slot: Arc<Slot>,
+) -> Result<Option<Box<dyn Job>>, Failed> {
     let name = &info.name;
     let note = ServiceNote {
         request: TypeNote::of(&info.request),
         response: TypeNote::of(&info.response),
     };
-    let note_key = shared.keys.of(&shared.own, "note/service", name);
-    shared.set_note(note_key.clone(), Some(serde_json::to_string(&note)?));
+    let note = Note::show(shared, "service", name, &note)?;
     let key = shared.keys.of(&shared.own, "call", name);
     let token = shared.keys.of(&shared.own, "live/service", name);
-    let done = serve(shared, info, (key, token), Plain, rule.timeout_ms, stop);
-    shared.set_note(note_key, None);
-    done
+    serve(shared, info, (key, token), Some(note), (Plain, rule.timeout_ms), slot)
 }
 
 /// Passes calls that come on a key to a service here, and shows that by a token.
@@ -115,25 +116,36 @@ pub(crate) fn serve(
     shared: &Shared,
     info: &ServiceInfo,
     (key, token): (String, String),
-    form: impl Form,
-    timeout_ms: u64,
-    stop: &Stop,
-) -> Result<(), Failed> {
+    note: Option<Note>,
+    (form, timeout_ms): (impl Form + Send + 'static, u64),
+    slot: Arc<Slot>,
+) -> Result<Option<Box<dyn Job>>, Failed> {
     let service = shared.node.service::<[u8], [u8]>(&info.name)?;
     let client = service.of_types(&info.request, &info.response).client()?;
     let (to, queries) = sync_channel(CALLS_MAX);
+    let wakes = slot.clone();
     let queryable = shared
         .session
         .declare_queryable(key)
         .complete(true)
-        .callback(move |query| take(&to, query))
+        .callback(move |query| {
+            take(&to, query);
+            wakes.wake();
+        })
         .wait()?;
     let token = shared.session.liveliness().declare_token(token).wait()?;
-    let mut offered = Offered { client, form, timeout_ms, calls: HashMap::new() };
-    let done = offered.run(&queries, stop);
-    token.undeclare().wait()?;
-    queryable.undeclare().wait()?;
-    done
+    Ok(Some(Box::new(Offered {
+        _token: token,
+        _queryable: queryable,
+        _note: note,
+        client,
+        form,
+        timeout_ms,
+        calls: HashMap::new(),
+        queries,
+        next: None,
+        slot,
+    })))
 }
 
 /// Zenoh's thread never waits.
@@ -146,38 +158,69 @@ pub(crate) fn take(to: &SyncSender<Query>, query: Query) {
 }
 
 struct Offered<F> {
+    /// Gone first: who hears of the end calls no more.
+    _token: LivelinessToken,
+    _queryable: Queryable<()>,
+    _note: Option<Note>,
     client: Client<[u8], [u8]>,
     form: F,
     timeout_ms: u64,
     calls: HashMap<Ticket, Query>,
+    queries: Receiver<Query>,
+    /// What was found when it was to rest.
+    next: Option<Query>,
+    slot: Arc<Slot>,
 }
 
-impl<F: Form> Offered<F> {
-    fn run(&mut self, queries: &Receiver<Query>, stop: &Stop) -> Result<(), Failed> {
+impl<F: Form + Send> Job for Offered<F> {
+    fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
+        let mut busy = Instant::now();
         while stop.goes_on() {
-            match queries.recv_timeout(if self.calls.is_empty() { IDLE } else { SOON }) {
+            let wait = if self.calls.is_empty() { IDLE } else { SOON };
+            let query = self.next.take().map_or_else(|| self.queries.recv_timeout(wait), Ok);
+            match query {
                 Ok(query) => self.ask(query),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            while let Some(reply) = self.client.receive()? {
-                let ticket = reply.ticket();
-                let Some(query) = self.calls.get(&ticket) else { continue };
-                let answer = match reply.body() {
-                    Ok(body) => self.form.answer(&attached(query), body, reply.is_last()),
-                    Err(e) => Err(e.to_string()),
-                };
-                // An answer that cannot be sent has nobody who waits for it.
-                let _ = match answer {
-                    Ok(Some((payload, attached))) => {
-                        query.reply(query.key_expr().clone(), payload).attachment(attached).wait()
-                    }
-                    Ok(None) => Ok(()),
-                    Err(why) => query.reply_err(why).wait(),
-                };
-                if reply.is_last() {
-                    self.calls.remove(&ticket);
+            self.answer()?;
+            if !self.calls.is_empty() {
+                busy = Instant::now();
+            } else if busy.elapsed() > QUIET {
+                return Ok(Turn::Quiet);
+            }
+        }
+        Ok(Turn::Ended)
+    }
+
+    fn rests(&mut self) -> Rests<'_> {
+        self.next = self.next.take().or_else(|| self.queries.try_recv().ok());
+        match self.next {
+            Some(_) => Rests::Not,
+            None => Rests::UntilWoken(self.slot.clone()),
+        }
+    }
+}
+
+impl<F: Form> Offered<F> {
+    fn answer(&mut self) -> Result<(), Failed> {
+        while let Some(reply) = self.client.receive()? {
+            let ticket = reply.ticket();
+            let Some(query) = self.calls.get(&ticket) else { continue };
+            let answer = match reply.body() {
+                Ok(body) => self.form.answer(&attached(query), body, reply.is_last()),
+                Err(e) => Err(e.to_string()),
+            };
+            // An answer that cannot be sent has nobody who waits for it.
+            let _ = match answer {
+                Ok(Some((payload, attached))) => {
+                    query.reply(query.key_expr().clone(), payload).attachment(attached).wait()
                 }
+                Ok(None) => Ok(()),
+                Err(why) => query.reply_err(why).wait(),
+            };
+            if reply.is_last() {
+                self.calls.remove(&ticket);
             }
         }
         Ok(())
@@ -221,7 +264,8 @@ pub(crate) fn start_stand(
     let (by, rule) = (shared.clone(), rule.clone());
     let (bridge, name) = (bridge.to_owned(), name.to_owned());
     let what = format!("service {name} of {bridge} is not stood for");
-    Worker::start(shared, "stand", what, move |stop| {
+    let silent = shared.silent.clone();
+    let begin = move |_: &Stop| {
         let note = ask(&by, &bridge, "note/service", &name)?;
         let note: ServiceNote = serde_json::from_str(&note)?;
         let types = (&note.request.payload_type()?, &note.response.payload_type()?);
@@ -230,8 +274,9 @@ pub(crate) fn start_stand(
             target: QueryTarget::default(),
             timeout_ms: rule.timeout_ms,
         };
-        stand(&by, &name, types, call, Plain, stop).map(|()| None)
-    })
+        stand(&by, &name, types, call, (Plain, None))
+    };
+    Worker::start(shared, "stand", what, begin).hearing(move |_| silent.look())
 }
 
 /// Where calls go.
@@ -242,28 +287,33 @@ pub(crate) struct Call {
     pub(crate) timeout_ms: u64,
 }
 
-/// Serves `name` here by calls elsewhere, until it is to stop.
+/// Serves `name` here by calls elsewhere; `token` shows that as long as it does.
 pub(crate) fn stand(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     name: &str,
     (request, response): (&PayloadType, &PayloadType),
     call: Call,
-    form: impl Form,
-    stop: &Stop,
-) -> Result<(), Failed> {
+    (form, token): (impl Form + Send + 'static, Option<LivelinessToken>),
+) -> Result<Option<Box<dyn Job>>, Failed> {
     let service = shared.node.service::<[u8], [u8]>(name)?;
     let server = service.of_types(request, response).server()?;
     let (to, events) = channel();
-    let mut standing =
-        Standing { shared, call, form, server, next: 0, calls: HashMap::new(), to, events };
-    while stop.goes_on() {
-        standing.step()?;
-    }
-    Ok(())
+    Ok(Some(Box::new(Standing {
+        _token: token,
+        shared: shared.clone(),
+        call,
+        form,
+        server,
+        next: 0,
+        calls: HashMap::new(),
+        to,
+        events,
+    })))
 }
 
-struct Standing<'a, F> {
-    shared: &'a Shared,
+struct Standing<F> {
+    _token: Option<LivelinessToken>,
+    shared: Arc<Shared>,
     call: Call,
     form: F,
     server: Server<[u8], [u8]>,
@@ -273,7 +323,26 @@ struct Standing<'a, F> {
     events: Receiver<Event>,
 }
 
-impl<F: Form> Standing<'_, F> {
+impl<F: Form + Send> Job for Standing<F> {
+    fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
+        let mut busy = Instant::now();
+        while stop.goes_on() {
+            self.step()?;
+            if !self.calls.is_empty() {
+                busy = Instant::now();
+            } else if busy.elapsed() > QUIET {
+                return Ok(Turn::Quiet);
+            }
+        }
+        Ok(Turn::Ended)
+    }
+
+    fn rests(&mut self) -> Rests<'_> {
+        Rests::ForLocal(&mut self.server)
+    }
+}
+
+impl<F: Form> Standing<F> {
     fn step(&mut self) -> Result<(), Failed> {
         let wait = if self.calls.is_empty() { IDLE } else { SOON };
         if let Some(request) = self.server.receive_timeout(wait)? {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use outlive::{Domain, Node, NodeId};
+use serde::Serialize;
 use zenoh::Session;
 
 use crate::config::Config;
@@ -38,7 +39,7 @@ pub(crate) struct Shared {
     pub(crate) keys: Keys,
     pub(crate) stats: Stats,
     pub(crate) taken: Taken,
-    pub(crate) room: Room,
+    pub(crate) room: Arc<Room>,
     pub(crate) silent: Arc<Silent>,
     /// A publisher of a topic that is read has come or gone.
     pub(crate) topics_changed: AtomicBool,
@@ -56,7 +57,7 @@ impl Shared {
         session: Session,
         own: String,
     ) -> Self {
-        let (keys, room) = (Keys::new(&config.namespace), Room::new(config.limits));
+        let (keys, room) = (Keys::new(&config.namespace), Arc::new(Room::new(config.limits)));
         Self {
             config,
             node,
@@ -106,16 +107,32 @@ impl Shared {
         proxies.get(&(bridge.to_owned(), id)).cloned()
     }
 
-    pub(crate) fn set_note(&self, key: String, note: Option<String>) {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        match note {
-            Some(note) => drop(notes.insert(key, note)),
-            None => drop(notes.remove(&key)),
-        }
-    }
-
     pub(crate) fn note(&self, key: &str) -> Option<String> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+}
+
+/// What others may ask about something that is carried, as long as it is.
+pub(crate) struct Note(Arc<Shared>, String);
+
+impl Note {
+    /// Of the topic, service or queue `name`, as `kind` says.
+    pub(crate) fn show(
+        shared: &Arc<Shared>,
+        kind: &str,
+        name: &str,
+        note: &impl Serialize,
+    ) -> serde_json::Result<Self> {
+        let key = shared.keys.of(&shared.own, &format!("note/{kind}"), name);
+        let note = serde_json::to_string(note)?;
+        shared.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), note);
+        Ok(Self(shared.clone(), key))
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        self.0.notes.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
     }
 }
 

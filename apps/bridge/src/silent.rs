@@ -1,4 +1,5 @@
-//! One thread for all topics that go out and say nothing.
+//! One thread for all that waits for something here: topics and queues that go out, services of
+//! elsewhere.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -11,7 +12,7 @@ use crate::worker::{Rests, Running};
 /// Before all are looked at again in any case.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Who waits for a message of a topic here.
+/// Who waits for something here.
 #[derive(Default)]
 pub(crate) struct Silent {
     come: Mutex<Come>,
@@ -66,13 +67,13 @@ impl Silent {
         }
     }
 
-    /// Which of them have a message or an event; all, where the kernel has no room for waiting.
+    /// Which of them are ready; all, where the kernel has no room for waiting.
     fn wait(&self, set: &mut WaitSet, resting: &mut [Running]) -> Vec<bool> {
         let mut news = &self.news;
         let mut members: Vec<&mut dyn Waitable> = vec![&mut news];
         for running in &mut *resting {
-            if let Rests::ForTopic(subscriber) = running.job.rests() {
-                members.push(subscriber);
+            if let Rests::ForLocal(member) = running.job.rests() {
+                members.push(member);
             }
         }
         let mut of = vec![false; members.len()];

@@ -14,8 +14,8 @@ const OTHERS: &str = "(others)";
 /// Counters of one topic in one direction since the bridge began.
 ///
 /// Of a topic that goes out, every message published while it was carried is in exactly one of
-/// `sent`, `dropped`, `overrun`, `unheard`, `bad`. What another bridge has sent since we heard of
-/// it is in exactly one of `received`, `lost`, `dropped`, `bad`, or still on its way.
+/// `sent`, `dropped`, `skipped`, `overrun`, `unheard`, `bad`. What another bridge has sent since we
+/// heard of it is in exactly one of `received`, `lost`, `dropped`, `bad`, or still on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Counters {
     /// Messages given to the network.
@@ -28,6 +28,8 @@ pub(crate) struct Counters {
     pub(crate) wire_bytes: u64,
     /// Dropped by us: by the rate limit, or because this machine was too slow.
     pub(crate) dropped: u64,
+    /// Given way to a newer one, while the link was busy.
+    pub(crate) skipped: u64,
     /// Overwritten in the ring before we read them: the link was too slow.
     pub(crate) overrun: u64,
     /// Published while nobody elsewhere wanted them.
@@ -47,7 +49,17 @@ pub(crate) struct Counters {
 impl Counters {
     fn add(&mut self, other: &Self) {
         let Self {
-            sent, received, bytes, wire_bytes, dropped, overrun, unheard, lost, bad, ..
+            sent,
+            received,
+            bytes,
+            wire_bytes,
+            dropped,
+            skipped,
+            overrun,
+            unheard,
+            lost,
+            bad,
+            ..
         } = self;
         for (sum, part) in [
             (sent, other.sent),
@@ -55,6 +67,7 @@ impl Counters {
             (bytes, other.bytes),
             (wire_bytes, other.wire_bytes),
             (dropped, other.dropped),
+            (skipped, other.skipped),
             (overrun, other.overrun),
             (unheard, other.unheard),
             (lost, other.lost),
@@ -91,7 +104,8 @@ impl Counted {
 pub(crate) struct Snapshot {
     /// Bridges that are connected, of this namespace.
     pub(crate) bridges: u64,
-    /// Topics, services and queues that are wanted and not carried: there are too many.
+    /// Topics, services and queues that are wanted and not carried: there are too many, or there
+    /// is no room for what a queue brings.
     pub(crate) not_carried: u64,
     /// Topics, services that go out.
     pub(crate) out: BTreeMap<String, Counters>,
@@ -107,8 +121,9 @@ impl Snapshot {
         for (name, c) in &self.out {
             let _ = writeln!(
                 out,
-                "out {name} sent {} bytes {} wire {} dropped {} overrun {} unheard {} bad {}",
-                c.sent, c.bytes, c.wire_bytes, c.dropped, c.overrun, c.unheard, c.bad
+                "out {name} sent {} bytes {} wire {} dropped {} skipped {} overrun {} \
+                 unheard {} bad {}",
+                c.sent, c.bytes, c.wire_bytes, c.dropped, c.skipped, c.overrun, c.unheard, c.bad
             );
         }
         for (name, c) in &self.into {

@@ -1,18 +1,19 @@
 //! Work that can be asked to end, and called back as long as it has not.
 //!
-//! It has a thread of its own while there is something to do. A topic that is silent for a while is
-//! parked: one that goes out with all others in `silent`, one that comes in until its next message.
+//! It has a thread of its own while there is something to do. What is silent for a while is parked:
+//! what waits for somebody here, with all others in `silent`; what waits for somebody elsewhere,
+//! until Zenoh's thread wakes it.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use outlive::Subscriber;
+use outlive::Waitable;
 
 use crate::shared::Shared;
 
-/// Without work for so long, a topic needs no thread.
+/// Without work for so long, nothing needs a thread.
 pub(crate) const QUIET: Duration = Duration::from_secs(1);
 
 pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -94,8 +95,8 @@ pub(crate) trait Job: Send {
 
 /// Where work lies while there is nothing to do.
 pub(crate) enum Rests<'a> {
-    /// Among all that wait for a message of a topic here.
-    ForTopic(&'a mut Subscriber<[u8]>),
+    /// Among all that wait for something here.
+    ForLocal(&'a mut dyn Waitable),
     /// Until somebody wakes it, who gives it something to do first.
     UntilWoken(Arc<Slot>),
     /// There is something to do.
@@ -158,7 +159,7 @@ impl Running {
             }
             match self.job.rests() {
                 Rests::Not => {}
-                Rests::ForTopic(_) => {
+                Rests::ForLocal(_) => {
                     let silent = self.shared.silent.clone();
                     return silent.take(self);
                 }

@@ -493,3 +493,91 @@ fn what_waits_for_a_narrow_link_is_as_little_as_the_file_says_and_what_is_urgent
     assert!(waited < 10, "{waited} messages of 20 kB had waited");
     assert_eq!(alarms, 75, "what is more urgent comes whole");
 }
+
+/// How old messages are when they come, by the clock of the one machine that all hosts are.
+#[derive(Debug, Default)]
+struct Ages {
+    came: u64,
+    most: Duration,
+}
+
+impl Ages {
+    fn take(&mut self, from: &mut Subscriber<[u8]>) -> u64 {
+        let before = self.came;
+        while let Some(sample) = from.receive().expect("a sample") {
+            let at = sample.first_chunk().map_or(0, |at| u64::from_le_bytes(*at));
+            self.most = self.most.max(Duration::from_nanos(outlive::now_ns().saturating_sub(at)));
+            self.came += 1;
+        }
+        self.came - before
+    }
+}
+
+/// A message that waits behind what must arrive is replaced by a newer one.
+#[test]
+fn behind_a_topic_that_fills_the_link_the_newest_waits() {
+    const MESSAGES: u64 = 800;
+    let Some(mut net) = Net::new(2) else { return };
+    if !net.limit(1, "2mbit") {
+        println!("skipped: no tbf here");
+        return;
+    }
+    let rules = "link_buffer_bytes = 16384\n\
+        [zenoh.transport.link.tx]\nbatch_size = 16384\nqueue = { size = { data = 1 } }\n\
+        [[topic]]\npattern = \"/newest\"\n\
+        [[topic]]\npattern = \"/**\"\nreliable = true\n";
+    net.bridge(0, rules);
+    net.bridge(1, rules);
+    let (here, there) = (net.hosts[0].node("camera"), net.hosts[1].node("viewer"));
+    let topic = |node: &Node, name| node.topic::<[u8]>(name).expect("a name").depth(1024);
+    let names = ["/newest", "/all", "/map"];
+    let from = names.map(|name| topic(&here, name).publisher().expect("a publisher"));
+    let mut to = names.map(|name| topic(&there, name).subscriber().expect("a subscriber"));
+    for (from, to) in from.iter().zip(&mut to) {
+        wait_for("the first messages", || {
+            from.publish(&[0; 8]).expect("published");
+            to.receive_timeout(Duration::from_millis(50)).expect("a sample").map(drop)
+        });
+    }
+    thread::sleep(Duration::from_millis(500));
+    to.iter_mut().for_each(|to| while to.receive().expect("a sample").is_some() {});
+    let message = |bytes| {
+        let mut message = vec![7; bytes];
+        message[..8].copy_from_slice(&outlive::now_ns().to_le_bytes());
+        message
+    };
+    // Maps alone are twice what the link takes.
+    let mut ages = [(); 3].map(|()| Ages::default());
+    let mut take = |to: &mut [Subscriber<[u8]>; 3]| {
+        let came = ages.iter_mut().zip(to).map(|(ages, to)| ages.take(to)).collect::<Vec<_>>();
+        (came[0], came.iter().sum::<u64>())
+    };
+    for n in 0..MESSAGES {
+        from[0].publish(&message(500)).expect("published");
+        from[1].publish(&message(500)).expect("published");
+        if n % 4 == 0 {
+            from[2].publish(&message(20_000)).expect("published");
+        }
+        take(&mut to);
+        thread::sleep(Duration::from_millis(10));
+    }
+    let (mut waited, mut quiet) = (0, Instant::now());
+    while quiet.elapsed() < Duration::from_secs(3) {
+        let (newest, all) = take(&mut to);
+        waited += newest;
+        if all > 0 {
+            quiet = Instant::now();
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    let c = Counters::of(&here).newest();
+    let skipped = count(&c, "out", "/newest", "skipped");
+    for (name, ages) in names.iter().zip(&ages) {
+        println!("{name}: {} came, at most {:?} old", ages.came, ages.most);
+    }
+    println!("{waited} of {} came after the last was published; {skipped} skipped", names[0]);
+    let sum = ["sent", "unheard", "overrun", "dropped", "skipped", "bad"];
+    let sum = sum.map(|k| count(&c, "out", "/newest", k)).iter().sum::<u64>();
+    assert!((MESSAGES..=from[0].published()).contains(&sum), "each in one counter: {c}");
+    assert!(waited < 10 && skipped > 0, "{waited} messages had waited, {skipped} were skipped");
+}

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use net::{Counters, Host, Net, count, wait_for};
-use outlive::PayloadType;
+use outlive::{Node, PayloadType};
 use serde_json::json;
 use zenoh::Wait;
 use zenoh::qos::CongestionControl;
@@ -132,4 +132,82 @@ fn a_peer_cannot_fill_the_ram_disk() {
         from.publish(&7).expect("published");
         to.receive().expect("a sample").map(drop)
     });
+}
+
+/// Messages are not lost for want of room; they wait where they were sent.
+#[test]
+fn many_queues_share_what_the_file_allows_and_lose_nothing() {
+    const TOTAL: u64 = 4 << 20;
+    const QUEUES: usize = 24;
+    const EACH: u64 = 16;
+    let Some(mut net) = Net::new(2) else { return };
+    let rules = "[[queue]]\npattern = \"/**\"\n";
+    net.hosts[0].listen_in();
+    net.bridge(0, &format!("[limits]\ntotal_bytes = {TOTAL}\n{rules}"));
+    net.bridge(1, rules);
+    let (desk, robot) = (net.hosts[0].node("desk"), net.hosts[1].node("robot"));
+    let names: Vec<_> = (0..QUEUES).map(|n| format!("/maps/{n}")).collect();
+    let queue = |node: &Node, name: &String| node.queue::<[u8]>(name).expect("a name");
+    let mut to: Vec<_> =
+        names.iter().map(|name| queue(&desk, name).consumer().expect("the only one")).collect();
+    let mut from: Vec<_> =
+        names.iter().map(|name| queue(&robot, name).producer().expect("a producer")).collect();
+    for from in &mut from {
+        wait_for("the consumer elsewhere", || from.has_consumer().then_some(()));
+        for n in 0..EACH {
+            from.send(&[n as u8; 40_000]).expect("its own lane has room");
+        }
+    }
+    let mut counters = Counters::of(&desk);
+    let memory = |net: &Net| {
+        let queues = net.hosts[0].domain().queues().expect("a domain");
+        queues.iter().flat_map(|queue| &queue.lanes).map(|lane| lane.memory_bytes).sum::<u64>()
+    };
+    let received = |c: &serde_json::Value| {
+        let of = |name| count(c, "in", &format!("queue {name}"), "received");
+        names.iter().map(of).sum::<u64>()
+    };
+    let (mut most, mut before, mut still) = (0, 0, 0);
+    let last = counters.until("no more to come", |c| {
+        most = most.max(memory(&net));
+        still = if received(c) == before { still + 1 } else { 0 };
+        before = received(c);
+        before > 0 && still > 30
+    });
+    let waiting = last["not_carried"].as_u64().expect("a counter");
+    println!("{before} of {} messages in {most} bytes; {waiting} queues wait", 24 * EACH);
+    // The first page of each file is not counted.
+    let enough = TOTAL + 8 * 4096 * QUEUES as u64;
+    assert!(most <= enough && most > TOTAL / 2, "{most} bytes");
+    assert!(before < QUEUES as u64 * EACH && waiting > QUEUES as u64 / 2, "no room for all");
+    // One that leaves its lane to the next consumer gives back no room with that.
+    for (n, name) in names.iter().enumerate() {
+        drop(to.remove(n));
+        thread::sleep(Duration::from_millis(200));
+        to.insert(n, queue(&desk, name).consumer().expect("the next"));
+    }
+    thread::sleep(Duration::from_secs(3));
+    println!("{} bytes after other consumers have come", memory(&net));
+    assert!(memory(&net) <= enough, "{} bytes", memory(&net));
+    let said = net.hosts[0].said();
+    let lines: Vec<_> = said.iter().filter(|line| line.contains("until there is room")).collect();
+    for name in &names {
+        let of = lines.iter().filter(|line| line.contains(&format!("queue {name} "))).count();
+        assert!(of <= 1, "{name} is said {of} times: {lines:#?}");
+    }
+    let remedy = format!("takes all of total_bytes = {TOTAL} in [limits]; raise it, or receive");
+    assert!(lines.len() as u64 >= waiting && lines[0].contains(&remedy), "{lines:#?}");
+
+    // Once it is received there is room for the rest.
+    let mut next = vec![0; QUEUES];
+    wait_for("all messages", || {
+        for (to, next) in to.iter_mut().zip(&mut next) {
+            while let Some(message) = to.receive().expect("a message") {
+                assert_eq!(&message[..], &[*next as u8; 40_000][..], "in order, none twice");
+                *next += 1;
+            }
+        }
+        next.iter().all(|next| *next == EACH).then_some(())
+    });
+    counters.until("none that waits", |c| c["not_carried"] == 0);
 }

@@ -114,6 +114,10 @@ fn all_types_there_and_back(mode: &str) {
     let ins: Vec<_> = types.iter().map(|(short, _)| format!("/in/{short}")).collect();
     place.peer.tell(&json!({ "do": "matched", "topics": ins }));
     place.peer.hear("matched", |_| Some(()));
+    // Nobody has said anything yet.
+    let threads =
+        wait_for("no thread for each topic", || Some(place.threads()).filter(|n| *n < 40));
+    println!("{} topics each way: {threads} threads of the bridge", types.len());
     for name in &ins {
         place.peer.tell(&json!({ "do": "publish", "topic": name }));
     }

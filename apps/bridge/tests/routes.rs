@@ -432,3 +432,75 @@ fn topics_that_were_silent_bring_their_next_message_and_their_end() {
     drop(from);
     wait_for("the end of all topics", || (spoken(&net.hosts[1], "/some/") == 0).then_some(()));
 }
+
+/// Prints what many services and queues that say nothing cost: docs/SCALE.md has the figures.
+#[test]
+fn silent_services_and_queues_cost_no_threads_and_go_on_when_asked() {
+    const EACH: usize = 150;
+    let Some(mut net) = Net::new(2) else { return };
+    let rules = "[[service]]\npattern = \"/**\"\n[[queue]]\npattern = \"/**\"\n";
+    net.bridge(0, rules);
+    net.bridge(1, rules);
+    let (here, there) = (net.hosts[0].node("server"), net.hosts[1].node("client"));
+    let threads = |net: &Net| [0, 1].map(|i| net.hosts[i].status("Threads"));
+    let memory = |net: &Net| [0, 1].map(|i| net.hosts[i].status("VmRSS"));
+    Counters::of(&here).newest();
+    let idle = (threads(&net), memory(&net));
+    let service =
+        |node: &Node, n| node.service::<u64, u64>(&format!("/twice/{n}")).expect("a name");
+    let queue = |node: &Node, n| node.queue::<u64>(&format!("/jobs/{n}")).expect("a name");
+    let mut servers: Vec<_> = (0..EACH).map(|n| service(&here, n).server().expect("one")).collect();
+    let mut consumers: Vec<_> =
+        (0..EACH).map(|n| queue(&here, n).consumer().expect("one")).collect();
+    let mut clients: Vec<_> =
+        (0..EACH).map(|n| service(&there, n).client().expect("a client")).collect();
+    let mut producers: Vec<_> =
+        (0..EACH).map(|n| queue(&there, n).producer().expect("a producer")).collect();
+    for n in 0..EACH {
+        wait_for("a server elsewhere", || clients[n].has_server().then_some(()));
+        wait_for("a consumer elsewhere", || producers[n].has_consumer().then_some(()));
+    }
+    for round in 0..2 {
+        // Long enough to be parked.
+        wait_for("no thread for each", || {
+            thread::sleep(Duration::from_millis(500));
+            threads(&net).iter().zip(idle.0).all(|(now, idle)| *now < idle + 32).then_some(())
+        });
+        let before = [0, 1].map(|i| net.hosts[i].cpu());
+        thread::sleep(Duration::from_secs(3));
+        let cpu = [0, 1].map(|i| (net.hosts[i].cpu() - before[i]).as_secs_f64() / 0.03);
+        println!(
+            "{EACH} services and queues: {:?} threads, {:?} kB, {cpu:.1?} % of a core; without \
+             {idle:?}",
+            threads(&net),
+            memory(&net)
+        );
+        for n in 0..EACH {
+            let value = (1000 * round + n) as u64;
+            let ticket = clients[n].send(&value).expect("sent");
+            let request = wait_for("a request", || {
+                servers[n].receive_timeout(Duration::from_millis(50)).expect("the queue")
+            });
+            servers[n].respond(request, &(2 * value)).expect("answered");
+            let reply = wait_for("an answer", || {
+                clients[n].receive_timeout(Duration::from_millis(50)).expect("the queue")
+            });
+            assert_eq!((reply.ticket(), *reply.body().expect("an answer")), (ticket, 2 * value));
+            drop(reply);
+            producers[n].send(&value).expect("sent");
+            wait_for("a message", || {
+                let wait = Duration::from_millis(50);
+                consumers[n]
+                    .receive_timeout(wait)
+                    .expect("the queue")
+                    .map(|m| assert_eq!(*m, value))
+            });
+        }
+    }
+    thread::sleep(Duration::from_millis(1500));
+    drop((servers, consumers));
+    for n in 0..EACH {
+        wait_for("the end of a server", || (!clients[n].has_server()).then_some(()));
+        wait_for("the end of a consumer", || (!producers[n].has_consumer()).then_some(()));
+    }
+}

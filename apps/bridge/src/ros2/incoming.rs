@@ -10,6 +10,8 @@ use outlive::{Error, ErrorKind, PayloadType};
 use outlive_record::ros2::FromRos;
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
+use zenoh::liveliness::LivelinessToken;
+use zenoh::pubsub::Subscriber;
 use zenoh::query::{ConsolidationMode, Reply};
 use zenoh::sample::{Locality, Sample};
 
@@ -21,7 +23,7 @@ use crate::port;
 use crate::shared::say;
 use crate::stats::Counted;
 use crate::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
-use crate::worker::{Failed, News, Stop, Worker};
+use crate::worker::{Failed, Job, News, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Publishers whose numbers are followed at most.
 const FOLLOWED_MAX: usize = 1024;
@@ -42,8 +44,10 @@ pub(super) fn start(
     let (to, from) = sync_channel(WAITING_MAX);
     let (asked, to_ask) = channel();
     let counted = member.shared.stats.of(false, &format!("ros2:{}", topic.name));
+    let slot = Arc::<Slot>::default();
     let intake = Intake {
         to,
+        slot: slot.clone(),
         waiting_bytes: Arc::default(),
         counted,
         expected: Arc::new(Mutex::new(HashMap::new())),
@@ -54,14 +58,14 @@ pub(super) fn start(
         here: here.to_owned(),
         depth: depth.unwrap_or_else(|| qos.depth.unwrap_or(DEPTH_MAX).min(DEPTH_MAX)),
         qos,
-        to_ask,
     };
     let what = format!("topic {} of ROS 2 is not published as {here}", topic.name);
-    let run = move |stop: &Stop| route.carry(&intake, &from, stop).map(|()| None);
-    Worker::start(&member.shared, "from-ros", what, run).hearing(move |news| {
+    let begin = move |_: &Stop| route.begin(intake, from, to_ask);
+    Worker::start(&member.shared, "from-ros", what, begin).hearing(move |news| {
         if let News::Keeps(session) = news {
             let _ = asked.send(session);
         }
+        slot.wake();
     })
 }
 
@@ -69,6 +73,8 @@ pub(super) fn start(
 #[derive(Clone)]
 struct Intake {
     to: SyncSender<Item>,
+    /// Where our side lies while nothing comes.
+    slot: Arc<Slot>,
     waiting_bytes: Arc<AtomicU64>,
     counted: Counted,
     /// The next number of each publisher.
@@ -87,8 +93,9 @@ impl Intake {
         let before = self.waiting_bytes.fetch_add(bytes, Relaxed);
         let room = before == 0 || before + bytes <= WAITING_BYTES_MAX;
         let taken = room && self.to.try_send((attachment, sample.payload().clone())).is_ok();
-        if !taken {
-            self.waiting_bytes.fetch_sub(bytes, Relaxed);
+        match taken {
+            true => self.slot.wake(),
+            false => drop(self.waiting_bytes.fetch_sub(bytes, Relaxed)),
         }
         if lost > 0 || !taken {
             self.counted.with(|c| {
@@ -124,16 +131,18 @@ struct Route {
     depth: u64,
     /// What the publishers there give.
     qos: Qos,
-    /// Sessions whose publishers keep messages.
-    to_ask: Receiver<String>,
 }
 
 impl Route {
-    /// Until it is to stop.
-    fn carry(&self, intake: &Intake, from: &Receiver<Item>, stop: &Stop) -> Result<(), Failed> {
+    fn begin(
+        self,
+        intake: Intake,
+        from: Receiver<Item>,
+        to_ask: Receiver<String>,
+    ) -> Result<Option<Box<dyn Job>>, Failed> {
         let (from_ros, of) = FromRos::of(&self.topic.of, "", None)?;
         // The topic is there from now on.
-        let mut port = self.port(&of)?;
+        let port = self.port(&of)?;
         let session = &self.member.shared.session;
         let taker = intake.clone();
         let key = self.topic.key(self.member.participant.domain);
@@ -145,51 +154,21 @@ impl Route {
         let qos = Qos { depth: Some(self.depth), ..self.qos };
         let token = self.member.port_token(Port::Subscription, &self.topic, qos);
         let token = session.liveliness().declare_token(token).wait()?;
-        let mut told = false;
-        let mut until = None;
-        loop {
-            match (stop.is_asked(), until) {
-                (true, None) => until = Some(Instant::now() + LINGER),
-                (false, Some(_)) => until = None,
-                _ => {}
-            }
-            for of in self.to_ask.try_iter() {
-                let taker = intake.clone();
-                let took = move |reply: Reply| {
-                    reply.result().into_iter().for_each(|sample| taker.take(sample, true));
-                };
-                // All of them: by default only the last of a key.
-                let get = session.get(names::kept_selector(&key, &of));
-                get.consolidation(ConsolidationMode::None).callback(took).wait()?;
-            }
-            match from.recv_timeout(LOOK_EVERY) {
-                Ok((attachment, message)) => {
-                    intake.waiting_bytes.fetch_sub(message.len() as u64, Relaxed);
-                    let message = message.to_bytes();
-                    let done = match from_ros.payload(&message) {
-                        Ok(payload) => publish(&mut port, &payload),
-                        Err(why) => {
-                            Err(Error::new(ErrorKind::Corrupt, "receiving", &*self.here, &*why))
-                        }
-                    };
-                    if let Err(e) = &done
-                        && !told
-                    {
-                        say(format_args!("topic {} of ROS 2: {e}", self.topic.name));
-                        told = true;
-                    }
-                    count(&intake.counted, &attachment, message.len(), done);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            if until.is_some_and(|until| Instant::now() >= until) && stop.ends() {
-                break;
-            }
-        }
-        token.undeclare().wait()?;
-        subscriber.undeclare().wait()?;
-        Ok(())
+        Ok(Some(Box::new(Coming {
+            _token: token,
+            _subscriber: subscriber,
+            route: self,
+            key,
+            intake,
+            from,
+            next: None,
+            to_ask,
+            ask_next: None,
+            from_ros,
+            port,
+            told: false,
+            until: None,
+        })))
     }
 
     fn port(&self, of: &PayloadType) -> Result<port::Port, Error> {
@@ -202,6 +181,96 @@ impl Route {
             attributes: BTreeMap::new(),
             depth: self.depth,
         })
+    }
+}
+
+/// A topic on its way from there.
+struct Coming {
+    _token: LivelinessToken,
+    _subscriber: Subscriber<()>,
+    route: Route,
+    key: String,
+    intake: Intake,
+    from: Receiver<Item>,
+    /// Sessions whose publishers keep messages.
+    to_ask: Receiver<String>,
+    /// What was found of both when it was to rest.
+    next: Option<Item>,
+    ask_next: Option<String>,
+    from_ros: FromRos,
+    port: port::Port,
+    /// That a message was bad.
+    told: bool,
+    /// Set once it is to end: what comes after that is published until then.
+    until: Option<Instant>,
+}
+
+impl Job for Coming {
+    fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
+        let mut busy = Instant::now();
+        loop {
+            match (stop.is_asked(), self.until) {
+                (true, None) => self.until = Some(Instant::now() + LINGER),
+                (false, Some(_)) => self.until = None,
+                _ => {}
+            }
+            while let Some(session) = self.ask_next.take().or_else(|| self.to_ask.try_recv().ok()) {
+                self.ask(&session)?;
+            }
+            let item = self.next.take().map_or_else(|| self.from.recv_timeout(LOOK_EVERY), Ok);
+            match item {
+                Ok(item) => {
+                    busy = Instant::now();
+                    self.publish(&item);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(Turn::Ended),
+            }
+            if self.until.is_some_and(|until| Instant::now() >= until) && stop.ends() {
+                return Ok(Turn::Ended);
+            }
+            if self.until.is_none() && busy.elapsed() > QUIET {
+                return Ok(Turn::Quiet);
+            }
+        }
+    }
+
+    fn rests(&mut self) -> Rests<'_> {
+        self.next = self.next.take().or_else(|| self.from.try_recv().ok());
+        self.ask_next = self.ask_next.take().or_else(|| self.to_ask.try_recv().ok());
+        match self.next.is_some() || self.ask_next.is_some() {
+            true => Rests::Not,
+            false => Rests::UntilWoken(self.intake.slot.clone()),
+        }
+    }
+}
+
+impl Coming {
+    /// Asks a session for what its publishers keep.
+    fn ask(&self, of: &str) -> Result<(), Failed> {
+        let taker = self.intake.clone();
+        let took = move |reply: Reply| {
+            reply.result().into_iter().for_each(|sample| taker.take(sample, true));
+        };
+        // All of them: by default only the last of a key.
+        let get = self.route.member.shared.session.get(names::kept_selector(&self.key, of));
+        get.consolidation(ConsolidationMode::None).callback(took).wait()
+    }
+
+    fn publish(&mut self, (attachment, message): &Item) {
+        self.intake.waiting_bytes.fetch_sub(message.len() as u64, Relaxed);
+        let message = message.to_bytes();
+        let done = match self.from_ros.payload(&message) {
+            Ok(payload) => publish(&mut self.port, &payload),
+            Err(why) => Err(Error::new(ErrorKind::Corrupt, "receiving", &*self.route.here, &*why)),
+        };
+        if let Err(e) = &done
+            && !self.told
+        {
+            say(format_args!("topic {} of ROS 2: {e}", self.route.topic.name));
+            self.told = true;
+        }
+        count(&self.intake.counted, attachment, message.len(), done);
     }
 }
 

@@ -15,7 +15,7 @@ use super::config::Ros2Rule;
 use super::kept::Kept;
 use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
-use crate::outgoing::{Carried, Pump, Sends, heard, wall_ns};
+use crate::outgoing::{Carried, Pump, Sends, heard, reader, wall_ns};
 use crate::stats::Counted;
 use crate::worker::{Failed, Job, Stop, Worker};
 
@@ -61,7 +61,7 @@ impl Way {
         rule: &Ros2Rule,
     ) -> Result<Option<Box<dyn Job>>, Failed> {
         let shared = &member.shared;
-        let builder = shared.node.topic::<[u8]>(&self.name)?.borrows(2);
+        let builder = reader(shared, &self.name)?;
         // What is kept begins with what the topic has kept.
         let history = if rule.keeps { depth } else { 0 };
         let subscriber = builder.history(history).subscriber_of_any_type()?;
@@ -87,7 +87,8 @@ impl Way {
         let counted = shared.stats.of(true, &format!("ros2:{}", self.topic.name));
         let pump = Pump::new(shared, subscriber, rule.rate_hz, heard, counted.clone())?;
         let sends = Route { way: self, publisher, kept, counted, seq: 1, gid };
-        Ok(Some(Box::new(Carried { pump: pump.keeping(rule.keeps), sends, _token: token })))
+        let pump = pump.keeping(rule.keeps).newest_first(!rule.reliable && !rule.keeps);
+        Ok(Some(Box::new(Carried { pump, sends, _token: token })))
     }
 }
 

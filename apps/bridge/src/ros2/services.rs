@@ -14,7 +14,7 @@ use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
 use crate::services::{Call, Called, Form, Parts, serve, stand};
 use crate::wire::{PAYLOAD_BYTES_MAX, wall_now_ns};
-use crate::worker::{Stop, Worker};
+use crate::worker::{Slot, Stop, Worker};
 
 /// How rmw_zenoh writes calls.
 struct Cdr {
@@ -100,12 +100,15 @@ pub(super) fn offer(
 ) -> Worker {
     let (by, info, timeout_ms) = (member.clone(), info.clone(), rule.timeout_ms);
     let what = format!("service {} is not offered to ROS 2", info.name);
-    Worker::start(&member.shared, "to-ros", what, move |stop: &Stop| {
+    let slot = Arc::<Slot>::default();
+    let at = slot.clone();
+    let begin = move |_: &Stop| {
         let token = by.port_token(Port::Server, &topic, Qos::SERVICE);
         let form = Cdr::new(service, &token);
         let keys = (topic.key(by.participant.domain), token);
-        serve(&by.shared, &info, keys, form, timeout_ms, stop).map(|()| None)
-    })
+        serve(&by.shared, &info, keys, None, (form, timeout_ms), at)
+    };
+    Worker::start(&member.shared, "to-ros", what, begin).hearing(move |_| slot.wake())
 }
 
 /// Stands here, as `here`, for a service of ROS.
@@ -118,17 +121,19 @@ pub(super) fn stand_for(
 ) -> Worker {
     let (by, topic, timeout_ms) = (member.clone(), topic.clone(), rule.timeout_ms);
     let what = format!("service {} of ROS 2 is not stood for as {here}", topic.name);
-    Worker::start(&member.shared, "from-ros", what, move |stop: &Stop| {
+    let silent = member.shared.silent.clone();
+    let begin = move |_: &Stop| {
         let token = by.port_token(Port::Client, &topic, Qos::SERVICE);
         let form = Cdr::new(service.clone(), &token);
         let liveliness = by.shared.session.liveliness();
-        let _token = zenoh::Wait::wait(liveliness.declare_token(token))?;
+        let token = zenoh::Wait::wait(liveliness.declare_token(token))?;
         let types = (service.request.payload_type(), service.response.payload_type());
         let key = topic.key(by.participant.domain);
         // As clients of rmw_zenoh ask: all servers, and the first answer counts.
         let call = Call { key, target: QueryTarget::AllComplete, timeout_ms };
-        stand(&by.shared, &here, types, call, form, stop).map(|()| None)
-    })
+        stand(&by.shared, &here, types, call, (form, Some(token)))
+    };
+    Worker::start(&member.shared, "from-ros", what, begin).hearing(move |_| silent.look())
 }
 
 #[cfg(test)]

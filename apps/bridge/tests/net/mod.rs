@@ -45,6 +45,8 @@ pub struct Host {
     /// Environment of its bridges.
     env: Vec<(&'static str, String)>,
     child: Option<Child>,
+    /// Where its bridges write what they say, instead of to the test's output.
+    log: Option<PathBuf>,
 }
 
 impl Net {
@@ -61,7 +63,7 @@ impl Net {
                 println!("skipped: no network namespaces here (root and iproute2 are needed)");
                 return None;
             }
-            net.hosts.push(Host { space, dir, env: Vec::new(), child: None });
+            net.hosts.push(Host { space, dir, env: Vec::new(), child: None, log: None });
             let host = &net.hosts[i];
             std::fs::create_dir(&host.dir).expect("a folder on the RAM disk");
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
@@ -214,7 +216,21 @@ impl Host {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.space, env!("CARGO_BIN_EXE_outlive-bridge")]);
         command.arg(file).env("OUTLIVE_DIR", &self.dir).envs(self.env.iter().cloned());
+        if let Some(log) = &self.log {
+            command.stderr(std::fs::File::create(log).expect("a file"));
+        }
         command.spawn().expect("the bridge")
+    }
+
+    /// What bridges started from now on say is kept for [`Host::said`].
+    pub fn listen_in(&mut self) {
+        self.log = Some(self.dir.join("said.log"));
+    }
+
+    /// Lines that the bridge has said so far.
+    pub fn said(&self) -> Vec<String> {
+        let text = self.log.as_ref().and_then(|log| std::fs::read_to_string(log).ok());
+        text.unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
     /// SIGKILL: `ip netns exec` has become the bridge.

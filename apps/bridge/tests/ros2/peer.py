@@ -32,7 +32,7 @@ SERVICES = {
         "sensor_msgs/CameraInfo camera_info", "bool success\nstring status_message"),
 }
 
-root = Path(__file__).resolve().parents[3]
+root = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(root / "scripts"))
 
 

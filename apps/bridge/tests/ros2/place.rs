@@ -124,6 +124,12 @@ impl Place {
         }
     }
 
+    /// Threads of the bridge.
+    pub(crate) fn threads(&self) -> usize {
+        let pid = self.bridge.as_ref().map_or(0, Child::id);
+        std::fs::read_dir(format!("/proc/{pid}/task")).expect("a process").count()
+    }
+
     /// What the bridge has said.
     pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(self.dir.join("said")).unwrap_or_default()

@@ -102,6 +102,13 @@ impl<T: Payload + ?Sized> Producer<T> {
         self.writer.memory_bytes()
     }
 
+    /// From now on the lane takes at most so many bytes, as with
+    /// [`QueueBuilder::bound_bytes`](crate::QueueBuilder::bound_bytes): for who shares memory out
+    /// among many lanes. What it takes already stays until it is received.
+    pub fn set_bound_bytes(&mut self, bytes: u64) {
+        self.writer.set_bound_bytes(bytes);
+    }
+
     /// Whether a live consumer reads the queue, by its word. It may die right after the answer;
     /// [`Producer::wait_for_consumer`] asks the kernel, too.
     ///

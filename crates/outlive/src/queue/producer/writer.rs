@@ -202,6 +202,10 @@ impl Writer {
         self.older.iter().map(|(_, bytes)| bytes).sum::<u64>() + self.tail.capacity()
     }
 
+    pub(crate) fn set_bound_bytes(&mut self, bytes: u64) {
+        self.bound_bytes = bytes.clamp(CAPACITY_BYTES_MIN, CAPACITY_BYTES_MAX);
+    }
+
     /// Whether a live consumer reads this queue, by its word: three loads.
     #[inline(always)]
     fn is_served(&self) -> bool {

@@ -215,6 +215,31 @@ fn a_lane_grows_to_its_bound_then_would_block_and_shrinks_again() {
 }
 
 #[test]
+fn a_bound_that_is_set_later_holds_and_keeps_what_was_sent() {
+    let dir = TempDir::new("queue-bound-later");
+    let n = node(&dir);
+    let mut consumer = n.queue::<[u8]>("q").unwrap().consumer().unwrap();
+    let mut producer = n.queue::<[u8]>("q").unwrap().producer().unwrap();
+    let fill = |producer: &mut Producer<[u8]>, bound: u64| {
+        producer.set_bound_bytes(bound);
+        let sent = std::iter::from_fn(|| producer.try_send(&[bound as u8; 1000]).ok()).count();
+        (sent, producer.memory_bytes())
+    };
+    let (first, memory) = fill(&mut producer, 16 << 10);
+    assert!(first > 10 && memory == 16 << 10, "{first} in {memory}");
+    let (more, memory) = fill(&mut producer, 64 << 10);
+    assert!(more > 20 && memory <= 64 << 10, "{more} more in {memory}");
+    // Less than it takes: nothing more, and nothing is lost.
+    assert_eq!(fill(&mut producer, 0), (0, memory));
+    let e = producer.try_send(&[0; 40_000]).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::InvalidArgument);
+    let received = std::iter::from_fn(|| consumer.receive().unwrap().map(drop)).count();
+    assert_eq!(received, first + more);
+    producer.set_bound_bytes(64 << 10);
+    producer.try_send(&[0; 40_000]).unwrap();
+}
+
+#[test]
 fn a_message_larger_than_the_bound_is_refused_and_one_that_needs_all_of_it_goes_through() {
     let dir = TempDir::new("queue-large");
     let n = node(&dir);
