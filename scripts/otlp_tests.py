@@ -125,7 +125,7 @@ def main():
             line = sender.stderr.readline()
             assert what in line, line
 
-        told((503, ""), "refuses the metrics: HTTP/1.0 503")
+        told((503, ""), "refuses the metrics: 503")
         told((200, "{}"), "takes metrics again")
         partial = {"partialSuccess": {"rejectedDataPoints": "3", "errorMessage": "full"}}
         told((200, json.dumps(partial)), "full")

@@ -6,8 +6,6 @@ use measure::machine::Machine;
 use measure::stats::{Comparison, Ratio, Samples, Summary, Target, Verdict};
 use serde::Serialize;
 
-use super::locks::Kills;
-
 /// How a report is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -112,6 +110,22 @@ impl Row {
         }
         row
     }
+}
+
+/// What the kills of one lock showed.
+#[derive(Debug, Serialize)]
+pub(crate) struct Kills {
+    pub(crate) lock: &'static str,
+    pub(crate) kills: u64,
+    /// Kills after which a living thread waited for more than a second.
+    pub(crate) stalls: u64,
+    /// Turns that found another living one inside.
+    pub(crate) violations: u64,
+    /// Turns that found half a change of a dead one and were not told.
+    pub(crate) torn_untold: u64,
+    pub(crate) longest_wait_ns: u64,
+    pub(crate) fatal_points_alone: &'static str,
+    pub(crate) fatal_points_shared: &'static str,
 }
 
 /// All rows of a run, and where it ran.

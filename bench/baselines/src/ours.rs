@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outlive::lock::{LockError, RobustMutex, RobustRwLock};
+use outlive::lock::{Guard, Inherited, LockError, LockResult, RobustMutex, RobustRwLock};
 use outlive::{Message, Node, Result};
 
 use crate::{Lock, Told, Use};
@@ -20,6 +20,22 @@ fn node(dir: &Path) -> Result<Node> {
     // The thread's registration is not part of what is measured.
     drop(node.mutex::<u64>("/warm-up")?.lock());
     Ok(node)
+}
+
+/// A turn of who is alone inside, and may repair.
+#[inline(always)]
+fn turn<G: Guard>(taken: LockResult<G, Inherited<G>>, inside: impl FnOnce(Told)) {
+    match taken {
+        Ok(guard) => {
+            inside(Told::Nothing);
+            drop(guard);
+        }
+        Err(LockError::OwnerDied(left)) => {
+            inside(Told::OwnerDied);
+            drop(left.mark_consistent());
+        }
+        Err(_) => {}
+    }
 }
 
 impl Lock for OursMutex {
@@ -46,17 +62,7 @@ impl Lock for OursMutex {
 impl<T: Message> Use for RobustMutex<T> {
     #[inline(always)]
     fn alone(&self, inside: impl FnOnce(Told)) {
-        match self.lock() {
-            Ok(guard) => {
-                inside(Told::Nothing);
-                drop(guard);
-            }
-            Err(LockError::OwnerDied(left)) => {
-                inside(Told::OwnerDied);
-                drop(left.mark_consistent());
-            }
-            Err(_) => {}
-        }
+        turn(self.lock(), inside);
     }
 
     fn shared(&self, inside: impl FnOnce(Told)) {
@@ -88,17 +94,7 @@ impl Lock for OursRwLock {
 impl<T: Message> Use for RobustRwLock<T> {
     #[inline(always)]
     fn alone(&self, inside: impl FnOnce(Told)) {
-        match self.write() {
-            Ok(guard) => {
-                inside(Told::Nothing);
-                drop(guard);
-            }
-            Err(LockError::OwnerDied(left)) => {
-                inside(Told::OwnerDied);
-                drop(left.mark_consistent());
-            }
-            Err(_) => {}
-        }
+        turn(self.write(), inside);
     }
 
     #[inline(always)]

@@ -3,8 +3,8 @@
 use outlive::Result;
 use outlive_baselines::Lock;
 use outlive_baselines::kills::{Plan, random_kills};
-use serde::Serialize;
 
+use crate::report::Kills;
 use crate::scratch::TempRoot;
 
 /// Processes that lock and unlock at the same time, and threads in each.
@@ -28,22 +28,6 @@ const FATAL_POINTS: [(&str, &str, &str); 11] = [
     ("central tracker", "0 of 63", "-"),
     ("take-over by timeout", "0 of 258", "-"),
 ];
-
-/// What the kills of one lock showed.
-#[derive(Debug, Serialize)]
-pub(crate) struct Kills {
-    pub(crate) lock: &'static str,
-    pub(crate) kills: u64,
-    /// Kills after which a living thread waited for more than a second.
-    pub(crate) stalls: u64,
-    /// Turns that found another living one inside.
-    pub(crate) violations: u64,
-    /// Turns that found half a change of a dead one and were not told.
-    pub(crate) torn_untold: u64,
-    pub(crate) longest_wait_ns: u64,
-    pub(crate) fatal_points_alone: &'static str,
-    pub(crate) fatal_points_shared: &'static str,
-}
 
 /// Kills holders of `lock`, so many.
 pub(super) fn of<L: Lock>(lock: L, kills: u64) -> Result<Kills> {

@@ -19,9 +19,8 @@ use outlive::Result;
 use outlive_baselines::{Lock, OursMutex, OursRwLock, PthreadMutex, PthreadRwLock, for_each_lock};
 
 use super::pair::Reaper;
-use super::report::{Row, Unit};
+use super::report::{Kills, Row, Unit};
 use forms::{Alone, Form, Shared};
-pub(crate) use kills::Kills;
 use measure::{Load, bare_pairs, contended, pairs, pairs_together, take_over};
 
 /// Locks and unlocks of one run without a rival.

@@ -1,14 +1,17 @@
 //! A device of this process: its context, and what this crate keeps for it.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, OsString, c_int};
+use std::ffi::{OsString, c_int};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use crate::context::Context;
 use crate::copier::Copiers;
-use crate::driver::{self, Api, Device, Handle, attribute};
+use crate::device::{Info, look_at};
+use crate::driver::{self, Api, Device, Handle};
 use crate::event::Events;
+use crate::handle::Stream;
 use crate::registrar::{Registered, Registrar};
 use crate::{Error, ErrorKind, Result};
 
@@ -59,40 +62,6 @@ impl fmt::Debug for Cuda {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cuda").field("info", &self.inner.info).finish()
     }
-}
-
-/// What the driver says about a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeviceInfo {
-    /// Its number, from 0.
-    pub ordinal: usize,
-    /// Its name.
-    pub name: String,
-    /// Memory, bytes.
-    pub bytes: usize,
-    /// The same in every process, whatever numbers devices have there.
-    pub uuid: [u8; 16],
-    /// Compute capability.
-    pub capability: (i32, i32),
-    /// Host memory can be registered.
-    pub registers: bool,
-    /// Host memory that this process may only read can be registered.
-    pub registers_read_only: bool,
-    /// Allocations can be handed to other processes as file descriptors.
-    pub shares: bool,
-    /// Streams can wait for a word of host memory.
-    pub waits: bool,
-}
-
-/// The driver and one of its devices.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Info {
-    /// Version of the driver's interface, as in 12.4.
-    pub version: (i32, i32),
-    /// The device.
-    pub device: DeviceInfo,
 }
 
 /// Devices opened by this process, or by the parents of a forked child; never given back.
@@ -367,124 +336,6 @@ impl Waiter {
             drop(state);
             inner.waiter.done.notify_all();
         }
-    }
-}
-
-/// A context that is current; the one before is current again when it is dropped.
-///
-/// Meanwhile nothing that this thread asks of the driver spoils a capture of somebody else's
-/// stream.
-pub(crate) struct Context {
-    api: Api,
-    capture_mode: Option<c_int>,
-}
-
-/// CU_STREAM_CAPTURE_MODE_RELAXED.
-const RELAXED: c_int = 2;
-
-impl Context {
-    pub(crate) fn enter(api: &Api, handle: Handle) -> Result<Self> {
-        // SAFETY: a context that is never given back.
-        api.check(unsafe { (api.push_context)(handle) }, "cuCtxPushCurrent")?;
-        let capture_mode = api.exchange_capture_mode.and_then(|exchange| {
-            let mut mode = RELAXED;
-            // SAFETY: a valid pointer; holds for this thread, until `drop`.
-            (unsafe { exchange(&raw mut mode) } == 0).then_some(mode)
-        });
-        Ok(Self { api: *api, capture_mode })
-    }
-}
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        let mut before = std::ptr::null_mut();
-        // SAFETY: exchanged and pushed in `enter` by this thread.
-        unsafe {
-            if let (Some(exchange), Some(mut mode)) =
-                (self.api.exchange_capture_mode, self.capture_mode)
-            {
-                exchange(&raw mut mode);
-            }
-            (self.api.pop_context)(&raw mut before);
-        }
-    }
-}
-
-fn look_at(api: &Api, ordinal: usize) -> Result<(Device, Info)> {
-    let mut count = 0;
-    // SAFETY: a valid pointer.
-    api.check(unsafe { (api.device_count)(&raw mut count) }, "cuDeviceGetCount")?;
-    if ordinal >= count as usize {
-        return Err(Error::new(
-            ErrorKind::NoDevice,
-            format!("opening device {ordinal} of {count}"),
-            "look at `nvidia-smi` and at CUDA_VISIBLE_DEVICES",
-        ));
-    }
-    let (mut version, mut device, mut bytes) = (0, 0, 0);
-    let (mut name, mut uuid) = ([0 as std::ffi::c_char; 128], [0; 16]);
-    // SAFETY: valid pointers, of the length given where there is one.
-    unsafe {
-        api.check((api.version)(&raw mut version), "cuDriverGetVersion")?;
-        api.check((api.device)(&raw mut device, ordinal as c_int), "cuDeviceGet")?;
-        let code = (api.device_name)(name.as_mut_ptr(), name.len() as c_int - 1, device);
-        api.check(code, "cuDeviceGetName")?;
-        api.check((api.device_bytes)(&raw mut bytes, device), "cuDeviceTotalMem")?;
-        // The older one gives all parts of a divided device (MIG) the number of the whole.
-        let uuid_of = api.device_uuid_of_part.unwrap_or(api.device_uuid);
-        api.check(uuid_of(&raw mut uuid, device), "cuDeviceGetUuid")?;
-    }
-    // SAFETY: the last byte of the array is 0 whatever the driver wrote.
-    let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
-    let get = |attribute| {
-        let mut value = 0;
-        // SAFETY: a valid pointer; an attribute the driver does not know is an error, hence 0.
-        let code = unsafe { (api.device_attribute)(&raw mut value, attribute, device) };
-        if code == 0 { value } else { 0 }
-    };
-    let has_sharing = api.create.is_some() && api.import.is_some() && api.set_access.is_some();
-    let device_info = DeviceInfo {
-        ordinal,
-        name,
-        bytes,
-        uuid,
-        capability: (get(attribute::MAJOR), get(attribute::MINOR)),
-        registers: get(attribute::HOST_REGISTER) != 0,
-        registers_read_only: get(attribute::READ_ONLY_HOST_REGISTER) != 0,
-        shares: has_sharing
-            && get(attribute::VIRTUAL_MEMORY) != 0
-            && get(attribute::FILE_DESCRIPTORS) != 0,
-        waits: api.await_value.is_some(),
-    };
-    let version = (version / 1000, version % 1000 / 10);
-    Ok((device, Info { version, device: device_info }))
-}
-
-/// A CUDA stream, as a handle: what is asked for on one stream is done in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stream(pub(crate) Handle);
-
-// SAFETY: the driver's handles may be used from any thread.
-unsafe impl Send for Stream {}
-// SAFETY: as above.
-unsafe impl Sync for Stream {}
-
-impl Stream {
-    /// The device's default stream.
-    pub const DEFAULT: Self = Self(std::ptr::null_mut());
-
-    /// A stream of someone else: torch's `stream.cuda_stream`, cupy's `stream.ptr`, a `CUstream`
-    /// or `cudaStream_t`. 0 is the default stream.
-    ///
-    /// # Safety
-    /// A stream of the device it is used with, which exists for as long as this is used.
-    pub unsafe fn from_raw(handle: usize) -> Self {
-        Self(std::ptr::without_provenance_mut(handle))
-    }
-
-    /// The driver's handle.
-    pub fn as_raw(self) -> usize {
-        self.0.addr()
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::cuda::{Context, Stream};
+use crate::context::Context;
 use crate::driver::{Api, Handle, NOT_READY};
+use crate::handle::Stream;
 use crate::{Error, ErrorKind, Result};
 
 /// Looks before a waiting thread gives the core away between them.

@@ -9,9 +9,9 @@ use outlive::segments::{self, Segment};
 use outlive::{Loan, Payload};
 
 use crate::copier::{Job, Place, Started};
-use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT, Stream};
+use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT};
 use crate::event::Event;
-use crate::memory::DevicePtr;
+use crate::handle::{DevicePtr, Stream};
 use crate::registrar::Flight;
 use crate::{Error, ErrorKind, Result};
 

@@ -13,9 +13,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use crate::cuda::{Cuda, DROP_WAIT, Stream};
+use crate::cuda::{Cuda, DROP_WAIT};
 use crate::driver::register;
 use crate::event::Event;
+use crate::handle::Stream;
 use crate::{Error, ErrorKind, Result};
 
 const PAGE: usize = 4096;

@@ -26,23 +26,28 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod context;
 pub mod copier;
 mod cuda;
+mod device;
 mod driver;
 mod error;
 mod event;
 mod fill;
 mod gate;
+mod handle;
 mod library;
 mod memory;
 mod registrar;
 pub mod share;
 mod take;
 
-pub use cuda::{Cuda, DeviceInfo, Info, Stream, StreamGuard};
+pub use cuda::{Cuda, StreamGuard};
+pub use device::{DeviceInfo, Info};
 pub use error::{Error, ErrorKind, Result};
 pub use fill::{Fill, LoanExt, Rows};
 pub use gate::{Gate, Look, Ticket};
-pub use memory::{DeviceBuffer, DevicePtr, PinnedBuffer};
+pub use handle::{DevicePtr, Stream};
+pub use memory::{DeviceBuffer, PinnedBuffer};
 pub use registrar::Registered;
 pub use take::{SampleExt, Take, copy_sample};

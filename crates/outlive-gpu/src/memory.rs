@@ -2,22 +2,12 @@
 #![allow(unsafe_code)]
 
 use crate::copier::{Job, Place};
-use crate::cuda::{COPY_WAIT, Cuda, Stream};
+use crate::cuda::{COPY_WAIT, Cuda};
 use crate::driver::register;
+use crate::handle::{DevicePtr, Stream};
 use crate::{Error, ErrorKind, Result};
 
 const PAGE: usize = 4096;
-
-/// An address in a device's memory (`CUdeviceptr`, a torch tensor's `data_ptr()`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DevicePtr(pub u64);
-
-impl DevicePtr {
-    /// The address `bytes` further on.
-    pub fn offset(self, bytes: usize) -> Self {
-        Self(self.0 + bytes as u64)
-    }
-}
 
 /// Device memory of this process, freed when it is dropped.
 #[derive(Debug)]

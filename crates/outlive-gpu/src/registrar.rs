@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use outlive::segments::{Segment, SegmentWatcher, Unmap};
 
-use crate::cuda::{Context, DeviceInfo};
+use crate::context::Context;
+use crate::device::DeviceInfo;
 use crate::driver::{ALREADY_REGISTERED, Api, Handle, register};
 use crate::event::Event;
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use outlive::{Payload, Sample};
 
 use crate::copier::{Job, Place};
-use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT, Stream};
+use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT};
 use crate::fill::Rows;
-use crate::memory::DevicePtr;
+use crate::handle::{DevicePtr, Stream};
 use crate::registrar::Flight;
 use crate::{ErrorKind, Result};
 

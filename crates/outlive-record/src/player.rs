@@ -196,19 +196,12 @@ impl Player {
     /// [`Error::Io`] of reading; what is damaged is left out ([`Player::damage`]). `Timeout` when a
     /// reliable subscriber is too slow, `OutOfMemory` and their like of a topic.
     pub fn play(&mut self, mut wait_until: impl FnMut(u64) -> bool) -> Result<(), Error> {
-        self.play_paced(|due| wait_until(due.at_ns).then_some(due.at_ns))
+        let mut go_on = |at_ns| if wait_until(at_ns) { Turn::Play(at_ns) } else { Turn::End };
+        self.play_controlled(|due| go_on(due.at_ns))
     }
 
-    /// As [`Player::play`], and `wait` may change the pace: it returns the instant at which the
-    /// message counts as due, from which on those behind it are counted; `None` ends.
-    ///
-    /// # Errors
-    /// As [`Player::play`].
-    pub fn play_paced(&mut self, mut wait: impl FnMut(Due) -> Option<u64>) -> Result<(), Error> {
-        self.play_controlled(|due| wait(due).map_or(Turn::End, Turn::Play))
-    }
-
-    /// As [`Player::play`], and `wait` may also change the rate, which stays, and seek.
+    /// As [`Player::play`], and `wait` may also change the pace, change the rate, which stays, and
+    /// seek.
     ///
     /// # Errors
     /// As [`Player::play`].

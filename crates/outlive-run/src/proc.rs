@@ -51,7 +51,7 @@ impl Identity {
     }
 
     /// This process.
-    pub fn own() -> Self {
+    pub(crate) fn own() -> Self {
         let pid = std::process::id() as i32;
         Self::of(pid).unwrap_or(Self { pid, start: 0 })
     }

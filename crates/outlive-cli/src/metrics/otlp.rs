@@ -3,20 +3,20 @@
 //! Numbers of 64 bits are text, as the encoding wants them; names lose `_total`, which those who
 //! make Prometheus' names of them add again.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::io::{self, Read};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
+use ureq::Agent;
 
 use super::families::{Family, Kind, Metrics, Sample};
 use crate::exit::{Code, Failure, Outcome, note};
 use crate::os;
 use crate::settings::{deadline_ns, sleep_until};
 
-/// Longest wait for the collector, for each step.
+/// Longest wait for the collector, from the search for its address to the end of its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Most that is read of its answer, bytes.
+/// Most that is read of its answer's head, and of its body, bytes.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 /// Where a collector listens.
@@ -137,17 +137,15 @@ impl Collector {
     /// Hands it a request; what it refuses is a failure.
     fn post(&self, body: &str) -> Result<(), Failure> {
         let failed = |e: io::Error| Failure::io(&format!("send to {}", self.authority), &e);
-        let answer = self.exchange(body).map_err(failed)?;
-        let line = answer.lines().next().unwrap_or_default();
+        let (status, answer) = self.exchange(body).map_err(failed)?;
         let refused = |why: &str| {
             let message = format!("{} refuses the metrics: {why}", self.authority);
             Err(Failure::new(Code::Failed, message))
         };
-        if line.split(' ').nth(1).is_none_or(|status| !status.starts_with('2')) {
-            return refused(line);
+        if !status.is_success() {
+            return refused(&status.to_string());
         }
-        let told = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        let rejected = serde_json::from_str::<Value>(told).unwrap_or_default();
+        let rejected = serde_json::from_slice::<Value>(&answer).unwrap_or_default();
         match &rejected["partialSuccess"]["rejectedDataPoints"] {
             Value::Null => Ok(()),
             none if *none == "0" || *none == 0 => Ok(()),
@@ -155,37 +153,32 @@ impl Collector {
         }
     }
 
-    fn exchange(&self, body: &str) -> io::Result<String> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "no such host");
-        for address in self.authority.to_socket_addrs()? {
-            let mut stream = match TcpStream::connect_timeout(&address, PATIENCE) {
-                Ok(stream) => stream,
-                Err(e) => {
-                    last = e;
-                    continue;
-                }
-            };
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
-            let Self { authority, path } = self;
-            let head = format!(
-                "POST {path} HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\n\
-                 Content-Length: {}\r\nUser-Agent: outlive/{}\r\nConnection: close\r\n\r\n",
-                body.len(),
-                env!("CARGO_PKG_VERSION")
-            );
-            stream.write_all(head.as_bytes())?;
-            stream.write_all(body.as_bytes())?;
-            let mut answer = Vec::new();
-            stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
-            return Ok(String::from_utf8_lossy(&answer).into_owned());
-        }
-        Err(last)
+    fn exchange(&self, body: &str) -> io::Result<(ureq::http::StatusCode, Vec<u8>)> {
+        let agent: Agent = Agent::config_builder()
+            .timeout_global(Some(PATIENCE))
+            .max_response_header_size(ANSWER_BYTES_MAX as usize)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .max_idle_connections(0)
+            .user_agent(concat!("outlive/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .into();
+        let Self { authority, path } = self;
+        let post = agent.post(format!("http://{authority}{path}"));
+        let sent = post.header("Connection", "close").content_type("application/json").send(body);
+        let mut response = sent.map_err(ureq::Error::into_io)?;
+        let mut answer = Vec::new();
+        response.body_mut().as_reader().take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
+        Ok((response.status(), answer))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -203,5 +196,47 @@ mod tests {
         {
             assert!(collector(wrong).is_err(), "{wrong:?}");
         }
+    }
+    /// Hands `{}` to a collector that answers with these bytes and leaves the connection open.
+    fn told_by(answer: &str) -> String {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = collector(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(move || to.post("{}"));
+            let (mut stream, mut asked) = (listener.accept().unwrap().0, Vec::new());
+            while !asked.ends_with(b"\r\n\r\n{}") {
+                let mut piece = [0; 1024];
+                let n = stream.read(&mut piece).unwrap();
+                asked.extend_from_slice(&piece[..n]);
+            }
+            assert!(asked.starts_with(b"POST /v1/metrics HTTP/1.1\r\n"));
+            stream.write_all(answer.as_bytes()).unwrap();
+            asking.join().unwrap().map_or_else(|e| e.to_string(), |()| "taken".into())
+        })
+    }
+
+    #[test]
+    fn an_answer_ends_where_it_says_itself() {
+        let ok = "HTTP/1.1 200 OK\r\n";
+        assert_eq!(told_by(&format!("{ok}Content-Length: 2\r\n\r\n{{}}")), "taken");
+        let rejected = r#"{"partialSuccess": {"rejectedDataPoints": "3"}}"#;
+        let (one, two) = rejected.split_at(9);
+        let (n, m) = (one.len(), two.len());
+        let chunks = format!("{n:x}\r\n{one}\r\n{m:x}\r\n{two}\r\n0\r\n\r\n");
+        let told = told_by(&format!("{ok}Transfer-Encoding: chunked\r\n\r\n{chunks}"));
+        assert!(told.contains("refuses the metrics: \"3\" of them"), "{told}");
+        let elsewhere = "Location: http://127.0.0.1:9\r\nContent-Length: 0\r\n\r\n";
+        let told = told_by(&format!("HTTP/1.1 307 x\r\n{elsewhere}"));
+        assert!(told.contains("refuses the metrics: 307"), "{told}");
+    }
+
+    #[test]
+    fn what_is_no_answer_is_a_failure() {
+        for wrong in ["nonsense\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"] {
+            let told = told_by(wrong);
+            assert!(told.contains("send to 127.0.0.1"), "{wrong:?}: {told}");
+        }
+        let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(200_000));
+        assert!(told_by(&long).contains("send to 127.0.0.1"));
     }
 }

@@ -3,8 +3,8 @@
 
 use super::{Copier, Job, Place, Started};
 use crate::Result;
-use crate::cuda::Stream;
 use crate::driver::{Api, Copy2D, DEVICE, HOST};
+use crate::handle::Stream;
 
 /// Copies to, from and on a device, by its driver.
 #[derive(Clone, Copy)]

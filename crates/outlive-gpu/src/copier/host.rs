@@ -5,7 +5,7 @@ use std::num::NonZero;
 
 use super::{Copier, HostRow, Job, Started};
 use crate::Result;
-use crate::cuda::Stream;
+use crate::handle::Stream;
 
 /// The C library's `memcpy`.
 #[derive(Clone, Copy, Debug)]

@@ -45,9 +45,8 @@ use std::sync::Arc;
 pub use device::DeviceCopier;
 pub use host::{NonTemporal, Plain, RepMovsb, Threads};
 
-use crate::cuda::Stream;
 use crate::driver::Api;
-use crate::memory::DevicePtr;
+use crate::handle::{DevicePtr, Stream};
 use crate::{Error, ErrorKind, Result};
 
 /// Where rows of bytes begin, and how far apart they are.

@@ -12,8 +12,8 @@ use super::socket::Key;
 use super::vmm::Allocation;
 use super::{DeviceFrame, Inner};
 use crate::Result;
-use crate::cuda::{COPY_WAIT, DROP_WAIT, Stream};
-use crate::memory::DevicePtr;
+use crate::cuda::{COPY_WAIT, DROP_WAIT};
+use crate::handle::{DevicePtr, Stream};
 
 /// Sends device memory on a topic; as [`Publisher`], it never waits for a subscriber.
 ///

@@ -11,8 +11,8 @@ use outlive::{ErrorKind as CoreKind, NodeId, Sample, Subscriber};
 use super::socket::Key;
 use super::vmm::Allocation;
 use super::{ALLOCATION_BYTES_MAX, DeviceFrame, Inner, shorter};
-use crate::cuda::{DROP_WAIT, Stream};
-use crate::memory::DevicePtr;
+use crate::cuda::DROP_WAIT;
+use crate::handle::{DevicePtr, Stream};
 use crate::take::Take;
 use crate::{Error, ErrorKind, Result};
 

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::cuda::{Cuda, DROP_WAIT, Inner};
 use crate::driver::{Access, AllocationProperties, Api, Location};
-use crate::memory::DevicePtr;
+use crate::handle::DevicePtr;
 use crate::{Error, ErrorKind, Result};
 
 const PINNED: i32 = 1;

@@ -105,7 +105,7 @@ pub struct Ready {
 
 impl Ready {
     /// Ready as soon as it runs.
-    pub fn is_at_once(&self) -> bool {
+    pub(crate) fn is_at_once(&self) -> bool {
         self.topics.is_empty() && self.services.is_empty() && self.nodes.is_empty()
     }
 }
