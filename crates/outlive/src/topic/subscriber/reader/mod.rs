@@ -7,7 +7,7 @@
 
 mod waiting;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::history;
@@ -25,8 +25,8 @@ use crate::topic::membership::{
 };
 use crate::topic::publisher::pulse::Pulse;
 use crate::topic::ring::listing::Listing;
-use crate::wait::WaitSet;
-use crate::wait::wake::bridge::Bridge;
+use crate::wait::alone::Alone;
+use crate::wait::news::News;
 use crate::{Error, ErrorKind, Result, crash_point};
 
 /// What happened to the publishers of a topic, in the order in which the subscriber noticed.
@@ -57,8 +57,6 @@ pub enum Event {
     },
 }
 
-/// Most events kept for a caller that never asks; the oldest go first.
-const EVENTS_MAX: usize = 1024;
 /// Calls that find nothing between two tries to attach a ring at most.
 const RETRY_STEP_MAX: u64 = 1024;
 /// Calls between two looks at membership and deaths while messages keep coming.
@@ -78,10 +76,7 @@ pub(crate) struct Reader {
     lingering: Vec<Source>,
     /// Publishers of the directory that were attached or left out.
     known: HashSet<PublisherId>,
-    events: VecDeque<Event>,
-    events_seen: u64,
-    /// `events_seen` when a wait last named this subscriber.
-    events_told: u64,
+    news: News<Event>,
     seen_epoch: u64,
     /// A ring could not be looked at: when to try again.
     retry: Option<Retry>,
@@ -95,10 +90,7 @@ pub(crate) struct Reader {
     rung_for: usize,
     lost: u64,
     skipped: u64,
-    /// To sleep with us as its only member.
-    set: Option<WaitSet>,
-    /// What its descriptor, if it was asked for, is made of.
-    bridge: Option<Bridge>,
+    alone: Alone,
 }
 
 /// How a subscriber wants to read.
@@ -158,9 +150,7 @@ impl Reader {
             sources: Vec::new(),
             lingering: Vec::new(),
             known: HashSet::new(),
-            events: VecDeque::new(),
-            events_seen: 0,
-            events_told: 0,
+            news: News::default(),
             seen_epoch: u64::MAX,
             retry: None,
             refused: HashSet::new(),
@@ -170,8 +160,7 @@ impl Reader {
             rung_for: 0,
             lost: 0,
             skipped: 0,
-            set: None,
-            bridge: None,
+            alone: Alone::default(),
         };
         reader.look(true)?;
         Ok(reader)
@@ -205,20 +194,12 @@ impl Reader {
     }
 
     pub(crate) fn next_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.news.pop()
     }
 
     /// Events noticed so far.
     pub(crate) fn events_seen(&self) -> u64 {
-        self.events_seen
-    }
-
-    fn event(&mut self, event: Event) {
-        self.events_seen += 1;
-        if self.events.len() >= EVENTS_MAX {
-            self.events.pop_front();
-        }
-        self.events.push_back(event);
+        self.news.seen()
     }
 
     /// Puts the next message of any publisher into `slot`; `true`: it holds a sample. What the dead
@@ -391,7 +372,7 @@ impl Reader {
     fn tell_departure(&mut self, i: usize, departure: Departure) {
         let unfinished = self.sources[i].is_busy();
         let (publisher, lost) = self.detach(i);
-        self.event(match departure {
+        self.news.push(match departure {
             Departure::Left => Event::PublisherLeft(publisher),
             Departure::Died(dead) => {
                 debug_assert_eq!(dead.node(), publisher.node);
@@ -402,7 +383,7 @@ impl Reader {
 
     fn give_up(&mut self, i: usize, why: String) {
         let (publisher, _) = self.detach(i);
-        self.event(Event::PublisherCorrupt { publisher, why });
+        self.news.push(Event::PublisherCorrupt { publisher, why });
     }
 
     /// Stops reading source `i`, and says how many of its messages were lost since the last one
@@ -459,14 +440,14 @@ impl Reader {
                     // Else gone between the look and the open.
                     if e.kind() != ErrorKind::NotFound {
                         let why = e.to_string();
-                        self.event(Event::PublisherCorrupt { publisher: id, why });
+                        self.news.push(Event::PublisherCorrupt { publisher: id, why });
                     }
                 }
                 Err(e) if e.kind() == ErrorKind::Permission && !first => {
                     refused = true;
                     if self.refused.insert(id) {
                         let why = e.to_string();
-                        self.event(Event::PublisherCorrupt { publisher: id, why });
+                        self.news.push(Event::PublisherCorrupt { publisher: id, why });
                     }
                 }
                 Err(e) => failed = failed.or(Some(e)),
@@ -531,7 +512,7 @@ impl Reader {
             }
             source.show(slot, self.own.view());
             self.known.insert(source.id);
-            self.event(Event::PublisherJoined(source.id));
+            self.news.push(Event::PublisherJoined(source.id));
             self.sources.push(source);
         }
         crash_point!("reader.attached");
@@ -600,10 +581,7 @@ impl Reader {
                 return Ok(());
             }
         }
-        let mut set = self.set.take().unwrap_or_default();
-        let slept = set.sleep(&mut [self], deadline);
-        self.set = Some(set);
-        slept
+        Alone::sleep(self, |reader| &mut reader.alone, deadline)
     }
 
     /// After a long sleep: looks at the directory whatever the bell says (somebody may have
