@@ -135,7 +135,7 @@ impl Source {
 
     /// Messages published, as the publisher's counter says; `None` when the ring says otherwise.
     fn head(&self) -> Option<u64> {
-        // ORDERING(HEAD): pairs with `Writer::after_commit`; the last entry counted is committed.
+        // ORDERING(HEAD): pairs with `OwnRing::count`; the last entry counted is committed.
         let head = self.ring.atomic_u64(ring::HEAD).ok()?.load(Acquire);
         let Some(last) = head.checked_sub(1) else { return Some(0) };
         let seen = self.entry_of(last).peek(last, self.depth);
@@ -383,7 +383,7 @@ impl Source {
         let cursor = view.source(self.slot)[2];
         cursor.store(self.cursor, Release);
         self.shown = self.cursor;
-        // ORDERING(WANTS_ROOM): pairs with `Writer::make_room`.
+        // ORDERING(WANTS_ROOM): pairs with `Room::sleep`.
         let wants_room = || {
             let word = self.ring.atomic_u32(ring::WANTS_ROOM);
             word.is_ok_and(|w| w.load(Relaxed) != 0)
