@@ -22,10 +22,11 @@ use std::sync::Arc;
 
 use super::ring::layout;
 use super::ring::layout::{bell, ring};
+use super::ring::listing::Listing;
 use crate::domain::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::domain::name::TopicName;
 use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX, open_or_create};
-use crate::node::peer::Peer;
+use crate::node::peer::{Peer, Place};
 use crate::node::{Node, NodeId};
 use crate::os::fs::file;
 use crate::os::fs::file::{Dir, Expect};
@@ -38,6 +39,11 @@ use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
 use meta::{Meta, Spec};
 use reclaim::{Reclaimed, reclaim, reclaim_by};
+
+/// Whom a place of a subscriber's table names.
+pub(in crate::topic) fn listing(place: Place<'_>) -> Listing<'_> {
+    Listing::new(place.node, place.port, place.changes)
+}
 
 /// A topic that this process has joined.
 #[derive(Debug)]

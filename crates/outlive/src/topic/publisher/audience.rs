@@ -12,8 +12,7 @@ use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::topic::chunks::hazard;
 use crate::topic::chunks::hazard::Location;
-use crate::topic::membership::{Entry as DirEntry, Ports, PublisherId, Topic, ring_path};
-use crate::topic::ring::listing::Listing;
+use crate::topic::membership::{Entry as DirEntry, Ports, PublisherId, Topic, listing, ring_path};
 use crate::wait::wake::call;
 use crate::wait::wake::call::Caller;
 use crate::wait::wake::handshake;
@@ -135,7 +134,7 @@ impl Audience {
         self.all.iter_mut().all(|s| {
             let Ok(view) = s.peer.port(s.port) else { return false };
             let Some(slot) = find_slot(&mut s.slot, view, id) else { return false };
-            view.source(slot)[2].load(Acquire) >= next || is_dead(&s.peer)
+            view.source(slot).cursor.load(Acquire) >= next || is_dead(&s.peer)
         })
     }
 
@@ -318,7 +317,7 @@ impl Audience {
     /// The word in which subscriber `i` shows that, once it has attached.
     pub(super) fn cursor_word(&self, i: usize) -> Option<&AtomicU64> {
         let s = &self.all[i];
-        Some(s.peer.port(s.port).ok()?.source(s.slot?)[2])
+        Some(s.peer.port(s.port).ok()?.source(s.slot?).cursor)
     }
 
     /// The node of the reliable one that is furthest behind.
@@ -331,7 +330,7 @@ impl Audience {
 
 /// The slot in which a subscriber has attached publisher `id`; looked for until it is `known`.
 fn find_slot(known: &mut Option<usize>, view: PortView<'_>, id: PublisherId) -> Option<usize> {
-    let is_ours = |&slot: &usize| Listing(view.source(slot)).names(id.node.0, id.port);
+    let is_ours = |&slot: &usize| listing(view.source(slot)).names(id.node.0, id.port);
     *known = known.or_else(|| (0..view.sources()).find(is_ours));
     *known
 }

@@ -113,7 +113,8 @@ impl OwnRing {
     /// A place of the table of acknowledged subscribers.
     fn ack(&self, i: usize) -> Listing<'_> {
         let at = ring::ACKS + i * ring::ACK_BYTES;
-        Listing([0, 8, 16, 24].map(|offset| self.word(at + offset)))
+        let word = |offset| self.word(at + offset);
+        Listing::new(word(ring::ACK_NODE), word(ring::ACK_PORT), word(ring::ACK_CHANGES))
     }
 
     /// Acknowledges the subscriber with that node and port; `None`: the table is full.

@@ -17,7 +17,7 @@ use crate::topic::chunks::hazard;
 use crate::topic::chunks::hazard::Location;
 use crate::topic::chunks::pool::segment_path;
 use crate::topic::chunks::segments::DataMapping;
-use crate::topic::membership::{PublisherId, Topic, birth, ring_path};
+use crate::topic::membership::{PublisherId, Topic, birth, listing, ring_path};
 use crate::topic::ring::entries::{Chase, Descriptor, Entry, Peek};
 use crate::topic::ring::layout;
 use crate::topic::ring::layout::{data, ring};
@@ -173,9 +173,9 @@ impl Source {
     pub(crate) fn show(&mut self, slot: usize, view: PortView<'_>) {
         self.slot = slot;
         self.shown = self.cursor;
-        let words = view.source(slot);
-        words[2].store(self.cursor, Relaxed);
-        Listing(words).name(self.id.node.0, self.id.port);
+        let place = view.source(slot);
+        place.cursor.store(self.cursor, Relaxed);
+        listing(place).name(self.id.node.0, self.id.port);
     }
 
     /// Begins to read, now that the publisher can see how far we are.
@@ -190,7 +190,7 @@ impl Source {
     /// # Crash safety
     /// **Strict.** Dying before the wake, our token ends the publisher's sleep.
     pub(crate) fn leave(&self, view: PortView<'_>) {
-        let cursor = view.source(self.slot)[2];
+        let cursor = view.source(self.slot).cursor;
         // Beyond what was published: everything is read.
         cursor.store(u64::MAX, Release);
         if self.reliable {
@@ -380,7 +380,7 @@ impl Source {
     /// Shows how far we have read, and wakes the publisher if it waits for that: in batches, so
     /// that a stream is not a system call for each message.
     fn show_cursor(&mut self, view: PortView<'_>) {
-        let cursor = view.source(self.slot)[2];
+        let cursor = view.source(self.slot).cursor;
         cursor.store(self.cursor, Release);
         self.shown = self.cursor;
         // ORDERING(WANTS_ROOM): pairs with `Room::sleep`.
@@ -418,7 +418,7 @@ impl Source {
     #[inline]
     fn take_chunk(&mut self, view: PortView<'_>, slot: &mut Slot, bytes: usize) -> Result<bool> {
         let meta = self.meta_of(self.entry());
-        let Some(location) = Location::decode(self.entry().body()[0].load(Relaxed)) else {
+        let Some(location) = Location::decode(self.entry().location()) else {
             return self.refuse("an entry's chunk");
         };
         if !self.acknowledged && !self.is_acknowledged(view) {
@@ -514,7 +514,7 @@ impl Source {
             unsafe { std::slice::from_raw_parts(self.ring.base().add(ring::ACKS).cast(), words) };
         let mut places = words.chunks_exact(ring::ACK_BYTES / 8);
         self.acknowledged = places
-            .any(|place| matches!(place, [a, b, c, d] if Listing([a, b, c, d]).names(me, port)));
+            .any(|place| matches!(place, [a, b, _, d] if Listing::new(a, b, d).names(me, port)));
         self.acknowledged
     }
 

@@ -21,10 +21,9 @@ use crate::sync::Ordering::{Relaxed, Release};
 use crate::sync::fault;
 use crate::topic::chunks::hazard;
 use crate::topic::membership::{
-    Entry as DirEntry, Ports, PublisherId, Topic, link_subscriber, subscriber_path,
+    Entry as DirEntry, Ports, PublisherId, Topic, link_subscriber, listing, subscriber_path,
 };
 use crate::topic::publisher::pulse::Pulse;
-use crate::topic::ring::listing::Listing;
 use crate::wait::alone::Alone;
 use crate::wait::news::News;
 use crate::{Error, ErrorKind, Result, crash_point};
@@ -406,7 +405,7 @@ impl Reader {
             let mut held = false;
             hazard::held(view.hazards(), source.slot, |_| held = true);
             if !held {
-                Listing(view.source(source.slot)).clear();
+                listing(view.source(source.slot)).clear();
             }
             held
         });
@@ -538,7 +537,7 @@ impl Reader {
 
     fn free_place(&self) -> Result<usize> {
         let view = self.own.view();
-        let free = || (0..view.sources()).find(|&s| Listing(view.source(s)).is_free());
+        let free = || (0..view.sources()).find(|&s| listing(view.source(s)).is_free());
         if let Some(slot) = free().or(fault("attach.full_unchecked").then_some(0)) {
             return Ok(slot);
         }
