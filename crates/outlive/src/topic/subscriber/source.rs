@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::sample::{Meta, RawSample, Slot};
+use super::raw::{Meta, RawSample, Slot};
 use crate::domain::header::{FileHeader, FileKind};
 use crate::node::peer::{Dead, Life, PortView, death_of};
 use crate::os::PAGE;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::history;
 use super::parked::{self, Parked};
-use super::sample::Slot;
+use super::raw::Slot;
 use super::source::Source;
 use crate::node::OwnPort;
 use crate::node::peer::{Dead, PortView, port};
@@ -622,7 +622,8 @@ impl Drop for Reader {
         if self.borrowed() > 0 {
             // The port stays open for publishers until the samples are gone.
             let own = self.own.clone();
-            parked::park(Parked { topic, port: self.port, own, sources });
+            let maps = Box::new(sources);
+            parked::park(Parked { topic, port: self.port, own, maps });
         } else {
             topic.node.release_port(self.port);
             drop(sources);
