@@ -1,10 +1,12 @@
 //! The receiving port of a topic.
 
 pub(super) mod history;
+mod known;
 mod parked;
 pub(super) mod raw;
 pub(super) mod reader;
 pub(super) mod sample;
+mod segments;
 pub(super) mod source;
 #[cfg(feature = "async")]
 pub(super) mod stream;

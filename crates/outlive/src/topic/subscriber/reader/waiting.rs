@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use super::{Event, RETRY_STEP_MAX, Reader};
+use super::{Event, Reader};
 use crate::Result;
 use crate::sync::Ordering::Acquire;
 use crate::topic::membership::Ports;
@@ -43,7 +43,7 @@ impl Reader {
             self.news.tell();
         }
         // Who only waits for the descriptor comes back for the next tries, not for ever.
-        let again = self.retry.is_some_and(|retry| retry.step < RETRY_STEP_MAX);
+        let again = self.known.has_early_retry();
         if found || news || again {
             bridge.trip();
         }
@@ -86,8 +86,8 @@ impl Member for Reader {
                 return false;
             }
         }
-        plan.bell(self.topic.bell_word(Ports::Publishers), self.seen_epoch as u32);
-        self.topic.epoch(Ports::Publishers).load(Acquire) == self.seen_epoch
+        plan.bell(self.topic.bell_word(Ports::Publishers), self.known.seen_epoch() as u32);
+        self.topic.epoch(Ports::Publishers).load(Acquire) == self.known.seen_epoch()
     }
 
     fn seat(&self) -> Option<Seat<'_>> {
