@@ -45,6 +45,7 @@ impl Lane {
         Self { head, segment, slot, id, peer, look_at, received, pause: Pause::default() }
     }
 
+    #[inline]
     pub(super) fn id(&self) -> ProducerId {
         self.id
     }
@@ -59,6 +60,7 @@ impl Lane {
     }
 
     /// Stamp of the message it shows.
+    #[inline]
     pub(super) fn stamp(&self) -> u64 {
         self.head.stamp(self.segment.ring())
     }

@@ -121,10 +121,12 @@ impl RawSample {
         Some(Self { words, store: Store::Copied { ptr, layout }, bytes, meta })
     }
 
+    #[inline]
     pub(crate) fn meta(&self) -> &Meta {
         &self.meta
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.bytes
     }
