@@ -1,6 +1,7 @@
 //! A domain is a directory: where it is (`path`), which names are allowed in it (`name`), and the
-//! 64 bytes that every file begins with (`header`).
+//! 64 bytes that every file begins with (`header`). What topics and queues share: `joining`.
 
 pub(crate) mod header;
+pub(crate) mod joining;
 pub(crate) mod name;
 pub(crate) mod path;

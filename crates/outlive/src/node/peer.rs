@@ -320,6 +320,10 @@ pub(crate) mod port {
     pub(crate) const SOURCES: usize = HAZARDS + HAZARDS_MAX * 8;
     /// One attached publisher: node, port, cursor, changes.
     pub(crate) const SOURCE_BYTES: usize = 32;
+    pub(crate) const SOURCE_NODE: usize = 0;
+    pub(crate) const SOURCE_PORT: usize = 8;
+    pub(crate) const SOURCE_CURSOR: usize = 16;
+    pub(crate) const SOURCE_CHANGES: usize = 24;
     pub(crate) const SOURCES_FIRST: usize = 96;
     /// In a block that is no port but has further places of one.
     pub(crate) const MORE: usize = CACHE_LINE;
@@ -342,8 +346,30 @@ pub(crate) struct PortView<'a> {
     ports: usize,
 }
 
+/// The words of one attached publisher: whom the place names, and how far that one is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) node: &'a AtomicU64,
+    pub(crate) port: &'a AtomicU64,
+    /// Next message to read.
+    pub(crate) cursor: &'a AtomicU64,
+    /// Odd while node and port are being changed; never takes a value twice.
+    pub(crate) changes: &'a AtomicU64,
+}
+
+impl Place<'_> {
+    /// Owner: makes it nobody's, in a block that nobody reads yet; `changes` stays.
+    pub(super) fn reset(self) {
+        [self.node, self.port, self.cursor].iter().for_each(|word| word.store(0, Relaxed));
+    }
+}
+
 /// A place that names nobody, for what a peer's chain of blocks does not have.
-static NOWHERE: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+fn nowhere<'a>() -> Place<'a> {
+    static WORDS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+    let [node, port, cursor, changes] = WORDS.each_ref();
+    Place { node, port, cursor, changes }
+}
 
 // SAFETY: a view is a shared borrow of a `Mapping`, which is `Sync`; all access is atomic.
 unsafe impl Send for PortView<'_> {}
@@ -416,9 +442,9 @@ impl<'a> PortView<'a> {
         unsafe { std::slice::from_raw_parts(self.base.add(port::HAZARDS).cast(), n) }
     }
 
-    /// Node, port, cursor and changes of source `slot`.
+    /// The place of source `slot`.
     #[inline]
-    pub(crate) fn source(self, slot: usize) -> [&'a AtomicU64; 4] {
+    pub(crate) fn source(self, slot: usize) -> Place<'a> {
         if slot < port::SOURCES_FIRST {
             return self.place(port::SOURCES + slot * port::SOURCE_BYTES);
         }
@@ -426,19 +452,24 @@ impl<'a> PortView<'a> {
     }
 
     #[cold]
-    fn further_source(self, slot: usize) -> [&'a AtomicU64; 4] {
+    fn further_source(self, slot: usize) -> Place<'a> {
         let block = self.chain().nth(slot / port::MORE_SOURCES);
-        block.map_or(NOWHERE.each_ref(), |b| b.further_place(slot % port::MORE_SOURCES))
+        block.map_or_else(nowhere, |b| b.further_place(slot % port::MORE_SOURCES))
     }
 
     /// A place of a block that is no port itself.
-    pub(crate) fn further_place(self, slot: usize) -> [&'a AtomicU64; 4] {
+    pub(crate) fn further_place(self, slot: usize) -> Place<'a> {
         self.place(port::MORE + slot * port::SOURCE_BYTES)
     }
 
     #[inline]
-    fn place(self, at: usize) -> [&'a AtomicU64; 4] {
-        [self.u64_at(at), self.u64_at(at + 8), self.u64_at(at + 16), self.u64_at(at + 24)]
+    fn place(self, at: usize) -> Place<'a> {
+        Place {
+            node: self.u64_at(at + port::SOURCE_NODE),
+            port: self.u64_at(at + port::SOURCE_PORT),
+            cursor: self.u64_at(at + port::SOURCE_CURSOR),
+            changes: self.u64_at(at + port::SOURCE_CHANGES),
+        }
     }
 
     pub(crate) fn next(self) -> &'a AtomicU64 {

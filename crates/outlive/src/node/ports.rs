@@ -64,8 +64,7 @@ impl Ports {
         view.borrows().store(borrows as u64, Relaxed);
         view.next().store(0, Relaxed);
         for slot in 0..port::SOURCES_FIRST {
-            // All but `changes`, which never takes a value twice.
-            view.source(slot)[..3].iter().for_each(|word| word.store(0, Relaxed));
+            view.source(slot).reset();
         }
         // ORDERING(PORT_ID): pairs with `Subscribers::admit`; carries the zeroed block.
         view.id().store(id, Release);
@@ -111,8 +110,9 @@ impl Ports {
         view.id().store(0, Relaxed);
         view.next().store(0, Relaxed);
         for slot in 0..port::MORE_SOURCES {
-            let [node, port, cursor, changes] = view.further_place(slot);
-            [node, port, cursor].iter().for_each(|word| word.store(0, Relaxed));
+            let place = view.further_place(slot);
+            place.reset();
+            let changes = place.changes;
             // Even, and no value that it had: the block may have been a port's.
             changes.store((changes.load(Relaxed) | 1).wrapping_add(1), Relaxed);
         }

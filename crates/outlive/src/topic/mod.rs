@@ -31,7 +31,8 @@ pub use publisher::loan::Loan;
 pub use publisher::refused::{TryPublishError, Unpublished};
 pub use publisher::room::Waited;
 pub use subscriber::Subscriber;
+pub use subscriber::raw::Meta;
 pub use subscriber::reader::Event;
-pub use subscriber::sample::{Meta, Sample};
+pub use subscriber::sample::Sample;
 #[cfg(feature = "async")]
 pub use subscriber::stream::{Messages, News, Readable};

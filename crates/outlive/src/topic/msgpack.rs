@@ -51,7 +51,8 @@ use serde::ser::Serialize;
 
 use super::builder::TopicBuilder;
 use super::ring::layout::INLINE_BYTES_MAX;
-use super::subscriber::sample::{Meta, Sample};
+use super::subscriber::raw::Meta;
+use super::subscriber::sample::Sample;
 use super::{publisher, subscriber};
 use crate::node::Node;
 pub use crate::types::msgpack::{MsgPack, encode};

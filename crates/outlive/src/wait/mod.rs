@@ -13,12 +13,15 @@
 //! | module | what |
 //! |---|---|
 //! | `set`, `member` | waiting for many members at once; what can be one: begin here |
+//! | `alone`, `news` | what a port needs that waits by itself; what it noticed meanwhile |
 //! | `timer`, `descriptor`, `shutdown`, `interrupt` | members that are no ports |
 //! | `wake/` | the handshake with writers, their calls, doorbells, deaths, one descriptor for all |
 
+pub(crate) mod alone;
 mod descriptor;
 mod interrupt;
 pub(crate) mod member;
+pub(crate) mod news;
 mod set;
 mod shutdown;
 #[cfg(test)]

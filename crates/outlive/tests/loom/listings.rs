@@ -32,7 +32,7 @@ struct World {
 }
 
 fn listing(words: &[AtomicU64]) -> Listing<'_> {
-    Listing([&words[0], &words[1], &words[2], &words[3]])
+    Listing::new(&words[0], &words[1], &words[3])
 }
 
 fn location(n: u64) -> Location {

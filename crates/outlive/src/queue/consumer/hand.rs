@@ -9,7 +9,7 @@
 
 use std::ptr::NonNull;
 
-use super::reader::BURST;
+use super::turn::BURST;
 use crate::Result;
 use crate::os::process::wiped::Wiped;
 use crate::queue::lane::head::Head;

@@ -3,37 +3,19 @@
 //!
 //! A lane that cannot be opened, or not be followed into its next segment, for lack of memory,
 //! descriptors or rights, says nothing of the other lanes. Neither does a client that its server
-//! cannot answer yet. The pause before the next try doubles.
+//! cannot answer yet.
 
-use super::reader::{BURST, Lane, Reader};
+use super::pause::Pause;
 use crate::os::time::clock;
 use crate::{Error, ErrorKind};
 
-/// Pauses between two tries, ns.
-const PAUSE_NS_MIN: u64 = 2_000_000;
-const PAUSE_NS_MAX: u64 = 250_000_000;
-
-/// When the next try is, and how long the pause before it was.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::queue) struct Pause {
-    until_ns: u64,
-    ns: u64,
-}
-
-impl Pause {
-    /// One more failure. Long after the last one it is the first.
-    fn next(self, now_ns: u64) -> Self {
-        let again = now_ns < self.until_ns.saturating_add(4 * PAUSE_NS_MAX);
-        let ns = if again { (2 * self.ns).clamp(PAUSE_NS_MIN, PAUSE_NS_MAX) } else { PAUSE_NS_MIN };
-        Self { until_ns: now_ns.saturating_add(ns), ns }
-    }
-}
-
-/// What is put off.
-#[derive(Debug, Default)]
-pub(in crate::queue) struct Later {
-    /// Lanes that are not read meanwhile.
-    pub(in crate::queue) lanes: Vec<Lane>,
+/// Which lanes were looked for, and what is to be looked for again.
+#[derive(Debug)]
+pub(super) struct Later {
+    /// The bell at the last look at the queue's directory; `u64::MAX`: look again.
+    seen_epoch: u64,
+    /// Lanes wait for a free slot.
+    left_out: bool,
     /// Lanes are there that could not be attached.
     look: bool,
     pause: Pause,
@@ -41,83 +23,76 @@ pub(in crate::queue) struct Later {
     why: Option<Error>,
 }
 
-impl Reader {
-    /// The message in hand is put back, and its lane not read for a while.
-    #[cold]
-    pub(crate) fn put_off(&mut self) {
-        if self.turn < self.lanes.len() {
-            self.put_off_lane(self.turn);
+impl Later {
+    pub(super) fn new() -> Self {
+        let (seen_epoch, pause) = (u64::MAX, Pause::default());
+        Self { seen_epoch, left_out: false, look: false, pause, why: None }
+    }
+
+    pub(super) fn seen_epoch(&self) -> u64 {
+        self.seen_epoch
+    }
+
+    /// The directory was looked at when the bell said `epoch`.
+    pub(super) fn looked(&mut self, epoch: u64) {
+        self.seen_epoch = epoch;
+    }
+
+    /// A lane waits for a free slot.
+    pub(super) fn leave_out(&mut self) {
+        self.left_out = true;
+    }
+
+    /// A slot is free: lanes that were left out for lack of one can be admitted.
+    pub(super) fn slot_is_free(&mut self) {
+        if std::mem::take(&mut self.left_out) {
+            self.seen_epoch = u64::MAX;
         }
-    }
-
-    fn put_off_lane(&mut self, i: usize) {
-        self.lay_down();
-        let mut lane = self.lanes.remove(i);
-        lane.pause = lane.pause.next(clock::now_ns());
-        self.later.lanes.push(lane);
-        self.burst = BURST;
-    }
-
-    /// Lane `i` cannot be read on now.
-    #[cold]
-    pub(in crate::queue) fn fail_lane(&mut self, i: usize, why: Error) {
-        self.put_off_lane(i);
-        self.later.why = Some(why);
     }
 
     /// A new lane cannot be attached now.
-    #[cold]
-    pub(in crate::queue) fn fail_look(&mut self, why: Error) {
-        if !self.later.look {
-            self.later.pause = self.later.pause.next(clock::now_ns());
+    pub(super) fn fail_look(&mut self, why: Error) {
+        if !self.look {
+            self.pause = self.pause.next(clock::now_ns());
         }
-        (self.later.look, self.later.why) = (true, Some(why));
+        (self.look, self.why) = (true, Some(why));
     }
 
-    /// Tries again what is due.
-    pub(in crate::queue) fn try_again(&mut self) {
-        if self.next_try_ns() > clock::now_ns() {
-            return;
-        }
-        let now = clock::now_ns();
-        let later = &mut self.later;
-        if later.look && later.pause.until_ns <= now {
-            later.look = false;
+    /// A lane cannot be read on now.
+    pub(super) fn fail_lane(&mut self, why: Error) {
+        self.why = Some(why);
+    }
+
+    /// When the next look is; the end of time without any.
+    #[inline]
+    pub(super) fn next_look_ns(&self) -> u64 {
+        if self.look { self.pause.until_ns() } else { u64::MAX }
+    }
+
+    /// Looks again if that is due.
+    pub(super) fn try_again(&mut self, now_ns: u64) {
+        if self.next_look_ns() <= now_ns {
+            self.look = false;
             self.seen_epoch = u64::MAX;
         }
-        for i in (0..later.lanes.len()).rev() {
-            if later.lanes[i].pause.until_ns <= now {
-                self.lanes.push(later.lanes.swap_remove(i));
-            }
-        }
-    }
-
-    /// When that is; the end of time without any.
-    #[inline]
-    pub(in crate::queue) fn next_try_ns(&self) -> u64 {
-        if !self.later.look && self.later.lanes.is_empty() {
-            return u64::MAX;
-        }
-        let look = if self.later.look { self.later.pause.until_ns } else { u64::MAX };
-        self.later.lanes.iter().map(|lane| lane.pause.until_ns).fold(look, u64::min)
     }
 
     /// What failed since the last call, of one producer alone.
-    pub(crate) fn trouble(&mut self) -> Option<Error> {
-        self.later.why.take()
+    pub(super) fn take_trouble(&mut self) -> Option<Error> {
+        self.why.take()
     }
 
-    pub(in crate::queue) fn has_trouble(&self) -> bool {
-        self.later.why.is_some()
+    pub(super) fn has_trouble(&self) -> bool {
+        self.why.is_some()
     }
 
     /// What a new consumer lacks for the lanes that are there already.
-    pub(in crate::queue) fn lack(&mut self) -> Option<Error> {
-        self.later.why.take_if(|e| is_lack(e))
+    pub(super) fn take_lack(&mut self) -> Option<Error> {
+        self.why.take_if(|e| is_lack(e))
     }
 }
 
 /// Whether an error says that there is too little of something now.
-pub(in crate::queue) fn is_lack(e: &Error) -> bool {
+pub(super) fn is_lack(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::OutOfMemory)
 }

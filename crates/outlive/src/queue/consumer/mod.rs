@@ -1,13 +1,15 @@
 //! The receiving end of a queue.
 #![allow(unsafe_code)]
 
-pub(super) mod asleep;
-pub(super) mod attach;
-pub(super) mod hand;
-pub(super) mod later;
-pub(super) mod order;
+mod hand;
+mod lanes;
+mod later;
+mod order;
+mod pause;
 pub(crate) mod reader;
 pub(super) mod received;
+mod take_over;
+mod turn;
 
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;

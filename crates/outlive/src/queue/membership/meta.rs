@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::domain::header::{FileHeader, FileKind, round_up};
+use crate::domain::joining::read_or_create;
 use crate::domain::name::TopicName;
 use crate::os::PAGE;
 use crate::os::fs::file;
@@ -176,19 +177,8 @@ impl Meta {
         access: &Access,
     ) -> Result<Self> {
         wanted.check(queue)?;
-        for _ in 0..3 {
-            match Self::read(dir, access) {
-                Ok(meta) => return meta.accept(queue, wanted),
-                Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => return Err(e),
-            }
-            match wanted.create(dir, access) {
-                Ok(()) => {}
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(e),
-            }
-        }
-        Self::read(dir, access)?.accept(queue, wanted)
+        let meta = read_or_create(|| Self::read(dir, access), || wanted.create(dir, access))?;
+        meta.accept(queue, wanted)
     }
 
     fn create(&self, dir: &Path, access: &Access) -> Result<()> {

@@ -14,12 +14,11 @@ use std::sync::Arc;
 
 use super::lane::layout::bell;
 use super::lane::segment::segment_path;
-use crate::domain::header::{FileHeader, FileKind};
+use crate::domain::joining::{Joining, open_bell};
 use crate::domain::name::TopicName;
-use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX, open_or_create};
+use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
 use crate::node::{Node, NodeId};
 use crate::os::fs::file;
-use crate::os::fs::file::{Dir, Expect};
 use crate::os::fs::map::Mapping;
 use crate::os::sleep::futex;
 use crate::os::time::clock;
@@ -87,12 +86,6 @@ impl Entry {
             _ => Self::Unknown,
         }
     }
-}
-
-/// Held while a member joins; frees the directory for removal when dropped.
-#[derive(Debug)]
-pub(crate) struct Joining {
-    _dir: Dir,
 }
 
 impl Queue {
@@ -168,7 +161,7 @@ impl Queue {
             }
             opened => opened?,
         };
-        let bell = open_bell(path, domain)?;
+        let bell = open_bell(path, domain, bell::BYTES, &[bell::EPOCH])?;
         let Site { name, dir: dir_path, parents, unread } = site.clone();
         let queue = Self { name, dir: dir_path, meta, node: node.clone(), parents, unread, bell };
         Ok(Some((Arc::new(queue), Joining { _dir: dir })))
@@ -234,20 +227,6 @@ impl Queue {
         }
         Ok(removed)
     }
-}
-
-fn open_bell(dir: &Path, domain: &DomainPath) -> Result<Mapping> {
-    let path = dir.join("bell");
-    let owner = domain.access.owner_required();
-    let expect = Expect { writable: true, min_len: bell::BYTES as u64, owner };
-    let total_bytes = bell::BYTES as u64;
-    let fd = open_or_create(&path, domain.access.shared_mode, expect, |map| {
-        FileHeader { kind: FileKind::Bell, total_bytes, node: 0, port: 0 }.write(map)
-    })?;
-    let map = Mapping::map_own(&fd, bell::BYTES, &path)?;
-    FileHeader::read(&map, FileKind::Bell, total_bytes)?;
-    map.atomic_u64(bell::EPOCH)?;
-    Ok(map)
 }
 
 pub(crate) fn list(dir: &Path) -> Result<Vec<Entry>> {

@@ -1,7 +1,8 @@
 //! The sending end of a queue.
 
+mod addressee;
+mod lane;
 pub(crate) mod refused;
-pub(super) mod room;
 pub(super) mod slot;
 pub(crate) mod writer;
 

@@ -99,9 +99,42 @@ impl From<Error> for Refused {
     }
 }
 
-/// Of a lane of `used` bytes: what `full` says.
-pub(super) fn figures(used: u64, bound: u64, id: ProducerId) -> [u64; 5] {
-    [used, bound, id.node.get(), id.port, 0]
+/// What a lane's refusals say, once somebody prints them.
+#[derive(Debug)]
+pub(super) struct Refusals {
+    refusal: Refusal,
+    /// The lane could not grow when it last had to, and not for its bound.
+    is_stuck: bool,
+}
+
+impl Refusals {
+    pub(super) fn new(queue: &str) -> Self {
+        Self { refusal: Refusal::new(queue), is_stuck: false }
+    }
+
+    /// There is no live consumer.
+    pub(super) fn of_nobody(&self) -> &Refusal {
+        &self.refusal
+    }
+
+    /// The lane `id` is full with `used` bytes.
+    pub(super) fn of_full(&self, used: u64, bound: u64, id: ProducerId) -> &Refusal {
+        self.refusal.set([used, bound, id.node.get(), id.port, 0]);
+        &self.refusal
+    }
+
+    /// The lane cannot grow, for `why`.
+    pub(super) fn stick(&mut self, why: Error) {
+        self.is_stuck = true;
+        self.refusal.set_cause(Some(why));
+    }
+
+    /// From here on nothing but its bound keeps the lane from growing.
+    pub(super) fn unstick(&mut self) {
+        if std::mem::take(&mut self.is_stuck) {
+            self.refusal.set_cause(None);
+        }
+    }
 }
 
 #[cold]

@@ -553,7 +553,7 @@ fn an_ordered_consumer_merges_producers_by_time() {
     let builder = n.queue::<u64>("q").unwrap().ordered(Duration::from_millis(5));
     let mut consumer = builder.consumer().unwrap();
     // As after 2^32 messages.
-    consumer.reader.burst = u32::MAX - 100;
+    consumer.reader.set_rows(u32::MAX - 100);
     let mut x = 12345u64;
     for i in 0..2000 {
         x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

@@ -9,7 +9,7 @@
 //! |-----------|-----------|---------------------------------------|
 //! | `PAIR`    | writer    | the pair written last                 |
 //! | `SLOT`+p  | writer    | the slot of pair p written last       |
-//! | `reading` | reader    | the pair it reads, in the reader's file |
+//! | `READING` | reader    | the pair it reads, in the reader's file |
 //!
 //! The writer writes into a slot that the reader may read only if it missed the reader's choice
 //! of this pair *and* the reader missed the writer's latest choice of slot in it. A full fence
@@ -22,6 +22,8 @@
 use crate::sync::Ordering::{Acquire, Release, SeqCst};
 use crate::sync::{AtomicU64, fault, fence, swap_fenced, unless_fault};
 
+/// In the reader's words: the pair it reads.
+pub(crate) const READING: usize = 0;
 const PAIR: usize = 0;
 const SLOT: usize = 1;
 const SLOTS: usize = 8;

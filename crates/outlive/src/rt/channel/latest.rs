@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::file::{self, Role, Shape, tag_of};
-use super::four_slot;
+use super::four_slot::{self, READING};
 use super::pair::{Lost, Pair, Seeker, Waiting};
 use crate::node::Node;
 use crate::os::time::clock;
@@ -34,6 +34,8 @@ pub const VALUE_BYTES_MAX: usize = 4096;
 
 /// Number and time of the value, before its own words.
 const HEAD: usize = 2;
+const SEQ: usize = 0;
+const SENT_NS: usize = 1;
 
 /// Words of a value and its head.
 pub(in crate::rt) const fn body_words<T>() -> usize {
@@ -54,8 +56,8 @@ pub struct Stamped<T> {
 /// Stores a value and its head into a slot.
 #[inline]
 pub(in crate::rt) fn store<T: Value>(slot: &[AtomicU64], seq: u64, sent_ns: u64, value: &T) {
-    slot[0].store(seq, Relaxed);
-    slot[1].store(sent_ns, Relaxed);
+    slot[SEQ].store(seq, Relaxed);
+    slot[SENT_NS].store(sent_ns, Relaxed);
     for (word, bytes) in slot[HEAD..].iter().zip(value.as_bytes().chunks(8)) {
         let mut full = [0; 8];
         full[..bytes.len()].copy_from_slice(bytes);
@@ -66,7 +68,7 @@ pub(in crate::rt) fn store<T: Value>(slot: &[AtomicU64], seq: u64, sent_ns: u64,
 /// Copies a value and its head out of a slot; `None` from a slot never written.
 #[inline]
 pub(in crate::rt) fn load<T: Value>(slot: &[AtomicU64]) -> Option<Stamped<T>> {
-    let (seq, sent_ns) = (slot[0].load(Relaxed), slot[1].load(Relaxed));
+    let (seq, sent_ns) = (slot[SEQ].load(Relaxed), slot[SENT_NS].load(Relaxed));
     if seq == 0 {
         return None;
     }
@@ -223,7 +225,7 @@ impl<T: Value> LatestWriter<T> {
         self.seq += 1;
         let (seq, sent_ns) = (self.seq, clock::now_ns());
         let fill = |slot: &[AtomicU64]| store(slot, seq, sent_ns, value);
-        self.slots.write(&self.pair.own, &self.pair.peer[0], body_words::<T>(), fill);
+        self.slots.write(&self.pair.own, &self.pair.peer[READING], body_words::<T>(), fill);
         Ok(())
     }
 
@@ -279,7 +281,7 @@ impl<T: Value> LatestReader<T> {
 
     #[inline]
     fn look(&self) -> Option<Stamped<T>> {
-        load(four_slot::read(&self.pair.own[0], &self.pair.peer, body_words::<T>()))
+        load(four_slot::read(&self.pair.own[READING], &self.pair.peer, body_words::<T>()))
     }
 
     /// What a writer that left has left, once.

@@ -10,6 +10,8 @@ use crate::sync::AtomicU64;
 use crate::sync::Ordering::{Acquire, Release};
 use crate::sync::unless_fault;
 
+/// In the reader's words: its position.
+pub(crate) const NEXT: usize = 0;
 const HEAD: usize = 0;
 const ENTRIES: usize = 8;
 

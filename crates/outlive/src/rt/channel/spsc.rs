@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::file::{self, Role, Shape};
 use super::latest::{Opening, Stamped, Value, body_words, check_size, load, store, tag};
 use super::pair::{Lost, Pair, Seeker, Waiting};
-use super::ring;
+use super::ring::{self, NEXT};
 use crate::node::Node;
 use crate::os::time::clock;
 use crate::rt::thread::memory::{LEFT, Words};
@@ -91,7 +91,7 @@ fn writer_end<T>(pair: Pair, depth: usize) -> SpscWriter<T> {
 }
 
 fn reader_end<T>(pair: Pair, depth: usize) -> SpscReader<T> {
-    let next = pair.own[0].load(Relaxed); // as `start` left it
+    let next = pair.own[NEXT].load(Relaxed); // as `start` left it
     SpscReader { pair, depth, next, _type: PhantomData }
 }
 
@@ -106,7 +106,7 @@ fn start(own: &Words, writer: &Words, depth: usize) -> Result<()> {
         let object = format!("of {}", writer.serial());
         return Err(Error::new(ErrorKind::Corrupt, what, object, why));
     }
-    own[0].store(start, Relaxed);
+    own[NEXT].store(start, Relaxed);
     Ok(())
 }
 
@@ -156,7 +156,7 @@ impl<T: Value> SpscWriter<T> {
         let (seq, sent_ns) = (self.seq + 1, clock::now_ns());
         let fill = |slot: &[AtomicU64]| store(slot, seq, sent_ns, value);
         let body = body_words::<T>();
-        if !self.ring.push(&self.pair.own, &self.pair.peer[0], self.depth, body, fill) {
+        if !self.ring.push(&self.pair.own, &self.pair.peer[NEXT], self.depth, body, fill) {
             return Err(NotPushed::Full);
         }
         self.seq = seq;
@@ -177,7 +177,7 @@ impl<T: Value> SpscWriter<T> {
         let start = |had: Option<&Words>| {
             if let Some(reader) = had {
                 // Loaded after its *paired*: if it left, this was its last position.
-                ring.took(reader[0].load(Relaxed), depth);
+                ring.took(reader[NEXT].load(Relaxed), depth);
             }
             if fault("rt_pair.starts_anew") { ring.head() } else { ring.untaken() }
         };
@@ -224,7 +224,7 @@ impl<T: Value> SpscReader<T> {
     #[inline]
     fn take(&mut self) -> Option<Stamped<T>> {
         let (depth, body) = (self.depth, body_words::<T>());
-        ring::pop(&mut self.next, &self.pair.own[0], &self.pair.peer, depth, body, load)?
+        ring::pop(&mut self.next, &self.pair.own[NEXT], &self.pair.peer, depth, body, load)?
     }
 
     /// What a writer that left pushed between our look and its leaving.
@@ -255,7 +255,7 @@ impl<T: Value> SpscReader<T> {
                 return Err(Error::new(ErrorKind::WouldBlock, what, "its old writer", why));
             }
             start(&own, writer, depth)?;
-            *next = own[0].load(Relaxed);
+            *next = own[NEXT].load(Relaxed);
             Ok(())
         };
         self.pair.accept(clock::in_future(timeout), take)

@@ -93,6 +93,11 @@ pub struct Latch {
     pub at_ns: u64,
 }
 
+/// Its words: cause, subject and step, 0 while it is clear; when; in which cycle.
+const WHAT: usize = 0;
+const AT_NS: usize = 1;
+const CYCLE: usize = 2;
+
 /// Subject of a cause that is about none of the given ones.
 pub const NOBODY: u8 = 255;
 
@@ -100,23 +105,23 @@ impl Latch {
     /// # Crash safety
     /// **Strict.** Commit point: the last store.
     pub(in crate::rt) fn store(self, words: &[AtomicU64]) {
-        words[1].store(self.at_ns, Relaxed);
-        words[2].store(self.cycle, Relaxed);
+        words[AT_NS].store(self.at_ns, Relaxed);
+        words[CYCLE].store(self.cycle, Relaxed);
         let word = (self.step as u64) << 16 | u64::from(self.subject) << 8 | self.cause as u64;
         // ORDERING(LATCH): pairs with `load`; carries time and cycle.
-        words[0].store(word, Release);
+        words[WHAT].store(word, Release);
     }
 
     /// # Crash safety
     /// **Strict.** One store.
     pub(in crate::rt) fn clear(words: &[AtomicU64]) {
-        words[0].store(0, Release);
+        words[WHAT].store(0, Release);
     }
 
     #[inline]
     pub(in crate::rt) fn load(words: &[AtomicU64]) -> Option<Self> {
         // ORDERING(LATCH): pairs with `store`.
-        let word = words[0].load(Acquire);
+        let word = words[WHAT].load(Acquire);
         if word == 0 {
             return None;
         }
@@ -129,8 +134,8 @@ impl Latch {
             cause: Cause::from_raw(word as u8),
             subject: (word >> 8) as u8,
             step,
-            at_ns: words[1].load(Relaxed),
-            cycle: words[2].load(Relaxed),
+            at_ns: words[AT_NS].load(Relaxed),
+            cycle: words[CYCLE].load(Relaxed),
         })
     }
 }

@@ -25,6 +25,10 @@ use crate::sync::fault;
 #[derive(Debug, Default)]
 struct Line([AtomicU64; 8]);
 
+/// Words of the first line.
+const SERIAL: usize = 0;
+const PAIRED: usize = 1;
+const START: usize = 2;
 /// Bytes of the first line.
 const LINE_BYTES: usize = size_of::<Line>();
 /// Set in *paired* by an end that was dropped.
@@ -65,7 +69,7 @@ impl Words {
     pub(in crate::rt) fn heap_pair(first: usize, second: usize) -> (Arc<Self>, Arc<Self>) {
         let ends = (Self::heap(first), Self::heap(second));
         for (own, serial, other) in [(&ends.0, 1, 2), (&ends.1, 2, 1)] {
-            own.line()[0].store(serial, Relaxed);
+            own.line()[SERIAL].store(serial, Relaxed);
             own.paired().store(other, Relaxed);
         }
         ends
@@ -111,18 +115,18 @@ impl Words {
     /// Names this end, never another.
     #[inline]
     pub(in crate::rt) fn serial(&self) -> u64 {
-        self.line()[0].load(Relaxed)
+        self.line()[SERIAL].load(Relaxed)
     }
 
     /// The other end that this one works with.
     #[inline]
     pub(in crate::rt) fn paired(&self) -> &AtomicU64 {
-        &self.line()[1]
+        &self.line()[PAIRED]
     }
 
     /// From which entry on the reader that *paired* names is to read.
     pub(in crate::rt) fn start(&self) -> &AtomicU64 {
-        &self.line()[2]
+        &self.line()[START]
     }
 
     /// Whether its owner has dropped it.

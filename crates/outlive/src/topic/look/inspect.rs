@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::domain::header::{FileHeader, FileKind};
 use crate::domain::path::DomainPath;
 use crate::node::NodeId;
-use crate::node::peer::Peer;
+use crate::node::peer::{Peer, Place};
 use crate::os::fs::file;
 use crate::os::fs::file::Expect;
 use crate::os::fs::map::Mapping;
@@ -105,11 +105,11 @@ fn subscriber(
     }
     let sources: Vec<_> = (0..view.sources())
         .filter_map(|slot| {
-            let [node, port, next, changes] = view.source(slot);
+            let Place { node, port, cursor, changes } = view.source(slot);
             let before = changes.load(Acquire);
             let publisher =
                 PublisherId { node: NodeId(node.load(Acquire)), port: port.load(Acquire) };
-            let info = SourceInfo { publisher, next: next.load(Acquire) };
+            let info = SourceInfo { publisher, next: cursor.load(Acquire) };
             let settled = before % 2 == 0 && changes.load(Acquire) == before;
             (settled && publisher.port != 0).then_some((slot, info))
         })

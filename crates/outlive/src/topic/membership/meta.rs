@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::attributes;
 use crate::domain::header::{FileHeader, FileKind, round_up};
+use crate::domain::joining::read_or_create;
 use crate::domain::name::TopicName;
 use crate::os::PAGE;
 use crate::os::fs::file;
@@ -171,19 +172,8 @@ impl Meta {
         access: &Access,
     ) -> Result<Self> {
         spec.check(topic)?;
-        for _ in 0..3 {
-            match Self::read(dir, access) {
-                Ok(meta) => return meta.accept(topic, spec),
-                Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => return Err(e),
-            }
-            match Self::create(dir, spec, access) {
-                Ok(()) => {}
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(e),
-            }
-        }
-        Self::read(dir, access)?.accept(topic, spec)
+        let meta = read_or_create(|| Self::read(dir, access), || Self::create(dir, spec, access))?;
+        meta.accept(topic, spec)
     }
 
     fn create(dir: &Path, spec: &Spec, access: &Access) -> Result<()> {

@@ -22,13 +22,15 @@ use std::sync::Arc;
 
 use super::ring::layout;
 use super::ring::layout::{bell, ring};
+use super::ring::listing::Listing;
 use crate::domain::header::{FileHeader, FileKind, HEADER_BYTES};
+use crate::domain::joining::{Joining, open_bell};
 use crate::domain::name::TopicName;
-use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX, open_or_create};
-use crate::node::peer::Peer;
+use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
+use crate::node::peer::{Peer, Place};
 use crate::node::{Node, NodeId};
 use crate::os::fs::file;
-use crate::os::fs::file::{Dir, Expect};
+use crate::os::fs::file::Expect;
 use crate::os::fs::map::Mapping;
 use crate::os::process::sched;
 use crate::os::sleep::futex;
@@ -38,6 +40,11 @@ use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
 use meta::{Meta, Spec};
 use reclaim::{Reclaimed, reclaim, reclaim_by};
+
+/// Whom a place of a subscriber's table names.
+pub(in crate::topic) fn listing(place: Place<'_>) -> Listing<'_> {
+    Listing::new(place.node, place.port, place.changes)
+}
 
 /// A topic that this process has joined.
 #[derive(Debug)]
@@ -107,12 +114,6 @@ pub(crate) fn ring_path(dir: &Path, id: PublisherId) -> PathBuf {
 
 pub(crate) fn subscriber_path(dir: &Path, node: NodeId, port: u64) -> PathBuf {
     dir.join(format!("sub.{node}.{port}"))
-}
-
-/// Held while a member links its file; frees the directory for removal when dropped.
-#[derive(Debug)]
-pub(crate) struct Joining {
-    _dir: Dir,
 }
 
 impl Topic {
@@ -196,7 +197,8 @@ impl Topic {
             Some(spec) => Meta::open_or_create(path, name, spec, access)?,
             None => Meta::read(path, access)?,
         };
-        let bell = open_bell(path, node.domain())?;
+        let bell =
+            open_bell(path, node.domain(), bell::BYTES, &[bell::PUBLISHERS, bell::SUBSCRIBERS])?;
         let topic =
             Self { name: name.clone(), dir: path.to_path_buf(), meta, node: node.clone(), bell };
         Ok(Some((Arc::new(topic), Joining { _dir: dir })))
@@ -268,21 +270,6 @@ fn must_not_be_missing(dir: &Path, name: &str) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-fn open_bell(dir: &Path, domain: &DomainPath) -> Result<Mapping> {
-    let path = dir.join("bell");
-    let owner = domain.access.owner_required();
-    let expect = Expect { writable: true, min_len: bell::BYTES as u64, owner };
-    let total_bytes = bell::BYTES as u64;
-    let fd = open_or_create(&path, domain.access.shared_mode, expect, |map| {
-        FileHeader { kind: FileKind::Bell, total_bytes, node: 0, port: 0 }.write(map)
-    })?;
-    let map = Mapping::map_own(&fd, bell::BYTES, &path)?;
-    FileHeader::read(&map, FileKind::Bell, total_bytes)?;
-    map.atomic_u64(bell::PUBLISHERS)?;
-    map.atomic_u64(bell::SUBSCRIBERS)?;
-    Ok(map)
 }
 
 /// The bell as it is, to read; `None` where there is none.

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::meta::Meta;
-use super::{Entry, PublisherId, RingHeader, existing_bell, list, ring_path};
+use super::{Entry, PublisherId, RingHeader, existing_bell, list, listing, ring_path};
 use crate::domain::path::DomainPath;
 use crate::node::NodeId;
 use crate::node::peer::{Dead, Peer, proof_by_name, unlink_of};
@@ -18,7 +18,6 @@ use crate::os::fs::map::Mapping;
 use crate::sync::Ordering::{Acquire, SeqCst};
 use crate::sync::fault;
 use crate::topic::ring::layout::{bell, ring};
-use crate::topic::ring::listing::Listing;
 use crate::{ErrorKind, Result};
 
 /// Dead or closed rings that are kept for late joiners, beyond what live subscribers need.
@@ -352,7 +351,7 @@ fn use_of(peer: Option<&Peer>, port: u64, id: PublisherId, born: u64) -> Use {
     }
     let seen = born != 0 && view.seen().load(Acquire) >= born;
     let mut slots = 0..view.sources();
-    if slots.any(|s| Listing(view.source(s)).names(id.node.0, id.port)) {
+    if slots.any(|s| listing(view.source(s)).names(id.node.0, id.port)) {
         return if fault("reclaim.read_ring") { Use::Unseen } else { Use::Reads };
     }
     if seen { Use::None } else { Use::Unseen }

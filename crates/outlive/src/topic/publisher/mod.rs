@@ -1,9 +1,11 @@
 //! The publishing port of a topic.
 
+mod audience;
 mod headed;
 pub(super) mod loan;
 pub(super) mod pulse;
 pub(in crate::topic) mod refused;
+mod ring;
 pub(super) mod room;
 pub(super) mod writer;
 

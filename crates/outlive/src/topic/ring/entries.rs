@@ -21,8 +21,11 @@ use crate::crash_point;
 use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::sync::{AtomicU64, fault, fence, unless_fault};
 
-/// Words before the body of an entry: seq, timestamp, descriptor.
+/// Words before the body of an entry.
 pub(crate) const ENTRY_HEAD_WORDS: usize = 3;
+const SEQ: usize = 0;
+const TIMESTAMP: usize = 1;
+const DESCRIPTOR: usize = 2;
 
 /// One entry of a ring.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +56,23 @@ impl<'a> Entry<'a> {
 
     #[inline]
     fn seq(self) -> &'a AtomicU64 {
-        &self.words[0]
+        &self.words[SEQ]
+    }
+
+    #[inline]
+    fn timestamp_word(self) -> &'a AtomicU64 {
+        &self.words[TIMESTAMP]
+    }
+
+    #[inline]
+    fn descriptor_word(self) -> &'a AtomicU64 {
+        &self.words[DESCRIPTOR]
+    }
+
+    /// The word of the body that names the chunk of a message that has one.
+    #[inline]
+    fn location_word(self) -> &'a AtomicU64 {
+        &self.body()[0]
     }
 
     /// The word to sleep on: it changes with every commit.
@@ -105,7 +124,7 @@ impl<'a> Entry<'a> {
             self.commit(n);
         }
         self.describe(timestamp, Descriptor::Chunk { bytes }.encode());
-        self.body()[0].store(location, Relaxed);
+        self.location_word().store(location, Relaxed);
         crash_point!("publish.chunk.before_commit");
         self.commit(n);
     }
@@ -134,7 +153,7 @@ impl<'a> Entry<'a> {
         self.begin(n);
         // Tells it from a message that is being written.
         if !fault("withdraw.looks_busy") {
-            self.words[2].store(0, Relaxed);
+            self.descriptor_word().store(0, Relaxed);
         }
     }
 
@@ -146,8 +165,8 @@ impl<'a> Entry<'a> {
 
     #[inline]
     fn describe(self, timestamp: u64, descriptor: u64) {
-        self.words[1].store(timestamp, Relaxed);
-        self.words[2].store(descriptor, Relaxed);
+        self.timestamp_word().store(timestamp, Relaxed);
+        self.descriptor_word().store(descriptor, Relaxed);
     }
 
     /// Commit point of message `n`.
@@ -202,12 +221,18 @@ impl<'a> Entry<'a> {
 
     #[inline]
     pub(crate) fn timestamp(self) -> u64 {
-        self.words[1].load(Relaxed)
+        self.timestamp_word().load(Relaxed)
     }
 
     #[inline]
     pub(crate) fn descriptor(self) -> u64 {
-        self.words[2].load(Relaxed)
+        self.descriptor_word().load(Relaxed)
+    }
+
+    /// Where the chunk is, of a message that has one.
+    #[inline]
+    pub(crate) fn location(self) -> u64 {
+        self.location_word().load(Relaxed)
     }
 
     /// What `word` holds while there is nothing to read at `cursor`, to sleep until it changes.

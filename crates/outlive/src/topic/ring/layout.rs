@@ -53,6 +53,9 @@ pub(crate) mod ring {
     /// Table of acknowledged subscribers: node, port, unused, changes.
     pub(crate) const ACKS: usize = PAGE;
     pub(crate) const ACK_BYTES: usize = 32;
+    pub(crate) const ACK_NODE: usize = 0;
+    pub(crate) const ACK_PORT: usize = 8;
+    pub(crate) const ACK_CHANGES: usize = 24;
     pub(crate) const ACKS_MAX: usize = 512;
     pub(crate) const ENTRIES: usize = ACKS + ACKS_MAX * ACK_BYTES;
 

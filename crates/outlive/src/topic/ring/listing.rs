@@ -19,14 +19,22 @@
 use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::sync::{AtomicU64, fault, fence, unless_fault};
 
-/// A place in one of the two tables: node, port, a word that is not looked at here, changes.
+/// A place in one of the two tables.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Listing<'a>(pub(crate) [&'a AtomicU64; 4]);
+pub(crate) struct Listing<'a> {
+    node: &'a AtomicU64,
+    port: &'a AtomicU64,
+    changes: &'a AtomicU64,
+}
 
-impl Listing<'_> {
+impl<'a> Listing<'a> {
+    pub(crate) fn new(node: &'a AtomicU64, port: &'a AtomicU64, changes: &'a AtomicU64) -> Self {
+        Self { node, port, changes }
+    }
+
     /// Owner: whether the place names nobody.
     pub(crate) fn is_free(self) -> bool {
-        self.0[1].load(Relaxed) == 0
+        self.port.load(Relaxed) == 0
     }
 
     /// Owner: names a port of the other side.
@@ -47,32 +55,30 @@ impl Listing<'_> {
     }
 
     fn change(self, node: u64, port: u64) {
-        let [node_word, port_word, _, changes] = self.0;
-        let before = changes.fetch_add(1, Relaxed);
+        let before = self.changes.fetch_add(1, Relaxed);
         // ORDERING(LISTING): pairs with `names`; who sees a new word sees `changes` odd.
         if !fault("listing.change.no_fence") {
             fence(Release);
         }
-        node_word.store(node, Relaxed);
-        port_word.store(port, Relaxed);
+        self.node.store(node, Relaxed);
+        self.port.store(port, Relaxed);
         // ORDERING(LISTED): pairs with `names`. SeqCst, to come before the hazards of this place.
         let order = unless_fault("listing.name.relaxed", SeqCst);
-        changes.store(before.wrapping_add(2), order);
+        self.changes.store(before.wrapping_add(2), order);
     }
 
     /// The other side: whether the place names (`node`, `port`).
     pub(crate) fn names(self, node: u64, port: u64) -> bool {
-        let [node_word, port_word, _, changes] = self.0;
         // ORDERING(LISTED): pairs with `change`.
-        let before = changes.load(unless_fault("listing.names.relaxed", Acquire));
-        if before % 2 == 1 || port_word.load(Relaxed) != port || node_word.load(Relaxed) != node {
+        let before = self.changes.load(unless_fault("listing.names.relaxed", Acquire));
+        if before % 2 == 1 || self.port.load(Relaxed) != port || self.node.load(Relaxed) != node {
             return false;
         }
         // ORDERING(LISTING): pairs with `change`.
         if !fault("listing.names.no_fence") {
             fence(Acquire);
         }
-        fault("listing.names.unchecked") || changes.load(Relaxed) == before
+        fault("listing.names.unchecked") || self.changes.load(Relaxed) == before
     }
 }
 
@@ -82,8 +88,8 @@ mod tests {
 
     #[test]
     fn a_place_names_whom_it_was_given_until_it_is_cleared() {
-        let words = [const { AtomicU64::new(0) }; 4];
-        let place = Listing(words.each_ref());
+        let [node, port, changes] = [const { AtomicU64::new(0) }; 3];
+        let place = Listing::new(&node, &port, &changes);
         assert!(place.is_free() && !place.names(1, 2));
         place.name(1, 2);
         assert!(place.names(1, 2) && !place.is_free());
@@ -94,10 +100,10 @@ mod tests {
 
     #[test]
     fn a_place_whose_owner_died_in_the_middle_names_nobody() {
-        let words = [const { AtomicU64::new(0) }; 4];
-        let place = Listing(words.each_ref());
+        let [node, port, changes] = [const { AtomicU64::new(0) }; 3];
+        let place = Listing::new(&node, &port, &changes);
         place.name(1, 2);
-        words[3].store(3, Relaxed);
+        changes.store(3, Relaxed);
         assert!(!place.names(1, 2));
     }
 }

@@ -1,9 +1,12 @@
 //! The receiving port of a topic.
 
 pub(super) mod history;
-pub(super) mod parked;
+mod known;
+mod parked;
+pub(super) mod raw;
 pub(super) mod reader;
 pub(super) mod sample;
+mod segments;
 pub(super) mod source;
 #[cfg(feature = "async")]
 pub(super) mod stream;
@@ -22,8 +25,9 @@ use crate::types::payload::{Encoding, Payload};
 use crate::types::payload_type::PayloadType;
 use crate::wait::member::{Member, Plan, Seat};
 use crate::{Error, ErrorKind, Result};
+use raw::{Meta, Slot};
 use reader::{Event, Reader};
-use sample::{Filled, Meta, Received, Sample, Slot};
+use sample::{Filled, Received, Sample};
 
 /// Receives the messages of all publishers of a topic, in order per publisher.
 ///

@@ -4,9 +4,9 @@
 //! hazard, without a fence in between; if it is dropped in the same instant as its subscriber by
 //! another thread, both may miss the other. Then the next sample or subscriber to go does it.
 
+use std::fmt::Debug;
 use std::sync::{Arc, TryLockError};
 
-use super::source::Source;
 use crate::node::OwnPort;
 use crate::os::process::per_process::PerProcess;
 use crate::sync::Ordering::{Relaxed, SeqCst};
@@ -24,7 +24,8 @@ pub(in crate::topic) struct Parked {
     pub(in crate::topic) topic: Arc<Topic>,
     pub(in crate::topic) port: u64,
     pub(in crate::topic) own: OwnPort,
-    pub(in crate::topic) sources: Vec<Source>,
+    /// What maps the chunks that they lie in: kept, and looked at by nobody.
+    pub(in crate::topic) maps: Box<dyn Debug + Send>,
 }
 
 impl Parked {
@@ -34,7 +35,7 @@ impl Parked {
 
     fn close(self) {
         self.topic.node.release_port(self.port);
-        drop(self.sources);
+        drop(self.maps);
         self.topic.ring_bell(Ports::Subscribers);
     }
 }

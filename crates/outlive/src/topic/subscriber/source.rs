@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::sample::{Meta, RawSample, Slot};
+use super::raw::{Meta, RawSample, Slot};
+use super::segments::{Segments, corrupt};
 use crate::domain::header::{FileHeader, FileKind};
 use crate::node::peer::{Dead, Life, PortView, death_of};
-use crate::os::PAGE;
 use crate::os::fs::file;
 use crate::os::fs::file::Expect;
 use crate::os::fs::map::Mapping;
@@ -15,12 +15,10 @@ use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::topic::chunks::hazard;
 use crate::topic::chunks::hazard::Location;
-use crate::topic::chunks::pool::segment_path;
-use crate::topic::chunks::segments::DataMapping;
-use crate::topic::membership::{PublisherId, Topic, birth, ring_path};
+use crate::topic::membership::{PublisherId, Topic, birth, listing, ring_path};
 use crate::topic::ring::entries::{Chase, Descriptor, Entry, Peek};
 use crate::topic::ring::layout;
-use crate::topic::ring::layout::{data, ring};
+use crate::topic::ring::layout::ring;
 use crate::topic::ring::listing::Listing;
 use crate::{Error, ErrorKind, Result};
 
@@ -48,17 +46,10 @@ pub(crate) struct Source {
     pub(crate) over: bool,
     reliable: bool,
     volatile: bool,
-    segments: Vec<Option<Segment>>,
+    segments: Segments,
     lost_before: u64,
     /// The message that could not be taken for lack of memory, at the last try.
     failed: Option<u64>,
-}
-
-#[derive(Debug)]
-struct Segment {
-    map: DataMapping,
-    chunk_bytes: usize,
-    chunks: u32,
 }
 
 impl Source {
@@ -115,7 +106,7 @@ impl Source {
             over: false,
             reliable: false,
             volatile,
-            segments: Vec::new(),
+            segments: Segments::default(),
             lost_before: 0,
             failed: None,
         };
@@ -135,7 +126,7 @@ impl Source {
 
     /// Messages published, as the publisher's counter says; `None` when the ring says otherwise.
     fn head(&self) -> Option<u64> {
-        // ORDERING(HEAD): pairs with `Writer::after_commit`; the last entry counted is committed.
+        // ORDERING(HEAD): pairs with `OwnRing::count`; the last entry counted is committed.
         let head = self.ring.atomic_u64(ring::HEAD).ok()?.load(Acquire);
         let Some(last) = head.checked_sub(1) else { return Some(0) };
         let seen = self.entry_of(last).peek(last, self.depth);
@@ -173,9 +164,9 @@ impl Source {
     pub(crate) fn show(&mut self, slot: usize, view: PortView<'_>) {
         self.slot = slot;
         self.shown = self.cursor;
-        let words = view.source(slot);
-        words[2].store(self.cursor, Relaxed);
-        Listing(words).name(self.id.node.0, self.id.port);
+        let place = view.source(slot);
+        place.cursor.store(self.cursor, Relaxed);
+        listing(place).name(self.id.node.0, self.id.port);
     }
 
     /// Begins to read, now that the publisher can see how far we are.
@@ -190,7 +181,7 @@ impl Source {
     /// # Crash safety
     /// **Strict.** Dying before the wake, our token ends the publisher's sleep.
     pub(crate) fn leave(&self, view: PortView<'_>) {
-        let cursor = view.source(self.slot)[2];
+        let cursor = view.source(self.slot).cursor;
         // Beyond what was published: everything is read.
         cursor.store(u64::MAX, Release);
         if self.reliable {
@@ -380,10 +371,10 @@ impl Source {
     /// Shows how far we have read, and wakes the publisher if it waits for that: in batches, so
     /// that a stream is not a system call for each message.
     fn show_cursor(&mut self, view: PortView<'_>) {
-        let cursor = view.source(self.slot)[2];
+        let cursor = view.source(self.slot).cursor;
         cursor.store(self.cursor, Release);
         self.shown = self.cursor;
-        // ORDERING(WANTS_ROOM): pairs with `Writer::make_room`.
+        // ORDERING(WANTS_ROOM): pairs with `Room::sleep`.
         let wants_room = || {
             let word = self.ring.atomic_u32(ring::WANTS_ROOM);
             word.is_ok_and(|w| w.load(Relaxed) != 0)
@@ -418,7 +409,7 @@ impl Source {
     #[inline]
     fn take_chunk(&mut self, view: PortView<'_>, slot: &mut Slot, bytes: usize) -> Result<bool> {
         let meta = self.meta_of(self.entry());
-        let Some(location) = Location::decode(self.entry().body()[0].load(Relaxed)) else {
+        let Some(location) = Location::decode(self.entry().location()) else {
             return self.refuse("an entry's chunk");
         };
         if !self.acknowledged && !self.is_acknowledged(view) {
@@ -432,7 +423,7 @@ impl Source {
         if !hazard::borrow(hazard, word, self.entry(), self.cursor) {
             return Ok(false);
         }
-        match self.resolve(location, bytes) {
+        match self.segments.resolve(&self.topic, self.id, location, bytes) {
             Ok(ptr) => {
                 slot.write(RawSample::borrowed(ptr, bytes, hazard, meta));
                 Ok(true)
@@ -483,7 +474,7 @@ impl Source {
         bytes: usize,
         meta: Meta,
     ) -> Result<bool> {
-        let ptr = match self.resolve(location, bytes) {
+        let ptr = match self.segments.resolve(&self.topic, self.id, location, bytes) {
             Ok(ptr) => ptr,
             Err(_) if !self.entry().unchanged(self.cursor) => return Ok(false),
             Err(e) => return Err(e),
@@ -514,62 +505,8 @@ impl Source {
             unsafe { std::slice::from_raw_parts(self.ring.base().add(ring::ACKS).cast(), words) };
         let mut places = words.chunks_exact(ring::ACK_BYTES / 8);
         self.acknowledged = places
-            .any(|place| matches!(place, [a, b, c, d] if Listing([a, b, c, d]).names(me, port)));
+            .any(|place| matches!(place, [a, b, _, d] if Listing::new(a, b, d).names(me, port)));
         self.acknowledged
-    }
-
-    /// Address of a chunk: segment mapped, chunk and length inside it.
-    #[inline]
-    fn resolve(&mut self, location: Location, bytes: usize) -> Result<*const u8> {
-        let k = location.segment() as usize;
-        if !matches!(self.segments.get(k), Some(Some(_))) {
-            self.map_segment(k)?;
-        }
-        if let Some(Some(s)) = self.segments.get(k)
-            && (location.chunk() < s.chunks || fault("chunk.index_unchecked"))
-            && (bytes <= s.chunk_bytes || fault("chunk.length_unchecked"))
-            && !s.map.is_poisoned()
-        {
-            // In range: `map_segment` checked that all chunks lie inside the mapping.
-            return Ok(s
-                .map
-                .base()
-                .wrapping_add(data::FIRST + location.chunk() as usize * s.chunk_bytes));
-        }
-        Err(self.corrupt("a chunk's position or length"))
-    }
-
-    #[cold]
-    fn map_segment(&mut self, k: usize) -> Result<()> {
-        if k >= layout::SEGMENTS_MAX {
-            return Err(self.corrupt("a chunk's segment"));
-        }
-        let path = segment_path(&self.topic.dir, self.id.node.0, self.id.port, k);
-        let owner = self.topic.node.domain().access.owner_required();
-        let expect = Expect { writable: false, min_len: PAGE as u64, owner };
-        let (fd, file_bytes) = file::open_checked(&path, expect)?;
-        let map = Mapping::map_peer(&fd, file_bytes as usize, &path)?;
-        let header = FileHeader::read(&map, FileKind::Data, file_bytes)?;
-        let chunk_bytes = map.atomic_u64(data::CHUNK_BYTES)?.load(Relaxed);
-        let chunks = map.atomic_u64(data::CHUNKS)?.load(Relaxed);
-        let end = chunk_bytes.checked_mul(chunks).and_then(|b| b.checked_add(data::FIRST as u64));
-        let aligned = chunk_bytes % self.topic.meta.align.max(64) as u64 == 0;
-        let good = header.node == self.id.node.0
-            && header.port == self.id.port
-            && chunk_bytes > 0
-            && aligned
-            && chunks <= u64::from(u32::MAX)
-            && end.is_some_and(|end| end <= file_bytes);
-        if !good && !fault("segment.header_unchecked") {
-            return Err(self.corrupt("the header of a data segment"));
-        }
-        if self.segments.len() <= k {
-            self.segments.resize_with(k + 1, || None);
-        }
-        let (chunk_bytes, chunks) = (chunk_bytes as usize, chunks as u32);
-        let map = DataMapping::new(map, false);
-        self.segments[k] = Some(Segment { map, chunk_bytes, chunks });
-        Ok(())
     }
 
     /// An entry that makes no sense is corrupt, unless it changed while it was read (`false`).
@@ -580,18 +517,13 @@ impl Source {
 
     #[cold]
     fn corrupt(&self, what: &str) -> Error {
-        Error::new(
-            ErrorKind::Corrupt,
-            format!("reading publisher {} of", self.id),
-            self.topic.name.as_str(),
-            format!("{what} is out of range: restart that publisher; it is not read any more"),
-        )
+        corrupt(&self.topic, self.id, what)
     }
 
     /// Whether somebody cut its files short while they were mapped.
     pub(crate) fn poisoned(&self) -> Option<Error> {
-        let segments = self.segments.iter().flatten().map(|s| &*s.map);
-        let cut = std::iter::once(&self.ring).chain(segments).find(|m| m.is_poisoned())?;
+        let cut =
+            std::iter::once(&self.ring).chain(self.segments.maps()).find(|m| m.is_poisoned())?;
         Some(Error::new(
             ErrorKind::Corrupt,
             "reading",

@@ -359,7 +359,7 @@ fn a_reliable_subscriber_loses_nothing_of_its_history_while_it_joins() {
         source.show(0, own.view());
         subscriber::history::begin(std::slice::from_mut(&mut source), 8);
         source.begin(own.view());
-        let begins = own.view().source(0)[2].load(Relaxed);
+        let begins = own.view().source(0).cursor.load(Relaxed);
         assert_eq!(begins, head - 8);
         assert_eq!(head + send(100), begins + 16, "it overwrites no message from {begins} on");
         drop(joining);

@@ -5,28 +5,25 @@
 //! - A source slot is reused only once no hazard word names it.
 //! - The ring is read before the token is looked at: a dead publisher's last message counts.
 
+mod attach;
 mod waiting;
 
-use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::history;
+use super::known::Known;
 use super::parked::{self, Parked};
-use super::sample::Slot;
+use super::raw::Slot;
 use super::source::Source;
 use crate::node::OwnPort;
 use crate::node::peer::{Dead, PortView, port};
 use crate::os::fs::file;
-use crate::sync::Ordering::{Relaxed, Release};
+use crate::sync::Ordering::Relaxed;
 use crate::sync::fault;
 use crate::topic::chunks::hazard;
-use crate::topic::membership::{
-    Entry as DirEntry, Ports, PublisherId, Topic, link_subscriber, subscriber_path,
-};
+use crate::topic::membership::{Ports, PublisherId, Topic, link_subscriber, subscriber_path};
 use crate::topic::publisher::pulse::Pulse;
-use crate::topic::ring::listing::Listing;
-use crate::wait::WaitSet;
-use crate::wait::wake::bridge::Bridge;
+use crate::wait::alone::Alone;
+use crate::wait::news::News;
 use crate::{Error, ErrorKind, Result, crash_point};
 
 /// What happened to the publishers of a topic, in the order in which the subscriber noticed.
@@ -57,10 +54,6 @@ pub enum Event {
     },
 }
 
-/// Most events kept for a caller that never asks; the oldest go first.
-const EVENTS_MAX: usize = 1024;
-/// Calls that find nothing between two tries to attach a ring at most.
-const RETRY_STEP_MAX: u64 = 1024;
 /// Calls between two looks at membership and deaths while messages keep coming.
 const LOOK_EVERY: u64 = 64;
 
@@ -76,29 +69,15 @@ pub(crate) struct Reader {
     sources: Vec<Source>,
     /// Detached, but a sample of theirs is still held.
     lingering: Vec<Source>,
-    /// Publishers of the directory that were attached or left out.
-    known: HashSet<PublisherId>,
-    events: VecDeque<Event>,
-    events_seen: u64,
-    /// `events_seen` when a wait last named this subscriber.
-    events_told: u64,
-    seen_epoch: u64,
-    /// A ring could not be looked at: when to try again.
-    retry: Option<Retry>,
-    /// Publishers of which we have told that.
-    refused: HashSet<PublisherId>,
+    known: Known,
+    news: News<Event>,
     turn: usize,
     /// So many sources, the first ones, are of publishers that are over, the oldest first.
     past: usize,
     taken: u64,
-    /// Publishers that we rang for a second time.
-    rung_for: usize,
     lost: u64,
     skipped: u64,
-    /// To sleep with us as its only member.
-    set: Option<WaitSet>,
-    /// What its descriptor, if it was asked for, is made of.
-    bridge: Option<Bridge>,
+    alone: Alone,
 }
 
 /// How a subscriber wants to read.
@@ -107,15 +86,6 @@ pub(crate) struct Wishes {
     pub(crate) history: u64,
     pub(crate) borrows: usize,
     pub(crate) reliable: bool,
-}
-
-/// After the system refused a look at a ring.
-#[derive(Clone, Copy, Debug)]
-struct Retry {
-    /// Calls that find nothing until the next try.
-    left: u64,
-    /// As many as there were at first, doubled each time.
-    step: u64,
 }
 
 /// Why a publisher is not there any more.
@@ -157,21 +127,14 @@ impl Reader {
             reliable,
             sources: Vec::new(),
             lingering: Vec::new(),
-            known: HashSet::new(),
-            events: VecDeque::new(),
-            events_seen: 0,
-            events_told: 0,
-            seen_epoch: u64::MAX,
-            retry: None,
-            refused: HashSet::new(),
+            known: Known::new(),
+            news: News::default(),
             turn: 0,
             past: 0,
             taken: 0,
-            rung_for: 0,
             lost: 0,
             skipped: 0,
-            set: None,
-            bridge: None,
+            alone: Alone::default(),
         };
         reader.look(true)?;
         Ok(reader)
@@ -205,20 +168,12 @@ impl Reader {
     }
 
     pub(crate) fn next_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.news.pop()
     }
 
     /// Events noticed so far.
     pub(crate) fn events_seen(&self) -> u64 {
-        self.events_seen
-    }
-
-    fn event(&mut self, event: Event) {
-        self.events_seen += 1;
-        if self.events.len() >= EVENTS_MAX {
-            self.events.pop_front();
-        }
-        self.events.push_back(event);
+        self.news.seen()
     }
 
     /// Puts the next message of any publisher into `slot`; `true`: it holds a sample. What the dead
@@ -276,8 +231,8 @@ impl Reader {
     /// `true` when there may be news.
     #[inline]
     fn attend_if_needed(&mut self) -> Result<bool> {
-        let steady = self.retry.is_none()
-            && self.pulse.is_steady(self.seen_epoch)
+        let steady = !self.known.has_retry()
+            && self.pulse.is_steady(self.known.seen_epoch())
             && self.sources.iter().all(Source::is_steady);
         if steady { Ok(false) } else { self.attend() }
     }
@@ -372,7 +327,9 @@ impl Reader {
         }
         // Whoever has gone has made place for whoever has come.
         let mut looked = Ok(());
-        if self.topic.epoch(Ports::Publishers).load(Relaxed) != self.seen_epoch || self.is_due() {
+        if self.topic.epoch(Ports::Publishers).load(Relaxed) != self.known.seen_epoch()
+            || self.known.is_due()
+        {
             let before = self.sources.len();
             looked = self.look(false);
             news |= self.sources.len() > before;
@@ -380,18 +337,11 @@ impl Reader {
         if news { Ok(true) } else { looked.map(|()| false) }
     }
 
-    /// Whether a ring that could not be looked at is to be tried again now: after 1, 2, 4.. calls.
-    fn is_due(&mut self) -> bool {
-        let Some(retry) = &mut self.retry else { return false };
-        retry.left = retry.left.saturating_sub(1);
-        retry.left == 0
-    }
-
     /// Detaches publisher `i` and says why: of a death only with its proof.
     fn tell_departure(&mut self, i: usize, departure: Departure) {
         let unfinished = self.sources[i].is_busy();
         let (publisher, lost) = self.detach(i);
-        self.event(match departure {
+        self.news.push(match departure {
             Departure::Left => Event::PublisherLeft(publisher),
             Departure::Died(dead) => {
                 debug_assert_eq!(dead.node(), publisher.node);
@@ -402,7 +352,7 @@ impl Reader {
 
     fn give_up(&mut self, i: usize, why: String) {
         let (publisher, _) = self.detach(i);
-        self.event(Event::PublisherCorrupt { publisher, why });
+        self.news.push(Event::PublisherCorrupt { publisher, why });
     }
 
     /// Stops reading source `i`, and says how many of its messages were lost since the last one
@@ -418,163 +368,6 @@ impl Reader {
         (id, lost)
     }
 
-    /// Frees the slots of detached sources that no sample refers to.
-    fn let_go(&mut self) {
-        let view = self.own.view();
-        self.lingering.retain(|source| {
-            let mut held = false;
-            hazard::held(view.hazards(), source.slot, |_| held = true);
-            if !held {
-                Listing(view.source(source.slot)).clear();
-            }
-            held
-        });
-    }
-
-    /// Looks at the topic's directory and attaches publishers that are new.
-    ///
-    /// # Errors
-    /// The first failure to attach, after all others were attached; the next look tries again. A
-    /// ring that may not be looked at is one only at the `first` look: one who is open goes on with
-    /// the others meanwhile.
-    #[cold]
-    fn look(&mut self, first: bool) -> Result<()> {
-        let epoch = self.topic.epoch_seen(Ports::Publishers);
-        self.let_go();
-        let mut present = HashSet::new();
-        let (mut found, mut failed) = (Vec::new(), None);
-        let (me, mut listed) = (self.topic.node.id(), false);
-        let mut refused = false;
-        for entry in self.topic.entries()? {
-            listed |= entry == DirEntry::Subscriber { node: me, port: self.port };
-            let DirEntry::Publisher(id) = entry else { continue };
-            present.insert(id);
-            if self.known.contains(&id) {
-                continue;
-            }
-            match Source::open(&self.topic, id) {
-                Ok(source) => found.push(source),
-                Err(e) if is_of_its_files(&e) || is_given_up(&e) => {
-                    self.known.insert(id);
-                    // Else gone between the look and the open.
-                    if e.kind() != ErrorKind::NotFound {
-                        let why = e.to_string();
-                        self.event(Event::PublisherCorrupt { publisher: id, why });
-                    }
-                }
-                Err(e) if e.kind() == ErrorKind::Permission && !first => {
-                    refused = true;
-                    if self.refused.insert(id) {
-                        let why = e.to_string();
-                        self.event(Event::PublisherCorrupt { publisher: id, why });
-                    }
-                }
-                Err(e) => failed = failed.or(Some(e)),
-            }
-        }
-        self.known.retain(|id| present.contains(id));
-        self.refused.retain(|id| present.contains(id));
-        let step = self.retry.map_or(1, |r| (r.step * 2).min(RETRY_STEP_MAX));
-        self.retry = refused.then_some(Retry { left: step, step });
-        if !found.is_empty() {
-            failed = self.attach(found, first).err().or(failed);
-        }
-        if let Some(e) = failed {
-            return Err(e);
-        }
-        self.topic.node.must_be_listed()?;
-        if !listed {
-            return Err(Error::new(
-                ErrorKind::Corrupt,
-                "receiving by",
-                subscriber_path(&self.topic.dir, me, self.port).display().to_string(),
-                "somebody removed it: open the subscriber again",
-            ));
-        }
-        // Attached or left out on purpose: from here on a cleaner need not keep them for us.
-        if !refused {
-            self.view().seen().store(epoch, Release);
-        }
-        self.seen_epoch = epoch;
-        Ok(())
-    }
-
-    /// Begins to read `found`; `first`: of what they sent before, only the history asked for.
-    ///
-    /// # Errors
-    /// `TooManyMembers`; those that have no place are found again by the next look.
-    fn attach(&mut self, mut found: Vec<Source>, first: bool) -> Result<()> {
-        found.sort_by_key(|source| (source.birth(), source.id));
-        if first {
-            history::begin(&mut found, self.history);
-        }
-        // Whoever is gone already and has nothing for us need not be mentioned.
-        let known = &mut self.known;
-        found.retain_mut(|source| {
-            source.over = source.death().is_some() || source.has_closed();
-            let over = source.over && source.sleep_word().is_some();
-            over.then(|| known.insert(source.id));
-            !over
-        });
-        let before = self.sources.len();
-        let mut done = Ok(());
-        for mut source in found {
-            let slot = match self.free_place() {
-                Ok(slot) => slot,
-                Err(e) => {
-                    done = Err(e);
-                    break;
-                }
-            };
-            if self.reliable {
-                source.set_reliable();
-            }
-            source.show(slot, self.own.view());
-            self.known.insert(source.id);
-            self.event(Event::PublisherJoined(source.id));
-            self.sources.push(source);
-        }
-        crash_point!("reader.attached");
-        // Now that they see how far we are: what they overwrote meanwhile is from before we joined.
-        let new = &mut self.sources[before..];
-        if first {
-            history::begin(new, self.history);
-        }
-        new.iter_mut().for_each(|source| source.begin(self.own.view()));
-        self.sort_sources();
-        done
-    }
-
-    /// By age, those that are over in front of those that live.
-    fn sort_sources(&mut self) {
-        if fault("sources.unsorted") {
-            return;
-        }
-        self.sources.sort_by_key(|source| (!source.over, source.birth(), source.id));
-        self.past = self.sources.iter().take_while(|source| source.over).count();
-        self.turn = 0;
-    }
-
-    fn free_place(&self) -> Result<usize> {
-        let view = self.own.view();
-        let free = || (0..view.sources()).find(|&s| Listing(view.source(s)).is_free());
-        if let Some(slot) = free().or(fault("attach.full_unchecked").then_some(0)) {
-            return Ok(slot);
-        }
-        let more = !fault("attach.no_more_places") && self.topic.node.extend_port(self.port)?;
-        if more { free() } else { None }.ok_or_else(|| self.too_many_publishers())
-    }
-
-    #[cold]
-    fn too_many_publishers(&self) -> Error {
-        Error::new(
-            ErrorKind::TooManyMembers,
-            "attaching to",
-            self.topic.name.as_str(),
-            format!("more than {} publishers: spread them over topics", port::SOURCES_MAX),
-        )
-    }
-
     /// A truncated ring reads as empty for ever: nothing else would tell.
     fn is_cut(&self) -> bool {
         self.sources.iter().any(|s| s.poisoned().is_some())
@@ -582,7 +375,7 @@ impl Reader {
 
     /// Whether `take` would do anything: a message, a death, a change of membership.
     fn is_quiet(&self) -> bool {
-        self.topic.epoch(Ports::Publishers).load(Relaxed) == self.seen_epoch
+        self.topic.epoch(Ports::Publishers).load(Relaxed) == self.known.seen_epoch()
             && self.sources.iter().all(|s| s.sleep_word().is_some() && s.death().is_none())
     }
 
@@ -594,16 +387,13 @@ impl Reader {
         if self.is_cut() {
             return self.attend().map(drop);
         }
-        if self.retry.is_some() {
+        if self.known.has_retry() {
             self.look(false)?;
             if !self.is_quiet() {
                 return Ok(());
             }
         }
-        let mut set = self.set.take().unwrap_or_default();
-        let slept = set.sleep(&mut [self], deadline);
-        self.set = Some(set);
-        slept
+        Alone::sleep(self, |reader| &mut reader.alone, deadline)
     }
 
     /// After a long sleep: looks at the directory whatever the bell says (somebody may have
@@ -611,11 +401,8 @@ impl Reader {
     fn look_again(&mut self) -> Result<()> {
         self.look(false)?;
         let view = self.own.view();
-        // Once for each set of publishers: one that never publishes never looks either.
-        let unnoticed = self.rung_for < self.known.len()
-            && self.sources.iter_mut().any(|s| !s.is_noticed(view));
-        if unnoticed {
-            self.rung_for = self.known.len();
+        let sources = &mut self.sources;
+        if self.known.ring_again(|| sources.iter_mut().any(|s| !s.is_noticed(view))) {
             self.topic.ring_bell(Ports::Subscribers);
         }
         Ok(())
@@ -645,7 +432,8 @@ impl Drop for Reader {
         if self.borrowed() > 0 {
             // The port stays open for publishers until the samples are gone.
             let own = self.own.clone();
-            parked::park(Parked { topic, port: self.port, own, sources });
+            let maps = Box::new(sources);
+            parked::park(Parked { topic, port: self.port, own, maps });
         } else {
             topic.node.release_port(self.port);
             drop(sources);
@@ -661,9 +449,4 @@ impl Drop for Reader {
 fn is_of_its_files(e: &Error) -> bool {
     use ErrorKind::{Corrupt, NotFound, NotOwned, VersionMismatch};
     matches!(e.kind(), Corrupt | NotFound | NotOwned | VersionMismatch)
-}
-
-/// As the fault has it: a look that was refused once is never taken again.
-fn is_given_up(e: &Error) -> bool {
-    e.kind() == ErrorKind::Permission && fault("attach.refused_is_corrupt")
 }

@@ -2,13 +2,11 @@
 
 use std::os::fd::BorrowedFd;
 
-use super::{Event, RETRY_STEP_MAX, Reader};
+use super::{Event, Reader};
 use crate::Result;
 use crate::sync::Ordering::Acquire;
-use crate::sync::fault;
 use crate::topic::membership::Ports;
 use crate::wait::member::{Member, Plan, Seat};
-use crate::wait::wake::bridge::Bridge;
 use crate::wait::wake::call;
 use crate::wait::wake::handshake::Request;
 
@@ -23,72 +21,52 @@ impl Reader {
     /// `NoSpace`, or `Io` when the process is out of descriptors.
     pub(crate) fn fd(&mut self) -> Result<BorrowedFd<'_>> {
         self.topic.node.tend()?;
-        if self.bridge.is_none() {
-            self.bridge = Some(Bridge::of_one(&self.topic.node)?);
-        }
-        match &self.bridge {
-            Some(bridge) => Ok(bridge.fd()),
-            None => unreachable!("made above"),
-        }
+        self.alone.fd(&self.topic.node)
     }
 
     /// Nothing was found: with a descriptor, makes it quiet. `true` when there is something now;
     /// the descriptor stays readable then, and once for events that nobody has looked at.
     #[inline]
     pub(crate) fn rest(&mut self) -> bool {
-        self.bridge.is_some() && self.rest_with_fd()
+        self.alone.has_fd() && self.rest_with_fd()
     }
 
     /// # Crash safety
     /// **Strict.** Dying here leaves a raised flag: the next call finds nobody.
     #[cold]
     fn rest_with_fd(&mut self) -> bool {
-        let Some(mut bridge) = self.bridge.take() else { return false };
+        let Some(mut bridge) = self.alone.take_bridge() else { return false };
         let peers = self.sources.iter().filter_map(|s| s.peer.as_ref().ok());
         let found = bridge.rest(&self.topic.node, self.request(), peers, false, || self.is_quiet());
-        let news = self.has_news();
+        let news = self.news.is_untold();
         if news {
-            self.told();
+            self.news.tell();
         }
         // Who only waits for the descriptor comes back for the next tries, not for ever.
-        let again = self.retry.is_some_and(|retry| retry.step < RETRY_STEP_MAX);
+        let again = self.known.has_early_retry();
         if found || news || again {
             bridge.trip();
         }
-        self.bridge = Some(bridge);
+        self.alone.give_back(bridge);
         found
     }
 
-    fn has_news(&self) -> bool {
-        self.events_seen != self.events_told && !self.events.is_empty()
-    }
-
-    /// Whether a wait ends for events: some came since `events` were seen, or there is an end that
-    /// nobody has looked at, which no other wait ends for then.
+    /// Whether a wait ends for events; `events` were seen before it.
     #[cold]
     pub(crate) fn tells_news(&mut self, events: u64) -> bool {
-        if self.events_seen != events {
-            return true;
-        }
-        let ends = |event: &Event| !matches!(event, Event::PublisherJoined(_));
-        let untold = self.has_news() && self.events.iter().any(ends);
-        if untold && !fault("events.only_new") {
-            self.told();
-            return true;
-        }
-        false
+        self.news.end_wait(events, |event| !matches!(event, Event::PublisherJoined(_)))
     }
 }
 
 impl Member for Reader {
     fn is_ready(&mut self, _now: u64) -> bool {
         loop {
-            if self.has_news() || self.sources.iter().any(|s| s.sleep_word().is_none()) {
+            if self.news.is_untold() || self.sources.iter().any(|s| s.sleep_word().is_none()) {
                 return true;
             }
             match if self.is_cut() { self.attend() } else { self.attend_if_needed() } {
                 Ok(true) => {}
-                Ok(false) => return self.has_news(),
+                Ok(false) => return self.news.is_untold(),
                 // The next call that receives says what is wrong.
                 Err(_) => return true,
             }
@@ -96,7 +74,7 @@ impl Member for Reader {
     }
 
     fn told(&mut self) {
-        self.events_told = self.events_seen;
+        self.news.tell();
     }
 
     fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
@@ -108,8 +86,8 @@ impl Member for Reader {
                 return false;
             }
         }
-        plan.bell(self.topic.bell_word(Ports::Publishers), self.seen_epoch as u32);
-        self.topic.epoch(Ports::Publishers).load(Acquire) == self.seen_epoch
+        plan.bell(self.topic.bell_word(Ports::Publishers), self.known.seen_epoch() as u32);
+        self.topic.epoch(Ports::Publishers).load(Acquire) == self.known.seen_epoch()
     }
 
     fn seat(&self) -> Option<Seat<'_>> {
@@ -117,10 +95,7 @@ impl Member for Reader {
     }
 
     fn awake(&mut self) {
-        // While it was lowered nobody called the descriptor.
-        if let Some(bridge) = &self.bridge {
-            bridge.trip();
-        }
+        self.alone.awake();
     }
 
     fn overslept(&mut self) -> bool {

@@ -1,37 +1,32 @@
 //! The producing half without types: its lane, how the lane grows, and how it waits for room.
 //!
 //! # Invariants
-//! - Nobody else stores into the lane's files.
 //! - The segment that a `JUMP` names exists before the `JUMP` is committed.
-//! - The header at the tail is clear, so a `JUMP` can always be committed.
-//! - Bytes that the position has not passed are never written.
+//! - Nothing is written before the consumer is known to be there: see `Addressee`.
 #![allow(unsafe_code)]
 
-use std::collections::VecDeque;
+mod room;
+
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::refused::{Refused, Sent, TrySendError, figures, full, nobody};
-use super::room::largest_power;
+use super::addressee::{Addressee, Deserted};
+use super::lane::{Bounds, OwnLane, largest_power};
+use super::refused::{Refusals, Refused, Sent, TrySendError, full, nobody};
 use crate::error::Refusal;
 use crate::node::NodeId;
-use crate::node::peer::Peer;
-use crate::os::death::robust;
 use crate::os::fs::file;
-use crate::os::process::wiped::Wiped;
 use crate::os::sleep::futex;
-use crate::os::time::clock;
 use crate::queue::lane::layout::{CAPACITY_BYTES_MAX, CAPACITY_BYTES_MIN, consumer};
 use crate::queue::lane::position::COUNT_MAX;
-use crate::queue::lane::record::{RUN_BYTES, Shape, record_word};
-use crate::queue::lane::segment::{Segment, segment_path};
-use crate::queue::lane::tail::{OpenRun, Tail};
+use crate::queue::lane::record::{RUN_BYTES, Shape};
+use crate::queue::lane::segment::segment_path;
+use crate::queue::lane::tail::OpenRun;
 use crate::queue::membership::Queue;
 use crate::queue::membership::reclaim;
 use crate::queue::membership::table::{ProducerId, Table};
 use crate::sync::Ordering::Relaxed;
-use crate::sync::{AtomicU32, AtomicU64, fault};
-use crate::wait::wake::call::Caller;
+use crate::sync::{AtomicU64, fault};
 use crate::{Error, ErrorKind, Result, crash_point};
 
 /// How long a call may wait for room.
@@ -52,57 +47,15 @@ impl Wait {
 
 /// Messages up to this are copied word by word.
 const WORDWISE_BYTES_MAX: usize = 128;
-/// What no consumer's word is.
-const NOT_SEEN: u64 = u64::MAX;
-/// The word of no consumer.
-pub(in crate::queue) static NOBODY: AtomicU32 = AtomicU32::new(0);
-
-/// Proof that the consumer that was there does not read any more: it has left, or its node is dead.
-#[derive(Debug)]
-#[must_use]
-pub(crate) struct Deserted(());
-
-/// A producer's lane and private bookkeeping.
+/// A producer's lane, and who reads it.
 #[derive(Debug)]
 pub(crate) struct Writer {
     // What every send looks at comes first.
-    /// The consumer's word as it was when `token` was found; another value means look again, and
-    /// so does a fork.
-    pub(in crate::queue) owner_seen: Wiped,
-    /// A consumer's word whose node is not there any more.
-    pub(in crate::queue) gone: u64,
-    pub(in crate::queue) owner: NonNull<AtomicU64>,
-    /// `NOBODY` before there was one.
-    pub(in crate::queue) token: NonNull<AtomicU32>,
-    pub(in crate::queue) tail: Tail,
-    pub(in crate::queue) segment: Segment,
-    pub(in crate::queue) number: u32,
-    pub(in crate::queue) shape: Shape,
-    pub(in crate::queue) queue: Arc<Queue>,
-    pub(in crate::queue) id: ProducerId,
-    pub(in crate::queue) table: Table,
-    pub(in crate::queue) slot: Option<usize>,
-    /// The consumer's node; keeps `token` mapped.
-    pub(in crate::queue) peer: Option<Arc<Peer>>,
-    /// How to wake the consumer that is named here, where words alone do not.
-    pub(in crate::queue) caller: Caller,
-    pub(in crate::queue) called: u64,
-    /// Segments that the consumer has not left yet, oldest first: number and capacity.
-    pub(in crate::queue) older: VecDeque<(u32, u64)>,
-    pub(in crate::queue) first_bytes: u64,
-    pub(in crate::queue) bound_bytes: u64,
-    /// How often the ring's end was passed, and most bytes in use since the last time.
-    pub(in crate::queue) lap: u64,
-    pub(in crate::queue) peak: u64,
-    /// The lane could not grow when it last had to, and not for its bound.
-    pub(in crate::queue) is_stuck: bool,
-    /// What a refusal says, once somebody prints it.
-    pub(in crate::queue) refusal: Refusal,
+    to: Addressee,
+    lane: OwnLane,
+    queue: Arc<Queue>,
+    refusals: Refusals,
 }
-
-// SAFETY: the raw pointers point into mappings that the same struct owns (`table`) or keeps alive
-// (`peer`); nothing in it is bound to a thread.
-unsafe impl Send for Writer {}
 
 impl Writer {
     /// Opens a lane of `queue`; the caller holds the joining lock.
@@ -143,10 +96,9 @@ impl Writer {
             }
         }
         let table = Table::open(&queue.dir, node.domain(), false)?;
-        let owner_seen = Wiped::new()?;
-        owner_seen.set(NOT_SEEN);
-        let mode = node.domain().access.own_mode;
-        let segment = Segment::create(&queue.dir, id, 0, first_bytes, mode)?;
+        let to = Addressee::new(table)?;
+        let bounds = Bounds { first: first_bytes, most: bound_bytes };
+        let lane = OwnLane::create(&queue, id, bounds)?;
         crash_point!("queue.writer.open.after_link");
         if reclaim::count_lanes(&queue.dir)? > consumer::SLOTS_MAX {
             // Several came at once. Nobody would read this lane; dying here, it is drained.
@@ -154,38 +106,15 @@ impl Writer {
             let crowd = reclaim::thin_out(node.domain(), &queue.dir, queue.unread)?;
             return Err(crowd.error(queue.name.as_str()));
         }
-        let owner = NonNull::from(table.owner_word());
-        let mut writer = Self {
-            owner_seen,
-            gone: 0,
-            owner,
-            token: NonNull::from(&NOBODY),
-            tail: Tail::new(first_bytes, shape.unit),
-            segment,
-            number: 0,
-            shape,
-            id,
-            table,
-            slot: None,
-            peer: None,
-            caller: Caller::default(),
-            called: 0,
-            older: VecDeque::new(),
-            first_bytes,
-            bound_bytes,
-            lap: 0,
-            peak: 0,
-            is_stuck: false,
-            refusal: Refusal::new(queue.name.as_str()),
-            queue,
-        };
+        let refusals = Refusals::new(queue.name.as_str());
+        let mut writer = Self { to, lane, queue, refusals };
         writer.queue.ring_bell();
-        writer.call_consumer();
+        writer.to.call(&writer.queue.node);
         Ok(writer)
     }
 
     pub(crate) fn id(&self) -> ProducerId {
-        self.id
+        self.lane.id()
     }
 
     pub(crate) fn queue(&self) -> &Arc<Queue> {
@@ -194,31 +123,22 @@ impl Writer {
 
     #[inline]
     pub(crate) fn shape(&self) -> &Shape {
-        &self.shape
+        self.lane.shape()
     }
 
     /// Shared memory of the lane right now, bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.older.iter().map(|(_, bytes)| bytes).sum::<u64>() + self.tail.capacity()
+        self.lane.memory_bytes()
     }
 
     pub(crate) fn set_bound_bytes(&mut self, bytes: u64) {
-        self.bound_bytes = bytes.clamp(CAPACITY_BYTES_MIN, CAPACITY_BYTES_MAX);
+        self.lane.set_bound_bytes(bytes);
     }
 
-    /// Whether a live consumer reads this queue, by its word: three loads.
-    #[inline(always)]
-    fn is_served(&self) -> bool {
-        // SAFETY: `owner` points into `table`, `token` into the file that `peer` keeps mapped.
-        let (owner, token) = unsafe { (self.owner.as_ref(), self.token.as_ref()) };
-        owner.load(Relaxed) == self.owner_seen.get() && robust::is_alive_word(token.load(Relaxed))
-    }
-
-    /// Whether this is a forked child's copy, where the kernel cleared the word. Else 0 is never
-    /// in it: a consumer's word counts from 1.
+    /// Whether this is a forked child's copy.
     #[inline]
-    pub(in crate::queue) fn is_forked(&self) -> bool {
-        self.owner_seen.get() == 0
+    pub(super) fn is_forked(&self) -> bool {
+        self.to.is_forked()
     }
 
     /// Before anything is written: this process is the node, and a live consumer reads.
@@ -228,60 +148,32 @@ impl Writer {
     /// tried again; what cannot be undone takes what `deserted` gives. `ForkedChild`.
     #[inline(always)]
     pub(crate) fn check_served(&mut self) -> Sent<()> {
-        if self.is_served() || fault("send.unserved") { Ok(()) } else { self.find_consumer() }
+        if self.to.is_there() || fault("send.unserved") { Ok(()) } else { self.find_consumer() }
     }
 
     #[cold]
     fn find_consumer(&mut self) -> Sent<()> {
         self.queue.node.tend()?;
-        self.table.check_poisoned()?;
-        let owner = self.table.owner();
-        if owner.raw() != self.owner_seen.get() || self.peer.is_none() {
-            (self.token, self.peer) = (NonNull::from(&NOBODY), None);
-            self.owner_seen.set(NOT_SEEN);
-            let Some(node) = owner.node() else { return Err(Refused::Nobody) };
-            let peer = match self.queue.node.peer(node) {
-                Ok(peer) => peer,
-                Err(e) if e.kind() == ErrorKind::NotFound => {
-                    self.gone = owner.raw();
-                    return Err(Refused::Nobody);
-                }
-                Err(e) => return Err(e.into()),
-            };
-            self.token = NonNull::from(peer.token());
-            self.peer = Some(peer);
-            self.owner_seen.set(owner.raw());
-        }
-        let Some(peer) = &self.peer else { return Err(Refused::Nobody) };
-        // The hint is enough to refuse: nothing was sent, and the next one may try again.
-        if !peer.hint().is_alive() {
-            return Err(Refused::Nobody);
-        }
-        Ok(())
+        self.to.find(&self.queue.node)
     }
 
     /// The node that consumes, by what the table says.
     #[cold]
     pub(crate) fn consumer_node(&self) -> Option<NodeId> {
-        self.table.owner().node()
+        self.to.node()
     }
 
     /// The proof that nobody reads, if so; asked where `check_served` has just said `Nobody`.
     #[cold]
     pub(crate) fn deserted(&self) -> Option<Deserted> {
-        let owner = self.table.owner();
-        let left = owner.node().is_none() || owner.raw() == self.gone;
-        // Another one than the last look found is news.
-        let known = self.peer.as_ref().filter(|_| self.owner_seen.get() == owner.raw());
-        let dead = || known.is_some_and(|peer| peer.proof_of_death().is_some());
-        (left || fault("queue.deserted_by_hint") || dead()).then_some(Deserted(()))
+        self.to.deserted()
     }
 
     /// The error that `refused` stands for.
     #[cold]
     pub(crate) fn error(&self, refused: Refused) -> Error {
         match refused {
-            Refused::Nobody => nobody(&self.refusal),
+            Refused::Nobody => nobody(self.refusals.of_nobody()),
             Refused::Full => full(self.told(), ErrorKind::WouldBlock),
             Refused::Late => full(self.told(), ErrorKind::Timeout),
             Refused::Failed(e) => e,
@@ -292,7 +184,7 @@ impl Writer {
     #[cold]
     pub(super) fn not_sent(&self, refused: Refused) -> TrySendError {
         match refused {
-            Refused::Nobody => TrySendError::NoConsumer(self.refusal.clone()),
+            Refused::Nobody => TrySendError::NoConsumer(self.refusals.of_nobody().clone()),
             Refused::Full => TrySendError::Full(self.told().clone()),
             other => TrySendError::Failed(self.error(other)),
         }
@@ -300,14 +192,8 @@ impl Writer {
 
     /// What a full lane has to say.
     fn told(&self) -> &Refusal {
-        self.refusal.set(figures(self.memory_bytes(), self.bound_bytes, self.id));
-        &self.refusal
-    }
-
-    /// Address of `offset` in the current segment, to write the payload of a record at the tail.
-    #[inline(always)]
-    fn payload(&self, offset: u64) -> *mut u8 {
-        self.segment.at(offset)
+        let lane = &self.lane;
+        self.refusals.of_full(lane.memory_bytes(), lane.bound_bytes(), lane.id())
     }
 
     /// Sends one message of a queue with runs: `bytes` are as long as its type. `known`: its
@@ -323,17 +209,17 @@ impl Writer {
         wait: Wait,
     ) -> Sent<()> {
         self.check_served()?;
-        let Shape { item, per_run, .. } = *known.unwrap_or(&self.shape);
-        let run = match self.tail.open_run(per_run) {
+        let Shape { item, per_run, .. } = *known.unwrap_or(self.lane.shape());
+        let run = match self.lane.open_run(per_run) {
             Some(run) => run,
-            None if self.shape.stamped => {
+            None if self.lane.shape().stamped => {
                 // A copy, so that a message in a register can stay there until here.
                 let mut copy = [0; RUN_BYTES as usize];
                 let copy = &mut copy[..bytes.len()];
                 copy.copy_from_slice(bytes);
                 return self.send_stamped(copy, wait);
             }
-            None => match self.tail.begin_run(self.segment.ring()) {
+            None => match self.lane.begin_run() {
                 Some(run) => run,
                 None => self.begin_run_slow(wait)?,
             },
@@ -343,7 +229,7 @@ impl Writer {
         // `per_run`, so it ends in the same line; nobody reads it before the commit.
         unsafe { copy_in(bytes, to) };
         crash_point!("queue.send.run.before_commit");
-        self.tail.commit_in_run(run);
+        self.lane.commit_in_run(run);
         self.after_commit(run.header);
         Ok(())
     }
@@ -352,13 +238,13 @@ impl Writer {
     #[inline(never)]
     fn begin_run_slow(&mut self, wait: Wait) -> Sent<OpenRun> {
         self.make_room(RUN_BYTES, wait)?;
-        self.tail.begin_run(self.segment.ring()).ok_or_else(|| self.corrupt("its own room").into())
+        self.lane.begin_run().ok_or_else(|| self.corrupt("its own room").into())
     }
 
     /// As `send`, in a queue with stamps, whose shape no type knows.
     #[cold]
-    pub(in crate::queue) fn send_stamped(&mut self, bytes: &[u8], wait: Wait) -> Sent<()> {
-        let shape = self.shape;
+    pub(super) fn send_stamped(&mut self, bytes: &[u8], wait: Wait) -> Sent<()> {
+        let shape = *self.lane.shape();
         self.send(bytes, &shape, wait)
     }
 
@@ -414,9 +300,9 @@ impl Writer {
     ///
     /// # Crash safety
     /// **Strict.** One store, which carries no message.
-    pub(in crate::queue) fn close_run(&mut self) {
-        if let Some(at) = self.tail.close_run(self.segment.ring(), self.shape.per_run) {
-            self.after_commit(self.segment.ring().word(at));
+    fn close_run(&mut self) {
+        if let Some(header) = self.lane.close_run() {
+            self.after_commit(header);
         }
     }
 
@@ -429,11 +315,10 @@ impl Writer {
     pub(crate) fn reserve(&mut self, bytes: u64, shape: &Shape, wait: Wait) -> Sent<*mut u8> {
         self.check_served()?;
         let need = shape.record(bytes);
-        if !self.tail.fits(need) {
+        if !self.lane.fits(need) {
             self.make_room(need, wait)?;
         }
-        self.tail.begin(self.segment.ring(), need);
-        Ok(self.payload(self.tail.pos() + shape.head))
+        Ok(self.lane.begin(need, shape.head))
     }
 
     /// Commit point of the record that `reserve` made room for.
@@ -442,70 +327,50 @@ impl Writer {
     /// **Strict.** Before the store of the header nothing happened, after it the message is sent.
     #[inline(always)]
     pub(crate) fn commit(&mut self, bytes: u64, shape: &Shape) {
-        let at = self.tail.pos();
-        if shape.stamped {
-            // Carried by the commit.
-            self.segment.ring().header(at + 8).store(clock::timestamp(), Relaxed);
-        }
-        crash_point!("queue.send.before_commit");
-        self.tail.commit(self.segment.ring(), shape.record(bytes), record_word(bytes));
-        self.after_commit(self.segment.ring().word(at));
+        let header = self.lane.commit(bytes, shape);
+        self.after_commit(header);
     }
 
     /// Wakes the consumer if it asked for it; it sleeps on the header that was committed.
     #[inline(always)]
-    pub(in crate::queue) fn after_commit(&mut self, header: NonNull<AtomicU64>) {
+    fn after_commit(&mut self, header: NonNull<AtomicU64>) {
         // Dying here: the message is sent; the sleeper also waits on our token.
         crash_point!("queue.send.committed");
-        // ORDERING(WAITING): pairs with `handshake::sleep`; a late answer costs a short sleep.
-        // SAFETY: both words are in `table`; so near to each other, one pointer does for both.
-        let waiting = unsafe { self.owner.byte_add(consumer::WAITING - consumer::OWNER).as_ref() };
-        if futex::low_half(waiting).load(Relaxed) != 0 && !fault("send.no_wake") {
+        if self.to.is_waiting() && !fault("send.no_wake") {
             self.wake(header);
-        }
-    }
-
-    /// Rings or calls a consumer that asked for that.
-    fn call_consumer(&mut self) {
-        let owner = self.table.owner();
-        if self.called != owner.raw() {
-            (self.called, self.caller) = (owner.raw(), Caller::default());
-        }
-        if let Some(node) = owner.node() {
-            self.caller.call(self.queue.node.domain(), node, self.table.request());
         }
     }
 
     #[cold]
     fn wake(&mut self, header: NonNull<AtomicU64>) {
-        self.call_consumer();
+        self.to.call(&self.queue.node);
         crash_point!("queue.send.before_wake");
         // SAFETY: a word of our segment's ring.
         futex::wake(futex::low_half(unsafe { header.as_ref() }), i32::MAX);
     }
 
     #[cold]
-    pub(in crate::queue) fn refused(&self) -> Error {
+    fn refused(&self) -> Error {
         Error::new(
             ErrorKind::Corrupt,
-            format!("sending as producer {} to queue", self.id),
+            format!("sending as producer {} to queue", self.lane.id()),
             self.queue.name.as_str(),
             "the consumer rejected this lane as corrupt: nothing was sent; reopen the producer",
         )
     }
 
     #[cold]
-    pub(in crate::queue) fn corrupt(&self, what: &str) -> Error {
+    fn corrupt(&self, what: &str) -> Error {
         Error::new(
             ErrorKind::Corrupt,
-            format!("sending as producer {} to queue", self.id),
+            format!("sending as producer {} to queue", self.lane.id()),
             self.queue.name.as_str(),
             format!("{what} is out of range: open the producer again"),
         )
     }
 
     #[cold]
-    pub(in crate::queue) fn too_large(&self, need: u64) -> Error {
+    fn too_large(&self, need: u64) -> Error {
         Error::new(
             ErrorKind::InvalidArgument,
             "sending to queue",
@@ -513,7 +378,7 @@ impl Writer {
             format!(
                 "a record of {need} bytes is larger than a bound of {} bytes allows: nothing was \
                  sent; raise bound_bytes",
-                self.bound_bytes
+                self.lane.bound_bytes()
             ),
         )
     }
@@ -549,10 +414,10 @@ impl Drop for Writer {
             return;
         }
         self.close_run();
-        self.segment.close();
+        self.lane.close();
         crash_point!("queue.writer.closed");
         self.queue.ring_bell();
-        self.call_consumer();
+        self.to.call(&self.queue.node);
         let _ = self.queue.reclaim();
     }
 }

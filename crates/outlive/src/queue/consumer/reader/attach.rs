@@ -1,41 +1,34 @@
-//! The consumer and its lanes: taking the queue over, finding lanes, ending them.
+//! Finding lanes, ending them, and putting off what cannot be done now.
 
 use std::collections::HashMap;
 
-use super::later::{Pause, is_lack};
-use super::reader::{Lane, QueueEvent, Reader};
+use super::{QueueEvent, Reader};
 use crate::node::peer::death_of;
-use crate::os::death::robust;
 use crate::os::fs::file;
-use crate::os::process::sched;
-use crate::os::sleep::futex;
 use crate::os::time::clock;
+use crate::queue::consumer::lanes::Lane;
+use crate::queue::consumer::later::is_lack;
 use crate::queue::lane::head::Head;
 use crate::queue::lane::segment::{Segment, segment_path};
+use crate::queue::membership::Entry;
 use crate::queue::membership::reclaim::is_absent;
-use crate::queue::membership::table::{ProducerId, Table};
-use crate::queue::membership::{Entry, Queue};
-use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::queue::membership::table::ProducerId;
+use crate::sync::Ordering::Relaxed;
 use crate::sync::fault;
 use crate::{Error, ErrorKind, Result, crash_point};
-
-/// How long a new consumer waits for one that is just leaving, ns.
-const LEAVING_NS_MAX: u64 = 100_000_000;
-/// How long a new consumer waits for the last traces of a dead one, ns.
-const DYING_NS_MAX: u64 = 10_000_000_000;
 
 impl Reader {
     /// Looks at the queue's directory: attaches lanes that are new, ends those that are over.
     #[cold]
-    pub(in crate::queue) fn look(&mut self) -> Result<()> {
+    pub(super) fn look(&mut self) -> Result<()> {
         self.lay_down();
         let epoch = self.queue.epoch_seen();
         let mut present: HashMap<ProducerId, Vec<u32>> = HashMap::new();
         let entries = match self.queue.entries() {
             // Those that are attached can be read.
             Err(e) if is_lack(&e) && !fault("attach.one_fails_all") => {
-                self.fail_look(e);
-                self.seen_epoch = epoch;
+                self.later.fail_look(e);
+                self.later.looked(epoch);
                 return Ok(());
             }
             entries => entries?,
@@ -45,13 +38,13 @@ impl Reader {
                 present.entry(owner).or_default().push(segment);
             }
         }
-        let slots: Vec<_> = self.table.lanes().collect();
+        let slots: Vec<_> = self.lanes.table().lanes().collect();
         for (slot, id) in &slots {
             if !present.contains_key(id) {
                 // Ended by us or a predecessor, who died before it freed the slot; or by a producer
                 // that found no room, while we did not look.
                 self.lose_lane(*id);
-                self.table.forget(*slot);
+                self.lanes.table().forget(*slot);
             }
         }
         let mut ids: Vec<_> = present.keys().copied().collect();
@@ -62,23 +55,19 @@ impl Reader {
                 match self.attach(id, slot, &present[&id]) {
                     Err(e) if fault("attach.one_fails_all") => return Err(e),
                     // The others can be read.
-                    Err(e) => self.fail_look(e),
+                    Err(e) => self.later.fail_look(e),
                     Ok(()) => {}
                 }
             }
         }
-        self.seen_epoch = epoch;
+        self.later.looked(epoch);
         Ok(())
     }
 
     /// A lane whose files are gone.
     fn lose_lane(&mut self, id: ProducerId) {
-        let found = [&mut self.lanes, &mut self.later.lanes].into_iter().find_map(|lanes| {
-            let i = lanes.iter().position(|lane| lane.id == id)?;
-            Some(lanes.remove(i))
-        });
-        if let Some(lane) = found {
-            self.event(match lane.proof_of_death().is_some() {
+        if let Some(lane) = self.lanes.take_out(id) {
+            self.news.push(match lane.proof_of_death().is_some() {
                 true => QueueEvent::ProducerDied(id),
                 false => QueueEvent::ProducerLeft(id),
             });
@@ -96,18 +85,18 @@ impl Reader {
         }
         let slot = match slot {
             Some(slot) => slot,
-            None => match self.table.admit(id) {
+            None => match self.lanes.table().admit(id) {
                 Ok(slot) => slot,
                 // It waits until a slot is free; the bell rings then.
                 Err(e) if e.kind() == ErrorKind::TooManyMembers => {
-                    self.left_out = true;
+                    self.later.leave_out();
                     return Ok(());
                 }
                 Err(e) => return Err(e),
             },
         };
         crash_point!("queue.attach.admitted");
-        let Some((at, done)) = self.table.place(slot).take_over() else {
+        let Some((at, done)) = self.lanes.table().place(slot).take_over() else {
             // Refused by a predecessor; it goes with its producer.
             return if gone { self.end_lane(id, Some(slot)) } else { Ok(()) };
         };
@@ -115,7 +104,7 @@ impl Reader {
             file::unlink(&segment_path(&self.queue.dir, id, old))?;
         }
         let segment = match Segment::open(&self.queue.dir, id, at.segment, domain) {
-            Ok(segment) if at.offset % self.shape.unit == 0 => segment,
+            Ok(segment) if at.offset % self.shape().unit == 0 => segment,
             Err(e) if e.kind() == ErrorKind::NotFound && (gone || !self.has_files(id)?) => {
                 return self.end_lane(id, Some(slot));
             }
@@ -125,17 +114,15 @@ impl Reader {
                     Err(e) => return Err(e),
                     Ok(_) => "its position is out of range: restart that producer".into(),
                 };
-                self.table.place(slot).refuse();
-                self.event(QueueEvent::ProducerCorrupt { producer: id, why });
+                self.lanes.table().place(slot).refuse();
+                self.news.push(QueueEvent::ProducerCorrupt { producer: id, why });
                 return Ok(());
             }
         };
-        let look_at = at.offset + segment.capacity() / 4;
-        let received = self.table.received(slot).load(Relaxed);
+        let received = self.lanes.table().received(slot).load(Relaxed);
         let head = Head::new(at, done);
-        let pause = Pause::default();
-        self.lanes.push(Lane { head, segment, slot, id, peer, look_at, received, pause });
-        self.event(QueueEvent::ProducerJoined(id));
+        self.lanes.add(Lane::new(id, slot, head, segment, peer, received));
+        self.news.push(QueueEvent::ProducerJoined(id));
         Ok(())
     }
 
@@ -150,73 +137,68 @@ impl Reader {
     /// # Crash safety
     /// **Strict.** Commit point: the freeing of the slot. Dying before it, the successor finds a
     /// slot whose files are gone or drained, and ends it again.
-    pub(in crate::queue) fn end_lane(&self, id: ProducerId, slot: Option<usize>) -> Result<()> {
+    pub(super) fn end_lane(&self, id: ProducerId, slot: Option<usize>) -> Result<()> {
         self.queue.unlink_lane(id)?;
         crash_point!("queue.lane.unlinked");
         if let Some(slot) = slot {
-            self.table.forget(slot);
+            self.lanes.table().forget(slot);
         }
         Ok(())
-    }
-
-    /// A slot is free: lanes that were left out for lack of one can be admitted.
-    pub(in crate::queue) fn look_again(&mut self) {
-        if std::mem::take(&mut self.left_out) {
-            self.seen_epoch = u64::MAX;
-        }
     }
 
     /// Stops reading the lane whose message is in hand.
     #[cold]
     pub(crate) fn refuse_in_hand(&mut self, what: &str) {
-        if self.turn < self.lanes.len() {
-            self.refuse(self.turn, format!("{what} is out of range: restart that producer"));
+        let turn = self.turn.lane();
+        if turn < self.lanes.len() {
+            self.refuse(turn, format!("{what} is out of range: restart that producer"));
         }
     }
 
     /// Stops reading lane `i`.
-    pub(in crate::queue) fn refuse(&mut self, i: usize, why: String) {
+    pub(super) fn refuse(&mut self, i: usize, why: String) {
         self.lay_down();
-        let lane = self.lanes.remove(i);
-        let producer = lane.id;
-        self.table.place(lane.slot).refuse();
-        futex::wake(futex::low_half(self.table.place(lane.slot).word()), i32::MAX);
-        self.event(QueueEvent::ProducerCorrupt { producer, why });
+        let producer = self.lanes.refuse(i);
+        self.news.push(QueueEvent::ProducerCorrupt { producer, why });
     }
-}
 
-/// Opens `consumer` and takes its lock.
-pub(in crate::queue) fn lock_table(queue: &Queue) -> Result<Table> {
-    let domain = queue.node.domain();
-    let start = clock::now_ns();
-    let mut pause_ns = 50_000;
-    loop {
-        let table = Table::open(&queue.dir, domain, true)?;
-        if table.try_lock()? {
-            return Ok(table);
+    /// The message in hand is put back, and its lane not read for a while.
+    #[cold]
+    pub(crate) fn put_off(&mut self) {
+        let turn = self.turn.lane();
+        if turn < self.lanes.len() {
+            self.put_off_lane(turn);
         }
-        // Held: by one that lives, or one whose death the file lock has not seen yet.
-        let owner = table.owner();
-        let peer = owner.node().and_then(|node| queue.node.peer(node).ok());
-        let lives = peer.as_ref().is_some_and(|peer| peer.hint().is_alive());
-        let dies = peer.as_ref().is_some_and(|p| robust::has_died(p.token().load(Acquire)));
+    }
+
+    fn put_off_lane(&mut self, i: usize) {
+        self.lay_down();
+        self.lanes.put_off(i);
+        self.turn.end();
+    }
+
+    /// Lane `i` cannot be read on now.
+    #[cold]
+    pub(super) fn fail_lane(&mut self, i: usize, why: Error) {
+        self.put_off_lane(i);
+        self.later.fail_lane(why);
+    }
+
+    /// Tries again what is due.
+    pub(super) fn try_again(&mut self) {
         let now = clock::now_ns();
-        let until = start + if dies { DYING_NS_MAX } else { LEAVING_NS_MAX };
-        if lives || now >= until {
-            return Err(exists(queue, peer.as_ref().map(|p| p.id().get())));
-        }
-        sched::sleep_until(now + pause_ns);
-        pause_ns = (pause_ns * 2).min(2_000_000);
+        self.later.try_again(now);
+        self.lanes.try_again(now);
     }
-}
 
-#[cold]
-fn exists(queue: &Queue, node: Option<u64>) -> Error {
-    let who = node.map_or_else(|| "another process".into(), |n| format!("node {n}"));
-    Error::new(
-        ErrorKind::ConsumerExists,
-        "consuming queue",
-        queue.name.as_str(),
-        format!("{who} consumes it: end that one first, or use another queue"),
-    )
+    /// When that is; the end of time without any.
+    #[inline]
+    pub(super) fn next_try_ns(&self) -> u64 {
+        self.later.next_look_ns().min(self.lanes.next_try_ns())
+    }
+
+    /// What failed since the last call, of one producer alone.
+    pub(crate) fn trouble(&mut self) -> Option<Error> {
+        self.later.take_trouble()
+    }
 }

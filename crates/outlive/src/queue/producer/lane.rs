@@ -1,0 +1,309 @@
+//! A producer's own lane: where it writes, and the segments that it has grown to.
+//!
+//! # Invariants
+//! - Nobody else stores into the lane's files.
+//! - The header at the tail is clear, so a `JUMP` can always be committed.
+//! - Bytes that the position has not passed are never written.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+
+use crate::os::time::clock;
+use crate::queue::lane::layout::{CAPACITY_BYTES_MAX, CAPACITY_BYTES_MIN};
+use crate::queue::lane::position::{Position, SEGMENT_MAX, distance};
+use crate::queue::lane::record::{Shape, record_word};
+use crate::queue::lane::segment::Segment;
+use crate::queue::lane::tail::{OpenRun, Tail};
+use crate::queue::membership::Queue;
+use crate::queue::membership::table::{ProducerId, Table};
+use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicU32, AtomicU64};
+use crate::{Result, crash_point};
+
+/// What a lane may take, bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Its first segment; it shrinks no further.
+    pub(super) first: u64,
+    /// All of its segments.
+    pub(super) most: u64,
+}
+
+/// The lane: its current segment, and those before it that are still read.
+#[derive(Debug)]
+pub(super) struct OwnLane {
+    tail: Tail,
+    segment: Segment,
+    shape: Shape,
+    number: u32,
+    id: ProducerId,
+    /// In the consumer's table, once that has one.
+    slot: Option<usize>,
+    /// Segments that the consumer has not left yet, oldest first: number and capacity.
+    older: VecDeque<(u32, u64)>,
+    bounds: Bounds,
+    /// How often the ring's end was passed, and most bytes in use since the last time.
+    lap: u64,
+    peak: u64,
+}
+
+// SAFETY: the raw pointer in `tail` points into `segment`, which the same struct owns; nothing in
+// it is bound to a thread.
+unsafe impl Send for OwnLane {}
+
+impl OwnLane {
+    /// Makes the first segment of the lane `id`.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the link of the segment.
+    pub(super) fn create(queue: &Queue, id: ProducerId, bounds: Bounds) -> Result<Self> {
+        let shape = queue.meta.shape();
+        let mode = queue.node.domain().access.own_mode;
+        Ok(Self {
+            tail: Tail::new(bounds.first, shape.unit),
+            segment: Segment::create(&queue.dir, id, 0, bounds.first, mode)?,
+            shape,
+            number: 0,
+            id,
+            slot: None,
+            older: VecDeque::new(),
+            bounds,
+            lap: 0,
+            peak: 0,
+        })
+    }
+
+    pub(super) fn id(&self) -> ProducerId {
+        self.id
+    }
+
+    #[inline]
+    pub(super) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Most shared memory that it may take, bytes.
+    pub(super) fn bound_bytes(&self) -> u64 {
+        self.bounds.most
+    }
+
+    /// What it takes already stays until it is received.
+    pub(super) fn set_bound_bytes(&mut self, bytes: u64) {
+        self.bounds.most = bytes.clamp(CAPACITY_BYTES_MIN, CAPACITY_BYTES_MAX);
+    }
+
+    /// Shared memory that it takes right now, bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.older.iter().map(|(_, bytes)| bytes).sum::<u64>() + self.tail.capacity()
+    }
+
+    /// The run at the tail, if it has room for one more of `per_run` messages.
+    #[inline(always)]
+    pub(super) fn open_run(&self, per_run: u32) -> Option<OpenRun> {
+        self.tail.open_run(per_run)
+    }
+
+    /// Begins a run; `None`: there is no room.
+    #[inline(always)]
+    pub(super) fn begin_run(&mut self) -> Option<OpenRun> {
+        self.tail.begin_run(self.segment.ring())
+    }
+
+    /// Commit point of one more message of `run`.
+    ///
+    /// # Crash safety
+    /// **Strict.** Before the store nothing happened, after it the message is sent.
+    #[inline(always)]
+    pub(super) fn commit_in_run(&mut self, run: OpenRun) {
+        self.tail.commit_in_run(run);
+    }
+
+    /// Ends the run at the tail, if any; returns the header of one that was not full.
+    ///
+    /// # Crash safety
+    /// **Strict.** One store, which carries no message.
+    pub(super) fn close_run(&mut self) -> Option<NonNull<AtomicU64>> {
+        let at = self.tail.close_run(self.segment.ring(), self.shape.per_run)?;
+        Some(self.segment.ring().word(at))
+    }
+
+    /// Whether a record of `need` bytes, payload and head, may be written at the tail now.
+    #[inline(always)]
+    pub(super) fn fits(&self, need: u64) -> bool {
+        self.tail.fits(need)
+    }
+
+    /// Makes ready for a record of `need` bytes, which fit; returns where its payload goes, `head`
+    /// bytes behind its start.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, need: u64, head: u64) -> *mut u8 {
+        self.tail.begin(self.segment.ring(), need);
+        self.segment.at(self.tail.pos() + head)
+    }
+
+    /// Commit point of the record that was begun, of `bytes` bytes; returns its header.
+    ///
+    /// # Crash safety
+    /// **Strict.** Before the store of the header nothing happened, after it the message is sent.
+    #[inline(always)]
+    pub(super) fn commit(&mut self, bytes: u64, shape: &Shape) -> NonNull<AtomicU64> {
+        let at = self.tail.pos();
+        if shape.stamped {
+            // Carried by the commit.
+            self.segment.ring().header(at + 8).store(clock::timestamp(), Relaxed);
+        }
+        crash_point!("queue.send.before_commit");
+        self.tail.commit(self.segment.ring(), shape.record(bytes), record_word(bytes));
+        self.segment.ring().word(at)
+    }
+
+    /// Whether any segment may hold a record of `need` bytes.
+    pub(super) fn may_hold(&self, need: u64) -> bool {
+        need <= largest_power(self.bounds.most) - self.shape.unit
+    }
+
+    /// Whether the current segment can hold one, empty.
+    pub(super) fn can_hold(&self, need: u64) -> bool {
+        self.tail.can_hold(need)
+    }
+
+    /// Whether records can go on for a while.
+    pub(super) fn has_plenty(&self) -> bool {
+        self.tail.has_plenty()
+    }
+
+    /// Its slot in the consumer's table.
+    pub(super) fn find_slot(&mut self, table: &Table) -> Option<usize> {
+        self.slot = self.slot.or_else(|| table.find(self.id));
+        self.slot
+    }
+
+    /// As the last look found it.
+    pub(super) fn slot(&self) -> Option<usize> {
+        self.slot
+    }
+
+    /// The consumer is at `at`; `None`: it cannot be there.
+    pub(super) fn set_consumed(&mut self, at: Position) -> Option<()> {
+        while self.older.front().is_some_and(|(number, _)| *number < at.segment) {
+            self.older.pop_front();
+        }
+        self.tail.set_consumed(self.consumed_at(at)?);
+        self.peak = self.peak.max(self.tail.used());
+        Some(())
+    }
+
+    /// What a consumer at `at` has consumed of the current segment; `None`: it cannot be there.
+    fn consumed_at(&self, at: Position) -> Option<u64> {
+        if at.segment < self.number {
+            return Some(0);
+        }
+        let behind = distance(at.offset, self.tail.pos());
+        let possible = at.segment == self.number
+            && behind <= self.tail.pos()
+            && behind <= self.tail.capacity();
+        possible.then(|| self.tail.pos() - behind)
+    }
+
+    /// Whether there is something to do for one that wants `need` bytes, were the consumer at `at`.
+    pub(super) fn would_move(&self, at: Position, need: u64) -> bool {
+        let Some(consumed) = self.consumed_at(at) else { return true };
+        let mut tail = self.tail;
+        tail.set_consumed(consumed);
+        let left_behind = at.segment == self.number && !self.older.is_empty();
+        tail.fits(need) || tail.can_pad(need) || left_behind
+    }
+
+    /// Goes on at the ring's start where a record of `need` bytes would cross its end; returns the
+    /// header of the padding.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `Tail::pad`.
+    pub(super) fn pad(&mut self, need: u64) -> Option<NonNull<AtomicU64>> {
+        let at = self.tail.pad(self.segment.ring(), need)?;
+        Some(self.segment.ring().word(at))
+    }
+
+    /// Bytes of the segment with which the lane can go on; `None` at the bound.
+    pub(super) fn larger(&self, need: u64) -> Option<u64> {
+        let least = (need + self.shape.unit).next_power_of_two();
+        let capacity = (self.tail.capacity() * 2).max(least).max(self.bounds.first);
+        // What is consumed entirely is left behind at once and does not count.
+        let drained = self.tail.is_drained() && self.older.is_empty();
+        let in_use = if drained { 0 } else { self.memory_bytes() };
+        if self.number >= SEGMENT_MAX {
+            None
+        } else if in_use + capacity <= self.bounds.most {
+            Some(capacity)
+        } else {
+            // Smaller may still do for a large message.
+            let fits = drained && least <= self.bounds.most && least > self.tail.capacity();
+            fits.then_some(least)
+        }
+    }
+
+    /// After a round: bytes of the segment that would have done, if the last round needed so little
+    /// that it is far smaller.
+    pub(super) fn smaller(&mut self, need: u64) -> Option<u64> {
+        if self.tail.lap() == self.lap {
+            return None;
+        }
+        self.lap = self.tail.lap();
+        let (peak, now) = (std::mem::take(&mut self.peak), self.tail.capacity());
+        let too_large = now > 4 * self.bounds.first && peak < now / 16 && self.older.is_empty();
+        let least = (4 * peak).max(need + self.shape.unit).next_power_of_two();
+        let capacity = least.max(self.bounds.first);
+        (too_large && capacity < now).then_some(capacity)
+    }
+
+    /// Makes the next segment; `None` at the last number.
+    pub(super) fn next_segment(&self, queue: &Queue, capacity: u64) -> Result<Option<Segment>> {
+        if self.number >= SEGMENT_MAX {
+            return Ok(None);
+        }
+        let mode = queue.node.domain().access.own_mode;
+        Segment::create(&queue.dir, self.id, self.number + 1, capacity, mode).map(Some)
+    }
+
+    /// Leaves the current segment for the next one, which exists already; returns the header.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the `JUMP`.
+    pub(super) fn jump(&self) -> NonNull<AtomicU64> {
+        let at = self.tail.jump(self.segment.ring());
+        self.segment.ring().word(at)
+    }
+
+    /// Goes on in the next segment, once the jump to it is committed.
+    pub(super) fn go_on_in(&mut self, next: Segment) {
+        self.older.push_back((self.number, self.tail.capacity()));
+        self.tail = Tail::new(next.capacity(), self.shape.unit);
+        self.segment = next;
+        self.number += 1;
+        (self.lap, self.peak) = (0, 0);
+    }
+
+    /// The producer's waiting flag.
+    pub(super) fn waiting(&self) -> &AtomicU32 {
+        self.segment.waiting()
+    }
+
+    /// Whether somebody truncated the current segment.
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.segment.is_poisoned()
+    }
+
+    /// No more messages come.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `Segment::close`.
+    pub(super) fn close(&self) {
+        self.segment.close();
+    }
+}
+
+/// The largest power of two up to `bytes`.
+pub(super) fn largest_power(bytes: u64) -> u64 {
+    if bytes == 0 { 0 } else { 1 << bytes.ilog2() }
+}

@@ -1,0 +1,102 @@
+//! The publishers of a topic's directory, as a subscriber found them: whom it need not look at
+//! again, and when it looks.
+
+use std::collections::HashSet;
+
+use crate::topic::membership::PublisherId;
+
+/// Calls that find nothing between two tries to attach a ring at most.
+const RETRY_STEP_MAX: u64 = 1024;
+
+/// Those of the last look.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// They were attached or left out.
+    settled: HashSet<PublisherId>,
+    /// Their rings could not be looked at, and that was told.
+    refused: HashSet<PublisherId>,
+    /// When to try again, where there are such.
+    retry: Option<Retry>,
+    seen_epoch: u64,
+    /// So many were settled when they were rung for a second time.
+    rung_for: usize,
+}
+
+/// After the system refused a look at a ring.
+#[derive(Clone, Copy, Debug)]
+struct Retry {
+    /// Calls that find nothing until the next try.
+    left: u64,
+    /// As many as there were at first, doubled each time.
+    step: u64,
+}
+
+impl Known {
+    /// Nobody, before the first look.
+    pub(super) fn new() -> Self {
+        let (settled, refused) = (HashSet::new(), HashSet::new());
+        Self { settled, refused, retry: None, seen_epoch: u64::MAX, rung_for: 0 }
+    }
+
+    /// The bell at the last look.
+    #[inline]
+    pub(super) fn seen_epoch(&self) -> u64 {
+        self.seen_epoch
+    }
+
+    pub(super) fn contains(&self, id: PublisherId) -> bool {
+        self.settled.contains(&id)
+    }
+
+    /// `id` was attached, or left out for good.
+    pub(super) fn settle(&mut self, id: PublisherId) {
+        self.settled.insert(id);
+    }
+
+    /// The ring of `id` could not be looked at; `true` the first time.
+    pub(super) fn refuse(&mut self, id: PublisherId) -> bool {
+        self.refused.insert(id)
+    }
+
+    /// Only those of `present` are there. `again`: one of them is to be tried again, after 1, 2,
+    /// 4.. calls.
+    pub(super) fn keep(&mut self, present: &HashSet<PublisherId>, again: bool) {
+        self.settled.retain(|id| present.contains(id));
+        self.refused.retain(|id| present.contains(id));
+        let step = self.retry.map_or(1, |r| (r.step * 2).min(RETRY_STEP_MAX));
+        self.retry = again.then_some(Retry { left: step, step });
+    }
+
+    /// All was done that the bell rang for up to `epoch`.
+    pub(super) fn looked(&mut self, epoch: u64) {
+        self.seen_epoch = epoch;
+    }
+
+    /// Whether one is to be tried again.
+    #[inline]
+    pub(super) fn has_retry(&self) -> bool {
+        self.retry.is_some()
+    }
+
+    /// Whether that is so, and not yet as rarely as it ever gets.
+    pub(super) fn has_early_retry(&self) -> bool {
+        self.retry.is_some_and(|retry| retry.step < RETRY_STEP_MAX)
+    }
+
+    /// Whether one is to be tried again now.
+    pub(super) fn is_due(&mut self) -> bool {
+        let Some(retry) = &mut self.retry else { return false };
+        retry.left = retry.left.saturating_sub(1);
+        retry.left == 0
+    }
+
+    /// Whether to ring for those who have not noticed us, once for each set of publishers: one that
+    /// never publishes never looks either.
+    pub(super) fn ring_again(&mut self, is_unnoticed: impl FnOnce() -> bool) -> bool {
+        let ring = self.rung_for < self.settled.len() && is_unnoticed();
+        if ring {
+            self.rung_for = self.settled.len();
+        }
+        ring
+    }
+}

@@ -1,0 +1,174 @@
+//! Finding publishers and beginning to read them; letting go of those that were read.
+
+use std::collections::HashSet;
+
+use super::{Event, Reader, is_of_its_files};
+use crate::node::peer::port;
+use crate::sync::Ordering::Release;
+use crate::sync::fault;
+use crate::topic::chunks::hazard;
+use crate::topic::membership::{Entry as DirEntry, Ports, listing, subscriber_path};
+use crate::topic::subscriber::history;
+use crate::topic::subscriber::source::Source;
+use crate::{Error, ErrorKind, Result, crash_point};
+
+impl Reader {
+    /// Frees the slots of detached sources that no sample refers to.
+    pub(super) fn let_go(&mut self) {
+        let view = self.own.view();
+        self.lingering.retain(|source| {
+            let mut held = false;
+            hazard::held(view.hazards(), source.slot, |_| held = true);
+            if !held {
+                listing(view.source(source.slot)).clear();
+            }
+            held
+        });
+    }
+
+    /// Looks at the topic's directory and attaches publishers that are new.
+    ///
+    /// # Errors
+    /// The first failure to attach, after all others were attached; the next look tries again. A
+    /// ring that may not be looked at is one only at the `first` look: one who is open goes on with
+    /// the others meanwhile.
+    #[cold]
+    pub(super) fn look(&mut self, first: bool) -> Result<()> {
+        let epoch = self.topic.epoch_seen(Ports::Publishers);
+        self.let_go();
+        let mut present = HashSet::new();
+        let (mut found, mut failed) = (Vec::new(), None);
+        let (me, mut listed) = (self.topic.node.id(), false);
+        let mut refused = false;
+        for entry in self.topic.entries()? {
+            listed |= entry == DirEntry::Subscriber { node: me, port: self.port };
+            let DirEntry::Publisher(id) = entry else { continue };
+            present.insert(id);
+            if self.known.contains(id) {
+                continue;
+            }
+            match Source::open(&self.topic, id) {
+                Ok(source) => found.push(source),
+                Err(e) if is_of_its_files(&e) || is_given_up(&e) => {
+                    self.known.settle(id);
+                    // Else gone between the look and the open.
+                    if e.kind() != ErrorKind::NotFound {
+                        let why = e.to_string();
+                        self.news.push(Event::PublisherCorrupt { publisher: id, why });
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::Permission && !first => {
+                    refused = true;
+                    if self.known.refuse(id) {
+                        let why = e.to_string();
+                        self.news.push(Event::PublisherCorrupt { publisher: id, why });
+                    }
+                }
+                Err(e) => failed = failed.or(Some(e)),
+            }
+        }
+        self.known.keep(&present, refused);
+        if !found.is_empty() {
+            failed = self.attach(found, first).err().or(failed);
+        }
+        if let Some(e) = failed {
+            return Err(e);
+        }
+        self.topic.node.must_be_listed()?;
+        if !listed {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                "receiving by",
+                subscriber_path(&self.topic.dir, me, self.port).display().to_string(),
+                "somebody removed it: open the subscriber again",
+            ));
+        }
+        // Attached or left out on purpose: from here on a cleaner need not keep them for us.
+        if !refused {
+            self.view().seen().store(epoch, Release);
+        }
+        self.known.looked(epoch);
+        Ok(())
+    }
+
+    /// Begins to read `found`; `first`: of what they sent before, only the history asked for.
+    ///
+    /// # Errors
+    /// `TooManyMembers`; those that have no place are found again by the next look.
+    fn attach(&mut self, mut found: Vec<Source>, first: bool) -> Result<()> {
+        found.sort_by_key(|source| (source.birth(), source.id));
+        if first {
+            history::begin(&mut found, self.history);
+        }
+        // Whoever is gone already and has nothing for us need not be mentioned.
+        let known = &mut self.known;
+        found.retain_mut(|source| {
+            source.over = source.death().is_some() || source.has_closed();
+            let over = source.over && source.sleep_word().is_some();
+            over.then(|| known.settle(source.id));
+            !over
+        });
+        let before = self.sources.len();
+        let mut done = Ok(());
+        for mut source in found {
+            let slot = match self.free_place() {
+                Ok(slot) => slot,
+                Err(e) => {
+                    done = Err(e);
+                    break;
+                }
+            };
+            if self.reliable {
+                source.set_reliable();
+            }
+            source.show(slot, self.own.view());
+            self.known.settle(source.id);
+            self.news.push(Event::PublisherJoined(source.id));
+            self.sources.push(source);
+        }
+        crash_point!("reader.attached");
+        // Now that they see how far we are: what they overwrote meanwhile is from before we joined.
+        let new = &mut self.sources[before..];
+        if first {
+            history::begin(new, self.history);
+        }
+        new.iter_mut().for_each(|source| source.begin(self.own.view()));
+        self.sort_sources();
+        done
+    }
+
+    /// By age, those that are over in front of those that live.
+    pub(super) fn sort_sources(&mut self) {
+        if fault("sources.unsorted") {
+            return;
+        }
+        self.sources.sort_by_key(|source| (!source.over, source.birth(), source.id));
+        self.past = self.sources.iter().take_while(|source| source.over).count();
+        self.turn = 0;
+    }
+
+    fn free_place(&self) -> Result<usize> {
+        let view = self.own.view();
+        let free = || (0..view.sources()).find(|&s| listing(view.source(s)).is_free());
+        if let Some(slot) = free().or(fault("attach.full_unchecked").then_some(0)) {
+            return Ok(slot);
+        }
+        let more = !fault("attach.no_more_places") && self.topic.node.extend_port(self.port)?;
+        if more { free() } else { None }.ok_or_else(|| self.too_many_publishers())
+    }
+
+    #[cold]
+    fn too_many_publishers(&self) -> Error {
+        Error::new(
+            ErrorKind::TooManyMembers,
+            "attaching to",
+            self.topic.name.as_str(),
+            format!("more than {} publishers: spread them over topics", port::SOURCES_MAX),
+        )
+    }
+}
+
+/// As the fault has it: a look that was refused once is never taken again.
+fn is_given_up(e: &Error) -> bool {
+    e.kind() == ErrorKind::Permission && fault("attach.refused_is_corrupt")
+}
