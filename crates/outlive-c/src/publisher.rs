@@ -8,7 +8,7 @@ use std::time::Duration;
 use outlive::{Loan, PayloadType, Publisher, TopicBuilder};
 
 use crate::node::outlive_node;
-use crate::options::{Settings, flag, settings};
+use crate::options::{SizedOptions, flag, read_options};
 use crate::status::{Done, Fail, bytes, invalid, need, outlive_status, run, text};
 use crate::types::{outlive_type, payload_type};
 
@@ -37,7 +37,7 @@ pub struct outlive_topic_options {
 }
 
 // SAFETY: `repr(C)`, `size` first; zeros are numbers and NULL.
-unsafe impl Settings for outlive_topic_options {
+unsafe impl SizedOptions for outlive_topic_options {
     const NAME: &'static str = "outlive_topic_options";
     const FIRST_BYTES: usize = size_of::<Self>();
 }
@@ -66,7 +66,7 @@ pub(crate) fn topic(
     options: *const outlive_topic_options,
 ) -> Result<TopicBuilder<[u8]>, Fail> {
     let mut builder = node.node.topic::<[u8]>(text(name, "a topic name")?)?.of_type(of);
-    let Some(options) = settings(options)? else { return Ok(builder) };
+    let Some(options) = read_options(options)? else { return Ok(builder) };
     if options.depth != 0 {
         builder = builder.depth(options.depth);
     }

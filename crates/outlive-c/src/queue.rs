@@ -10,7 +10,7 @@ use std::time::Duration;
 use outlive::{Consumer, Error, ErrorKind, PayloadType, Producer, QueueBuilder, QueueEvent, Slot};
 
 use crate::node::{OUTLIVE_NO_WAIT, outlive_node, until};
-use crate::options::{Settings, flag, reserved, settings};
+use crate::options::{SizedOptions, flag, read_options, reserved};
 use crate::publisher::outlive_port_id;
 use crate::status::{Done, Fail, bytes, invalid, need, outlive_status, run, text};
 use crate::subscriber::{outlive_event, outlive_event_kind};
@@ -36,7 +36,7 @@ pub struct outlive_queue_options {
 }
 
 // SAFETY: `repr(C)`, `size` first; zeros are numbers and NULL.
-unsafe impl Settings for outlive_queue_options {
+unsafe impl SizedOptions for outlive_queue_options {
     const NAME: &'static str = "outlive_queue_options";
     const FIRST_BYTES: usize = size_of::<Self>();
 }
@@ -49,7 +49,7 @@ fn queue(
 ) -> Result<QueueBuilder<[u8]>, Fail> {
     let builder = node.node.queue::<[u8]>(text(name, "a queue name")?)?;
     let mut builder = builder.of_type(&payload_type(of));
-    let Some(options) = settings(options)? else { return Ok(builder) };
+    let Some(options) = read_options(options)? else { return Ok(builder) };
     reserved(options.reserved_word.into())?;
     if options.bound_bytes != 0 {
         builder = builder.bound_bytes(options.bound_bytes);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::channel::Source;
 use crate::file::{File, Key, Stamp, numbered};
-use crate::{Error, Options};
+use crate::{Error, RecordOptions};
 
 /// What a message costs besides its bytes, about.
 const ENTRY_BYTES: u64 = 128;
@@ -35,7 +35,7 @@ pub struct Saved {
 
 pub(crate) struct Ring {
     path: PathBuf,
-    options: Options,
+    options: RecordOptions,
     last_ns: u64,
     about: BTreeMap<String, String>,
     sources: HashMap<Key, Arc<Source>>,
@@ -68,7 +68,7 @@ impl std::fmt::Debug for Ring {
 impl Ring {
     pub(crate) fn new(
         path: &Path,
-        options: &Options,
+        options: &RecordOptions,
         last: Duration,
         about: BTreeMap<String, String>,
     ) -> Self {
@@ -177,7 +177,7 @@ impl Ring {
 /// The first of the numbered files that is not there yet.
 fn free(
     path: &Path,
-    options: &Options,
+    options: &RecordOptions,
     about: &BTreeMap<String, String>,
     first: u64,
 ) -> Result<File, Error> {

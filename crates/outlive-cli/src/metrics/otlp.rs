@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::families::{Family, Kind, Metrics, Sample};
 use crate::exit::{Code, Failure, Outcome, note};
+use crate::options::{deadline_ns, sleep_until};
 use crate::os;
-use crate::settings::{deadline_ns, sleep_until};
 
 /// Longest wait for the collector, for each step.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -10,8 +10,8 @@ use super::control::Control;
 use super::pace::Pace;
 use super::{Input, seconds_text};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::options::{DomainOptions, deadline_ns, seconds};
 use crate::os;
-use crate::settings::{Settings, deadline_ns, seconds};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -106,7 +106,7 @@ fn remap(text: &str) -> Result<(String, String), String> {
     Ok((from.into(), to.into()))
 }
 
-pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
+pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
     os::catch_stop_signals();
     let recording = args.input.open(false)?;
     if !recording.finished {
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
         true => Selection::all(),
         false => Selection::new(&args.topic, false)?,
     };
-    let options = PlayOptions {
+    let play_options = PlayOptions {
         rate: args.rate,
         start: args.start,
         end: args.end,
@@ -128,8 +128,8 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
         reliable_timeout: args.reliable_timeout,
         memory_bytes_max: args.memory_bytes,
     };
-    let node = settings.node("play")?;
-    let mut player = Player::open(&node, recording, options)?;
+    let node = options.node("play")?;
+    let mut player = Player::open(&node, recording, play_options)?;
     if player.topics().is_empty() {
         let message =
             format!("{} has no such topic: 'outlive info' lists them", args.input.path().display());

@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::list::{Publisher, type_text};
 use super::missing;
 use crate::exit::{CODES_HELP, Outcome};
+use crate::options::DomainOptions;
 use crate::output::{Paint, bytes, print, print_json, table};
-use crate::settings::Settings;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -98,8 +98,8 @@ struct HeldRow {
     chunk: u32,
 }
 
-pub(crate) fn run(args: &InfoArgs, settings: &Settings) -> Outcome {
-    let domain = settings.domain()?;
+pub(crate) fn run(args: &InfoArgs, options: &DomainOptions) -> Outcome {
+    let domain = options.domain()?;
     // Subscribers first: of what they have read the counters then know.
     let subscribers = domain.subscribers(&args.name)?.unwrap_or_default();
     let topic = domain.find_topic(&args.name)?.ok_or_else(|| missing(&args.name))?;

@@ -7,8 +7,8 @@ use outlive::{Encoding, NodeId, PublisherInfo, TopicInfo};
 use serde::Serialize;
 
 use crate::exit::Outcome;
+use crate::options::DomainOptions;
 use crate::output::{bytes, print, print_json, table};
-use crate::settings::Settings;
 
 /// List all topics: type, depth, members and counters.
 ///
@@ -132,8 +132,8 @@ const HEAD: [&str; 10] = [
     "SUBS",
 ];
 
-pub(crate) fn run(args: &ListArgs, settings: &Settings) -> Outcome {
-    let domain = settings.domain()?;
+pub(crate) fn run(args: &ListArgs, options: &DomainOptions) -> Outcome {
+    let domain = options.domain()?;
     let nodes = domain.nodes()?;
     let alive = nodes.iter().filter(|n| n.alive).map(|n| n.id).collect();
     let topics = domain.topics()?.into_iter().map(|t| Topic::of(t, &alive));

@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::publish::{Pace, PubArgs, back_pressure, wait_for_subscribers};
 use super::{encode, missing};
 use crate::exit::{Code, Failure, Outcome, note};
+use crate::options::{DomainOptions, deadline_ns, sleep_until};
 use crate::os;
-use crate::settings::{Settings, deadline_ns, sleep_until};
 use crate::tree::Tree;
 
 /// A publisher, and how to make payloads for it.
@@ -60,10 +60,10 @@ impl Sink {
     }
 }
 
-pub(super) fn run(args: &PubArgs, json: &str, settings: &Settings) -> Outcome {
+pub(super) fn run(args: &PubArgs, json: &str, options: &DomainOptions) -> Outcome {
     os::catch_stop_signals();
-    let domain = settings.domain()?;
-    let node = settings.node("topic-pub")?;
+    let domain = options.domain()?;
+    let node = options.node("topic-pub")?;
     if let Some(r#type) = &args.r#type {
         // Kept until the publisher is there: a topic goes with its last member.
         let member = make(&node, args, r#type)?;
