@@ -73,6 +73,7 @@ impl RecordOptions {
 
 /// What was done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Topics joined.
     pub topics: usize,

@@ -53,6 +53,7 @@ impl Default for PlayOptions {
 
 /// A message whose turn is next.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Due {
     /// When it is due, ns of CLOCK_MONOTONIC.
     pub at_ns: u64,
@@ -62,6 +63,7 @@ pub struct Due {
 
 /// What becomes of the message that is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Turn {
     /// It is published, and counts as due at this instant, from which on those behind it are
     /// counted.
@@ -83,6 +85,7 @@ pub enum Turn {
 
 /// What was played so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Played {
     /// Messages published.
     pub messages: u64,

@@ -22,6 +22,7 @@ const FILES_MAX: u64 = 1_000_000;
 
 /// A file that was saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Saved {
     /// Where.
     pub path: PathBuf,

@@ -128,6 +128,9 @@ pub fn now_ns() -> u64 {
 /// What tests and tools of this repository need of the inside; no promise to anybody else.
 #[doc(hidden)]
 pub mod internals {
+    /// Every kind of error, for tests that each language knows it.
+    pub const ERROR_KINDS: &[crate::ErrorKind] = &crate::ErrorKind::ALL;
+
     /// Forces the path without `futex_waitv` (false) or lets the kernel decide (true).
     pub fn set_waitv(on: bool) {
         crate::os::sleep::futex::set_waitv_for_tests(on);

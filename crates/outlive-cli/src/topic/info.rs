@@ -226,7 +226,7 @@ impl SubscriberRow {
         sent: &HashMap<PublisherId, u64>,
         names: &HashMap<NodeId, String>,
     ) -> Self {
-        let read = |SourceInfo { publisher, next }: &SourceInfo| {
+        let read = |SourceInfo { publisher, next, .. }: &SourceInfo| {
             let lag = sent.get(publisher).map_or(0, |sent| sent.saturating_sub(*next));
             ReadRow { node: publisher.node.get(), port: publisher.port, next: *next, lag }
         };

@@ -112,7 +112,7 @@ fn publish_frames(args: &PubArgs, options: &DomainOptions) -> Outcome {
 
 /// What is said of the time spent waiting for reliable subscribers, if there was any.
 pub(super) fn back_pressure(waited: Waited) -> String {
-    let Waited { messages, total } = waited;
+    let Waited { messages, total, .. } = waited;
     if messages == 0 {
         return String::new();
     }

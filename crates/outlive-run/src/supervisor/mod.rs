@@ -80,6 +80,7 @@ pub enum Outcome {
 
 /// Why it could not begin.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum StartError {
     /// Another supervisor runs this domain.
     Running(PathBuf),

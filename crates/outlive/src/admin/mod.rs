@@ -45,6 +45,7 @@ pub struct Domain {
 
 /// A node file and what it says.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct NodeInfo {
     /// Ordinal in the domain.
     pub id: NodeId,
@@ -60,6 +61,7 @@ pub struct NodeInfo {
 
 /// A publisher's ring and its counters.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PublisherInfo {
     /// Who it is.
     pub id: PublisherId,
@@ -82,6 +84,7 @@ pub struct PublisherInfo {
 
 /// A topic and who is there.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TopicInfo {
     /// Its name.
     pub name: String,
@@ -119,6 +122,7 @@ impl TopicInfo {
 
 /// What [`Domain::clean`] removed and what it left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CleanReport {
     /// Node files and doorbells of dead nodes.
     pub node_files: usize,
@@ -148,6 +152,7 @@ pub struct CleanReport {
 
 /// What [`Domain::audit`] looked at and found.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct AuditReport {
     /// Files whose invariants were checked.
     pub files: usize,

@@ -33,6 +33,7 @@ const COUNTED_MAX: u64 = 10_000_000;
 
 /// A producer's lane.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LaneInfo {
     /// Whose it is.
     pub producer: ProducerId,
@@ -50,6 +51,7 @@ pub struct LaneInfo {
 
 /// A queue and who is there.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct QueueInfo {
     /// Its name.
     pub name: String,

@@ -14,6 +14,7 @@ use crate::{ErrorKind, Result};
 
 /// A service and who is there.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ServiceInfo {
     /// Its name.
     pub name: String,

@@ -56,6 +56,7 @@ pub enum LockState {
 
 /// A lock file and what it says.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LockInfo {
     /// Its name.
     pub name: String,

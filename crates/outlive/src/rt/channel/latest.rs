@@ -42,6 +42,7 @@ pub(in crate::rt) const fn body_words<T>() -> usize {
 
 /// A value as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stamped<T> {
     /// The value.
     pub value: T,

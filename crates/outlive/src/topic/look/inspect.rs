@@ -28,6 +28,7 @@ const LOOKS_MAX: usize = 8;
 
 /// A subscriber port and what it says.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SubscriberInfo {
     /// Its node.
     pub node: NodeId,
@@ -49,6 +50,7 @@ pub struct SubscriberInfo {
 
 /// How far a subscriber has read a publisher.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SourceInfo {
     /// The publisher.
     pub publisher: PublisherId,
@@ -59,6 +61,7 @@ pub struct SourceInfo {
 
 /// A sample that a subscriber holds.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct HeldInfo {
     /// Whose message it is.
     pub publisher: PublisherId,

@@ -25,6 +25,7 @@ use crate::types::payload::Payload;
 
 /// Where a message comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Meta {
     /// Who sent it.
     pub publisher: PublisherId,
