@@ -490,6 +490,7 @@ impl Stream {
 
 /// A stream of this process, destroyed when it is dropped; the driver finishes what is on it.
 #[derive(Debug)]
+#[must_use = "dropping it destroys the stream"]
 pub struct StreamGuard {
     cuda: Cuda,
     stream: Stream,

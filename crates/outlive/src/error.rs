@@ -175,6 +175,7 @@ impl Error {
 
     /// Adds the operating system's own answer as the cause.
     #[cold]
+    #[must_use]
     pub fn with_source(mut self, source: io::Error) -> Self {
         self.0.source = Some(source);
         self

@@ -20,6 +20,7 @@ pub const BOUND_BYTES_DEFAULT: u64 = 64 << 20;
 
 /// A queue about to be opened; see [`Node::queue`].
 #[derive(Clone, Debug)]
+#[must_use = "it opens no end until `producer` or `consumer`"]
 pub struct QueueBuilder<T: Payload + ?Sized> {
     node: Node,
     name: TopicName,

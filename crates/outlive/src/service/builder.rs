@@ -18,6 +18,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// A service about to be opened; see [`Node::service`].
 #[derive(Clone, Debug)]
+#[must_use = "it opens no end until `client` or `server`"]
 pub struct ServiceBuilder<Q: Payload + ?Sized, R: Payload + ?Sized> {
     pub(super) node: Node,
     pub(super) name: TopicName,

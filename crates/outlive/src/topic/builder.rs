@@ -25,6 +25,7 @@ pub const BORROWS_DEFAULT: usize = 8;
 pub const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
 
 /// A topic about to be opened; see [`Node::topic`].
+#[must_use = "it opens no port until `publisher` or `subscriber`"]
 pub struct TopicBuilder<T: Payload + ?Sized> {
     options: TopicOptions,
     _type: PhantomData<fn() -> Box<T>>,

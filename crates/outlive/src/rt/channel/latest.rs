@@ -130,6 +130,7 @@ pub struct LatestReader<T> {
 ///
 /// Open all ends of a process first, then connect them: no order of starting can block.
 #[derive(Debug)]
+#[must_use = "it is no end until `connect`"]
 pub struct Opening<End> {
     pub(in crate::rt) waiting: Waiting,
     pub(in crate::rt) end: fn(Pair, usize) -> End,

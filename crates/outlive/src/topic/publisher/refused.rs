@@ -88,6 +88,7 @@ impl std::error::Error for TryPublishError {
 
 /// A loan that could not be published, filled as it was, and why.
 #[derive(Debug)]
+#[must_use = "its loan is still to be published"]
 pub struct Unpublished<'p, T: Payload + ?Sized> {
     /// To publish later, or to drop.
     pub loan: Loan<'p, T>,
