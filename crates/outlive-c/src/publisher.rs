@@ -27,9 +27,9 @@ pub struct outlive_topic_options {
     pub borrows: u64,
     /// Publisher: most shared memory for its chunks, bytes; 1 GiB by default.
     pub memory_bytes_max: u64,
-    /// Publisher: how long one publish waits for the slowest live reliable subscriber, ns; 1 s by
-    /// default, negative for not at all.
-    pub reliable_timeout_ns: i64,
+    /// Publisher: how long one publish waits for the slowest live reliable subscriber, ns; 1 s for
+    /// NULL, not at all for a value of 0 or less (`OUTLIVE_WOULD_BLOCK`). Read while it is opened.
+    pub reliable_timeout_ns: *const i64,
     /// Subscriber: publishers wait for it before they overwrite what it has not read: 0 or 1.
     pub reliable: u32,
     /// Publisher: keeps no message for late joiners once every subscriber has read it: 0 or 1.
@@ -76,9 +76,9 @@ pub(crate) fn topic(
     if options.memory_bytes_max != 0 {
         builder = builder.memory_bytes_max(options.memory_bytes_max);
     }
-    if options.reliable_timeout_ns != 0 {
-        let ns = options.reliable_timeout_ns.max(0) as u64;
-        builder = builder.reliable_timeout(Duration::from_nanos(ns));
+    // SAFETY: the caller's part: NULL, or a number lies there.
+    if let Some(ns) = unsafe { options.reliable_timeout_ns.as_ref() } {
+        builder = builder.reliable_timeout(Duration::from_nanos((*ns).max(0) as u64));
     }
     builder = builder.history(options.history).reliable(flag(options.reliable, "reliable")?);
     Ok(builder.volatile(flag(options.is_volatile, "is_volatile")?))

@@ -31,7 +31,7 @@ pub struct PlayOptions {
     pub selection: Selection,
     /// Other names for topics: `(in the file, to be played on)`.
     pub remap: Vec<(String, String)>,
-    /// How long one message waits for a slow reliable subscriber.
+    /// How long one message waits for a slow reliable subscriber; zero: not at all.
     pub reliable_timeout: Duration,
     /// Most shared memory of each publisher, bytes.
     pub memory_bytes_max: u64,

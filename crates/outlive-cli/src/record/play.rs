@@ -77,7 +77,7 @@ pub(crate) struct PlayArgs {
     /// Most time to wait for them, seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "inf")]
     timeout: Duration,
-    /// Most time that a message waits for a slow reliable subscriber, seconds.
+    /// Most time that a message waits for a slow reliable subscriber, seconds; 0: not at all.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     reliable_timeout: Duration,
     /// Stay so long after the last message, so that late joiners find it; inf: until a signal.

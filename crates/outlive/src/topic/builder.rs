@@ -153,7 +153,7 @@ impl<T: Payload + ?Sized> TopicBuilder<T> {
     }
 
     /// For a publisher: how long one publish waits for the slowest live reliable subscriber; 1 s
-    /// unless given, zero for not at all (`WouldBlock`).
+    /// unless given, zero for not at all (`WouldBlock`). The same in every language.
     pub fn reliable_timeout(mut self, timeout: Duration) -> Self {
         self.options.reliable_timeout_ns = timeout.as_nanos().min(1 << 62) as u64;
         self

@@ -76,6 +76,18 @@ fn a_full_reliable_subscriber_is_waited_for_until_the_deadline_and_nothing_is_se
 }
 
 #[test]
+fn a_publisher_without_a_timeout_of_its_own_waits() {
+    let dir = TempDir::new("modes-default");
+    let n = node(&dir);
+    let _sub = topic(&n).reliable(true).subscriber().unwrap();
+    let publisher = topic(&n).publisher().unwrap();
+    for i in 0..4 {
+        publisher.publish(&i).unwrap();
+    }
+    assert_eq!(publisher.publish(&4).unwrap_err().kind(), ErrorKind::Timeout);
+}
+
+#[test]
 fn a_dead_reliable_subscriber_refuses_no_message_of_who_does_not_wait() {
     let dir = TempDir::new("modes-dead");
     let n = node(&dir);
