@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use outlive::{PublisherId, PublisherInfo, Sample, Subscriber, now_ns};
+use outlive::topic::{PublisherId, PublisherInfo};
+use outlive::{Sample, Subscriber, now_ns};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::liveliness::LivelinessToken;

@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use outlive::{Consumer, ErrorKind, Producer, QueueInfo};
+use outlive::queue;
+use outlive::{Consumer, ErrorKind, Producer};
 use twox_hash::xxhash3_128;
 use zenoh::Wait;
 use zenoh::query::{ConsolidationMode, Query};
@@ -56,13 +57,13 @@ fn counters_of(name: &str) -> String {
 }
 
 /// A local queue whose consumer is here: others may send into it.
-pub(crate) fn start_sink(shared: &Arc<Shared>, info: &QueueInfo) -> Worker {
+pub(crate) fn start_sink(shared: &Arc<Shared>, info: &queue::Info) -> Worker {
     let (by, info) = (shared.clone(), info.clone());
     let what = format!("queue {} is not offered", info.name);
     Worker::start(shared, "sink", what, move |stop| sink(&by, &info, stop).map(|()| None))
 }
 
-fn sink(shared: &Shared, info: &QueueInfo, stop: &Stop) -> Result<(), Failed> {
+fn sink(shared: &Shared, info: &queue::Info, stop: &Stop) -> Result<(), Failed> {
     let name = &info.name;
     let of = info.payload_type();
     let queue = shared.node.queue::<[u8]>(name)?.of_type(&of);
@@ -252,7 +253,7 @@ fn carry(
     while stop.goes_on() {
         while from.next_event().is_some() {}
         let Some(message) = from.receive_timeout(LOOK_EVERY)? else { continue };
-        let outlive::ProducerId { node, port } = message.producer();
+        let outlive::queue::ProducerId { node, port } = message.producer();
         let lane = Lane { domain, node: node.get(), port };
         let whole = Head { lane, place: message.place(), asks: None };
         let asks = Head { asks: Some(message.len() as u64), ..whole };

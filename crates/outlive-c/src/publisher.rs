@@ -5,7 +5,8 @@ use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use outlive::{Loan, PayloadType, Publisher, TopicBuilder};
+use outlive::topic;
+use outlive::{Loan, PayloadType, Publisher};
 
 use crate::node::outlive_node;
 use crate::options::{SizedOptions, flag, read_options};
@@ -64,7 +65,7 @@ pub(crate) fn topic(
     name: *const c_char,
     of: &PayloadType,
     options: *const outlive_topic_options,
-) -> Result<TopicBuilder<[u8]>, Fail> {
+) -> Result<topic::Builder<[u8]>, Fail> {
     let mut builder = node.node.topic::<[u8]>(text(name, "a topic name")?)?.of_type(of);
     let Some(options) = read_options(options)? else { return Ok(builder) };
     if options.depth != 0 {

@@ -3,7 +3,8 @@
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
-use outlive::{Client, Reply, ServiceBuilder, Ticket};
+use outlive::Client;
+use outlive::service::{self, Reply, Ticket};
 
 use crate::node::{OUTLIVE_NO_WAIT, outlive_node, until};
 use crate::options::{SizedOptions, flag, read_options, reserved};
@@ -37,7 +38,7 @@ pub(crate) fn service(
     request: Option<&outlive_type>,
     response: Option<&outlive_type>,
     options: *const outlive_service_options,
-) -> Result<ServiceBuilder<[u8], [u8]>, Fail> {
+) -> Result<service::Builder<[u8], [u8]>, Fail> {
     let builder = node.node.service::<[u8], [u8]>(text(name, "a service name")?)?;
     let mut builder = builder.of_types(&payload_type(request), &payload_type(response));
     let Some(options) = read_options(options)? else { return Ok(builder) };

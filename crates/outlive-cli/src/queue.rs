@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use outlive::QueueInfo;
+use outlive::queue;
 use serde::Serialize;
 
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
@@ -77,7 +77,7 @@ struct Lane {
 }
 
 impl Row {
-    pub(crate) fn of(info: QueueInfo) -> Self {
+    pub(crate) fn of(info: queue::Info) -> Self {
         let lanes: Vec<_> = info
             .lanes
             .iter()
@@ -147,7 +147,8 @@ fn send(args: &SendArgs, options: &DomainOptions) -> Outcome {
     let builder = node.queue::<[u8]>(&args.name)?;
     let queues = options.domain()?.queues()?;
     // The same name with and without its leading slash.
-    let same = |q: &&QueueInfo| q.name.trim_start_matches('/') == args.name.trim_start_matches('/');
+    let same =
+        |q: &&queue::Info| q.name.trim_start_matches('/') == args.name.trim_start_matches('/');
     let Some(queue) = queues.iter().find(same) else {
         let message = format!("no queue {}: 'outlive queue list' shows those there are", args.name);
         return Err(Failure::new(Code::NotFound, message));

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use outlive::{ErrorKind, PayloadType, ServiceInfo};
+use outlive::service;
+use outlive::{ErrorKind, PayloadType};
 use serde::Serialize;
 use serde_json::json;
 
@@ -83,7 +84,7 @@ impl Payload {
 }
 
 impl Row {
-    pub(crate) fn of(info: ServiceInfo) -> Self {
+    pub(crate) fn of(info: service::Info) -> Self {
         Self {
             request: Payload::of(&info.request),
             response: Payload::of(&info.response),

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use outlive::segments::{Segment, SegmentWatcher, Unmap};
+use outlive::topic::segments::{Segment, SegmentWatcher, Unmap};
 
 use crate::cuda::{Context, DeviceInfo};
 use crate::driver::{ALREADY_REGISTERED, Api, Handle, register};

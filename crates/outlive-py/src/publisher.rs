@@ -3,7 +3,8 @@
 use std::mem::transmute;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use outlive::{ErrorKind, Loan as CoreLoan, Publisher as CorePublisher, TopicBuilder};
+use outlive::topic;
+use outlive::{ErrorKind, Loan as CoreLoan, Publisher as CorePublisher};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -98,7 +99,7 @@ pub(crate) fn builder(
     node: &Py<Node>,
     name: &str,
     codec: &Codec,
-) -> PyResult<TopicBuilder<[u8]>> {
+) -> PyResult<topic::Builder<[u8]>> {
     let node = node.bind(py).get();
     Ok(node.open()?.topic::<[u8]>(name).or_raise()?.of_type(&codec.of))
 }

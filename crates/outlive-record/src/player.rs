@@ -46,7 +46,7 @@ impl Default for PlayOptions {
             selection: Selection::all(),
             remap: Vec::new(),
             reliable_timeout: Duration::from_secs(10),
-            memory_bytes_max: outlive::MEMORY_BYTES_DEFAULT,
+            memory_bytes_max: outlive::topic::MEMORY_BYTES_DEFAULT,
         }
     }
 }

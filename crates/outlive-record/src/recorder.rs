@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use outlive::{Domain, ErrorKind, Event, Node, PublisherId, Subscriber, WaitSet, Waitable};
+use outlive::topic::{Event, PublisherId};
+use outlive::{Domain, ErrorKind, Node, Subscriber, WaitSet, Waitable};
 
 use crate::channel::{Ros, Source};
 use crate::dir_watch::DirWatch;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use outlive::{Event, Sample};
+use outlive::Sample;
+use outlive::topic::Event;
 
 use super::frame::{self, Frame};
 use super::protocol::{Account, End, Order, Report};

@@ -91,7 +91,7 @@ fn leftovers(domain: &Domain) -> Vec<Check> {
         let nodes = domain.nodes()?;
         let topics = domain.topics()?;
         let alive: Vec<_> = nodes.iter().filter(|n| n.alive).map(|n| n.id).collect();
-        let deserted = |t: &&outlive::TopicInfo| {
+        let deserted = |t: &&outlive::topic::Info| {
             !t.publishers.iter().any(|p| p.alive && !p.closed)
                 && !t.subscribers.iter().any(|s| alive.contains(s))
         };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use outlive::MEMORY_BYTES_DEFAULT;
+use outlive::topic::MEMORY_BYTES_DEFAULT;
 use outlive_record::{PlayOptions, Player, Selection, Turn};
 
 use super::control::Control;

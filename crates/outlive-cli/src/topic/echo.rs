@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use outlive::{Encoding, ErrorKind, Event, Meta, Node, Sample, Subscriber};
+use outlive::topic::{Event, Meta};
+use outlive::{Encoding, ErrorKind, Node, Sample, Subscriber};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 

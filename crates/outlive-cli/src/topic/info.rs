@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use clap::Args;
+use outlive::NodeId;
 use outlive::describe::FieldType;
-use outlive::{NodeId, PublisherId, SourceInfo, SubscriberInfo, TopicInfo};
+use outlive::topic::{self, PublisherId, SourceInfo, SubscriberInfo};
 use serde::Serialize;
 
 use super::list::{Publisher, type_text};
@@ -110,7 +111,7 @@ pub(crate) fn run(args: &InfoArgs, options: &DomainOptions) -> Outcome {
 
 impl Info {
     fn of(
-        topic: TopicInfo,
+        topic: topic::Info,
         subscribers: Vec<SubscriberInfo>,
         names: &HashMap<NodeId, String>,
     ) -> Self {

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use clap::Args;
-use outlive::{Encoding, NodeId, PublisherInfo, TopicInfo};
+use outlive::topic::{self, PublisherInfo};
+use outlive::{Encoding, NodeId};
 use serde::Serialize;
 
 use crate::exit::Outcome;
@@ -52,7 +53,7 @@ struct Subscriber {
 }
 
 impl Topic {
-    fn of(info: TopicInfo, alive: &HashSet<NodeId>) -> Self {
+    fn of(info: topic::Info, alive: &HashSet<NodeId>) -> Self {
         let sum = |of: fn(&PublisherInfo) -> u64| info.publishers.iter().map(of).sum();
         Self {
             messages: sum(|p| p.messages),

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use outlive::{MEMORY_BYTES_DEFAULT, Publisher, Waited};
+use outlive::Publisher;
+use outlive::topic::{MEMORY_BYTES_DEFAULT, Waited};
 
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::input::{Filled, Input};

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
 
-use outlive::msgpack::MsgPack;
-use outlive::{Encoding, Message, Node, Publisher, TopicInfo, TypeDescription, Waited};
+use outlive::MsgPack;
+use outlive::topic::{self, Waited};
+use outlive::{Encoding, Message, Node, Publisher, TypeDescription};
 use serde_json::Value;
 
 use super::publish::{Pace, PubArgs, back_pressure, wait_for_subscribers};
@@ -80,7 +81,7 @@ pub(super) fn run(args: &PubArgs, json: &str, options: &DomainOptions) -> Outcom
 }
 
 /// Joins the topic, whatever its type.
-fn open(node: &Node, args: &PubArgs, topic: &TopicInfo) -> Result<Sink, Failure> {
+fn open(node: &Node, args: &PubArgs, topic: &topic::Info) -> Result<Sink, Failure> {
     let Some(described) = description(topic) else {
         if topic.encoding == Encoding::MessagePack {
             let builder = node.msgpack::<Tree>(&args.name)?.type_name(&topic.type_name);
@@ -99,7 +100,7 @@ fn open(node: &Node, args: &PubArgs, topic: &TopicInfo) -> Result<Sink, Failure>
     Ok(Sink::Bytes(publisher, described))
 }
 
-fn description(topic: &TopicInfo) -> Option<TypeDescription> {
+fn description(topic: &topic::Info) -> Option<TypeDescription> {
     if topic.encoding == Encoding::MessagePack {
         return None;
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use clap::Args;
-use outlive::{PublisherId, PublisherInfo};
+use outlive::topic::{PublisherId, PublisherInfo};
 use serde::Serialize;
 
 use super::missing;

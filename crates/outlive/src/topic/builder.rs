@@ -26,7 +26,7 @@ pub const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
 
 /// A topic about to be opened; see [`Node::topic`].
 #[must_use = "it opens no port until `publisher` or `subscriber`"]
-pub struct TopicBuilder<T: Payload + ?Sized> {
+pub struct Builder<T: Payload + ?Sized> {
     options: TopicOptions,
     _type: PhantomData<fn() -> Box<T>>,
 }
@@ -51,25 +51,25 @@ struct TopicOptions {
 }
 
 // By hand, since a slice is no Clone.
-impl<T: Payload + ?Sized> Clone for TopicBuilder<T> {
+impl<T: Payload + ?Sized> Clone for Builder<T> {
     fn clone(&self) -> Self {
         Self { options: self.options.clone(), _type: PhantomData }
     }
 }
 
-impl<T: Payload + ?Sized> fmt::Debug for TopicBuilder<T> {
+impl<T: Payload + ?Sized> fmt::Debug for Builder<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TopicBuilder").field(&self.options).finish()
+        f.debug_tuple("Builder").field(&self.options).finish()
     }
 }
 
 impl Node {
     /// Begins to open topic `name` for messages of type `T`: a [`crate::Message`], a slice of
-    /// them, a [`crate::Headed`] slice, `msgpack::MsgPack`, or `[u8]` for raw bytes.
+    /// them, a [`crate::Headed`] slice, `MsgPack`, or `[u8]` for raw bytes.
     ///
     /// # Errors
     /// `InvalidName`: names are like `/camera/front`, at most 200 bytes.
-    pub fn topic<T: Payload + ?Sized>(&self, name: &str) -> Result<TopicBuilder<T>> {
+    pub fn topic<T: Payload + ?Sized>(&self, name: &str) -> Result<Builder<T>> {
         let options = TopicOptions {
             node: self.clone(),
             name: TopicName::new(name)?,
@@ -86,11 +86,11 @@ impl Node {
             attributes: BTreeMap::new(),
             payload_type: None,
         };
-        Ok(TopicBuilder { options, _type: PhantomData })
+        Ok(Builder { options, _type: PhantomData })
     }
 }
 
-impl<T: Payload + ?Sized> TopicBuilder<T> {
+impl<T: Payload + ?Sized> Builder<T> {
     /// For a publisher: messages its ring holds, 1 to 65536, rounded up to a power of two. One that
     /// does not ask gets what the first member of the topic asked for, else 16.
     pub fn depth(mut self, messages: u64) -> Self {
@@ -167,7 +167,7 @@ impl<T: Payload + ?Sized> TopicBuilder<T> {
     }
 
     /// For a publisher: whether its messages say when they were published; they do unless told
-    /// otherwise. Without, [`Meta::timestamp_ns`](crate::Meta::timestamp_ns) is 0, and among
+    /// otherwise. Without, [`Meta::timestamp_ns`](crate::topic::Meta::timestamp_ns) is 0, and among
     /// several publishers its messages count as the oldest.
     ///
     /// Reading the time costs about 10 ns, and several times that on the way of a small message to
@@ -238,7 +238,7 @@ impl<T: Payload + ?Sized> TopicBuilder<T> {
     /// Joins as a subscriber, making the topic if it does not exist, or anew as a publisher does.
     ///
     /// # Errors
-    /// As [`TopicBuilder::publisher`]; `InvalidArgument` for `borrows` out of range.
+    /// As [`Builder::publisher`]; `InvalidArgument` for `borrows` out of range.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the `sub` file.
@@ -250,7 +250,7 @@ impl<T: Payload + ?Sized> TopicBuilder<T> {
     }
 }
 
-impl TopicBuilder<[u8]> {
+impl Builder<[u8]> {
     /// Opens ports for payloads of a type that is known only now, instead of raw bytes. What they
     /// carry stays bytes: see [`PayloadType`].
     pub fn of_type(mut self, payload_type: &PayloadType) -> Self {
@@ -261,7 +261,7 @@ impl TopicBuilder<[u8]> {
     /// Joins an existing topic of any type and receives its payloads as bytes; for tools.
     ///
     /// # Errors
-    /// `NotFound` when there is no such topic yet; else as [`TopicBuilder::subscriber`].
+    /// `NotFound` when there is no such topic yet; else as [`Builder::subscriber`].
     pub fn subscriber_of_any_type(self) -> Result<Subscriber<[u8]>> {
         self.options.node.tend()?;
         let options = self.subscriber_options();
@@ -274,10 +274,10 @@ impl TopicBuilder<[u8]> {
     /// tools. What is no payload of the topic's type is refused by its subscribers, not here.
     ///
     /// # Errors
-    /// `NotFound` when there is no such topic yet; else as [`TopicBuilder::publisher`].
+    /// `NotFound` when there is no such topic yet; else as [`Builder::publisher`].
     ///
     /// # Crash safety
-    /// **Strict.** As [`TopicBuilder::publisher`].
+    /// **Strict.** As [`Builder::publisher`].
     pub fn publisher_of_any_type(self) -> Result<Publisher<[u8]>> {
         self.options.node.tend()?;
         self.checked_depth()?;

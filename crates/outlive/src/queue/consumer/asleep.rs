@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::reader::{Lane, QueueEvent, Reader};
+use super::reader::{Event, Lane, Reader};
 use crate::Result;
 use crate::node::peer::Peer;
 use crate::sync::Ordering::{Acquire, Relaxed};
@@ -102,7 +102,7 @@ impl Reader {
         if self.events_seen != events {
             return true;
         }
-        let ends = |event: &QueueEvent| !matches!(event, QueueEvent::ProducerJoined(_));
+        let ends = |event: &Event| !matches!(event, Event::ProducerJoined(_));
         let untold = self.has_news() && self.events.iter().any(ends);
         if untold && !fault("events.only_new") {
             self.told();

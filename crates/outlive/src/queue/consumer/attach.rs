@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::later::{Pause, is_lack};
-use super::reader::{Lane, QueueEvent, Reader};
+use super::reader::{Event, Lane, Reader};
 use crate::node::peer::death_of;
 use crate::os::death::robust;
 use crate::os::fs::file;
@@ -79,8 +79,8 @@ impl Reader {
         });
         if let Some(lane) = found {
             self.event(match lane.proof_of_death().is_some() {
-                true => QueueEvent::ProducerDied(id),
-                false => QueueEvent::ProducerLeft(id),
+                true => Event::ProducerDied(id),
+                false => Event::ProducerLeft(id),
             });
         }
     }
@@ -126,7 +126,7 @@ impl Reader {
                     Ok(_) => "its position is out of range: restart that producer".into(),
                 };
                 self.table.place(slot).refuse();
-                self.event(QueueEvent::ProducerCorrupt { producer: id, why });
+                self.event(Event::ProducerCorrupt { producer: id, why });
                 return Ok(());
             }
         };
@@ -135,7 +135,7 @@ impl Reader {
         let head = Head::new(at, done);
         let pause = Pause::default();
         self.lanes.push(Lane { head, segment, slot, id, peer, look_at, received, pause });
-        self.event(QueueEvent::ProducerJoined(id));
+        self.event(Event::ProducerJoined(id));
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl Reader {
         let producer = lane.id;
         self.table.place(lane.slot).refuse();
         futex::wake(futex::low_half(self.table.place(lane.slot).word()), i32::MAX);
-        self.event(QueueEvent::ProducerCorrupt { producer, why });
+        self.event(Event::ProducerCorrupt { producer, why });
     }
 }
 

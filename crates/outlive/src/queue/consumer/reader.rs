@@ -33,7 +33,7 @@ use crate::{Result, crash_point};
 /// What happened to the producers of a queue, in the order in which the consumer noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum QueueEvent {
+pub enum Event {
     /// A producer was found.
     ProducerJoined(ProducerId),
     /// A producer left in order; everything it sent has been received.
@@ -124,7 +124,7 @@ pub(crate) struct Reader {
     pub(in crate::queue) left_out: bool,
     /// What is tried again.
     pub(in crate::queue) later: Later,
-    pub(in crate::queue) events: VecDeque<QueueEvent>,
+    pub(in crate::queue) events: VecDeque<Event>,
     pub(in crate::queue) events_seen: u64,
     pub(in crate::queue) seen_epoch: u64,
     pub(in crate::queue) events_told: u64,
@@ -205,7 +205,7 @@ impl Reader {
         self.lanes.iter().chain(&self.later.lanes).map(|lane| lane.id)
     }
 
-    pub(crate) fn next_event(&mut self) -> Option<QueueEvent> {
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
@@ -214,7 +214,7 @@ impl Reader {
         self.events_seen
     }
 
-    pub(in crate::queue) fn event(&mut self, event: QueueEvent) {
+    pub(in crate::queue) fn event(&mut self, event: Event) {
         self.events_seen += 1;
         if self.events.len() >= EVENTS_MAX {
             self.events.pop_front();
@@ -387,10 +387,10 @@ impl Reader {
         }
         let left = lane.segment.is_closed();
         let news = match (left, lane.death()) {
-            (true, _) => QueueEvent::ProducerLeft(lane.id),
+            (true, _) => Event::ProducerLeft(lane.id),
             (false, Some(dead)) => {
                 debug_assert_eq!(dead.node(), lane.id.node);
-                QueueEvent::ProducerDied(lane.id)
+                Event::ProducerDied(lane.id)
             }
             (false, None) => return Ok(false),
         };

@@ -18,7 +18,7 @@ use crate::{Error, ErrorKind};
 /// ```
 /// # let dir = outlive::doc_dir();
 /// # let node = outlive::Node::builder().root(dir.path()).open()?;
-/// use outlive::TryPublishError;
+/// use outlive::topic::TryPublishError;
 ///
 /// let topic = || node.topic::<u64>("/counter");
 /// let _slow = topic()?.depth(2).reliable(true).subscriber()?;

@@ -3,7 +3,7 @@
 pub(super) mod history;
 pub(super) mod parked;
 pub(super) mod reader;
-pub(super) mod sample;
+pub(crate) mod sample;
 pub(super) mod source;
 #[cfg(feature = "async")]
 pub(super) mod stream;
@@ -365,7 +365,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         TypeDescription::parse(&self.reader.topic().meta.schema).ok()
     }
 
-    /// What the topic's creator said about it ([`TopicBuilder::attribute`](crate::TopicBuilder)).
+    /// What the topic's creator said about it ([`Builder::attribute`](crate::topic::Builder)).
     pub fn attributes(&self) -> BTreeMap<String, String> {
         self.reader.topic().meta.attributes.clone()
     }

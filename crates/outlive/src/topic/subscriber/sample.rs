@@ -32,7 +32,7 @@ pub struct Meta {
     /// Its number among the messages of that publisher, from 0.
     pub seq: u64,
     /// When it was published, ns of CLOCK_MONOTONIC; 0 when its publisher does not say
-    /// ([`TopicBuilder::timestamps`](crate::TopicBuilder::timestamps)). From one publisher it
+    /// ([`Builder::timestamps`](crate::topic::Builder::timestamps)). From one publisher it
     /// never goes back; two in a row may be equal.
     pub timestamp_ns: u64,
     /// Messages of that publisher lost right before this one.

@@ -12,7 +12,7 @@ fn node(dir: &TempDir) -> Node {
     Node::builder().root(dir.join("root")).name("test").open().unwrap()
 }
 
-fn topic(node: &Node) -> TopicBuilder<u64> {
+fn topic(node: &Node) -> Builder<u64> {
     node.topic::<u64>("/n").unwrap().depth(4)
 }
 
