@@ -120,6 +120,15 @@ pub fn now_ns() -> u64 {
     os::time::clock::now_ns()
 }
 
+// Ends may move to another thread; what describes things may be shared.
+const _: fn() = || {
+    fn moves<T: Send>() {}
+    fn is_shared<T: Send + Sync>() {}
+    moves::<(Publisher<u64>, Subscriber<u64>, Sample<u64>)>();
+    moves::<(Producer<u64>, Consumer<u64>, Client<u64, u64>, Server<u64, u64>, WaitSet)>();
+    is_shared::<(Node, Watch, Domain, Interrupt, Shutdown, Error, TypeDescription, PayloadType)>();
+};
+
 /// What tests and tools of this repository need of the inside; no promise to anybody else.
 #[doc(hidden)]
 pub mod internals {
