@@ -149,7 +149,7 @@ fn run(args: &BenchArgs) -> Result<()> {
         _ => Format::Table,
     };
     if matches!(args.what, What::Pipeline) {
-        let settings = pipeline::Settings {
+        let options = pipeline::PipelineOptions {
             quick: args.quick,
             rounds: usize::from(args.rounds.unwrap_or(if args.quick { 6 } else { 10 })),
             fifo: args.fifo,
@@ -159,7 +159,7 @@ fn run(args: &BenchArgs) -> Result<()> {
             rows: &args.rows,
             period_us: args.period_us,
         };
-        return pipeline::run(&settings, format);
+        return pipeline::run(&options, format);
     }
     if matches!(args.what, What::Gpu)
         && let Some(dir) = std::env::var_os(gpu::PEER)
@@ -262,12 +262,12 @@ fn self_check(cores: Cores, args: &BenchArgs) -> Result<[Row; 2]> {
 fn topic_rows(cores: Cores, args: &BenchArgs) -> Result<Vec<Row>> {
     let (rounds, samples) = (args.rounds(), args.samples);
     let mut rows = Vec::new();
-    let unstamped = topic::Manner { timestamps: false, ..topic::USUAL };
-    for (what, manner) in [("64 B", topic::USUAL), ("64 B, no time stamps", unstamped)] {
+    let unstamped = topic::EchoOptions { timestamps: false, ..topic::USUAL };
+    for (what, options) in [("64 B", topic::USUAL), ("64 B, no time stamps", unstamped)] {
         let c = interleave(
             rounds,
             || raw::inline::<8>(cores, samples),
-            || topic::inline::<8>(cores, manner, samples),
+            || topic::inline::<8>(cores, options, samples),
         )?;
         let (name, limit) = (format!("topic {what}, one way"), "raw 64 B inline");
         rows.push(Row::compared(&name, Unit::Ns, limit, &c, Target::AtMost(1.25)));

@@ -21,13 +21,13 @@ const DEPTH: u64 = 16;
 
 /// How the publishers of an echo send.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
+pub(super) struct EchoOptions {
     pub(super) volatile: bool,
     pub(super) timestamps: bool,
 }
 
 /// As a publisher sends that is not told otherwise.
-pub(super) const USUAL: Manner = Manner { volatile: false, timestamps: true };
+pub(super) const USUAL: EchoOptions = EchoOptions { volatile: false, timestamps: true };
 
 /// One end of the echo: sends on one topic, receives on the other.
 struct End<T: Payload + ?Sized> {
@@ -36,10 +36,10 @@ struct End<T: Payload + ?Sized> {
 }
 
 impl<T: Payload + ?Sized> End<T> {
-    fn open(root: &Path, name: &str, to: &str, from: &str, manner: Manner) -> Result<Self> {
+    fn open(root: &Path, name: &str, to: &str, from: &str, options: EchoOptions) -> Result<Self> {
         let node = Node::builder().root(root).name(name).open()?;
         let to = node.topic::<T>(to)?.depth(DEPTH);
-        let to = to.volatile(manner.volatile).timestamps(manner.timestamps).publisher()?;
+        let to = to.volatile(options.volatile).timestamps(options.timestamps).publisher()?;
         let from = node.topic::<T>(from)?.depth(DEPTH).subscriber()?;
         Ok(Self { to, from })
     }
@@ -57,7 +57,7 @@ impl<T: Payload + ?Sized> End<T> {
 /// Runs `echo` in a peer process and `trip` here, `count` times, once both ends know each other.
 fn echoed<T: Payload + ?Sized>(
     cores: Cores,
-    manner: Manner,
+    options: EchoOptions,
     count: u64,
     mut echo: impl FnMut(&mut End<T>) -> Result<()>,
     mut trip: impl FnMut(&mut End<T>, u64) -> Result<()>,
@@ -68,7 +68,7 @@ fn echoed<T: Payload + ?Sized>(
     let [ready] = map.words(0);
     let peer = Peer::spawn(cores.peers, || {
         let mut run = || -> Result<()> {
-            let mut end = End::open(&root.0, "peer", "/pong", "/ping", manner)?;
+            let mut end = End::open(&root.0, "peer", "/pong", "/ping", options)?;
             ready.store(1, Release);
             loop {
                 echo(&mut end)?;
@@ -79,7 +79,7 @@ fn echoed<T: Payload + ?Sized>(
         }
     })?;
     peer.spin_until(|| ready.load(Acquire) == 1)?;
-    let mut end = End::open(&root.0, "bench", "/ping", "/pong", manner)?;
+    let mut end = End::open(&root.0, "bench", "/ping", "/pong", options)?;
     round_trips(count, |i| {
         let start = ticks::now();
         trip(&mut end, i)?;
@@ -88,10 +88,14 @@ fn echoed<T: Payload + ?Sized>(
 }
 
 /// A value of `W` words, copied in and copied out, one way.
-pub(super) fn inline<const W: usize>(cores: Cores, manner: Manner, count: u64) -> Result<Samples> {
+pub(super) fn inline<const W: usize>(
+    cores: Cores,
+    options: EchoOptions,
+    count: u64,
+) -> Result<Samples> {
     echoed::<[u64; W]>(
         cores,
-        manner,
+        options,
         count,
         |end| {
             let sample = end.spin()?;
@@ -140,7 +144,7 @@ pub(super) fn copied(cores: Cores, bytes: usize, count: u64) -> Result<Samples> 
     echoed::<[u8]>(
         cores,
         // Large ones are written into memory that is still in the cache; no history then.
-        Manner { volatile: bytes >= 1 << 16, ..USUAL },
+        EchoOptions { volatile: bytes >= 1 << 16, ..USUAL },
         count,
         |end| {
             black_box(read_all(&end.spin()?));

@@ -12,7 +12,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use outlive::{Node, NodeInfo, PublisherInfo, TopicInfo};
+use outlive::topic::{self, PublisherInfo};
+use outlive::{Node, NodeInfo};
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 
@@ -155,7 +156,7 @@ impl Control {
             ros2.look(&mut self.routes, spoken());
         }
         let side = self.routes.of(Kind::TopicOut);
-        for TopicInfo { name, publishers, .. } in spoken() {
+        for topic::Info { name, publishers, .. } in spoken() {
             if let Some(rule) = shared.config.topic(name).filter(|r| r.direction.goes_out()) {
                 side.want("", name, || outgoing::start(shared, name, rule));
                 side.carries("", name, publishers.iter().filter_map(speaks));

@@ -42,8 +42,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use outlive::MsgPack;
 use outlive::lock::LockError;
-use outlive::msgpack::MsgPack;
 use outlive::{Domain, Node, Publisher};
 use signal_hook::consts::{SIGINT, SIGTERM};
 

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use outlive::{PublisherId, PublisherInfo, Sample, Subscriber, TopicBuilder, now_ns};
+use outlive::topic::{self, PublisherId, PublisherInfo};
+use outlive::{Sample, Subscriber, now_ns};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::liveliness::LivelinessToken;
@@ -77,7 +78,7 @@ fn begin(
 }
 
 /// For a pump: with a sample for Zenoh, one for us and those in hand.
-pub(crate) fn reader(shared: &Shared, name: &str) -> outlive::Result<TopicBuilder<[u8]>> {
+pub(crate) fn reader(shared: &Shared, name: &str) -> outlive::Result<topic::Builder<[u8]>> {
     Ok(shared.node.topic::<[u8]>(name)?.borrows(IN_HAND_MAX + 2))
 }
 

@@ -16,9 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use outlive::{
-    BOUND_BYTES_DEFAULT, Consumer, ErrorKind, PayloadType, Producer, QueueInfo, Received,
-};
+use outlive::queue::{self, BOUND_BYTES_DEFAULT};
+use outlive::{Consumer, ErrorKind, PayloadType, Producer, Received};
 use twox_hash::xxhash3_128;
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
@@ -66,7 +65,7 @@ fn counters_of(name: &str) -> String {
 }
 
 /// A local queue whose consumer is here: others may send into it.
-pub(crate) fn start_sink(shared: &Arc<Shared>, info: &QueueInfo) -> Worker {
+pub(crate) fn start_sink(shared: &Arc<Shared>, info: &queue::Info) -> Worker {
     let (by, info, slot) = (shared.clone(), info.clone(), Arc::<Slot>::default());
     let what = format!("queue {} is not offered", info.name);
     let at = slot.clone();
@@ -76,7 +75,7 @@ pub(crate) fn start_sink(shared: &Arc<Shared>, info: &QueueInfo) -> Worker {
 
 fn sink(
     shared: &Arc<Shared>,
-    info: &QueueInfo,
+    info: &queue::Info,
     slot: Arc<Slot>,
     stop: &Stop,
 ) -> Result<Option<Box<dyn Job>>, Failed> {
@@ -122,7 +121,7 @@ fn sink(
 }
 
 /// Waits for room for a lane as it begins; none when it is to end.
-fn first_share(shared: &Shared, info: &QueueInfo, most: u64, stop: &Stop) -> Option<Share> {
+fn first_share(shared: &Shared, info: &queue::Info, most: u64, stop: &Stop) -> Option<Share> {
     // Four messages, where they have one size.
     let four = 4 * (info.element_bytes as u64 + RECORD_BYTES);
     let first = four.next_power_of_two().clamp(LANE_BYTES.0.min(most), most);
@@ -443,7 +442,7 @@ fn send(
     message: &Received<'_, [u8]>,
     stop: &Stop,
 ) -> Option<u8> {
-    let outlive::ProducerId { node, port } = message.producer();
+    let queue::ProducerId { node, port } = message.producer();
     let lane = Lane { domain, node: node.get(), port };
     let whole = Head { lane, place: message.place(), asks: None };
     let asks = Head { asks: Some(message.len() as u64), ..whole };

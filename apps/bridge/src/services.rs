@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
-use outlive::{Client, PayloadType, Request, Server, ServiceInfo, Ticket, now_ns};
+use outlive::service::{self, Request, Ticket};
+use outlive::{Client, PayloadType, Server, now_ns};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::handlers::CallbackDrop;
@@ -85,7 +86,11 @@ impl Form for Plain {
 }
 
 /// A local service that others may call.
-pub(crate) fn start_offer(shared: &Arc<Shared>, info: &ServiceInfo, rule: &ServiceRule) -> Worker {
+pub(crate) fn start_offer(
+    shared: &Arc<Shared>,
+    info: &service::Info,
+    rule: &ServiceRule,
+) -> Worker {
     let (by, info, rule) = (shared.clone(), info.clone(), rule.clone());
     let what = format!("service {} is not offered", info.name);
     let slot = Arc::<Slot>::default();
@@ -96,7 +101,7 @@ pub(crate) fn start_offer(shared: &Arc<Shared>, info: &ServiceInfo, rule: &Servi
 
 fn offer(
     shared: &Arc<Shared>,
-    info: &ServiceInfo,
+    info: &service::Info,
     rule: &ServiceRule,
     slot: Arc<Slot>,
 ) -> Result<Option<Box<dyn Job>>, Failed> {
@@ -114,7 +119,7 @@ fn offer(
 /// Passes calls that come on a key to a service here, and shows that by a token.
 pub(crate) fn serve(
     shared: &Shared,
-    info: &ServiceInfo,
+    info: &service::Info,
     (key, token): (String, String),
     note: Option<Note>,
     (form, timeout_ms): (impl Form + Send + 'static, u64),

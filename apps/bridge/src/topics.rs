@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime};
 
-use outlive::TopicInfo;
+use outlive::topic;
 
 use crate::shared::Shared;
 
@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// What was seen last.
 pub(crate) struct Topics {
-    all: Vec<TopicInfo>,
+    all: Vec<topic::Info>,
     /// None if there may have been a change that it does not tell.
     stamp: Option<u64>,
     read: Instant,
@@ -33,7 +33,7 @@ impl Topics {
     }
 
     /// All topics, and whether they were read again.
-    pub(crate) fn look(&mut self, shared: &Shared) -> outlive::Result<(&[TopicInfo], bool)> {
+    pub(crate) fn look(&mut self, shared: &Shared) -> outlive::Result<(&[topic::Info], bool)> {
         // The stamp is taken first: a change meanwhile is seen the next time.
         let stamp = stamp(shared);
         let told = shared.topics_changed.swap(false, Relaxed);

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use net::{Counters, Net, count, wait_for};
-use outlive::{Consumer, ErrorKind, Event, Node, Producer, Publisher, Subscriber};
+use outlive::topic::Event;
+use outlive::{Consumer, ErrorKind, Node, Producer, Publisher, Subscriber};
 
 const RELIABLE: &str = "[[topic]]\npattern = \"/**\"\nreliable = true\n";
 

@@ -13,7 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use net::{Counters, Host, Net, count, ran, wait_for};
-use outlive::{Event, Node, Publisher, Subscriber};
+use outlive::topic::Event;
+use outlive::{Node, Publisher, Subscriber};
 
 const RELIABLE: &str = "[[topic]]\npattern = \"/**\"\nreliable = true\n";
 const HUB: &str = "listen = [\"tcp/0.0.0.0:7447\"]";

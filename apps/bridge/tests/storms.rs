@@ -65,7 +65,7 @@ fn offer(to: &mut Producer<[u8]>, n: &mut u64, bytes: usize) {
     }
 }
 
-fn queue(node: &Node) -> outlive::QueueBuilder<[u8]> {
+fn queue(node: &Node) -> outlive::queue::Builder<[u8]> {
     node.queue::<[u8]>("/work").expect("a name")
 }
 

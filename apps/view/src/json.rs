@@ -12,8 +12,8 @@
 use std::fmt;
 
 use data_encoding::BASE64;
+use outlive::MsgPack;
 use outlive::describe::{FieldType, Kind, Scalar, Value as Part};
-use outlive::msgpack::MsgPack;
 use outlive::{Encoding, PayloadType, TypeDescription};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, json};

@@ -8,9 +8,8 @@ use std::error::Error;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use outlive::{
-    Domain, Encoding, ErrorKind, Event, Node, PayloadType, Sample, Subscriber, TopicInfo,
-};
+use outlive::topic::{self, Event};
+use outlive::{Domain, Encoding, ErrorKind, Node, PayloadType, Sample, Subscriber};
 use outlive_record::Selection;
 
 use crate::shared::{Failed, Rarely, print, say};
@@ -220,7 +219,7 @@ impl View {
         Ok(())
     }
 
-    fn open(&mut self, info: TopicInfo, payload_type: PayloadType, out: &mut dyn Output) {
+    fn open(&mut self, info: topic::Info, payload_type: PayloadType, out: &mut dyn Output) {
         // Types that do not say all of their messages.
         let open = matches!(info.encoding, Encoding::MessagePack | Encoding::Headed);
         let example = if open { newest(&self.node, &info.name).pop() } else { None };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use measure::cores::{Cores, Pinned};
 use measure::stats::Samples;
-use outlive::msgpack::MsgPack;
+use outlive::MsgPack;
 use outlive::{Error, ErrorKind, Node, Result};
 use outlive_baselines::{Lock, Use};
 use serde::de::{Deserialize, Deserializer, Visitor};

@@ -104,7 +104,7 @@ const PAIRS: [(&str, &str); 13] = [
 
 /// Settings of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Settings<'a> {
+pub(super) struct PipelineOptions<'a> {
     pub(super) quick: bool,
     /// Rounds of each row.
     pub(super) rounds: usize,
@@ -248,7 +248,7 @@ fn scheduler(fifo: u8) -> String {
 ///
 /// # Errors
 /// When a stage fails, or the report cannot be written.
-pub(super) fn run(settings: &Settings<'_>, format: Format) -> Result<()> {
+pub(super) fn run(options: &PipelineOptions<'_>, format: Format) -> Result<()> {
     let cores = Cores::first_two()?;
     let machine = Machine::describe();
     let mut notes = Vec::new();
@@ -259,10 +259,10 @@ pub(super) fn run(settings: &Settings<'_>, format: Format) -> Result<()> {
     // A stage that spins takes the core from the one it waits for.
     let starves = |s: &Subject| s.waiting == Waiting::Spin && s.stages > machine.cores;
     let asked = |s: &Subject| {
-        settings.rows.is_empty() || settings.rows.iter().any(|part| s.name.contains(&**part))
+        options.rows.is_empty() || options.rows.iter().any(|part| s.name.contains(&**part))
     };
     let (starving, subjects): (Vec<Subject>, Vec<Subject>) =
-        SUBJECTS.into_iter().filter(asked).partition(|s| starves(s) && !settings.spin);
+        SUBJECTS.into_iter().filter(asked).partition(|s| starves(s) && !options.spin);
     if !starving.is_empty() {
         notes.push(format!(
             "Rows that spin with more stages than the {} cores are left out: a stage that spins \
@@ -271,10 +271,10 @@ pub(super) fn run(settings: &Settings<'_>, format: Format) -> Result<()> {
         ));
     }
     if subjects.is_empty() {
-        let (object, why) = (settings.rows.join(", "), "see the names in a run without --rows");
+        let (object, why) = (options.rows.join(", "), "see the names in a run without --rows");
         return Err(Error::new(ErrorKind::InvalidArgument, "measure rows", object, why));
     }
-    let periods_us = match (settings.period_us, settings.quick) {
+    let periods_us = match (options.period_us, options.quick) {
         (Some(period), _) => vec![period],
         (None, true) => vec![1000],
         (None, false) => vec![1000, 2000, 4000, 10_000],
@@ -284,17 +284,17 @@ pub(super) fn run(settings: &Settings<'_>, format: Format) -> Result<()> {
     for period_us in periods_us {
         // 10 s a row, as in the article, and a little more, so that at 1 ms p99.9 has its samples
         // though cycles are missed; a quarter of a second in each of a few quick rounds.
-        let round_us = if settings.quick { 250_000 } else { 10_500_000 / settings.rounds as u64 };
+        let round_us = if options.quick { 250_000 } else { 10_500_000 / options.rounds as u64 };
         let timing = Timing {
             period_ns: period_us * 1000,
-            warm_up: if settings.quick { 20 } else { 100 },
+            warm_up: if options.quick { 20 } else { 100 },
             cycles: (round_us / period_us).max(20),
-            priority: settings.fifo,
-            lead_ns: if settings.quick { 15_000_000 } else { 150_000_000 },
+            priority: options.fifo,
+            lead_ns: if options.quick { 15_000_000 } else { 150_000_000 },
         };
         let mut rounds = vec![Vec::new(); subjects.len()];
         let mut stolen = vec![0.0; subjects.len()];
-        for round in 0..settings.rounds {
+        for round in 0..options.rounds {
             // Shuffled: what ran before leaves a mood, and no row always follows the same one.
             for at in shuffled(subjects.len(), round) {
                 let subject = &subjects[at];
@@ -306,7 +306,7 @@ pub(super) fn run(settings: &Settings<'_>, format: Format) -> Result<()> {
             }
         }
         for ((subject, rounds), stolen) in subjects.iter().zip(&rounds).zip(stolen) {
-            lines.push(line(subject, &timing, rounds, stolen / settings.rounds as f64));
+            lines.push(line(subject, &timing, rounds, stolen / options.rounds as f64));
         }
         ratios.extend(pairs(period_us, &subjects, &rounds));
     }
@@ -316,8 +316,8 @@ pub(super) fn run(settings: &Settings<'_>, format: Format) -> Result<()> {
          deviation of the distance between ends of following cycles. A percentile needs \
          {BEYOND_MIN} samples beyond it."
     ));
-    let scheduler = scheduler(settings.fifo);
-    let primitives = primitives::rows(cores, settings.quick)?;
+    let scheduler = scheduler(options.fifo);
+    let primitives = primitives::rows(cores, options.quick)?;
     let results = Results { machine, scheduler, lines, pairs: ratios, primitives, notes };
     let write = |path: &Path, text: String| {
         std::fs::write(path, text).map_err(|e| {
@@ -325,10 +325,10 @@ pub(super) fn run(settings: &Settings<'_>, format: Format) -> Result<()> {
             Error::new(ErrorKind::Io, "write the report to", name, "").with_source(e)
         })
     };
-    if let Some(path) = settings.html {
+    if let Some(path) = options.html {
         write(path, page::render(&results))?;
     }
-    if let Some(path) = settings.svg {
+    if let Some(path) = options.svg {
         write(path, plot::file(&results))?;
     }
     let mut out = io::stdout().lock();

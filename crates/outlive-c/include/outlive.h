@@ -270,9 +270,9 @@ typedef struct outlive_topic_options {
     uint64_t borrows;
     // Publisher: most shared memory for its chunks, bytes; 1 GiB by default.
     uint64_t memory_bytes_max;
-    // Publisher: how long one publish waits for the slowest live reliable subscriber, ns; 1 s by
-    // default, negative for not at all.
-    int64_t reliable_timeout_ns;
+    // Publisher: how long one publish waits for the slowest live reliable subscriber, ns; 1 s for
+    // NULL, not at all for a value of 0 or less (`OUTLIVE_WOULD_BLOCK`). Read while it is opened.
+    const int64_t *reliable_timeout_ns;
     // Subscriber: publishers wait for it before they overwrite what it has not read: 0 or 1.
     uint32_t reliable;
     // Publisher: keeps no message for late joiners once every subscriber has read it: 0 or 1.

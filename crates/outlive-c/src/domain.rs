@@ -66,8 +66,8 @@ pub struct outlive_clean_report {
 }
 
 fn domain(options: *const outlive_node_options) -> Result<Domain, Fail> {
-    let settings: NodeBuilder = builder(options)?;
-    Ok(Domain::of(&settings)?)
+    let builder: NodeBuilder = builder(options)?;
+    Ok(Domain::of(&builder)?)
 }
 
 fn c_string(text: &str) -> CString {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlive::{Node, NodeBuilder, NodeId, Watch};
 
-use crate::options::{Settings, reserved, settings};
+use crate::options::{SizedOptions, read_options, reserved};
 use crate::status::{Fail, need, outlive_status, run, text};
 
 /// Do not wait.
@@ -44,7 +44,7 @@ pub struct outlive_node_options {
 }
 
 // SAFETY: `repr(C)`, `size` first; zeros are numbers and NULL.
-unsafe impl Settings for outlive_node_options {
+unsafe impl SizedOptions for outlive_node_options {
     const NAME: &'static str = "outlive_node_options";
     const FIRST_BYTES: usize = size_of::<Self>();
 }
@@ -52,7 +52,7 @@ unsafe impl Settings for outlive_node_options {
 /// The core's builder of these settings.
 pub(crate) fn builder(options: *const outlive_node_options) -> Result<NodeBuilder, Fail> {
     let mut builder = Node::builder();
-    let Some(options) = settings(options)? else { return Ok(builder) };
+    let Some(options) = read_options(options)? else { return Ok(builder) };
     reserved(options.reserved_word.into())?;
     if !options.name.is_null() {
         builder = builder.name(text(options.name, "a name")?);

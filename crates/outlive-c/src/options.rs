@@ -18,7 +18,7 @@ const SIZE_MAX: usize = 4096;
 ///
 /// # Safety
 /// `repr(C)`; the first field is `size: usize`; zero bytes are a value.
-pub(crate) unsafe trait Settings: Sized {
+pub(crate) unsafe trait SizedOptions: Sized {
     /// What a caller calls it.
     const NAME: &'static str;
     /// Bytes of the first version that had a size: none is shorter.
@@ -26,7 +26,7 @@ pub(crate) unsafe trait Settings: Sized {
 }
 
 /// What lies at `at`, in this version's form; `None` for NULL.
-pub(crate) fn settings<T: Settings>(at: *const T) -> Result<Option<T>, Fail> {
+pub(crate) fn read_options<T: SizedOptions>(at: *const T) -> Result<Option<T>, Fail> {
     if at.is_null() {
         return Ok(None);
     }
@@ -79,18 +79,18 @@ mod tests {
         second: u64,
     }
     // SAFETY: as the trait wants it.
-    unsafe impl Settings for New {
+    unsafe impl SizedOptions for New {
         const NAME: &'static str = "new";
         const FIRST_BYTES: usize = 16;
     }
 
     fn of(bytes: &[u64]) -> Result<Option<New>, Fail> {
-        settings(bytes.as_ptr().cast::<New>())
+        read_options(bytes.as_ptr().cast::<New>())
     }
 
     #[test]
     fn shorter_and_longer_settings_are_understood_unless_they_want_what_is_unknown() {
-        assert!(settings(std::ptr::null::<New>()).is_ok_and(|none| none.is_none()));
+        assert!(read_options(std::ptr::null::<New>()).is_ok_and(|none| none.is_none()));
         let old = of(&[16, 7, 8]).ok().flatten().unwrap();
         assert_eq!((old.size, old.first, old.second), (16, 7, 0));
         let same = of(&[24, 7, 8]).ok().flatten().unwrap();

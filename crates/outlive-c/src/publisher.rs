@@ -5,10 +5,11 @@ use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use outlive::{Loan, PayloadType, Publisher, TopicBuilder};
+use outlive::topic;
+use outlive::{Loan, PayloadType, Publisher};
 
 use crate::node::outlive_node;
-use crate::options::{Settings, flag, settings};
+use crate::options::{SizedOptions, flag, read_options};
 use crate::status::{Done, Fail, bytes, invalid, need, outlive_status, run, text};
 use crate::types::{outlive_type, payload_type};
 
@@ -27,9 +28,9 @@ pub struct outlive_topic_options {
     pub borrows: u64,
     /// Publisher: most shared memory for its chunks, bytes; 1 GiB by default.
     pub memory_bytes_max: u64,
-    /// Publisher: how long one publish waits for the slowest live reliable subscriber, ns; 1 s by
-    /// default, negative for not at all.
-    pub reliable_timeout_ns: i64,
+    /// Publisher: how long one publish waits for the slowest live reliable subscriber, ns; 1 s for
+    /// NULL, not at all for a value of 0 or less (`OUTLIVE_WOULD_BLOCK`). Read while it is opened.
+    pub reliable_timeout_ns: *const i64,
     /// Subscriber: publishers wait for it before they overwrite what it has not read: 0 or 1.
     pub reliable: u32,
     /// Publisher: keeps no message for late joiners once every subscriber has read it: 0 or 1.
@@ -37,7 +38,7 @@ pub struct outlive_topic_options {
 }
 
 // SAFETY: `repr(C)`, `size` first; zeros are numbers and NULL.
-unsafe impl Settings for outlive_topic_options {
+unsafe impl SizedOptions for outlive_topic_options {
     const NAME: &'static str = "outlive_topic_options";
     const FIRST_BYTES: usize = size_of::<Self>();
 }
@@ -64,9 +65,9 @@ pub(crate) fn topic(
     name: *const c_char,
     of: &PayloadType,
     options: *const outlive_topic_options,
-) -> Result<TopicBuilder<[u8]>, Fail> {
+) -> Result<topic::Builder<[u8]>, Fail> {
     let mut builder = node.node.topic::<[u8]>(text(name, "a topic name")?)?.of_type(of);
-    let Some(options) = settings(options)? else { return Ok(builder) };
+    let Some(options) = read_options(options)? else { return Ok(builder) };
     if options.depth != 0 {
         builder = builder.depth(options.depth);
     }
@@ -76,9 +77,9 @@ pub(crate) fn topic(
     if options.memory_bytes_max != 0 {
         builder = builder.memory_bytes_max(options.memory_bytes_max);
     }
-    if options.reliable_timeout_ns != 0 {
-        let ns = options.reliable_timeout_ns.max(0) as u64;
-        builder = builder.reliable_timeout(Duration::from_nanos(ns));
+    // SAFETY: the caller's part: NULL, or a number lies there.
+    if let Some(ns) = unsafe { options.reliable_timeout_ns.as_ref() } {
+        builder = builder.reliable_timeout(Duration::from_nanos((*ns).max(0) as u64));
     }
     builder = builder.history(options.history).reliable(flag(options.reliable, "reliable")?);
     Ok(builder.volatile(flag(options.is_volatile, "is_volatile")?))

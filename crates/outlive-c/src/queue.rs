@@ -7,10 +7,11 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use outlive::{Consumer, Error, ErrorKind, PayloadType, Producer, QueueBuilder, QueueEvent, Slot};
+use outlive::queue::{self, Slot};
+use outlive::{Consumer, Error, ErrorKind, PayloadType, Producer};
 
 use crate::node::{OUTLIVE_NO_WAIT, outlive_node, until};
-use crate::options::{Settings, flag, reserved, settings};
+use crate::options::{SizedOptions, flag, read_options, reserved};
 use crate::publisher::outlive_port_id;
 use crate::status::{Done, Fail, bytes, invalid, need, outlive_status, run, text};
 use crate::subscriber::{outlive_event, outlive_event_kind};
@@ -36,7 +37,7 @@ pub struct outlive_queue_options {
 }
 
 // SAFETY: `repr(C)`, `size` first; zeros are numbers and NULL.
-unsafe impl Settings for outlive_queue_options {
+unsafe impl SizedOptions for outlive_queue_options {
     const NAME: &'static str = "outlive_queue_options";
     const FIRST_BYTES: usize = size_of::<Self>();
 }
@@ -46,10 +47,10 @@ fn queue(
     name: *const c_char,
     of: Option<&outlive_type>,
     options: *const outlive_queue_options,
-) -> Result<QueueBuilder<[u8]>, Fail> {
+) -> Result<queue::Builder<[u8]>, Fail> {
     let builder = node.node.queue::<[u8]>(text(name, "a queue name")?)?;
     let mut builder = builder.of_type(&payload_type(of));
-    let Some(options) = settings(options)? else { return Ok(builder) };
+    let Some(options) = read_options(options)? else { return Ok(builder) };
     reserved(options.reserved_word.into())?;
     if options.bound_bytes != 0 {
         builder = builder.bound_bytes(options.bound_bytes);
@@ -485,10 +486,10 @@ pub extern "C" fn outlive_consumer_next_event(
         };
         use outlive_event_kind as Kind;
         let (kind, id, why) = match event {
-            QueueEvent::ProducerJoined(id) => (Kind::OUTLIVE_JOINED, id, None),
-            QueueEvent::ProducerLeft(id) => (Kind::OUTLIVE_LEFT, id, None),
-            QueueEvent::ProducerDied(id) => (Kind::OUTLIVE_DIED, id, None),
-            QueueEvent::ProducerCorrupt { producer, why } => {
+            queue::Event::ProducerJoined(id) => (Kind::OUTLIVE_JOINED, id, None),
+            queue::Event::ProducerLeft(id) => (Kind::OUTLIVE_LEFT, id, None),
+            queue::Event::ProducerDied(id) => (Kind::OUTLIVE_DIED, id, None),
+            queue::Event::ProducerCorrupt { producer, why } => {
                 (Kind::OUTLIVE_PEER_CORRUPT, producer, Some(why))
             }
             _ => return Err(Fail::Quiet(outlive_status::OUTLIVE_WOULD_BLOCK)),

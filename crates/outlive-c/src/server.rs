@@ -3,7 +3,8 @@
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
-use outlive::{Request, Server};
+use outlive::Server;
+use outlive::service::Request;
 
 use crate::node::{OUTLIVE_NO_WAIT, outlive_node};
 use crate::publisher::outlive_port_id;

@@ -3,10 +3,11 @@
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
-use outlive::{Client, Reply, ServiceBuilder, Ticket};
+use outlive::Client;
+use outlive::service::{self, Reply, Ticket};
 
 use crate::node::{OUTLIVE_NO_WAIT, outlive_node, until};
-use crate::options::{Settings, flag, reserved, settings};
+use crate::options::{SizedOptions, flag, read_options, reserved};
 use crate::status::{Fail, bytes, invalid, need, outlive_status, run, text};
 use crate::types::{outlive_type, payload_type};
 
@@ -26,7 +27,7 @@ pub struct outlive_service_options {
 }
 
 // SAFETY: `repr(C)`, `size` first; zeros are numbers and NULL.
-unsafe impl Settings for outlive_service_options {
+unsafe impl SizedOptions for outlive_service_options {
     const NAME: &'static str = "outlive_service_options";
     const FIRST_BYTES: usize = size_of::<Self>();
 }
@@ -37,10 +38,10 @@ pub(crate) fn service(
     request: Option<&outlive_type>,
     response: Option<&outlive_type>,
     options: *const outlive_service_options,
-) -> Result<ServiceBuilder<[u8], [u8]>, Fail> {
+) -> Result<service::Builder<[u8], [u8]>, Fail> {
     let builder = node.node.service::<[u8], [u8]>(text(name, "a service name")?)?;
     let mut builder = builder.of_types(&payload_type(request), &payload_type(response));
-    let Some(options) = settings(options)? else { return Ok(builder) };
+    let Some(options) = read_options(options)? else { return Ok(builder) };
     reserved(options.reserved_word.into())?;
     if options.bound_bytes != 0 {
         builder = builder.bound_bytes(options.bound_bytes);

@@ -343,6 +343,16 @@ mod tests {
     }
 
     #[test]
+    fn every_kind_of_error_has_a_status_of_its_own() {
+        let mut seen = vec![S::OUTLIVE_OK, S::OUTLIVE_INTERNAL, S::OUTLIVE_EVENT];
+        for kind in outlive::internals::ERROR_KINDS {
+            let status = outlive_status::from(*kind);
+            assert!(!seen.contains(&status), "{kind:?} is {status:?}");
+            seen.push(status);
+        }
+    }
+
+    #[test]
     fn a_panic_stops_here_and_says_what_it_was() {
         let status = run(|| panic!("on purpose"));
         assert_eq!(status, S::OUTLIVE_INTERNAL);

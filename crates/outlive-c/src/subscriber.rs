@@ -5,7 +5,8 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
-use outlive::{Event, PayloadType, Sample, Subscriber};
+use outlive::topic::Event;
+use outlive::{PayloadType, Sample, Subscriber};
 
 use crate::node::{OUTLIVE_NO_WAIT, outlive_node};
 use crate::publisher::{outlive_port_id, outlive_topic_options, topic};

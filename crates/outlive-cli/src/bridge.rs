@@ -6,8 +6,8 @@ use std::process::Command;
 use clap::Args;
 
 use crate::exit::Outcome;
+use crate::options::DomainOptions;
 use crate::program;
-use crate::settings::Settings;
 
 const PROGRAM: &str = "outlive-bridge";
 
@@ -39,7 +39,7 @@ pub(crate) struct BridgeArgs {
     stats: bool,
 }
 
-pub(crate) fn run(args: &BridgeArgs, settings: &Settings) -> Outcome {
+pub(crate) fn run(args: &BridgeArgs, options: &DomainOptions) -> Outcome {
     let mut command = Command::new(program::find(PROGRAM));
     command.arg(&args.file);
     for (wanted, option) in [(args.check, "--check"), (args.stats, "--stats")] {
@@ -47,5 +47,5 @@ pub(crate) fn run(args: &BridgeArgs, settings: &Settings) -> Outcome {
             command.arg(option);
         }
     }
-    Err(program::become_it(PROGRAM, command, "cargo install --path bridge", settings))
+    Err(program::become_it(PROGRAM, command, "cargo install --path bridge", options))
 }

@@ -5,8 +5,8 @@ use outlive::CleanReport;
 use serde::Serialize;
 
 use crate::exit::Outcome;
+use crate::options::DomainOptions;
 use crate::output::{bytes, print, print_json};
-use crate::settings::Settings;
 
 /// Remove everything that dead processes left behind and no live one needs.
 ///
@@ -36,8 +36,8 @@ struct Report {
     domain_removed: bool,
 }
 
-pub(crate) fn run(args: &CleanArgs, settings: &Settings) -> Outcome {
-    let domain = settings.domain()?;
+pub(crate) fn run(args: &CleanArgs, options: &DomainOptions) -> Outcome {
+    let domain = options.domain()?;
     // Of another version while its nodes live: then it stays, and with them what cannot be read.
     let version = domain.layout_version().ok().flatten();
     let strange = version.filter(|version| *version != outlive::LAYOUT_VERSION);

@@ -5,8 +5,8 @@ use outlive::lock::{LockInfo, LockKind, LockState};
 use serde::Serialize;
 
 use crate::exit::Outcome;
+use crate::options::DomainOptions;
 use crate::output::{bytes, print, print_json, table};
-use crate::settings::Settings;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LockCommand {
@@ -94,9 +94,9 @@ impl Row {
 
 const HEAD: [&str; 8] = ["LOCK", "KIND", "TYPE", "DATA", "STATE", "HOLDER", "WAITERS", "USERS"];
 
-pub(crate) fn run(command: &LockCommand, settings: &Settings) -> Outcome {
+pub(crate) fn run(command: &LockCommand, options: &DomainOptions) -> Outcome {
     let LockCommand::List(args) = command;
-    let rows: Vec<_> = settings.domain()?.locks()?.into_iter().map(Row::of).collect();
+    let rows: Vec<_> = options.domain()?.locks()?.into_iter().map(Row::of).collect();
     if args.json {
         return print_json(&rows);
     }

@@ -12,7 +12,7 @@
 //! | `chaos/` | blows for a running robot |
 //! | `clean`, `doctor/`, `demo/`, `bench/` | the other subcommands |
 //! | `stage` | a directory of its own for a demo or a measurement |
-//! | `settings`, `exit` | options of all of them; exit codes and how errors become one |
+//! | `options`, `exit` | options of all of them; exit codes and how errors become one |
 //! | `output`, `input`, `tree`, `value` | standard output and input, values for people |
 //! | `os`, `os_probe` | the few system calls; what the kernel can do |
 
@@ -31,6 +31,7 @@ mod look;
 mod man;
 mod metrics;
 mod node;
+mod options;
 mod os;
 mod os_probe;
 mod output;
@@ -39,7 +40,6 @@ mod queue;
 mod record;
 mod robot;
 mod service;
-mod settings;
 mod stage;
 mod top;
 mod topic;
@@ -53,7 +53,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use exit::CODES_HELP;
-use settings::Settings;
+use options::DomainOptions;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -77,7 +77,7 @@ Examples:
 #[command(name = "outlive", version, after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 struct Cli {
     #[command(flatten)]
-    settings: Settings,
+    options: DomainOptions,
     #[command(subcommand)]
     command: Command,
 }
@@ -145,36 +145,36 @@ fn completions(args: &CompletionsArgs) -> exit::Outcome {
 }
 
 fn main() -> ExitCode {
-    let Cli { settings, command } = Cli::parse();
+    let Cli { options, command } = Cli::parse();
     let done = match command {
-        Command::Topic(command) => topic::run(&command, &settings),
-        Command::Node(command) => node::run(&command, &settings),
-        Command::Queue(command) => queue::run(&command, &settings),
-        Command::Service(command) => service::run(&command, &settings),
-        Command::Lock(command) => lock::run(&command, &settings),
-        Command::Run(args) => robot::run(&args, &settings),
+        Command::Topic(command) => topic::run(&command, &options),
+        Command::Node(command) => node::run(&command, &options),
+        Command::Queue(command) => queue::run(&command, &options),
+        Command::Service(command) => service::run(&command, &options),
+        Command::Lock(command) => lock::run(&command, &options),
+        Command::Run(args) => robot::run(&args, &options),
         Command::KeepLogs(args) => robot::keep_logs(&args),
-        Command::Ps(args) => robot::ps(&args, &settings),
-        Command::Restart(args) => robot::restart(&args, &settings),
-        Command::Stop(args) => robot::stop(&args, &settings),
-        Command::Logs(args) => robot::logs(&args, &settings),
-        Command::Chaos(args) => chaos::run(&args, &settings),
-        Command::Top(args) => top::run(&args, &settings),
-        Command::Dashboard(args) => dashboard::run(&args, &settings),
-        Command::Record(args) => record::record(&args, &settings),
-        Command::Play(args) => record::play(&args, &settings),
+        Command::Ps(args) => robot::ps(&args, &options),
+        Command::Restart(args) => robot::restart(&args, &options),
+        Command::Stop(args) => robot::stop(&args, &options),
+        Command::Logs(args) => robot::logs(&args, &options),
+        Command::Chaos(args) => chaos::run(&args, &options),
+        Command::Top(args) => top::run(&args, &options),
+        Command::Dashboard(args) => dashboard::run(&args, &options),
+        Command::Record(args) => record::record(&args, &options),
+        Command::Play(args) => record::play(&args, &options),
         Command::Info(args) => record::info(&args),
         Command::Convert(args) => record::convert(&args),
         Command::Recover(args) => record::recover(&args),
-        Command::Metrics(args) => metrics::run(&args, &settings),
-        Command::View(args) => view::run(&args, &settings),
-        Command::Bridge(args) => bridge::run(&args, &settings),
-        Command::Doctor(args) => doctor::run(&args, &settings),
+        Command::Metrics(args) => metrics::run(&args, &options),
+        Command::View(args) => view::run(&args, &options),
+        Command::Bridge(args) => bridge::run(&args, &options),
+        Command::Doctor(args) => doctor::run(&args, &options),
         Command::Completions(args) => completions(&args),
         Command::Man(args) => man::run(&args, Cli::command()),
-        Command::Clean(args) => clean::run(&args, &settings),
+        Command::Clean(args) => clean::run(&args, &options),
         Command::Demo(args) => demo::run(&args),
-        Command::DemoRole(args) => demo::run_role(&args, &settings),
+        Command::DemoRole(args) => demo::run_role(&args, &options),
         Command::Bench(args) => bench::run(&args),
     };
     exit::finish(done)

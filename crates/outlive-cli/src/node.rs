@@ -4,8 +4,8 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::exit::Outcome;
+use crate::options::DomainOptions;
 use crate::output::{print, print_json, table};
-use crate::settings::Settings;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum NodeCommand {
@@ -29,9 +29,9 @@ struct Row {
     started_ns: u64,
 }
 
-pub(crate) fn run(command: &NodeCommand, settings: &Settings) -> Outcome {
+pub(crate) fn run(command: &NodeCommand, options: &DomainOptions) -> Outcome {
     let NodeCommand::List(args) = command;
-    let nodes = settings.domain()?.nodes()?;
+    let nodes = options.domain()?.nodes()?;
     let rows: Vec<Row> = nodes
         .into_iter()
         .map(|n| Row {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::exit::{Code, Failure};
-use crate::settings::Settings;
+use crate::options::DomainOptions;
 
 /// Beside this program, else whatever PATH has.
 pub(crate) fn find(name: &str) -> OsString {
@@ -21,12 +21,12 @@ pub(crate) fn become_it(
     name: &str,
     mut command: Command,
     install: &str,
-    settings: &Settings,
+    options: &DomainOptions,
 ) -> Failure {
-    if settings.domain != "default" {
-        command.args(["--domain", &settings.domain]);
+    if options.domain != "default" {
+        command.args(["--domain", &options.domain]);
     }
-    if let Some(root) = &settings.root {
+    if let Some(root) = &options.root {
         command.env("OUTLIVE_DIR", root);
     }
     let error = command.exec();

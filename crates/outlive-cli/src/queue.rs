@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use outlive::QueueInfo;
+use outlive::queue;
 use serde::Serialize;
 
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::options::{DomainOptions, seconds};
 use crate::output::{bytes, print, print_json, table};
-use crate::settings::{Settings, seconds};
 use crate::value::{input, payload};
 
 #[derive(Debug, Subcommand)]
@@ -77,7 +77,7 @@ struct Lane {
 }
 
 impl Row {
-    pub(crate) fn of(info: QueueInfo) -> Self {
+    pub(crate) fn of(info: queue::Info) -> Self {
         let lanes: Vec<_> = info
             .lanes
             .iter()
@@ -124,15 +124,15 @@ impl Row {
 const HEAD: [&str; 7] =
     ["QUEUE", "TYPE", "STAMPED", "CONSUMER", "PRODUCERS a/c/d", "UNREAD", "MEMORY"];
 
-pub(crate) fn run(command: &QueueCommand, settings: &Settings) -> Outcome {
+pub(crate) fn run(command: &QueueCommand, options: &DomainOptions) -> Outcome {
     match command {
-        QueueCommand::List(args) => list(args, settings),
-        QueueCommand::Send(args) => send(args, settings),
+        QueueCommand::List(args) => list(args, options),
+        QueueCommand::Send(args) => send(args, options),
     }
 }
 
-fn list(args: &ListArgs, settings: &Settings) -> Outcome {
-    let rows: Vec<_> = settings.domain()?.queues()?.into_iter().map(Row::of).collect();
+fn list(args: &ListArgs, options: &DomainOptions) -> Outcome {
+    let rows: Vec<_> = options.domain()?.queues()?.into_iter().map(Row::of).collect();
     if args.json {
         return print_json(&rows);
     }
@@ -141,13 +141,14 @@ fn list(args: &ListArgs, settings: &Settings) -> Outcome {
     print(&table(&cells, &[3, 5, 6]))
 }
 
-fn send(args: &SendArgs, settings: &Settings) -> Outcome {
-    let node = settings.node("queue-send")?;
+fn send(args: &SendArgs, options: &DomainOptions) -> Outcome {
+    let node = options.node("queue-send")?;
     // An illegal name is one thing, a queue that nobody has made another.
     let builder = node.queue::<[u8]>(&args.name)?;
-    let queues = settings.domain()?.queues()?;
+    let queues = options.domain()?.queues()?;
     // The same name with and without its leading slash.
-    let same = |q: &&QueueInfo| q.name.trim_start_matches('/') == args.name.trim_start_matches('/');
+    let same =
+        |q: &&queue::Info| q.name.trim_start_matches('/') == args.name.trim_start_matches('/');
     let Some(queue) = queues.iter().find(same) else {
         let message = format!("no queue {}: 'outlive queue list' shows those there are", args.name);
         return Err(Failure::new(Code::NotFound, message));

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use outlive::{ErrorKind, PayloadType, ServiceInfo};
+use outlive::service;
+use outlive::{ErrorKind, PayloadType};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::options::{DomainOptions, deadline_ns, seconds};
 use crate::output::{bytes, json_line, print, print_json, table};
-use crate::settings::{Settings, deadline_ns, seconds};
 use crate::topic::decode::Decoder;
 use crate::value::{input, payload, type_text};
 
@@ -83,7 +84,7 @@ impl Payload {
 }
 
 impl Row {
-    pub(crate) fn of(info: ServiceInfo) -> Self {
+    pub(crate) fn of(info: service::Info) -> Self {
         Self {
             request: Payload::of(&info.request),
             response: Payload::of(&info.response),
@@ -110,15 +111,15 @@ impl Row {
 
 const HEAD: [&str; 7] = ["SERVICE", "REQUEST", "RESPONSE", "SERVER", "CLIENTS", "UNREAD", "MEMORY"];
 
-pub(crate) fn run(command: &ServiceCommand, settings: &Settings) -> Outcome {
+pub(crate) fn run(command: &ServiceCommand, options: &DomainOptions) -> Outcome {
     match command {
-        ServiceCommand::List(args) => list(args, settings),
-        ServiceCommand::Call(args) => call(args, settings),
+        ServiceCommand::List(args) => list(args, options),
+        ServiceCommand::Call(args) => call(args, options),
     }
 }
 
-fn list(args: &ListArgs, settings: &Settings) -> Outcome {
-    let rows: Vec<_> = settings.domain()?.services()?.into_iter().map(Row::of).collect();
+fn list(args: &ListArgs, options: &DomainOptions) -> Outcome {
+    let rows: Vec<_> = options.domain()?.services()?.into_iter().map(Row::of).collect();
     if args.json {
         return print_json(&rows);
     }
@@ -127,11 +128,11 @@ fn list(args: &ListArgs, settings: &Settings) -> Outcome {
     print(&table(&cells, &[3, 4, 5, 6]))
 }
 
-fn call(args: &CallArgs, settings: &Settings) -> Outcome {
-    let node = settings.node("service-call")?;
+fn call(args: &CallArgs, options: &DomainOptions) -> Outcome {
+    let node = options.node("service-call")?;
     // An illegal name is one thing, a service that nobody has made another.
     let builder = node.service::<[u8], [u8]>(&args.name)?;
-    let services = settings.domain()?.services()?;
+    let services = options.domain()?.services()?;
     // The same name with and without its leading slash.
     let bare = |name: &str| name.trim_start_matches('/').to_owned();
     let Some(info) = services.iter().find(|s| bare(&s.name) == bare(&args.name)) else {

@@ -2,7 +2,8 @@
 
 use std::io::Read;
 
-use outlive::{Encoding, PayloadType, msgpack};
+use outlive::msgpack;
+use outlive::{Encoding, PayloadType};
 
 use crate::exit::{Code, Failure};
 use crate::topic::encode;

@@ -7,8 +7,8 @@ use std::process::Command;
 use clap::Args;
 
 use crate::exit::Outcome;
+use crate::options::DomainOptions;
 use crate::program;
-use crate::settings::Settings;
 
 const PROGRAM: &str = "outlive-view";
 
@@ -56,7 +56,7 @@ pub(crate) struct ViewArgs {
     stats: bool,
 }
 
-pub(crate) fn run(args: &ViewArgs, settings: &Settings) -> Outcome {
+pub(crate) fn run(args: &ViewArgs, options: &DomainOptions) -> Outcome {
     let mut command = Command::new(program::find(PROGRAM));
     command.args(&args.topics);
     let flags = [(args.regex, "--regex"), (args.stats, "--stats"), (args.overwrite, "--overwrite")];
@@ -70,5 +70,5 @@ pub(crate) fn run(args: &ViewArgs, settings: &Settings) -> Outcome {
     if let Some(file) = &args.rerun {
         command.arg("--rerun").arg(file);
     }
-    Err(program::become_it(PROGRAM, command, "cargo install --path view", settings))
+    Err(program::become_it(PROGRAM, command, "cargo install --path view", options))
 }

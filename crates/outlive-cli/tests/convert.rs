@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use common::*;
 use outlive::msg::{Header, Image, ImageHeader, PixelFormat, Pose, Vector3};
-use outlive_record::{Options, Recorder, Recording, Selection};
+use outlive_record::{RecordOptions, Recorder, Recording, Selection};
 use png::{BitDepth, ColorType};
 
 /// A pose, a text and images of each format, in a file.
@@ -18,7 +18,8 @@ fn recorded(home: &Home) -> PathBuf {
     let pose = node.topic::<Pose>("/arm/pose").unwrap().publisher().unwrap();
     let text = node.msgpack::<BTreeMap<String, String>>("/text").unwrap().publisher().unwrap();
     let images = node.topic::<Image>("/camera").unwrap().depth(16).publisher().unwrap();
-    let mut recorder = Recorder::start(&node, Selection::all(), &path, Options::default()).unwrap();
+    let mut recorder =
+        Recorder::start(&node, Selection::all(), &path, RecordOptions::default()).unwrap();
     let position = Vector3 { x: 0.5, y: -2.0, z: 1e-9 };
     let header = Header { frame_id: outlive::msg::Text::cut("map"), stamp_ns: 7 };
     pose.publish(&Pose { header, position, ..Pose::default() }).unwrap();

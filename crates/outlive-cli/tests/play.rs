@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::*;
 use outlive::{Node, Subscriber};
-use outlive_record::{Options, Recorder, Recording, Selection};
+use outlive_record::{RecordOptions, Recorder, Recording, Selection};
 
 /// Longest time for what must come; a watchdog ends the rest.
 const LONG: Duration = Duration::from_secs(100);
@@ -25,7 +25,8 @@ fn recorded(home: &Home, count: u32, apart: Duration) -> PathBuf {
     let path = home.root().with_extension("mcap");
     let node = node(home);
     let publisher = node.topic::<u32>("/n").unwrap().publisher().unwrap();
-    let mut recorder = Recorder::start(&node, Selection::all(), &path, Options::default()).unwrap();
+    let mut recorder =
+        Recorder::start(&node, Selection::all(), &path, RecordOptions::default()).unwrap();
     for i in 0..count {
         publisher.publish(&i).unwrap();
         while recorder.progress().messages <= u64::from(i) {

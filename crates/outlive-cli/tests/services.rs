@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use common::*;
-use outlive::msgpack::MsgPack;
+use outlive::MsgPack;
 use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use outlive::{Node, Payload, Server};
 use serde_json::json;
@@ -36,7 +36,7 @@ fn with(mut command: Command, arg: &str) -> Ran {
 fn serving<Q: Payload + ?Sized, R: Payload + ?Sized, T: Send>(
     server: &mut Server<Q, R>,
     ask: impl FnOnce() -> T + Send,
-    answer: impl FnOnce(&mut Server<Q, R>, outlive::Request<Q>),
+    answer: impl FnOnce(&mut Server<Q, R>, outlive::service::Request<Q>),
 ) -> T {
     std::thread::scope(|scope| {
         let asking = scope.spawn(ask);

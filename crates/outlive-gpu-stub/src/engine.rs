@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::settings::settings;
+use crate::options::options;
 use crate::{
     Answer, CAPTURED, INVALID_HANDLE, INVALID_VALUE, NOT_READY, NOT_SUPPORTED, SUCCESS, answer,
     failing, memory, not_beside_a_capture,
@@ -53,7 +53,7 @@ impl Copy {
     }
 
     fn run(&self) {
-        let s = settings();
+        let s = options();
         if s.by_process && self.to_host {
             return self.run_by_process(s.delay_us);
         }
@@ -217,7 +217,7 @@ fn start(streams: &mut HashMap<usize, Arc<Stream>>, id: usize) -> Arc<Stream> {
 }
 
 fn push(handle: *mut c_void, op: Op) -> Answer {
-    if settings().capturing {
+    if options().capturing {
         // As the driver where an operation must not be captured, and the capture is spoilt.
         return CAPTURED;
     }
@@ -322,7 +322,7 @@ pub unsafe extern "C" fn cuStreamWaitValue32_v2(
     flags: c_uint,
 ) -> Answer {
     answer!(cuStreamWaitValue32_v2);
-    if settings().no_stream_wait {
+    if options().no_stream_wait {
         return NOT_SUPPORTED;
     }
     push(handle, Op::AwaitValue { at: at as usize, value, flags })

@@ -4,7 +4,7 @@
 //! and a copy can be made to take its time, so that everything that may happen between its begin
 //! and its end can be made to happen. Numbers it gives say nothing about any GPU.
 //!
-//! `OUTLIVE_STUB` holds settings, separated by blanks; `cuInit` reads it, and
+//! `OUTLIVE_STUB` holds options, separated by blanks; `cuInit` reads it, and
 //! `outlive_stub_configure` sets it anew.
 //!
 //! | setting | does |
@@ -29,7 +29,7 @@
 
 mod engine;
 mod memory;
-mod settings;
+mod options;
 mod vmm;
 
 use std::cell::Cell;
@@ -40,7 +40,7 @@ pub use engine::*;
 pub use memory::*;
 pub use vmm::*;
 
-use settings::{settings, told_to_fail};
+use options::{options, told_to_fail};
 
 /// A CUresult.
 pub type Answer = c_int;
@@ -70,7 +70,7 @@ pub fn library() -> Option<std::path::PathBuf> {
 
 macro_rules! answer {
     ($name:ident) => {
-        if let Some(code) = $crate::settings::told_to_fail(stringify!($name)) {
+        if let Some(code) = $crate::options::told_to_fail(stringify!($name)) {
             return code;
         }
     };
@@ -87,7 +87,7 @@ thread_local! {
 /// As the driver with a call that may wait, beside a capture: it fails, and so does the capture.
 fn spoils_a_capture() -> bool {
     const RELAXED: c_int = 2;
-    let spoils = settings().capture_elsewhere && CAPTURE_MODE.get() != RELAXED;
+    let spoils = options().capture_elsewhere && CAPTURE_MODE.get() != RELAXED;
     SPOILT.fetch_add(usize::from(spoils), SeqCst);
     spoils
 }
@@ -101,12 +101,12 @@ macro_rules! not_beside_a_capture {
 }
 pub(crate) use not_beside_a_capture;
 
-/// Sets all settings anew, as `OUTLIVE_STUB` would.
+/// Sets all options anew, as `OUTLIVE_STUB` would.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn outlive_stub_configure(text: *const c_char) {
     // SAFETY: a string of C, by the caller.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
-    settings::set(&text);
+    options::set(&text);
 }
 
 /// Counters for tests: 0 ranges registered now, 1 events alive, 2 allocations alive, 3 copies
@@ -127,9 +127,9 @@ pub extern "C" fn outlive_stub_count(what: c_int) -> usize {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuInit(_flags: c_uint) -> Answer {
-    settings::read();
+    options::read();
     answer!(cuInit);
-    settings().init
+    options().init
 }
 
 #[unsafe(no_mangle)]
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> Answer {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> Answer {
     answer!(cuDeviceGetCount);
-    let Some(devices) = settings::devices() else { return NOT_INITIALIZED };
+    let Some(devices) = options::devices() else { return NOT_INITIALIZED };
     // SAFETY: as above.
     unsafe { *count = devices };
     SUCCESS
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> Answer {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> Answer {
     answer!(cuDeviceGet);
-    match settings::devices() {
+    match options::devices() {
         Some(n) if (0..n).contains(&ordinal) => {
             // SAFETY: as above.
             unsafe { *device = ordinal };
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, len: c_int, device: 
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDeviceGetUuid(uuid: *mut [u8; 16], device: c_int) -> Answer {
-    let device = if settings().parts { 0 } else { device };
+    let device = if options().parts { 0 } else { device };
     // SAFETY: as above.
     unsafe { *uuid = [0x57 + device as u8; 16] };
     SUCCESS
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(
     _device: c_int,
 ) -> Answer {
     answer!(cuDeviceGetAttribute);
-    let s = settings();
+    let s = options();
     let answer = match attribute {
         // Unified addressing, host registration, virtual memory management, POSIX handles.
         41 | 99 => 1,
@@ -246,12 +246,12 @@ pub unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut *mut c_void) -> Answer
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamIsCapturing(stream: *mut c_void, status: *mut c_int) -> Answer {
-    if settings().capture_elsewhere && stream.addr() <= 1 {
+    if options().capture_elsewhere && stream.addr() <= 1 {
         // The legacy default stream waits for all others.
         return CAPTURE_IMPLICIT;
     }
     // SAFETY: as above.
-    unsafe { *status = c_int::from(settings().capturing) };
+    unsafe { *status = c_int::from(options().capturing) };
     SUCCESS
 }
 

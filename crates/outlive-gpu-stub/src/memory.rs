@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::{
     ALREADY_REGISTERED, Answer, INVALID_VALUE, NOT_REGISTERED, NOT_SUPPORTED, OUT_OF_MEMORY,
-    SUCCESS, answer, not_beside_a_capture, settings,
+    SUCCESS, answer, not_beside_a_capture, options,
 };
 
 /// Address and length.
@@ -114,11 +114,11 @@ pub unsafe extern "C" fn cuMemHostRegister_v2(
     answer!(cuMemHostRegister_v2);
     not_beside_a_capture!();
     HELD.fetch_add(1, SeqCst);
-    while settings::settings().hold_register {
+    while options::options().hold_register {
         std::thread::sleep(std::time::Duration::from_micros(100));
     }
     HELD.fetch_sub(1, SeqCst);
-    let s = settings::settings();
+    let s = options::options();
     if bytes == 0 || at.addr() % PAGE != 0 {
         return INVALID_VALUE;
     }

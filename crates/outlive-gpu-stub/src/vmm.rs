@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_ulonglong, c_void};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::settings::settings;
+use crate::options::options;
 use crate::{Answer, INVALID_VALUE, NOT_SUPPORTED, OUT_OF_MEMORY, SUCCESS, answer};
 
 #[derive(Default)]
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn cuMemCreate(
     _flags: c_ulonglong,
 ) -> Answer {
     answer!(cuMemCreate);
-    if settings().no_vmm {
+    if options().no_vmm {
         return NOT_SUPPORTED;
     }
     if bytes == 0 || bytes % GRANULE != 0 {

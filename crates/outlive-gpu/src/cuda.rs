@@ -137,7 +137,7 @@ impl Cuda {
     /// `Driver` when the context cannot be used.
     pub fn register_segments(&self) -> Result<Registered> {
         let _context = self.inner.enter()?;
-        for segment in outlive::segments::segments() {
+        for segment in outlive::topic::segments::segments() {
             self.inner.registrar.ensure(&segment);
         }
         Ok(self.registered())
@@ -200,7 +200,7 @@ impl Inner {
         let raw = context.0;
         let registrar = registrar.unwrap_or_else(|| {
             let registrar = Arc::new(Registrar::new(api, raw, &info.device));
-            outlive::segments::watch(&registrar);
+            outlive::topic::segments::watch(&registrar);
             registrar
         });
         Ok(Self {
@@ -341,6 +341,7 @@ impl Waiter {
 
 /// A stream of this process, destroyed when it is dropped; the driver finishes what is on it.
 #[derive(Debug)]
+#[must_use = "dropping it destroys the stream"]
 pub struct StreamGuard {
     cuda: Cuda,
     stream: Stream,

@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlive::segments::{self, Segment};
+use outlive::topic::segments::{self, Segment};
 use outlive::{Loan, Payload};
 
 use crate::copier::{Job, Place, Started};

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use outlive::segments::{Segment, SegmentWatcher, Unmap};
+use outlive::topic::segments::{Segment, SegmentWatcher, Unmap};
 
 use crate::context::Context;
 use crate::device::DeviceInfo;

@@ -235,10 +235,10 @@ fn a_slot_given_up_in_mid_copy_is_not_handed_out_while_the_device_may_write_it()
     }
     drop(held);
     // Waits for the device: the segment is not unmapped under its copy.
-    let segment = outlive::segments::segment_at(address.addr()).unwrap();
+    let segment = outlive::topic::segments::segment_at(address.addr()).unwrap();
     drop((publisher, subscriber));
     assert_eq!(count(3), 0);
-    assert_eq!(outlive::segments::segment_at(segment.start()), None);
+    assert_eq!(outlive::topic::segments::segment_at(segment.start()), None);
 
     // In time it is free again.
     common::configure("delay_us=20000");

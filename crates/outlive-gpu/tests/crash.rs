@@ -6,7 +6,8 @@ mod common;
 use std::time::Duration;
 
 use common::{configure, library, pattern};
-use outlive::{Event, Node, segments};
+use outlive::Node;
+use outlive::topic::{Event, segments};
 use outlive_gpu::{Cuda, LoanExt, SampleExt, Stream};
 use testkit::actor::{Actor, await_cue, say};
 use testkit::process::wait_until;

@@ -194,7 +194,7 @@ fn a_segment_is_not_let_go_while_another_device_still_writes_there() {
         .unwrap();
     common::configure("devices=2 delay_us=2500000");
     let loan = publisher.loan_slice(BYTES).unwrap();
-    let segment = outlive::segments::segment_at(loan.as_ptr().addr()).unwrap();
+    let segment = outlive::topic::segments::segment_at(loan.as_ptr().addr()).unwrap();
     // Given up in mid-copy: the other device writes on. The stub ends the program where a range is
     // unregistered or unmapped under a copy.
     // SAFETY: as above.
@@ -202,7 +202,7 @@ fn a_segment_is_not_let_go_while_another_device_still_writes_there() {
     assert_eq!(count(3), 1, "it is under way");
     drop((publisher, subscriber));
     assert_eq!((count(3), count(4)), (0, 0));
-    assert_eq!(outlive::segments::segment_at(segment.start()), None);
+    assert_eq!(outlive::topic::segments::segment_at(segment.start()), None);
 }
 
 /// A program that was started meanwhile kept device memory of the robot's for ever.

@@ -6,7 +6,8 @@ mod common;
 use std::time::Duration;
 
 use common::{configure, library, pattern, stub};
-use outlive::{Event, Node};
+use outlive::Node;
+use outlive::topic::Event;
 use outlive_gpu::share::{DeviceFrame, DeviceSample, DeviceShare, DeviceSubscriber};
 use outlive_gpu::{Cuda, DevicePtr, ErrorKind, Gate, Look, Stream};
 use testkit::actor::{Actor, await_cue, say};

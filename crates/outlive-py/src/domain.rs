@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use outlive::lock::LockState;
-use outlive::{Domain as CoreDomain, PublisherInfo, TypeDescription};
+use outlive::topic::PublisherInfo;
+use outlive::{Domain as CoreDomain, TypeDescription};
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 
@@ -110,7 +111,7 @@ impl Domain {
             return Ok(None);
         };
         let rows = found.into_iter().map(|s| {
-            let pair = |id: outlive::PublisherId| -> Pair { (id.node.get(), id.port) };
+            let pair = |id: outlive::topic::PublisherId| -> Pair { (id.node.get(), id.port) };
             let sources: Vec<_> = s.sources.iter().map(|f| (pair(f.publisher), f.next)).collect();
             let held: Vec<_> = s.held.iter().map(|h| (pair(h.publisher), h.seq)).collect();
             let id: Pair = (s.node.get(), s.port);

@@ -3,7 +3,8 @@
 use std::mem::transmute;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use outlive::{ErrorKind, Loan as CoreLoan, Publisher as CorePublisher, TopicBuilder};
+use outlive::topic;
+use outlive::{ErrorKind, Loan as CoreLoan, Publisher as CorePublisher};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -98,7 +99,7 @@ pub(crate) fn builder(
     node: &Py<Node>,
     name: &str,
     codec: &Codec,
-) -> PyResult<TopicBuilder<[u8]>> {
+) -> PyResult<topic::Builder<[u8]>> {
     let node = node.bind(py).get();
     Ok(node.open()?.topic::<[u8]>(name).or_raise()?.of_type(&codec.of))
 }
@@ -108,7 +109,9 @@ pub(crate) fn builder(
 /// `type` is a NumPy dtype, with `shape` for an array of them and None as its first number for any
 /// length; ``bytes``; a dataclass or ``object`` for MessagePack; ``Headed`` for a header and
 /// elements. `type_name` is the name that all
-/// languages agree on; structured dtypes need one.
+/// languages agree on; structured dtypes need one. `reliable_timeout`: seconds that one publish
+/// waits for the slowest live reliable subscriber; 1 s for None, not at all for 0 or less
+/// (``WouldBlock``).
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Publisher {
     shared: Arc<Shared>,

@@ -4,9 +4,9 @@ use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use outlive::queue;
 use outlive::{
-    Consumer as CoreConsumer, ErrorKind, Producer as CoreProducer, QueueBuilder, QueueEvent,
-    Received as CoreReceived,
+    Consumer as CoreConsumer, ErrorKind, Producer as CoreProducer, Received as CoreReceived,
 };
 use pyo3::exceptions::{PyException, PyMemoryError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -24,7 +24,7 @@ fn builder(
     node: &Py<Node>,
     name: &str,
     codec: &Codec,
-) -> PyResult<QueueBuilder<[u8]>> {
+) -> PyResult<queue::Builder<[u8]>> {
     let node = node.bind(py).get();
     Ok(node.open()?.queue::<[u8]>(name).or_raise()?.of_type(&codec.of))
 }
@@ -285,10 +285,10 @@ impl Consumer {
         let mut held = self.hold()?;
         let told = |event| {
             let (what, id) = match event {
-                QueueEvent::ProducerJoined(id) => ("joined", id),
-                QueueEvent::ProducerLeft(id) => ("left", id),
-                QueueEvent::ProducerDied(id) => ("died", id),
-                QueueEvent::ProducerCorrupt { producer, .. } => ("corrupt", producer),
+                queue::Event::ProducerJoined(id) => ("joined", id),
+                queue::Event::ProducerLeft(id) => ("left", id),
+                queue::Event::ProducerDied(id) => ("died", id),
+                queue::Event::ProducerCorrupt { producer, .. } => ("corrupt", producer),
                 _ => return None,
             };
             Some((what, (id.node.get(), id.port)))

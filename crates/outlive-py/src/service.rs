@@ -3,10 +3,8 @@
 use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 
-use outlive::{
-    Client as CoreClient, ErrorKind, Reply as CoreReply, Request as CoreRequest,
-    Server as CoreServer, ServiceBuilder, Ticket,
-};
+use outlive::service::{self, Reply as CoreReply, Request as CoreRequest, Ticket};
+use outlive::{Client as CoreClient, ErrorKind, Server as CoreServer};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -62,7 +60,7 @@ fn builder(
     name: &str,
     codecs: &Codecs,
     bound_bytes: Option<u64>,
-) -> PyResult<ServiceBuilder<[u8], [u8]>> {
+) -> PyResult<service::Builder<[u8], [u8]>> {
     let node = node.bind(py).get();
     let builder = node.open()?.service::<[u8], [u8]>(name).or_raise()?;
     let builder = builder.of_types(&codecs.request.get().of, &codecs.response.get().of);

@@ -2,7 +2,8 @@
 
 use std::os::fd::AsRawFd;
 
-use outlive::{Event, Subscriber as CoreSubscriber};
+use outlive::Subscriber as CoreSubscriber;
+use outlive::topic::Event;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -57,6 +57,25 @@ def test_slices_have_any_length(node):
         publisher.publish(np.zeros((2, 2)))
 
 
+@pytest.mark.parametrize(
+    "timeout, error",
+    [
+        (0.0, outlive.WouldBlock),
+        (-1.0, outlive.WouldBlock),
+        (0.001, outlive.Timeout),
+        (None, outlive.Timeout),
+    ],
+)
+def test_a_reliable_timeout_of_zero_does_not_wait(node, timeout, error):
+    subscriber = outlive.Subscriber(node, "/behind", bytes, depth=2, reliable=True)
+    publisher = outlive.Publisher(node, "/behind", bytes, depth=2, reliable_timeout=timeout)
+    publisher.publish(b"1")
+    publisher.publish(b"2")
+    with pytest.raises(error):
+        publisher.publish(b"3")
+    assert subscriber.receive().value == b"1"
+
+
 def test_bytes_and_objects(node):
     publisher, subscriber = ports(node, bytes)
     publisher.publish(b"hello")

@@ -15,7 +15,7 @@ use mcap::records::{MessageHeader, Metadata};
 
 use crate::channel::{Form, Source};
 use crate::sink::Sink;
-use crate::{Error, Options};
+use crate::{Error, RecordOptions};
 
 /// How chunks are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub(crate) const ROW: &str = "row";
 #[derive(Debug)]
 pub(crate) struct Files {
     path: PathBuf,
-    options: Options,
+    options: RecordOptions,
     about: BTreeMap<String, String>,
     current: File,
     /// Files before this one, and their bytes.
@@ -115,7 +115,7 @@ impl std::fmt::Debug for File {
 impl File {
     pub(crate) fn create(
         path: &Path,
-        options: &Options,
+        options: &RecordOptions,
         about: &BTreeMap<String, String>,
     ) -> Result<Self, Error> {
         let mut how = fs::OpenOptions::new();
@@ -202,7 +202,7 @@ impl File {
 impl Files {
     pub(crate) fn create(
         path: &Path,
-        options: &Options,
+        options: &RecordOptions,
         mut about: BTreeMap<String, String>,
     ) -> Result<Self, Error> {
         if options.splits() {

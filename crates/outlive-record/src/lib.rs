@@ -2,7 +2,7 @@
 //!
 //! A recorder is a subscriber like any other: it joins topics of any type, stores what they say of
 //! their types beside the messages, and holds nobody up unless it is asked to
-//! ([`Options::reliable`]).
+//! ([`RecordOptions::reliable`]).
 //!
 //! | file | what |
 //! |---|---|
@@ -22,12 +22,12 @@
 //! # let dir = outlive::doc_dir();
 //! # std::fs::create_dir_all(dir.path())?;
 //! # let node = outlive::Node::builder().root(dir.path()).open()?;
-//! use outlive_record::{Options, Recorder, Recording, Selection};
+//! use outlive_record::{RecordOptions, Recorder, Recording, Selection};
 //!
 //! let publisher = node.topic::<f64>("/arm/angle")?.publisher()?;
 //! let path = dir.path().join("arm.mcap");
 //! let topics = Selection::new(&["/arm/*"], false)?;
-//! let mut recorder = Recorder::start(&node, topics, &path, Options::default())?;
+//! let mut recorder = Recorder::start(&node, topics, &path, RecordOptions::default())?;
 //! publisher.publish(&0.5)?;
 //! recorder.step(outlive::now_ns())?;
 //! assert_eq!(recorder.finish()?.messages, 1);
@@ -59,7 +59,7 @@ pub use channel::Source;
 pub use error::Error;
 pub use file::{Compression, Profile};
 pub use mcap::Message;
-pub use options::{Options, Progress};
+pub use options::{Progress, RecordOptions};
 pub use player::{Due, PlayOptions, Played, Player, Turn};
 pub use recorder::Recorder;
 pub use recording::{Messages, RecordedSource, Recording};

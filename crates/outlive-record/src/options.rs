@@ -6,7 +6,7 @@ use crate::file::{Compression, Profile};
 
 /// How to record.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RecordOptions {
     /// Let publishers wait for us instead of losing messages.
     pub reliable: bool,
     /// Also so many messages of each publisher from before the start; of topics that appear later
@@ -38,7 +38,7 @@ pub struct Options {
     pub overwrite: bool,
 }
 
-impl Default for Options {
+impl Default for RecordOptions {
     fn default() -> Self {
         Self {
             reliable: false,
@@ -59,7 +59,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl RecordOptions {
     /// No chunk is much of a file.
     pub(crate) fn chunk_bytes_now(&self) -> u64 {
         let most = self.split_bytes.map_or(u64::MAX, |bytes| (bytes / 4).max(256));
@@ -73,6 +73,7 @@ impl Options {
 
 /// What was done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Topics joined.
     pub topics: usize,

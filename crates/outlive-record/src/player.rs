@@ -31,7 +31,7 @@ pub struct PlayOptions {
     pub selection: Selection,
     /// Other names for topics: `(in the file, to be played on)`.
     pub remap: Vec<(String, String)>,
-    /// How long one message waits for a slow reliable subscriber.
+    /// How long one message waits for a slow reliable subscriber; zero: not at all.
     pub reliable_timeout: Duration,
     /// Most shared memory of each publisher, bytes.
     pub memory_bytes_max: u64,
@@ -46,13 +46,14 @@ impl Default for PlayOptions {
             selection: Selection::all(),
             remap: Vec::new(),
             reliable_timeout: Duration::from_secs(10),
-            memory_bytes_max: outlive::MEMORY_BYTES_DEFAULT,
+            memory_bytes_max: outlive::topic::MEMORY_BYTES_DEFAULT,
         }
     }
 }
 
 /// A message whose turn is next.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Due {
     /// When it is due, ns of CLOCK_MONOTONIC.
     pub at_ns: u64,
@@ -62,6 +63,7 @@ pub struct Due {
 
 /// What becomes of the message that is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Turn {
     /// It is published, and counts as due at this instant, from which on those behind it are
     /// counted.
@@ -83,6 +85,7 @@ pub enum Turn {
 
 /// What was played so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Played {
     /// Messages published.
     pub messages: u64,

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use outlive::{Domain, ErrorKind, Event, Node, PublisherId, Subscriber, WaitSet, Waitable};
+use outlive::topic::{Event, PublisherId};
+use outlive::{Domain, ErrorKind, Node, Subscriber, WaitSet, Waitable};
 
 use crate::channel::{Ros, Source};
 use crate::dir_watch::DirWatch;
 use crate::file::{Files, Key, Profile, Stamp};
-use crate::options::{Options, Progress};
+use crate::options::{Progress, RecordOptions};
 use crate::ring::{Ring, Saved};
 use crate::ros2::ToRos;
 use crate::{Error, Selection};
@@ -39,14 +40,14 @@ const LAST_MESSAGES: usize = 1 << 20;
 ///
 /// # Crash safety
 /// Shared memory: **Strict**, as a subscriber's. The file: killed at any point, all chunks that
-/// were handed over are readable; they are at most [`Options::flush_every`] behind while
+/// were handed over are readable; they are at most [`RecordOptions::flush_every`] behind while
 /// [`Recorder::step`] is called.
 #[derive(Debug)]
 pub struct Recorder {
     node: Node,
     domain: Domain,
     selection: Selection,
-    options: Options,
+    options: RecordOptions,
     sink: Sink,
     topics: Vec<Topic>,
     joined: HashSet<String>,
@@ -104,7 +105,7 @@ impl Recorder {
         node: &Node,
         selection: Selection,
         path: &Path,
-        options: Options,
+        options: RecordOptions,
     ) -> Result<Self, Error> {
         let now = outlive::now_ns();
         let epoch_ns = epoch_ns();
@@ -199,9 +200,9 @@ impl Recorder {
         std::mem::take(&mut self.notes)
     }
 
-    /// Begins to write what is in memory into the next file, if [`Options::last`] is given: the
-    /// path with the first number that no file has. All that was published before is in it. `why`
-    /// is stored in it. False if a file is being written, or nothing is kept in memory.
+    /// Begins to write what is in memory into the next file, if [`RecordOptions::last`] is given:
+    /// the path with the first number that no file has. All that was published before is in it.
+    /// `why` is stored in it. False if a file is being written, or nothing is kept in memory.
     ///
     /// # Errors
     /// As [`Recorder::step`].
@@ -480,7 +481,7 @@ mod tests {
         let node = Node::builder().root(dir.path().join("root")).open().unwrap();
         let publisher = node.topic::<u32>("/n").unwrap().depth(16).publisher().unwrap();
         let path = dir.path().join("clock.mcap");
-        let options = Options { flush_every: Duration::ZERO, ..Options::default() };
+        let options = RecordOptions { flush_every: Duration::ZERO, ..RecordOptions::default() };
         let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
         let one = |recorder: &mut Recorder, n: u64| {
             publisher.publish(&0).unwrap();
@@ -526,7 +527,7 @@ mod tests {
             &node,
             Selection::new(&["/m"], false).unwrap(),
             &path,
-            Options::default(),
+            RecordOptions::default(),
         )
         .unwrap();
         recorder.selection = Selection::all();

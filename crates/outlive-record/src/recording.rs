@@ -70,6 +70,7 @@ struct Chunk {
 
 /// One channel of a file.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RecordedSource {
     /// Number of the channel in the file.
     pub channel: u16,

@@ -15,6 +15,7 @@ use crate::{Error, Recording};
 
 /// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recovered {
     /// Messages written.
     pub messages: u64,

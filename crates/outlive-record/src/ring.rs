@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::channel::Source;
 use crate::file::{File, Key, Stamp, numbered};
-use crate::{Error, Options};
+use crate::{Error, RecordOptions};
 
 /// What a message costs besides its bytes, about.
 const ENTRY_BYTES: u64 = 128;
@@ -22,6 +22,7 @@ const FILES_MAX: u64 = 1_000_000;
 
 /// A file that was saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Saved {
     /// Where.
     pub path: PathBuf,
@@ -35,7 +36,7 @@ pub struct Saved {
 
 pub(crate) struct Ring {
     path: PathBuf,
-    options: Options,
+    options: RecordOptions,
     last_ns: u64,
     about: BTreeMap<String, String>,
     sources: HashMap<Key, Arc<Source>>,
@@ -68,7 +69,7 @@ impl std::fmt::Debug for Ring {
 impl Ring {
     pub(crate) fn new(
         path: &Path,
-        options: &Options,
+        options: &RecordOptions,
         last: Duration,
         about: BTreeMap<String, String>,
     ) -> Self {
@@ -177,7 +178,7 @@ impl Ring {
 /// The first of the numbered files that is not there yet.
 fn free(
     path: &Path,
-    options: &Options,
+    options: &RecordOptions,
     about: &BTreeMap<String, String>,
     first: u64,
 ) -> Result<File, Error> {

@@ -42,6 +42,7 @@ impl Default for Limits {
 
 /// What could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Damage {
     /// Chunks and stretches of a file that were left out.
     pub places: u64,

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use outlive::Node;
 use outlive_record::{
-    Compression, Limits, Options, PlayOptions, Player, Recorder, Recording, Selection, recover,
+    Compression, Limits, PlayOptions, Player, RecordOptions, Recorder, Recording, Selection,
+    recover,
 };
 use testkit::{Rng, TempDomain, Watchdog};
 
@@ -39,7 +40,8 @@ fn sample(home: &Home, compression: Compression) -> PathBuf {
         let noise: Vec<u8> = (0..100).map(|_| rng.next_u64() as u8).collect();
         publisher.publish(&[&[i][..], &noise].concat()).unwrap();
     }
-    let options = Options { compression, history: 128, chunk_bytes: 500, ..Options::default() };
+    let options =
+        RecordOptions { compression, history: 128, chunk_bytes: 500, ..RecordOptions::default() };
     let path = home.file(&format!("{compression:?}.mcap"));
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     while recorder.progress().messages < 100 {
@@ -200,7 +202,7 @@ fn a_chunk_that_holds_too_much_counts_as_damaged() {
     let publisher = node.topic::<[u8]>("/zeros").unwrap().depth(2).publisher().unwrap();
     publisher.publish(&vec![0; 8 << 20]).unwrap();
     let path = home.file("bomb.mcap");
-    let options = Options { history: 2, ..Options::default() };
+    let options = RecordOptions { history: 2, ..RecordOptions::default() };
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     while recorder.progress().messages < 1 {
         recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
@@ -225,7 +227,7 @@ fn what_a_late_topic_lost_before_it_was_joined_is_counted() {
     for _ in 0..50 {
         early.publish(&[1]).unwrap();
     }
-    let options = Options::default();
+    let options = RecordOptions::default();
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     let late = other.topic::<[u8]>("/late").unwrap().depth(16).publisher().unwrap();
     for _ in 0..300 {
@@ -249,7 +251,7 @@ fn a_topic_that_was_only_seen_is_named() {
     let home = Home::new("seen");
     let (node, other) = (home.node("record"), home.node("publish"));
     let path = home.file("seen.mcap");
-    let options = Options::default();
+    let options = RecordOptions::default();
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     // The first makes the directory of topics.
     let stays = other.topic::<u8>("/stays").unwrap().publisher().unwrap();
@@ -275,13 +277,13 @@ fn losses_of_split_files_add_up_once_and_old_files_go() {
     let node = home.node("both");
     let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(4).publisher().unwrap();
     for (keep_files, keep_bytes) in [(None, None), (Some(2), None), (None, Some(20_000))] {
-        let options = Options {
+        let options = RecordOptions {
             split_bytes: Some(4000),
             compression: Compression::None,
             flush_every: Duration::ZERO,
             keep_files,
             keep_bytes,
-            ..Options::default()
+            ..RecordOptions::default()
         };
         let name = format!("run{}.mcap", keep_files.or(keep_bytes).unwrap_or(0));
         let path = home.file(&name);
@@ -329,7 +331,7 @@ fn a_file_that_was_removed_is_begun_anew() {
     let node = home.node("both");
     let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(64).publisher().unwrap();
     let path = home.file("run.mcap");
-    let options = Options { flush_every: Duration::ZERO, ..Options::default() };
+    let options = RecordOptions { flush_every: Duration::ZERO, ..RecordOptions::default() };
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     for (n, of) in [(5, 5), (3, 8)] {
         for _ in 0..n {

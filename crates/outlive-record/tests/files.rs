@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlive::{Encoding, Node};
 use outlive_record::{
-    Compression, Limits, Message, Options, PlayOptions, Player, Profile, Recorder, Recording,
+    Compression, Limits, Message, PlayOptions, Player, Profile, RecordOptions, Recorder, Recording,
     Selection,
 };
 use testkit::{TempDomain, Watchdog};
@@ -45,7 +45,8 @@ fn sample(home: &Home, compression: Compression) -> std::path::PathBuf {
         numbers.publish(&f64::from(i)).unwrap();
         bytes.publish(&[i; 50]).unwrap();
     }
-    let options = Options { compression, history: 64, chunk_bytes: 200, ..Options::default() };
+    let options =
+        RecordOptions { compression, history: 64, chunk_bytes: 200, ..RecordOptions::default() };
     let path = home.file(&format!("{compression:?}.mcap"));
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     while recorder.progress().messages < 40 {
@@ -156,7 +157,8 @@ fn types_depths_attributes_and_numbers_come_back() {
     let slices = node.topic::<[u16]>("/slices").unwrap().publisher().unwrap();
     let text = node.msgpack::<String>("/text").unwrap().publisher().unwrap();
     let path = home.file("types.mcap");
-    let mut recorder = Recorder::start(&node, Selection::all(), &path, Options::default()).unwrap();
+    let mut recorder =
+        Recorder::start(&node, Selection::all(), &path, RecordOptions::default()).unwrap();
     use outlive::zerocopy::FromZeros;
     imu.publish(&outlive::msg::Imu::new_zeroed()).unwrap();
     slices.publish(&[1, 2, 3]).unwrap();
@@ -211,7 +213,7 @@ fn a_file_for_ros_has_its_messages_and_plays_into_the_same_types() {
     let text = node.msgpack::<BTreeMap<String, String>>("/text").unwrap();
     let text = text.type_name("std_msgs/msg/String").publisher().unwrap();
     let path = home.file("ros2.mcap");
-    let options = Options { profile: Profile::Ros2, ..Options::default() };
+    let options = RecordOptions { profile: Profile::Ros2, ..RecordOptions::default() };
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     let notes = recorder.take_notes().join("; ");
     let left_out = "/plan is left out: ROS has no message like robot/Plan";
@@ -256,10 +258,10 @@ fn a_recording_is_not_replaced_unless_that_is_asked_for() {
     let path = home.file("there.mcap");
     std::fs::write(&path, b"precious").unwrap();
     let start = |options| Recorder::start(&node, Selection::all(), &path, options);
-    let why = start(Options::default()).unwrap_err().to_string();
+    let why = start(RecordOptions::default()).unwrap_err().to_string();
     assert!(why.contains("there.mcap") && why.contains("exists"), "{why}");
     assert_eq!(std::fs::read(&path).unwrap(), b"precious");
-    start(Options { overwrite: true, ..Options::default() }).unwrap().finish().unwrap();
+    start(RecordOptions { overwrite: true, ..RecordOptions::default() }).unwrap().finish().unwrap();
     assert_eq!(Recording::open(&path).unwrap().messages, 0);
 }
 
@@ -268,11 +270,11 @@ fn a_long_recording_is_split_into_files_that_stand_alone() {
     let home = Home::new("split");
     let node = home.node("both");
     let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(64).publisher().unwrap();
-    let options = Options {
+    let options = RecordOptions {
         split_bytes: Some(20_000),
         chunk_bytes: 4096,
         compression: Compression::None,
-        ..Options::default()
+        ..RecordOptions::default()
     };
     let path = home.file("run.mcap");
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
@@ -303,11 +305,11 @@ fn split(home: &Home, dir: &Path, count: u8) -> u64 {
     let node = home.node("both");
     let topic = || node.topic::<[u8]>("/bytes").unwrap().depth(64).publisher().unwrap();
     let publishers = [topic(), topic()];
-    let options = Options {
+    let options = RecordOptions {
         split_bytes: Some(20_000),
         chunk_bytes: 4096,
         compression: Compression::None,
-        ..Options::default()
+        ..RecordOptions::default()
     };
     let path = dir.join("run.mcap");
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
@@ -402,11 +404,11 @@ fn the_last_seconds_are_saved_when_asked_and_memory_stays_bounded() {
     let home = Home::new("last");
     let node = home.node("both");
     let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(64).publisher().unwrap();
-    let options = Options {
+    let options = RecordOptions {
         last: Some(Duration::from_secs(3600)),
         // Of a kilobyte each, about ten.
         memory_bytes_max: 11_300,
-        ..Options::default()
+        ..RecordOptions::default()
     };
     let path = home.file("box.mcap");
     std::fs::write(home.file("box_000.mcap"), b"of an earlier recorder").unwrap();
@@ -450,7 +452,7 @@ fn what_is_older_than_the_last_seconds_is_not_saved() {
     let node = home.node("both");
     let publisher = node.topic::<[u8]>("/bytes").unwrap().publisher().unwrap();
     let last = Some(Duration::from_nanos(1));
-    let options = Options { last, ..Options::default() };
+    let options = RecordOptions { last, ..RecordOptions::default() };
     let path = home.file("box.mcap");
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     publisher.publish(&[1]).unwrap();

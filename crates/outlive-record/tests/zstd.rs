@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outlive_record::{Compression, Options, Recorder, Recording, Selection, recover};
+use outlive_record::{Compression, RecordOptions, Recorder, Recording, Selection, recover};
 use testkit::{Rng, TempDomain, Watchdog};
 
 /// Records what shrinks and what does not: 200 messages of a chunk each.
@@ -17,7 +17,8 @@ fn record(temp: &TempDomain, compression: Compression) -> PathBuf {
         let bytes: Vec<u8> = (0..6000).map(|n| byte(n, &mut rng)).collect();
         publisher.publish(&[&[i][..], &bytes].concat()).unwrap();
     }
-    let options = Options { compression, history: 256, chunk_bytes: 5000, ..Options::default() };
+    let options =
+        RecordOptions { compression, history: 256, chunk_bytes: 5000, ..RecordOptions::default() };
     let path = temp.path().join(format!("{compression:?}.mcap"));
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     while recorder.progress().messages < 200 {

@@ -13,7 +13,7 @@
 //!
 //! # Examples
 //! ```no_run
-//! use outlive_run::{Options, Supervisor, config::Config, keep_logs};
+//! use outlive_run::{SupervisorOptions, Supervisor, config::Config, keep_logs};
 //!
 //! // Started again by the supervisor, as its keeper of logs.
 //! let args: Vec<String> = std::env::args().collect();
@@ -25,7 +25,7 @@
 //! }
 //! let config = Config::load("robot.toml".as_ref())?;
 //! let domain = outlive::Domain::of(&outlive::Node::builder())?;
-//! let outcome = Supervisor::start(config, domain, Options::default())?.run();
+//! let outcome = Supervisor::start(config, domain, SupervisorOptions::default())?.run();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![deny(unsafe_code)]
@@ -50,4 +50,4 @@ pub use leftover::end_orphans;
 pub use logs::keep_logs;
 pub use proc::Identity;
 pub use state::{Phase, RunDir, State, Status};
-pub use supervisor::{Options, Outcome, StartError, Supervisor};
+pub use supervisor::{Outcome, StartError, Supervisor, SupervisorOptions};

@@ -41,7 +41,7 @@ const STEPS: [&str; 8] = [
 
 /// Where a started process finds its supervisor and its domain.
 #[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct SpawnEnv {
     /// The supervisor's directory, for the mark.
     pub(crate) dir: String,
     /// `OUTLIVE_DIR`.
@@ -53,7 +53,7 @@ pub(crate) fn spawn(
     spec: &ProcessSpec,
     log: &File,
     cgroup: Option<&Cgroup>,
-    around: &Surroundings,
+    env: &SpawnEnv,
 ) -> io::Result<Identity> {
     let mut command = Command::new(&spec.command[0]);
     command.args(&spec.command[1..]).current_dir(&spec.dir);
@@ -71,8 +71,8 @@ pub(crate) fn spawn(
     for own in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"] {
         command.env_remove(own);
     }
-    command.env("OUTLIVE_DIR", &around.root);
-    command.env(MARK_DIR, &around.dir).env(MARK_NAME, &spec.name);
+    command.env("OUTLIVE_DIR", &env.root);
+    command.env(MARK_DIR, &env.dir).env(MARK_NAME, &spec.name);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
     if let Some(user) = &spec.user {
         // So that it can open /dev/stdout. Only root can, as only root can become another user.

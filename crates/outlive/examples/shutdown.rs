@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use outlive::{Event, Node, Shutdown, Timer, WaitSet};
+use outlive::topic::Event;
+use outlive::{Node, Shutdown, Timer, WaitSet};
 
 fn main() -> outlive::Result<()> {
     let watcher = Node::open("watcher")?; // another process, in earnest

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
 
-/// What went wrong, as a closed list that callers match on.
+/// What went wrong, to match on. The list grows: a kind you do not know is an error like `Io`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -66,6 +66,39 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Each once, in order.
+    pub(crate) const ALL: [Self; 26] = {
+        use ErrorKind::*;
+        [
+            InvalidName,
+            InvalidArgument,
+            TypeMismatch,
+            VersionMismatch,
+            Corrupt,
+            NoSpace,
+            NotOwned,
+            Permission,
+            NotFound,
+            AlreadyExists,
+            Timeout,
+            WouldBlock,
+            OutOfMemory,
+            TooManyBorrows,
+            TooManyMembers,
+            OwnerDied,
+            ConsumerExists,
+            ServerDied,
+            ClientDied,
+            Refused,
+            Deadlock,
+            Unrecoverable,
+            OtherDomain,
+            ForkedChild,
+            Unsupported,
+            Io,
+        ]
+    };
+
     /// A short phrase for people.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -98,6 +131,9 @@ impl ErrorKind {
         }
     }
 }
+
+// Holds as long as `Io` is the last one.
+const _: () = assert!(ErrorKind::ALL.len() == ErrorKind::Io as usize + 1);
 
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -139,6 +175,7 @@ impl Error {
 
     /// Adds the operating system's own answer as the cause.
     #[cold]
+    #[must_use]
     pub fn with_source(mut self, source: io::Error) -> Self {
         self.0.source = Some(source);
         self

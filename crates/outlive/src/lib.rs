@@ -1,7 +1,9 @@
 //! Shared-memory messaging for robots on one Linux machine: kill any process at any instruction,
 //! and nobody else hangs, nothing committed is lost, nothing torn is read.
 //!
-//! Start with [`Node::open`], then [`Node::topic`].
+//! Start with [`Node::open`], then [`Node::topic`], [`Node::queue`] or [`Node::service`]. What is
+//! used most is here; the rest is in the modules: builders, events, ids and listings of topics in
+//! [`topic`], those of queues in [`queue`], and so on.
 #![deny(unsafe_code)]
 
 // Lets derived code name this crate in here as it does elsewhere.
@@ -15,34 +17,27 @@ mod error;
 pub mod lock;
 mod node;
 mod os;
-mod queue;
+pub mod queue;
 pub mod rt;
-mod service;
+pub mod service;
 mod sync;
-mod topic;
+pub mod topic;
 mod types;
 mod wait;
 
-pub use admin::{AuditReport, CleanReport, Domain, NodeInfo, PublisherInfo, TopicInfo};
+pub use admin::{AuditReport, CleanReport, Domain, NodeInfo};
 pub use domain::header::LAYOUT_VERSION;
 pub use domain::name::NAME_BYTES_MAX;
 pub use error::{Error, ErrorKind, Refusal, Result};
 pub use node::{Node, NodeBuilder, NodeId, Watch};
-pub use queue::{
-    BOUND_BYTES_DEFAULT, Consumer, Held, LaneInfo, Producer, ProducerId, QueueBuilder, QueueEvent,
-    QueueInfo, Received, Slot, TrySendError,
-};
-pub use service::{Client, Reply, Request, Response, Server, ServiceBuilder, ServiceInfo, Ticket};
-pub use topic::chunks::segments;
+pub use queue::consumer::{Consumer, received::Received};
+pub use queue::producer::Producer;
+pub use service::{client::Client, server::Server};
 #[cfg(feature = "msgpack")]
+#[doc(inline)]
 pub use topic::msgpack;
-pub use topic::{
-    BORROWS_DEFAULT, Event, HeldInfo, Loan, MEMORY_BYTES_DEFAULT, Meta, Publisher, PublisherId,
-    Sample, SourceInfo, Subscriber, SubscriberInfo, TopicBuilder, TryPublishError, Unpublished,
-    Waited,
-};
-#[cfg(feature = "async")]
-pub use topic::{Messages, News, Readable};
+pub use topic::publisher::{Publisher, loan::Loan};
+pub use topic::subscriber::{Subscriber, sample::Sample};
 #[cfg(feature = "msgpack")]
 pub use types::msgpack::MsgPack;
 pub use types::{Encoding, Headed, Message, Payload, PayloadType, TypeDescription, describe, msg};
@@ -125,9 +120,21 @@ pub fn now_ns() -> u64 {
     os::time::clock::now_ns()
 }
 
+// Ends may move to another thread; what describes things may be shared.
+const _: fn() = || {
+    fn moves<T: Send>() {}
+    fn is_shared<T: Send + Sync>() {}
+    moves::<(Publisher<u64>, Subscriber<u64>, Sample<u64>)>();
+    moves::<(Producer<u64>, Consumer<u64>, Client<u64, u64>, Server<u64, u64>, WaitSet)>();
+    is_shared::<(Node, Watch, Domain, Interrupt, Shutdown, Error, TypeDescription, PayloadType)>();
+};
+
 /// What tests and tools of this repository need of the inside; no promise to anybody else.
 #[doc(hidden)]
 pub mod internals {
+    /// Every kind of error, for tests that each language knows it.
+    pub const ERROR_KINDS: &[crate::ErrorKind] = &crate::ErrorKind::ALL;
+
     /// Forces the path without `futex_waitv` (false) or lets the kernel decide (true).
     pub fn set_waitv(on: bool) {
         crate::os::sleep::futex::set_waitv_for_tests(on);

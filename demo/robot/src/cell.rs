@@ -20,10 +20,10 @@ use outlive::rt::{
 use outlive::{Node, Result, now_ns};
 
 use crate::again::Again;
-pub use crate::config::Config;
 use crate::kinematics::{HOME, Joints, solve};
 use crate::master::{GuardBus, Master};
 use crate::messages::{Angles, BusFrame, Order, Plan};
+pub use crate::options::CellOptions;
 use crate::planner::Planner;
 
 /// Name of the pipeline.
@@ -46,18 +46,18 @@ const PATIENCE: Duration = Duration::from_secs(20);
 type Obeyed = (LatestReader<Order>, fn(Order));
 
 /// Orders for one stage.
-struct Orders {
+struct OrderReader {
     reader: Option<Obeyed>,
     order: Option<Order>,
 }
 
-impl Orders {
-    fn open(node: &Node, config: &Config, stage: &str) -> Result<Self> {
+impl OrderReader {
+    fn open(node: &Node, options: &CellOptions, stage: &str) -> Result<Self> {
         let open = |act: fn(Order)| -> Result<_> {
             let reader = LatestReader::<Order>::open(node, &order_name(stage))?;
             Ok((reader.connect(PATIENCE)?, act))
         };
-        Ok(Self { reader: config.on_order.map(open).transpose()?, order: None })
+        Ok(Self { reader: options.on_order.map(open).transpose()?, order: None })
     }
 
     /// Does what was ordered for this phase.
@@ -118,7 +118,7 @@ struct MasterStage {
 
 struct CellStage {
     work: Work,
-    orders: Orders,
+    orders: OrderReader,
     again: [Again; 2],
 }
 
@@ -172,7 +172,7 @@ impl Stage for CellStage {
 }
 
 impl MasterStage {
-    fn cycle(&mut self, cycle: &Cycle, orders: &mut Orders) {
+    fn cycle(&mut self, cycle: &Cycle, orders: &mut OrderReader) {
         let bus = self.master.read(cycle.number);
         let angles = match cycle.input {
             Input::Late => None,
@@ -239,8 +239,13 @@ fn channel(name: &str) -> String {
 ///
 /// # Errors
 /// Those of joining: `Timeout` when another part has not come.
-pub fn run_stages(node: &Node, config: &Config, own: Range<usize>, stop: &Stop) -> Result<()> {
-    let schedule = config.schedule()?;
+pub fn run_stages(
+    node: &Node,
+    options: &CellOptions,
+    own: Range<usize>,
+    stop: &Stop,
+) -> Result<()> {
+    let schedule = options.schedule()?;
     // Everything of ours is made before anything of others is waited for.
     let joining: Vec<_> = own
         .clone()
@@ -270,11 +275,11 @@ pub fn run_stages(node: &Node, config: &Config, own: Range<usize>, stop: &Stop) 
     };
     let (mut frames, mut answers) = (connect(frames)?, connect(answers)?);
 
-    let period = config.period_ns;
+    let period = options.period_ns;
     let mut ready = Vec::new();
     for (at, joining) in own.zip(joining) {
         let member = joining.connect(PATIENCE)?;
-        let orders = Orders::open(node, config, STAGES[at])?;
+        let orders = OrderReader::open(node, options, STAGES[at])?;
         let period_s = period as f64 * 1e-9;
         let missing = "opened above for this stage";
         let work = match at {
@@ -292,12 +297,16 @@ pub fn run_stages(node: &Node, config: &Config, own: Range<usize>, stop: &Stop) 
                     (frames.take().expect(missing), answers.take().expect(missing));
                 let master = Master::new(frames, answers, period_s);
                 let angles = angles_r.take().expect(missing);
-                let stage = master_stage(node, config, &member, master, angles)?;
+                let stage = master_stage(node, options, &member, master, angles)?;
                 Work::Master(Box::new(stage))
             }
         };
         let stage = CellStage { work, orders, again: Default::default() };
-        ready.push(Ready { member, options: config.options(config.input_limit_ns(at), 0), stage });
+        ready.push(Ready {
+            member,
+            options: options.stage_options(options.input_limit_ns(at), 0),
+            stage,
+        });
     }
     std::thread::scope(|scope| {
         for Ready { mut member, options, mut stage } in ready {
@@ -321,22 +330,22 @@ fn some_both<A, B>(both: (A, B)) -> (Option<A>, Option<B>) {
 
 fn master_stage(
     node: &Node,
-    config: &Config,
+    options: &CellOptions,
     member: &Member,
     master: Master,
     angles: LatestReader<Angles>,
 ) -> Result<MasterStage> {
     let (mut lifeline, mut fresh) = (None, None);
-    if config.lifeline {
+    if options.lifeline {
         let mut line = Lifeline::new(member.board()).stop_cycles(100);
         for stage in &STAGES[..2] {
             let board = BoardView::open(node, &board_name(PIPELINE, stage), PATIENCE)?;
-            line.moves(stage, board, 2 * config.period_ns);
+            line.moves(stage, board, 2 * options.period_ns);
         }
         let guard = BoardView::open(node, &board_name(PIPELINE, GUARD), PATIENCE)?;
         // It moves at each deadline; one that is missing shows at the next cycle but one.
-        line.moves(GUARD, guard, config.period_ns);
-        fresh = Some(line.fresh("plan", config.age_ns_max()));
+        line.moves(GUARD, guard, options.period_ns);
+        fresh = Some(line.fresh("plan", options.age_ns_max()));
         lifeline = Some(line);
     }
     Ok(MasterStage { master, angles, lifeline, fresh, settled: 0, armed: false })
@@ -346,16 +355,16 @@ fn master_stage(
 ///
 /// # Errors
 /// As [`run_stages`].
-pub fn run_guard(node: &Node, config: &Config, stop: &Stop) -> Result<()> {
-    let schedule = config.schedule()?;
+pub fn run_guard(node: &Node, options: &CellOptions, stop: &Stop) -> Result<()> {
+    let schedule = options.schedule()?;
     let board = Board::create(node, &board_name(PIPELINE, GUARD))?;
     let frames = SpscWriter::<BusFrame>::open(node, &channel("guard-frames"), BUS_DEPTH)?;
     let core = BoardView::open(node, &board_name(PIPELINE, STAGES[2]), PATIENCE)?;
     let mut bus = GuardBus::new(frames.connect(PATIENCE)?);
-    let mut orders = Orders::open(node, config, GUARD)?;
+    let mut orders = OrderReader::open(node, options, GUARD)?;
     let mut lifeline = Lifeline::new(board).hold_cycles(0).stop_cycles(GUARD_STOP_CYCLES);
     lifeline.on_time(STAGES[2], core.clone(), schedule);
-    config.options(config.period_ns, 1).realtime.apply();
+    options.stage_options(options.period_ns, 1).realtime.apply();
     let mut n = 0;
     let mut armed = false;
     while !stop.is_stopped() {

@@ -11,7 +11,7 @@
 //! | `drive` | mock drives: lag, ramp, brake, watchdog |
 //! | `messages`, `master` | what is handed on; the last stage |
 //! | `again` | a part goes on with the successor of another |
-//! | `config`, `cell` | what all processes agree on; the whole |
+//! | `options`, `cell` | what all processes agree on; the whole |
 //!
 //! # Sources of the constants
 //! | of | from |
@@ -28,12 +28,12 @@
 pub mod again;
 pub mod cell;
 pub mod cia402;
-mod config;
 pub mod drive;
 pub mod ethercat;
 pub mod kinematics;
 pub mod master;
 pub mod messages;
+mod options;
 pub mod planner;
 pub mod pose;
 pub mod profile;

@@ -219,7 +219,7 @@ impl Ports {
             }
         }
         while let Some(event) = self.consumer.as_mut().and_then(Consumer::next_event) {
-            if let outlive::QueueEvent::ProducerCorrupt { why, .. } = event {
+            if let outlive::queue::Event::ProducerCorrupt { why, .. } = event {
                 assert!(!why.is_empty());
                 TOLD.fetch_add(1, Ordering::Relaxed);
             }
@@ -263,7 +263,7 @@ impl Ports {
             }
         }
         while let Some(event) = self.subscriber.next_event() {
-            if let outlive::Event::PublisherCorrupt { why, .. } = event {
+            if let outlive::topic::Event::PublisherCorrupt { why, .. } = event {
                 assert!(!why.is_empty());
                 TOLD.fetch_add(1, Ordering::Relaxed);
             }

@@ -6,7 +6,8 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outlive::{Domain, Error, ErrorKind, Event, Node, NodeBuilder, NodeId, Publisher, Subscriber};
+use outlive::topic::Event;
+use outlive::{Domain, Error, ErrorKind, Node, NodeBuilder, NodeId, Publisher, Subscriber};
 use testkit::actor::{listen, say};
 use testkit::spawn::Role;
 use testkit::{Actor, Rng, TempDomain, Watchdog, role};

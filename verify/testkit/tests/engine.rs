@@ -5,7 +5,7 @@ mod toys;
 
 use misbehaving::{Misbehave, Named, Way, install};
 use std::process::ExitCode;
-use testkit::sweep::{Config, Place, Report, Scenario, Style, Suite};
+use testkit::sweep::{Place, Report, Scenario, Style, Suite, SweepOptions};
 use toys::{Create, Locked, Publish};
 
 type Test = (&'static str, fn());
@@ -41,27 +41,27 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn config() -> Config {
-    Config { hang_s: 10, ..Config::default() }
+fn options() -> SweepOptions {
+    SweepOptions { hang_s: 10, ..SweepOptions::default() }
 }
 
-fn suite(change: impl FnOnce(&mut Config)) -> Suite {
-    let mut config = config();
-    change(&mut config);
-    Suite::new(config)
+fn suite(change: impl FnOnce(&mut SweepOptions)) -> Suite {
+    let mut options = options();
+    change(&mut options);
+    Suite::new(options)
 }
 
 fn plain(torn: bool) -> Publish {
     Publish { torn, style: Style::default() }
 }
 
-fn full(_: &mut Config) {}
+fn full(_: &mut SweepOptions) {}
 
-fn every<S: Scenario>(change: impl FnOnce(&mut Config), scenario: &S) -> Report {
+fn every<S: Scenario>(change: impl FnOnce(&mut SweepOptions), scenario: &S) -> Report {
     sole(suite(change).every_instruction(scenario))
 }
 
-fn long<S: Scenario>(change: impl FnOnce(&mut Config), scenario: &S) -> Report {
+fn long<S: Scenario>(change: impl FnOnce(&mut SweepOptions), scenario: &S) -> Report {
     sole(suite(change).long_path(scenario))
 }
 
@@ -115,7 +115,7 @@ fn strides_cover() {
     assert_complete(&all);
     let mut covered = 0;
     for offset in 0..3 {
-        let part = |c: &mut Config| (c.stride, c.offset, c.jobs) = (3, Some(offset), 2);
+        let part = |c: &mut SweepOptions| (c.stride, c.offset, c.jobs) = (3, Some(offset), 2);
         let report = every(part, &plain(false));
         assert!(report.passed() && report.points == all.points, "{report}");
         // Each run takes the finished operation too.
@@ -225,13 +225,13 @@ fn misbehaviour_fails() {
         (Way::LeavesFiles, "teardown: files left"),
         (Way::SeesNothing, "no kill led to the outcome \"owner died\""),
     ] {
-        let limits = |c: &mut Config| (c.steps_max, c.failures_max) = (20_000, 5);
+        let limits = |c: &mut SweepOptions| (c.steps_max, c.failures_max) = (20_000, 5);
         let report = every(limits, &Misbehave { way });
         assert!(!report.passed(), "{way:?}: {report}");
         let what = &report.failures[0].what;
         assert!(what.contains(text), "{way:?}: {what}");
     }
-    let hang = |c: &mut Config| c.hang_s = 1;
+    let hang = |c: &mut SweepOptions| c.hang_s = 1;
     let report = every(hang, &Misbehave { way: Way::Sleeps });
     assert!(report.failures[0].what.contains("hangs in the operation"), "{report}");
     for way in [Way::Threads, Way::Signals] {
@@ -270,10 +270,10 @@ fn clocks_kill() {
 }
 
 fn one_point_repeats() {
-    let at = |c: &mut Config| (c.at, c.jobs) = (Some(Place::Instruction(20)), 2);
+    let at = |c: &mut SweepOptions| (c.at, c.jobs) = (Some(Place::Instruction(20)), 2);
     let report = every(at, &plain(false));
     assert!(report.passed() && report.covered == 2, "{report}");
-    let none = |c: &mut Config| c.only = Some("nothing of that name".into());
+    let none = |c: &mut SweepOptions| c.only = Some("nothing of that name".into());
     let mut suite = suite(none);
     assert!(suite.every_instruction(&plain(false)).is_none());
     assert!(suite.reports().is_empty());

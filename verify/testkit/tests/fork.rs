@@ -6,9 +6,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use outlive::topic::Event;
 use outlive::{
-    Domain, ErrorKind, Event, Loan, Node, NodeBuilder, NodeId, Publisher, Result, Sample,
-    Subscriber,
+    Domain, ErrorKind, Loan, Node, NodeBuilder, NodeId, Publisher, Result, Sample, Subscriber,
 };
 use testkit::actor::{await_cue, listen, say};
 use testkit::spawn::Role;

@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use outlive::lock::LockError;
-use outlive::{Domain, Event, Node, NodeBuilder, NodeId};
+use outlive::topic::Event;
+use outlive::{Domain, Node, NodeBuilder, NodeId};
 use testkit::actor::{await_cue, say};
 use testkit::process::{sleeps_on_futex, thread_id, wait_until};
 use testkit::spawn::{Role, spawn_program, spawn_test};

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use outlive::topic::Event;
 use outlive::{
-    Domain, ErrorKind, Event, Node, NodeBuilder, NodeId, Publisher, Subscriber, WaitSet, Watch,
+    Domain, ErrorKind, Node, NodeBuilder, NodeId, Publisher, Subscriber, WaitSet, Watch,
 };
 use testkit::actor::{await_cue, listen, say};
 use testkit::process::{self, Exit, wait_until};

@@ -6,7 +6,8 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::time::Duration;
 
-use outlive::{Domain, ErrorKind, Event, Node, NodeBuilder};
+use outlive::topic::Event;
+use outlive::{Domain, ErrorKind, Node, NodeBuilder};
 use testkit::actor::{await_cue, say};
 use testkit::process::wait_until;
 use testkit::{Actor, TempDomain, Watchdog, role};

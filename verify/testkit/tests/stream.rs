@@ -11,7 +11,8 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
 
 use futures_core::Stream;
-use outlive::{ErrorKind, Event, Message, Messages, News, Node, Readable, Subscriber};
+use outlive::topic::{Event, Messages, News, Readable};
+use outlive::{ErrorKind, Message, Node, Subscriber};
 use testkit::actor::{listen, say};
 use testkit::{Actor, TempDomain, Watchdog, role};
 use tokio::io::{Interest, unix::AsyncFd};

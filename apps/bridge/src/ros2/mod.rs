@@ -25,7 +25,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 
-use outlive::{ServiceInfo, TopicInfo, now_ns};
+use outlive::now_ns;
+use outlive::service;
+use outlive::topic;
 use outlive_record::ros2::Service;
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
@@ -124,7 +126,7 @@ impl Graph {
     pub(crate) fn look<'a>(
         &mut self,
         routes: &mut Routes,
-        topics: impl Iterator<Item = &'a TopicInfo>,
+        topics: impl Iterator<Item = &'a topic::Info>,
     ) {
         while let Ok(token) = self.tokens.try_recv() {
             self.token(token);
@@ -136,7 +138,7 @@ impl Graph {
         self.comes_in(routes);
     }
 
-    fn goes_out(&mut self, routes: &mut Routes, topic: &TopicInfo) {
+    fn goes_out(&mut self, routes: &mut Routes, topic: &topic::Info) {
         let Some((rule, there)) = self.config.goes_out(&topic.name) else { return };
         if routes.of(Kind::RosTopicOut).keep("", &topic.name) {
             return;
@@ -187,7 +189,7 @@ impl Graph {
     pub(crate) fn look_at_services<'a>(
         &mut self,
         routes: &mut Routes,
-        services: impl Iterator<Item = &'a ServiceInfo>,
+        services: impl Iterator<Item = &'a service::Info>,
     ) {
         for info in services {
             self.service_goes_out(routes, info);
@@ -196,7 +198,7 @@ impl Graph {
         self.services_come_in(routes);
     }
 
-    fn service_goes_out(&mut self, routes: &mut Routes, info: &ServiceInfo) {
+    fn service_goes_out(&mut self, routes: &mut Routes, info: &service::Info) {
         let Some((rule, there)) = self.config.service_goes_out(&info.name) else { return };
         if routes.of(Kind::RosServiceOut).keep("", &info.name) {
             return;

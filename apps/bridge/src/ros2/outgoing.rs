@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use outlive::{Sample, TopicInfo};
+use outlive::Sample;
+use outlive::topic;
 use outlive_record::ros2::ToRos;
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
@@ -32,7 +33,7 @@ pub(super) struct Way {
 impl Way {
     /// None if ROS has no message for it, or not that of the rule.
     pub(super) fn new(
-        info: &TopicInfo,
+        info: &topic::Info,
         rule: &Ros2Rule,
         there: &str,
         epoch_ns: u64,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-use outlive::ServiceInfo;
+use outlive::service;
 use outlive_record::ros2::Service;
 use zenoh::query::QueryTarget;
 
@@ -83,7 +83,7 @@ fn fits(payload: &[u8]) -> Result<&[u8], String> {
 }
 
 /// The service of ROS that requests and responses of a service here are named after.
-pub(super) fn type_of(info: &ServiceInfo) -> Option<(String, Service)> {
+pub(super) fn type_of(info: &service::Info) -> Option<(String, Service)> {
     let name = info.request.name().strip_suffix("_Request")?.to_owned();
     let service = Service::of(&name)?;
     let (request, response) = (service.request.payload_type(), service.response.payload_type());
@@ -93,7 +93,7 @@ pub(super) fn type_of(info: &ServiceInfo) -> Option<(String, Service)> {
 /// Offers a service of here in ROS.
 pub(super) fn offer(
     member: &Arc<Member>,
-    info: &ServiceInfo,
+    info: &service::Info,
     topic: Topic,
     service: Service,
     rule: &Ros2ServiceRule,

@@ -3,7 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use outlive::{Client, MsgPack, Node, Request, Server};
+use outlive::service::Request;
+use outlive::{Client, MsgPack, Node, Server};
 use serde_json::{Value, json};
 
 use crate::net::wait_for;

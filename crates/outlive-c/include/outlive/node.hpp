@@ -91,6 +91,8 @@ class timespan {
     template <class Rep, class Period>
     constexpr timespan(std::chrono::duration<Rep, Period> time) : ns_(detail::ns_of(time)) {}
     [[nodiscard]] constexpr std::int64_t count() const noexcept { return ns_; }
+    /// Where it lies, for the C library.
+    [[nodiscard]] constexpr const std::int64_t *raw() const noexcept { return &ns_; }
     /// What is less than nothing is nothing.
     [[nodiscard]] constexpr std::uint64_t positive() const noexcept {
         return ns_ < 0 ? 0 : static_cast<std::uint64_t>(ns_);

@@ -15,11 +15,13 @@ struct topic_options {
     std::uint64_t borrows = 0;          ///< subscriber: samples it may hold at once
     std::uint64_t memory_bytes_max = 0; ///< publisher: bound on its shared memory
     bool reliable = false;              ///< subscriber: publishers wait for it
-    /// publisher: how long a publish waits for reliable subscribers; negative: not at all
-    timespan reliable_timeout;
+    /// publisher: how long a publish waits for the slowest live reliable subscriber; 1 s unless
+    /// given, zero or less for not at all (OUTLIVE_WOULD_BLOCK)
+    std::optional<timespan> reliable_timeout;
     bool is_volatile = false; ///< publisher: keeps nothing for late joiners
 
-    [[nodiscard]] ::outlive_topic_options raw() const {
+    /// Points into these options.
+    [[nodiscard]] ::outlive_topic_options raw() const & {
         ::outlive_topic_options raw{};
         raw.size = sizeof raw;
         raw.depth = depth;
@@ -27,7 +29,7 @@ struct topic_options {
         raw.borrows = borrows;
         raw.memory_bytes_max = memory_bytes_max;
         raw.reliable = reliable ? 1 : 0;
-        raw.reliable_timeout_ns = reliable_timeout.count();
+        raw.reliable_timeout_ns = reliable_timeout ? reliable_timeout->raw() : nullptr;
         raw.is_volatile = is_volatile ? 1 : 0;
         return raw;
     }

@@ -116,6 +116,30 @@ static void types(void) {
     outlive_type_free(NULL);
 }
 
+/* What a publisher answers whose reliable subscriber reads nothing. */
+static outlive_status behind(outlive_node *node, const char *name, const int64_t *timeout_ns) {
+    outlive_publisher *publisher;
+    outlive_subscriber *subscriber;
+    outlive_topic_options options = {.size = sizeof options, .depth = 2, .reliable = 1};
+    options.reliable_timeout_ns = timeout_ns;
+    OK(outlive_subscriber_open(node, name, NULL, &options, &subscriber));
+    OK(outlive_publisher_open(node, name, NULL, &options, &publisher));
+    OK(outlive_publisher_publish(publisher, "1", 1, NULL));
+    OK(outlive_publisher_publish(publisher, "2", 1, NULL));
+    outlive_status status = outlive_publisher_publish(publisher, "3", 1, NULL);
+    outlive_publisher_close(publisher);
+    outlive_subscriber_close(subscriber);
+    return status;
+}
+
+static void reliable_timeouts(outlive_node *node) {
+    const int64_t zero = 0, negative = -1, some = 1000000;
+    CHECK(behind(node, "/behind/zero", &zero) == OUTLIVE_WOULD_BLOCK);
+    CHECK(behind(node, "/behind/negative", &negative) == OUTLIVE_WOULD_BLOCK);
+    CHECK(behind(node, "/behind/some", &some) == OUTLIVE_TIMEOUT);
+    CHECK(behind(node, "/behind/default", NULL) == OUTLIVE_TIMEOUT);
+}
+
 static void topics(outlive_node *node) {
     outlive_type *point, *other;
     outlive_publisher *publisher, *wrong;
@@ -752,6 +776,7 @@ int main(void) {
     outlive_node *node = open_node("api");
     settings(node);
     topics(node);
+    reliable_timeouts(node);
     queues(node);
     services(node);
     locks(node);

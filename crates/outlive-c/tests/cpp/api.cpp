@@ -111,8 +111,9 @@ static void deadlines() {
     CHECK(point > at && point <= outlive_now_ns() + 1000000000);
 
     outlive::topic_options options;
+    CHECK(options.raw().reliable_timeout_ns == nullptr);
     options.reliable_timeout = hours::max();
-    CHECK(options.raw().reliable_timeout_ns == std::numeric_limits<std::int64_t>::max());
+    CHECK(*options.raw().reliable_timeout_ns == std::numeric_limits<std::int64_t>::max());
     outlive::queue_options ordered;
     ordered.ordered_holdback = -1s;
     CHECK(ordered.raw().ordered_holdback_ns == 0);
@@ -246,6 +247,23 @@ static void topics(outlive::node &node) {
     auto line = lines.receive(5s);
     CHECK(std::memcmp((**line).data(), text, sizeof text) == 0);
     CHECK(publisher.subscribers().value() == 1 && lines.fd().value() >= 0);
+}
+
+// What a publisher answers whose reliable subscriber reads nothing.
+static outlive_status behind(outlive::node &node, const char *name,
+                             std::optional<outlive::timespan> timeout) {
+    outlive::topic_options options{.depth = 2, .reliable = true, .reliable_timeout = timeout};
+    auto subscriber = node.subscriber<std::uint64_t>(name, options).value();
+    auto publisher = node.publisher<std::uint64_t>(name, options).value();
+    CHECK(publisher.publish(1) && publisher.publish(2));
+    return publisher.publish(3).error().code();
+}
+
+static void reliable_timeouts(outlive::node &node) {
+    CHECK(behind(node, "/behind/zero", 0s) == OUTLIVE_WOULD_BLOCK);
+    CHECK(behind(node, "/behind/negative", -1s) == OUTLIVE_WOULD_BLOCK);
+    CHECK(behind(node, "/behind/some", 1ms) == OUTLIVE_TIMEOUT);
+    CHECK(behind(node, "/behind/default", {}) == OUTLIVE_TIMEOUT);
 }
 
 static outlive::message<std::uint64_t> next(outlive::consumer<std::uint64_t> &consumer) {
@@ -681,6 +699,7 @@ int main() {
     deadlines();
     auto node = outlive::node::open("api").value();
     topics(node);
+    reliable_timeouts(node);
     queues(node);
     services(node);
     locks(node);

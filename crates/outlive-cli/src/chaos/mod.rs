@@ -16,9 +16,9 @@ use clap::Args;
 
 use crate::exit::{Code, Failure, Outcome, note};
 use crate::look::{Life, Look};
+use crate::options::{DomainOptions, seconds};
 use crate::os;
 use crate::output::{print, print_json};
-use crate::settings::{Settings, seconds};
 use account::Account;
 use plan::{Act, Blow, Patterns};
 use strike::Target;
@@ -77,14 +77,14 @@ fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("'{text}' is no time up to a day: write it like 60s or 0.5s"))
 }
 
-pub(crate) fn run(args: &ChaosArgs, settings: &Settings) -> Outcome {
+pub(crate) fn run(args: &ChaosArgs, options: &DomainOptions) -> Outcome {
     let usage = |why: String| Failure::new(Code::Usage, why);
     let patterns = Patterns::new(&args.nodes).map_err(usage)?;
     if patterns.match_all() && !args.all {
         let why = "these patterns match every node: name those that may be hit, or add --all";
         return Err(usage(why.into()));
     }
-    let domain = settings.domain()?;
+    let domain = options.domain()?;
     let first = Look::at(&domain, None)?;
     let live = first.nodes.iter().filter(|n| n.life != Life::Dead);
     let mut names: Vec<String> =

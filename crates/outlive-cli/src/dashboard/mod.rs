@@ -29,8 +29,8 @@ use clap::Args;
 
 use crate::exit::{CODES_HELP, Outcome, note};
 use crate::http::{self, Request, Response};
+use crate::options::{DomainOptions, seconds};
 use crate::os;
-use crate::settings::{Settings, seconds};
 use state::Board;
 use watch::Watch;
 
@@ -67,8 +67,8 @@ const STYLE: &str = include_str!("page/style.css");
 const SCRIPTS: [&str; 3] =
     [include_str!("page/graph.js"), include_str!("page/lists.js"), include_str!("page/main.js")];
 
-pub(crate) fn run(args: &DashboardArgs, settings: &Settings) -> Outcome {
-    let domain = settings.domain()?;
+pub(crate) fn run(args: &DashboardArgs, options: &DomainOptions) -> Outcome {
+    let domain = options.domain()?;
     os::catch_stop_signals();
     let (listener, bound) = http::listen(args.bind)?;
     note(format_args!("dashboard at http://{bound}/"));
@@ -76,8 +76,8 @@ pub(crate) fn run(args: &DashboardArgs, settings: &Settings) -> Outcome {
         note("whoever reaches this address sees the names and the pictures of the domain");
     }
     let every = args.every.clamp(Duration::from_millis(100), Duration::from_secs(3600));
-    let board = Board::new(domain, settings.domain.clone(), every);
-    let watch = (!args.no_subscribe).then(|| Arc::new(Watch::new(settings.clone())));
+    let board = Board::new(domain, options.domain.clone(), every);
+    let watch = (!args.no_subscribe).then(|| Arc::new(Watch::new(options.clone())));
     let done = std::thread::scope(|scope| {
         scope.spawn(|| board.look_on());
         http::serve(&listener, |request| answer(request, args, &board, watch.as_ref()))

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::journal::Journal;
 use crate::look::{Look, Topic};
-use crate::settings::{deadline_ns, sleep_until};
+use crate::options::{deadline_ns, sleep_until};
 use crate::{os, queue, service};
 
 /// Between two looks at the nodes alone.

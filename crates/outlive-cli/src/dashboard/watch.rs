@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::picture::{Picture, picture};
 use crate::exit::Failure;
 use crate::look::is_image;
-use crate::settings::{Settings, deadline_ns};
+use crate::options::{DomainOptions, deadline_ns};
 
 /// Topics that are subscribed to at once.
 pub(super) const WATCHED_MAX: usize = 24;
@@ -33,7 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const AGES_MAX: usize = 1000;
 
 pub(super) struct Watch {
-    settings: Settings,
+    options: DomainOptions,
     inner: Mutex<Inner>,
 }
 
@@ -68,8 +68,8 @@ struct Wanted {
 }
 
 impl Watch {
-    pub(super) fn new(settings: Settings) -> Self {
-        Self { settings, inner: Mutex::default() }
+    pub(super) fn new(options: DomainOptions) -> Self {
+        Self { options, inner: Mutex::default() }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -175,7 +175,7 @@ impl Watch {
         if let Some(node) = inner.node.upgrade() {
             return Ok(node);
         }
-        let node = Arc::new(self.settings.node("dashboard")?);
+        let node = Arc::new(self.options.node("dashboard")?);
         inner.node = Arc::downgrade(&node);
         Ok(node)
     }

@@ -6,9 +6,9 @@ use outlive::Publisher;
 
 use super::frame::{self, Frame};
 use super::protocol::{Order, Report};
-use super::role::{DEPTH, Orders, RoleArgs, TOPIC, ready, report};
+use super::role::{DEPTH, OrderListener, RoleArgs, TOPIC, ready, report};
 use crate::exit::{Code, Failure, Outcome};
-use crate::settings::Settings;
+use crate::options::DomainOptions;
 
 /// Frames in the ring, one that each of three receivers holds, and the one being written: not
 /// one to spare, so that a dead viewer's frame that did not come back would stop the camera.
@@ -16,11 +16,11 @@ const FRAMES_MAX: u64 = DEPTH + 3 + 1;
 /// Bound on a camera's shared memory; each of its two segments has a page of its own.
 pub(super) const MEMORY_BYTES_MAX: u64 = FRAMES_MAX * frame::BYTES.next_multiple_of(4096) + 8192;
 
-pub(super) fn run(args: &RoleArgs, settings: &Settings) -> Outcome {
-    let node = settings.node(&args.name)?;
+pub(super) fn run(args: &RoleArgs, options: &DomainOptions) -> Outcome {
+    let node = options.node(&args.name)?;
     let topic = node.topic::<Frame>(TOPIC)?.depth(DEPTH).memory_bytes_max(MEMORY_BYTES_MAX);
     let publisher = topic.publisher()?;
-    let orders = Orders::listen(&node);
+    let orders = OrderListener::listen(&node);
     ready(&node)?;
     let period_ns = 1_000_000_000 / frame::HZ;
     let mut next_ns = outlive::now_ns();

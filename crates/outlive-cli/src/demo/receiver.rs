@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use outlive::{Event, Sample};
+use outlive::Sample;
+use outlive::topic::Event;
 
 use super::frame::{self, Frame};
 use super::protocol::{Account, End, Order, Report};
-use super::role::{Orders, RoleArgs, TOPIC, ready, report};
+use super::role::{OrderListener, RoleArgs, TOPIC, ready, report};
 use crate::exit::{Code, Failure, Outcome};
-use crate::settings::Settings;
+use crate::options::DomainOptions;
 
-pub(super) fn run(args: &RoleArgs, settings: &Settings) -> Outcome {
-    let node = settings.node(&args.name)?;
+pub(super) fn run(args: &RoleArgs, options: &DomainOptions) -> Outcome {
+    let node = options.node(&args.name)?;
     let topic = node.topic::<Frame>(TOPIC)?.depth(super::role::DEPTH).borrows(2);
     let mut subscriber = topic.subscriber()?;
-    let orders = Orders::listen(&node);
+    let orders = OrderListener::listen(&node);
     ready(&node)?;
     let mut ledger = Ledger::default();
     let mut hold = false;

@@ -11,8 +11,8 @@ use outlive::{Node, NodeId};
 use super::protocol::{Order, Report};
 use super::{camera, receiver};
 use crate::exit::{Code, Failure, Outcome};
+use crate::options::DomainOptions;
 use crate::os;
-use crate::settings::Settings;
 
 /// A part in the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -43,24 +43,24 @@ pub(super) const TOPIC: &str = "/camera/front";
 /// Frames that stay readable.
 pub(super) const DEPTH: u64 = 8;
 
-pub(crate) fn run_role(args: &RoleArgs, settings: &Settings) -> Outcome {
+pub(crate) fn run_role(args: &RoleArgs, options: &DomainOptions) -> Outcome {
     os::die_with_parent(args.parent);
     match args.part {
-        Part::Camera => camera::run(args, settings),
-        Part::Receiver => receiver::run(args, settings),
-        Part::Starter => start_up(args, settings),
+        Part::Camera => camera::run(args, options),
+        Part::Receiver => receiver::run(args, options),
+        Part::Starter => start_up(args, options),
     }
 }
 
 /// The start-up that is to be killed half-way: a node, a subscriber, a publisher.
-fn start_up(args: &RoleArgs, settings: &Settings) -> Outcome {
+fn start_up(args: &RoleArgs, options: &DomainOptions) -> Outcome {
     report(&Report::Starting { at_ns: outlive::now_ns() })?;
-    let node = settings.node(&args.name)?;
+    let node = options.node(&args.name)?;
     let subscriber = node.topic::<super::frame::Frame>(TOPIC)?.subscriber()?;
     let publisher = node.topic::<u64>("/status")?.publisher()?;
     publisher.publish(&1)?;
     ready(&node)?;
-    let orders = Orders::listen(&node);
+    let orders = OrderListener::listen(&node);
     while orders.next_within(Duration::from_secs(1)) != Some(Order::Quit) {}
     drop((subscriber, publisher));
     orders.close();
@@ -83,12 +83,12 @@ pub(super) fn report(report: &Report) -> Result<(), Failure> {
 
 /// Orders from the director. Watching is done by a thread here; the rest is for the actor.
 #[derive(Debug)]
-pub(super) struct Orders {
+pub(super) struct OrderListener {
     queue: Receiver<Order>,
     thread: JoinHandle<()>,
 }
 
-impl Orders {
+impl OrderListener {
     pub(super) fn listen(node: &Node) -> Self {
         let (to, queue) = channel();
         let node = node.clone();

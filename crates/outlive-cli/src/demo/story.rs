@@ -54,8 +54,8 @@ impl Story {
         let teller = Teller::new();
         // The killed camera and its successor, and something for the rest.
         let stage = Stage::set("demo", 2 * MEMORY_BYTES_MAX + (8 << 20))?;
-        let settings = Node::builder().root(stage.dir()).domain(super::DOMAIN);
-        let domain = Domain::of(&settings)?;
+        let options = Node::builder().root(stage.dir()).domain(super::DOMAIN);
+        let domain = Domain::of(&options)?;
         teller.line(format_args!(
             "A camera (1920x1080, {} Hz, {} frames), a fast viewer, a slow viewer ({KEEP_MS} ms a \
              frame), a recorder;\neach its own process, in {}, {DEPTH} frames deep.\n",

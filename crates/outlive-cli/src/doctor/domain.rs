@@ -7,15 +7,15 @@ use std::path::Path;
 use outlive::Domain;
 
 use super::Check;
+use crate::options::DomainOptions;
 use crate::os_probe as os;
 use crate::output::bytes;
-use crate::settings::Settings;
 
 /// Below this much room the next large message may be refused.
 const ROOM_LOW_BYTES: u64 = 64 << 20;
 
-pub(super) fn checks(settings: &Settings) -> Vec<Check> {
-    let domain = match settings.domain() {
+pub(super) fn checks(options: &DomainOptions) -> Vec<Check> {
+    let domain = match options.domain() {
         Ok(domain) => domain,
         Err(e) => {
             let remedy = "give another --root, or set OUTLIVE_DIR";
@@ -91,7 +91,7 @@ fn leftovers(domain: &Domain) -> Vec<Check> {
         let nodes = domain.nodes()?;
         let topics = domain.topics()?;
         let alive: Vec<_> = nodes.iter().filter(|n| n.alive).map(|n| n.id).collect();
-        let deserted = |t: &&outlive::TopicInfo| {
+        let deserted = |t: &&outlive::topic::Info| {
             !t.publishers.iter().any(|p| p.alive && !p.closed)
                 && !t.subscribers.iter().any(|s| alive.contains(s))
         };

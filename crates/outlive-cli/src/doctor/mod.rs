@@ -15,8 +15,8 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::exit::{Code, Outcome};
+use crate::options::DomainOptions;
 use crate::output::{Paint, print, print_json};
-use crate::settings::Settings;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,10 +86,10 @@ impl Check {
     }
 }
 
-pub(crate) fn run(args: &DoctorArgs, settings: &Settings) -> Outcome {
+pub(crate) fn run(args: &DoctorArgs, options: &DomainOptions) -> Outcome {
     let mut checks = machine::checks();
     checks.extend(gpu::checks());
-    checks.extend(domain::checks(settings));
+    checks.extend(domain::checks(options));
     let code = match checks.iter().any(|c| c.status == Status::Bad) {
         true => Code::Failed,
         false => Code::Done,

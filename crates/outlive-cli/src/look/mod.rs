@@ -5,7 +5,8 @@ mod take;
 
 pub(crate) use take::is_image;
 
-use outlive::{QueueInfo, ServiceInfo};
+use outlive::queue;
+use outlive::service;
 use serde::Serialize;
 
 /// Everything that is seen at once.
@@ -17,8 +18,8 @@ pub(crate) struct Look {
     pub(crate) topics: Vec<Topic>,
     pub(crate) locks: Vec<Lock>,
     /// Only in a [`Look::whole`].
-    pub(crate) queues: Vec<QueueInfo>,
-    pub(crate) services: Vec<ServiceInfo>,
+    pub(crate) queues: Vec<queue::Info>,
+    pub(crate) services: Vec<service::Info>,
 }
 
 /// How a process is.

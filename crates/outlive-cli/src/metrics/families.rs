@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use outlive::{Domain, QueueInfo};
+use outlive::Domain;
+use outlive::queue;
 
 use crate::look::{Life, Look, Publisher, Reader, Topic};
 
@@ -187,7 +188,7 @@ fn topics(look: &Look, out: &mut Vec<Family>) {
 }
 
 fn queues(look: &Look, out: &mut Vec<Family>) {
-    let columns: [Column<QueueInfo>; 4] = [
+    let columns: [Column<queue::Info>; 4] = [
         ("outlive_queue_unread_messages", Kind::Gauge, "Messages sent and not received.", |q| {
             q.lanes.iter().map(|l| l.unread).sum()
         }),

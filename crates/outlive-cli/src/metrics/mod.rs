@@ -16,9 +16,9 @@ use clap::Args;
 
 use crate::exit::{CODES_HELP, Outcome, note};
 use crate::http::{self, Request, Response};
+use crate::options::DomainOptions;
 use crate::os;
 use crate::output::print;
-use crate::settings::Settings;
 use families::Metrics;
 
 const EXAMPLES: &str = "\
@@ -42,15 +42,15 @@ pub(crate) struct MetricsArgs {
     otlp: Option<otlp::Collector>,
     /// Send again and again until a signal, not once.
     #[cfg(feature = "otlp")]
-    #[arg(long, value_name = "SECONDS", value_parser = crate::settings::seconds, requires = "otlp")]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::options::seconds, requires = "otlp")]
     every: Option<std::time::Duration>,
 }
 
-pub(crate) fn run(args: &MetricsArgs, settings: &Settings) -> Outcome {
-    let mut metrics = Metrics::new(settings.domain()?);
+pub(crate) fn run(args: &MetricsArgs, options: &DomainOptions) -> Outcome {
+    let mut metrics = Metrics::new(options.domain()?);
     #[cfg(feature = "otlp")]
     if let Some(collector) = &args.otlp {
-        return otlp::send(&mut metrics, &settings.domain, collector, args.every);
+        return otlp::send(&mut metrics, &options.domain, collector, args.every);
     }
     let Some(address) = args.listen else { return print(&metrics.text()?) };
     os::catch_stop_signals();

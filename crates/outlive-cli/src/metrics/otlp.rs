@@ -11,8 +11,8 @@ use ureq::Agent;
 
 use super::families::{Family, Kind, Metrics, Sample};
 use crate::exit::{Code, Failure, Outcome, note};
+use crate::options::{deadline_ns, sleep_until};
 use crate::os;
-use crate::settings::{deadline_ns, sleep_until};
 
 /// Longest wait for the collector, from the search for its address to the end of its answer.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use outlive::{MsgPack, Node, Request, Server, msgpack};
+use outlive::msgpack;
+use outlive::service::Request;
+use outlive::{MsgPack, Node, Server};
 use serde::Serialize;
 
 use super::play::factor;

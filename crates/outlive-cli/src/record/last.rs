@@ -1,6 +1,8 @@
 //! `outlive record --last`: who asks for a file, and what they are told.
 
-use outlive::{MsgPack, Node, Request, Server, msgpack};
+use outlive::msgpack;
+use outlive::service::Request;
+use outlive::{MsgPack, Node, Server};
 use outlive_record::{Recorder, Saved};
 use serde::Serialize;
 

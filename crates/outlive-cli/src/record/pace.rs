@@ -7,8 +7,8 @@ use outlive_record::{Due, Turn};
 
 use super::control::{Asked, Control, State};
 use crate::exit::{Failure, note};
+use crate::options::sleep_until;
 use crate::os::{self, Keys};
-use crate::settings::sleep_until;
 
 /// Shorter waits are slept, as those for keys count ms; ns.
 const KEY_NS: u64 = 2_000_000;

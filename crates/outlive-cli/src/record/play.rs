@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use clap::Args;
-use outlive::MEMORY_BYTES_DEFAULT;
+use outlive::topic::MEMORY_BYTES_DEFAULT;
 use outlive_record::{PlayOptions, Player, Selection, Turn};
 
 use super::control::Control;
 use super::pace::Pace;
 use super::{Input, seconds_text};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::options::{DomainOptions, deadline_ns, seconds};
 use crate::os;
-use crate::settings::{Settings, deadline_ns, seconds};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -77,7 +77,7 @@ pub(crate) struct PlayArgs {
     /// Most time to wait for them, seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "inf")]
     timeout: Duration,
-    /// Most time that a message waits for a slow reliable subscriber, seconds.
+    /// Most time that a message waits for a slow reliable subscriber, seconds; 0: not at all.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     reliable_timeout: Duration,
     /// Stay so long after the last message, so that late joiners find it; inf: until a signal.
@@ -106,7 +106,7 @@ fn remap(text: &str) -> Result<(String, String), String> {
     Ok((from.into(), to.into()))
 }
 
-pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
+pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
     os::catch_stop_signals();
     let recording = args.input.open(false)?;
     if !recording.finished {
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
         true => Selection::all(),
         false => Selection::new(&args.topic, false)?,
     };
-    let options = PlayOptions {
+    let play_options = PlayOptions {
         rate: args.rate,
         start: args.start,
         end: args.end,
@@ -128,8 +128,8 @@ pub(crate) fn run(args: &PlayArgs, settings: &Settings) -> Outcome {
         reliable_timeout: args.reliable_timeout,
         memory_bytes_max: args.memory_bytes,
     };
-    let node = settings.node("play")?;
-    let mut player = Player::open(&node, recording, options)?;
+    let node = options.node("play")?;
+    let mut player = Player::open(&node, recording, play_options)?;
     if player.topics().is_empty() {
         let message =
             format!("{} has no such topic: 'outlive info' lists them", args.input.path().display());

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
-use outlive_record::{Error, Options, Profile, Progress, Recorder, Selection};
+use outlive_record::{Error, Profile, Progress, RecordOptions, Recorder, Selection};
 
 use super::How;
 use super::last::Asking;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::options::{DomainOptions, deadline_ns, seconds};
 use crate::os;
 use crate::output::bytes;
-use crate::settings::{Settings, deadline_ns, seconds};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -111,14 +111,14 @@ enum Whose {
     Ros2,
 }
 
-pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
+pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
     os::catch_stop_signals();
     let selection = match args.all {
         true => Selection::all(),
         false => Selection::new(&args.topics, args.regex)?,
     };
     let selection = selection.except(&args.exclude, args.regex)?;
-    let options = Options {
+    let record_options = RecordOptions {
         reliable: args.reliable,
         history: args.history,
         profile: match args.profile {
@@ -134,10 +134,10 @@ pub(crate) fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
         last: args.last,
         memory_bytes_max: args.memory_bytes,
         overwrite: args.overwrite,
-        ..Options::default()
+        ..RecordOptions::default()
     };
-    let node = settings.node("record")?;
-    let mut recorder = Recorder::start(&node, selection, &args.output, options)?;
+    let node = options.node("record")?;
+    let mut recorder = Recorder::start(&node, selection, &args.output, record_options)?;
     let mut asking = match args.last {
         Some(_) => Some(Asking::new(&node, &args.save_service)?),
         None => None,

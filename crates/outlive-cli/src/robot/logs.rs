@@ -10,9 +10,9 @@ use outlive_run::RunDir;
 
 use super::ps;
 use crate::exit::{Code, Failure, Outcome};
+use crate::options::DomainOptions;
 use crate::os;
 use crate::output::{Halt, Output};
-use crate::settings::Settings;
 
 /// Looked through backwards for the last lines, bytes.
 const TAIL_MAX: u64 = 16 << 20;
@@ -33,8 +33,8 @@ pub(crate) struct LogsArgs {
     follow: bool,
 }
 
-pub(crate) fn run(args: &LogsArgs, settings: &Settings) -> Outcome {
-    let path = path(args, settings)?;
+pub(crate) fn run(args: &LogsArgs, options: &DomainOptions) -> Outcome {
+    let path = path(args, options)?;
     let open = || File::open(&path).map_err(|e| Failure::io(&format!("open {path:?}"), &e));
     let failed = |e| Failure::io("read the log", &e);
     os::catch_stop_signals();
@@ -64,8 +64,8 @@ pub(crate) fn run(args: &LogsArgs, settings: &Settings) -> Outcome {
     }
 }
 
-fn path(args: &LogsArgs, settings: &Settings) -> Result<PathBuf, Failure> {
-    let state = ps::state(&RunDir::of(&settings.domain()?), settings)?;
+fn path(args: &LogsArgs, options: &DomainOptions) -> Result<PathBuf, Failure> {
+    let state = ps::state(&RunDir::of(&options.domain()?), options)?;
     let own = state.processes.first().map(|first| first.log.with_file_name("run.log"));
     let of = |name: &str| state.processes.iter().find(|s| s.name == name).map(|s| s.log.clone());
     let found = if args.name == "run" { own } else { of(&args.name) };

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use outlive_run::config::Config;
-use outlive_run::{Options, Outcome as Ended, RunDir, StartError, State, Supervisor};
+use outlive_run::{Outcome as Ended, RunDir, StartError, State, Supervisor, SupervisorOptions};
 
 use crate::exit::{Code, Failure, Outcome};
+use crate::options::DomainOptions;
 use crate::output::print;
-use crate::settings::Settings;
 
 pub(crate) use logs::{LogsArgs, run as logs};
 pub(crate) use ps::{PsArgs, run as ps};
@@ -56,16 +56,17 @@ pub(crate) struct RunArgs {
     fresh: bool,
 }
 
-pub(crate) fn run(args: &RunArgs, settings: &Settings) -> Outcome {
+pub(crate) fn run(args: &RunArgs, options: &DomainOptions) -> Outcome {
     let config = Config::load(&args.file).map_err(|e| Failure::new(Code::Usage, e.to_string()))?;
     if args.check {
         let names: Vec<_> = config.processes.iter().map(|p| p.name.as_str()).collect();
         return print(&format!("{} is right: it starts {}\n", config.name, names.join(", ")));
     }
-    let domain = config.domain.clone().unwrap_or_else(|| settings.domain.clone());
-    let settings = Settings { domain, ..settings.clone() };
-    let options = Options { quiet: args.quiet, fresh: args.fresh, ..Options::default() };
-    let supervisor = Supervisor::start(config, settings.domain()?, options);
+    let domain = config.domain.clone().unwrap_or_else(|| options.domain.clone());
+    let options = DomainOptions { domain, ..options.clone() };
+    let how =
+        SupervisorOptions { quiet: args.quiet, fresh: args.fresh, ..SupervisorOptions::default() };
+    let supervisor = Supervisor::start(config, options.domain()?, how);
     match supervisor.map_err(start_failure)?.run() {
         Ended::Stopped => Ok(Code::Done),
         Ended::Failed => Err(Failure::new(
@@ -98,15 +99,15 @@ fn start_failure(error: StartError) -> Failure {
 }
 
 /// What the last supervisor of the domain said.
-fn last_state(dir: &RunDir, settings: &Settings) -> Result<State, Failure> {
+fn last_state(dir: &RunDir, options: &DomainOptions) -> Result<State, Failure> {
     let state = dir.read().map_err(|e| Failure::io("read the supervisor's state", &e))?;
-    state.ok_or_else(|| nobody(settings))
+    state.ok_or_else(|| nobody(options))
 }
 
-fn nobody(settings: &Settings) -> Failure {
+fn nobody(options: &DomainOptions) -> Failure {
     let what = format!(
         "no robot runs in domain '{}': start one with 'outlive run robot.toml'",
-        settings.domain
+        options.domain
     );
     Failure::new(Code::NotFound, what)
 }

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::last_state;
 use crate::exit::{Code, Failure, Outcome, note};
+use crate::options::DomainOptions;
 use crate::output::{bytes, print, print_json, table};
-use crate::settings::Settings;
 
 /// List the processes of the robot that `outlive run` runs in this domain.
 ///
@@ -47,12 +47,12 @@ struct Row<'a> {
 }
 
 /// The state as the live supervisor says it, or as a dead one said it last.
-pub(super) fn state(dir: &RunDir, settings: &Settings) -> Result<State, Failure> {
+pub(super) fn state(dir: &RunDir, options: &DomainOptions) -> Result<State, Failure> {
     match ask(dir, &Request::Ps, Duration::from_secs(5)) {
         Ok(Answer::Done(state)) => Ok(state),
         Ok(Answer::Refused(why)) => Err(Failure::new(Code::Failed, why)),
         Err(e) => {
-            let state = last_state(dir, settings)?;
+            let state = last_state(dir, options)?;
             if state.is_supervised() && e.kind() != std::io::ErrorKind::ConnectionRefused {
                 let pid = state.supervisor.pid;
                 note(format_args!(
@@ -64,8 +64,8 @@ pub(super) fn state(dir: &RunDir, settings: &Settings) -> Result<State, Failure>
     }
 }
 
-pub(crate) fn run(args: &PsArgs, settings: &Settings) -> Outcome {
-    let state = state(&RunDir::of(&settings.domain()?), settings)?;
+pub(crate) fn run(args: &PsArgs, options: &DomainOptions) -> Outcome {
+    let state = state(&RunDir::of(&options.domain()?), options)?;
     let supervised = state.is_supervised();
     let orphans = state.running().count();
     let now_ns = outlive::now_ns();

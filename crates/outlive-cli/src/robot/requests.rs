@@ -8,8 +8,8 @@ use outlive_run::{Answer, Phase, Request, RunDir, State, ask, end_orphans};
 
 use super::{nobody, ps};
 use crate::exit::{Code, Failure, Outcome};
+use crate::options::{DomainOptions, seconds};
 use crate::output::print;
-use crate::settings::{Settings, seconds};
 
 /// Restart a service, or start one that was stopped or given up.
 ///
@@ -36,14 +36,14 @@ pub(crate) struct StopArgs {
     timeout: Duration,
 }
 
-pub(crate) fn restart(args: &RestartArgs, settings: &Settings) -> Outcome {
-    let dir = RunDir::of(&settings.domain()?);
-    let before = ps::state(&dir, settings)?;
+pub(crate) fn restart(args: &RestartArgs, options: &DomainOptions) -> Outcome {
+    let dir = RunDir::of(&options.domain()?);
+    let before = ps::state(&dir, options)?;
     let old = before.processes.iter().find(|s| s.name == args.name).and_then(|s| s.process);
-    request(&dir, &Request::Restart(args.name.clone()), settings)?;
+    request(&dir, &Request::Restart(args.name.clone()), options)?;
     let name = &args.name;
     wait(args.timeout, &format!("{name} is not ready yet"), || {
-        let now = ps::state(&dir, settings)?;
+        let now = ps::state(&dir, options)?;
         let Some(status) = now.processes.iter().find(|s| s.name == *name) else {
             return Err(Failure::new(Code::Failed, format!("{name} is no longer in the file")));
         };
@@ -61,29 +61,29 @@ pub(crate) fn restart(args: &RestartArgs, settings: &Settings) -> Outcome {
     })
 }
 
-pub(crate) fn stop(args: &StopArgs, settings: &Settings) -> Outcome {
-    let dir = RunDir::of(&settings.domain()?);
+pub(crate) fn stop(args: &StopArgs, options: &DomainOptions) -> Outcome {
+    let dir = RunDir::of(&options.domain()?);
     match &args.name {
         Some(name) => {
-            request(&dir, &Request::Stop(Some(name.clone())), settings)?;
+            request(&dir, &Request::Stop(Some(name.clone())), options)?;
             wait(args.timeout, &format!("{name} has not ended yet"), || {
-                let now = ps::state(&dir, settings)?;
+                let now = ps::state(&dir, options)?;
                 let of = now.processes.iter().find(|s| s.name == *name);
                 let over = of.is_none_or(|s| s.process.is_none());
                 Ok(over.then(|| format!("{name} stopped\n")))
             })
         }
-        None => stop_robot(&dir, args.timeout, settings),
+        None => stop_robot(&dir, args.timeout, options),
     }
 }
 
-fn stop_robot(dir: &RunDir, timeout: Duration, settings: &Settings) -> Outcome {
+fn stop_robot(dir: &RunDir, timeout: Duration, options: &DomainOptions) -> Outcome {
     match ask(dir, &Request::Stop(None), Duration::from_secs(5)) {
         Ok(Answer::Done(_)) => wait(timeout, "the robot has not stopped yet", || {
             Ok((!dir.path().exists()).then(|| "stopped\n".to_owned()))
         }),
         Ok(Answer::Refused(why)) => Err(Failure::new(Code::Failed, why)),
-        Err(_) if !dir.path().exists() => Err(nobody(settings)),
+        Err(_) if !dir.path().exists() => Err(nobody(options)),
         Err(_) => {
             let ended = end_orphans(dir).map_err(|e| Failure::io("end what is left", &e))?;
             let Some(ended) = ended else {
@@ -98,11 +98,11 @@ fn stop_robot(dir: &RunDir, timeout: Duration, settings: &Settings) -> Outcome {
     }
 }
 
-fn request(dir: &RunDir, request: &Request, settings: &Settings) -> Result<State, Failure> {
+fn request(dir: &RunDir, request: &Request, options: &DomainOptions) -> Result<State, Failure> {
     match ask(dir, request, Duration::from_secs(5)) {
         Ok(Answer::Done(state)) => Ok(state),
         Ok(Answer::Refused(why)) => Err(Failure::new(Code::Usage, why)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Err(nobody(settings)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Err(nobody(options)),
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => Err(Failure::new(
             Code::NotFound,
             "the supervisor is dead: start 'outlive run' again, it takes over what runs",

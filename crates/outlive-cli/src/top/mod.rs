@@ -18,8 +18,8 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::exit::{Code, Failure, Outcome};
 use crate::look::Look;
+use crate::options::{DomainOptions, deadline_ns, seconds};
 use crate::os;
-use crate::settings::{Settings, deadline_ns, seconds};
 use app::App;
 
 /// Watch nodes, topics and locks in the terminal.
@@ -38,15 +38,15 @@ pub(crate) struct TopArgs {
     every: Duration,
 }
 
-pub(crate) fn run(args: &TopArgs, settings: &Settings) -> Outcome {
-    let domain = settings.domain()?;
+pub(crate) fn run(args: &TopArgs, options: &DomainOptions) -> Outcome {
+    let domain = options.domain()?;
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         let what = "top needs a terminal: use 'outlive topic list --json' and 'outlive node list'";
         return Err(Failure::new(Code::Usage, what));
     }
     os::catch_stop_signals();
     let every = args.every.clamp(Duration::from_millis(50), Duration::from_secs(3600));
-    let mut app = App::new(settings.domain.clone());
+    let mut app = App::new(options.domain.clone());
     let mut terminal = ratatui::init();
     let done = (|| {
         let mut look: Option<Look> = None;

@@ -3,9 +3,10 @@
 
 use std::fmt::Write;
 
+use outlive::MsgPack;
 use outlive::describe::{FieldType, Kind, Scalar};
-use outlive::msgpack::MsgPack;
-use outlive::{Encoding, TopicInfo, TypeDescription};
+use outlive::topic;
+use outlive::{Encoding, TypeDescription};
 use serde_json::Value;
 
 use crate::tree::Tree;
@@ -68,7 +69,7 @@ static NUMBERS: [Number; 12] = numbers!(u8: exact, u16: exact, u32: exact, u64: 
 
 impl Decoder {
     /// For the payloads of `topic`; `whole` shows everything.
-    pub(crate) fn of(topic: &TopicInfo, whole: bool) -> Self {
+    pub(crate) fn of(topic: &topic::Info, whole: bool) -> Self {
         let (name, bytes) = (&topic.type_name, topic.element_bytes);
         Self::of_type(name, topic.encoding, bytes, topic.description(), whole)
     }

@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::missing;
 use super::rate::window;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::options::{DomainOptions, deadline_ns, seconds};
 use crate::os;
 use crate::output::{Halt, Output, json_line};
-use crate::settings::{Settings, deadline_ns, seconds};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -77,10 +77,10 @@ impl Report {
     }
 }
 
-pub(crate) fn run(args: &DelayArgs, settings: &Settings) -> Outcome {
+pub(crate) fn run(args: &DelayArgs, options: &DomainOptions) -> Outcome {
     os::catch_stop_signals();
-    settings.domain()?.find_topic(&args.name)?.ok_or_else(|| missing(&args.name))?;
-    let node = settings.node("topic-delay")?;
+    options.domain()?.find_topic(&args.name)?.ok_or_else(|| missing(&args.name))?;
+    let node = options.node("topic-delay")?;
     let mut subscriber = node.topic::<[u8]>(&args.name)?.subscriber_of_any_type()?;
     let mut output = Output::standard()?;
     let counted = match watch(args, &mut subscriber, &mut output) {

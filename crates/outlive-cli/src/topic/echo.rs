@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use outlive::{Encoding, ErrorKind, Event, Meta, Node, Sample, Subscriber};
+use outlive::topic::{Event, Meta};
+use outlive::{Encoding, ErrorKind, Node, Sample, Subscriber};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::decode::Decoder;
 use super::missing;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::options::{DomainOptions, deadline_ns, seconds};
 use crate::os;
 use crate::output::{self, Halt, Output, bytes};
-use crate::settings::{Settings, deadline_ns, seconds};
 use crate::tree::{Tree, quoted};
 
 const EXAMPLES: &str = "\
@@ -82,11 +83,11 @@ enum End {
     Asked,
 }
 
-pub(crate) fn run(args: &EchoArgs, settings: &Settings) -> Outcome {
+pub(crate) fn run(args: &EchoArgs, options: &DomainOptions) -> Outcome {
     os::catch_stop_signals();
-    let node = settings.node("topic-echo")?;
+    let node = options.node("topic-echo")?;
     let Some(subscriber) = join(&node, args)? else { return Ok(Code::Done) };
-    let decoder = decoder(settings, &subscriber, args)?;
+    let decoder = decoder(options, &subscriber, args)?;
     let output = Output::standard()?;
     for path in &args.field {
         if let Err(why) = decoder.check_path(path) {
@@ -133,11 +134,11 @@ fn join(node: &Node, args: &EchoArgs) -> Result<Option<Subscriber<[u8]>>, Failur
 
 /// The topic's type, which a subscriber of any type does not know.
 fn decoder(
-    settings: &Settings,
+    options: &DomainOptions,
     subscriber: &Subscriber<[u8]>,
     args: &EchoArgs,
 ) -> Result<Decoder, Failure> {
-    let topic = settings.domain()?.find_topic(subscriber.topic())?;
+    let topic = options.domain()?.find_topic(subscriber.topic())?;
     // A table has all of each payload. Unknown when the topic went in between: bytes then.
     let whole = args.full || args.csv;
     let bytes = || Decoder::new("", Encoding::Bytes, 1, whole);

@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use clap::Args;
+use outlive::NodeId;
 use outlive::describe::FieldType;
-use outlive::{NodeId, PublisherId, SourceInfo, SubscriberInfo, TopicInfo};
+use outlive::topic::{self, PublisherId, SourceInfo, SubscriberInfo};
 use serde::Serialize;
 
 use super::list::{Publisher, type_text};
 use super::missing;
 use crate::exit::{CODES_HELP, Outcome};
+use crate::options::DomainOptions;
 use crate::output::{Paint, bytes, print, print_json, table};
-use crate::settings::Settings;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -98,8 +99,8 @@ struct HeldRow {
     chunk: u32,
 }
 
-pub(crate) fn run(args: &InfoArgs, settings: &Settings) -> Outcome {
-    let domain = settings.domain()?;
+pub(crate) fn run(args: &InfoArgs, options: &DomainOptions) -> Outcome {
+    let domain = options.domain()?;
     // Subscribers first: of what they have read the counters then know.
     let subscribers = domain.subscribers(&args.name)?.unwrap_or_default();
     let topic = domain.find_topic(&args.name)?.ok_or_else(|| missing(&args.name))?;
@@ -110,7 +111,7 @@ pub(crate) fn run(args: &InfoArgs, settings: &Settings) -> Outcome {
 
 impl Info {
     fn of(
-        topic: TopicInfo,
+        topic: topic::Info,
         subscribers: Vec<SubscriberInfo>,
         names: &HashMap<NodeId, String>,
     ) -> Self {
@@ -226,7 +227,7 @@ impl SubscriberRow {
         sent: &HashMap<PublisherId, u64>,
         names: &HashMap<NodeId, String>,
     ) -> Self {
-        let read = |SourceInfo { publisher, next }: &SourceInfo| {
+        let read = |SourceInfo { publisher, next, .. }: &SourceInfo| {
             let lag = sent.get(publisher).map_or(0, |sent| sent.saturating_sub(*next));
             ReadRow { node: publisher.node.get(), port: publisher.port, next: *next, lag }
         };

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use clap::Args;
-use outlive::{Encoding, NodeId, PublisherInfo, TopicInfo};
+use outlive::topic::{self, PublisherInfo};
+use outlive::{Encoding, NodeId};
 use serde::Serialize;
 
 use crate::exit::Outcome;
+use crate::options::DomainOptions;
 use crate::output::{bytes, print, print_json, table};
-use crate::settings::Settings;
 
 /// List all topics: type, depth, members and counters.
 ///
@@ -52,7 +53,7 @@ struct Subscriber {
 }
 
 impl Topic {
-    fn of(info: TopicInfo, alive: &HashSet<NodeId>) -> Self {
+    fn of(info: topic::Info, alive: &HashSet<NodeId>) -> Self {
         let sum = |of: fn(&PublisherInfo) -> u64| info.publishers.iter().map(of).sum();
         Self {
             messages: sum(|p| p.messages),
@@ -132,8 +133,8 @@ const HEAD: [&str; 10] = [
     "SUBS",
 ];
 
-pub(crate) fn run(args: &ListArgs, settings: &Settings) -> Outcome {
-    let domain = settings.domain()?;
+pub(crate) fn run(args: &ListArgs, options: &DomainOptions) -> Outcome {
+    let domain = options.domain()?;
     let nodes = domain.nodes()?;
     let alive = nodes.iter().filter(|n| n.alive).map(|n| n.id).collect();
     let topics = domain.topics()?.into_iter().map(|t| Topic::of(t, &alive));

@@ -15,7 +15,7 @@ pub(crate) use list::type_text;
 use clap::Subcommand;
 
 use crate::exit::{Code, Failure, Outcome};
-use crate::settings::Settings;
+use crate::options::DomainOptions;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TopicCommand {
@@ -30,15 +30,15 @@ pub(crate) enum TopicCommand {
     Delay(delay::DelayArgs),
 }
 
-pub(crate) fn run(command: &TopicCommand, settings: &Settings) -> Outcome {
+pub(crate) fn run(command: &TopicCommand, options: &DomainOptions) -> Outcome {
     match command {
-        TopicCommand::List(args) => list::run(args, settings),
-        TopicCommand::Info(args) => info::run(args, settings),
-        TopicCommand::Pub(args) => publish::run(args, settings),
-        TopicCommand::Echo(args) => echo::run(args, settings),
-        TopicCommand::Hz(args) => rate::run(args, rate::Of::Messages, settings),
-        TopicCommand::Bw(args) => rate::run(args, rate::Of::Bytes, settings),
-        TopicCommand::Delay(args) => delay::run(args, settings),
+        TopicCommand::List(args) => list::run(args, options),
+        TopicCommand::Info(args) => info::run(args, options),
+        TopicCommand::Pub(args) => publish::run(args, options),
+        TopicCommand::Echo(args) => echo::run(args, options),
+        TopicCommand::Hz(args) => rate::run(args, rate::Of::Messages, options),
+        TopicCommand::Bw(args) => rate::run(args, rate::Of::Bytes, options),
+        TopicCommand::Delay(args) => delay::run(args, options),
     }
 }
 

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use outlive::{MEMORY_BYTES_DEFAULT, Publisher, Waited};
+use outlive::Publisher;
+use outlive::topic::{MEMORY_BYTES_DEFAULT, Waited};
 
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::input::{Filled, Input};
+use crate::options::{DomainOptions, deadline_ns, seconds, sleep_until};
 use crate::os;
 use crate::output::bytes;
-use crate::settings::{Settings, deadline_ns, seconds, sleep_until};
 
 const EXAMPLES: &str = r#"Examples:
   A video, decoded by ffmpeg at its own rate, for two subscribers that are waited for:
@@ -63,7 +64,7 @@ pub(crate) struct PubArgs {
     /// Most time to wait for them, seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "inf")]
     timeout: Duration,
-    /// Most time that a message waits for a slow reliable subscriber, seconds.
+    /// Most time that a message waits for a slow reliable subscriber, seconds; 0: not at all.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     pub(super) reliable_timeout: Duration,
     /// Stay so long after the last message, so that late joiners find it; inf: until a signal.
@@ -82,16 +83,16 @@ fn rate(text: &str) -> Result<f64, String> {
     if (1e-3..=1e6).contains(&hz) { Ok(hz) } else { Err("use 0.001 to 1000000".into()) }
 }
 
-pub(crate) fn run(args: &PubArgs, settings: &Settings) -> Outcome {
+pub(crate) fn run(args: &PubArgs, options: &DomainOptions) -> Outcome {
     match &args.json {
-        Some(json) => super::publish_json::run(args, json, settings),
-        None => publish_frames(args, settings),
+        Some(json) => super::publish_json::run(args, json, options),
+        None => publish_frames(args, options),
     }
 }
 
-fn publish_frames(args: &PubArgs, settings: &Settings) -> Outcome {
+fn publish_frames(args: &PubArgs, options: &DomainOptions) -> Outcome {
     os::catch_stop_signals();
-    let node = settings.node("topic-pub")?;
+    let node = options.node("topic-pub")?;
     let mut topic = node
         .topic::<[u8]>(&args.name)?
         .memory_bytes_max(args.memory_bytes)
@@ -112,7 +113,7 @@ fn publish_frames(args: &PubArgs, settings: &Settings) -> Outcome {
 
 /// What is said of the time spent waiting for reliable subscribers, if there was any.
 pub(super) fn back_pressure(waited: Waited) -> String {
-    let Waited { messages, total } = waited;
+    let Waited { messages, total, .. } = waited;
     if messages == 0 {
         return String::new();
     }

@@ -4,15 +4,16 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
 
-use outlive::msgpack::MsgPack;
-use outlive::{Encoding, Message, Node, Publisher, TopicInfo, TypeDescription, Waited};
+use outlive::MsgPack;
+use outlive::topic::{self, Waited};
+use outlive::{Encoding, Message, Node, Publisher, TypeDescription};
 use serde_json::Value;
 
 use super::publish::{Pace, PubArgs, back_pressure, wait_for_subscribers};
 use super::{encode, missing};
 use crate::exit::{Code, Failure, Outcome, note};
+use crate::options::{DomainOptions, deadline_ns, sleep_until};
 use crate::os;
-use crate::settings::{Settings, deadline_ns, sleep_until};
 use crate::tree::Tree;
 
 /// A publisher, and how to make payloads for it.
@@ -60,10 +61,10 @@ impl Sink {
     }
 }
 
-pub(super) fn run(args: &PubArgs, json: &str, settings: &Settings) -> Outcome {
+pub(super) fn run(args: &PubArgs, json: &str, options: &DomainOptions) -> Outcome {
     os::catch_stop_signals();
-    let domain = settings.domain()?;
-    let node = settings.node("topic-pub")?;
+    let domain = options.domain()?;
+    let node = options.node("topic-pub")?;
     if let Some(r#type) = &args.r#type {
         // Kept until the publisher is there: a topic goes with its last member.
         let member = make(&node, args, r#type)?;
@@ -80,7 +81,7 @@ pub(super) fn run(args: &PubArgs, json: &str, settings: &Settings) -> Outcome {
 }
 
 /// Joins the topic, whatever its type.
-fn open(node: &Node, args: &PubArgs, topic: &TopicInfo) -> Result<Sink, Failure> {
+fn open(node: &Node, args: &PubArgs, topic: &topic::Info) -> Result<Sink, Failure> {
     let Some(described) = description(topic) else {
         if topic.encoding == Encoding::MessagePack {
             let builder = node.msgpack::<Tree>(&args.name)?.type_name(&topic.type_name);
@@ -99,7 +100,7 @@ fn open(node: &Node, args: &PubArgs, topic: &TopicInfo) -> Result<Sink, Failure>
     Ok(Sink::Bytes(publisher, described))
 }
 
-fn description(topic: &TopicInfo) -> Option<TypeDescription> {
+fn description(topic: &topic::Info) -> Option<TypeDescription> {
     if topic.encoding == Encoding::MessagePack {
         return None;
     }

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use clap::Args;
-use outlive::{PublisherId, PublisherInfo};
+use outlive::topic::{PublisherId, PublisherInfo};
 use serde::Serialize;
 
 use super::missing;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome};
+use crate::options::{DomainOptions, deadline_ns, seconds, sleep_until};
 use crate::os;
 use crate::output::{Halt, Output, bytes, json_line};
-use crate::settings::{Settings, deadline_ns, seconds, sleep_until};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -214,9 +214,9 @@ impl Report<'_> {
     }
 }
 
-pub(crate) fn run(args: &RateArgs, of: Of, settings: &Settings) -> Outcome {
+pub(crate) fn run(args: &RateArgs, of: Of, options: &DomainOptions) -> Outcome {
     os::catch_stop_signals();
-    let domain = settings.domain()?;
+    let domain = options.domain()?;
     let mut rates = Rates::new(of);
     let topic = domain.find_topic(&args.name)?.ok_or_else(|| missing(&args.name))?;
     rates.look(&topic.publishers, outlive::now_ns(), true);

@@ -44,8 +44,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use outlive::topic;
 use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-use outlive::{Domain, Node, TopicBuilder};
+use outlive::{Domain, Node};
 
 pub use publisher::{DeviceLoan, DevicePublisher};
 pub use subscriber::{DeviceSample, DeviceSubscriber, Reading};
@@ -134,16 +135,16 @@ impl DeviceShare {
     /// Opens the publishing port of a topic of device memory.
     ///
     /// # Errors
-    /// Those of [`TopicBuilder::publisher`].
-    pub fn publisher(&self, topic: TopicBuilder<DeviceFrame>) -> Result<DevicePublisher> {
+    /// Those of [`topic::Builder::publisher`].
+    pub fn publisher(&self, topic: topic::Builder<DeviceFrame>) -> Result<DevicePublisher> {
         Ok(DevicePublisher::new(self.inner.clone(), topic.publisher()?))
     }
 
     /// Opens the receiving port of a topic of device memory.
     ///
     /// # Errors
-    /// Those of [`TopicBuilder::subscriber`].
-    pub fn subscriber(&self, topic: TopicBuilder<DeviceFrame>) -> Result<DeviceSubscriber> {
+    /// Those of [`topic::Builder::subscriber`].
+    pub fn subscriber(&self, topic: topic::Builder<DeviceFrame>) -> Result<DeviceSubscriber> {
         Ok(DeviceSubscriber::new(self.inner.clone(), topic.subscriber()?))
     }
 

@@ -83,6 +83,7 @@ impl Drop for DevicePublisher {
 /// Device memory lent to a publisher. Dropped unpublished it waits for the device, at most a
 /// second, since kernels may be writing it; after that it stays reserved.
 #[derive(Debug)]
+#[must_use = "dropping it publishes nothing"]
 pub struct DeviceLoan<'p> {
     loan: ManuallyDrop<Loan<'p, DeviceFrame>>,
     key: Key,

@@ -127,7 +127,7 @@ impl DeviceSample {
     }
 
     /// Where the message comes from.
-    pub fn meta(&self) -> &outlive::Meta {
+    pub fn meta(&self) -> &outlive::topic::Meta {
         self.sample.meta()
     }
 

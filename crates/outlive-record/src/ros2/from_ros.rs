@@ -1,11 +1,12 @@
 //! Messages of ROS as payloads of topics.
 
+use outlive::PayloadType;
 use outlive::msg::{
     Header, Image, ImageHeader, Imu, Joint, JointState, JointStateHeader, PixelFormat, PointCloud,
     PointCloudHeader, PointXyzi, Pose, Quaternion, Text, Twist, Vector3,
 };
+use outlive::msgpack;
 use outlive::zerocopy::IntoBytes;
-use outlive::{PayloadType, msgpack};
 
 use super::definition::{Base, Field, Kind, Schema};
 use super::value::Value;

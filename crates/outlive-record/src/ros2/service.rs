@@ -1,7 +1,7 @@
 //! Requests and responses of services, as MessagePack here and as CDR there.
 
 use outlive::PayloadType;
-use outlive::msgpack::{self, MsgPack};
+use outlive::{MsgPack, msgpack};
 
 use super::cdr;
 use super::definition::{NO_FIELDS, Schema};

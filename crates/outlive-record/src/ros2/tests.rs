@@ -2,8 +2,9 @@ use outlive::msg::{
     Header, Image, ImageHeader, Imu, Joint, JointState, JointStateHeader, PixelFormat, PointCloud,
     PointCloudHeader, PointXyzi, Pose, Quaternion, Text, Twist, Vector3,
 };
+use outlive::msgpack;
 use outlive::zerocopy::IntoBytes;
-use outlive::{Payload, PayloadType, msgpack};
+use outlive::{Payload, PayloadType};
 
 use super::definition::{Base, Field, Kind, Many, Schema, embedded};
 use super::value::{Value, fields};
@@ -106,7 +107,7 @@ fn numbers_and_messagepack_become_messages_and_come_back() {
     let given = fields([("transforms", Value::List(vec![transform]))]);
     let (name, back) = round(&of, &msgpack::encode(&given).unwrap());
     assert_eq!(name, "tf2_msgs/msg/TFMessage");
-    let back = outlive::msgpack::MsgPack::<()>::new(&back);
+    let back = outlive::MsgPack::<()>::new(&back);
     let back: Value<'_> = back.decode_as().unwrap();
     let items = back.get("transforms").unwrap().items();
     assert_eq!(items[0].get("child_frame_id"), Some(&Value::text("base")));

@@ -1,9 +1,9 @@
 //! Payloads of topics as messages of ROS.
 
+use outlive::MsgPack;
 use outlive::msg::{
     Header, Image, Imu, JointState, PixelFormat, PointCloud, Pose, Quaternion, Twist, Vector3,
 };
-use outlive::msgpack::MsgPack;
 use outlive::zerocopy::{FromBytes, IntoBytes};
 use outlive::{Encoding, PayloadType};
 

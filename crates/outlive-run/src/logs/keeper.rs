@@ -57,8 +57,8 @@ pub(crate) struct Plan {
 }
 
 /// Keeps the logs of the supervisor of `dir` until it is told to end, or nobody is left who could
-/// print. For a program that was started as [`Options::log_keeper`](crate::Options) says; it is
-/// to do nothing else.
+/// print. For a program that was started as
+/// [`SupervisorOptions::log_keeper`](crate::SupervisorOptions) says; it is to do nothing else.
 ///
 /// # Errors
 /// Its plan cannot be read, or it cannot have the lock. Errors of the disk are said in the logs.

@@ -41,7 +41,7 @@ impl Supervisor {
     /// Those whose start the earlier supervisor did not live to write down, and what has left
     /// the session of a process that is gone.
     fn take_over_marked(&mut self, leftovers: &mut Vec<Leftover>) {
-        for found in marked(&self.around.dir) {
+        for found in marked(&self.spawn_env.dir) {
             let known = identities(&self.instances).contains(&found.identity)
                 || leftovers.iter().any(|l| l.identity == found.identity);
             if known {

@@ -89,7 +89,10 @@ impl Supervisor {
         let program = &self.options.log_keeper;
         let program = if program.is_empty() { &own[..] } else { program };
         let mut command = Command::new(&program[0]);
-        command.args(&program[1..]).arg(&self.around.dir).arg(OsStr::new(&plan.number.to_string()));
+        command
+            .args(&program[1..])
+            .arg(&self.spawn_env.dir)
+            .arg(OsStr::new(&plan.number.to_string()));
         command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         command.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC");
         // Ctrl-C is for the supervisor: the keeper hears the robot's last words.

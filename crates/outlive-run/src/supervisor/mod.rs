@@ -44,7 +44,7 @@ use crate::notify::Notify;
 use crate::os;
 use crate::printer::Printer;
 use crate::proc::Identity;
-use crate::spawn::Surroundings;
+use crate::spawn::SpawnEnv;
 use crate::state::{Phase, RunDir, State};
 use instance::{Instance, Life};
 use keeping::Keeping;
@@ -59,7 +59,7 @@ const NAMES_MAX: usize = 8;
 
 /// How a supervisor is to behave.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct SupervisorOptions {
     /// Print nothing of what the processes say; the logs have it.
     pub quiet: bool,
     /// End what an earlier supervisor left, whatever the file says, and start anew.
@@ -80,6 +80,7 @@ pub enum Outcome {
 
 /// Why it could not begin.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum StartError {
     /// Another supervisor runs this domain.
     Running(PathBuf),
@@ -151,11 +152,11 @@ impl Signals {
 #[derive(Debug)]
 pub struct Supervisor {
     config: Config,
-    options: Options,
+    options: SupervisorOptions,
     dir: RunDir,
     _lock: File,
     domain: Domain,
-    around: Surroundings,
+    spawn_env: SpawnEnv,
     logs: PathBuf,
     instances: Vec<Instance>,
     control: Option<Server>,
@@ -185,7 +186,11 @@ impl Supervisor {
     ///
     /// # Errors
     /// Another supervisor is there; a directory, log or socket cannot be made.
-    pub fn start(config: Config, domain: Domain, options: Options) -> Result<Self, StartError> {
+    pub fn start(
+        config: Config,
+        domain: Domain,
+        options: SupervisorOptions,
+    ) -> Result<Self, StartError> {
         let dir = RunDir::of(&domain);
         dir.create().map_err(doing(format!("make {}", dir.path().display())))?;
         let lock = dir.lock().map_err(doing(format!("lock {}", dir.path().display())))?;
@@ -201,7 +206,7 @@ impl Supervisor {
         // They run in directories of their own: a relative path would lead them elsewhere.
         let real = dir.real();
         let root = real.parent().unwrap_or(&real);
-        let around = Surroundings {
+        let spawn_env = SpawnEnv {
             dir: real.to_string_lossy().into_owned(),
             root: root.to_string_lossy().into_owned(),
         };
@@ -212,7 +217,7 @@ impl Supervisor {
             dir,
             _lock: lock,
             domain,
-            around,
+            spawn_env,
             logs,
             instances: Vec::new(),
             control: Some(control),
@@ -257,8 +262,8 @@ impl Supervisor {
 
     fn leave(mut self, outcome: Outcome) -> Outcome {
         // What has left its session, and its group, still bears the marks.
-        turn::end_marked(&self.around.dir, None);
-        Cgroup::end_all(&self.around.dir);
+        turn::end_marked(&self.spawn_env.dir, None);
+        Cgroup::end_all(&self.spawn_env.dir);
         while os::ended_child().is_some_and(turn::reap_stranger) {}
         self.say(match outcome {
             Outcome::Stopped => "stopped: nothing runs any more",

@@ -76,7 +76,7 @@ impl Supervisor {
             {
                 // What has left its session, and its cgroup if it had one, still bears the marks.
                 let name = &self.instances[at].spec.name;
-                end_marked(&self.around.dir, Some(name));
+                end_marked(&self.spawn_env.dir, Some(name));
                 self.ended(at, end, ran);
             }
         }
@@ -204,8 +204,8 @@ impl Supervisor {
     fn start_process(&mut self, at: usize) {
         let instance = &mut self.instances[at];
         let name = instance.spec.name.clone();
-        let cgroup = Cgroup::create(&self.around.dir, &name);
-        let started = spawn(&instance.spec, instance.log.pipe(), cgroup.as_ref(), &self.around)
+        let cgroup = Cgroup::create(&self.spawn_env.dir, &name);
+        let started = spawn(&instance.spec, instance.log.pipe(), cgroup.as_ref(), &self.spawn_env)
             .and_then(|identity| Ok((identity, identity.open_child()?)));
         match started {
             Ok((identity, fd)) => {

@@ -1,6 +1,5 @@
 //! A domain as tools see it: listing, auditing and cleaning, without becoming a member.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::domain::name::TopicName;
@@ -9,18 +8,14 @@ use crate::lock::{self, LockInfo};
 use crate::node::peer::{Peer, proof_by_name};
 use crate::node::{Node, NodeBuilder, NodeId, sweep_dead};
 use crate::os::fs::file;
-use crate::queue::{self, QueueInfo};
+use crate::queue;
 use crate::rt;
-use crate::service::{self, ServiceInfo};
-use crate::topic::PublisherId;
-use crate::topic::SubscriberInfo;
+use crate::service;
 use crate::topic::look::{audit, inspect};
 use crate::topic::membership::meta::Meta;
 use crate::topic::membership::reclaim::reclaim;
 use crate::topic::membership::{Entry, RingHeader, list};
-use crate::types::Encoding;
-use crate::types::PayloadType;
-use crate::types::describe::TypeDescription;
+use crate::topic::{self, PublisherId, PublisherInfo, SubscriberInfo};
 use crate::{Error, ErrorKind, Result};
 
 mod freed;
@@ -45,6 +40,7 @@ pub struct Domain {
 
 /// A node file and what it says.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct NodeInfo {
     /// Ordinal in the domain.
     pub id: NodeId,
@@ -58,67 +54,9 @@ pub struct NodeInfo {
     pub alive: bool,
 }
 
-/// A publisher's ring and its counters.
-#[derive(Clone, Debug)]
-pub struct PublisherInfo {
-    /// Who it is.
-    pub id: PublisherId,
-    /// Whether its node is alive.
-    pub alive: bool,
-    /// Whether it left in order.
-    pub closed: bool,
-    /// Messages published.
-    pub messages: u64,
-    /// Payload bytes published.
-    pub payload_bytes: u64,
-    /// When the newest message was published, ns of CLOCK_MONOTONIC; `None` while there is none,
-    /// when a volatile publisher has withdrawn it, or without time stamps.
-    pub newest_ns: Option<u64>,
-    /// Messages that its ring holds.
-    pub depth: u64,
-    /// Shared memory it takes, bytes.
-    pub memory_bytes: u64,
-}
-
-/// A topic and who is there.
-#[derive(Clone, Debug)]
-pub struct TopicInfo {
-    /// Its name.
-    pub name: String,
-    /// Type that all members agree on.
-    pub type_name: String,
-    /// How payloads are to be read.
-    pub encoding: Encoding,
-    /// Size of the type, or of one element, bytes.
-    pub element_bytes: usize,
-    align: usize,
-    /// Messages in the deepest of the rings; without any, in that of a publisher that does not ask.
-    pub depth: u64,
-    /// Description of the type for tools, as stored; see [`TopicInfo::description`].
-    pub schema: Vec<u8>,
-    /// What its creator said about it.
-    pub attributes: BTreeMap<String, String>,
-    /// Rings, also of the dead and departed that are still readable.
-    pub publishers: Vec<PublisherInfo>,
-    /// Nodes of the subscribers.
-    pub subscribers: Vec<NodeId>,
-}
-
-impl TopicInfo {
-    /// The type of its messages, to open it with ([`TopicBuilder::of_type`](crate::TopicBuilder)).
-    pub fn payload_type(&self) -> PayloadType {
-        let form = (self.element_bytes, self.align);
-        PayloadType::from_parts(self.encoding, &self.type_name, form, self.schema.clone())
-    }
-
-    /// What payloads look like, if the topic's first member described its type.
-    pub fn description(&self) -> Option<TypeDescription> {
-        TypeDescription::parse(&self.schema).ok()
-    }
-}
-
 /// What [`Domain::clean`] removed and what it left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CleanReport {
     /// Node files and doorbells of dead nodes.
     pub node_files: usize,
@@ -148,6 +86,7 @@ pub struct CleanReport {
 
 /// What [`Domain::audit`] looked at and found.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct AuditReport {
     /// Files whose invariants were checked.
     pub files: usize,
@@ -222,7 +161,7 @@ impl Domain {
     ///
     /// # Errors
     /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
-    pub fn topics(&self) -> Result<Vec<TopicInfo>> {
+    pub fn topics(&self) -> Result<Vec<topic::Info>> {
         self.must_be_readable()?;
         let mut out = Vec::new();
         for (name, dir) in self.topic_dirs()? {
@@ -241,7 +180,7 @@ impl Domain {
     ///
     /// # Errors
     /// `InvalidName`; those of reading its files.
-    pub fn find_topic(&self, name: &str) -> Result<Option<TopicInfo>> {
+    pub fn find_topic(&self, name: &str) -> Result<Option<topic::Info>> {
         let name = TopicName::new(name)?;
         found(self.topic(&name, &self.path.topics().join(name.file())))
     }
@@ -280,7 +219,7 @@ impl Domain {
         Ok(names.iter().filter_map(named).collect())
     }
 
-    fn topic(&self, name: &TopicName, dir: &Path) -> Result<TopicInfo> {
+    fn topic(&self, name: &TopicName, dir: &Path) -> Result<topic::Info> {
         let meta = Meta::read(dir, &self.path.access)?;
         let mut publishers = Vec::new();
         let mut subscribers = Vec::new();
@@ -293,7 +232,7 @@ impl Domain {
         }
         publishers.sort_by_key(|p| p.id);
         subscribers.sort();
-        Ok(TopicInfo {
+        Ok(topic::Info {
             name: name.as_str().into(),
             type_name: meta.type_name,
             encoding: meta.encoding,
@@ -337,7 +276,7 @@ impl Domain {
     ///
     /// # Errors
     /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
-    pub fn queues(&self) -> Result<Vec<QueueInfo>> {
+    pub fn queues(&self) -> Result<Vec<queue::Info>> {
         self.must_be_readable()?;
         queue::admin::list(&self.path)
     }
@@ -346,7 +285,7 @@ impl Domain {
     ///
     /// # Errors
     /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
-    pub fn services(&self) -> Result<Vec<ServiceInfo>> {
+    pub fn services(&self) -> Result<Vec<service::Info>> {
         self.must_be_readable()?;
         service::admin::list(&self.path)
     }

@@ -110,7 +110,7 @@ impl Node {
     /// # Crash safety
     /// **Strict.** As `mutex`.
     pub fn condvar(&self, name: &str) -> Result<RobustCondvar> {
-        let object = Object::named(self, name, &RobustCondvar::spec(), None)?;
+        let object = Object::named(self, name, &RobustCondvar::object_type(), None)?;
         Ok(RobustCondvar::new(object))
     }
 
@@ -123,8 +123,8 @@ impl Node {
     /// # Crash safety
     /// **Strict.** As `mutex`.
     pub fn semaphore(&self, name: &str, permits: usize) -> Result<RobustSemaphore> {
-        let spec = RobustSemaphore::spec(permits)?;
-        let object = Object::named(self, name, &spec, None)?;
+        let ty = RobustSemaphore::object_type(permits)?;
+        let object = Object::named(self, name, &ty, None)?;
         Ok(RobustSemaphore::new(object, permits))
     }
 
@@ -136,8 +136,8 @@ impl Node {
     /// # Crash safety
     /// **Strict.** As `mutex`.
     pub fn lockless_set(&self, name: &str, capacity: usize) -> Result<LocklessSet> {
-        let spec = LocklessSet::spec(capacity)?;
-        let object = Object::named(self, name, &spec, None)?;
+        let ty = LocklessSet::object_type(capacity)?;
+        let object = Object::named(self, name, &ty, None)?;
         Ok(LocklessSet::new(object, capacity))
     }
 
@@ -166,14 +166,14 @@ impl Node {
 
 fn open_mutex<T: Message>(node: &Node, name: &str, value: Option<&T>) -> Result<RobustMutex<T>> {
     let data = object::layout::mutex_data(align_of::<T>());
-    let spec = RobustMutex::<T>::spec();
-    Ok(RobustMutex::new(Object::named(node, name, &spec, value.map(|v| (data, v.as_bytes())))?))
+    let ty = RobustMutex::<T>::object_type();
+    Ok(RobustMutex::new(Object::named(node, name, &ty, value.map(|v| (data, v.as_bytes())))?))
 }
 
 fn open_rwlock<T: Message>(node: &Node, name: &str, value: Option<&T>) -> Result<RobustRwLock<T>> {
     let data = object::layout::rwlock_data(align_of::<T>());
-    let spec = RobustRwLock::<T>::spec();
-    Ok(RobustRwLock::new(Object::named(node, name, &spec, value.map(|v| (data, v.as_bytes())))?))
+    let ty = RobustRwLock::<T>::object_type();
+    Ok(RobustRwLock::new(Object::named(node, name, &ty, value.map(|v| (data, v.as_bytes())))?))
 }
 
 #[cfg(test)]

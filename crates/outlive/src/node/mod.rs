@@ -103,6 +103,7 @@ struct Inner {
 
 /// Settings of a [`Node`].
 #[derive(Clone, Debug)]
+#[must_use = "it joins nothing until `open`"]
 pub struct NodeBuilder {
     root: Option<PathBuf>,
     domain: String,

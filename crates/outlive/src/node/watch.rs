@@ -25,6 +25,7 @@ use crate::sync::Ordering::Relaxed;
 /// # Ok::<(), outlive::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[must_use = "it reports nothing until it is asked"]
 pub struct Watch {
     peer: Arc<Peer>,
     on_hint: bool,
@@ -83,6 +84,7 @@ impl Watch {
     /// in the instant in which a killed process begins to end, whatever memory it has to give back,
     /// also while one of its threads sleeps uninterruptibly. A process that writes a core dump does
     /// not begin to end before that is over ([`kill_on_faults`](crate::kill_on_faults)).
+    #[must_use]
     pub fn wait_hint(&self, timeout: Duration) -> bool {
         let deadline = clock::now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64);
         let word = self.peer.token();
@@ -110,6 +112,7 @@ impl Watch {
     ///
     /// The kernel wakes the caller when the process begins to die. From then on its file lock,
     /// which is free when its memory has been given back, is looked at every 2 ms.
+    #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = clock::now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64);
         loop {

@@ -33,6 +33,7 @@ const COUNTED_MAX: u64 = 10_000_000;
 
 /// A producer's lane.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LaneInfo {
     /// Whose it is.
     pub producer: ProducerId,
@@ -50,7 +51,8 @@ pub struct LaneInfo {
 
 /// A queue and who is there.
 #[derive(Clone, Debug)]
-pub struct QueueInfo {
+#[non_exhaustive]
+pub struct Info {
     /// Its name.
     pub name: String,
     /// Type that all members agree on.
@@ -70,8 +72,8 @@ pub struct QueueInfo {
     pub lanes: Vec<LaneInfo>,
 }
 
-impl QueueInfo {
-    /// The type of its messages, to open it with ([`QueueBuilder::of_type`](crate::QueueBuilder)).
+impl Info {
+    /// The type of its messages, to open it with ([`Builder::of_type`](crate::queue::Builder)).
     pub fn payload_type(&self) -> PayloadType {
         let form = (self.element_bytes, self.align);
         PayloadType::from_parts(self.encoding, &self.type_name, form, self.schema.clone())
@@ -79,7 +81,7 @@ impl QueueInfo {
 }
 
 /// All queues by name. Queues that are being made or removed are left out.
-pub(crate) fn list(domain: &DomainPath) -> Result<Vec<QueueInfo>> {
+pub(crate) fn list(domain: &DomainPath) -> Result<Vec<Info>> {
     let mut out = Vec::new();
     for (name, dir) in dirs(domain)? {
         match info(domain, &name, &dir) {
@@ -144,10 +146,10 @@ fn lanes(dir: &Path) -> Result<Vec<(ProducerId, Vec<u32>)>> {
     Ok(lanes)
 }
 
-pub(crate) fn info(domain: &DomainPath, name: &TopicName, dir: &Path) -> Result<QueueInfo> {
+pub(crate) fn info(domain: &DomainPath, name: &TopicName, dir: &Path) -> Result<Info> {
     let meta = Meta::read(dir, &domain.access)?;
     let table = Table::open_existing(dir, domain)?;
-    let mut out = QueueInfo {
+    let mut out = Info {
         name: name.as_str().into(),
         type_name: meta.type_name.clone(),
         encoding: meta.encoding,

@@ -20,7 +20,8 @@ pub const BOUND_BYTES_DEFAULT: u64 = 64 << 20;
 
 /// A queue about to be opened; see [`Node::queue`].
 #[derive(Clone, Debug)]
-pub struct QueueBuilder<T: Payload + ?Sized> {
+#[must_use = "it opens no end until `producer` or `consumer`"]
+pub struct Builder<T: Payload + ?Sized> {
     node: Node,
     name: TopicName,
     bound_bytes: u64,
@@ -38,8 +39,8 @@ impl Node {
     ///
     /// # Errors
     /// `InvalidName`: names are like `/robot/commands`, at most 200 bytes.
-    pub fn queue<T: Payload + ?Sized>(&self, name: &str) -> Result<QueueBuilder<T>> {
-        Ok(QueueBuilder {
+    pub fn queue<T: Payload + ?Sized>(&self, name: &str) -> Result<Builder<T>> {
+        Ok(Builder {
             node: self.clone(),
             name: TopicName::of("queue name", name)?,
             bound_bytes: BOUND_BYTES_DEFAULT,
@@ -53,7 +54,7 @@ impl Node {
     }
 }
 
-impl QueueBuilder<[u8]> {
+impl Builder<[u8]> {
     /// Opens ends for messages of a type that is known only now, instead of raw bytes. What they
     /// carry stays bytes; a length that is none of the type is refused.
     pub fn of_type(mut self, payload_type: &PayloadType) -> Self {
@@ -62,7 +63,7 @@ impl QueueBuilder<[u8]> {
     }
 }
 
-impl<T: Payload + ?Sized> QueueBuilder<T> {
+impl<T: Payload + ?Sized> Builder<T> {
     /// For a producer: most shared memory its lane may take, bytes; 64 MiB unless given. The lane
     /// begins small and doubles when the consumer is slow; at the bound, sends wait or answer
     /// `WouldBlock`. A message must fit, with its header, into the largest power of two up to it.
@@ -89,7 +90,7 @@ impl<T: Payload + ?Sized> QueueBuilder<T> {
     }
 
     /// For a consumer: receives the messages of all producers in the order of their time stamps
-    /// (see [`QueueBuilder::stamped`], which it implies). Each producer's own order always holds;
+    /// (see [`Builder::stamped`], which it implies). Each producer's own order always holds;
     /// two producers' messages with the same stamp, in ns, come in either order.
     ///
     /// A message is held back until every other producer has a later one waiting, or for at most
@@ -145,7 +146,7 @@ impl<T: Payload + ?Sized> QueueBuilder<T> {
     /// consumer it resumes where that one stopped: the message that one had in hand comes again.
     ///
     /// # Errors
-    /// `ConsumerExists` while another consumer lives; else as [`QueueBuilder::producer`].
+    /// `ConsumerExists` while another consumer lives; else as [`Builder::producer`].
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store that names this node as the consumer. Dying before or

@@ -1,5 +1,23 @@
 //! Queues: many producers, one consumer, in shared memory that grows on demand.
 //!
+//! [`Node::queue`](crate::Node::queue) gives a [`Builder`], which opens a [`Producer`] or the
+//! [`Consumer`]. Nothing that was sent is lost: it waits for the consumer, or for its successor.
+//!
+//! # Examples
+//! ```
+//! # let dir = outlive::doc_dir();
+//! # let node = outlive::Node::builder().root(dir.path()).open()?;
+//! use outlive::queue::TrySendError;
+//!
+//! let mut producer = node.queue::<u64>("/orders")?.producer()?;
+//! assert!(matches!(producer.try_send(&1), Err(TrySendError::NoConsumer(_))));
+//! let mut consumer = node.queue::<u64>("/orders")?.consumer()?;
+//! producer.send(&2)?;
+//! let order = consumer.receive()?.expect("sent just now");
+//! assert_eq!(order.producer(), producer.id());
+//! # Ok::<(), outlive::Error>(())
+//! ```
+//!
 //! # Theory of operation
 //! Each producer writes a *lane* of its own; the consumer reads all lanes and writes only how far
 //! it is. Neither waits for the other, and nobody writes what another writes.
@@ -38,12 +56,14 @@ pub(crate) mod producer;
 #[cfg(test)]
 mod tests;
 
-pub use admin::{LaneInfo, QueueInfo};
-pub use builder::{BOUND_BYTES_DEFAULT, QueueBuilder};
-pub use consumer::reader::QueueEvent;
-pub use consumer::received::Received;
-pub use consumer::{Consumer, Held};
+pub use admin::{Info, LaneInfo};
+pub use builder::{BOUND_BYTES_DEFAULT, Builder};
+pub use consumer::Held;
+pub use consumer::reader::Event;
+#[doc(no_inline)]
+pub use consumer::{Consumer, received::Received};
 pub use membership::table::ProducerId;
+#[doc(no_inline)]
 pub use producer::Producer;
 pub use producer::refused::TrySendError;
 pub use producer::slot::Slot;

@@ -14,7 +14,8 @@ use crate::{ErrorKind, Result};
 
 /// A service and who is there.
 #[derive(Clone, Debug)]
-pub struct ServiceInfo {
+#[non_exhaustive]
+pub struct Info {
     /// Its name.
     pub name: String,
     /// What is asked.
@@ -50,7 +51,7 @@ fn queues(dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// All services by name. Services that are being made or removed are left out.
-pub(crate) fn list(domain: &DomainPath) -> Result<Vec<ServiceInfo>> {
+pub(crate) fn list(domain: &DomainPath) -> Result<Vec<Info>> {
     let mut out = Vec::new();
     for (name, dir) in dirs(domain)? {
         let requests = site::requests(domain, &name).dir;
@@ -70,7 +71,7 @@ pub(crate) fn list(domain: &DomainPath) -> Result<Vec<ServiceInfo>> {
             }
         }
         let live = info.lanes.iter().filter(|lane| lane.alive && !lane.closed);
-        out.push(ServiceInfo {
+        out.push(Info {
             name: info.name,
             request: meta.payload_type(request),
             response: answer.renamed(response),

@@ -18,7 +18,8 @@ use crate::{Error, ErrorKind, Result};
 
 /// A service about to be opened; see [`Node::service`].
 #[derive(Clone, Debug)]
-pub struct ServiceBuilder<Q: Payload + ?Sized, R: Payload + ?Sized> {
+#[must_use = "it opens no end until `client` or `server`"]
+pub struct Builder<Q: Payload + ?Sized, R: Payload + ?Sized> {
     pub(super) node: Node,
     pub(super) name: TopicName,
     pub(super) bound_bytes: u64,
@@ -34,12 +35,12 @@ impl Node {
     ///
     /// # Errors
     /// `InvalidName`: names are like `/planner/plan`, at most 200 bytes.
-    pub fn service<Q, R>(&self, name: &str) -> Result<ServiceBuilder<Q, R>>
+    pub fn service<Q, R>(&self, name: &str) -> Result<Builder<Q, R>>
     where
         Q: Payload + ?Sized,
         R: Payload + ?Sized,
     {
-        Ok(ServiceBuilder {
+        Ok(Builder {
             node: self.clone(),
             name: TopicName::of("service name", name)?,
             bound_bytes: BOUND_BYTES_DEFAULT,
@@ -51,7 +52,7 @@ impl Node {
     }
 }
 
-impl ServiceBuilder<[u8], [u8]> {
+impl Builder<[u8], [u8]> {
     /// Opens ends for requests and responses of types that are known only now, instead of raw
     /// bytes. What they carry stays bytes; a length that is none of the type is refused.
     pub fn of_types(mut self, request: &PayloadType, reply: &PayloadType) -> Self {
@@ -60,7 +61,7 @@ impl ServiceBuilder<[u8], [u8]> {
     }
 }
 
-impl<Q: Payload + ?Sized, R: Payload + ?Sized> ServiceBuilder<Q, R> {
+impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     /// Most shared memory for what is under way from this end to another, bytes; 64 MiB unless
     /// given. For a server: to each client.
     pub fn bound_bytes(mut self, bytes: u64) -> Self {
@@ -122,7 +123,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> ServiceBuilder<Q, R> {
     ///
     /// # Errors
     /// `ConsumerExists` while another server lives; `InvalidArgument` for a bound that is too
-    /// small; else as [`ServiceBuilder::client`].
+    /// small; else as [`Builder::client`].
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store that names this node as the server.

@@ -12,7 +12,8 @@ use super::wire::body::Body;
 use super::wire::frame;
 use super::wire::frame::{ReplyHead, RequestHead, request_bytes};
 use crate::os::time::clock;
-use crate::queue::consumer::reader::{QueueEvent, Reader};
+use crate::queue;
+use crate::queue::consumer::reader::Reader;
 use crate::queue::membership::Queue;
 use crate::queue::producer::refused::Refused;
 use crate::queue::producer::writer::Writer;
@@ -39,7 +40,7 @@ const AGAIN_NS: u64 = 1_000_000;
 /// Sends requests to a service's server and receives its answers, each in its own time.
 ///
 /// If the server dies, every wait ends at once: what it had answered is received, then the rest
-/// fails with `ServerDied`, or is sent again to the next server (`ServiceBuilder::resume`). A
+/// fails with `ServerDied`, or is sent again to the next server (`Builder::resume`). A
 /// stopped server is alive; deadlines are for that.
 ///
 /// # Examples
@@ -264,8 +265,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
 
     /// Nothing comes any more in a lane that is not read any more.
     #[cold]
-    fn heed(&mut self, event: QueueEvent) {
-        let QueueEvent::ProducerCorrupt { producer, why } = event else { return };
+    fn heed(&mut self, event: queue::Event) {
+        let queue::Event::ProducerCorrupt { producer, why } = event else { return };
         // What waits for an earlier server ends by that one's end.
         if self.writer.consumer_node() != Some(producer.node) {
             return;

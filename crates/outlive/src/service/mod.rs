@@ -1,5 +1,26 @@
 //! Services: typed requests and responses between processes, over queues.
 //!
+//! [`Node::service`](crate::Node::service) gives a [`Builder`], which opens a [`Client`] or the
+//! [`Server`]. A [`Request`] may be answered at once, later, or in several parts.
+//!
+//! # Examples
+//! ```
+//! # let dir = outlive::doc_dir();
+//! # let node = outlive::Node::builder().root(dir.path()).open()?;
+//! use outlive::service::Request;
+//!
+//! let square = |request: &Request<u64>| **request * **request;
+//! let mut server = node.service::<u64, u64>("/square")?.server()?;
+//! let mut client = node.service::<u64, u64>("/square")?.client()?;
+//! let ticket = client.send(&7)?;
+//! let request = server.receive()?.expect("sent just now");
+//! let answer = square(&request);
+//! server.respond(request, &answer)?;
+//! let reply = client.receive()?.expect("answered just now");
+//! assert_eq!((reply.ticket(), *reply.body()?), (ticket, 49));
+//! # Ok::<(), outlive::Error>(())
+//! ```
+//!
 //! # Theory of operation
 //! | directory of a service | what |
 //! |---|---|
@@ -27,19 +48,21 @@
 
 pub(crate) mod admin;
 mod builder;
-mod client;
+pub(crate) mod client;
 mod reply;
 mod request;
-mod server;
+pub(crate) mod server;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "msgpack")]
 mod values;
 pub(crate) mod wire;
 
-pub use admin::ServiceInfo;
-pub use builder::ServiceBuilder;
+pub use admin::Info;
+pub use builder::Builder;
+#[doc(no_inline)]
 pub use client::Client;
 pub use reply::{Reply, Response, Ticket};
 pub use request::Request;
+#[doc(no_inline)]
 pub use server::Server;

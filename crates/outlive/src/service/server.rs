@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use super::builder::ServiceBuilder;
+use super::builder::Builder;
 use super::client::after;
 use super::request::Request;
 use super::wire::body::Body;
@@ -13,8 +13,9 @@ use super::wire::frame;
 use super::wire::frame::{ReplyHead, RequestHead, reply_bytes, request_bytes};
 use super::wire::site;
 use crate::os::time::clock;
+use crate::queue;
 use crate::queue::ProducerId;
-use crate::queue::consumer::reader::{QueueEvent, Reader};
+use crate::queue::consumer::reader::Reader;
 use crate::queue::lane::layout::FIRST_BYTES;
 use crate::queue::membership::{Queue, Site};
 use crate::queue::producer::refused::Refused;
@@ -90,7 +91,7 @@ enum Found {
 #[derive(Debug)]
 pub struct Server<Q: Payload + ?Sized, R: Payload + ?Sized> {
     reader: Reader,
-    builder: ServiceBuilder<Q, R>,
+    builder: Builder<Q, R>,
     term: u64,
     pub(super) ways: Vec<Way>,
     backlog: VecDeque<Request<Q>>,
@@ -101,7 +102,7 @@ pub struct Server<Q: Payload + ?Sized, R: Payload + ?Sized> {
 }
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
-    pub(super) fn new(reader: Reader, builder: ServiceBuilder<Q, R>) -> Self {
+    pub(super) fn new(reader: Reader, builder: Builder<Q, R>) -> Self {
         let term = reader.term();
         Self {
             reader,
@@ -404,9 +405,9 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     fn forget_the_gone(&mut self) {
         while let Some(event) = self.reader.next_event() {
             let id = match event {
-                QueueEvent::ProducerDied(id) | QueueEvent::ProducerLeft(id) => id,
-                QueueEvent::ProducerCorrupt { producer, .. } => producer,
-                QueueEvent::ProducerJoined(_) => continue,
+                queue::Event::ProducerDied(id) | queue::Event::ProducerLeft(id) => id,
+                queue::Event::ProducerCorrupt { producer, .. } => producer,
+                queue::Event::ProducerJoined(_) => continue,
             };
             self.ways.retain(|way| way.client != id);
             self.cancelled.retain(|(client, _)| *client != id);

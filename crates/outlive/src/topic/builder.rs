@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::membership::Topic;
-use super::membership::meta::Spec;
+use super::membership::meta::WantedMeta;
 use super::publisher::Publisher;
-use super::publisher::writer::{Manner, Writer};
+use super::publisher::writer::{PublisherOptions, Writer};
 use super::ring::layout;
 use super::subscriber::Subscriber;
-use super::subscriber::reader::{Reader, Wishes};
+use super::subscriber::reader::{Reader, SubscriberOptions};
 use crate::domain::name::TopicName;
 use crate::node::Node;
 use crate::types::payload::{Encoding, Payload};
@@ -25,14 +25,15 @@ pub const BORROWS_DEFAULT: usize = 8;
 pub const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
 
 /// A topic about to be opened; see [`Node::topic`].
-pub struct TopicBuilder<T: Payload + ?Sized> {
-    wanted: Wanted,
+#[must_use = "it opens no port until `publisher` or `subscriber`"]
+pub struct Builder<T: Payload + ?Sized> {
+    options: TopicOptions,
     _type: PhantomData<fn() -> Box<T>>,
 }
 
 /// What was asked for, of whatever type.
 #[derive(Clone, Debug)]
-struct Wanted {
+struct TopicOptions {
     node: Node,
     name: TopicName,
     depth: Option<u64>,
@@ -50,26 +51,26 @@ struct Wanted {
 }
 
 // By hand, since a slice is no Clone.
-impl<T: Payload + ?Sized> Clone for TopicBuilder<T> {
+impl<T: Payload + ?Sized> Clone for Builder<T> {
     fn clone(&self) -> Self {
-        Self { wanted: self.wanted.clone(), _type: PhantomData }
+        Self { options: self.options.clone(), _type: PhantomData }
     }
 }
 
-impl<T: Payload + ?Sized> fmt::Debug for TopicBuilder<T> {
+impl<T: Payload + ?Sized> fmt::Debug for Builder<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TopicBuilder").field(&self.wanted).finish()
+        f.debug_tuple("Builder").field(&self.options).finish()
     }
 }
 
 impl Node {
     /// Begins to open topic `name` for messages of type `T`: a [`crate::Message`], a slice of
-    /// them, a [`crate::Headed`] slice, `msgpack::MsgPack`, or `[u8]` for raw bytes.
+    /// them, a [`crate::Headed`] slice, `MsgPack`, or `[u8]` for raw bytes.
     ///
     /// # Errors
     /// `InvalidName`: names are like `/camera/front`, at most 200 bytes.
-    pub fn topic<T: Payload + ?Sized>(&self, name: &str) -> Result<TopicBuilder<T>> {
-        let wanted = Wanted {
+    pub fn topic<T: Payload + ?Sized>(&self, name: &str) -> Result<Builder<T>> {
+        let options = TopicOptions {
             node: self.clone(),
             name: TopicName::new(name)?,
             depth: None,
@@ -85,15 +86,15 @@ impl Node {
             attributes: BTreeMap::new(),
             payload_type: None,
         };
-        Ok(TopicBuilder { wanted, _type: PhantomData })
+        Ok(Builder { options, _type: PhantomData })
     }
 }
 
-impl<T: Payload + ?Sized> TopicBuilder<T> {
+impl<T: Payload + ?Sized> Builder<T> {
     /// For a publisher: messages its ring holds, 1 to 65536, rounded up to a power of two. One that
     /// does not ask gets what the first member of the topic asked for, else 16.
     pub fn depth(mut self, messages: u64) -> Self {
-        self.wanted.depth = Some(messages);
+        self.options.depth = Some(messages);
         self
     }
 
@@ -102,27 +103,27 @@ impl<T: Payload + ?Sized> TopicBuilder<T> {
     /// Messages without a stamp count as the oldest, in the order in which their publishers came.
     /// 0 unless given; what the rings have overwritten is gone.
     pub fn history(mut self, messages: u64) -> Self {
-        self.wanted.history = messages;
+        self.options.history = messages;
         self
     }
 
     /// For a subscriber: how many samples it may hold at once, 1 to 64; 8 unless given.
     pub fn borrows(mut self, samples: usize) -> Self {
-        self.wanted.borrows = samples;
+        self.options.borrows = samples;
         self
     }
 
     /// For a publisher: most shared memory for its chunks, bytes; 1 GiB unless given. Memory
     /// grows on demand; it needs (depth + borrowed + loaned) chunks at most.
     pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
-        self.wanted.memory_bytes_max = bytes;
+        self.options.memory_bytes_max = bytes;
         self
     }
 
     /// A description of the payload for tools, at most 64 KiB, instead of the one that the type
     /// has ([`crate::Message::describe`]); must be the same for all members that give one.
     pub fn schema(mut self, schema: impl Into<Vec<u8>>) -> Self {
-        self.wanted.schema = Some(schema.into());
+        self.options.schema = Some(schema.into());
         self
     }
 
@@ -133,90 +134,90 @@ impl<T: Payload + ?Sized> TopicBuilder<T> {
     /// control characters; at most 64 attributes and 16 KiB in all, else opening is
     /// `InvalidArgument`.
     pub fn attribute(mut self, key: &str, value: &str) -> Self {
-        self.wanted.attributes.insert(key.into(), value.into());
+        self.options.attributes.insert(key.into(), value.into());
         self
     }
 
     /// Another name for the type than its own.
     #[cfg(feature = "msgpack")]
     pub(super) fn named(mut self, type_name: &str) -> Self {
-        self.wanted.type_name = Some(type_name.into());
+        self.options.type_name = Some(type_name.into());
         self
     }
 
     /// For a subscriber: publishers wait for it before they overwrite what it has not read, up to
     /// their `reliable_timeout`. Each subscriber chooses for itself; the dead are not waited for.
     pub fn reliable(mut self, reliable: bool) -> Self {
-        self.wanted.reliable = reliable;
+        self.options.reliable = reliable;
         self
     }
 
     /// For a publisher: how long one publish waits for the slowest live reliable subscriber; 1 s
-    /// unless given, zero for not at all (`WouldBlock`).
+    /// unless given, zero for not at all (`WouldBlock`). The same in every language.
     pub fn reliable_timeout(mut self, timeout: Duration) -> Self {
-        self.wanted.reliable_timeout_ns = timeout.as_nanos().min(1 << 62) as u64;
+        self.options.reliable_timeout_ns = timeout.as_nanos().min(1 << 62) as u64;
         self
     }
 
     /// For a publisher: keeps no message for late joiners once every subscriber has read it, so
     /// that its memory, still in the cache, serves the next one. For large loans.
     pub fn volatile(mut self, volatile: bool) -> Self {
-        self.wanted.volatile = volatile;
+        self.options.volatile = volatile;
         self
     }
 
     /// For a publisher: whether its messages say when they were published; they do unless told
-    /// otherwise. Without, [`Meta::timestamp_ns`](crate::Meta::timestamp_ns) is 0, and among
+    /// otherwise. Without, [`Meta::timestamp_ns`](crate::topic::Meta::timestamp_ns) is 0, and among
     /// several publishers its messages count as the oldest.
     ///
     /// Reading the time costs about 10 ns, and several times that on the way of a small message to
     /// a subscriber that spins: nothing else in `publish` waits for the processor.
     pub fn timestamps(mut self, timestamps: bool) -> Self {
-        self.wanted.timestamps = timestamps;
+        self.options.timestamps = timestamps;
         self
     }
 
-    fn manner(&self) -> Manner {
-        Manner {
-            memory_bytes_max: self.wanted.memory_bytes_max,
-            depth: self.wanted.depth.map_or(0, u64::next_power_of_two),
-            reliable_timeout_ns: self.wanted.reliable_timeout_ns,
-            volatile: self.wanted.volatile,
-            timestamps: self.wanted.timestamps,
+    fn publisher_options(&self) -> PublisherOptions {
+        PublisherOptions {
+            memory_bytes_max: self.options.memory_bytes_max,
+            depth: self.options.depth.map_or(0, u64::next_power_of_two),
+            reliable_timeout_ns: self.options.reliable_timeout_ns,
+            volatile: self.options.volatile,
+            timestamps: self.options.timestamps,
         }
     }
 
-    fn wishes(&self) -> Wishes {
-        Wishes {
-            history: self.wanted.history,
-            borrows: self.wanted.borrows,
-            reliable: self.wanted.reliable,
+    fn subscriber_options(&self) -> SubscriberOptions {
+        SubscriberOptions {
+            history: self.options.history,
+            borrows: self.options.borrows,
+            reliable: self.options.reliable,
         }
     }
 
     fn checked_depth(&self) -> Result<u64> {
-        match self.wanted.depth {
+        match self.options.depth {
             Some(n) if n == 0 || n > layout::DEPTH_MAX => Err(Error::new(
                 ErrorKind::InvalidArgument,
                 "opening topic",
-                self.wanted.name.as_str(),
+                self.options.name.as_str(),
                 format!("a depth of {n} is out of range: use 1 to {}", layout::DEPTH_MAX),
             )),
             depth => Ok(depth.unwrap_or(0)),
         }
     }
 
-    fn spec(&self) -> Result<Spec> {
+    fn meta(&self) -> Result<WantedMeta> {
         let depth = self.checked_depth()?;
-        let spec = match &self.wanted.payload_type {
-            Some(payload_type) => Spec::of_type(payload_type),
-            None => Spec::of::<T>(),
+        let wanted = match &self.options.payload_type {
+            Some(payload_type) => WantedMeta::of_type(payload_type),
+            None => WantedMeta::of::<T>(),
         };
-        let mut spec = Spec { depth, ..spec };
-        spec.type_name = self.wanted.type_name.clone().unwrap_or(spec.type_name);
-        spec.schema = self.wanted.schema.clone().unwrap_or(spec.schema);
-        spec.attributes.clone_from(&self.wanted.attributes);
-        Ok(spec)
+        let mut wanted = WantedMeta { depth, ..wanted };
+        wanted.type_name = self.options.type_name.clone().unwrap_or(wanted.type_name);
+        wanted.schema = self.options.schema.clone().unwrap_or(wanted.schema);
+        wanted.attributes.clone_from(&self.options.attributes);
+        Ok(wanted)
     }
 
     /// Joins as a publisher, making the topic if it does not exist. A topic of another type whose
@@ -229,42 +230,42 @@ impl<T: Payload + ?Sized> TopicBuilder<T> {
     /// # Crash safety
     /// **Strict.** Commit point: the link of the ring file.
     pub fn publisher(self) -> Result<Publisher<T>> {
-        self.wanted.node.tend()?;
-        let (spec, manner) = (self.spec()?, self.manner());
-        join_as_publisher(&self.wanted.node, self.wanted.name, Some(&spec), manner)
+        self.options.node.tend()?;
+        let (wanted, options) = (self.meta()?, self.publisher_options());
+        join_as_publisher(&self.options.node, self.options.name, Some(&wanted), options)
     }
 
     /// Joins as a subscriber, making the topic if it does not exist, or anew as a publisher does.
     ///
     /// # Errors
-    /// As [`TopicBuilder::publisher`]; `InvalidArgument` for `borrows` out of range.
+    /// As [`Builder::publisher`]; `InvalidArgument` for `borrows` out of range.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the `sub` file.
     pub fn subscriber(self) -> Result<Subscriber<T>> {
-        self.wanted.node.tend()?;
-        let (spec, wishes) = (self.spec()?, self.wishes());
-        let reader = join_as_reader(&self.wanted.node, self.wanted.name, Some(&spec), wishes)?;
+        self.options.node.tend()?;
+        let (wanted, options) = (self.meta()?, self.subscriber_options());
+        let reader = join_as_reader(&self.options.node, self.options.name, Some(&wanted), options)?;
         Ok(Subscriber::new(reader, false))
     }
 }
 
-impl TopicBuilder<[u8]> {
+impl Builder<[u8]> {
     /// Opens ports for payloads of a type that is known only now, instead of raw bytes. What they
     /// carry stays bytes: see [`PayloadType`].
     pub fn of_type(mut self, payload_type: &PayloadType) -> Self {
-        self.wanted.payload_type = Some(payload_type.clone());
+        self.options.payload_type = Some(payload_type.clone());
         self
     }
 
     /// Joins an existing topic of any type and receives its payloads as bytes; for tools.
     ///
     /// # Errors
-    /// `NotFound` when there is no such topic yet; else as [`TopicBuilder::subscriber`].
+    /// `NotFound` when there is no such topic yet; else as [`Builder::subscriber`].
     pub fn subscriber_of_any_type(self) -> Result<Subscriber<[u8]>> {
-        self.wanted.node.tend()?;
-        let wishes = self.wishes();
-        let reader = join_as_reader(&self.wanted.node, self.wanted.name, None, wishes)?;
+        self.options.node.tend()?;
+        let options = self.subscriber_options();
+        let reader = join_as_reader(&self.options.node, self.options.name, None, options)?;
         let any = reader.topic().meta.encoding != Encoding::Bytes;
         Ok(Subscriber::new(reader, any))
     }
@@ -273,15 +274,15 @@ impl TopicBuilder<[u8]> {
     /// tools. What is no payload of the topic's type is refused by its subscribers, not here.
     ///
     /// # Errors
-    /// `NotFound` when there is no such topic yet; else as [`TopicBuilder::publisher`].
+    /// `NotFound` when there is no such topic yet; else as [`Builder::publisher`].
     ///
     /// # Crash safety
-    /// **Strict.** As [`TopicBuilder::publisher`].
+    /// **Strict.** As [`Builder::publisher`].
     pub fn publisher_of_any_type(self) -> Result<Publisher<[u8]>> {
-        self.wanted.node.tend()?;
+        self.options.node.tend()?;
         self.checked_depth()?;
-        let manner = self.manner();
-        join_as_publisher(&self.wanted.node, self.wanted.name, None, manner)
+        let options = self.publisher_options();
+        join_as_publisher(&self.options.node, self.options.name, None, options)
     }
 }
 
@@ -290,11 +291,11 @@ impl TopicBuilder<[u8]> {
 fn join_as_publisher<T: Payload + ?Sized>(
     node: &Node,
     name: TopicName,
-    spec: Option<&Spec>,
-    manner: Manner,
+    wanted: Option<&WantedMeta>,
+    options: PublisherOptions,
 ) -> Result<Publisher<T>> {
-    let (topic, joining) = Topic::join(node, name, spec)?;
-    let writer = Writer::open(Arc::clone(&topic), manner);
+    let (topic, joining) = Topic::join(node, name, wanted)?;
+    let writer = Writer::open(Arc::clone(&topic), options);
     drop(joining);
     let _ = topic.reclaim();
     Ok(Publisher::new(writer?))
@@ -304,11 +305,11 @@ fn join_as_publisher<T: Payload + ?Sized>(
 fn join_as_reader(
     node: &Node,
     name: TopicName,
-    spec: Option<&Spec>,
-    wishes: Wishes,
+    wanted: Option<&WantedMeta>,
+    options: SubscriberOptions,
 ) -> Result<Reader> {
-    let (topic, joining) = Topic::join(node, name, spec)?;
-    let reader = Reader::open(Arc::clone(&topic), wishes);
+    let (topic, joining) = Topic::join(node, name, wanted)?;
+    let reader = Reader::open(Arc::clone(&topic), options);
     drop(joining);
     let _ = topic.reclaim();
     reader

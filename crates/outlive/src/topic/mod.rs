@@ -1,5 +1,26 @@
 //! Publish/subscribe: typed topics, one ring per publisher, zero copy.
 //!
+//! [`Node::topic`](crate::Node::topic) gives a [`Builder`], which opens a [`Publisher`] or a
+//! [`Subscriber`]. What a subscriber learns of its publishers is an [`Event`]; tools list topics
+//! with [`Domain::topics`](crate::Domain::topics).
+//!
+//! # Examples
+//! ```
+//! # let dir = outlive::doc_dir();
+//! # let node = outlive::Node::builder().root(dir.path()).open()?;
+//! use outlive::topic;
+//!
+//! let publisher = node.topic::<f64>("/speed")?.publisher()?;
+//! let mut subscriber = node.topic::<f64>("/speed")?.subscriber()?;
+//! publisher.publish(&1.5)?;
+//! let sample = subscriber.receive()?.expect("sent just now");
+//! assert_eq!((*sample, sample.publisher()), (1.5, publisher.id()));
+//! assert_eq!(subscriber.next_event(), Some(topic::Event::PublisherJoined(publisher.id())));
+//! # Ok::<(), outlive::Error>(())
+//! ```
+//!
+//! # Where it is
+//!
 //! | module | what |
 //! |---|---|
 //! | `builder` | opening a publisher or a subscriber: begin here |
@@ -16,6 +37,7 @@ pub(crate) mod chunks;
 pub(crate) mod look;
 pub(crate) mod membership;
 #[cfg(feature = "msgpack")]
+#[doc(hidden)]
 pub mod msgpack;
 pub(crate) mod publisher;
 pub(crate) mod ring;
@@ -23,16 +45,17 @@ pub(crate) mod subscriber;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use builder::{BORROWS_DEFAULT, MEMORY_BYTES_DEFAULT, TopicBuilder};
-pub use look::inspect::{HeldInfo, SourceInfo, SubscriberInfo};
+pub use builder::{BORROWS_DEFAULT, Builder, MEMORY_BYTES_DEFAULT};
+pub use chunks::segments;
+pub use look::inspect::{HeldInfo, Info, PublisherInfo, SourceInfo, SubscriberInfo};
 pub use membership::PublisherId;
-pub use publisher::Publisher;
-pub use publisher::loan::Loan;
 pub use publisher::refused::{TryPublishError, Unpublished};
 pub use publisher::room::Waited;
-pub use subscriber::Subscriber;
+#[doc(no_inline)]
+pub use publisher::{Publisher, loan::Loan};
 pub use subscriber::raw::Meta;
 pub use subscriber::reader::Event;
-pub use subscriber::sample::Sample;
 #[cfg(feature = "async")]
 pub use subscriber::stream::{Messages, News, Readable};
+#[doc(no_inline)]
+pub use subscriber::{Subscriber, sample::Sample};

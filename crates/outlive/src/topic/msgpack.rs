@@ -49,14 +49,14 @@ use std::time::Duration;
 use serde::de::{Deserialize, DeserializeOwned};
 use serde::ser::Serialize;
 
-use super::builder::TopicBuilder;
+use super::builder::Builder;
 use super::ring::layout::INLINE_BYTES_MAX;
 use super::subscriber::raw::Meta;
 use super::subscriber::sample::Sample;
 use super::{publisher, subscriber};
 use crate::node::Node;
-pub use crate::types::msgpack::{MsgPack, encode};
-use crate::types::msgpack::{decode, undecoded};
+pub use crate::types::msgpack::encode;
+use crate::types::msgpack::{MsgPack, decode, undecoded};
 use crate::types::payload_type::PAYLOAD_BYTES_MAX;
 use crate::{Error, ErrorKind, Result};
 
@@ -74,12 +74,12 @@ impl Node {
     ///
     /// # Errors
     /// As [`Node::topic`].
-    pub fn msgpack<T: 'static>(&self, name: &str) -> Result<TopicBuilder<MsgPack<T>>> {
+    pub fn msgpack<T: 'static>(&self, name: &str) -> Result<Builder<MsgPack<T>>> {
         self.topic(name)
     }
 }
 
-impl<T: 'static> TopicBuilder<MsgPack<T>> {
+impl<T: 'static> Builder<MsgPack<T>> {
     /// Name of the type that all members must agree on, 1 to 256 bytes, like `robot/Plan`.
     ///
     /// Without it the name is Rust's own path of `T`, which another language does not know, which

@@ -121,7 +121,7 @@ pub(crate) mod sealed {
 }
 
 /// A [`Message`], a slice of them, a [`Headed`](crate::Headed) slice, or
-/// `msgpack::MsgPack`; `[u8]` is raw bytes.
+/// `MsgPack`; `[u8]` is raw bytes.
 ///
 /// # Safety
 /// Implemented in this crate only: `cast` and `cast_mut` must accept exactly what `fits` accepts.

@@ -72,6 +72,7 @@ impl Shutdown {
     }
 
     /// Waits until it is asked, at most `timeout`; whether it was.
+    #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = clock::in_future(timeout);
         while !self.is_asked() && clock::now_ns() < deadline {

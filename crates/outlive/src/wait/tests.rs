@@ -10,7 +10,8 @@ use super::*;
 use crate::node::Node;
 use crate::os::fixture::{TempDir, is_asleep, on_sigusr1, until};
 use crate::os::sleep::poll::{PollFd, READABLE, poll};
-use crate::{Event, Publisher, Subscriber};
+use crate::topic::Event;
+use crate::{Publisher, Subscriber};
 
 const LONG: Duration = Duration::from_secs(20);
 

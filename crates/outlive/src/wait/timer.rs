@@ -23,6 +23,7 @@ use crate::os::time::clock;
 /// # Ok::<(), outlive::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[must_use = "it rings in a wait set only"]
 pub struct Timer {
     /// When it is ready next; `u64::MAX`: never.
     next_ns: u64,

@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-use outlive::{Event, Node, Payload, Result, Subscriber, WaitSet};
+use outlive::topic::Event;
+use outlive::{Node, Payload, Result, Subscriber, WaitSet};
 
 use super::board::{ALL_END, Call, FLOOR, Fault, OPENING, RECEIVERS_END, TOPICS_END};
 use super::locks::Locks;

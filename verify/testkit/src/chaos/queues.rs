@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use outlive::{
-    Consumer, ErrorKind, Node, Payload, Producer, QueueBuilder, QueueEvent, Result, now_ns,
-};
+use outlive::queue;
+use outlive::{Consumer, ErrorKind, Node, Payload, Producer, Result, now_ns};
 
 use super::Sabotage;
 use super::board::{Call, Fault, RECEIVERS_END};
@@ -28,7 +27,7 @@ const WAIT_MS: u64 = 300;
 /// Of the ordered consumer.
 const HOLDBACK: Duration = Duration::from_millis(2);
 
-fn queue<T: Payload + ?Sized>(node: &Node, name: &str) -> Result<QueueBuilder<T>> {
+fn queue<T: Payload + ?Sized>(node: &Node, name: &str) -> Result<queue::Builder<T>> {
     let queue = node.queue::<T>(name)?.bound_bytes(BOUND_BYTES);
     Ok(if name == ORDERED { queue.stamped() } else { queue })
 }
@@ -227,7 +226,7 @@ pub(super) fn consume_varied(part: &mut Part) -> Result<()> {
 
 fn heed<T: Payload + ?Sized>(part: &Part, consumer: &mut Consumer<T>) {
     while let Some(event) = consumer.next_event() {
-        if let QueueEvent::ProducerCorrupt { producer, why } = event {
+        if let queue::Event::ProducerCorrupt { producer, why } = event {
             let queue = consumer.queue();
             part.fault(Fault::Torn, 1, format!("{queue}: {producer:?} is corrupt: {why}"));
         }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-use outlive::{Client, ErrorKind, Result, Ticket, now_ns};
+use outlive::service::Ticket;
+use outlive::{Client, ErrorKind, Result, now_ns};
 
 use super::board::{Call, Fault, RECEIVERS_END};
 use super::message::{Head, check, fill};

@@ -4,9 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
-use outlive::{
-    ErrorKind, Event, Node, Payload, Publisher, Result, Sample, Subscriber, TopicBuilder,
-};
+use outlive::topic::{self, Event};
+use outlive::{ErrorKind, Node, Payload, Publisher, Result, Sample, Subscriber};
 
 use super::Sabotage;
 use super::board::{Call, Fault, RECEIVERS_END};
@@ -29,7 +28,7 @@ const GROWN: u64 = 1 << 15;
 const RELIABLE_MS: u64 = 250;
 const HELD: usize = 4;
 
-pub(super) fn topic<T: Payload + ?Sized>(node: &Node, name: &str) -> Result<TopicBuilder<T>> {
+pub(super) fn topic<T: Payload + ?Sized>(node: &Node, name: &str) -> Result<topic::Builder<T>> {
     Ok(node.topic::<T>(name)?.depth(DEPTH))
 }
 

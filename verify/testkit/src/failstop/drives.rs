@@ -8,7 +8,7 @@ use std::time::Duration;
 use outlive::rt::{LatestWriter, Realtime, SpscReader, Stamped, Stop, Wait};
 use outlive::{Node, Result, now_ns};
 use robot::again::Again;
-use robot::cell::{BUS_DEPTH, Config};
+use robot::cell::{BUS_DEPTH, CellOptions};
 use robot::cia402::State;
 use robot::drive::{Drives, Sender};
 use robot::kinematics::{HOME, solve};
@@ -61,10 +61,10 @@ pub(super) struct DriveThread {
 }
 
 impl DriveThread {
-    pub(super) fn start(node: Node, config: Config) -> Self {
+    pub(super) fn start(node: Node, options: CellOptions) -> Self {
         let (stop, seen) = (Stop::new(), Arc::<Seen>::default());
         let (ends, sees) = (stop.clone(), Arc::clone(&seen));
-        let thread = std::thread::spawn(move || run(&node, &config, &ends, &sees));
+        let thread = std::thread::spawn(move || run(&node, &options, &ends, &sees));
         Self { stop, thread: Some(thread), seen }
     }
 
@@ -85,10 +85,10 @@ impl Drop for DriveThread {
     }
 }
 
-fn run(node: &Node, config: &Config, stop: &Stop, seen: &Seen) -> Result<Watched> {
+fn run(node: &Node, options: &CellOptions, stop: &Stop, seen: &Seen) -> Result<Watched> {
     let open = |name: &str| SpscReader::<BusFrame>::open(node, name, BUS_DEPTH);
     let frames = open("arm/frames")?;
-    let guard_frames = if config.lifeline { Some(open("arm/guard-frames")?) } else { None };
+    let guard_frames = if options.lifeline { Some(open("arm/guard-frames")?) } else { None };
     let answers = LatestWriter::<BusFrame>::open(node, "arm/answers")?;
     let mut frames = frames.connect(PATIENCE)?;
     let mut guard_frames = guard_frames.map(|g| g.connect(PATIENCE)).transpose()?;
@@ -98,9 +98,9 @@ fn run(node: &Node, config: &Config, stop: &Stop, seen: &Seen) -> Result<Watched
     let drives = Drives::new(begin, now_ns(), LOG_MAX);
     let (sent_ns, late) = (Vec::with_capacity(LOG_MAX), Vec::with_capacity(LOG_MAX));
     let mut watched = Watched { drives, sent_ns, late, watchdog: false };
-    let priority = (config.priority > 0).then_some(config.priority + 2);
+    let priority = (options.priority > 0).then_some(options.priority + 2);
     Realtime { priority, ..Realtime::default() }.apply();
-    let tick_ns = config.period_ns / TICKS;
+    let tick_ns = options.period_ns / TICKS;
     let mut next_ns = now_ns();
     let (mut told, mut moved) = (false, 0);
     let mut again: [Again; 3] = Default::default();

@@ -1,7 +1,7 @@
 //! What came of a round: the drives' log against the moment of the fault.
 
 use outlive::rt::{Cause, Latch};
-use robot::cell::Config;
+use robot::cell::CellOptions;
 use robot::drive::{Record, Sender};
 
 use super::drives::Watched;
@@ -114,7 +114,7 @@ impl Verdict {
 /// Judges a round; `latches` are those of the core and of the guard.
 pub(super) fn judge(
     plan: &Plan,
-    config: &Config,
+    options: &CellOptions,
     watched: &Watched,
     latches: [Option<Latch>; 2],
     hit: &Hit,
@@ -130,7 +130,7 @@ pub(super) fn judge(
         log[*at].new_target || enabled || (quick.is_some_and(|q| *at >= q) && log[*at].moved)
     };
     let stale = |r: &&Record| {
-        let old = r.at_ns > r.planned_ns + config.age_ns_max();
+        let old = r.at_ns > r.planned_ns + options.age_ns_max();
         r.moved && r.at_ns > hit_ns && old && r.step == 0
     };
     let before = |latch: &Latch| latch.at_ns < hit.at_ns;
@@ -147,7 +147,7 @@ pub(super) fn judge(
         end,
         safe_ns: after(safe),
         quick_stop_ns: after(quick),
-        gaps: safe.map(|at| gaps(config, watched, latches, hit, at)).unwrap_or_default(),
+        gaps: safe.map(|at| gaps(options, watched, latches, hit, at)).unwrap_or_default(),
         moved_after: moved_after as u64,
         stale_moves: log.iter().filter(stale).count() as u64,
         causes: latches.map(|latch| latch.map(|l| l.cause)),
@@ -160,7 +160,7 @@ pub(super) fn judge(
 
 /// Who did not run between the fault and the first command of the safe state.
 fn gaps(
-    config: &Config,
+    options: &CellOptions,
     watched: &Watched,
     latches: [Option<Latch>; 2],
     hit: &Hit,
@@ -168,12 +168,12 @@ fn gaps(
 ) -> Gaps {
     let (record, sent_ns) = (&watched.drives.log()[safe], watched.sent_ns[safe]);
     let (latch, look_ns) = match record.sender {
-        Sender::Master => (latches[0], config.input_limit_ns(2)),
-        Sender::Guard => (latches[1], config.deadline_ns()),
+        Sender::Master => (latches[0], options.input_limit_ns(2)),
+        Sender::Guard => (latches[1], options.deadline_ns()),
     };
     let (mut find_ns, mut act_ns) = (0, 0);
     if let Some(latch) = latch {
-        let due_ns = config.start_ns + latch.cycle * config.period_ns + look_ns;
+        let due_ns = options.start_ns + latch.cycle * options.period_ns + look_ns;
         find_ns = latch.at_ns.saturating_sub(due_ns.max(hit.at_ns).max(hit.moved_ns));
         act_ns = sent_ns.saturating_sub(latch.at_ns);
     }

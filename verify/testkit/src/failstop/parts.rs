@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use outlive::rt::Stop;
 use outlive::{Node, now_ns};
-use robot::cell::{self, Config};
+use robot::cell::{self, CellOptions};
 use robot::messages::Order;
 
 use crate::spawn::{Role, spawn_self};
@@ -54,15 +54,15 @@ impl Form {
 }
 
 /// The command that starts a part of the robot; its standard output tells of faults.
-pub(super) fn command(root: &Path, config: &Config, part: Option<Range<usize>>) -> Command {
+pub(super) fn command(root: &Path, options: &CellOptions, part: Option<Range<usize>>) -> Command {
     let role = if part.is_some() { STAGES } else { GUARD };
     let part = part.unwrap_or(0..0);
     let args = [
         root.display().to_string(),
-        config.period_ns.to_string(),
-        config.start_ns.to_string(),
-        u8::from(config.lifeline).to_string(),
-        config.priority.to_string(),
+        options.period_ns.to_string(),
+        options.start_ns.to_string(),
+        u8::from(options.lifeline).to_string(),
+        options.priority.to_string(),
         part.start.to_string(),
         part.end.to_string(),
     ];
@@ -75,7 +75,7 @@ pub(super) fn command(root: &Path, config: &Config, part: Option<Range<usize>>) 
 /// Plays the part that `role` names.
 pub fn play(role: &Role) -> ExitCode {
     let number = |at: usize| role.args[at].parse::<u64>().expect("arguments of `command`");
-    let config = Config {
+    let options = CellOptions {
         period_ns: number(1),
         start_ns: number(2),
         lifeline: number(3) == 1,
@@ -86,8 +86,8 @@ pub fn play(role: &Role) -> ExitCode {
     let name = if own.is_empty() { "guard".into() } else { cell::STAGES[own.start].to_owned() };
     let ran = Node::builder().root(&role.args[0]).name(name).open().and_then(|node| {
         match role.name.as_str() {
-            GUARD => cell::run_guard(&node, &config, &Stop::new()),
-            _ => cell::run_stages(&node, &config, own, &Stop::new()),
+            GUARD => cell::run_guard(&node, &options, &Stop::new()),
+            _ => cell::run_stages(&node, &options, own, &Stop::new()),
         }
     });
     match ran {

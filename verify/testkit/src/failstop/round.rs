@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use outlive::rt::{BoardView, Latch, LatestWriter, Phase, board_name};
 use outlive::{Node, now_ns};
-use robot::cell::{Config, GUARD, PIPELINE, STAGES, order_name};
+use robot::cell::{CellOptions, GUARD, PIPELINE, STAGES, order_name};
 use robot::messages::Order;
 
 use super::drives::DriveThread;
@@ -37,7 +37,7 @@ impl Drop for Robot {
 /// # Errors
 /// When the robot does not start.
 pub fn run(root: &Path, plan: &Plan) -> io::Result<Verdict> {
-    let config = Config {
+    let options = CellOptions {
         period_ns: plan.period_ns,
         start_ns: now_ns() + 30_000_000,
         lifeline: plan.lifeline,
@@ -46,7 +46,7 @@ pub fn run(root: &Path, plan: &Plan) -> io::Result<Verdict> {
     };
     let other = |e: outlive::Error| io::Error::other(e.to_string());
     let node = Node::builder().root(root).name("drives").open().map_err(other)?;
-    let drives = DriveThread::start(node.clone(), config);
+    let drives = DriveThread::start(node.clone(), options);
     let mut writers = Vec::new();
     let parts = STAGES.iter().chain(plan.lifeline.then_some(&GUARD));
     for part in parts.clone() {
@@ -57,13 +57,13 @@ pub fn run(root: &Path, plan: &Plan) -> io::Result<Verdict> {
         if own.contains(&(plan.victim as usize)) {
             robot.victim = robot.children.len();
         }
-        robot.children.push(command(root, &config, Some(own)).spawn()?);
+        robot.children.push(command(root, &options, Some(own)).spawn()?);
     }
     if plan.lifeline {
         if plan.victim == Victim::Guard {
             robot.victim = robot.children.len();
         }
-        robot.children.push(command(root, &config, None).spawn()?);
+        robot.children.push(command(root, &options, None).spawn()?);
     }
     let mut boards = Vec::new();
     for part in parts {
@@ -114,19 +114,19 @@ pub fn run(root: &Path, plan: &Plan) -> io::Result<Verdict> {
         std::thread::sleep(period * 20);
     }
     if plan.fault == Fault::Replace {
-        hit.replaced = Some(replace(root, plan, &config, &node, &mut robot, &mut orders)?);
+        hit.replaced = Some(replace(root, plan, &options, &node, &mut robot, &mut orders)?);
         std::thread::sleep(period * 20);
     }
     let watched = drives.end().map_err(other)?;
     drop(robot);
-    Ok(judge(plan, &config, &watched, latches, &hit))
+    Ok(judge(plan, &options, &watched, latches, &hit))
 }
 
 /// Starts the dead part again, as a supervisor does; whether it and the whole core work then.
 fn replace(
     root: &Path,
     plan: &Plan,
-    config: &Config,
+    options: &CellOptions,
     node: &Node,
     robot: &mut Robot,
     orders: &mut [LatestWriter<Order>],
@@ -138,12 +138,12 @@ fn replace(
     for order in orders.iter_mut() {
         let _ = order.write(&Order { fault: 0, phase: 0 });
     }
-    *child = command(root, config, part.clone()).spawn()?;
+    *child = command(root, options, part.clone()).spawn()?;
     let board = |name: &str| BoardView::open(node, &board_name(PIPELINE, name), Duration::ZERO);
     let last = |board: &BoardView| board.counts().run - board.counts().late;
     let (began, mut in_time) = (Instant::now(), None);
     while began.elapsed() < PATIENCE {
-        std::thread::sleep(Duration::from_nanos(config.period_ns));
+        std::thread::sleep(Duration::from_nanos(options.period_ns));
         for order in orders.iter_mut().filter(|order| !order.seems_alive()) {
             let _ = order.reconnect(Duration::ZERO);
         }

@@ -4,7 +4,8 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use outlive::{Event, Node, Publisher, Sample, Subscriber};
+use outlive::topic::Event;
+use outlive::{Node, Publisher, Sample, Subscriber};
 
 use super::{audit, node, nothing_left, text};
 use crate::sweep::{Gate, Outcome, Point, Scenario};

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use outlive::{Event, Node, Publisher, Subscriber};
+use outlive::topic::Event;
+use outlive::{Node, Publisher, Subscriber};
 
 use super::{audit, node, nothing_left, text};
 use crate::sweep::{Gate, Outcome, Point, Scenario};

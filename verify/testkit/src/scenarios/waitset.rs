@@ -5,7 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use outlive::{Descriptor, Event, Node, Publisher, Subscriber, WaitSet, Waitable, internals};
+use outlive::topic::Event;
+use outlive::{Descriptor, Node, Publisher, Subscriber, WaitSet, Waitable, internals};
 
 use super::{audit, node, nothing_left, root, text};
 use crate::process::{sleeps, thread_id, wait_until};

@@ -5,7 +5,7 @@ use super::peer::{Ask, Peer, Trouble, sleeping_in};
 use super::point::{Place, Point};
 use super::ptrace::{Stop, Ticker, Tracee};
 use super::report::Report;
-use super::{Config, Scenario, failing};
+use super::{Scenario, SweepOptions, failing};
 use crate::crash::{self, Aim};
 use crate::process::{Exit, fork_child};
 use crate::temp::{TempDomain, empty_dir};
@@ -28,7 +28,7 @@ pub(crate) struct Run {
 #[derive(Debug)]
 pub(crate) struct Driver<'a, S> {
     scenario: &'a S,
-    pub(crate) config: &'a Config,
+    pub(crate) options: &'a SweepOptions,
     pub(crate) control: &'static Control,
     pub(crate) report: Report,
     /// Set in sweeps of named crash points.
@@ -47,7 +47,7 @@ pub(crate) struct Driver<'a, S> {
 impl<'a, S: Scenario> Driver<'a, S> {
     pub(crate) fn new(
         scenario: &'a S,
-        config: &'a Config,
+        options: &'a SweepOptions,
         name: String,
         job: u64,
     ) -> std::io::Result<Self> {
@@ -60,13 +60,13 @@ impl<'a, S: Scenario> Driver<'a, S> {
         let _ = std::hash::RandomState::new();
         Ok(Self {
             scenario,
-            config,
+            options,
             control: Control::map()?,
             report: Report::new(name),
             hook: None,
             dir,
             kept: None,
-            hang_ticks: Ticker::ticks(config.hang_s),
+            hang_ticks: Ticker::ticks(options.hang_s),
             jumps_hit: 0,
             jumps_missed: 0,
             job,
@@ -221,7 +221,7 @@ impl<'a, S: Scenario> Driver<'a, S> {
 
     /// Says how many points the operation has besides its end; drivers may see different ones.
     pub(crate) fn announce(&mut self, total: u64) {
-        let share = self.config.share(total, self.job);
+        let share = self.options.share(total, self.job);
         self.report.points = share + u64::from(self.job == 0);
     }
 
@@ -278,13 +278,13 @@ impl<'a, S: Scenario> Driver<'a, S> {
     /// True when enough failures were seen.
     pub(crate) fn give_up(&mut self) -> bool {
         let report = &mut self.report;
-        report.gave_up |= report.failure_count >= self.config.failures_max || report.hangs >= 3;
+        report.gave_up |= report.failure_count >= self.options.failures_max || report.hangs >= 3;
         report.gave_up
     }
 
     /// Breakpoints are worth a try: they are on, and they work on this machine.
     pub(crate) fn may_jump(&self) -> bool {
-        self.config.jump && (self.jumps_hit > 0 || self.jumps_missed < 8)
+        self.options.jump && (self.jumps_hit > 0 || self.jumps_missed < 8)
     }
 
     /// Kills and judges; false when the run went astray and another one should try.

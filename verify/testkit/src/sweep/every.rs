@@ -13,11 +13,11 @@ use crate::crash::Aim;
 pub(crate) fn sweep<S: Scenario>(driver: &mut Driver<'_, S>) {
     let Some(trace) = record(driver) else { return };
     driver.announce(trace.len());
-    let single = match driver.config.at {
+    let single = match driver.options.at {
         Some(Place::Instruction(k)) => Some(k),
         _ => None,
     };
-    for k in driver.config.selection(trace.len(), driver.job) {
+    for k in driver.options.selection(trace.len(), driver.job) {
         if single.is_some_and(|only| only != k) {
             continue;
         }
@@ -41,7 +41,7 @@ fn record<S: Scenario>(driver: &mut Driver<'_, S>) -> Option<Segment> {
     let (mut trace, mut kinds) = (Segment::default(), Kinds::default());
     let mut stop = Stop::Trap;
     while stop == Stop::Trap && driver.control.phase() != Phase::Left {
-        if trace.len() >= driver.config.steps_max {
+        if trace.len() >= driver.options.steps_max {
             let what = format!("more than {} instructions: does it spin?", trace.len());
             driver.fail(Place::AfterOp, Trouble::Failed(what));
             return None;

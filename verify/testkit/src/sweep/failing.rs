@@ -30,9 +30,9 @@ pub(crate) fn sweep<S: Scenario>(driver: &mut Driver<'_, S>) {
     let Some(calls) = record(driver) else { return };
     let points = points(&calls);
     driver.announce(points.len() as u64);
-    for at in driver.config.selection(points.len() as u64, driver.job) {
+    for at in driver.options.selection(points.len() as u64, driver.job) {
         let place = &points[at as usize];
-        if driver.config.at.as_ref().is_some_and(|only| only != place) {
+        if driver.options.at.as_ref().is_some_and(|only| only != place) {
             continue;
         }
         if driver.give_up() {

@@ -15,9 +15,9 @@ pub(crate) fn sweep<S: Scenario>(driver: &mut Driver<'_, S>) {
     let Some(trace) = record(driver) else { return };
     let points = points(&trace);
     driver.announce(points.len() as u64);
-    for at in driver.config.selection(points.len() as u64, driver.job) {
+    for at in driver.options.selection(points.len() as u64, driver.job) {
         let place = &points[at as usize];
-        if driver.config.at.as_ref().is_some_and(|only| only != place) {
+        if driver.options.at.as_ref().is_some_and(|only| only != place) {
             continue;
         }
         if driver.give_up() {
@@ -37,7 +37,7 @@ fn record<S: Scenario>(driver: &mut Driver<'_, S>) -> Option<Vec<Segment>> {
             return None;
         }
     };
-    let mut watch = Watch::new(&driver.dir, driver.config.watch_bytes);
+    let mut watch = Watch::new(&driver.dir, driver.options.watch_bytes);
     watch.rescan(run.tracee.pid());
     let (mut trace, mut kinds) = (vec![], Kinds::default());
     let mut segment = Segment::default();
@@ -51,7 +51,7 @@ fn record<S: Scenario>(driver: &mut Driver<'_, S>) -> Option<Vec<Segment>> {
             watch.rescan(run.tracee.pid());
             continue;
         }
-        if segment.len() >= driver.config.steps_max {
+        if segment.len() >= driver.options.steps_max {
             let what = format!("{} instructions without a system call: spins?", segment.len());
             driver.fail(Place::AfterOp, Trouble::Failed(what));
             return None;

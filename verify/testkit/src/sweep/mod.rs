@@ -10,7 +10,7 @@
 //!
 //! ```no_run
 //! use std::{fs, path::Path};
-//! use testkit::sweep::{Config, Gate, Outcome, Point, Scenario, Suite};
+//! use testkit::sweep::{SweepOptions, Gate, Outcome, Point, Scenario, Suite};
 //!
 //! struct Rename;
 //!
@@ -41,7 +41,7 @@
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     let mut suite = Suite::new(Config::from_env());
+//!     let mut suite = Suite::new(SweepOptions::from_env());
 //!     suite.every_instruction(&Rename);
 //!     suite.long_path(&Rename);
 //!     suite.finish()
@@ -49,7 +49,6 @@
 //! ```
 
 mod arch;
-mod config;
 mod driver;
 mod errors;
 mod every;
@@ -57,6 +56,7 @@ mod failing;
 mod gate;
 mod long;
 mod named;
+mod options;
 mod peer;
 mod point;
 mod ptrace;
@@ -68,10 +68,10 @@ mod trace;
 mod watch;
 
 pub(crate) use arch::trap;
-pub use config::Config;
 pub use driver::InstallHook;
 pub use gate::Gate;
 pub(crate) use gate::{Control, Phase};
+pub use options::SweepOptions;
 pub use point::{Place, Point, locate, symbolize};
 pub use report::{Failure, Report};
 pub use scenario::{Outcome, Scenario, Style};

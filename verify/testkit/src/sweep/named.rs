@@ -23,9 +23,9 @@ pub(crate) fn sweep<S: Scenario>(driver: &mut Driver<'_, S>) {
     };
     let points: Vec<Place> = counts.iter().flat_map(hits).collect();
     driver.announce(points.len() as u64);
-    for at in driver.config.selection(points.len() as u64, driver.job) {
+    for at in driver.options.selection(points.len() as u64, driver.job) {
         let place = points[at as usize].clone();
-        if driver.config.at.as_ref().is_some_and(|only| *only != place) {
+        if driver.options.at.as_ref().is_some_and(|only| *only != place) {
             continue;
         }
         if driver.give_up() {

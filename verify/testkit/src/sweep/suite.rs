@@ -2,7 +2,7 @@
 
 use super::driver::{Driver, InstallHook};
 use super::report::Report;
-use super::{Config, Scenario, every, failing, long, named, timed};
+use super::{Scenario, SweepOptions, every, failing, long, named, timed};
 use crate::process::{Affinity, Child, fork_child, thread_count};
 use std::fs;
 use std::io;
@@ -36,16 +36,16 @@ enum Mode {
 /// It forks, so it needs a process with a single thread: a test with `harness = false`.
 #[derive(Debug)]
 pub struct Suite {
-    config: Config,
+    options: SweepOptions,
     reports: Vec<Report>,
 }
 
 impl Suite {
     /// Starts a suite.
-    pub fn new(config: Config) -> Self {
+    pub fn new(options: SweepOptions) -> Self {
         ALLOWED.get_or_init(Affinity::current);
         crate::temp::remove_leftovers();
-        Self { config, reports: Vec::new() }
+        Self { options, reports: Vec::new() }
     }
 
     /// Kills after every instruction of the operation. `None`: the settings skip this scenario.
@@ -148,7 +148,7 @@ impl Suite {
     fn report<S: Scenario>(&self, scenario: &S, how: &str, mode: Mode) -> Option<Report> {
         let name = format!("{}: {how}", scenario.name());
         let start = Instant::now();
-        if !self.config.only.as_ref().is_none_or(|part| name.contains(part.as_str())) {
+        if !self.options.only.as_ref().is_none_or(|part| name.contains(part.as_str())) {
             return None;
         }
         assert_eq!(thread_count(), 1, "a sweep forks: it needs a process with one thread");
@@ -171,9 +171,9 @@ impl Suite {
         let path = |job: u64| results.path().join(job.to_string());
         let cpus = ALLOWED.get_or_init(Affinity::current).cpus();
         let mut drivers: Vec<Child> = Vec::new();
-        for job in 0..self.config.jobs {
+        for job in 0..self.options.jobs {
             let body = || {
-                if self.config.pin && !cpus.is_empty() {
+                if self.options.pin && !cpus.is_empty() {
                     Affinity::one(cpus[job as usize % cpus.len()]).apply();
                 }
                 let report = match self.sweep(scenario, name, mode, job) {
@@ -201,7 +201,7 @@ impl Suite {
         mode: Mode,
         job: u64,
     ) -> io::Result<Report> {
-        let mut driver = Driver::new(scenario, &self.config, name.to_owned(), job)?;
+        let mut driver = Driver::new(scenario, &self.options, name.to_owned(), job)?;
         match mode {
             Mode::Every => every::sweep(&mut driver),
             Mode::Long => long::sweep(&mut driver),

@@ -30,7 +30,7 @@ pub(crate) fn asleep<S: Scenario>(driver: &mut Driver<'_, S>) {
         while seen < 2 {
             std::thread::sleep(Duration::from_millis(1));
             seen = if is_asleep(run.tracee.pid()) { seen + 1 } else { 0 };
-            if Ticker::now().wrapping_sub(start) > Ticker::ticks(driver.config.hang_s) {
+            if Ticker::now().wrapping_sub(start) > Ticker::ticks(driver.options.hang_s) {
                 let what = "the victim never sleeps in a system call".to_owned();
                 return driver.fail(Place::Asleep, Trouble::Failed(what));
             }
@@ -50,11 +50,11 @@ pub(crate) fn asleep<S: Scenario>(driver: &mut Driver<'_, S>) {
 pub(crate) fn at_random<S: Scenario>(driver: &mut Driver<'_, S>, kills: u64, window_ns: u64) {
     // The victim must not wait for the driver's processor.
     unpin();
-    driver.report.points = driver.config.share(kills, driver.job);
-    for at in driver.config.selection(kills, driver.job) {
-        let ns = Rng::new(driver.config.seed.wrapping_add(at)).below(window_ns);
+    driver.report.points = driver.options.share(kills, driver.job);
+    for at in driver.options.selection(kills, driver.job) {
+        let ns = Rng::new(driver.options.seed.wrapping_add(at)).below(window_ns);
         let place = Place::Instant(ns);
-        if driver.config.at.as_ref().is_some_and(|only| *only != place) {
+        if driver.options.at.as_ref().is_some_and(|only| *only != place) {
             continue;
         }
         if driver.give_up() {

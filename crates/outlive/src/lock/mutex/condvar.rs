@@ -9,7 +9,7 @@ use super::wait::{FOREVER, wake};
 use super::{MutexGuard, deadline};
 use crate::lock::error::{Inherited, LockError, LockResult};
 use crate::lock::object::layout::{LockKind, head};
-use crate::lock::object::{Object, Spec};
+use crate::lock::object::{Object, ObjectType};
 use crate::node::{Node, slice_ns_max};
 use crate::os::process::fork;
 use crate::os::sleep::futex;
@@ -67,9 +67,16 @@ impl RobustCondvar {
     /// Bytes it takes in a segment or in memory of the user's own, aligned to 64.
     pub const BYTES: usize = head::BYTES;
 
-    pub(in crate::lock) fn spec() -> Spec {
+    pub(in crate::lock) fn object_type() -> ObjectType {
         let kind = LockKind::Condvar;
-        Spec { kind, type_name: String::new(), size: 0, align: 1, count: 0, bytes: Self::BYTES }
+        ObjectType {
+            kind,
+            type_name: String::new(),
+            size: 0,
+            align: 1,
+            count: 0,
+            bytes: Self::BYTES,
+        }
     }
 
     pub(in crate::lock) fn new(object: Object) -> Self {
@@ -90,7 +97,7 @@ impl RobustCondvar {
     /// **Strict.** Zeroed memory is a condition variable; what marks it as one is two CAS.
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
-        Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::spec())? }))
+        Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::object_type())? }))
     }
 
     fn count(&self) -> &AtomicU64 {

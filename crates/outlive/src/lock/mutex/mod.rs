@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::error::{Inherited, LockError, LockResult, Sealed};
 use super::object::layout;
 use super::object::layout::LockKind;
-use super::object::{Object, Spec};
+use super::object::{Object, ObjectType};
 use crate::Result;
 use crate::node::Node;
 use crate::os::time::clock::now_ns;
@@ -144,8 +144,8 @@ impl<T: Message> RobustMutex<T> {
     pub const ALIGN: usize =
         if align_of::<T>() > layout::OBJECT_ALIGN { align_of::<T>() } else { layout::OBJECT_ALIGN };
 
-    pub(super) fn spec() -> Spec {
-        Spec {
+    pub(super) fn object_type() -> ObjectType {
+        ObjectType {
             kind: LockKind::Mutex,
             type_name: T::TYPE_NAME.into(),
             size: size_of::<T>(),
@@ -175,15 +175,15 @@ impl<T: Message> RobustMutex<T> {
     /// **Strict.** Zeroed memory is a free mutex; what marks it as one is two CAS.
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
-        Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::spec())? }))
+        Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::object_type())? }))
     }
 }
 
 impl<T: Message> PiMutex<T> {
     pub(super) fn open(node: &Node, name: &str, value: Option<&T>) -> Result<Self> {
         let data = layout::mutex_data(align_of::<T>());
-        let spec = Spec { kind: LockKind::PiMutex, ..RobustMutex::<T>::spec() };
-        let (hold, data) = Pi::open(node, name, &spec, data, value.map(|v| v.as_bytes()))?;
+        let ty = ObjectType { kind: LockKind::PiMutex, ..RobustMutex::<T>::object_type() };
+        let (hold, data) = Pi::open(node, name, &ty, data, value.map(|v| v.as_bytes()))?;
         Ok(Self { hold, data: data.cast() })
     }
 }

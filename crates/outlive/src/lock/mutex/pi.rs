@@ -10,7 +10,7 @@ use super::word::{ABANDONED, BROKEN, CALLS, Got, HOLDER, ID, LOST};
 use crate::crash_point;
 use crate::lock::error::{LockError, LockResult};
 use crate::lock::object::layout::head;
-use crate::lock::object::{Object, Spec};
+use crate::lock::object::{Object, ObjectType};
 use crate::node::Node;
 use crate::node::threads::tokens::Verdict;
 use crate::os::process::fork::fork_generation;
@@ -41,11 +41,11 @@ impl Pi {
     pub(in crate::lock) fn open(
         node: &Node,
         name: &str,
-        spec: &Spec,
+        ty: &ObjectType,
         data: usize,
         value: Option<&[u8]>,
     ) -> Result<(Self, NonNull<u8>)> {
-        let object = Object::named(node, name, spec, value.map(|value| (data, value)))?;
+        let object = Object::named(node, name, ty, value.map(|value| (data, value)))?;
         let here = sched::pid_namespace()?;
         // SAFETY: inside the object, which keeps it mapped; all access is atomic.
         let namespace = unsafe { object.word(head::BITMAP).as_ref() };
@@ -55,7 +55,7 @@ impl Pi {
                 "its members are in another PID namespace: share one, or use a RobustMutex";
             return Err(Error::new(ErrorKind::Unsupported, "opening pi-mutex", name, remedy));
         }
-        let futex = object.pi_word(spec)?;
+        let futex = object.pi_word(ty)?;
         let (word, data) = (object.word(head::WORD), object.at(data));
         Ok((Self { object, futex, word, calls: 0 }, data))
     }

@@ -12,7 +12,7 @@ use super::word::Got;
 use crate::lock::error::LockResult;
 use crate::lock::object::layout;
 use crate::lock::object::layout::{LockKind, head};
-use crate::lock::object::{Object, Spec};
+use crate::lock::object::{Object, ObjectType};
 use crate::node::Node;
 use crate::sync::fault;
 use crate::types::{Encoding, PayloadType};
@@ -87,9 +87,16 @@ unsafe impl Send for RawMutex {}
 // SAFETY: as above.
 unsafe impl Sync for RawMutex {}
 
-fn spec() -> Spec {
+fn object_type() -> ObjectType {
     let kind = LockKind::Mutex;
-    Spec { kind, type_name: String::new(), size: 0, align: 1, count: 0, bytes: RawMutex::BYTES }
+    ObjectType {
+        kind,
+        type_name: String::new(),
+        size: 0,
+        align: 1,
+        count: 0,
+        bytes: RawMutex::BYTES,
+    }
 }
 
 /// Refuses what is no single value.
@@ -120,7 +127,7 @@ impl RawMutex {
     /// # Crash safety
     /// **Strict.** Commit point: the link of the complete file.
     pub fn open(node: &Node, name: &str) -> Result<Self> {
-        Ok(Self::new(Object::named(node, name, &spec(), None)?))
+        Ok(Self::new(Object::named(node, name, &object_type(), None)?))
     }
 
     /// As [`open`](Self::open), with priority inheritance: the same lock as a
@@ -133,7 +140,7 @@ impl RawMutex {
     /// # Crash safety
     /// **Strict.** As `open`.
     pub fn open_pi(node: &Node, name: &str) -> Result<Self> {
-        Self::new_pi(node, name, &spec(), 1, None)
+        Self::new_pi(node, name, &object_type(), 1, None)
     }
 
     /// As [`open_pi`](Self::open_pi), with data as of [`open_with`](Self::open_with).
@@ -150,18 +157,18 @@ impl RawMutex {
         value: Option<&[u8]>,
     ) -> Result<Self> {
         check_data(name, of, value)?;
-        Self::new_pi(node, name, &Self::spec_of(of), of.align(), value)
+        Self::new_pi(node, name, &Self::object_type_of(of), of.align(), value)
     }
 
     fn new_pi(
         node: &Node,
         name: &str,
-        spec: &Spec,
+        ty: &ObjectType,
         align: usize,
         value: Option<&[u8]>,
     ) -> Result<Self> {
-        let spec = Spec { kind: LockKind::PiMutex, ..spec.clone() };
-        let (pi, data) = Pi::open(node, name, &spec, layout::mutex_data(align), value)?;
+        let ty = ObjectType { kind: LockKind::PiMutex, ..ty.clone() };
+        let (pi, data) = Pi::open(node, name, &ty, layout::mutex_data(align), value)?;
         Ok(Self { rests_on: RestsOn::Pi(pi.for_calls()), data })
     }
 
@@ -179,13 +186,20 @@ impl RawMutex {
     /// **Strict.** Zeroed memory is a free mutex; what marks it as one is two CAS.
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
-        Ok(Self::new(unsafe { Object::placed(node, memory, len, &spec())? }))
+        Ok(Self::new(unsafe { Object::placed(node, memory, len, &object_type())? }))
     }
 
-    fn spec_of(of: &PayloadType) -> Spec {
+    fn object_type_of(of: &PayloadType) -> ObjectType {
         let (size, align) = (of.size(), of.align());
         let bytes = Self::bytes_with(of);
-        Spec { kind: LockKind::Mutex, type_name: of.name().into(), size, align, count: 0, bytes }
+        ObjectType {
+            kind: LockKind::Mutex,
+            type_name: of.name().into(),
+            size,
+            align,
+            count: 0,
+            bytes,
+        }
     }
 
     /// Bytes it takes in memory of the user's own together with data of type `of`.
@@ -210,7 +224,7 @@ impl RawMutex {
     ) -> Result<Self> {
         check_data(name, of, value)?;
         let value = value.map(|value| (layout::mutex_data(of.align()), value));
-        Ok(Self::with_data(Object::named(node, name, &Self::spec_of(of), value)?, of))
+        Ok(Self::with_data(Object::named(node, name, &Self::object_type_of(of), value)?, of))
     }
 
     /// As [`place`](Self::place), with data of type `of`, which takes `bytes_with` of it.
@@ -231,7 +245,7 @@ impl RawMutex {
     ) -> Result<Self> {
         check_data("in memory", of, None)?;
         // SAFETY: the caller's promise.
-        let object = unsafe { Object::placed(node, memory, len, &Self::spec_of(of))? };
+        let object = unsafe { Object::placed(node, memory, len, &Self::object_type_of(of))? };
         Ok(Self::with_data(object, of))
     }
 

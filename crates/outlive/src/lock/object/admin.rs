@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::layout::{self, LockKind, file as at, head};
-use super::{Spec, read_spec};
+use super::{ObjectType, read_type};
 use crate::domain::name::TopicName;
 use crate::domain::path::DomainPath;
 use crate::lock::mutex::word::{ABANDONED, BROKEN, ID, LOST, WAITERS};
@@ -56,6 +56,7 @@ pub enum LockState {
 
 /// A lock file and what it says.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LockInfo {
     /// Its name.
     pub name: String,
@@ -77,7 +78,7 @@ pub struct LockInfo {
 
 struct File {
     map: Mapping,
-    spec: Spec,
+    ty: ObjectType,
 }
 
 impl File {
@@ -86,8 +87,8 @@ impl File {
         let min_len = (at::OBJECT + head::BYTES) as u64;
         let (fd, len) = file::open_checked(path, Expect { writable: false, min_len, owner })?;
         let map = Mapping::map_peer(&fd, len as usize, path)?;
-        let spec = read_spec(&map, len)?;
-        Ok(Self { map, spec })
+        let ty = read_type(&map, len)?;
+        Ok(Self { map, ty })
     }
 
     fn word(&self, offset: usize) -> u64 {
@@ -96,13 +97,13 @@ impl File {
 
     /// The kernel's word of a mutex with priority inheritance.
     fn pi_word(&self) -> u32 {
-        let at = layout::file_bytes(self.spec.kind, self.spec.bytes) - pi::WORD_BEFORE_END;
+        let at = layout::file_bytes(self.ty.kind, self.ty.bytes) - pi::WORD_BEFORE_END;
         self.map.atomic_u32(at).map_or(0, |word| word.load(Acquire))
     }
 
     /// The words of a semaphore or a set.
     fn words(&self) -> impl Iterator<Item = u64> {
-        (0..self.spec.count).map(|i| self.word(layout::WORDS + 8 * i))
+        (0..self.ty.count).map(|i| self.word(layout::WORDS + 8 * i))
     }
 
     fn lines(&self) -> impl Iterator<Item = u64> {
@@ -145,7 +146,7 @@ fn state_of(domain: &DomainPath, word: u64) -> Result<LockState> {
 }
 
 fn describe(domain: &DomainPath, name: &str, file: &File) -> Result<LockInfo> {
-    let has_owner = file.spec.kind.has_owner();
+    let has_owner = file.ty.kind.has_owner();
     let mut word = if has_owner { file.word(head::WORD) } else { 0 };
     let state = loop {
         let state = state_of(domain, word)?;
@@ -159,23 +160,23 @@ fn describe(domain: &DomainPath, name: &str, file: &File) -> Result<LockInfo> {
         }
         word = now;
     };
-    let users = match file.spec.kind {
+    let users = match file.ty.kind {
         LockKind::RwLock => file.lines().filter(|line| line & READING != 0).count(),
         LockKind::Semaphore | LockKind::Set => file.words().filter(|word| *word != 0).count(),
         _ => 0,
     };
-    let waiters = match file.spec.kind {
+    let waiters = match file.ty.kind {
         LockKind::PiMutex => file.pi_word() & robust::WAITERS != 0,
         _ if has_owner => word & WAITERS != 0,
         _ => file.word(head::DRAIN) != 0,
     };
-    let File { spec, .. } = file;
+    let File { ty, .. } = file;
     Ok(LockInfo {
         name: name.into(),
-        kind: spec.kind,
-        type_name: spec.type_name.clone(),
-        data_bytes: spec.size,
-        count: spec.count,
+        kind: ty.kind,
+        type_name: ty.type_name.clone(),
+        data_bytes: ty.size,
+        count: ty.count,
         state,
         waiters,
         users,
@@ -217,7 +218,7 @@ fn remove(domain: &DomainPath, path: &Path, even_if_lost: bool) -> Result<Remove
     let unused = filelock::try_lock_write(&fd)?;
     let lost = || {
         let file = File::open(path, domain)?;
-        let has_owner = file.spec.kind.has_owner();
+        let has_owner = file.ty.kind.has_owner();
         Ok::<_, Error>(has_owner && file.word(head::WORD) & ID == LOST)
     };
     let free = unused || (even_if_lost && lost()?);
@@ -286,14 +287,14 @@ fn is_id(id: u64) -> bool {
 }
 
 fn check_file(file: &File, fault: &mut dyn FnMut(String)) {
-    if file.word(head::TAG) != file.spec.tag() {
+    if file.word(head::TAG) != file.ty.tag() {
         fault(format!("the tag {:#x} is another type's", file.word(head::TAG)));
     }
     if file.word(head::DOMAIN) == 0 {
         fault("it belongs to no domain".into());
     }
     let word = file.word(head::WORD);
-    if file.spec.kind.has_owner() {
+    if file.ty.kind.has_owner() {
         let owner = word & ID;
         let held = is_id(owner) || owner == LOST || owner == ABANDONED;
         if !held && (owner != 0 || word & BROKEN != 0) {
@@ -304,7 +305,7 @@ fn check_file(file: &File, fault: &mut dyn FnMut(String)) {
             fault(format!("the heir is {heir:#x}"));
         }
     }
-    match file.spec.kind {
+    match file.ty.kind {
         LockKind::RwLock => {
             for (at, line) in file.lines().enumerate() {
                 // The line first: its bit was set before it.
@@ -324,7 +325,7 @@ fn check_file(file: &File, fault: &mut dyn FnMut(String)) {
             }
         }
         LockKind::Set => {
-            let count = file.spec.count;
+            let count = file.ty.count;
             for (at, id) in file.words().enumerate().filter(|(_, id)| *id != 0) {
                 let reach = search_length(file.word(head::WORD), count);
                 let distance = (at + count - home(id, count)) % count;

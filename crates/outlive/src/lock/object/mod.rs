@@ -31,7 +31,7 @@ use layout::{LockKind, file as at, head};
 
 /// What all users of an object must agree on.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Spec {
+pub(super) struct ObjectType {
     pub(super) kind: LockKind,
     pub(super) type_name: String,
     pub(super) size: usize,
@@ -42,7 +42,7 @@ pub(super) struct Spec {
     pub(super) bytes: usize,
 }
 
-impl Spec {
+impl ObjectType {
     pub(super) fn tag(&self) -> u64 {
         layout::tag(self.kind, &self.type_name, self.size, self.align, self.count)
     }
@@ -112,17 +112,17 @@ unsafe impl Send for Object {}
 unsafe impl Sync for Object {}
 
 impl Object {
-    fn new(node: &Node, base: NonNull<u8>, spec: &Spec, memory: Memory) -> Result<Self> {
-        let object = Self::unclaimed(node, base, spec, memory)?;
-        object.claim(spec)?;
+    fn new(node: &Node, base: NonNull<u8>, ty: &ObjectType, memory: Memory) -> Result<Self> {
+        let object = Self::unclaimed(node, base, ty, memory)?;
+        object.claim(ty)?;
         Ok(object)
     }
 
-    fn unclaimed(node: &Node, base: NonNull<u8>, spec: &Spec, memory: Memory) -> Result<Self> {
+    fn unclaimed(node: &Node, base: NonNull<u8>, ty: &ObjectType, memory: Memory) -> Result<Self> {
         let threads = node.threads()?;
         Ok(Self {
             base,
-            bytes: spec.bytes,
+            bytes: ty.bytes,
             key: threads.key(),
             threads,
             generation: fork::fork_generation(),
@@ -153,40 +153,40 @@ impl Object {
     }
 
     /// The word at the end of the object's file.
-    pub(super) fn pi_word(&self, spec: &Spec) -> Result<PiWord> {
+    pub(super) fn pi_word(&self, ty: &ObjectType) -> Result<PiWord> {
         let Memory::File(fd, map, _) = &self.memory else {
             unreachable!("it has a file of its own")
         };
-        PiWord::map(fd, layout::file_bytes(spec.kind, spec.bytes), map.path())
+        PiWord::map(fd, layout::file_bytes(ty.kind, ty.bytes), map.path())
     }
 
     /// Places the object into zeroed memory, or finds it there.
     ///
     /// # Crash safety
     /// **Strict.** Two CAS, each complete by itself; whoever comes next does what is missing.
-    fn claim(&self, spec: &Spec) -> Result<()> {
-        self.agree(spec, |word, value| {
+    fn claim(&self, ty: &ObjectType) -> Result<()> {
+        self.agree(ty, |word, value| {
             word.compare_exchange(0, value, AcqRel, Acquire).map_or_else(|has| has, |_| value)
         })
     }
 
     /// As `claim`, without placing it.
-    fn look(&self, spec: &Spec) -> Result<()> {
-        self.agree(spec, |word, value| match word.load(Acquire) {
+    fn look(&self, ty: &ObjectType) -> Result<()> {
+        self.agree(ty, |word, value| match word.load(Acquire) {
             0 => value,
             has => has,
         })
     }
 
-    /// Whether the two words that mark the object, as `get` has them, are those of `spec`.
-    fn agree(&self, spec: &Spec, get: impl Fn(&AtomicU64, u64) -> u64) -> Result<()> {
+    /// Whether the two words that mark the object, as `get` has them, are those of `ty`.
+    fn agree(&self, ty: &ObjectType, get: impl Fn(&AtomicU64, u64) -> u64) -> Result<()> {
         // SAFETY: inside the object; all access is atomic.
         let claim = |offset, value| get(unsafe { self.word(offset).as_ref() }, value);
         let wrong = |kind, why: String| {
-            let what = format!("opening {}", spec.kind.as_str());
+            let what = format!("opening {}", ty.kind.as_str());
             Err(Error::new(kind, what, format!("shared memory at {:p}", self.base), why))
         };
-        let (domain, tag) = (self.threads.domain_id(), spec.tag());
+        let (domain, tag) = (self.threads.domain_id(), ty.tag());
         if claim(head::DOMAIN, domain) != domain {
             return wrong(
                 ErrorKind::OtherDomain,
@@ -215,27 +215,27 @@ impl Object {
     pub(super) fn named(
         node: &Node,
         name: &str,
-        spec: &Spec,
+        ty: &ObjectType,
         value: Option<(usize, &[u8])>,
     ) -> Result<Self> {
         let name = TopicName::of("lock name", name)?;
-        spec.check(name.as_str())?;
+        ty.check(name.as_str())?;
         let threads = node.threads()?;
         let domain = node.domain();
         let path = domain.locks().join(name.file());
         let deadline = clock::now_ns() + SLOW_PATH_NS_MAX;
         loop {
-            let opened = match open(domain, &path, spec, name.as_str()) {
+            let opened = match open(domain, &path, ty, name.as_str()) {
                 Err(e) if e.kind() == ErrorKind::NotFound => {
-                    create(domain, &path, spec, &threads, value)
+                    create(domain, &path, ty, &threads, value)
                 }
                 other => other,
             };
             match opened {
                 Ok(Some((fd, map, lock))) => {
-                    let base = map.bytes(at::OBJECT, spec.bytes)?.cast_mut();
+                    let base = map.bytes(at::OBJECT, ty.bytes)?.cast_mut();
                     let Some(base) = NonNull::new(base) else { unreachable!("inside a mapping") };
-                    return Self::new(node, base, spec, Memory::File(fd, map, lock));
+                    return Self::new(node, base, ty, Memory::File(fd, map, lock));
                 }
                 // A cleaner has it, or was quicker.
                 Ok(None) => {}
@@ -244,7 +244,7 @@ impl Object {
             }
             if clock::now_ns() >= deadline {
                 let remedy = "a stopped 'outlive clean' may hold it: continue or end it";
-                let what = format!("opening {}", spec.kind.as_str());
+                let what = format!("opening {}", ty.kind.as_str());
                 return Err(Error::new(ErrorKind::Timeout, what, name.as_str(), remedy));
             }
             sched::yield_now();
@@ -258,20 +258,20 @@ impl Object {
         base: NonNull<u8>,
         len: usize,
         offset: usize,
-        spec: &Spec,
+        ty: &ObjectType,
         register: impl FnOnce() -> Result<()>,
     ) -> Result<Self> {
-        let end = offset.checked_add(spec.bytes);
+        let end = offset.checked_add(ty.bytes);
         if end.is_none_or(|end| end > len) {
-            return Err(too_small(spec, len.saturating_sub(offset)));
+            return Err(too_small(ty, len.saturating_sub(offset)));
         }
         // SAFETY: inside the segment, as just checked.
         let base = unsafe { base.add(offset) };
-        check_place(spec, base)?;
-        let object = Self::unclaimed(node, base, spec, Memory::Segment(segment))?;
-        object.look(spec)?;
+        check_place(ty, base)?;
+        let object = Self::unclaimed(node, base, ty, Memory::Segment(segment))?;
+        object.look(ty)?;
         register()?;
-        object.claim(spec)?;
+        object.claim(ty)?;
         Ok(object)
     }
 
@@ -284,44 +284,44 @@ impl Object {
         node: &Node,
         base: *mut u8,
         len: usize,
-        spec: &Spec,
+        ty: &ObjectType,
     ) -> Result<Self> {
-        let Some(base) = NonNull::new(base) else { return Err(too_small(spec, 0)) };
-        if len < spec.bytes {
-            return Err(too_small(spec, len));
+        let Some(base) = NonNull::new(base) else { return Err(too_small(ty, 0)) };
+        if len < ty.bytes {
+            return Err(too_small(ty, len));
         }
-        check_place(spec, base)?;
-        if !memory::is_shared(base.addr().get(), spec.bytes)? {
+        check_place(ty, base)?;
+        if !memory::is_shared(base.addr().get(), ty.bytes)? {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
-                format!("placing {}", spec.kind.as_str()),
+                format!("placing {}", ty.kind.as_str()),
                 format!("memory at {base:p}"),
                 "other processes cannot see it: map it MAP_SHARED, readable and writable",
             ));
         }
-        Self::new(node, base, spec, Memory::Foreign)
+        Self::new(node, base, ty, Memory::Foreign)
     }
 }
 
 #[cold]
-fn too_small(spec: &Spec, len: usize) -> Error {
+fn too_small(ty: &ObjectType, len: usize) -> Error {
     Error::new(
         ErrorKind::InvalidArgument,
-        format!("placing {}", spec.kind.as_str()),
+        format!("placing {}", ty.kind.as_str()),
         format!("{len} bytes"),
-        format!("it takes {} bytes", spec.bytes),
+        format!("it takes {} bytes", ty.bytes),
     )
 }
 
-fn check_place(spec: &Spec, base: NonNull<u8>) -> Result<()> {
-    let align = spec.align.max(layout::OBJECT_ALIGN);
-    spec.check("shared memory")?;
+fn check_place(ty: &ObjectType, base: NonNull<u8>) -> Result<()> {
+    let align = ty.align.max(layout::OBJECT_ALIGN);
+    ty.check("shared memory")?;
     if base.addr().get() % align == 0 {
         return Ok(());
     }
     Err(Error::new(
         ErrorKind::InvalidArgument,
-        format!("placing {}", spec.kind.as_str()),
+        format!("placing {}", ty.kind.as_str()),
         format!("memory at {base:p}"),
         format!("align it to {align} bytes"),
     ))
@@ -342,27 +342,27 @@ fn in_use(fd: &OwnedFd, path: &Path, expect: Expect) -> Result<Option<NotInChild
 }
 
 /// Opens and checks an existing file; `None` when a cleaner is at it.
-fn open(domain: &DomainPath, path: &Path, spec: &Spec, name: &str) -> Result<Opened> {
+fn open(domain: &DomainPath, path: &Path, ty: &ObjectType, name: &str) -> Result<Opened> {
     let owner = domain.access.owner_required();
     let min_len = (at::OBJECT + head::BYTES) as u64;
     let expect = Expect { writable: true, min_len, owner };
     let (fd, len) = file::open_checked(path, expect)?;
     let Some(lock) = in_use(&fd, path, expect)? else { return Ok(None) };
     let map = Mapping::map_own(&fd, len as usize, path)?;
-    let has = read_spec(&map, len)?;
-    if has.kind != spec.kind || has.tag() != spec.tag() || has.bytes != spec.bytes {
+    let has = read_type(&map, len)?;
+    if has.kind != ty.kind || has.tag() != ty.tag() || has.bytes != ty.bytes {
         return Err(Error::new(
             ErrorKind::TypeMismatch,
-            format!("opening {}", spec.kind.as_str()),
+            format!("opening {}", ty.kind.as_str()),
             name,
-            format!("{}: use the same type, or another name", spec.differences(&has)),
+            format!("{}: use the same type, or another name", ty.differences(&has)),
         ));
     }
     Ok(Some((fd, map, lock)))
 }
 
 /// What a lock file says it holds. The object lies inside the map.
-pub(super) fn read_spec(map: &Mapping, len: u64) -> Result<Spec> {
+pub(super) fn read_type(map: &Mapping, len: u64) -> Result<ObjectType> {
     let corrupt = |field: &str| {
         let why = format!("its {field} is out of range: stop the users and run 'outlive clean'");
         Error::new(ErrorKind::Corrupt, "opening", map.name(), why)
@@ -395,33 +395,33 @@ pub(super) fn read_spec(map: &Mapping, len: u64) -> Result<Spec> {
             && layout::file_bytes(kind, *bytes) as u64 <= header.total_bytes
     };
     let bytes = bytes.filter(fits).ok_or_else(|| corrupt("size"))?;
-    Ok(Spec { kind, type_name, size, align, count, bytes })
+    Ok(ObjectType { kind, type_name, size, align, count, bytes })
 }
 
 fn create(
     domain: &DomainPath,
     path: &Path,
-    spec: &Spec,
+    ty: &ObjectType,
     threads: &Threads,
     value: Option<(usize, &[u8])>,
 ) -> Result<Opened> {
     file::make_dir(&domain.locks(), &domain.access)?;
-    let bytes = layout::file_bytes(spec.kind, spec.bytes);
+    let bytes = layout::file_bytes(ty.kind, ty.bytes);
     let draft = Draft::new(&domain.locks(), bytes as u64, domain.access.shared_mode)?;
     let map = draft.map()?;
     FileHeader { kind: FileKind::Lock, total_bytes: bytes as u64, node: 0, port: 0 }.write(&map)?;
     for (offset, value) in [
-        (at::KIND, spec.kind as usize),
-        (at::ALIGN, spec.align),
-        (at::SIZE, spec.size),
-        (at::COUNT, spec.count),
-        (at::NAME_LEN, spec.type_name.len()),
+        (at::KIND, ty.kind as usize),
+        (at::ALIGN, ty.align),
+        (at::SIZE, ty.size),
+        (at::COUNT, ty.count),
+        (at::NAME_LEN, ty.type_name.len()),
     ] {
         map.atomic_u64(offset)?.store(value as u64, Relaxed);
     }
-    map.copy_in(at::NAME, spec.type_name.as_bytes())?;
+    map.copy_in(at::NAME, ty.type_name.as_bytes())?;
     map.atomic_u64(at::OBJECT + head::DOMAIN)?.store(threads.domain_id(), Relaxed);
-    map.atomic_u64(at::OBJECT + head::TAG)?.store(spec.tag(), Relaxed);
+    map.atomic_u64(at::OBJECT + head::TAG)?.store(ty.tag(), Relaxed);
     if let Some((offset, bytes)) = value {
         map.copy_in(at::OBJECT + offset, bytes)?;
     }

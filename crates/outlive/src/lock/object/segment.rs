@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::layout::{self, LockKind};
-use super::{Kept, Object, Spec};
+use super::{Kept, Object, ObjectType};
 use crate::lock::mutex::RobustMutex;
 use crate::lock::mutex::condvar::RobustCondvar;
 use crate::lock::rwlock::RobustRwLock;
@@ -82,7 +82,7 @@ impl<T: Message> fmt::Debug for Segment<T> {
 
 impl<T: Message> Segment<T> {
     pub(in crate::lock) fn open(node: &Node, name: &str, value: Option<&T>) -> Result<Self> {
-        let spec = Spec {
+        let ty = ObjectType {
             kind: LockKind::Segment,
             type_name: T::TYPE_NAME.into(),
             size: size_of::<T>(),
@@ -92,7 +92,7 @@ impl<T: Message> Segment<T> {
         };
         let at = layout::mutex_data(align_of::<T>());
         let value = value.map(|value| (at, value.as_bytes()));
-        let object = Object::named(node, name, &spec, value)?;
+        let object = Object::named(node, name, &ty, value)?;
         let data = object.at(at);
         let inner = Inner { object, node: node.clone(), data };
         Ok(Self { inner: Arc::new(inner), _type: PhantomData })
@@ -105,12 +105,12 @@ impl<T: Message> Segment<T> {
         self.inner.data.as_ptr().cast()
     }
 
-    fn place(&self, offset: usize, spec: &Spec) -> Result<Object> {
+    fn place(&self, offset: usize, ty: &ObjectType) -> Result<Object> {
         let inner = &self.inner;
         let kept: Arc<dyn Kept> = Arc::clone(inner) as Arc<dyn Kept>;
         let len = size_of::<T>();
-        let register = || self.register(offset, spec);
-        Object::in_segment(&inner.node, kept, inner.data, len, offset, spec, register)
+        let register = || self.register(offset, ty);
+        Object::in_segment(&inner.node, kept, inner.data, len, offset, ty, register)
     }
 
     /// Writes down which bytes the object takes, unless one that overlaps is written down.
@@ -120,13 +120,13 @@ impl<T: Message> Segment<T> {
     ///
     /// # Crash safety
     /// **Strict.** One CAS. Dying after it: the place is reserved for such an object.
-    fn register(&self, offset: usize, spec: &Spec) -> Result<()> {
+    fn register(&self, offset: usize, ty: &ObjectType) -> Result<()> {
         let unit = layout::OBJECT_ALIGN;
         let wrong = |kind, why: String| {
-            let what = format!("placing {}", spec.kind.as_str());
+            let what = format!("placing {}", ty.kind.as_str());
             Err(Error::new(kind, what, format!("offset {offset} of a segment"), why))
         };
-        let (first, count) = ((offset / unit) as u64, spec.bytes.div_ceil(unit) as u64);
+        let (first, count) = ((offset / unit) as u64, ty.bytes.div_ceil(unit) as u64);
         let Some(end) = first.checked_add(count).filter(|end| *end <= u64::from(u32::MAX)) else {
             return wrong(ErrorKind::InvalidArgument, "a segment has at most 256 GiB".into());
         };
@@ -169,7 +169,7 @@ impl<T: Message> Segment<T> {
     /// # Crash safety
     /// **Strict.** Zeroed memory is a free mutex; what marks it as one is two CAS.
     pub fn mutex<U: Message>(&self, offset: usize) -> Result<RobustMutex<U>> {
-        Ok(RobustMutex::new(self.place(offset, &RobustMutex::<U>::spec())?))
+        Ok(RobustMutex::new(self.place(offset, &RobustMutex::<U>::object_type())?))
     }
 
     /// The reader/writer lock at `offset` bytes; it takes [`RobustRwLock::BYTES`]. Errors and crash
@@ -178,7 +178,7 @@ impl<T: Message> Segment<T> {
     /// # Crash safety
     /// **Strict.** As `mutex`.
     pub fn rwlock<U: Message>(&self, offset: usize) -> Result<RobustRwLock<U>> {
-        Ok(RobustRwLock::new(self.place(offset, &RobustRwLock::<U>::spec())?))
+        Ok(RobustRwLock::new(self.place(offset, &RobustRwLock::<U>::object_type())?))
     }
 
     /// The condition variable at `offset` bytes; it takes [`RobustCondvar::BYTES`]. Errors: as
@@ -187,7 +187,7 @@ impl<T: Message> Segment<T> {
     /// # Crash safety
     /// **Strict.** As `mutex`.
     pub fn condvar(&self, offset: usize) -> Result<RobustCondvar> {
-        Ok(RobustCondvar::new(self.place(offset, &RobustCondvar::spec())?))
+        Ok(RobustCondvar::new(self.place(offset, &RobustCondvar::object_type())?))
     }
 
     /// The semaphore at `offset` bytes; it takes [`RobustSemaphore::bytes`]. Errors: as
@@ -196,8 +196,8 @@ impl<T: Message> Segment<T> {
     /// # Crash safety
     /// **Strict.** As `mutex`.
     pub fn semaphore(&self, offset: usize, permits: usize) -> Result<RobustSemaphore> {
-        let spec = RobustSemaphore::spec(permits)?;
-        Ok(RobustSemaphore::new(self.place(offset, &spec)?, permits))
+        let ty = RobustSemaphore::object_type(permits)?;
+        Ok(RobustSemaphore::new(self.place(offset, &ty)?, permits))
     }
 
     /// The set at `offset` bytes; it takes [`LocklessSet::bytes`]. Errors: as
@@ -206,7 +206,7 @@ impl<T: Message> Segment<T> {
     /// # Crash safety
     /// **Strict.** As `mutex`.
     pub fn lockless_set(&self, offset: usize, capacity: usize) -> Result<LocklessSet> {
-        let spec = LocklessSet::spec(capacity)?;
-        Ok(LocklessSet::new(self.place(offset, &spec)?, capacity))
+        let ty = LocklessSet::object_type(capacity)?;
+        Ok(LocklessSet::new(self.place(offset, &ty)?, capacity))
     }
 }

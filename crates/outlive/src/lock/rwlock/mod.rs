@@ -17,7 +17,7 @@ use super::mutex::wait::{FOREVER, NEVER};
 use super::mutex::word::Got;
 use super::object::layout;
 use super::object::layout::LockKind;
-use super::object::{Object, Spec};
+use super::object::{Object, ObjectType};
 use crate::Result;
 use crate::node::Node;
 use crate::types::Message;
@@ -61,8 +61,8 @@ impl<T: Message> RobustRwLock<T> {
     pub const ALIGN: usize =
         if align_of::<T>() > layout::OBJECT_ALIGN { align_of::<T>() } else { layout::OBJECT_ALIGN };
 
-    pub(super) fn spec() -> Spec {
-        Spec {
+    pub(super) fn object_type() -> ObjectType {
+        ObjectType {
             kind: LockKind::RwLock,
             type_name: T::TYPE_NAME.into(),
             size: size_of::<T>(),
@@ -91,7 +91,7 @@ impl<T: Message> RobustRwLock<T> {
     /// **Strict.** Zeroed memory is a free lock; what marks it as one is two CAS.
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
-        Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::spec())? }))
+        Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::object_type())? }))
     }
 
     /// Takes the lock for reading, waiting as long as a living writer holds it.

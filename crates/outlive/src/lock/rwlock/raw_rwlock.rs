@@ -12,7 +12,7 @@ use crate::lock::mutex::wait::{FOREVER, NEVER, Spin, Waiter, wake};
 use crate::lock::mutex::word::{ABANDONED, ALL, CALLS, Gate, Got, HOLDER, Refused};
 use crate::lock::object::layout;
 use crate::lock::object::layout::{LockKind, head};
-use crate::lock::object::{Object, Spec};
+use crate::lock::object::{Object, ObjectType};
 use crate::node::Node;
 use crate::os::process::fork::fork_generation;
 use crate::sync::Ordering::Relaxed;
@@ -54,9 +54,16 @@ unsafe impl Send for RawRwLock {}
 // SAFETY: as above.
 unsafe impl Sync for RawRwLock {}
 
-fn spec() -> Spec {
+fn object_type() -> ObjectType {
     let kind = LockKind::RwLock;
-    Spec { kind, type_name: String::new(), size: 0, align: 1, count: 0, bytes: RawRwLock::BYTES }
+    ObjectType {
+        kind,
+        type_name: String::new(),
+        size: 0,
+        align: 1,
+        count: 0,
+        bytes: RawRwLock::BYTES,
+    }
 }
 
 /// Wakes the writer that sleeps on a reader's line.
@@ -77,7 +84,7 @@ impl RawRwLock {
     /// # Crash safety
     /// **Strict.** Commit point: the link of the complete file.
     pub fn open(node: &Node, name: &str) -> Result<Self> {
-        Ok(Self::new(Object::named(node, name, &spec(), None)?))
+        Ok(Self::new(Object::named(node, name, &object_type(), None)?))
     }
 
     /// Places the lock into zeroed shared memory of the user's own, or finds it there.
@@ -93,13 +100,20 @@ impl RawRwLock {
     /// **Strict.** Zeroed memory is a free lock; what marks it as one is two CAS.
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
-        Ok(Self::new(unsafe { Object::placed(node, memory, len, &spec())? }))
+        Ok(Self::new(unsafe { Object::placed(node, memory, len, &object_type())? }))
     }
 
-    fn spec_of(of: &PayloadType) -> Spec {
+    fn object_type_of(of: &PayloadType) -> ObjectType {
         let (size, align) = (of.size(), of.align());
         let bytes = Self::bytes_with(of);
-        Spec { kind: LockKind::RwLock, type_name: of.name().into(), size, align, count: 0, bytes }
+        ObjectType {
+            kind: LockKind::RwLock,
+            type_name: of.name().into(),
+            size,
+            align,
+            count: 0,
+            bytes,
+        }
     }
 
     /// Bytes it takes in memory of the user's own together with data of type `of`.
@@ -123,7 +137,7 @@ impl RawRwLock {
     ) -> Result<Self> {
         check_data(name, of, value)?;
         let value = value.map(|value| (layout::rwlock_data(of.align()), value));
-        Ok(Self::with_data(Object::named(node, name, &Self::spec_of(of), value)?, of))
+        Ok(Self::with_data(Object::named(node, name, &Self::object_type_of(of), value)?, of))
     }
 
     /// As [`place`](Self::place), with data of type `of`, which takes `bytes_with` of it.
@@ -144,7 +158,7 @@ impl RawRwLock {
     ) -> Result<Self> {
         check_data("in memory", of, None)?;
         // SAFETY: the caller's promise.
-        let object = unsafe { Object::placed(node, memory, len, &Self::spec_of(of))? };
+        let object = unsafe { Object::placed(node, memory, len, &Self::object_type_of(of))? };
         Ok(Self::with_data(object, of))
     }
 

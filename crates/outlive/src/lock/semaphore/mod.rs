@@ -13,7 +13,7 @@ use super::mutex::wait::{FOREVER, NEVER, Spin, Waiter, wake};
 use super::mutex::word::{ALL, Got};
 use super::object::layout;
 use super::object::layout::{LockKind, head};
-use super::object::{Object, Spec};
+use super::object::{Object, ObjectType};
 use crate::node::Node;
 use crate::os::process::fork::fork_generation;
 use crate::sync::AtomicU64;
@@ -48,7 +48,7 @@ impl RobustSemaphore {
         layout::words_bytes(permits)
     }
 
-    pub(super) fn spec(permits: usize) -> Result<Spec> {
+    pub(super) fn object_type(permits: usize) -> Result<ObjectType> {
         if permits == 0 || permits > layout::PERMITS_MAX {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
@@ -57,7 +57,7 @@ impl RobustSemaphore {
                 format!("it has 1 to {}", layout::PERMITS_MAX),
             ));
         }
-        Ok(Spec {
+        Ok(ObjectType {
             kind: LockKind::Semaphore,
             type_name: String::new(),
             size: 0,
@@ -83,13 +83,13 @@ impl RobustSemaphore {
     /// # Crash safety
     /// **Strict.** Zeroed memory is a semaphore; what marks it as one is two CAS.
     pub unsafe fn place(node: &Node, permits: usize, memory: *mut u8, len: usize) -> Result<Self> {
-        let spec = Self::spec(permits)?;
+        let ty = Self::object_type(permits)?;
         // SAFETY: the caller's promise.
-        Ok(Self::new(unsafe { Object::placed(node, memory, len, &spec)? }, permits))
+        Ok(Self::new(unsafe { Object::placed(node, memory, len, &ty)? }, permits))
     }
 
     fn words(&self) -> Permits<'_> {
-        // SAFETY: the object has these words (`spec`), and keeps them mapped; all access is atomic.
+        // SAFETY: the object has these words (`ty`), and keeps them mapped; all access is atomic.
         unsafe {
             let words = self.object.word(layout::WORDS);
             Permits {

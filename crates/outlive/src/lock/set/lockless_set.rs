@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use super::slots::Places;
 use crate::lock::object::layout;
 use crate::lock::object::layout::{LockKind, head};
-use crate::lock::object::{Object, Spec};
+use crate::lock::object::{Object, ObjectType};
 use crate::node::Node;
 use crate::os::process::fork::fork_generation;
 use crate::{Error, ErrorKind, Result};
@@ -41,7 +41,7 @@ impl LocklessSet {
         layout::words_bytes(capacity)
     }
 
-    pub(in crate::lock) fn spec(capacity: usize) -> Result<Spec> {
+    pub(in crate::lock) fn object_type(capacity: usize) -> Result<ObjectType> {
         if capacity == 0 || capacity > layout::SET_MAX {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
@@ -50,7 +50,7 @@ impl LocklessSet {
                 format!("it has room for 1 to {}", layout::SET_MAX),
             ));
         }
-        Ok(Spec {
+        Ok(ObjectType {
             kind: LockKind::Set,
             type_name: String::new(),
             size: 0,
@@ -76,13 +76,13 @@ impl LocklessSet {
     /// # Crash safety
     /// **Strict.** Zeroed memory is an empty set; what marks it as one is two CAS.
     pub unsafe fn place(node: &Node, capacity: usize, memory: *mut u8, len: usize) -> Result<Self> {
-        let spec = Self::spec(capacity)?;
+        let ty = Self::object_type(capacity)?;
         // SAFETY: the caller's promise.
-        Ok(Self::new(unsafe { Object::placed(node, memory, len, &spec)? }, capacity))
+        Ok(Self::new(unsafe { Object::placed(node, memory, len, &ty)? }, capacity))
     }
 
     fn places(&self) -> Places<'_> {
-        // SAFETY: the object has these words (`spec`), and keeps them mapped; all access is atomic.
+        // SAFETY: the object has these words (`ty`), and keeps them mapped; all access is atomic.
         unsafe {
             let words = self.object.word(layout::WORDS);
             Places {

@@ -7,7 +7,7 @@ mod later;
 mod order;
 mod pause;
 pub(crate) mod reader;
-pub(super) mod received;
+pub(crate) mod received;
 mod take_over;
 mod turn;
 
@@ -23,13 +23,13 @@ use crate::os::time::clock;
 use crate::types::{Encoding, Message, Payload};
 use crate::wait::member::{Member, Plan, Seat};
 use hand::InHand;
-use reader::{QueueEvent, Reader};
+use reader::{Event, Reader};
 use received::Received;
 
 /// The one consumer of a queue: receives the messages of all producers, in order per producer.
 ///
 /// Producers take turns. A dead producer's messages are received first, then
-/// [`QueueEvent::ProducerDied`] is reported and its lane removed. If the consumer dies, the next
+/// [`Event::ProducerDied`] is reported and its lane removed. If the consumer dies, the next
 /// one resumes where it stopped; at most the message in hand comes again. So it does after a panic
 /// with a message in hand: see [`Received`].
 ///
@@ -121,7 +121,7 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// # Errors
     /// `ForkedChild`. `OutOfMemory`, `Io`, `Permission` or the like when a producer's file cannot
     /// be opened: only when nothing of the others is there; it is tried again after 2 to 250 ms. A
-    /// producer whose bytes are corrupt is reported as [`QueueEvent::ProducerCorrupt`] and not
+    /// producer whose bytes are corrupt is reported as [`Event::ProducerCorrupt`] and not
     /// read any more.
     ///
     /// # Crash safety
@@ -249,7 +249,7 @@ impl<T: Payload + ?Sized> Consumer<T> {
     }
 
     /// What happened to producers since the last call; oldest first.
-    pub fn next_event(&mut self) -> Option<QueueEvent> {
+    pub fn next_event(&mut self) -> Option<Event> {
         self.reader.next_event()
     }
 

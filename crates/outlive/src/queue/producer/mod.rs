@@ -104,7 +104,7 @@ impl<T: Payload + ?Sized> Producer<T> {
     }
 
     /// From now on the lane takes at most so many bytes, as with
-    /// [`QueueBuilder::bound_bytes`](crate::QueueBuilder::bound_bytes): for who shares memory out
+    /// [`Builder::bound_bytes`](crate::queue::Builder::bound_bytes): for who shares memory out
     /// among many lanes. What it takes already stays until it is received.
     pub fn set_bound_bytes(&mut self, bytes: u64) {
         self.writer.set_bound_bytes(bytes);

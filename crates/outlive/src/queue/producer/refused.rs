@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind};
 /// ```
 /// # let dir = outlive::doc_dir();
 /// # let node = outlive::Node::builder().root(dir.path()).open()?;
-/// use outlive::TrySendError;
+/// use outlive::queue::TrySendError;
 ///
 /// let mut producer = node.queue::<u64>("/commands")?.producer()?;
 /// match producer.try_send(&7) {

@@ -10,6 +10,7 @@ use crate::types::Payload;
 /// A place in the lane lent by [`crate::Producer::reserve`]. Write through it, then
 /// [`Slot::commit`]; dropped uncommitted, nothing was sent.
 #[derive(Debug)]
+#[must_use = "dropping it sends nothing"]
 pub struct Slot<'p, T: Payload + ?Sized> {
     writer: &'p mut Writer,
     ptr: *mut u8,

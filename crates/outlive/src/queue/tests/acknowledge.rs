@@ -114,7 +114,7 @@ fn a_message_has_one_place_whoever_receives_it_and_no_other_has_it() {
         drop(first);
         let (mut last, mut places) = (std::collections::HashMap::new(), 0);
         let mut seen = std::collections::HashSet::new();
-        let mut next = |producer: crate::ProducerId, place: (u64, u64), again: bool| {
+        let mut next = |producer: crate::queue::ProducerId, place: (u64, u64), again: bool| {
             let before = last.insert(producer, place);
             assert!(!again || before == Some(place), "{place:?} after {before:?}");
             assert_eq!(seen.insert((producer, place)), !again, "{place:?}");

@@ -84,8 +84,8 @@ fn lanes_that_went_while_nobody_looked_end_with_an_event() {
     let mut left = Vec::new();
     while let Some(event) = consumer.next_event() {
         match event {
-            QueueEvent::ProducerLeft(id) => left.push(id),
-            QueueEvent::ProducerJoined(_) => {}
+            Event::ProducerLeft(id) => left.push(id),
+            Event::ProducerJoined(_) => {}
             other => panic!("{other:?}"),
         }
     }

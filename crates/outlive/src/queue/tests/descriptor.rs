@@ -49,7 +49,7 @@ fn a_descriptor_is_readable_unless_the_last_receive_found_nothing() {
     assert!(!quiet(&mut consumer));
     assert!(consumer.receive().unwrap().is_none() && !quiet(&mut consumer), "an event is new");
     assert!(goes_quiet(&mut consumer));
-    assert!(matches!(consumer.next_event(), Some(QueueEvent::ProducerLeft(_))));
+    assert!(matches!(consumer.next_event(), Some(Event::ProducerLeft(_))));
     assert!(goes_quiet(&mut consumer));
 }
 

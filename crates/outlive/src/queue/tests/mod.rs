@@ -445,7 +445,7 @@ fn a_departed_producer_is_drained_and_its_lane_removed() {
     assert!(lanes(&dir) > 0, "unread messages stay");
     assert_eq!(drain(&mut consumer), (0..3000).collect::<Vec<_>>());
     let events: Vec<_> = std::iter::from_fn(|| consumer.next_event()).collect();
-    assert_eq!(events, [QueueEvent::ProducerJoined(id), QueueEvent::ProducerLeft(id)]);
+    assert_eq!(events, [Event::ProducerJoined(id), Event::ProducerLeft(id)]);
     assert_eq!(lanes(&dir), 0);
 }
 
@@ -605,7 +605,7 @@ fn a_corrupt_lane_is_refused_and_its_producer_told() {
     assert_eq!(drain(&mut consumer), [2]);
     let events: Vec<_> = std::iter::from_fn(|| consumer.next_event()).collect();
     assert!(
-        matches!(events.last(), Some(QueueEvent::ProducerCorrupt { producer, .. })
+        matches!(events.last(), Some(Event::ProducerCorrupt { producer, .. })
             if *producer == bad.id()),
         "{events:?}"
     );
@@ -640,7 +640,7 @@ fn a_message_of_a_length_that_no_value_has_is_refused() {
     std::os::unix::fs::FileExt::write_all_at(&file, &word, 4096 + 16).unwrap();
     assert!(consumer.receive().unwrap().is_none());
     let events: Vec<_> = std::iter::from_fn(|| consumer.next_event()).collect();
-    assert!(matches!(events.last(), Some(QueueEvent::ProducerCorrupt { .. })), "{events:?}");
+    assert!(matches!(events.last(), Some(Event::ProducerCorrupt { .. })), "{events:?}");
 }
 
 #[test]

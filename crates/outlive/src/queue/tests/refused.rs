@@ -4,8 +4,9 @@ use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 
 use super::*;
+use crate::Error;
 use crate::node::layout;
-use crate::{Error, TrySendError};
+use crate::queue::TrySendError;
 
 #[test]
 fn a_refusal_says_in_words_what_the_error_says_that_it_turns_into() {

@@ -44,6 +44,7 @@ pub(in crate::rt) const fn body_words<T>() -> usize {
 
 /// A value as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stamped<T> {
     /// The value.
     pub value: T,
@@ -131,6 +132,7 @@ pub struct LatestReader<T> {
 ///
 /// Open all ends of a process first, then connect them: no order of starting can block.
 #[derive(Debug)]
+#[must_use = "it is no end until `connect`"]
 pub struct Opening<End> {
     pub(in crate::rt) waiting: Waiting,
     pub(in crate::rt) end: fn(Pair, usize) -> End,

@@ -54,6 +54,7 @@ pub enum Phase {
 
 /// A stage's place in its loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Doing {
     /// The cycle.
     pub cycle: u64,
@@ -63,6 +64,7 @@ pub struct Doing {
 
 /// Counters of a stage since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counts {
     /// Cycles run.
     pub run: u64,

@@ -79,6 +79,7 @@ pub enum Step {
 
 /// The first cause, as recorded in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Latch {
     /// Why.
     pub cause: Cause,

@@ -113,12 +113,14 @@ impl Lifeline {
     }
 
     /// How many cycles to hold before the quick-stop; 0 for a guard, which has no position to hold.
+    #[must_use]
     pub fn hold_cycles(mut self, cycles: u32) -> Self {
         self.hold_cycles = cycles;
         self
     }
 
     /// How many cycles to quick-stop before braking, if it does not stand still earlier.
+    #[must_use]
     pub fn stop_cycles(mut self, cycles: u32) -> Self {
         self.stop_cycles = cycles;
         self
@@ -188,6 +190,7 @@ impl Lifeline {
     ///
     /// # Real-time
     /// A few loads a subject; one system call where the word says dead and the lock is still held.
+    #[must_use = "the actions follow from it"]
     pub fn look(&self, now_ns: u64) -> Option<(Cause, u8)> {
         let armed_ns = self.armed_ns?;
         let too_old = |stamp: u64, ns_max: u64| {

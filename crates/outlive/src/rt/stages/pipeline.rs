@@ -40,6 +40,7 @@ use crate::{Error, ErrorKind, Result};
 /// assert!(reports[1].counts.run > 0);
 /// # Ok::<(), outlive::Error>(())
 /// ```
+#[must_use = "its stages stand still until `run`"]
 pub struct Pipeline<'a> {
     schedule: Schedule,
     stages: Vec<Place<'a>>,
@@ -184,6 +185,7 @@ pub struct Member {
 
 /// A member whose neighbours may still be missing.
 #[derive(Debug)]
+#[must_use = "it is no member until `connect`"]
 pub struct Joining {
     node: Node,
     board: Board,

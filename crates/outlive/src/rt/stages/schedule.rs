@@ -46,18 +46,21 @@ impl Schedule {
     }
 
     /// The release of cycle 0, ns of CLOCK_MONOTONIC. Give it to other processes.
+    #[must_use]
     pub fn starting_at(mut self, start_ns: u64) -> Self {
         self.start_ns = start_ns;
         self
     }
 
     /// When a cycle is due, after its release.
+    #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline_ns = deadline.as_nanos() as u64;
         self
     }
 
     /// What to do after an overrun.
+    #[must_use]
     pub fn overrun(mut self, overrun: Overrun) -> Self {
         self.overrun = overrun;
         self

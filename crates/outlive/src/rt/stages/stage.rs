@@ -117,6 +117,7 @@ impl Stop {
 
 /// What a stage's loop did.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct StageReport {
     /// Its name.
     pub name: String,

@@ -145,7 +145,7 @@ fn a_second_living_end_is_refused_until_the_first_is_dropped() {
     drop(reader);
     assert_eq!(writer.write(&[1; WORDS]), Err(Lost::Left));
     assert!(!writer.seems_alive());
-    LatestReader::<Wide>::open(&c, "x").unwrap();
+    drop(LatestReader::<Wide>::open(&c, "x").unwrap());
 }
 
 #[test]

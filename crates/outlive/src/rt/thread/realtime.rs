@@ -21,6 +21,7 @@ pub struct Realtime {
 
 /// What the kernel granted of a [`Realtime`]. Refusals are no errors: look, and decide.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Granted {
     /// SCHED_FIFO; `None` where it was not asked for.
     pub priority: Option<Result<()>>,

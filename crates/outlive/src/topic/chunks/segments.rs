@@ -9,9 +9,11 @@
 //! ```
 //! # let dir = outlive::doc_dir();
 //! # let node = outlive::Node::builder().root(dir.path()).open()?;
+//! use outlive::topic::segments;
+//!
 //! let publisher = node.topic::<[u8]>("/image")?.publisher()?;
 //! let loan = publisher.loan_slice(1 << 16)?;
-//! let segment = outlive::segments::segment_at(loan.as_ptr().addr()).expect("it holds the loan");
+//! let segment = segments::segment_at(loan.as_ptr().addr()).expect("it holds the loan");
 //! assert!(segment.is_writable() && segment.bytes() >= 1 << 16);
 //! # Ok::<(), outlive::Error>(())
 //! ```

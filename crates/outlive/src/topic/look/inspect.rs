@@ -1,9 +1,9 @@
-//! What tools see of a topic beyond its counters: subscribers, what they hold, how far they are.
+//! What tools see of a topic: its publishers and subscribers, what they hold, how far they are.
 //!
 //! Everything is read from outside and read-only, while members go on: each number was true at
 //! some moment during the look. Since when a sample is held is written nowhere.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use crate::domain::header::{FileHeader, FileKind};
@@ -21,13 +21,78 @@ use crate::topic::membership::{Entry, PublisherId, list, ring_path};
 use crate::topic::ring::entries::{Descriptor, ENTRY_HEAD_WORDS};
 use crate::topic::ring::layout;
 use crate::topic::ring::layout::ring;
+use crate::types::describe::TypeDescription;
+use crate::types::payload::Encoding;
+use crate::types::payload_type::PayloadType;
 use crate::{Error, ErrorKind, Result};
 
 /// Looks at a counter that moves under our eyes.
 const LOOKS_MAX: usize = 8;
 
+/// A publisher's ring and its counters.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PublisherInfo {
+    /// Who it is.
+    pub id: PublisherId,
+    /// Whether its node is alive.
+    pub alive: bool,
+    /// Whether it left in order.
+    pub closed: bool,
+    /// Messages published.
+    pub messages: u64,
+    /// Payload bytes published.
+    pub payload_bytes: u64,
+    /// When the newest message was published, ns of CLOCK_MONOTONIC; `None` while there is none,
+    /// when a volatile publisher has withdrawn it, or without time stamps.
+    pub newest_ns: Option<u64>,
+    /// Messages that its ring holds.
+    pub depth: u64,
+    /// Shared memory it takes, bytes.
+    pub memory_bytes: u64,
+}
+
+/// A topic and who is there.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Info {
+    /// Its name.
+    pub name: String,
+    /// Type that all members agree on.
+    pub type_name: String,
+    /// How payloads are to be read.
+    pub encoding: Encoding,
+    /// Size of the type, or of one element, bytes.
+    pub element_bytes: usize,
+    pub(crate) align: usize,
+    /// Messages in the deepest of the rings; without any, in that of a publisher that does not ask.
+    pub depth: u64,
+    /// Description of the type for tools, as stored; see [`Info::description`].
+    pub schema: Vec<u8>,
+    /// What its creator said about it.
+    pub attributes: BTreeMap<String, String>,
+    /// Rings, also of the dead and departed that are still readable.
+    pub publishers: Vec<PublisherInfo>,
+    /// Nodes of the subscribers.
+    pub subscribers: Vec<NodeId>,
+}
+
+impl Info {
+    /// The type of its messages, to open it with ([`Builder::of_type`](crate::topic::Builder)).
+    pub fn payload_type(&self) -> PayloadType {
+        let form = (self.element_bytes, self.align);
+        PayloadType::from_parts(self.encoding, &self.type_name, form, self.schema.clone())
+    }
+
+    /// What payloads look like, if the topic's first member described its type.
+    pub fn description(&self) -> Option<TypeDescription> {
+        TypeDescription::parse(&self.schema).ok()
+    }
+}
+
 /// A subscriber port and what it says.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SubscriberInfo {
     /// Its node.
     pub node: NodeId,
@@ -49,6 +114,7 @@ pub struct SubscriberInfo {
 
 /// How far a subscriber has read a publisher.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SourceInfo {
     /// The publisher.
     pub publisher: PublisherId,
@@ -59,6 +125,7 @@ pub struct SourceInfo {
 
 /// A sample that a subscriber holds.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct HeldInfo {
     /// Whose message it is.
     pub publisher: PublisherId,

@@ -26,7 +26,7 @@ pub(crate) const DEPTH_DEFAULT: u64 = 16;
 
 /// What a member expects of a topic.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Spec {
+pub(crate) struct WantedMeta {
     pub(crate) encoding: Encoding,
     pub(crate) type_name: String,
     pub(crate) size: usize,
@@ -39,7 +39,7 @@ pub(crate) struct Spec {
     pub(crate) attributes: BTreeMap<String, String>,
 }
 
-impl Spec {
+impl WantedMeta {
     pub(crate) fn of<T: Payload + ?Sized>() -> Self {
         Self {
             encoding: T::ENCODING,
@@ -161,31 +161,32 @@ impl Meta {
         Ok(Self { encoding, type_name, size, align, depth, entry_bytes, schema, attributes })
     }
 
-    /// Reads the topic's `meta`, or makes it from `spec` if nobody has yet.
+    /// Reads the topic's `meta`, or makes it from `wanted` if nobody has yet.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the complete file.
     pub(crate) fn open_or_create(
         dir: &Path,
         topic: &TopicName,
-        spec: &Spec,
+        wanted: &WantedMeta,
         access: &Access,
     ) -> Result<Self> {
-        spec.check(topic)?;
-        let meta = read_or_create(|| Self::read(dir, access), || Self::create(dir, spec, access))?;
-        meta.accept(topic, spec)
+        wanted.check(topic)?;
+        let meta =
+            read_or_create(|| Self::read(dir, access), || Self::create(dir, wanted, access))?;
+        meta.accept(topic, wanted)
     }
 
-    fn create(dir: &Path, spec: &Spec, access: &Access) -> Result<()> {
-        let slice = spec.encoding != Encoding::Fixed;
-        let entry_bytes = layout::entry_bytes(spec.size, spec.align, slice);
-        let depth = match spec.depth {
+    fn create(dir: &Path, wanted: &WantedMeta, access: &Access) -> Result<()> {
+        let slice = wanted.encoding != Encoding::Fixed;
+        let entry_bytes = layout::entry_bytes(wanted.size, wanted.align, slice);
+        let depth = match wanted.depth {
             0 => DEPTH_DEFAULT,
             n => n.next_power_of_two(),
         };
         // Checked by the caller.
-        let attributes = attributes::to_text(&spec.attributes).unwrap_or_default();
-        let behind = meta::SCHEMA + spec.schema.len();
+        let attributes = attributes::to_text(&wanted.attributes).unwrap_or_default();
+        let behind = meta::SCHEMA + wanted.schema.len();
         let bytes = round_up(behind + attributes.len(), 64);
         let path = dir.join("meta");
         let draft = Draft::new(dir, bytes as u64, access.own_mode)?;
@@ -193,38 +194,38 @@ impl Meta {
             let map = draft.map()?;
             let total_bytes = bytes as u64;
             FileHeader { kind: FileKind::Meta, total_bytes, node: 0, port: 0 }.write(&map)?;
-            map.atomic_u32(meta::ENCODING)?.store(spec.encoding as u32, Relaxed);
+            map.atomic_u32(meta::ENCODING)?.store(wanted.encoding as u32, Relaxed);
             for (offset, value) in [
-                (meta::SIZE, spec.size),
-                (meta::ALIGN, spec.align),
+                (meta::SIZE, wanted.size),
+                (meta::ALIGN, wanted.align),
                 (meta::DEPTH, depth as usize),
                 (meta::ENTRY_BYTES, entry_bytes),
-                (meta::NAME_LEN, spec.type_name.len()),
-                (meta::SCHEMA_LEN, spec.schema.len()),
+                (meta::NAME_LEN, wanted.type_name.len()),
+                (meta::SCHEMA_LEN, wanted.schema.len()),
                 (meta::ATTRIBUTES_LEN, attributes.len()),
             ] {
                 map.atomic_u64(offset)?.store(value as u64, Relaxed);
             }
-            map.copy_in(meta::NAME, spec.type_name.as_bytes())?;
-            map.copy_in(meta::SCHEMA, &spec.schema)?;
+            map.copy_in(meta::NAME, wanted.type_name.as_bytes())?;
+            map.copy_in(meta::SCHEMA, &wanted.schema)?;
             map.copy_in(behind, &attributes)?;
         }
         draft.link(&path).map(drop)
     }
 
     /// Compares with what a member expects; the error lists every field that differs.
-    fn accept(self, topic: &TopicName, spec: &Spec) -> Result<Self> {
+    fn accept(self, topic: &TopicName, wanted: &WantedMeta) -> Result<Self> {
         let mut differences = Vec::new();
         let mut differs = |field: &str, has: String, want: String| {
             if has != want {
                 differences.push(format!("{field} is {has}, this program has {want}"));
             }
         };
-        differs("type", self.type_name.clone(), spec.type_name.clone());
-        differs("size", self.size.to_string(), spec.size.to_string());
-        differs("alignment", self.align.to_string(), spec.align.to_string());
-        differs("encoding", self.encoding.as_str().into(), spec.encoding.as_str().into());
-        differences.extend(describe::differences(&self.schema, &spec.schema));
+        differs("type", self.type_name.clone(), wanted.type_name.clone());
+        differs("size", self.size.to_string(), wanted.size.to_string());
+        differs("alignment", self.align.to_string(), wanted.align.to_string());
+        differs("encoding", self.encoding.as_str().into(), wanted.encoding.as_str().into());
+        differences.extend(describe::differences(&self.schema, &wanted.schema));
         if differences.is_empty() {
             return Ok(self);
         }

@@ -38,7 +38,7 @@ use crate::os::time::clock;
 use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
-use meta::{Meta, Spec};
+use meta::{Meta, WantedMeta};
 use reclaim::{Reclaimed, reclaim, reclaim_by};
 
 /// Whom a place of a subscriber's table names.
@@ -117,7 +117,7 @@ pub(crate) fn subscriber_path(dir: &Path, node: NodeId, port: u64) -> PathBuf {
 }
 
 impl Topic {
-    /// Joins topic `name`, making it from `spec` if it does not exist. With `spec` `None` any
+    /// Joins topic `name`, making it from `wanted` if it does not exist. With `wanted` `None` any
     /// type is accepted and nothing is made. A topic of another type without a live member is
     /// removed and made again: what the dead have sent in that type goes with it.
     ///
@@ -131,13 +131,13 @@ impl Topic {
     pub(crate) fn join(
         node: &Node,
         name: TopicName,
-        spec: Option<&Spec>,
+        wanted: Option<&WantedMeta>,
     ) -> Result<(Arc<Self>, Joining)> {
         let domain = node.domain();
         let path = domain.topics().join(name.file());
         let deadline = clock::now_ns() + SLOW_PATH_NS_MAX;
         loop {
-            match Self::try_join(node, &name, &path, spec, deadline) {
+            match Self::try_join(node, &name, &path, wanted, deadline) {
                 Ok(Some(joined)) => return Ok(joined),
                 Ok(None) => {}
                 Err(e) if e.kind() == ErrorKind::NotFound && !domain.topics().exists() => {
@@ -149,7 +149,7 @@ impl Topic {
                     ));
                 }
                 // Removed under us: make it again, unless we are not to make it.
-                Err(e) if e.kind() == ErrorKind::NotFound && spec.is_some() => {}
+                Err(e) if e.kind() == ErrorKind::NotFound && wanted.is_some() => {}
                 Err(e) if e.kind() == ErrorKind::TypeMismatch && !fault("join.dead_keep_type") => {
                     // The dead hold on to no type.
                     let living = give_way(domain, &path, deadline)?;
@@ -179,11 +179,11 @@ impl Topic {
         node: &Node,
         name: &TopicName,
         path: &Path,
-        spec: Option<&Spec>,
+        wanted: Option<&WantedMeta>,
         deadline: u64,
     ) -> Result<Option<(Arc<Self>, Joining)>> {
         let access = &node.domain().access;
-        if spec.is_some() {
+        if wanted.is_some() {
             file::make_dir(path, access)?;
         }
         let dir = file::now_dir_lock_shared(path, deadline)?;
@@ -193,8 +193,8 @@ impl Topic {
         node.must_be_listed()?;
         must_not_be_missing(path, "meta")?;
         must_not_be_missing(path, "bell")?;
-        let meta = match spec {
-            Some(spec) => Meta::open_or_create(path, name, spec, access)?,
+        let meta = match wanted {
+            Some(wanted) => Meta::open_or_create(path, name, wanted, access)?,
             None => Meta::read(path, access)?,
         };
         let bell =

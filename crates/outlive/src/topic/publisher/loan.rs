@@ -13,6 +13,7 @@ use crate::types::payload::Payload;
 /// A slot lent by [`Publisher::loan`]. Write through it, then [`Loan::publish`]; dropped
 /// unpublished, the slot is free again.
 #[derive(Debug)]
+#[must_use = "dropping it publishes nothing"]
 pub struct Loan<'p, T: Payload + ?Sized> {
     publisher: &'p Publisher<T>,
     location: Location,

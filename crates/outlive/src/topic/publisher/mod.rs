@@ -2,7 +2,7 @@
 
 mod audience;
 mod headed;
-pub(super) mod loan;
+pub(crate) mod loan;
 pub(super) mod pulse;
 pub(in crate::topic) mod refused;
 mod ring;
@@ -71,7 +71,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.writer.borrow().topic().name.as_str().to_owned()
     }
 
-    /// What the topic's creator said about it ([`TopicBuilder::attribute`](crate::TopicBuilder)).
+    /// What the topic's creator said about it ([`Builder::attribute`](crate::topic::Builder)).
     pub fn attributes(&self) -> BTreeMap<String, String> {
         self.writer.borrow().topic().meta.attributes.clone()
     }
@@ -116,7 +116,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
     ///
     /// # Real-time
     /// No lock. It waits for reliable subscribers only, up to the publisher's
-    /// [`reliable_timeout`](crate::TopicBuilder::reliable_timeout). No system call and no
+    /// [`reliable_timeout`](crate::topic::Builder::reliable_timeout). No system call and no
     /// allocation while nobody sleeps or joins, a chunk is free and it need not wait.
     #[inline]
     pub fn publish(&self, value: &T) -> Result<u64> {
@@ -133,7 +133,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
     }
 
     /// As [`Publisher::publish`], without waiting for a reliable subscriber, whatever the
-    /// publisher's [`reliable_timeout`](crate::TopicBuilder::reliable_timeout) is.
+    /// publisher's [`reliable_timeout`](crate::topic::Builder::reliable_timeout) is.
     ///
     /// # Errors
     /// [`TryPublishError::Behind`] (`WouldBlock`), [`TryPublishError::NoMemory`] (`OutOfMemory`);

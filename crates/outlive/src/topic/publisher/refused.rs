@@ -18,7 +18,7 @@ use crate::{Error, ErrorKind};
 /// ```
 /// # let dir = outlive::doc_dir();
 /// # let node = outlive::Node::builder().root(dir.path()).open()?;
-/// use outlive::TryPublishError;
+/// use outlive::topic::TryPublishError;
 ///
 /// let topic = || node.topic::<u64>("/counter");
 /// let _slow = topic()?.depth(2).reliable(true).subscriber()?;
@@ -88,6 +88,7 @@ impl std::error::Error for TryPublishError {
 
 /// A loan that could not be published, filled as it was, and why.
 #[derive(Debug)]
+#[must_use = "its loan is still to be published"]
 pub struct Unpublished<'p, T: Payload + ?Sized> {
     /// To publish later, or to drop.
     pub loan: Loan<'p, T>,

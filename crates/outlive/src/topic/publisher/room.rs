@@ -29,6 +29,7 @@ const SLICE_NS: u64 = 5 * POLL_NS;
 
 /// Back-pressure: what a publisher waited for reliable subscribers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Waited {
     /// Messages that had to wait, also those that were then not sent.
     pub messages: u64,

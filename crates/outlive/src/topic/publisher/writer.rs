@@ -52,7 +52,7 @@ pub(crate) struct Writer {
 
 /// How a publisher wants to send.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct PublisherOptions {
     /// Messages in its ring, a power of two; 0: as many as the topic says.
     pub(crate) depth: u64,
     pub(crate) memory_bytes_max: u64,
@@ -66,11 +66,13 @@ impl Writer {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the complete ring file.
-    pub(crate) fn open(topic: Arc<Topic>, manner: Manner) -> Result<Self> {
-        let Manner { memory_bytes_max, reliable_timeout_ns, volatile, timestamps, .. } = manner;
+    pub(crate) fn open(topic: Arc<Topic>, options: PublisherOptions) -> Result<Self> {
+        let PublisherOptions {
+            memory_bytes_max, reliable_timeout_ns, volatile, timestamps, ..
+        } = options;
         let node = &topic.node;
         let id = PublisherId { node: node.id(), port: node.next_port_serial() };
-        let depth = if manner.depth > 0 { manner.depth } else { topic.meta.depth } as usize;
+        let depth = if options.depth > 0 { options.depth } else { topic.meta.depth } as usize;
         let ring = OwnRing::create(&topic, id, depth, volatile)?;
         crash_point!("writer.open.after_link");
         let pool = Pool::new(PoolConfig {

@@ -5,7 +5,7 @@ mod known;
 mod parked;
 pub(super) mod raw;
 pub(super) mod reader;
-pub(super) mod sample;
+pub(crate) mod sample;
 mod segments;
 pub(super) mod source;
 #[cfg(feature = "async")]
@@ -369,7 +369,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         TypeDescription::parse(&self.reader.topic().meta.schema).ok()
     }
 
-    /// What the topic's creator said about it ([`TopicBuilder::attribute`](crate::TopicBuilder)).
+    /// What the topic's creator said about it ([`Builder::attribute`](crate::topic::Builder)).
     pub fn attributes(&self) -> BTreeMap<String, String> {
         self.reader.topic().meta.attributes.clone()
     }

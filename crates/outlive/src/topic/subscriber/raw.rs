@@ -20,13 +20,14 @@ use crate::topic::ring::layout::INLINE_BYTES_MAX;
 
 /// Where a message comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Meta {
     /// Who sent it.
     pub publisher: PublisherId,
     /// Its number among the messages of that publisher, from 0.
     pub seq: u64,
     /// When it was published, ns of CLOCK_MONOTONIC; 0 when its publisher does not say
-    /// ([`TopicBuilder::timestamps`](crate::TopicBuilder::timestamps)). From one publisher it
+    /// ([`Builder::timestamps`](crate::topic::Builder::timestamps)). From one publisher it
     /// never goes back; two in a row may be equal.
     pub timestamp_ns: u64,
     /// Messages of that publisher lost right before this one.

@@ -48,6 +48,7 @@ impl<F: FnMut(&mut Context<'_>) -> Poll<io::Result<()>>> Readable for F {
 /// a future of it loses nothing. The task is woken as [`Subscriber::fd`] says: at once by a message
 /// and by a death, and every 100 ms to look around.
 #[derive(Debug)]
+#[must_use = "a stream does nothing unless it is polled"]
 pub struct Messages<T: Payload + ?Sized, R> {
     subscriber: Subscriber<T>,
     readable: R,

@@ -12,7 +12,7 @@ fn node(dir: &TempDir) -> Node {
     Node::builder().root(dir.join("root")).name("test").open().unwrap()
 }
 
-fn topic(node: &Node) -> TopicBuilder<u64> {
+fn topic(node: &Node) -> Builder<u64> {
     node.topic::<u64>("/n").unwrap().depth(4)
 }
 
@@ -73,6 +73,18 @@ fn a_full_reliable_subscriber_is_waited_for_until_the_deadline_and_nothing_is_se
     for i in 0..20 {
         publisher.publish(&i).unwrap();
     }
+}
+
+#[test]
+fn a_publisher_without_a_timeout_of_its_own_waits() {
+    let dir = TempDir::new("modes-default");
+    let n = node(&dir);
+    let _sub = topic(&n).reliable(true).subscriber().unwrap();
+    let publisher = topic(&n).publisher().unwrap();
+    for i in 0..4 {
+        publisher.publish(&i).unwrap();
+    }
+    assert_eq!(publisher.publish(&4).unwrap_err().kind(), ErrorKind::Timeout);
 }
 
 #[test]

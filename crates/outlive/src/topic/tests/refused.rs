@@ -14,7 +14,7 @@ fn node(dir: &TempDir) -> Node {
     Node::builder().root(dir.join("root")).name("test").open().unwrap()
 }
 
-fn builder(node: &Node) -> TopicBuilder<u64> {
+fn builder(node: &Node) -> Builder<u64> {
     node.topic::<u64>("/n").unwrap()
 }
 

@@ -12,7 +12,7 @@ pub(crate) const SCHEMA_BYTES_MAX: usize = 65536;
 /// A payload type as a value instead of a Rust type: name, size, alignment, encoding and
 /// description, as all members of a topic, queue or service must agree on them.
 ///
-/// Ports opened with one ([`TopicBuilder::of_type`](crate::TopicBuilder::of_type) and its like)
+/// Ports opened with one ([`topic::Builder::of_type`](crate::topic::Builder::of_type) and its like)
 /// carry bytes. Whether bytes are a payload of the type, [`PayloadType::accepts`] says: ask before
 /// publishing and after receiving. Queues check lengths by themselves.
 ///
@@ -211,7 +211,7 @@ impl PayloadType {
     }
 
     /// The description as it is stored: nothing if there is none, or what the topic's maker gave
-    /// instead ([`TopicBuilder::schema`](crate::TopicBuilder::schema)).
+    /// instead ([`topic::Builder::schema`](crate::topic::Builder::schema)).
     pub fn schema(&self) -> &[u8] {
         &self.schema
     }

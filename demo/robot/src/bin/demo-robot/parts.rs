@@ -8,7 +8,7 @@ use std::time::Duration;
 use outlive::rt::{LatestWriter, Realtime, SpscReader, Stop, Wait};
 use outlive::{Node, Result, now_ns};
 use robot::again::Again;
-use robot::cell::{self, BUS_DEPTH, Config};
+use robot::cell::{self, BUS_DEPTH, CellOptions};
 use robot::cia402::State;
 use robot::drive::{Drives, Sender};
 use robot::kinematics::{HOME, solve};
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) type DriveState = [u64; 3];
 
 pub(crate) fn run(args: &PartArgs, node: &Node) -> Result<()> {
-    let config = Config {
+    let options = CellOptions {
         period_ns: args.period_us * 1000,
         start_ns: args.start_ns,
         lifeline: true,
@@ -36,16 +36,16 @@ pub(crate) fn run(args: &PartArgs, node: &Node) -> Result<()> {
     };
     let stop = Stop::new();
     match args.part {
-        Part::Planner => cell::run_stages(node, &config, 0..1, &stop),
-        Part::Ik => cell::run_stages(node, &config, 1..2, &stop),
-        Part::Ethercat => cell::run_stages(node, &config, 2..3, &stop),
-        Part::Guard => cell::run_guard(node, &config, &stop),
-        _ => drives(node, &config),
+        Part::Planner => cell::run_stages(node, &options, 0..1, &stop),
+        Part::Ik => cell::run_stages(node, &options, 1..2, &stop),
+        Part::Ethercat => cell::run_stages(node, &options, 2..3, &stop),
+        Part::Guard => cell::run_guard(node, &options, &stop),
+        _ => drives(node, &options),
     }
 }
 
 /// Plays the drives: takes frames eight times a period; another thread says how they are.
-fn drives(node: &Node, config: &Config) -> Result<()> {
+fn drives(node: &Node, options: &CellOptions) -> Result<()> {
     let frames = SpscReader::<BusFrame>::open(node, "arm/frames", BUS_DEPTH)?;
     let guard_frames = SpscReader::<BusFrame>::open(node, "arm/guard-frames", BUS_DEPTH)?;
     let answers = LatestWriter::<BusFrame>::open(node, "arm/answers")?;
@@ -66,9 +66,9 @@ fn drives(node: &Node, config: &Config) -> Result<()> {
     let mut answers = answers.connect(PATIENCE)?;
     let begin = solve(&Planner::default().pose(0.0), &HOME).unwrap_or(HOME);
     let mut drives = Drives::new(begin, now_ns(), LOG_MAX);
-    let priority = (config.priority > 0).then_some(config.priority + 2);
+    let priority = (options.priority > 0).then_some(options.priority + 2);
     Realtime { priority, ..Realtime::default() }.apply();
-    let tick_ns = config.period_ns / 8;
+    let tick_ns = options.period_ns / 8;
     let (mut next_ns, mut followed, mut moved) = (now_ns(), false, 0);
     let mut again: [Again; 3] = Default::default();
     loop {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use outlive::Domain;
 use outlive_run::config::Config;
-use outlive_run::{Options, Outcome, Supervisor};
+use outlive_run::{Outcome, Supervisor, SupervisorOptions};
 
 use crate::builder;
 use crate::teller::Failure;
@@ -22,7 +22,7 @@ pub(crate) struct SuperviseArgs {
 pub(crate) fn run(args: &SuperviseArgs) -> Result<(), Failure> {
     let config = Config::load(&args.file).map_err(|e| Failure::Failed(e.to_string()))?;
     let domain = Domain::of(&builder().root(&args.root))?;
-    let options = Options { quiet: true, ..Options::default() };
+    let options = SupervisorOptions { quiet: true, ..SupervisorOptions::default() };
     let supervisor = Supervisor::start(config, domain, options);
     match supervisor.map_err(|e| Failure::Failed(e.to_string()))?.run() {
         Outcome::Stopped => Ok(()),

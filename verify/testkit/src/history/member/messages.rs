@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use outlive::{Consumer, Event, QueueEvent, Sample, Subscriber};
+use outlive::queue;
+use outlive::topic::Event;
+use outlive::{Consumer, Sample, Subscriber};
 
 use super::{Fails, limits};
 use crate::chaos::message::{self, Head, WORDS_MIN};
@@ -115,10 +117,10 @@ pub(super) fn get(
     })();
     while let Some(event) = consumer.next_event() {
         let (news, id) = match event {
-            QueueEvent::ProducerJoined(id) => (News::Joined, id),
-            QueueEvent::ProducerLeft(id) => (News::Left, id),
-            QueueEvent::ProducerDied(id) => (News::Died(false, 0), id),
-            QueueEvent::ProducerCorrupt { producer, why } => {
+            queue::Event::ProducerJoined(id) => (News::Joined, id),
+            queue::Event::ProducerLeft(id) => (News::Left, id),
+            queue::Event::ProducerDied(id) => (News::Died(false, 0), id),
+            queue::Event::ProducerCorrupt { producer, why } => {
                 reply.text = why;
                 (News::Corrupt, producer)
             }

@@ -26,9 +26,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(super) use forks::WAYS;
+use outlive::service::Ticket;
 use outlive::{
     Consumer, Loan, Node, NodeBuilder, PayloadType, Producer, Publisher, Received, Sample,
-    Subscriber, Ticket, Watch,
+    Subscriber, Watch,
 };
 pub(super) use services::{KINDS, PARTS};
 

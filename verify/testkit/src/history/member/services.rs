@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use outlive::{Client, ErrorKind, PayloadType, Reply as Answer, Request, Server, Ticket, now_ns};
+use outlive::service::{Reply as Answer, Request, Ticket};
+use outlive::{Client, ErrorKind, PayloadType, Server, now_ns};
 
 use super::messages::{content, look};
 use super::{Fails, Shared, Thing, payload_type};

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use outlive::{Producer, QueueEvent};
+use outlive::Producer;
+use outlive::queue;
 
 use super::super::{audit, node, nothing_left, text};
 use super::{BATCH, Consuming, LANE_MESSAGES, Large, Numbered, drain, producer, send};
@@ -112,7 +113,7 @@ impl<M: Numbered> Scenario for Send<M> {
             n if n == self.before + self.count() => "after",
             n => return Err(format!("{n} messages came, {} were sent before", self.before)),
         };
-        let died = |event| matches!(event, QueueEvent::ProducerDied(_));
+        let died = |event| matches!(event, queue::Event::ProducerDied(_));
         if !std::iter::from_fn(|| consumer.next_event()).any(died) {
             return Err("nobody said that the producer died".into());
         }

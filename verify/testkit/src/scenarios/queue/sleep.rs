@@ -4,7 +4,8 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use outlive::{Consumer, ErrorKind, Node, QueueEvent};
+use outlive::queue;
+use outlive::{Consumer, ErrorKind, Node};
 
 use super::super::{audit, node, nothing_left, text};
 use super::{
@@ -94,7 +95,7 @@ impl Scenario for Wake {
         world.thread = Some(asleep(move || {
             loop {
                 next += u64::from(consumer.receive_timeout(LONG * 360).map_err(text)?.is_some());
-                let died = |e| matches!(e, QueueEvent::ProducerDied(_));
+                let died = |e| matches!(e, queue::Event::ProducerDied(_));
                 if std::iter::from_fn(|| consumer.next_event()).any(died) {
                     return Ok(next);
                 }

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::{QueueEvent, Reader};
+use super::{Event, Reader};
 use crate::Result;
 use crate::node::peer::Peer;
 use crate::queue::consumer::lanes::Lane;
@@ -72,7 +72,7 @@ impl Reader {
     /// Whether a wait ends for events; `events` were seen before it.
     #[cold]
     pub(crate) fn tells_news(&mut self, events: u64) -> bool {
-        self.news.end_wait(events, |event| !matches!(event, QueueEvent::ProducerJoined(_)))
+        self.news.end_wait(events, |event| !matches!(event, Event::ProducerJoined(_)))
     }
 
     /// A message shows, and is held back until its turn.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{QueueEvent, Reader};
+use super::{Event, Reader};
 use crate::node::peer::death_of;
 use crate::os::fs::file;
 use crate::os::time::clock;
@@ -68,8 +68,8 @@ impl Reader {
     fn lose_lane(&mut self, id: ProducerId) {
         if let Some(lane) = self.lanes.take_out(id) {
             self.news.push(match lane.proof_of_death().is_some() {
-                true => QueueEvent::ProducerDied(id),
-                false => QueueEvent::ProducerLeft(id),
+                true => Event::ProducerDied(id),
+                false => Event::ProducerLeft(id),
             });
         }
     }
@@ -115,14 +115,14 @@ impl Reader {
                     Ok(_) => "its position is out of range: restart that producer".into(),
                 };
                 self.lanes.table().place(slot).refuse();
-                self.news.push(QueueEvent::ProducerCorrupt { producer: id, why });
+                self.news.push(Event::ProducerCorrupt { producer: id, why });
                 return Ok(());
             }
         };
         let received = self.lanes.table().received(slot).load(Relaxed);
         let head = Head::new(at, done);
         self.lanes.add(Lane::new(id, slot, head, segment, peer, received));
-        self.news.push(QueueEvent::ProducerJoined(id));
+        self.news.push(Event::ProducerJoined(id));
         Ok(())
     }
 
@@ -159,7 +159,7 @@ impl Reader {
     pub(super) fn refuse(&mut self, i: usize, why: String) {
         self.lay_down();
         let producer = self.lanes.refuse(i);
-        self.news.push(QueueEvent::ProducerCorrupt { producer, why });
+        self.news.push(Event::ProducerCorrupt { producer, why });
     }
 
     /// The message in hand is put back, and its lane not read for a while.

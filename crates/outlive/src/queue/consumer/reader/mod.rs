@@ -35,7 +35,7 @@ use crate::{Result, crash_point};
 /// What happened to the producers of a queue, in the order in which the consumer noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum QueueEvent {
+pub enum Event {
     /// A producer was found.
     ProducerJoined(ProducerId),
     /// A producer left in order; everything it sent has been received.
@@ -59,7 +59,7 @@ pub(crate) struct Reader {
     lanes: Lanes,
     queue: Arc<Queue>,
     later: Later,
-    news: News<QueueEvent>,
+    news: News<Event>,
     alone: Alone,
     order: Option<Order>,
 }
@@ -123,7 +123,7 @@ impl Reader {
         self.lanes.all().map(Lane::id)
     }
 
-    pub(crate) fn next_event(&mut self) -> Option<QueueEvent> {
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
         self.news.pop()
     }
 
@@ -302,10 +302,10 @@ impl Reader {
         }
         let (id, left) = (lane.id(), lane.is_closed());
         let news = match (left, lane.death()) {
-            (true, _) => QueueEvent::ProducerLeft(id),
+            (true, _) => Event::ProducerLeft(id),
             (false, Some(dead)) => {
                 debug_assert_eq!(dead.node(), id.node);
-                QueueEvent::ProducerDied(id)
+                Event::ProducerDied(id)
             }
             (false, None) => return Ok(false),
         };

@@ -82,7 +82,7 @@ pub(crate) struct Reader {
 
 /// How a subscriber wants to read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wishes {
+pub(crate) struct SubscriberOptions {
     pub(crate) history: u64,
     pub(crate) borrows: usize,
     pub(crate) reliable: bool,
@@ -99,9 +99,9 @@ impl Reader {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the `sub` file. A port block without one is nobody's.
-    pub(crate) fn open(topic: Arc<Topic>, wishes: Wishes) -> Result<Self> {
+    pub(crate) fn open(topic: Arc<Topic>, options: SubscriberOptions) -> Result<Self> {
         parked::sweep();
-        let Wishes { history, borrows, reliable } = wishes;
+        let SubscriberOptions { history, borrows, reliable } = options;
         if borrows == 0 || borrows > port::HAZARDS_MAX {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,

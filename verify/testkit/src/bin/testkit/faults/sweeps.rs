@@ -8,7 +8,7 @@ use testkit::scenarios::queue::{
 };
 use testkit::scenarios::service::Step as Service;
 use testkit::scenarios::topic::{Publish, Receive, Send, Wake};
-use testkit::sweep::{Config, Suite};
+use testkit::sweep::{Suite, SweepOptions};
 
 type Sweep = (&'static str, fn(&mut Suite) -> bool);
 
@@ -67,15 +67,15 @@ pub(crate) fn passes(name: &str, rounds: u64) -> bool {
         return false;
     };
     (0..rounds).all(|round| {
-        let config = Config {
+        let options = SweepOptions {
             points_max: Some(POINTS),
             offset: Some(round),
             hang_s: HANG_S,
             failures_max: 1,
             jobs: 1,
-            ..Config::from_env()
+            ..SweepOptions::from_env()
         };
-        let mut suite = Suite::new(config);
+        let mut suite = Suite::new(options);
         let ran = run(&mut suite);
         ran && suite.finish() == std::process::ExitCode::SUCCESS
     })

@@ -14,7 +14,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use outlive::{Domain, ErrorKind, Node, NodeBuilder, QueueEvent, internals, now_ns};
+use outlive::queue;
+use outlive::{Domain, ErrorKind, Node, NodeBuilder, internals, now_ns};
 use testkit::crash::{Aim, aim, hook};
 use testkit::process::{Child, shared_zeroes, sleeps_on_futex, wait_until};
 use testkit::{Rng, TempDomain, fork_child, seed_from_env};
@@ -204,8 +205,8 @@ fn sleeper(root: &Path, board: &Board) -> outlive::Result<()> {
     loop {
         while let Some(event) = consumer.next_event() {
             match event {
-                QueueEvent::ProducerJoined(_) => drop(board.joined.fetch_add(1, Release)),
-                QueueEvent::ProducerDied(_) => {
+                queue::Event::ProducerJoined(_) => drop(board.joined.fetch_add(1, Release)),
+                queue::Event::ProducerDied(_) => {
                     board.when.store(now_ns(), Relaxed);
                     board.deaths.fetch_add(1, Release);
                 }

@@ -15,7 +15,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use outlive::{Descriptor, Event, Node, Subscriber, WaitSet, internals, now_ns};
+use outlive::topic::Event;
+use outlive::{Descriptor, Node, Subscriber, WaitSet, internals, now_ns};
 use testkit::crash::{Aim, aim, hook};
 use testkit::process::{Child, shared_zeroes, sleeps, wait_until};
 use testkit::{TempDomain, fork_child};

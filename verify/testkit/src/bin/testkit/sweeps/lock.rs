@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use outlive_baselines::{Lock, for_each_lock};
 use testkit::scenarios::baselines::fatal_points;
 use testkit::scenarios::locks::Op;
-use testkit::sweep::{Config, Suite};
+use testkit::sweep::{Suite, SweepOptions};
 
 use super::SweepArgs;
 use crate::args::Quick;
@@ -25,11 +25,11 @@ pub(crate) struct LockSweepArgs {
 
 /// Of outlive's own, which may have none, and of all.
 fn baselines(quick: Quick) -> (u64, u64) {
-    let config = super::config(quick);
+    let options = super::options(quick);
     // Each fatal point takes a wait in vain.
-    let points_max = config.points_max.map(|points| points / 4);
-    let config = Config { failures_max: u64::MAX, points_max, ..config };
-    let suite = Suite::new(config);
+    let points_max = options.points_max.map(|points| points / 4);
+    let options = SweepOptions { failures_max: u64::MAX, points_max, ..options };
+    let suite = Suite::new(options);
     let (mut ours, mut all) = (0, 0);
     for_each_lock!(lock => {
         let fatal = fatal_points(&suite, lock);

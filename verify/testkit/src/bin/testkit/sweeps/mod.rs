@@ -3,7 +3,7 @@
 //! A file for each subcommand says which scenarios are swept, and how. The scenarios are in
 //! `testkit::scenarios`, the engine that stops, kills and judges is `testkit::sweep`. It forks, so
 //! these run in a process with a single thread. `SWEEP_...` variables take part of a sweep or one
-//! point of it: see `testkit::sweep::Config`. Begin at `kill`.
+//! point of it: see `testkit::sweep::SweepOptions`. Begin at `kill`.
 
 #[cfg(feature = "crash-points")]
 pub(crate) mod crash_points;
@@ -12,7 +12,7 @@ pub(crate) mod kill;
 pub(crate) mod lock;
 pub(crate) mod queue;
 
-use testkit::sweep::{Config, Suite};
+use testkit::sweep::{Suite, SweepOptions};
 
 use crate::args::Quick;
 
@@ -24,7 +24,7 @@ Environment:
   SWEEP_ONLY=NAME  only scenarios whose name contains it
   SWEEP_AT=POINT   only this point, as a failure names it: i12
   SWEEP_SEED=N     which part a quick sweep takes; it is printed
-More in verify/testkit/src/sweep/config.rs.";
+More in verify/testkit/src/sweep/options.rs.";
 
 /// What a sweep is told.
 #[derive(clap::Args, Debug)]
@@ -36,13 +36,13 @@ pub(crate) struct SweepArgs {
 
 impl SweepArgs {
     fn suite(&self) -> Suite {
-        Suite::new(config(self.quick))
+        Suite::new(options(self.quick))
     }
 }
 
 /// What the environment says; `SWEEP_POINTS` comes before `--quick`.
-fn config(quick: Quick) -> Config {
-    let config = Config::from_env();
-    let points_max = config.points_max.or(quick.quick.then_some(QUICK_POINTS));
-    Config { points_max, ..config }
+fn options(quick: Quick) -> SweepOptions {
+    let options = SweepOptions::from_env();
+    let points_max = options.points_max.or(quick.quick.then_some(QUICK_POINTS));
+    SweepOptions { points_max, ..options }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::Answer;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settings {
+pub(crate) struct StubOptions {
     pub(crate) delay_us: u64,
     pub(crate) by_process: bool,
     pub(crate) init: Answer,
@@ -25,18 +25,19 @@ pub(crate) struct Settings {
 
 #[derive(Default)]
 struct State {
-    settings: Option<Settings>,
+    options: Option<StubOptions>,
     calls: Option<HashMap<String, u64>>,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { settings: None, calls: None });
+static STATE: Mutex<State> = Mutex::new(State { options: None, calls: None });
 
 fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-fn parse(text: &str) -> Settings {
-    let mut s = Settings { devices: 1, register_bytes_max: usize::MAX, ..Settings::default() };
+fn parse(text: &str) -> StubOptions {
+    let mut s =
+        StubOptions { devices: 1, register_bytes_max: usize::MAX, ..StubOptions::default() };
     for word in text.split_whitespace() {
         let (key, value) = word.split_once('=').unwrap_or((word, "1"));
         let number = value.parse::<u64>().unwrap_or(0);
@@ -69,31 +70,31 @@ fn parse(text: &str) -> Settings {
 
 pub(crate) fn set(text: &str) {
     let mut state = state();
-    state.settings = Some(parse(text));
+    state.options = Some(parse(text));
     state.calls = None;
 }
 
 /// Reads the environment, unless told otherwise before.
 pub(crate) fn read() {
     let mut state = state();
-    if state.settings.is_none() {
-        state.settings = Some(parse(&std::env::var("OUTLIVE_STUB").unwrap_or_default()));
+    if state.options.is_none() {
+        state.options = Some(parse(&std::env::var("OUTLIVE_STUB").unwrap_or_default()));
     }
 }
 
-pub(crate) fn settings() -> Settings {
-    state().settings.clone().unwrap_or_else(|| parse(""))
+pub(crate) fn options() -> StubOptions {
+    state().options.clone().unwrap_or_else(|| parse(""))
 }
 
 /// Devices there are, once initialised.
 pub(crate) fn devices() -> Option<i32> {
-    state().settings.as_ref().map(|s| s.devices)
+    state().options.as_ref().map(|s| s.devices)
 }
 
 /// The answer a test wants of this call of `name`.
 pub(crate) fn told_to_fail(name: &str) -> Option<Answer> {
     let mut state = state();
-    let fail = &state.settings.as_ref()?.fail;
+    let fail = &state.options.as_ref()?.fail;
     if !fail.iter().any(|(n, ..)| n == name) {
         return None;
     }

@@ -14,7 +14,7 @@ const HEAD: &str = "Where";
 
 /// Which domain to look at or to join.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct DomainOptions {
     /// Domain to use; domains do not see each other.
     #[arg(long, global = true, value_name = "NAME", default_value = "default", help_heading = HEAD)]
     pub(crate) domain: String,
@@ -23,7 +23,7 @@ pub(crate) struct Settings {
     pub(crate) root: Option<PathBuf>,
 }
 
-impl Settings {
+impl DomainOptions {
     fn builder(&self) -> NodeBuilder {
         let builder = Node::builder().domain(&self.domain);
         match &self.root {

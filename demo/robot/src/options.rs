@@ -9,7 +9,7 @@ use crate::messages::Order;
 
 /// What all processes of a cell agree on.
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
+pub struct CellOptions {
     /// The period, ns.
     pub period_ns: u64,
     /// The release of cycle 0, ns of CLOCK_MONOTONIC.
@@ -22,7 +22,7 @@ pub struct Config {
     pub on_order: Option<fn(Order)>,
 }
 
-impl Config {
+impl CellOptions {
     /// The deadline of a cycle: three quarters of the period.
     pub fn deadline_ns(&self) -> u64 {
         self.period_ns / 4 * 3
@@ -53,7 +53,7 @@ impl Config {
         self.period_ns + self.deadline_ns()
     }
 
-    pub(crate) fn options(&self, input_deadline_ns: u64, above: u8) -> StageOptions {
+    pub(crate) fn stage_options(&self, input_deadline_ns: u64, above: u8) -> StageOptions {
         StageOptions {
             wait: Wait::SpinThenSleep { spin_ns: 0 },
             realtime: Realtime {

@@ -5,7 +5,7 @@ use crate::rng::{Rng, parse_u64, seed_from_env};
 
 /// Settings of a sweep.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct SweepOptions {
     /// Take every n-th point only (`SWEEP_STRIDE`, default 1).
     pub stride: u64,
     /// Take at most about so many points of a scenario, by a larger stride (`SWEEP_POINTS`).
@@ -35,7 +35,7 @@ pub struct Config {
     pub failures_max: u64,
 }
 
-impl Default for Config {
+impl Default for SweepOptions {
     fn default() -> Self {
         Self {
             stride: 1,
@@ -55,7 +55,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl SweepOptions {
     /// Reads the environment and prints the seed.
     ///
     /// # Panics
