@@ -13,11 +13,13 @@ const MAIN: &str = "fn main() -> outlive::Result<()> {";
 
 fn main() -> io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let book = root.join("docs/book");
-    println!("cargo:rerun-if-changed={}", book.display());
     let mut pages = vec![root.join("README.md")];
-    for entry in fs::read_dir(&book)? {
-        pages.push(entry?.path());
+    for folder in ["docs", "docs/book"] {
+        let folder = root.join(folder);
+        println!("cargo:rerun-if-changed={}", folder.display());
+        for entry in fs::read_dir(folder)? {
+            pages.push(entry?.path());
+        }
     }
     pages.retain(|page| page.extension().is_some_and(|e| e == "md"));
     pages.sort();
@@ -26,9 +28,9 @@ fn main() -> io::Result<()> {
     for page in pages {
         println!("cargo:rerun-if-changed={}", page.display());
         let parent = page.parent().and_then(Path::file_name).unwrap_or_default();
-        let book = if parent == "book" { "book_" } else { "" };
         let stem = page.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let name = format!("{book}{}", stem.replace('-', "_").to_lowercase());
+        let name = format!("{}_{stem}", parent.to_string_lossy());
+        let name = name.replace('-', "_").to_lowercase();
         fs::write(out.join(format!("{name}.md")), examples(&fs::read_to_string(&page)?))?;
         let path = "concat!(env!(\"OUT_DIR\"), \"/";
         let _ = writeln!(items, "#[doc = include_str!({path}{name}.md\"))]\nmod {name} {{}}");

@@ -1,4 +1,4 @@
-//! The `console` blocks of the book: each command is run, and says what the page says it says.
+//! The `console` blocks of `docs` and of the book: each command prints what its page shows.
 //!
 //! A page is one shell session, its blocks in order. `...` alone stands for any lines. Numbers
 //! that differ from run to run (three digits and more, times, rates) are compared as `#`, runs of
@@ -31,9 +31,12 @@ struct Step {
 }
 
 #[test]
-fn every_command_of_the_book_says_what_the_page_says() {
-    let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book");
-    let mut pages: Vec<PathBuf> = fs::read_dir(book).unwrap().map(|e| e.unwrap().path()).collect();
+fn every_command_of_the_pages_says_what_the_page_says() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut pages: Vec<PathBuf> = [docs.join("book"), docs]
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()))
+        .collect();
     pages.sort();
     let (mut commands, mut faults) = (0, Vec::new());
     for page in pages {

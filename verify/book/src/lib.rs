@@ -1,4 +1,4 @@
-//! The Rust examples of the book and of the README, run as they stand.
+//! The Rust examples of `docs`, of the book and of the README, run as written.
 //!
 //! A page shows whole programs or the inside of `main`, as a reader would write them. The build
 //! script adds what only a test needs: a directory of its own for `Node::open`, removed at the end.
