@@ -47,5 +47,5 @@ pub(crate) fn run(args: &BridgeArgs, options: &DomainOptions) -> Outcome {
             command.arg(option);
         }
     }
-    Err(program::become_it(PROGRAM, command, "cargo install --path bridge", options))
+    Err(program::become_it(PROGRAM, command, "cargo install --path apps/bridge", options))
 }

@@ -70,5 +70,5 @@ pub(crate) fn run(args: &ViewArgs, options: &DomainOptions) -> Outcome {
     if let Some(file) = &args.rerun {
         command.arg("--rerun").arg(file);
     }
-    Err(program::become_it(PROGRAM, command, "cargo install --path view", options))
+    Err(program::become_it(PROGRAM, command, "cargo install --path apps/view", options))
 }

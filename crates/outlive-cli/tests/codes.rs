@@ -126,7 +126,7 @@ fn bridge_and_view_become_their_programs_or_say_how_to_get_them() {
             home.start_command(command).end()
         };
         let ran = become_it(&path).expect(FAILED);
-        assert!(ran.err.contains(&format!("cargo install --path {name}")), "{}", ran.err);
+        assert!(ran.err.contains(&format!("cargo install --path apps/{name}")), "{}", ran.err);
         let program = path.join(format!("outlive-{name}"));
         std::fs::write(&program, "#!/bin/sh\necho \"$OUTLIVE_DIR: $*\"\nexit 5\n").unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
