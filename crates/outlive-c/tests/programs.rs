@@ -389,10 +389,8 @@ fn the_program_in_the_readme_runs() {
     let temp = Temp::new("readme");
     let source = temp.0.join("camera.cpp");
     std::fs::write(&source, program).unwrap();
-    for (compiler, standard) in cpp_ways() {
-        let said = run(compiler, &sanitized(compiler, standard), source.to_str().unwrap());
-        assert_eq!(said, "pixel 255\n", "{compiler} {standard}");
-    }
+    let said = run(cpp_compilers()[0], "c++20", source.to_str().unwrap());
+    assert_eq!(said, "pixel 255\n");
 }
 
 /// Configures a project of `lists` that finds the installed package; whether it could.
