@@ -381,6 +381,18 @@ fn the_examples_in_cpp_run() {
     }
 }
 
+#[test]
+fn the_program_in_the_readme_runs() {
+    let readme = std::fs::read_to_string(here().join("../../README.md")).unwrap();
+    let (_, block) = readme.split_once("```cpp\n").unwrap();
+    let (program, _) = block.split_once("```").unwrap();
+    let temp = Temp::new("readme");
+    let source = temp.0.join("camera.cpp");
+    std::fs::write(&source, program).unwrap();
+    let said = run(cpp_compilers()[0], "c++20", source.to_str().unwrap());
+    assert_eq!(said, "pixel 255\n");
+}
+
 /// Configures a project of `lists` that finds the installed package; whether it could.
 fn cmake(temp: &Temp, lists: &str) -> bool {
     let build = temp.0.join("build");

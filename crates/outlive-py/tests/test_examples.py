@@ -7,6 +7,7 @@ import sys
 import pytest
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
+README = pathlib.Path(__file__).resolve().parents[3] / "README.md"
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,10 @@ def test_example(name, says):
     command = [sys.executable, str(EXAMPLES / f"{name}.py")]
     out = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert out.returncode == 0 and says in out.stdout, out.stdout + out.stderr
+
+
+def test_the_program_in_the_readme():
+    program = README.read_text().split("```python\n")[1].split("```")[0]
+    command = [sys.executable, "-c", program]
+    out = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert out.returncode == 0 and out.stdout == "pixel 255\n", out.stdout + out.stderr
