@@ -89,6 +89,7 @@ fn rerun(file: &std::path::Path, overwrite: bool, domain: &str) -> Result<Box<dy
 #[cfg(not(feature = "rerun"))]
 fn rerun(_: &std::path::Path, _: bool, _: &str) -> Result<Box<dyn Output>, Failed> {
     let why = "this outlive-view was built without Rerun: cargo install --path apps/view \
-               --features rerun; or 'outlive record --profile ros2', whose files the viewer opens, too";
+               --features rerun; or 'outlive record --profile ros2', whose files the viewer opens, \
+               too";
     Err(why.into())
 }
