@@ -68,15 +68,7 @@ impl RobustCondvar {
     pub const BYTES: usize = head::BYTES;
 
     pub(in crate::lock) fn object_type() -> ObjectType {
-        let kind = LockKind::Condvar;
-        ObjectType {
-            kind,
-            type_name: String::new(),
-            size: 0,
-            align: 1,
-            count: 0,
-            bytes: Self::BYTES,
-        }
+        ObjectType::without_data(LockKind::Condvar, Self::BYTES)
     }
 
     pub(in crate::lock) fn new(object: Object) -> Self {

@@ -88,15 +88,7 @@ unsafe impl Send for RawMutex {}
 unsafe impl Sync for RawMutex {}
 
 fn object_type() -> ObjectType {
-    let kind = LockKind::Mutex;
-    ObjectType {
-        kind,
-        type_name: String::new(),
-        size: 0,
-        align: 1,
-        count: 0,
-        bytes: RawMutex::BYTES,
-    }
+    ObjectType::without_data(LockKind::Mutex, RawMutex::BYTES)
 }
 
 /// Refuses what is no single value.

@@ -43,6 +43,11 @@ pub(super) struct ObjectType {
 }
 
 impl ObjectType {
+    /// Of an object that protects no data of a type.
+    pub(super) fn without_data(kind: LockKind, bytes: usize) -> Self {
+        Self { kind, type_name: String::new(), size: 0, align: 1, count: 0, bytes }
+    }
+
     pub(super) fn tag(&self) -> u64 {
         layout::tag(self.kind, &self.type_name, self.size, self.align, self.count)
     }

@@ -55,15 +55,7 @@ unsafe impl Send for RawRwLock {}
 unsafe impl Sync for RawRwLock {}
 
 fn object_type() -> ObjectType {
-    let kind = LockKind::RwLock;
-    ObjectType {
-        kind,
-        type_name: String::new(),
-        size: 0,
-        align: 1,
-        count: 0,
-        bytes: RawRwLock::BYTES,
-    }
+    ObjectType::without_data(LockKind::RwLock, RawRwLock::BYTES)
 }
 
 /// Wakes the writer that sleeps on a reader's line.

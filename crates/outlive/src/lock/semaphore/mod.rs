@@ -57,14 +57,8 @@ impl RobustSemaphore {
                 format!("it has 1 to {}", layout::PERMITS_MAX),
             ));
         }
-        Ok(ObjectType {
-            kind: LockKind::Semaphore,
-            type_name: String::new(),
-            size: 0,
-            align: 1,
-            count: permits,
-            bytes: Self::bytes(permits),
-        })
+        let plain = ObjectType::without_data(LockKind::Semaphore, Self::bytes(permits));
+        Ok(ObjectType { count: permits, ..plain })
     }
 
     pub(super) fn new(object: Object, permits: usize) -> Self {

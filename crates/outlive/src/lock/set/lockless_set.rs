@@ -50,14 +50,8 @@ impl LocklessSet {
                 format!("it has room for 1 to {}", layout::SET_MAX),
             ));
         }
-        Ok(ObjectType {
-            kind: LockKind::Set,
-            type_name: String::new(),
-            size: 0,
-            align: 1,
-            count: capacity,
-            bytes: Self::bytes(capacity),
-        })
+        let plain = ObjectType::without_data(LockKind::Set, Self::bytes(capacity));
+        Ok(ObjectType { count: capacity, ..plain })
     }
 
     pub(in crate::lock) fn new(object: Object, capacity: usize) -> Self {

@@ -103,9 +103,11 @@ impl<T: Payload + ?Sized> Producer<T> {
         self.writer.memory_bytes()
     }
 
-    /// From now on the lane takes at most so many bytes, as with
-    /// [`Builder::bound_bytes`](crate::queue::Builder::bound_bytes): for who shares memory out
-    /// among many lanes. What it takes already stays until it is received.
+    /// Changes the most shared memory that the lane may take, 4096 bytes to 1 TiB (others count as
+    /// the nearer of these), as [`Builder::bound_bytes`](crate::queue::Builder::bound_bytes) sets
+    /// it: to share memory out among many lanes. What the lane takes already stays until it is
+    /// received. A message that the lane has no room for and the new bound excludes is
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument).
     pub fn set_bound_bytes(&mut self, bytes: u64) {
         self.writer.set_bound_bytes(bytes);
     }
