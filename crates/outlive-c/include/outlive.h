@@ -375,10 +375,10 @@ typedef struct outlive_service_options {
 // Room for a received message, on the stack or wherever the caller likes. It may be moved as
 // bytes. Release it with `outlive_sample_release`, from any thread.
 typedef struct outlive_sample {
-    // 0: no message. 1: one that lies in here. Else where it lies in shared memory.
+    // 0: no message. 1: a copy of one. Else where it lies in shared memory.
     uint64_t held;
     // outlive's own.
-    uint64_t internal[31];
+    uint64_t internal[3];
 } outlive_sample;
 
 // Where a message comes from.

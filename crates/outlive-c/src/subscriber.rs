@@ -45,13 +45,13 @@ pub struct outlive_meta {
 #[derive(Debug)]
 #[repr(C)]
 pub struct outlive_sample {
-    /// 0: no message. 1: one that lies in here. Else where it lies in shared memory.
+    /// 0: no message. 1: a copy of one. Else where it lies in shared memory.
     pub held: u64,
     /// outlive's own.
-    pub internal: [u64; 31],
+    pub internal: [u64; 3],
 }
 
-const SAMPLE_WORDS: usize = 31;
+const SAMPLE_WORDS: usize = 3;
 const _: () = assert!(size_of::<Sample<[u8]>>() <= SAMPLE_WORDS * 8);
 const _: () = assert!(align_of::<Sample<[u8]>>() <= 8);
 
@@ -117,7 +117,7 @@ fn give(
 fn receive(
     subscriber: Option<&mut outlive_subscriber>,
     out: Option<&mut MaybeUninit<outlive_sample>>,
-    take: impl FnOnce(&mut Subscriber<[u8]>, &mut Room) -> outlive::Result<bool>,
+    take: impl FnOnce(&mut Subscriber<[u8]>) -> outlive::Result<Option<Sample<[u8]>>>,
     none: impl FnOnce() -> outlive_status,
 ) -> outlive_status {
     run(|| {
@@ -125,34 +125,18 @@ fn receive(
         // SAFETY: the caller's own memory, to be written only.
         unsafe { (&raw mut (*out).held).write(0) };
         let port = need(subscriber, "a subscriber")?;
-        // SAFETY: as above; size and alignment are asserted above.
-        let room = unsafe { &mut *(&raw mut (*out).internal).cast::<Room>() };
-        if !take(&mut port.subscriber, room)? {
-            return Err(Fail::Quiet(none()));
-        }
-        // SAFETY: `take` says that it is filled.
-        let sample = unsafe { room.assume_init_ref() };
-        if !port.of.accepts(sample) && !port.subscriber.is_any_type() {
-            let size = sample.len();
-            // SAFETY: as above; `held` is 0, so nobody uses it afterwards.
-            unsafe { room.assume_init_drop() };
-            return Err(misfit(port, size));
+        let Some(sample) = take(&mut port.subscriber)? else { return Err(Fail::Quiet(none())) };
+        if !port.of.accepts(&sample) && !port.subscriber.is_any_type() {
+            return Err(misfit(port, sample.len()));
         }
         let held = if sample.is_borrowed() { sample.as_ptr().addr() as u64 } else { 1 };
-        // SAFETY: as above.
-        unsafe { (&raw mut (*out).held).write(held) };
+        // SAFETY: as above; size and alignment are asserted above.
+        unsafe {
+            (&raw mut (*out).internal).cast::<Sample<[u8]>>().write(sample);
+            (&raw mut (*out).held).write(held);
+        }
         Ok(())
     })
-}
-
-/// Where a sample goes.
-type Room = MaybeUninit<Sample<[u8]>>;
-
-/// A sample, if there is one, put where the caller has room.
-fn put(room: &mut Room, sample: outlive::Result<Option<Sample<[u8]>>>) -> outlive::Result<bool> {
-    let Some(sample) = sample? else { return Ok(false) };
-    room.write(sample);
-    Ok(true)
 }
 
 #[cold]
@@ -180,12 +164,10 @@ pub extern "C" fn outlive_subscriber_receive(
     sample: Option<&mut MaybeUninit<outlive_sample>>,
 ) -> outlive_status {
     if deadline_ns == OUTLIVE_NO_WAIT {
-        return receive(subscriber, sample, Subscriber::receive_into, || {
-            outlive_status::OUTLIVE_WOULD_BLOCK
-        });
+        let none = || outlive_status::OUTLIVE_WOULD_BLOCK;
+        return receive(subscriber, sample, Subscriber::receive, none);
     }
-    let take =
-        |port: &mut Subscriber<[u8]>, room: &mut Room| put(room, port.receive_until(deadline_ns));
+    let take = |port: &mut Subscriber<[u8]>| port.receive_until(deadline_ns);
     receive(subscriber, sample, take, || match outlive::now_ns() >= deadline_ns {
         true => outlive_status::OUTLIVE_TIMEOUT,
         false => outlive_status::OUTLIVE_EVENT,
@@ -199,7 +181,7 @@ pub extern "C" fn outlive_subscriber_latest(
     sample: Option<&mut MaybeUninit<outlive_sample>>,
 ) -> outlive_status {
     let none = || outlive_status::OUTLIVE_WOULD_BLOCK;
-    receive(subscriber, sample, |port, room| put(room, port.latest()), none)
+    receive(subscriber, sample, Subscriber::latest, none)
 }
 
 /// The message that was published first among those that are there, over all publishers. Never
@@ -210,7 +192,7 @@ pub extern "C" fn outlive_subscriber_receive_in_order(
     sample: Option<&mut MaybeUninit<outlive_sample>>,
 ) -> outlive_status {
     let none = || outlive_status::OUTLIVE_WOULD_BLOCK;
-    receive(subscriber, sample, |port, room| put(room, port.receive_in_order()), none)
+    receive(subscriber, sample, Subscriber::receive_in_order, none)
 }
 
 /// The payload, read-only, valid until the sample is released or moved. `size` may be NULL. NULL

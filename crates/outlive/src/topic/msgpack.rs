@@ -50,7 +50,7 @@ use serde::de::{Deserialize, DeserializeOwned};
 use serde::ser::Serialize;
 
 use super::builder::Builder;
-use super::ring::layout::INLINE_BYTES_MAX;
+use super::ring::layout::SLICE_INLINE_BYTES_MAX;
 use super::subscriber::raw::Meta;
 use super::subscriber::sample::Sample;
 use super::{publisher, subscriber};
@@ -106,11 +106,11 @@ impl<T: Serialize + 'static> publisher::Publisher<MsgPack<T>> {
     /// As [`publish`](publisher::Publisher::publish), once the topic has seen values of this size;
     /// what `T` does to serialise itself comes on top.
     pub fn publish_value(&self, value: &T) -> Result<u64> {
-        let inline_max = self.writer.borrow().inline_bytes_max();
+        let inline_max = self.writer.borrow().inline_bytes_max().min(SLICE_INLINE_BYTES_MAX);
         let mut wanted = self.length_hint.get();
         for _ in 0..ATTEMPTS_MAX {
             // Small ones may go into the entry itself: encode them beside it.
-            let mut small = [0; INLINE_BYTES_MAX];
+            let mut small = [0; SLICE_INLINE_BYTES_MAX];
             let length = if wanted <= inline_max {
                 let length = self.encode(value, &mut small)?;
                 if length <= inline_max {

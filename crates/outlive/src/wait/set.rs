@@ -307,7 +307,7 @@ impl WaitSet {
             _ => WAITING_WORDS,
         };
         for seat in seats() {
-            // ORDERING(WAITING): pairs with `handshake::wanted`.
+            // ORDERING(WAITING): pairs with `handshake::is_wanted`.
             seat.request.flag.swap(request, SeqCst);
         }
         Ok(slice_ns_max())

@@ -85,7 +85,7 @@ impl World {
     /// As `Writer::publish_inline` and `Caller::call`.
     fn publish(&self, n: u64, called: &mut u64) {
         self.ring.entry(n).publish_inline(n, 0, &[0; 8]);
-        if handshake::wanted(std::iter::once(&self.flag)) == 0 {
+        if !handshake::is_wanted(std::iter::once(&self.flag)) {
             return;
         }
         if let Some((socket, generation)) = self.request().due(*called) {

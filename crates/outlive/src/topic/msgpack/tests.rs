@@ -123,7 +123,7 @@ fn lengths_may_jump_up_and_down_around_every_boundary() {
             publisher.publish_value(&text).unwrap();
             let sample = subscriber.receive().unwrap().unwrap();
             assert_eq!(sample.decode().unwrap(), text);
-            assert_eq!(sample.is_borrowed(), sample.as_bytes().len() > INLINE_BYTES_MAX);
+            assert_eq!(sample.is_borrowed(), sample.as_bytes().len() > SLICE_INLINE_BYTES_MAX);
         }
         most = if round == 0 { publisher.memory_bytes() } else { most };
         assert_eq!(publisher.memory_bytes(), most, "no round needs more than the first");

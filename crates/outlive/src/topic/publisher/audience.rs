@@ -104,7 +104,7 @@ impl Audience {
     /// Whether one of them asks to be woken.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
-        handshake::wanted(self.all.iter().map(Admitted::flag)) != 0
+        handshake::is_wanted(self.all.iter().map(Admitted::flag))
     }
 
     /// Rings or calls those who are not woken by the words alone.

@@ -122,8 +122,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
     pub fn publish(&self, value: &T) -> Result<u64> {
         let bytes = value.bytes();
         let mut writer = self.writer.borrow_mut();
-        // 0 where nothing may travel inline: then not even an empty slice does.
-        if bytes.len() <= writer.inline_bytes_max() && writer.inline_bytes_max() > 0 {
+        if writer.is_inline(bytes.len()) {
             return writer.publish_inline(bytes, false).map_err(|refused| writer.error(refused));
         }
         drop(writer);
@@ -150,7 +149,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
     pub fn try_publish(&self, value: &T) -> std::result::Result<u64, TryPublishError> {
         let bytes = value.bytes();
         let mut writer = self.writer.borrow_mut();
-        if bytes.len() <= writer.inline_bytes_max() && writer.inline_bytes_max() > 0 {
+        if writer.is_inline(bytes.len()) {
             let sent = writer.publish_inline(bytes, true);
             return sent.map_err(|refused| writer.not_published(refused));
         }

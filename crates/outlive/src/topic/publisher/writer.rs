@@ -21,7 +21,6 @@ use crate::sync::fault;
 use crate::topic::chunks::hazard;
 use crate::topic::chunks::hazard::Location;
 use crate::topic::chunks::pool::{Chunk, Pool, PoolConfig};
-use crate::topic::membership::meta::Meta;
 use crate::topic::membership::{Ports, PublisherId, Topic, ring_path};
 use crate::topic::ring::layout;
 use crate::{Error, ErrorKind, Result, crash_point};
@@ -35,11 +34,13 @@ pub(crate) struct Writer {
     ring: OwnRing,
     audience: Audience,
     room: Room,
-    inline_bytes_max: usize,
+    inline_below: usize,
     next: u64,
     payload_bytes: u64,
     /// Chunk that each entry names.
     named: Box<[Option<Location>]>,
+    /// Whether any entry ever named one.
+    names_chunks: bool,
     pool: Pool,
     /// Keeps no history; see `withdraw_newest`.
     volatile: bool,
@@ -89,10 +90,11 @@ impl Writer {
             ring,
             audience: Audience::new(id),
             room: Room::new(reliable_timeout_ns),
-            inline_bytes_max: inline_bytes_max(&topic.meta),
+            inline_below: layout::inline_below(topic.meta.entry_bytes, topic.meta.align),
             next: 0,
             payload_bytes: 0,
             named: vec![None; depth].into(),
+            names_chunks: false,
             pool,
             volatile,
             timestamps,
@@ -133,14 +135,20 @@ impl Writer {
         self.audience.len()
     }
 
-    /// Most bytes that travel inside an entry of this topic.
-    #[inline]
-    pub(crate) fn inline_bytes_max(&self) -> usize {
-        self.inline_bytes_max
+    /// Most bytes that travel inside an entry of this topic, where any do.
+    #[cfg(feature = "msgpack")]
+    pub(in crate::topic) fn inline_bytes_max(&self) -> usize {
+        self.inline_below.saturating_sub(1)
+    }
+
+    /// Whether a payload of `bytes` bytes travels inside an entry of this topic.
+    #[inline(always)]
+    pub(super) fn is_inline(&self, bytes: usize) -> bool {
+        bytes < self.inline_below
     }
 
     /// Room in the ring for the next message; `at_once`: without waiting for it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn before_publish(&mut self, at_once: bool) -> Published<()> {
         if !self.pulse.is_steady(self.audience.seen_epoch()) {
             self.attend()?;
@@ -161,7 +169,7 @@ impl Writer {
     }
 
     /// From one line of the clock to the next a thread's stamps may go back by some ns.
-    #[inline]
+    #[inline(always)]
     fn timestamp(&mut self) -> u64 {
         if self.timestamps {
             self.stamped_ns = self.stamped_ns.max(clock::timestamp());
@@ -169,13 +177,14 @@ impl Writer {
         self.stamped_ns
     }
 
-    /// Publishes `bytes` inside the entry; they fit (`inline_bytes_max`).
+    /// Publishes `bytes` inside the entry; they fit (`is_inline`). Inlined whatever else the
+    /// program contains: where the length is known the copy is a few stores.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store of `seq`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn publish_inline(&mut self, bytes: &[u8], at_once: bool) -> Published<u64> {
-        debug_assert!(bytes.len() <= self.inline_bytes_max());
+        debug_assert!(self.is_inline(bytes.len()));
         self.before_publish(at_once)?;
         let n = self.next;
         let timestamp = self.timestamp();
@@ -201,12 +210,13 @@ impl Writer {
         }
         let n = self.next;
         let timestamp = self.timestamp();
+        self.names_chunks = true;
         self.ring.entry(n).publish_chunk(n, timestamp, location.encode(), bytes);
         self.after_commit(n, bytes, Some(location));
         Ok(n)
     }
 
-    #[inline]
+    #[inline(always)]
     fn after_commit(&mut self, n: u64, bytes: usize, chunk: Option<Location>) {
         // Dying here: the message is sent; sleepers also wait on our token.
         crash_point!("publish.committed");
@@ -216,6 +226,13 @@ impl Writer {
         self.next = n + 1;
         self.payload_bytes += bytes as u64;
         self.ring.count(n + 1, self.payload_bytes);
+        if self.names_chunks {
+            self.rename(n, chunk);
+        }
+    }
+
+    /// The entry of message `n` names `chunk` now, and no longer the one that it named before.
+    fn rename(&mut self, n: u64, chunk: Option<Location>) {
         let named = &mut self.named[self.ring.index(n)];
         if let Some(old) = std::mem::replace(named, chunk) {
             self.pool.retire(old);
@@ -362,10 +379,6 @@ impl Writer {
             "somebody truncated its files: open the publisher again",
         )
     }
-}
-
-fn inline_bytes_max(meta: &Meta) -> usize {
-    if meta.align > 8 { 0 } else { meta.entry_bytes - layout::ENTRY_HEAD_BYTES }
 }
 
 impl Drop for Writer {

@@ -30,7 +30,8 @@ const DESCRIPTOR: usize = 2;
 /// One entry of a ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
-    words: &'a [AtomicU64],
+    head: &'a [AtomicU64; ENTRY_HEAD_WORDS],
+    body: &'a [AtomicU64],
 }
 
 /// What a subscriber finds at the entry of its cursor.
@@ -50,29 +51,29 @@ impl<'a> Entry<'a> {
     /// `words`: head words, then the body.
     #[inline]
     pub(crate) fn new(words: &'a [AtomicU64]) -> Self {
-        debug_assert!(words.len() > ENTRY_HEAD_WORDS);
-        Self { words }
+        let (head, body) = words.split_first_chunk().expect("an entry has a head");
+        Self { head, body }
     }
 
     #[inline]
     fn seq(self) -> &'a AtomicU64 {
-        &self.words[SEQ]
+        &self.head[SEQ]
     }
 
     #[inline]
     fn timestamp_word(self) -> &'a AtomicU64 {
-        &self.words[TIMESTAMP]
+        &self.head[TIMESTAMP]
     }
 
     #[inline]
     fn descriptor_word(self) -> &'a AtomicU64 {
-        &self.words[DESCRIPTOR]
+        &self.head[DESCRIPTOR]
     }
 
     /// The word of the body that names the chunk of a message that has one.
     #[inline]
     fn location_word(self) -> &'a AtomicU64 {
-        &self.body()[0]
+        &self.body[0]
     }
 
     /// The word to sleep on: it changes with every commit.
@@ -83,14 +84,14 @@ impl<'a> Entry<'a> {
 
     #[inline]
     pub(crate) fn body(self) -> &'a [AtomicU64] {
-        &self.words[ENTRY_HEAD_WORDS..]
+        self.body
     }
 
     /// Writes message `n` with its payload in the body, where it fits.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store of `commit`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn publish_inline(self, n: u64, timestamp: u64, bytes: &[u8]) {
         self.begin(n);
         crash_point!("publish.inline.begun");

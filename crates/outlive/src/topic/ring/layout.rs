@@ -78,8 +78,8 @@ pub(crate) const SEGMENTS_MAX: usize = 64;
 
 /// Sizes of an entry: head and inline payload, whole cache lines.
 pub(crate) const ENTRY_SIZES: [usize; 2] = [64, 128];
-/// Most payload bytes that travel inside an entry.
-pub(crate) const INLINE_BYTES_MAX: usize = ENTRY_SIZES[1] - ENTRY_HEAD_BYTES;
+/// Most payload bytes of varying length that travel inside an entry.
+pub(crate) const SLICE_INLINE_BYTES_MAX: usize = ENTRY_SIZES[1] - ENTRY_HEAD_BYTES;
 pub(crate) const ENTRY_HEAD_BYTES: usize = super::entries::ENTRY_HEAD_WORDS * 8;
 
 /// Entry size for payloads of `size` bytes at `align`; a payload that does not fit is a chunk.
@@ -89,6 +89,13 @@ pub(crate) fn entry_bytes(size: usize, align: usize, slice: bool) -> usize {
     }
     let fits = |&&entry: &&usize| size <= entry - ENTRY_HEAD_BYTES && align <= 8;
     ENTRY_SIZES.iter().find(fits).copied().unwrap_or(ENTRY_SIZES[0])
+}
+
+/// Payloads shorter than this travel inside entries of `entry_bytes`: none where their alignment is
+/// above that of an entry, not even an empty one.
+#[inline]
+pub(crate) fn inline_below(entry_bytes: usize, align: usize) -> usize {
+    if align > 8 { 0 } else { entry_bytes - ENTRY_HEAD_BYTES + 1 }
 }
 
 /// Whether a ring may have that depth.

@@ -5,6 +5,7 @@ mod known;
 mod parked;
 pub(super) mod raw;
 pub(super) mod reader;
+mod records;
 pub(crate) mod sample;
 mod segments;
 pub(super) mod source;
@@ -13,7 +14,6 @@ pub(super) mod stream;
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -25,9 +25,9 @@ use crate::types::payload::{Encoding, Payload};
 use crate::types::payload_type::PayloadType;
 use crate::wait::member::{Member, Plan, Seat};
 use crate::{Error, ErrorKind, Result};
-use raw::{Meta, Slot};
+use raw::{Meta, RawSample};
 use reader::{Event, Reader};
-use sample::{Filled, Received, Sample};
+use sample::Sample;
 
 /// Receives the messages of all publishers of a topic, in order per publisher.
 ///
@@ -71,8 +71,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// # Errors
     /// `TooManyBorrows` when as many samples are held as `borrows` allows: nothing is consumed,
-    /// and nobody else notices. `ForkedChild`. A publisher whose bytes are corrupt is reported
-    /// as [`Event::PublisherCorrupt`] and not read any more.
+    /// and nobody else notices. `OutOfMemory`, likewise. `ForkedChild`. A publisher whose bytes are
+    /// corrupt is reported as [`Event::PublisherCorrupt`] and not read any more.
     ///
     /// # Crash safety
     /// **Deferred** (one chunk): dying while holding a sample, its chunk comes back to the
@@ -80,50 +80,29 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// # Real-time
     /// No lock, no wait. No system call while there is a message, and none without one unless
-    /// membership changed or a publisher's token says dead. Beside a publisher that overwrites each
-    /// message while it is read, a call tries the oldest message left, then up to 7 times one in
-    /// the middle of the ring, and returns `None`; what it passed over counts as lost.
+    /// membership changed or a publisher's token says dead. No allocation unless more samples are
+    /// held than ever before, and more than [`borrows`](crate::topic::Builder::borrows). Beside a
+    /// publisher that overwrites each message while it is read, a call tries the oldest message
+    /// left, then up to 7 times one in the middle of the ring, and returns `None`; what it passed
+    /// over counts as lost.
     #[inline]
     pub fn receive(&mut self) -> Result<Option<Sample<T>>> {
         self.receive_by(Reader::take)
     }
 
-    /// As [`receive`](Self::receive), into memory of the caller's: whether there is a sample now.
-    /// For callers that keep samples in structs of their own, as other languages do: moving one
-    /// costs more than receiving it.
-    ///
-    /// # Errors
-    /// As `receive`; `to` holds nothing then.
-    ///
-    /// # Crash safety
-    /// **Deferred** (one chunk), as `receive`.
-    #[inline]
-    pub fn receive_into(&mut self, to: &mut MaybeUninit<Sample<T>>) -> Result<bool> {
-        Ok(self.receive_into_by(to, Reader::take)?.is_some())
-    }
-
-    #[inline]
-    fn receive_into_by(
-        &mut self,
-        to: &mut MaybeUninit<Sample<T>>,
-        take: impl Fn(&mut Reader, &mut Slot) -> Result<bool>,
-    ) -> Result<Option<Filled>> {
-        loop {
-            match Sample::receive_into(to, &mut self.reader, &take)? {
-                Received::There(filled) => return Ok(Some(filled)),
-                Received::Nothing if self.reader.rest() => {}
-                Received::Nothing => return Ok(None),
-                Received::WrongLength(bytes) => return Err(self.wrong_length(bytes)),
-            }
-        }
-    }
-
     #[inline]
     fn receive_by(
         &mut self,
-        take: impl Fn(&mut Reader, &mut Slot) -> Result<bool>,
+        take: impl Fn(&mut Reader) -> Result<Option<RawSample>>,
     ) -> Result<Option<Sample<T>>> {
-        Sample::received(|to| self.receive_into_by(to, take))
+        loop {
+            match take(&mut self.reader)?.map(Sample::of) {
+                Some(Ok(sample)) => return Ok(Some(sample)),
+                Some(Err(raw)) => return Err(self.wrong_length(raw.len())),
+                None if self.reader.rest() => {}
+                None => return Ok(None),
+            }
+        }
     }
 
     /// The newest message, or `None` when there is none that is new; everything older is skipped

@@ -7,6 +7,7 @@
 use std::fmt::Debug;
 use std::sync::{Arc, TryLockError};
 
+use super::records::Records;
 use crate::node::OwnPort;
 use crate::os::process::per_process::PerProcess;
 use crate::sync::Ordering::{Relaxed, SeqCst};
@@ -20,23 +21,42 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// What the samples of a dropped subscriber need.
 #[derive(Debug)]
-pub(in crate::topic) struct Parked {
-    pub(in crate::topic) topic: Arc<Topic>,
-    pub(in crate::topic) port: u64,
-    pub(in crate::topic) own: OwnPort,
-    /// What maps the chunks that they lie in: kept, and looked at by nobody.
-    pub(in crate::topic) maps: Box<dyn Debug + Send>,
+pub(in crate::topic) enum Parked {
+    /// What borrowed ones lie in.
+    Port {
+        topic: Arc<Topic>,
+        port: u64,
+        own: OwnPort,
+        /// What maps the chunks: kept, and looked at by nobody.
+        maps: Box<dyn Debug + Send>,
+    },
+    /// What says where they lie, or what they lie in.
+    Records(Records),
 }
 
 impl Parked {
     fn is_held(&self) -> bool {
-        hazard::held_count(self.own.view().hazards()) > 0
+        match self {
+            Self::Port { own, .. } => hazard::held_count(own.view().hazards()) > 0,
+            Self::Records(records) => records.are_held(),
+        }
+    }
+
+    /// Whether this process may use it: not in a forked child, where a port is the parent's and
+    /// inherited samples may still be read.
+    fn is_ours(&self) -> bool {
+        match self {
+            Self::Port { topic, .. } => topic.node.is_own_process(),
+            Self::Records(_) => true,
+        }
     }
 
     fn close(self) {
-        self.topic.node.release_port(self.port);
-        drop(self.maps);
-        self.topic.ring_bell(Ports::Subscribers);
+        if let Self::Port { topic, port, maps, .. } = self {
+            topic.node.release_port(port);
+            drop(maps);
+            topic.ring_bell(Ports::Subscribers);
+        }
     }
 }
 
@@ -62,8 +82,7 @@ fn sweep_slow() {
     let Some(mut all) = try_lock() else { return };
     let mut done = Vec::new();
     for parked in std::mem::take(&mut *all) {
-        if !parked.topic.node.is_own_process() {
-            // The parent's, in a forked child: inherited samples may still be read.
+        if !parked.is_ours() {
             std::mem::forget(parked);
         } else if parked.is_held() {
             all.push(parked);

@@ -1,22 +1,31 @@
 //! Received messages without their type: borrowed from shared memory, or copied.
 //!
+//! # Theory of operation
+//! A sample is one word: the address of a [`Record`], which says where the payload lies and from
+//! whom it is. A message that travels in its entry is copied once, into the record, and stays
+//! there: a copy of what was just stored word by word would stall the processor for longer than
+//! the rest of a small message takes. Records are the subscriber's ([`super::records`]); it uses
+//! one again once its sample was dropped.
+//!
 //! # Invariants
 //! - A borrowed sample's hazard word is non-zero until the sample is dropped, and the mappings of
 //!   chunk and hazard live for as long as a hazard word of their subscriber is non-zero
 //!   (`Reader::drop` parks them otherwise). So a sample needs no reference count.
+//! - While `held` is 1 the record is the sample's, and nobody writes to it; while it is 0 it is the
+//!   subscriber's. The memory of a record whose sample outlives the subscriber is parked as well.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc, dealloc};
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use super::parked;
 use crate::os::process::fork;
-use crate::sync::AtomicU64;
-use crate::sync::Ordering::Relaxed;
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::{AtomicU32, AtomicU64};
 use crate::topic::chunks::hazard;
 use crate::topic::membership::PublisherId;
-use crate::topic::ring::layout::INLINE_BYTES_MAX;
 
 /// Where a message comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,137 +43,213 @@ pub struct Meta {
     pub lost_before: u64,
 }
 
-const INLINE_WORDS: usize = INLINE_BYTES_MAX / 8;
-
-/// Where the payload is.
-enum Store {
-    /// In `words`.
-    Inline,
-    Borrowed {
-        ptr: NonNull<u8>,
-        hazard: NonNull<AtomicU64>,
-        generation: u32,
-    },
-    Copied {
-        ptr: NonNull<u8>,
-        layout: Layout,
-    },
-}
-
 /// A received message without its type.
-///
-/// Built in its final place: moving words that were just stored one by one stalls the processor
-/// longer than the rest of a small message takes.
-pub(crate) struct RawSample {
-    words: [MaybeUninit<u64>; INLINE_WORDS],
-    store: Store,
+#[repr(transparent)]
+pub(crate) struct RawSample(NonNull<Record>);
+
+/// Where the payload of a received message is, and from whom. The words of one that travelled in
+/// its entry follow it in memory.
+#[repr(C)]
+pub(super) struct Record {
+    held: AtomicU32,
+    /// Whether `place` is another than `Inline`: all that the drop of most samples looks at.
+    gives_back: bool,
+    place: Place,
+    ptr: NonNull<u8>,
     bytes: usize,
     meta: Meta,
 }
 
-/// Room for a sample that is about to be received.
-pub(crate) type Slot = MaybeUninit<RawSample>;
+/// What a sample gives back when it is dropped.
+enum Place {
+    /// The words behind the record: nothing.
+    Inline,
+    /// The hazard, of the process of that generation.
+    Borrowed(NonNull<AtomicU64>, u32),
+    Copied(Layout),
+}
 
-// SAFETY: the memory behind the pointers is owned (`Copied`) or reserved through the hazard
-// (`Borrowed`) for this sample alone; neither is bound to a thread.
+// SAFETY: the memory behind the pointers is the sample's alone: the record (invariant), what is
+// behind it (`Copied`), or reserved through the hazard (`Borrowed`). None is bound to a thread.
 unsafe impl Send for RawSample {}
 // SAFETY: shared access only reads bytes that nobody writes while the sample lives.
 unsafe impl Sync for RawSample {}
 
 impl std::fmt::Debug for RawSample {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RawSample").field("bytes", &self.bytes).field("meta", &self.meta).finish()
+        f.debug_struct("RawSample").field("bytes", &self.len()).field("meta", self.meta()).finish()
+    }
+}
+
+/// A record that no sample has, to receive a message into.
+pub(super) struct Vacant<'a> {
+    record: NonNull<Record>,
+    /// Length of the memory behind it, in words.
+    words: usize,
+    _records: PhantomData<&'a mut Record>,
+}
+
+const _: () = assert!(size_of::<Record>() % 8 == 0 && align_of::<Record>() == 8);
+
+impl Record {
+    /// A record that no sample has; the words behind it are not looked at before they are written.
+    pub(super) fn vacant() -> Self {
+        let meta = Meta {
+            publisher: PublisherId { node: crate::node::NodeId(0), port: 0 },
+            seq: 0,
+            timestamp_ns: 0,
+            lost_before: 0,
+        };
+        Self {
+            held: AtomicU32::new(0),
+            gives_back: false,
+            place: Place::Inline,
+            ptr: NonNull::dangling(),
+            bytes: 0,
+            meta,
+        }
+    }
+
+    /// Whether a sample has it.
+    #[inline]
+    pub(super) fn is_held(&self) -> bool {
+        // ORDERING(RECORD): pairs with the drop of its sample, perhaps by another thread; from here
+        // on we may write where that has read.
+        self.held.load(Acquire) != 0
+    }
+}
+
+impl Vacant<'_> {
+    /// # Safety
+    /// `record` is valid for reads and writes while this lives, together with `words` words behind
+    /// it, and no sample has it; nobody else looks at it meanwhile.
+    #[inline]
+    pub(super) unsafe fn new(record: NonNull<Record>, words: usize) -> Self {
+        Self { record, words, _records: PhantomData }
+    }
+
+    #[inline]
+    fn record(&mut self) -> &mut Record {
+        // SAFETY: promised to `new`.
+        unsafe { self.record.as_mut() }
+    }
+
+    /// Copies the words of an entry's body; the caller then checks that the entry is unchanged.
+    #[inline]
+    pub(super) fn inline(&mut self, body: &[AtomicU64], bytes: usize, meta: Meta) {
+        debug_assert!(bytes <= body.len() * 8);
+        // SAFETY: the words follow the record, whose size is a multiple of theirs.
+        let words = unsafe { self.record.add(1) }.cast::<MaybeUninit<u64>>();
+        // SAFETY: promised to `new`.
+        let to = unsafe { std::slice::from_raw_parts_mut(words.as_ptr(), self.words) };
+        copy_words(&mut to[..body.len()], body, bytes);
+        let record = self.record();
+        record.gives_back = false;
+        record.ptr = words.cast();
+        record.bytes = bytes;
+        record.meta = meta;
+    }
+
+    /// Names a chunk that `hazard` reserves.
+    #[inline]
+    pub(super) fn borrowed(
+        &mut self,
+        ptr: *const u8,
+        bytes: usize,
+        hazard: &AtomicU64,
+        meta: Meta,
+    ) {
+        let record = self.record();
+        record.gives_back = true;
+        record.place = Place::Borrowed(NonNull::from(hazard), fork::fork_generation());
+        record.ptr = NonNull::new(ptr.cast_mut()).unwrap_or(NonNull::dangling());
+        record.bytes = bytes;
+        record.meta = meta;
+    }
+
+    /// Copies `bytes` bytes that another process may be writing; the caller then checks that the
+    /// entry is unchanged, and if not calls `give_back`. `false` without memory.
+    pub(super) fn copied(
+        &mut self,
+        from: *const u8,
+        bytes: usize,
+        align: usize,
+        meta: Meta,
+    ) -> bool {
+        let Ok(layout) = Layout::from_size_align(bytes.max(1), align.max(8)) else { return false };
+        // SAFETY: the layout has a size of at least 1.
+        let Some(ptr) = NonNull::new(unsafe { alloc(layout) }) else { return false };
+        // SAFETY: `from` was resolved for `bytes` bytes, `ptr` was allocated for them. The source
+        // may change meanwhile: the copy is used only if the entry's seq says that it did not.
+        unsafe { std::ptr::copy_nonoverlapping(from, ptr.as_ptr(), bytes) };
+        let record = self.record();
+        record.gives_back = true;
+        record.place = Place::Copied(layout);
+        record.ptr = ptr;
+        record.bytes = bytes;
+        record.meta = meta;
+        true
+    }
+
+    /// Frees what `copied` allocated.
+    pub(super) fn give_back(&mut self) {
+        give_back(self.record());
+    }
+
+    /// The sample that was received into it.
+    #[inline]
+    pub(super) fn hold(mut self) -> RawSample {
+        self.record().held.store(1, Relaxed);
+        RawSample(self.record)
     }
 }
 
 impl RawSample {
-    /// Copies the body words into `slot`; the caller then checks that the entry is unchanged, and
-    /// only then takes the sample out.
     #[inline]
-    pub(crate) fn inline(slot: &mut Slot, body: &[AtomicU64], bytes: usize, meta: Meta) {
-        debug_assert!(bytes <= body.len() * 8);
-        let at = slot.as_mut_ptr();
-        // SAFETY: `slot` is ours to write; nothing in it needs dropping before.
-        unsafe {
-            (&raw mut (*at).store).write(Store::Inline);
-            (&raw mut (*at).bytes).write(bytes);
-            (&raw mut (*at).meta).write(meta);
-            let words = &mut (*at).words;
-            // A whole entry's worth: a constant number of words copies faster than the exact one.
-            if let Some(body) = body.first_chunk::<INLINE_WORDS>() {
-                copy_words(words, body);
-            } else if let Some(body) = body.first_chunk::<5>() {
-                copy_words(words, body);
-            } else {
-                copy_words_slowly(words, body);
-            }
-        }
-    }
-
-    #[inline]
-    pub(crate) fn borrowed(ptr: *const u8, bytes: usize, hazard: &AtomicU64, meta: Meta) -> Self {
-        let generation = fork::fork_generation();
-        let ptr = NonNull::new(ptr.cast_mut()).unwrap_or(NonNull::dangling());
-        let store = Store::Borrowed { ptr, hazard: NonNull::from(hazard), generation };
-        Self { words: [MaybeUninit::uninit(); INLINE_WORDS], store, bytes, meta }
-    }
-
-    /// Copies `bytes` bytes that another process may be writing; the caller then checks that the
-    /// entry is unchanged. `None` without memory.
-    pub(crate) fn copied(from: *const u8, bytes: usize, align: usize, meta: Meta) -> Option<Self> {
-        let layout = Layout::from_size_align(bytes.max(1), align.max(8)).ok()?;
-        // SAFETY: the layout has a size of at least 1.
-        let ptr = NonNull::new(unsafe { alloc(layout) })?;
-        // SAFETY: `from` was resolved for `bytes` bytes, `ptr` was allocated for them. The source
-        // may change meanwhile: the copy is used only if the entry's seq says that it did not.
-        unsafe { std::ptr::copy_nonoverlapping(from, ptr.as_ptr(), bytes) };
-        let words = [MaybeUninit::uninit(); INLINE_WORDS];
-        Some(Self { words, store: Store::Copied { ptr, layout }, bytes, meta })
+    fn record(&self) -> &Record {
+        // SAFETY: the record is ours to read until we are dropped (invariant of this module).
+        unsafe { self.0.as_ref() }
     }
 
     #[inline]
     pub(crate) fn meta(&self) -> &Meta {
-        &self.meta
+        &self.record().meta
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.bytes
+        self.record().bytes
     }
 
     #[inline]
     pub(crate) fn as_ptr(&self) -> *const u8 {
-        match &self.store {
-            Store::Inline => self.words.as_ptr().cast(),
-            Store::Borrowed { ptr, .. } | Store::Copied { ptr, .. } => ptr.as_ptr(),
-        }
-    }
-
-    /// Whether its payload is aligned to `align`, wherever the sample moves.
-    #[inline]
-    pub(crate) fn is_aligned(&self, align: usize) -> bool {
-        // Inline words are 8-aligned wherever the sample moves; chunks have one address for good.
-        match self.store {
-            Store::Inline => align <= 8,
-            _ => self.as_ptr().addr() % align == 0,
-        }
+        self.record().ptr.as_ptr()
     }
 
     pub(crate) fn is_borrowed(&self) -> bool {
-        matches!(self.store, Store::Borrowed { .. })
+        self.record().gives_back && matches!(self.record().place, Place::Borrowed(..))
     }
 }
 
-#[inline(always)]
-fn copy_words<const N: usize>(to: &mut [MaybeUninit<u64>; INLINE_WORDS], body: &[AtomicU64; N]) {
-    for (to, from) in to.iter_mut().zip(body) {
-        to.write(from.load(Relaxed));
+/// Copies an entry's words: a constant number of them, where entries are of the usual sizes, for
+/// that is faster than the exact one.
+#[inline]
+fn copy_words(to: &mut [MaybeUninit<u64>], body: &[AtomicU64], bytes: usize) {
+    #[inline(always)]
+    fn all<const N: usize>(to: &mut [MaybeUninit<u64>], body: &[AtomicU64; N]) {
+        for (to, from) in to.iter_mut().zip(body) {
+            to.write(from.load(Relaxed));
+        }
+    }
+    match body.len() {
+        5 => all::<5>(to, body.first_chunk().expect("of that length")),
+        13 if bytes <= 64 => all::<8>(to, body.first_chunk().expect("longer")),
+        13 => all::<13>(to, body.first_chunk().expect("of that length")),
+        _ => copy_many(to, &body[..bytes.div_ceil(8)]),
     }
 }
 
-/// For an entry of a length that only a damaged `meta` claims.
-#[cold]
-fn copy_words_slowly(to: &mut [MaybeUninit<u64>; INLINE_WORDS], body: &[AtomicU64]) {
+fn copy_many(to: &mut [MaybeUninit<u64>], body: &[AtomicU64]) {
     for (to, from) in to.iter_mut().zip(body) {
         to.write(from.load(Relaxed));
     }
@@ -173,19 +258,28 @@ fn copy_words_slowly(to: &mut [MaybeUninit<u64>; INLINE_WORDS], body: &[AtomicU6
 impl Drop for RawSample {
     #[inline]
     fn drop(&mut self) {
-        match &self.store {
-            Store::Inline => {}
-            Store::Borrowed { hazard, generation, .. } => {
-                // In a forked child the hazard is the parent's.
-                if *generation == fork::fork_generation() {
-                    // SAFETY: mapped while it is non-zero (invariant of this module); this store
-                    // is our last access to chunk and hazard.
-                    hazard::clear(unsafe { hazard.as_ref() });
-                    parked::sweep();
-                }
-            }
-            // SAFETY: allocated with this layout in `copied`, freed once.
-            Store::Copied { ptr, layout } => unsafe { dealloc(ptr.as_ptr(), *layout) },
+        if self.record().gives_back {
+            give_back(self.record());
         }
+        // ORDERING(RECORD): pairs with `Record::is_held`; our last access to the record.
+        self.record().held.store(0, Release);
+        parked::sweep();
+    }
+}
+
+/// Ends what the payload of a record with `gives_back` needed; once.
+fn give_back(record: &Record) {
+    match record.place {
+        Place::Inline => {}
+        // In a forked child the hazard is the parent's.
+        Place::Borrowed(hazard, generation) if generation == fork::fork_generation() => {
+            // SAFETY: mapped while it is non-zero (invariant of this module); this store is our
+            // last access to chunk and hazard.
+            hazard::clear(unsafe { hazard.as_ref() });
+        }
+        Place::Borrowed(..) => {}
+        // SAFETY: allocated with this layout in `copied`, and freed once: the next message into
+        // the record sets `gives_back` anew.
+        Place::Copied(layout) => unsafe { dealloc(record.ptr.as_ptr(), layout) },
     }
 }

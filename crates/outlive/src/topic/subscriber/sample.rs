@@ -2,12 +2,9 @@
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::ops::Deref;
 
-use super::raw::{Meta, RawSample, Slot};
-use super::reader::Reader;
-use crate::Result;
+use super::raw::{Meta, RawSample};
 use crate::topic::membership::PublisherId;
 use crate::types::payload::Payload;
 
@@ -23,60 +20,13 @@ pub struct Sample<T: Payload + ?Sized> {
     _type: PhantomData<fn() -> Box<T>>,
 }
 
-/// What a look at the rings gave.
-pub(in crate::topic) enum Received {
-    /// A sample, in the memory that was given for it.
-    There(Filled),
-    Nothing,
-    /// A message that is no `T`; its length.
-    WrongLength(usize),
-}
-
-/// Says that the memory given to `Sample::receive_into` holds a sample: only that makes one.
-pub(in crate::topic) struct Filled(());
-
 impl<T: Payload + ?Sized> Sample<T> {
-    /// What `receive_into` puts into the memory it is given, moved once.
-    #[inline(always)]
-    pub(in crate::topic) fn received(
-        receive_into: impl FnOnce(&mut MaybeUninit<Self>) -> Result<Option<Filled>>,
-    ) -> Result<Option<Self>> {
-        let mut to = MaybeUninit::uninit();
-        match receive_into(&mut to)? {
-            // SAFETY: the caller had no other memory to fill; `Filled` says that this one is.
-            Some(Filled(())) => Ok(Some(unsafe { to.assume_init() })),
-            None => Ok(None),
-        }
-    }
-
-    /// Whether a received message is a `T`.
+    /// `raw` as a `T`; what is none is handed back.
     #[inline]
-    fn suits(raw: &RawSample) -> bool {
-        T::fits(raw.len()) && raw.is_aligned(align_of::<T::Element>())
-    }
-
-    /// Puts what `take` takes from `reader` into `to`, if it takes something and that is a `T`.
-    #[inline]
-    pub(in crate::topic) fn receive_into(
-        to: &mut MaybeUninit<Self>,
-        reader: &mut Reader,
-        take: impl FnOnce(&mut Reader, &mut Slot) -> Result<bool>,
-    ) -> Result<Received> {
-        // SAFETY: a sample is nothing but its `RawSample`, by its representation.
-        let slot = unsafe { &mut *(&raw mut *to).cast::<Slot>() };
-        if !take(reader, slot)? {
-            return Ok(Received::Nothing);
-        }
-        // SAFETY: `take` answered true, so it has filled the slot.
-        let raw = unsafe { slot.assume_init_ref() };
-        reader.count_lost(raw.meta().lost_before);
-        if Self::suits(raw) {
-            return Ok(Received::There(Filled(())));
-        }
-        let bytes = raw.len();
-        // SAFETY: as above; nobody uses it afterwards.
-        unsafe { slot.assume_init_drop() };
-        Ok(Received::WrongLength(bytes))
+    pub(in crate::topic) fn of(raw: RawSample) -> std::result::Result<Self, RawSample> {
+        let aligned = raw.as_ptr().addr() % align_of::<T::Element>() == 0;
+        let suits = aligned && T::fits(raw.len());
+        if suits { Ok(Self { raw, _type: PhantomData }) } else { Err(raw) }
     }
 
     /// Publisher, number, time and losses.
@@ -120,9 +70,8 @@ impl<T: Payload + ?Sized> Deref for Sample<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: `receive` checked length and alignment (inline words are 8-aligned wherever the
-        // sample moves); the bytes are initialised, private or reserved by the hazard, and live
-        // as long as `self`.
+        // SAFETY: `of` checked length and alignment; the bytes are initialised, private or reserved
+        // by the hazard, and live as long as `self`.
         unsafe { T::cast(self.raw.as_ptr(), self.raw.len()) }
     }
 }

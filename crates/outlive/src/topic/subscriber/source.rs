@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use super::raw::{Meta, RawSample, Slot};
+use super::raw::{Meta, RawSample, Vacant};
 use super::segments::{Segments, corrupt};
 use crate::domain::header::{FileHeader, FileKind};
+use crate::node::OwnPort;
 use crate::node::peer::{Dead, Life, PortView, death_of};
 use crate::os::fs::file;
 use crate::os::fs::file::Expect;
@@ -33,6 +34,8 @@ pub(crate) struct Source {
     ring: Mapping,
     topic: Arc<Topic>,
     entry_words: usize,
+    /// Shorter payloads may travel in an entry.
+    inline_below: usize,
     depth: u64,
     /// Next message to read.
     cursor: u64,
@@ -97,6 +100,7 @@ impl Source {
             ring: map,
             topic: Arc::clone(topic),
             entry_words: entry_bytes / 8,
+            inline_below: layout::inline_below(entry_bytes, topic.meta.align),
             depth,
             cursor: 0,
             shown: 0,
@@ -248,49 +252,78 @@ impl Source {
         busy && !(self.volatile && self.entry().is_withdrawn())
     }
 
-    /// Puts the next message into `slot` if there is one, its chunk borrowed if the publisher has
-    /// acknowledged us. `true`: `slot` holds a sample.
+    /// Receives the next message into `vacant` if there is one, its chunk borrowed if the publisher
+    /// has acknowledged us.
     ///
     /// # Errors
     /// `TooManyBorrows`: nothing is consumed. `Corrupt`: the entry cannot be a publisher's.
     #[inline]
-    pub(crate) fn take(&mut self, view: PortView<'_>, slot: &mut Slot) -> Result<bool> {
+    pub(super) fn take(
+        &mut self,
+        own: &OwnPort,
+        mut vacant: Vacant<'_>,
+    ) -> Result<Option<RawSample>> {
+        let entry = self.entry();
+        match entry.peek(self.cursor, self.depth) {
+            Peek::Ready => {}
+            Peek::Empty { .. } => return Ok(self.nothing(own)),
+            Peek::Overrun { .. } | Peek::Corrupt => return self.take_slow(own, vacant),
+        }
+        // The usual way, without a call.
+        if let Some(Descriptor::Inline { bytes }) = Descriptor::decode(entry.descriptor())
+            && self.fits_inline(bytes)
+            && self.copy_inline(entry, &mut vacant, bytes)
+        {
+            self.advance(own);
+            return Ok(Some(vacant.hold()));
+        }
+        self.take_slow(own, vacant)
+    }
+
+    /// As `take`, of a message that lies in a chunk or is not what the cursor was at.
+    #[inline(never)]
+    fn take_slow(&mut self, own: &OwnPort, mut vacant: Vacant<'_>) -> Result<Option<RawSample>> {
         let mut chase = Chase::default();
         loop {
             match self.entry().peek(self.cursor, self.depth) {
                 Peek::Ready => {}
-                Peek::Empty { .. } => return Ok(self.nothing(view)),
+                Peek::Empty { .. } => return Ok(self.nothing(own)),
                 Peek::Overrun { oldest } => {
                     if self.overrun(&mut chase, oldest) {
                         continue;
                     }
-                    return Ok(self.nothing(view));
+                    return Ok(self.nothing(own));
                 }
                 Peek::Corrupt => return Err(self.corrupt("an entry's sequence number")),
             }
             let entry = self.entry();
             let whole = match Descriptor::decode(entry.descriptor()) {
-                Some(Descriptor::Inline { bytes }) => self.copy_inline(slot, bytes)?,
-                Some(Descriptor::Chunk { bytes }) => match self.take_chunk(view, slot, bytes) {
-                    Ok(whole) => whole,
-                    Err(e) => return Err(self.not_taken(e)),
-                },
+                Some(Descriptor::Inline { bytes }) if self.fits_inline(bytes) => {
+                    self.copy_inline(entry, &mut vacant, bytes)
+                }
+                Some(Descriptor::Inline { .. }) => self.refuse("an entry's length")?,
+                Some(Descriptor::Chunk { bytes }) => {
+                    match self.take_chunk(own.view(), &mut vacant, bytes) {
+                        Ok(whole) => whole,
+                        Err(e) => return Err(self.not_taken(e)),
+                    }
+                }
                 None => self.refuse("an entry's descriptor")?,
             };
             // Else overwritten while we read it: the next look counts what was lost.
             if whole {
-                self.advance(view);
-                return Ok(true);
+                self.advance(own);
+                return Ok(Some(vacant.hold()));
             }
         }
     }
 
     #[inline]
-    fn advance(&mut self, view: PortView<'_>) {
+    fn advance(&mut self, own: &OwnPort) {
         self.lost_before = 0;
         self.cursor += 1;
         if self.cursor - self.shown > self.ahead_max {
-            self.show_cursor(view);
+            self.show_cursor(own.view());
         }
     }
 
@@ -317,10 +350,10 @@ impl Source {
     }
 
     /// Skips the next message; 0 when there is none.
-    pub(crate) fn skip_one(&mut self, view: PortView<'_>) -> u64 {
+    pub(crate) fn skip_one(&mut self, own: &OwnPort) -> u64 {
         let ready = self.next_time().is_some();
         if ready {
-            self.advance(view);
+            self.advance(own);
         }
         u64::from(ready)
     }
@@ -361,11 +394,11 @@ impl Source {
     }
 
     #[inline]
-    fn nothing(&mut self, view: PortView<'_>) -> bool {
+    fn nothing(&mut self, own: &OwnPort) -> Option<RawSample> {
         if self.shown != self.cursor {
-            self.show_cursor(view);
+            self.show_cursor(own.view());
         }
-        false
+        None
     }
 
     /// Shows how far we have read, and wakes the publisher if it waits for that: in batches, so
@@ -395,25 +428,32 @@ impl Source {
         }
     }
 
+    /// Whether the copy is whole.
+    #[inline(always)]
+    fn copy_inline(&self, entry: Entry<'_>, vacant: &mut Vacant<'_>, bytes: usize) -> bool {
+        vacant.inline(entry.body(), bytes, self.meta_of(entry));
+        entry.unchanged(self.cursor)
+    }
+
+    /// Whether an entry of this ring can hold a payload of `bytes` bytes.
     #[inline]
-    fn copy_inline(&self, slot: &mut Slot, bytes: usize) -> Result<bool> {
-        let entry = self.entry();
-        let fits = bytes <= entry.body().len() * 8 && self.topic.meta.align <= 8;
-        if !fits && !fault("inline.length_unchecked") {
-            return self.refuse("an entry's length");
-        }
-        RawSample::inline(slot, entry.body(), bytes, self.meta_of(entry));
-        Ok(entry.unchanged(self.cursor))
+    fn fits_inline(&self, bytes: usize) -> bool {
+        bytes < self.inline_below || fault("inline.length_unchecked")
     }
 
     #[inline]
-    fn take_chunk(&mut self, view: PortView<'_>, slot: &mut Slot, bytes: usize) -> Result<bool> {
+    fn take_chunk(
+        &mut self,
+        view: PortView<'_>,
+        vacant: &mut Vacant<'_>,
+        bytes: usize,
+    ) -> Result<bool> {
         let meta = self.meta_of(self.entry());
         let Some(location) = Location::decode(self.entry().location()) else {
             return self.refuse("an entry's chunk");
         };
         if !self.acknowledged && !self.is_acknowledged(view) {
-            return self.copy_chunk(slot, location, bytes, meta);
+            return self.copy_chunk(vacant, location, bytes, meta);
         }
         let full = fault("borrow.full_unchecked");
         let Some(hazard) = view.hazards().iter().find(|h| full || h.load(Relaxed) == 0) else {
@@ -425,7 +465,7 @@ impl Source {
         }
         match self.segments.resolve(&self.topic, self.id, location, bytes) {
             Ok(ptr) => {
-                slot.write(RawSample::borrowed(ptr, bytes, hazard, meta));
+                vacant.borrowed(ptr, bytes, hazard, meta);
                 Ok(true)
             }
             Err(e) => {
@@ -469,7 +509,7 @@ impl Source {
     #[cold]
     fn copy_chunk(
         &mut self,
-        slot: &mut Slot,
+        vacant: &mut Vacant<'_>,
         location: Location,
         bytes: usize,
         meta: Meta,
@@ -479,19 +519,19 @@ impl Source {
             Err(_) if !self.entry().unchanged(self.cursor) => return Ok(false),
             Err(e) => return Err(e),
         };
-        let Some(copy) = RawSample::copied(ptr, bytes, self.topic.meta.align, meta) else {
+        if !vacant.copied(ptr, bytes, self.topic.meta.align, meta) {
             return Err(Error::new(
                 ErrorKind::OutOfMemory,
                 "copying a sample of",
                 self.topic.name.as_str(),
                 format!("{bytes} bytes of process memory cannot be had"),
             ));
-        };
-        if !self.entry().unchanged(self.cursor) {
-            return Ok(false);
         }
-        slot.write(copy);
-        Ok(true)
+        let whole = self.entry().unchanged(self.cursor);
+        if !whole {
+            vacant.give_back();
+        }
+        Ok(whole)
     }
 
     /// Whether the publisher lists us. Until it does it does not look at our hazards.

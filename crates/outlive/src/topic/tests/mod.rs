@@ -148,6 +148,36 @@ fn samples_may_outlive_their_subscriber_and_node() {
 }
 
 #[test]
+fn small_samples_are_held_in_any_number_and_each_stays_what_it_was() {
+    let dir = TempDir::new("topic-small-held");
+    let node = node(&dir);
+    let publisher = node.topic::<[u64; 8]>("/s").unwrap().depth(4).publisher().unwrap();
+    let mut sub = node.topic::<[u64; 8]>("/s").unwrap().borrows(2).subscriber().unwrap();
+    let mut next = |held: &mut Vec<Sample<[u64; 8]>>| {
+        publisher.publish(&[publisher.published(); 8]).unwrap();
+        held.push(sub.receive().unwrap().unwrap());
+    };
+    let mut held = Vec::new();
+    for i in 0..600 {
+        next(&mut held);
+        // Some go early, so that their memory is used again between that of others.
+        if i % 3 == 0 {
+            held.swap_remove(i % held.len());
+        }
+    }
+    let mut seen: Vec<u64> = held.iter().map(Sample::seq).collect();
+    assert!(held.iter().all(|s| **s == [s.seq(); 8] && !s.is_borrowed()));
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 400);
+    drop((sub, publisher, node));
+    assert!(held.iter().all(|s| **s == [s.seq(); 8]), "after its subscriber");
+    let last = held.split_off(200);
+    std::thread::spawn(move || drop(held)).join().unwrap();
+    assert!(last.iter().all(|s| **s == [s.seq(); 8]), "after others of its subscriber");
+}
+
+#[test]
 fn a_loan_dropped_unpublished_is_free_again() {
     let dir = TempDir::new("topic-loan");
     let node = node(&dir);

@@ -185,6 +185,36 @@ fn samples_are_read_and_dropped_in_other_threads() {
 }
 
 #[test]
+fn small_samples_are_dropped_in_other_threads_while_their_memory_is_used_again() {
+    let dir = TempDir::new("threads-small");
+    let node = node(&dir);
+    let publisher = node.topic::<Small>("/t").unwrap().publisher().unwrap();
+    let mut subscriber = node.topic::<Small>("/t").unwrap().borrows(2).subscriber().unwrap();
+    let mut next = || {
+        publisher.publish(&[publisher.published(); 8]).unwrap();
+        subscriber.receive().unwrap().unwrap()
+    };
+    thread::scope(|scope| {
+        let mut readers = std::collections::VecDeque::new();
+        for _ in 0..300 {
+            if readers.len() == 3 {
+                join_all(readers.pop_front());
+            }
+            let sample = next();
+            readers.push_back(scope.spawn(move || check(&sample[..], sample.seq())));
+            // Beside that thread.
+            let sample = next();
+            check(&sample[..], sample.seq());
+        }
+        join_all(readers);
+    });
+    let sample = next();
+    let reader = thread::spawn(move || check(&sample[..], sample.seq()));
+    drop(subscriber);
+    reader.join().unwrap();
+}
+
+#[test]
 fn a_publisher_passes_from_thread_to_thread_and_its_token_with_it() {
     let dir = TempDir::new("threads-token");
     let subscribing = node(&dir);

@@ -15,7 +15,7 @@
 //! | 2 \| doorbell << 2 | asleep on that doorbell              | `sleep`   |
 //! | `WAITING_FD`       | waits for a descriptor               | `Request::arm` |
 //!
-//! Label WAITING: stored by `sleep`, loaded by `wanted`; it carries nothing.
+//! Label WAITING: stored by `sleep`, loaded by `is_wanted`; it carries nothing.
 //!
 //! # Who waits for a descriptor
 //! Its request names a socket and a generation. A writer that finds it raised sends one datagram a
@@ -102,7 +102,7 @@ pub(crate) fn sleep<E>(
     now: impl Fn() -> u64,
     once: impl FnMut(u64) -> Result<Option<Slept>, E>,
 ) -> Result<(), E> {
-    // ORDERING(WAITING): pairs with `wanted`.
+    // ORDERING(WAITING): pairs with `is_wanted`.
     flag.swap(request, SeqCst);
     crash_point!("reader.sleep.flag_raised");
     let done = in_slices(deadline, slice_ns_max, now, once);
@@ -132,10 +132,10 @@ pub(crate) fn in_slices<E>(
     }
 }
 
-/// Writer, after its commit: all requests together; 0 when nobody wants to be woken.
+/// Writer, after its commit: whether anybody wants to be woken.
 #[inline]
-pub(crate) fn wanted<'a>(flags: impl Iterator<Item = &'a AtomicU32>) -> u32 {
+pub(crate) fn is_wanted<'a>(mut flags: impl Iterator<Item = &'a AtomicU32>) -> bool {
     time_passes();
     // ORDERING(WAITING): pairs with `sleep`; a late answer costs a short sleep.
-    flags.fold(0, |all, flag| all | flag.load(Relaxed))
+    flags.any(|flag| flag.load(Relaxed) != 0)
 }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use super::known::Known;
 use super::parked::{self, Parked};
-use super::raw::Slot;
+use super::raw::RawSample;
+use super::records::Records;
 use super::source::Source;
 use crate::node::OwnPort;
 use crate::node::peer::{Dead, PortView, port};
@@ -22,6 +23,7 @@ use crate::sync::fault;
 use crate::topic::chunks::hazard;
 use crate::topic::membership::{Ports, PublisherId, Topic, link_subscriber, subscriber_path};
 use crate::topic::publisher::pulse::Pulse;
+use crate::topic::ring::layout;
 use crate::wait::alone::Alone;
 use crate::wait::news::News;
 use crate::{Error, ErrorKind, Result, crash_point};
@@ -66,6 +68,7 @@ pub(crate) struct Reader {
     own: OwnPort,
     history: u64,
     reliable: bool,
+    records: Records,
     sources: Vec<Source>,
     /// Detached, but a sample of theirs is still held.
     lingering: Vec<Source>,
@@ -110,6 +113,8 @@ impl Reader {
                 format!("borrows is {borrows}: use 1 to {}", port::HAZARDS_MAX),
             ));
         }
+        let words = (topic.meta.entry_bytes - layout::ENTRY_HEAD_BYTES) / 8;
+        let records = Records::new(words, borrows).ok_or_else(|| no_memory(&topic))?;
         let port = topic.node.allocate_port(borrows, reliable)?;
         crash_point!("reader.open.port_allocated");
         if let Err(e) = link_subscriber(&topic, port) {
@@ -125,6 +130,7 @@ impl Reader {
             port,
             history,
             reliable,
+            records,
             sources: Vec::new(),
             lingering: Vec::new(),
             known: Known::new(),
@@ -176,14 +182,14 @@ impl Reader {
         self.news.seen()
     }
 
-    /// Puts the next message of any publisher into `slot`; `true`: it holds a sample. What the dead
-    /// and the departed left comes first, in the order in which they had come; all others in turn.
+    /// The next message of any publisher. What the dead and the departed left comes first, in the
+    /// order in which they had come; all others in turn.
     #[inline]
-    pub(crate) fn take(&mut self, slot: &mut Slot) -> Result<bool> {
+    pub(crate) fn take(&mut self) -> Result<Option<RawSample>> {
         if self.past > 0 {
             self.turn_to_the_past();
         }
-        self.take_in_turn(slot)
+        self.take_in_turn()
     }
 
     #[cold]
@@ -196,7 +202,7 @@ impl Reader {
     }
 
     #[inline]
-    fn take_in_turn(&mut self, slot: &mut Slot) -> Result<bool> {
+    fn take_in_turn(&mut self) -> Result<Option<RawSample>> {
         self.pulse.check_process()?;
         // One busy publisher must not hide the coming and going of others.
         self.taken += 1;
@@ -209,12 +215,19 @@ impl Reader {
             let mut at = self.turn;
             for _ in 0..n {
                 at = if at >= n { 0 } else { at };
-                match self.sources[at].take(self.own.view(), slot) {
-                    Ok(true) => {
+                let Some(vacant) = self.records.vacant() else {
+                    return Err(no_memory(&self.topic));
+                };
+                match self.sources[at].take(&self.own, vacant) {
+                    Ok(Some(raw)) => {
                         self.turn = at + 1;
-                        return Ok(true);
+                        let lost_before = raw.meta().lost_before;
+                        if lost_before != 0 {
+                            self.lost = self.lost.saturating_add(lost_before);
+                        }
+                        return Ok(Some(raw));
                     }
-                    Ok(false) => {}
+                    Ok(None) => {}
                     Err(e) => {
                         self.refused(at, e)?;
                         continue 'look;
@@ -223,7 +236,7 @@ impl Reader {
                 at += 1;
             }
             if !self.attend_if_needed()? {
-                return Ok(false);
+                return Ok(None);
             }
         }
     }
@@ -238,29 +251,28 @@ impl Reader {
     }
 
     /// As `take`, the message that was published first of those that are there.
-    pub(crate) fn take_oldest(&mut self, slot: &mut Slot) -> Result<bool> {
+    pub(crate) fn take_oldest(&mut self) -> Result<Option<RawSample>> {
         self.attend_if_needed()?;
         if let Some((_, first)) = self.times().min() {
             self.turn = first;
         }
-        self.take_in_turn(slot)
+        self.take_in_turn()
     }
 
     /// As `take`, the message that was published last; all others are skipped.
-    pub(crate) fn take_newest(&mut self, slot: &mut Slot) -> Result<bool> {
+    pub(crate) fn take_newest(&mut self) -> Result<Option<RawSample>> {
         self.attend_if_needed()?;
         for source in &mut self.sources {
             self.skipped = self.skipped.saturating_add(source.skip_to_newest());
         }
         if let Some((_, last)) = self.times().max() {
-            let view = self.own.view();
             for (i, source) in self.sources.iter_mut().enumerate() {
-                let skipped = if i == last { 0 } else { source.skip_one(view) };
+                let skipped = if i == last { 0 } else { source.skip_one(&self.own) };
                 self.skipped = self.skipped.saturating_add(skipped);
             }
             self.turn = last;
         }
-        self.take_in_turn(slot)
+        self.take_in_turn()
     }
 
     /// When the next message of each source that has one was published.
@@ -283,12 +295,6 @@ impl Reader {
         // The next call begins with another publisher: this one must not hide them.
         self.turn = at + 1;
         Err(e)
-    }
-
-    /// The message that `take` put into its slot came after `lost_before` lost ones.
-    #[inline]
-    pub(crate) fn count_lost(&mut self, lost_before: u64) {
-        self.lost = self.lost.saturating_add(lost_before);
     }
 
     /// Membership changed, somebody died, or it is time to look: `true` when there may be news.
@@ -361,7 +367,7 @@ impl Reader {
         let mut source = self.sources.remove(i);
         self.past -= usize::from(i < self.past);
         let lost = source.count_lost();
-        self.count_lost(lost);
+        self.lost = self.lost.saturating_add(lost);
         let id = source.id;
         self.lingering.push(source);
         self.let_go();
@@ -411,6 +417,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
+        self.records.park();
         let mut sources = std::mem::take(&mut self.sources);
         sources.append(&mut self.lingering);
         if !self.topic.node.is_own_process() {
@@ -433,7 +440,7 @@ impl Drop for Reader {
             // The port stays open for publishers until the samples are gone.
             let own = self.own.clone();
             let maps = Box::new(sources);
-            parked::park(Parked { topic, port: self.port, own, maps });
+            parked::park(Parked::Port { topic, port: self.port, own, maps });
         } else {
             topic.node.release_port(self.port);
             drop(sources);
@@ -442,6 +449,16 @@ impl Drop for Reader {
         let _ = self.topic.reclaim();
         parked::sweep();
     }
+}
+
+#[cold]
+fn no_memory(topic: &Topic) -> Error {
+    Error::new(
+        ErrorKind::OutOfMemory,
+        "receiving on",
+        topic.name.as_str(),
+        "no process memory for one more sample: drop some",
+    )
 }
 
 /// Whether an error says that a publisher's files are not what they should be, as opposed to what

@@ -584,6 +584,22 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "sample.record_taken",
+        "a message is received into the memory of one that is still held",
+        &[Unit(
+            "topic::tests::\
+small_samples_are_held_in_any_number_and_each_stays_what_it_was",
+        )],
+    ),
+    fault(
+        "sample.records_freed",
+        "the memory of small samples is freed with their subscriber",
+        &[Unit(
+            "topic::tests::\
+small_samples_are_held_in_any_number_and_each_stays_what_it_was",
+        )],
+    ),
+    fault(
         "scan.no_hazards",
         "a chunk is used again without a look at the hazards",
         &[HELD, Kit("node", "a_stopped_process_is_alive_and_loses_only_what_the_ring_overwrote")],
