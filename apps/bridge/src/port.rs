@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outlive::{Error, ErrorKind, Node, PayloadType, Publisher};
+use outlive::{Encoding, Error, ErrorKind, Node, PayloadType, Publisher};
 
 use crate::config::Limits;
 use crate::shared::Shared;
 
-/// Payloads up to here travel inside the ring, without a loan.
+/// Payloads up to here travel inside the ring, without a loan; and those of a fixed size up to here.
 const SMALL_BYTES: usize = 104;
-/// Of a message in a ring, and of the rest of its file.
-const ENTRY_BYTES: u64 = 96;
-const HEAD_BYTES: u64 = 8192;
+const SMALL_VALUE_BYTES: usize = 4096;
+/// What a message takes in a ring beside its payload, and what the rest of its file takes.
+const ENTRY_HEAD_BYTES: usize = 24;
+const HEAD_BYTES: u64 = 24 << 10;
 
 /// Shared memory of all that comes in.
 #[derive(Debug)]
@@ -121,12 +122,27 @@ pub(crate) struct Topic {
     pub(crate) depth: u64,
 }
 
+/// Most bytes of a payload of that type that travel inside the ring.
+fn small_bytes(of: &PayloadType) -> usize {
+    match of.encoding() {
+        Encoding::Fixed if of.size() <= SMALL_VALUE_BYTES => of.size().max(SMALL_BYTES),
+        _ => SMALL_BYTES,
+    }
+}
+
+/// The largest power of two that is not above `n`, which is not 0.
+fn prev_power_of_two(n: u64) -> u64 {
+    1 << n.ilog2()
+}
+
 /// A publisher that may have to do without its memory.
 pub(crate) struct Port {
     topic: Topic,
     /// None once it has had to give its memory back.
     publisher: Option<Publisher<[u8]>>,
     share: Share,
+    /// For payloads that need no loan.
+    small: Vec<u8>,
     /// Payloads of so many bytes or more made it take so much more than there was room for.
     refused: Option<(usize, u64)>,
 }
@@ -134,7 +150,7 @@ pub(crate) struct Port {
 impl Port {
     pub(crate) fn open(topic: Topic) -> Result<Self, Error> {
         let share = Share::new(&topic.shared.room);
-        let mut port = Self { topic, publisher: None, share, refused: None };
+        let mut port = Self { topic, publisher: None, share, small: Vec::new(), refused: None };
         port.reopen()?;
         Ok(port)
     }
@@ -142,8 +158,10 @@ impl Port {
     fn reopen(&mut self) -> Result<(), Error> {
         let Topic { shared, node, name, of, attributes, depth } = &self.topic;
         let limits = shared.room.limits;
-        let depth = (*depth).clamp(1, limits.depth);
-        if shared.room.lacks(depth.next_power_of_two() * ENTRY_BYTES + HEAD_BYTES) {
+        let entry_bytes = (small_bytes(of) + ENTRY_HEAD_BYTES).next_multiple_of(64) as u64;
+        let deepest = (limits.publisher_bytes / entry_bytes).clamp(1, limits.depth);
+        let depth = (*depth).clamp(1, prev_power_of_two(deepest));
+        if shared.room.lacks(depth.next_power_of_two() * entry_bytes + HEAD_BYTES) {
             return Err(self.no_room());
         }
         let mut topic = node.topic::<[u8]>(name)?.of_type(of);
@@ -188,8 +206,9 @@ impl Port {
         }
         let Some(publisher) = &self.publisher else { return Err(self.no_room()) };
         let bad = || Error::new(ErrorKind::Corrupt, "receiving", &*self.topic.name, "not filled");
-        let mut small = [0; SMALL_BYTES];
-        if let Some(small) = small.get_mut(..bytes) {
+        if bytes <= small_bytes(&self.topic.of) {
+            self.small.resize(bytes, 0);
+            let small = &mut self.small[..];
             return if fill(small) { publisher.publish(small).map(drop) } else { Err(bad()) };
         }
         let mut loan = publisher.loan_slice(bytes)?;

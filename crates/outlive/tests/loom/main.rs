@@ -80,6 +80,7 @@ mod topic {
         pub(crate) mod hazard;
     }
     pub(crate) mod ring {
+        pub(crate) mod body;
         pub(crate) mod entries;
         pub(crate) mod listing;
     }

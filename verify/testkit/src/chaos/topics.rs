@@ -12,10 +12,10 @@ use super::board::{Call, Fault, RECEIVERS_END};
 use super::message::{Head, WORDS_MIN};
 use super::part::Part;
 
-/// 64 bytes, inside the ring.
-pub(super) type Inline = [u64; 8];
-/// 4 KiB, as a chunk.
-pub(super) type Loaned = [u64; 512];
+/// 320 bytes, inside the ring, copied by `memcpy`.
+pub(super) type Inline = [u64; 40];
+/// 8 KiB, as a chunk.
+pub(super) type Loaned = [u64; 1024];
 
 pub(super) const INLINE: &str = "/chaos/inline";
 pub(super) const LOANED: &str = "/chaos/loaned";

@@ -139,7 +139,7 @@ impl Meta {
             return Err(corrupt("depth"));
         }
         let entry_bytes = at(meta::ENTRY_BYTES)?;
-        if !layout::ENTRY_SIZES.contains(&entry_bytes) {
+        if !layout::is_entry_bytes(entry_bytes) {
             return Err(corrupt("entry size"));
         }
         let name_len = at(meta::NAME_LEN)?;

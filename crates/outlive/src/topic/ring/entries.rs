@@ -17,6 +17,7 @@
 //! | ENTRY_READY | `commit`, Release      | `peek`, Acquire      | the entry and its chunk     |
 //! | ENTRY_BUSY  | `begin`, fence Release | `unchanged`, Acquire | "what you copied was stale" |
 
+use super::body;
 use crate::crash_point;
 use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::sync::{AtomicU64, fault, fence, unless_fault};
@@ -99,17 +100,7 @@ impl<'a> Entry<'a> {
             self.commit(n);
         }
         self.describe(timestamp, Descriptor::Inline { bytes: bytes.len() }.encode());
-        // One check of the room for all: what is as long at each call is stored without a loop.
-        let body = &self.body()[..bytes.len().div_ceil(8)];
-        let (words, rest) = bytes.as_chunks::<8>();
-        for (i, word) in words.iter().enumerate() {
-            body[i].store(u64::from_ne_bytes(*word), Relaxed);
-        }
-        if !rest.is_empty() {
-            let mut last = [0; 8];
-            last[..rest.len()].copy_from_slice(rest);
-            body[words.len()].store(u64::from_ne_bytes(last), Relaxed);
-        }
+        body::copy_in(self.body(), bytes);
         crash_point!("publish.inline.before_commit");
         self.commit(n);
     }

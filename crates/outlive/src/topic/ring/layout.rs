@@ -76,19 +76,29 @@ pub(crate) const DEPTH_MAX: u64 = 65536;
 /// Most segments of one publisher.
 pub(crate) const SEGMENTS_MAX: usize = 64;
 
-/// Sizes of an entry: head and inline payload, whole cache lines.
-pub(crate) const ENTRY_SIZES: [usize; 2] = [64, 128];
-/// Most payload bytes of varying length that travel inside an entry.
-pub(crate) const SLICE_INLINE_BYTES_MAX: usize = ENTRY_SIZES[1] - ENTRY_HEAD_BYTES;
+/// An entry takes whole cache lines: of values of a fixed size as many as its head and the value
+/// need, of values of varying length two.
 pub(crate) const ENTRY_HEAD_BYTES: usize = super::entries::ENTRY_HEAD_WORDS * 8;
+const ENTRY_BYTES_OF_SLICES: usize = 2 * CACHE_LINE;
+/// Most bytes of a value of a fixed size that travel inside an entry. Copying more than that in and
+/// out costs more than a chunk does.
+pub(crate) const VALUE_INLINE_BYTES_MAX: usize = 4096;
+/// Most payload bytes of varying length that travel inside an entry.
+pub(crate) const SLICE_INLINE_BYTES_MAX: usize = ENTRY_BYTES_OF_SLICES - ENTRY_HEAD_BYTES;
 
 /// Entry size for payloads of `size` bytes at `align`; a payload that does not fit is a chunk.
 pub(crate) fn entry_bytes(size: usize, align: usize, slice: bool) -> usize {
-    if slice {
-        return ENTRY_SIZES[1];
+    match slice {
+        true => ENTRY_BYTES_OF_SLICES,
+        false if size > VALUE_INLINE_BYTES_MAX || align > 8 => CACHE_LINE,
+        false => round_up(ENTRY_HEAD_BYTES + size, CACHE_LINE),
     }
-    let fits = |&&entry: &&usize| size <= entry - ENTRY_HEAD_BYTES && align <= 8;
-    ENTRY_SIZES.iter().find(fits).copied().unwrap_or(ENTRY_SIZES[0])
+}
+
+/// Whether entries may have that size.
+pub(crate) fn is_entry_bytes(bytes: usize) -> bool {
+    let largest = round_up(ENTRY_HEAD_BYTES + VALUE_INLINE_BYTES_MAX, CACHE_LINE);
+    (CACHE_LINE..=largest).contains(&bytes) && bytes % CACHE_LINE == 0
 }
 
 /// Payloads shorter than this travel inside entries of `entry_bytes`: none where their alignment is

@@ -26,6 +26,7 @@ use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::topic::chunks::hazard;
 use crate::topic::membership::PublisherId;
+use crate::topic::ring::body;
 
 /// Where a message comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +143,7 @@ impl Vacant<'_> {
         let words = unsafe { self.record.add(1) }.cast::<MaybeUninit<u64>>();
         // SAFETY: promised to `new`.
         let to = unsafe { std::slice::from_raw_parts_mut(words.as_ptr(), self.words) };
-        copy_words(&mut to[..body.len()], body, bytes);
+        body::copy_out(&mut to[..body.len()], body, bytes);
         let record = self.record();
         record.gives_back = false;
         record.ptr = words.cast();
@@ -228,30 +229,6 @@ impl RawSample {
 
     pub(crate) fn is_borrowed(&self) -> bool {
         self.record().gives_back && matches!(self.record().place, Place::Borrowed(..))
-    }
-}
-
-/// Copies an entry's words: a constant number of them, where entries are of the usual sizes, for
-/// that is faster than the exact one.
-#[inline]
-fn copy_words(to: &mut [MaybeUninit<u64>], body: &[AtomicU64], bytes: usize) {
-    #[inline(always)]
-    fn all<const N: usize>(to: &mut [MaybeUninit<u64>], body: &[AtomicU64; N]) {
-        for (to, from) in to.iter_mut().zip(body) {
-            to.write(from.load(Relaxed));
-        }
-    }
-    match body.len() {
-        5 => all::<5>(to, body.first_chunk().expect("of that length")),
-        13 if bytes <= 64 => all::<8>(to, body.first_chunk().expect("longer")),
-        13 => all::<13>(to, body.first_chunk().expect("of that length")),
-        _ => copy_many(to, &body[..bytes.div_ceil(8)]),
-    }
-}
-
-fn copy_many(to: &mut [MaybeUninit<u64>], body: &[AtomicU64]) {
-    for (to, from) in to.iter_mut().zip(body) {
-        to.write(from.load(Relaxed));
     }
 }
 

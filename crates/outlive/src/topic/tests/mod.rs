@@ -147,6 +147,44 @@ fn samples_may_outlive_their_subscriber_and_node() {
     assert!(sample.is_borrowed() && sample.iter().all(|b| *b == 7));
 }
 
+/// Publishes and receives values of `N` bytes, each other than the one before.
+fn value_of<const N: usize>(node: &Node) {
+    let topic = || node.topic::<[u8; N]>(&format!("/v{N}")).unwrap().depth(2);
+    let publisher = topic().publisher().unwrap();
+    let mut sub = topic().subscriber().unwrap();
+    for round in 0..5u8 {
+        let value: [u8; N] = std::array::from_fn(|i| (i as u8).wrapping_mul(31) ^ round);
+        publisher.publish(&value).unwrap();
+        let sample = sub.receive().unwrap().expect("just published");
+        assert_eq!(*sample, value, "{N} bytes");
+        assert_eq!(sample.is_borrowed(), N > 4096, "{N} bytes");
+        let mut loan = publisher.loan().unwrap();
+        loan.copy_from_slice(&value);
+        loan.publish().unwrap();
+        let sample = sub.receive().unwrap().expect("just published");
+        assert!(*sample == value && sample.is_borrowed(), "a loan of {N} bytes");
+    }
+}
+
+#[test]
+fn values_of_every_length_arrive_whole_and_the_large_ones_in_place() {
+    let dir = TempDir::new("topic-values");
+    let node = node(&dir);
+    value_of::<1>(&node);
+    value_of::<40>(&node);
+    value_of::<41>(&node);
+    value_of::<64>(&node);
+    value_of::<65>(&node);
+    value_of::<104>(&node);
+    value_of::<105>(&node);
+    value_of::<256>(&node);
+    value_of::<257>(&node);
+    value_of::<1000>(&node);
+    value_of::<4095>(&node);
+    value_of::<4096>(&node);
+    value_of::<4097>(&node);
+}
+
 #[test]
 fn small_samples_are_held_in_any_number_and_each_stays_what_it_was() {
     let dir = TempDir::new("topic-small-held");

@@ -27,7 +27,7 @@ const MESSAGES: u64 = 2000;
 
 /// Inside the entry, and as a chunk.
 type Small = [u64; 8];
-type Large = [u64; 512];
+type Large = [u64; 1024];
 
 fn settings(dir: &TempDir) -> NodeBuilder {
     Node::builder().root(dir.join("root")).name("threads")
@@ -98,22 +98,31 @@ fn receive_all<T: Message>(
     assert_eq!(received + subscriber.lost(), u64::from(PUBLISHERS) * MESSAGES);
 }
 
-#[test]
-fn several_publishers_and_subscribers_each_a_node() {
-    let dir = TempDir::new("threads-inline");
+fn each_a_node<const WORDS: usize>(dir: &TempDir) {
     let ready = AtomicU32::new(0);
     thread::scope(|scope| {
-        let (dir, ready) = (&dir, &ready);
-        let publishers = (0..u64::from(PUBLISHERS))
-            .map(|i| scope.spawn(move || publish_all(&node(dir), ready, |seq| [i << 32 | seq; 8])));
+        let ready = &ready;
+        let publishers = (0..u64::from(PUBLISHERS)).map(|i| {
+            scope.spawn(move || publish_all(&node(dir), ready, |seq| [i << 32 | seq; WORDS]))
+        });
         let subscribers = (0..SUBSCRIBERS).map(|_| {
             scope.spawn(|| {
-                receive_all::<Small>(&node(dir), ready, |_, s| check(&s[..], s.seq()));
+                receive_all::<[u64; WORDS]>(&node(dir), ready, |_, s| check(&s[..], s.seq()));
             })
         });
         join_all(publishers.chain(subscribers).collect::<Vec<_>>());
     });
-    finish(&dir);
+    finish(dir);
+}
+
+#[test]
+fn several_publishers_and_subscribers_each_a_node() {
+    each_a_node::<8>(&TempDir::new("threads-inline"));
+}
+
+#[test]
+fn several_publishers_and_subscribers_of_values_that_go_by_memcpy() {
+    each_a_node::<300>(&TempDir::new("threads-values"));
 }
 
 #[test]
@@ -124,7 +133,7 @@ fn one_node_for_all_threads_with_borrows_held() {
     thread::scope(|scope| {
         let (node, ready) = (&node, &ready);
         let publishers = (0..u64::from(PUBLISHERS))
-            .map(|i| scope.spawn(move || publish_all(node, ready, |seq| [i << 32 | seq; 512])));
+            .map(|i| scope.spawn(move || publish_all(node, ready, |seq| [i << 32 | seq; 1024])));
         let subscribers = (0..SUBSCRIBERS).map(|_| {
             scope.spawn(|| {
                 receive_all::<Large>(node, ready, |held, sample| {
