@@ -10,7 +10,7 @@ use outlive::{Encoding, Error, ErrorKind, Node, PayloadType, Publisher};
 use crate::config::Limits;
 use crate::shared::Shared;
 
-/// Payloads up to here travel inside the ring, without a loan; and those of a fixed size up to here.
+/// Payloads up to here travel inside the ring, without a loan; values of a fixed size up to there.
 const SMALL_BYTES: usize = 104;
 const SMALL_VALUE_BYTES: usize = 4096;
 /// What a message takes in a ring beside its payload, and what the rest of its file takes.

@@ -99,7 +99,7 @@ fn visit(part: &mut Part, node: &Node) -> Result<()> {
             // A topic, a queue and a lock of its own, which nobody keeps in being.
             let mine = format!("/mine/{}", part.rng.below(4));
             let publisher = part.join(|| topic::<Inline>(node, &mine)?.publisher())?;
-            part.call(Call::Publish, 0, || publisher.publish(&[7; 8]))?;
+            part.call(Call::Publish, 0, || publisher.publish(&[7; 40]))?;
             part.leave(publisher);
             part.leave(part.join(|| node.queue::<u64>(&mine)?.producer())?);
             part.leave(part.join(|| node.mutex::<u64>(&mine))?);

@@ -75,7 +75,7 @@ fn publish_all(part: &mut Part, mut step: impl FnMut(&mut Part, u64) -> Result<u
 pub(super) fn publish_inline(part: &mut Part) -> Result<()> {
     let node = part.node("inline")?;
     let (publisher, _) = publisher::<Inline>(part, &node, INLINE)?;
-    let mut words = [0; 8];
+    let mut words: Inline = [0; 40];
     publish_all(part, |part, n| {
         part.fill(&mut words, n);
         if n > 20 && part.sabotages(Sabotage::Torn) {
