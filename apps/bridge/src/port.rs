@@ -12,7 +12,7 @@ use crate::shared::Shared;
 
 /// Payloads up to here travel inside the ring, without a loan; values of a fixed size up to there.
 const SMALL_BYTES: usize = 104;
-const SMALL_VALUE_BYTES: usize = 4096;
+const SMALL_VALUE_BYTES: usize = 1024;
 /// What a message takes in a ring beside its payload, and what the rest of its file takes.
 const ENTRY_HEAD_BYTES: usize = 24;
 const HEAD_BYTES: u64 = 24 << 10;

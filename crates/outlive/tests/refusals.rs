@@ -124,13 +124,13 @@ const REFUSED: &[Row] = &[
     }),
     ("try_publish, try_loan and try_publish, reliable subscriber behind", || {
         scene(|node| {
-            let topic = || node.topic::<[u8; 8192]>("/t").unwrap().depth(4);
+            let topic = || node.topic::<[u8; 4096]>("/t").unwrap().depth(4);
             let subscriber = topic().reliable(true).subscriber().unwrap();
             let publisher = topic().publisher().unwrap();
-            (0..4).for_each(|_| assert!(publisher.publish(&[1; 8192]).is_ok()));
+            (0..4).for_each(|_| assert!(publisher.publish(&[1; 4096]).is_ok()));
             move || {
                 let _ = &subscriber;
-                let sent = publisher.try_publish(&[1; 8192]);
+                let sent = publisher.try_publish(&[1; 4096]);
                 assert_eq!(sent.unwrap_err().kind(), ErrorKind::WouldBlock);
                 let sent = publisher.try_loan().unwrap().try_publish();
                 assert_eq!(sent.unwrap_err().why.kind(), ErrorKind::WouldBlock);
@@ -139,7 +139,7 @@ const REFUSED: &[Row] = &[
     }),
     ("try_loan, no free chunk", || {
         scene(|node| {
-            let topic = node.topic::<[u8; 8192]>("/t").unwrap().memory_bytes_max(64 << 10);
+            let topic = node.topic::<[u8; 4096]>("/t").unwrap().memory_bytes_max(64 << 10);
             // The loans outlive this function.
             let publisher: &'static _ = Box::leak(Box::new(topic.publisher().unwrap()));
             let loans: Vec<_> = std::iter::from_fn(|| publisher.try_loan().ok()).collect();
@@ -280,11 +280,11 @@ const ACCEPTED: &[Row] = &[
     }),
     ("publish a chunk, loan and publish, receive", || {
         scene(|node| {
-            let topic = || node.topic::<[u8; 8192]>("/t").unwrap();
+            let topic = || node.topic::<[u8; 4096]>("/t").unwrap();
             let (mut subscriber, publisher) =
                 (topic().subscriber().unwrap(), topic().publisher().unwrap());
             move || {
-                publisher.publish(&[7; 8192]).unwrap();
+                publisher.publish(&[7; 4096]).unwrap();
                 publisher.try_loan().unwrap().try_publish().unwrap();
                 assert_eq!(subscriber.receive().unwrap().unwrap()[0], 7);
                 assert!(subscriber.receive().unwrap().is_some());

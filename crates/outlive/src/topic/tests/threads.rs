@@ -122,7 +122,7 @@ fn several_publishers_and_subscribers_each_a_node() {
 
 #[test]
 fn several_publishers_and_subscribers_of_values_that_go_by_memcpy() {
-    each_a_node::<300>(&TempDir::new("threads-values"));
+    each_a_node::<100>(&TempDir::new("threads-values"));
 }
 
 #[test]

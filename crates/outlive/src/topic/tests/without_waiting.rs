@@ -20,11 +20,11 @@ fn same_words(refused: TryPublishError, error: &Error) {
 fn a_loan_that_could_not_be_published_comes_back_as_it_was_filled() {
     let dir = TempDir::new("try-loan");
     let n = node(&dir);
-    let topic = || n.topic::<[u8; 8192]>("/t").unwrap().depth(2);
+    let topic = || n.topic::<[u8; 4096]>("/t").unwrap().depth(2);
     let mut subscriber = topic().reliable(true).subscriber().unwrap();
     let publisher = topic().reliable_timeout(Duration::from_secs(60)).publisher().unwrap();
     for seq in 0..2 {
-        assert_eq!(publisher.try_publish(&[seq as u8; 8192]).unwrap(), seq);
+        assert_eq!(publisher.try_publish(&[seq as u8; 4096]).unwrap(), seq);
     }
     let mut loan = publisher.try_loan().unwrap();
     loan.fill(7);
@@ -32,7 +32,7 @@ fn a_loan_that_could_not_be_published_comes_back_as_it_was_filled() {
     // One that had waited would say `Timeout`, a minute later.
     assert!(matches!(refused.why, TryPublishError::Behind(_)), "{refused:?}");
     assert!(refused.loan.iter().all(|b| *b == 7));
-    let value = publisher.try_publish(&[8; 8192]).unwrap_err();
+    let value = publisher.try_publish(&[8; 4096]).unwrap_err();
     assert!(matches!(value, TryPublishError::Behind(_)), "{value:?}");
     assert_eq!(publisher.published(), 2);
     assert_eq!(subscriber.receive().unwrap().unwrap()[0], 0);
@@ -58,15 +58,15 @@ fn a_refusal_says_in_words_what_the_waiting_call_says() {
     assert_eq!((error.kind(), error.to_string()), (ErrorKind::WouldBlock, words));
     same_words(sent.unwrap(), &error);
 
-    let loans = n.topic::<[u8; 8192]>("/l").unwrap().memory_bytes_max(128 << 10);
+    let loans = n.topic::<[u8; 4096]>("/l").unwrap().memory_bytes_max(64 << 10);
     let publisher = loans.publisher().unwrap();
     let held: Vec<_> = std::iter::from_fn(|| publisher.try_loan().ok()).collect();
     assert!(held.len() > 4, "{}", held.len());
     let error = publisher.loan().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
-    assert!(error.to_string().contains("of 131072 allowed"), "{error}");
+    assert!(error.to_string().contains("of 65536 allowed"), "{error}");
     same_words(publisher.try_loan().unwrap_err(), &error);
-    same_words(publisher.try_publish(&[1; 8192]).unwrap_err(), &error);
+    same_words(publisher.try_publish(&[1; 4096]).unwrap_err(), &error);
     drop(held);
     drop(publisher.try_loan().unwrap());
     assert_eq!(size_of::<Result<u64, TryPublishError>>(), size_of::<crate::Result<u64>>());
