@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
 use outlive::topic::Event;
-use outlive::{PayloadType, Sample, Subscriber};
+use outlive::{Deadline, PayloadType, Sample, Subscriber};
 
 use crate::node::{OUTLIVE_NO_WAIT, outlive_node};
 use crate::publisher::{outlive_port_id, outlive_topic_options, topic};
@@ -184,9 +184,10 @@ pub extern "C" fn outlive_subscriber_receive(
             outlive_status::OUTLIVE_WOULD_BLOCK
         });
     }
+    let deadline = Deadline::at_ns(deadline_ns);
     let take =
-        |port: &mut Subscriber<[u8]>, room: &mut Room| put(room, port.receive_until(deadline_ns));
-    receive(subscriber, sample, take, || match outlive::now_ns() >= deadline_ns {
+        |port: &mut Subscriber<[u8]>, room: &mut Room| put(room, port.receive_until(deadline));
+    receive(subscriber, sample, take, || match deadline.has_passed() {
         true => outlive_status::OUTLIVE_TIMEOUT,
         false => outlive_status::OUTLIVE_EVENT,
     })

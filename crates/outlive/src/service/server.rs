@@ -6,13 +6,12 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use super::builder::Builder;
-use super::client::after;
 use super::request::Request;
 use super::wire::body::Body;
 use super::wire::frame;
 use super::wire::frame::{ReplyHead, RequestHead, reply_bytes, request_bytes};
 use super::wire::site;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::queue;
 use crate::queue::ProducerId;
 use crate::queue::consumer::reader::Reader;
@@ -161,23 +160,22 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// # Errors
     /// As [`Server::receive`].
     pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Request<Q>>> {
-        self.receive_until(after(timeout))
+        self.receive_until(Deadline::after(timeout))
     }
 
-    /// As [`Server::receive`], waiting until an instant of CLOCK_MONOTONIC in ns
-    /// ([`crate::now_ns`]).
+    /// As [`Server::receive`], waiting until `deadline`.
     ///
     /// # Errors
     /// As [`Server::receive`].
-    pub fn receive_until(&mut self, deadline_ns: u64) -> Result<Option<Request<Q>>> {
+    pub fn receive_until(&mut self, deadline: Deadline) -> Result<Option<Request<Q>>> {
         loop {
             if let Some(request) = self.receive()? {
                 return Ok(Some(request));
             }
-            if clock::now_ns() >= deadline_ns {
+            if deadline.has_passed() {
                 return Ok(None);
             }
-            self.reader.sleep(deadline_ns.min(self.next_due()))?;
+            self.reader.sleep(deadline.min(self.next_due()))?;
         }
     }
 
@@ -195,7 +193,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             },
             None => true,
         };
-        let late = is_past(request.deadline_ns);
+        let late = request.deadline.has_passed();
         Ok(gone || late || self.cancelled.contains(&(request.client, request.id)))
     }
 
@@ -269,8 +267,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         }
     }
 
-    fn next_due(&self) -> u64 {
-        if self.owed.is_empty() { u64::MAX } else { clock::now_ns() + OWED_NS }
+    fn next_due(&self) -> Deadline {
+        if self.owed.is_empty() { Deadline::NEVER } else { Deadline::in_ns(OWED_NS) }
     }
 
     /// Takes requests in until `wanted` are there.
@@ -300,9 +298,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                 continue;
             };
             let RequestHead { kind, id, term, deadline_ns, reply_port } = head;
+            let deadline = Deadline::at_ns(deadline_ns);
             if kind == frame::CANCEL {
                 self.note_cancel(client, id);
-            } else if (term == self.term || fault("service.any_term")) && !is_past(deadline_ns) {
+            } else if (term == self.term || fault("service.any_term")) && !deadline.has_passed() {
                 match self.find_way(client, reply_port)? {
                     Found::Way => {}
                     Found::Nobody => {
@@ -325,7 +324,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                 match body {
                     Ok(Some(body)) => {
                         self.reader.take(1);
-                        return Ok(Some(Request { client, id, deadline_ns, body }));
+                        return Ok(Some(Request { client, id, deadline, body }));
                     }
                     Ok(None) => {
                         self.reader.refuse_in_hand("the length of a request");
@@ -499,12 +498,6 @@ fn is_final(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::ClientDied | ErrorKind::Corrupt)
 }
 
-/// Whether a deadline, ns of CLOCK_MONOTONIC, has passed; all ones never do.
-#[inline]
-fn is_past(deadline_ns: u64) -> bool {
-    deadline_ns != u64::MAX && deadline_ns <= clock::now_ns()
-}
-
 /// What an error of opening a client's reply queue says of that client.
 #[cold]
 fn failed(e: Error) -> Result<Found> {
@@ -540,7 +533,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Server<Q, R> {
         self.reader.overslept()
     }
 
-    fn due(&self) -> u64 {
+    fn due(&self) -> Deadline {
         self.next_due()
     }
 }

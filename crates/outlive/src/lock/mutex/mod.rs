@@ -20,11 +20,10 @@ use super::object::layout::LockKind;
 use super::object::{Object, ObjectType};
 use crate::Result;
 use crate::node::Node;
-use crate::os::time::clock::now_ns;
+use crate::os::time::deadline::Deadline;
 use crate::types::Message;
 use gated::Gated;
 use pi::Pi;
-use wait::{FOREVER, NEVER};
 use word::Got;
 
 /// A mutex whose owner may be killed at any instruction: the next one gets the data, and is told.
@@ -108,7 +107,7 @@ pub trait Hold: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// All of [`LockError`] but `OwnerDied`.
-    fn take_slow(&self, until: u64) -> LockResult<(u64, Got)>;
+    fn take_slow(&self, until: Deadline) -> LockResult<(u64, Got)>;
 
     /// Lets it go, if `me` holds it; whether it did. In a forked child nothing happens: the parent
     /// holds it.
@@ -203,7 +202,7 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     /// needs over 0.5 ms to wake.
     #[inline]
     pub fn lock(&self) -> Held<'_, T, H> {
-        self.lock_by(FOREVER)
+        self.lock_by(Deadline::NEVER)
     }
 
     /// Takes the lock if it is free or its owner is dead. Errors: as `lock`, and `WouldBlock`.
@@ -212,17 +211,17 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     /// **Strict.** As `lock`.
     #[inline]
     pub fn try_lock(&self) -> Held<'_, T, H> {
-        self.lock_by(NEVER)
+        self.lock_by(Deadline::AT_ONCE)
     }
 
-    /// As `lock`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns). Errors: as `lock`,
-    /// and `Timeout`.
+    /// As `lock`, until `deadline`; `Deadline::AT_ONCE` is `try_lock`. Errors: as `lock`, and
+    /// `Timeout`.
     ///
     /// # Crash safety
     /// **Strict.** As `lock`.
     #[inline]
-    pub fn lock_until(&self, deadline_ns: u64) -> Held<'_, T, H> {
-        self.lock_by(deadline_ns.clamp(1, FOREVER - 1))
+    pub fn lock_until(&self, deadline: Deadline) -> Held<'_, T, H> {
+        self.lock_by(deadline)
     }
 
     /// As `lock`, at most for `timeout`. Errors: as `lock`, and `Timeout`.
@@ -230,11 +229,11 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     /// # Crash safety
     /// **Strict.** As `lock`.
     pub fn lock_timeout(&self, timeout: Duration) -> Held<'_, T, H> {
-        self.lock_until(deadline(timeout))
+        self.lock_until(Deadline::after(timeout))
     }
 
     #[inline(always)]
-    fn lock_by(&self, until: u64) -> Held<'_, T, H> {
+    fn lock_by(&self, until: Deadline) -> Held<'_, T, H> {
         match self.hold.take_free() {
             Some(me) => Ok(self.guard(me)),
             None => self.lock_slow(until),
@@ -242,7 +241,7 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     }
 
     #[cold]
-    fn lock_slow(&self, until: u64) -> Held<'_, T, H> {
+    fn lock_slow(&self, until: Deadline) -> Held<'_, T, H> {
         match self.hold.take_slow(until) {
             Ok((me, Got::Clean)) => Ok(self.guard(me)),
             Ok((me, Got::Broken)) => Err(LockError::OwnerDied(Inherited::new(self.guard(me)))),
@@ -255,10 +254,6 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
         let panicking = std::thread::panicking();
         MutexGuard { lock: self, me, panicking, _here: PhantomData }
     }
-}
-
-pub(super) fn deadline(timeout: Duration) -> u64 {
-    now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64)
 }
 
 impl<T: Message, H: Hold> fmt::Debug for RobustMutex<T, H> {

@@ -16,6 +16,7 @@ use crate::node::threads::tokens::Verdict;
 use crate::os::process::fork::fork_generation;
 use crate::os::process::sched;
 use crate::os::sleep::pi::{PiWord, Refused};
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
@@ -132,7 +133,7 @@ impl Hold for Pi {
         None
     }
 
-    fn take_slow(&self, until: u64) -> LockResult<(u64, Got)> {
+    fn take_slow(&self, until: Deadline) -> LockResult<(u64, Got)> {
         let me = match self.own_id() {
             Some(me) => me,
             None => self.id().map_err(LockError::Failed)?,
