@@ -3,7 +3,7 @@
 
 use std::ptr::NonNull;
 
-use super::Hold;
+use super::hold::Hold;
 use super::wait::{Spin, Waiter, wake};
 use super::word::{ABANDONED, CALLS, Gate, Got, HOLDER};
 use crate::Result;

@@ -3,6 +3,7 @@
 
 pub(super) mod condvar;
 pub(super) mod gated;
+pub(super) mod hold;
 pub(super) mod pi;
 pub(super) mod raw_mutex;
 pub(super) mod wait;
@@ -23,6 +24,7 @@ use crate::node::Node;
 use crate::os::time::deadline::Deadline;
 use crate::types::Message;
 use gated::Gated;
+use hold::Hold;
 use pi::Pi;
 use word::Got;
 
@@ -87,47 +89,6 @@ pub struct RobustMutex<T: Message, H: Hold = Gated> {
 /// # Ok::<(), outlive::Error>(())
 /// ```
 pub type PiMutex<T> = RobustMutex<T, Pi>;
-
-/// What a mutex rests on: how a thread takes it and lets it go.
-pub trait Hold: fmt::Debug + Send + Sync {
-    /// The calling thread's id, as it is in the lock word, if it is at hand and this is no forked
-    /// child.
-    fn own_id(&self) -> Option<u64>;
-
-    /// The same, made where there is none yet.
-    ///
-    /// # Errors
-    /// `ForkedChild`; too many threads.
-    fn id(&self) -> Result<u64>;
-
-    /// The fast path: free, nobody waits, the thread is known, no forked child.
-    fn take_free(&self) -> Option<u64>;
-
-    /// Takes it or waits for it; returns who we are.
-    ///
-    /// # Errors
-    /// All of [`LockError`] but `OwnerDied`.
-    fn take_slow(&self, until: Deadline) -> LockResult<(u64, Got)>;
-
-    /// Lets it go, if `me` holds it; whether it did. In a forked child nothing happens: the parent
-    /// holds it.
-    ///
-    /// # Crash safety
-    /// **Strict.** Commit point: one CAS. Dying before its wake-up call wakes the waiters.
-    fn release(&self, me: u64) -> bool;
-
-    /// As `release`, and the next one is told that the owner died.
-    ///
-    /// # Crash safety
-    /// **Strict.** One store; dying before it comes to the same.
-    fn abandon(&self, me: u64) -> bool;
-
-    /// The holder `me` has repaired what it inherited; whether it did inherit.
-    ///
-    /// # Crash safety
-    /// **Strict.** One store; before it the next taker is told again.
-    fn mark_consistent(&self, me: u64) -> bool;
-}
 
 // SAFETY: hands out `&mut T` to one thread at a time; `T: Message` is Send and Sync.
 unsafe impl<T: Message, H: Hold> Send for RobustMutex<T, H> {}

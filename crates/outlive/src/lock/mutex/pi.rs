@@ -4,7 +4,7 @@
 
 use std::ptr::NonNull;
 
-use super::Hold;
+use super::hold::Hold;
 use super::wait::leaked;
 use super::word::{ABANDONED, BROKEN, CALLS, Got, HOLDER, ID, LOST};
 use crate::crash_point;

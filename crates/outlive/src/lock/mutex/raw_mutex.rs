@@ -4,8 +4,8 @@
 
 use std::ptr::NonNull;
 
-use super::Hold;
 use super::gated::Gated;
+use super::hold::Hold;
 use super::pi::Pi;
 use super::word::Got;
 use crate::lock::error::LockResult;

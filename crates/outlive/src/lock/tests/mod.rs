@@ -5,7 +5,7 @@ pub(super) mod threads;
 
 use std::time::Duration;
 
-use super::mutex::Hold;
+use super::mutex::hold::Hold;
 use super::*;
 use crate::ErrorKind;
 use crate::os::fixture::TempDir;

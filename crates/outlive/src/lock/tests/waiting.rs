@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::lock::mutex::Hold;
+use crate::lock::mutex::hold::Hold;
 use crate::lock::mutex::word::WAITERS;
 use crate::os::fixture::thread_cpu;
 use crate::sync::Ordering::Relaxed;
