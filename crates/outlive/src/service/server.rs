@@ -2,20 +2,23 @@
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use super::builder::Builder;
 use super::request::Request;
 use super::wire::body::Body;
 use super::wire::frame;
 use super::wire::frame::{ReplyHead, RequestHead, reply_bytes, request_bytes};
 use super::wire::site;
+use crate::domain::name::TopicName;
+use crate::node::Node;
 use crate::os::time::deadline::Deadline;
 use crate::queue;
 use crate::queue::ProducerId;
 use crate::queue::consumer::reader::Reader;
 use crate::queue::lane::layout::FIRST_BYTES;
+use crate::queue::membership::meta::Meta;
 use crate::queue::membership::{Queue, Site};
 use crate::queue::producer::refused::Refused;
 use crate::queue::producer::writer::Writer;
@@ -33,6 +36,17 @@ const CANCELLED_MAX: usize = 1024;
 const OWED_MAX: usize = 1024;
 /// Between two attempts to tell them, ns.
 const OWED_NS: u64 = 2_000_000;
+
+/// What a server needs to find its clients.
+#[derive(Debug)]
+pub(super) struct Replies {
+    pub(super) node: Node,
+    pub(super) service: TopicName,
+    /// What every reply queue must be.
+    pub(super) meta: Meta,
+    /// Of one lane of replies.
+    pub(super) bound_bytes: u64,
+}
 
 /// The way back to one client.
 #[derive(Debug)]
@@ -90,7 +104,7 @@ enum Found {
 #[derive(Debug)]
 pub struct Server<Q: Payload + ?Sized, R: Payload + ?Sized> {
     reader: Reader,
-    builder: Builder<Q, R>,
+    replies: Replies,
     term: u64,
     pub(super) ways: Vec<Way>,
     backlog: VecDeque<Request<Q>>,
@@ -98,20 +112,22 @@ pub struct Server<Q: Payload + ?Sized, R: Payload + ?Sized> {
     /// Client and id of requests whose answer did not fit, and what to tell instead.
     owed: VecDeque<(ProducerId, u64, String)>,
     passed_over: u64,
+    _reply: PhantomData<fn(&R)>,
 }
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
-    pub(super) fn new(reader: Reader, builder: Builder<Q, R>) -> Self {
+    pub(super) fn new(reader: Reader, replies: Replies) -> Self {
         let term = reader.term();
         Self {
             reader,
-            builder,
+            replies,
             term,
             ways: Vec::new(),
             backlog: VecDeque::new(),
             cancelled: VecDeque::new(),
             owed: VecDeque::new(),
             passed_over: 0,
+            _reply: PhantomData,
         }
     }
 
@@ -366,8 +382,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         let i = match known {
             Some(i) => i,
             None => {
-                let node = &self.builder.node;
-                let site = site::replies(node.domain(), &self.builder.name, client.node, port);
+                let Replies { node, service, .. } = &self.replies;
+                let site = site::replies(node.domain(), service, client.node, port);
                 match site.dir.try_exists() {
                     Ok(true) => {}
                     Ok(false) => return Ok(Found::Nobody),
@@ -391,11 +407,9 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
 
     /// Joins the reply queue of a client; `None` while somebody removes or cleans it.
     fn open_way(&self, site: &Site) -> Result<Option<Writer>> {
-        let meta = self.builder.reply_meta();
-        let Some((queue, joining)) = Queue::join_now(&self.builder.node, site, &meta)? else {
-            return Ok(None);
-        };
-        let writer = Writer::open(queue, self.builder.bound_bytes, FIRST_BYTES)?;
+        let Replies { node, meta, bound_bytes, .. } = &self.replies;
+        let Some((queue, joining)) = Queue::join_now(node, site, meta)? else { return Ok(None) };
+        let writer = Writer::open(queue, *bound_bytes, FIRST_BYTES)?;
         drop(joining);
         Ok(Some(writer))
     }
