@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use outlive::queue::{self, BOUND_BYTES_DEFAULT};
-use outlive::{Consumer, ErrorKind, PayloadType, Producer, Received};
+use outlive::{Consumer, Deadline, ErrorKind, PayloadType, Producer, Received};
 use twox_hash::xxhash3_128;
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
@@ -221,7 +221,7 @@ impl Sunk {
             return self.has_room(bytes);
         }
         let bytes = query.payload().map(|p| p.to_bytes()).unwrap_or_default();
-        match self.within_room(bytes.len(), |to, until_ns| to.send_until(&bytes, until_ns)) {
+        match self.within_room(bytes.len(), |to, deadline| to.send_until(&bytes, deadline)) {
             Ok(true) => {
                 self.shared.taken.set(&self.name, lane, place);
                 self.counted.with(|c| {
@@ -244,7 +244,7 @@ impl Sunk {
         let bytes = usize::try_from(bytes).unwrap_or(0);
         // Given back at once: who comes first has it.
         let reserve =
-            |from: &mut Producer<_>, until_ns| from.reserve_slice_until(bytes, until_ns).map(drop);
+            |from: &mut Producer<_>, deadline| from.reserve_slice_until(bytes, deadline).map(drop);
         match self.within_room(bytes, reserve) {
             Ok(true) => Ok(ROOM),
             Ok(false) => Ok(FULL),
@@ -254,12 +254,12 @@ impl Sunk {
         }
     }
 
-    /// Lets the lane grow as far as there is room, calls `put` with an instant in ns until which it
+    /// Lets the lane grow as far as there is room, calls `put` with the deadline until which it
     /// may wait, and says whether there was room for these bytes.
     fn within_room(
         &mut self,
         bytes: usize,
-        put: impl Fn(&mut Producer<[u8]>, u64) -> outlive::Result<()>,
+        put: impl Fn(&mut Producer<[u8]>, Deadline) -> outlive::Result<()>,
     ) -> outlive::Result<bool> {
         let room = &self.shared.room;
         let possible = bytes as u64 <= self.bound_bytes && self.of.fits(bytes);
@@ -273,7 +273,7 @@ impl Sunk {
             let _growing = room.growing();
             let may = self.producer.memory_bytes() + room.left();
             self.producer.set_bound_bytes(may.min(self.bound_bytes));
-            let done = put(&mut self.producer, 0);
+            let done = put(&mut self.producer, Deadline::AT_ONCE);
             self.share.set(self.producer.memory_bytes());
             (done, may < self.bound_bytes)
         };
@@ -281,8 +281,8 @@ impl Sunk {
             Err(e) if is_full(&e, limited) => {
                 // In what it has: the rest may be taken by others meanwhile.
                 self.producer.set_bound_bytes(self.producer.memory_bytes());
-                let until_ns = outlive::now_ns() + ROOM_TIMEOUT.as_nanos() as u64;
-                put(&mut self.producer, until_ns).map_err(|e| (is_full(&e, true), e))
+                let deadline = Deadline::after(ROOM_TIMEOUT);
+                put(&mut self.producer, deadline).map_err(|e| (is_full(&e, true), e))
             }
             done => done.map_err(|e| (false, e)),
         };

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::time::{Duration, Instant};
 
 use outlive::service::{self, Request, Ticket};
-use outlive::{Client, PayloadType, Server, now_ns};
+use outlive::{Client, Deadline, PayloadType, Server};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::handlers::CallbackDrop;
@@ -245,8 +245,8 @@ impl<F: Form> Offered<F> {
         let payload = query.payload().map(|p| p.to_bytes()).unwrap_or_default();
         let (request, left_ms) = self.form.called(&payload, &attached(query))?;
         let left_ms = left_ms.unwrap_or(self.timeout_ms).min(3_600_000);
-        let until_ns = now_ns() + left_ms * 1_000_000;
-        self.client.send_until(&request, until_ns).map_err(|e| e.to_string())
+        let deadline = Deadline::after(Duration::from_millis(left_ms));
+        self.client.send_until(&request, deadline).map_err(|e| e.to_string())
     }
 }
 
@@ -364,9 +364,11 @@ impl<F: Form> Standing<F> {
     }
 
     fn pass(&mut self, request: Request<[u8]>) -> Result<(), Failed> {
-        let left_ms = request.deadline_ns().map_or(self.call.timeout_ms, |deadline| {
-            (deadline.saturating_sub(now_ns()) / 1_000_000).clamp(1, 3_600_000)
-        });
+        let deadline = request.deadline();
+        let left_ms = match deadline.is_never() {
+            true => self.call.timeout_ms,
+            false => (deadline.remaining().as_millis() as u64).clamp(1, 3_600_000),
+        };
         let (payload, attached) = match self.form.call(&request, left_ms) {
             Ok(parts) => parts,
             Err(why) => {

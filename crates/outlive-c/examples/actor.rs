@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlive::lock::LockError;
 use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-use outlive::{Message, Node};
+use outlive::{Deadline, Message, Node};
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Message, Clone, Copy)]
 #[zerocopy(crate = "outlive::zerocopy")]
@@ -87,7 +87,7 @@ fn main() -> outlive::Result<()> {
             let mut subscriber = node.topic::<Reading>("/c/topic")?.subscriber()?;
             println!("ready");
             loop {
-                if let Some(sample) = subscriber.receive_until(u64::MAX)? {
+                if let Some(sample) = subscriber.receive_until(Deadline::NEVER)? {
                     show(&sample);
                 }
             }
@@ -106,7 +106,7 @@ fn main() -> outlive::Result<()> {
             let mut consumer = node.queue::<Reading>("/c/queue")?.consumer()?;
             println!("ready");
             loop {
-                if let Some(message) = consumer.receive_until(u64::MAX)? {
+                if let Some(message) = consumer.receive_until(Deadline::NEVER)? {
                     show(&message);
                 }
             }
@@ -115,7 +115,7 @@ fn main() -> outlive::Result<()> {
             let mut server = node.service::<Reading, f64>("/c/service")?.server()?;
             println!("ready");
             loop {
-                if let Some(request) = server.receive_until(u64::MAX)? {
+                if let Some(request) = server.receive_until(Deadline::NEVER)? {
                     let answer = sum(&request) + f64::from(request.number);
                     let _ = server.respond(request, &answer);
                 }

@@ -4,10 +4,10 @@
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
-use outlive::lock::{Acquired, LockError, LockResult, NeedsWriter, RawMutex, RawRwLock};
-use outlive::{ErrorKind, PayloadType};
+use outlive::lock::{Acquired, LockError, LockResult, RawMutex, RawRwLock};
+use outlive::{Deadline, ErrorKind, PayloadType};
 
-use crate::node::{OUTLIVE_FOREVER, OUTLIVE_NO_WAIT, outlive_node};
+use crate::node::outlive_node;
 use crate::status::{Done, Fail, bytes, need, outlive_status, run, text};
 use crate::types::outlive_type;
 
@@ -145,11 +145,7 @@ pub extern "C" fn outlive_mutex_lock(
 ) -> outlive_status {
     run(|| {
         let mutex = &need(mutex, "a mutex")?.mutex;
-        taken(match deadline_ns {
-            OUTLIVE_FOREVER => mutex.lock(),
-            OUTLIVE_NO_WAIT => mutex.try_lock(),
-            _ => mutex.lock_until(deadline_ns),
-        })
+        taken(mutex.lock_until(Deadline::at_ns(deadline_ns)))
     })
 }
 
@@ -250,12 +246,7 @@ pub extern "C" fn outlive_rwlock_read(
 ) -> outlive_status {
     run(|| {
         let lock = &need(lock, "a lock")?.lock;
-        let read: LockResult<(), NeedsWriter> = match deadline_ns {
-            OUTLIVE_FOREVER => lock.read(),
-            OUTLIVE_NO_WAIT => lock.try_read(),
-            _ => lock.read_until(deadline_ns),
-        };
-        read.map_err(refused)
+        lock.read_until(Deadline::at_ns(deadline_ns)).map_err(refused)
     })
 }
 
@@ -274,11 +265,7 @@ pub extern "C" fn outlive_rwlock_write(
 ) -> outlive_status {
     run(|| {
         let lock = &need(lock, "a lock")?.lock;
-        taken(match deadline_ns {
-            OUTLIVE_FOREVER => lock.write(),
-            OUTLIVE_NO_WAIT => lock.try_write(),
-            _ => lock.write_until(deadline_ns),
-        })
+        taken(lock.write_until(Deadline::at_ns(deadline_ns)))
     })
 }
 

@@ -2,9 +2,8 @@
 
 use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
-use std::time::Duration;
 
-use outlive::{Node, NodeBuilder, NodeId, Watch};
+use outlive::{Deadline, Node, NodeBuilder, NodeId, Watch};
 
 use crate::options::{SizedOptions, read_options, reserved};
 use crate::status::{Fail, need, outlive_status, run, text};
@@ -142,7 +141,7 @@ pub extern "C" fn outlive_watch_wait(
     deadline_ns: u64,
 ) -> outlive_status {
     run(|| {
-        let gone = need(watch, "a watch")?.watch.wait(until(deadline_ns));
+        let gone = need(watch, "a watch")?.watch.wait(Deadline::at_ns(deadline_ns).remaining());
         if gone { Ok(()) } else { Err(Fail::Quiet(outlive_status::OUTLIVE_TIMEOUT)) }
     })
 }
@@ -162,7 +161,8 @@ pub extern "C" fn outlive_watch_wait_hint(
     deadline_ns: u64,
 ) -> outlive_status {
     run(|| {
-        let gone = need(watch, "a watch")?.watch.wait_hint(until(deadline_ns));
+        let gone =
+            need(watch, "a watch")?.watch.wait_hint(Deadline::at_ns(deadline_ns).remaining());
         if gone { Ok(()) } else { Err(Fail::Quiet(outlive_status::OUTLIVE_TIMEOUT)) }
     })
 }
@@ -192,9 +192,4 @@ pub extern "C" fn outlive_watch_free(watch: Option<Box<outlive_watch>>) {
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_kill_on_faults() {
     outlive::kill_on_faults();
-}
-
-/// How long it is to a deadline.
-pub(crate) fn until(deadline_ns: u64) -> Duration {
-    Duration::from_nanos(deadline_ns.saturating_sub(outlive::now_ns()))
 }

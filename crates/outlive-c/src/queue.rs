@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use outlive::queue::{self, Slot};
-use outlive::{Consumer, Error, ErrorKind, PayloadType, Producer};
+use outlive::{Consumer, Deadline, Error, ErrorKind, PayloadType, Producer};
 
-use crate::node::{OUTLIVE_NO_WAIT, outlive_node, until};
+use crate::node::outlive_node;
 use crate::options::{SizedOptions, flag, read_options, reserved};
 use crate::publisher::outlive_port_id;
 use crate::status::{Done, Fail, bytes, invalid, need, outlive_status, run, text};
@@ -149,7 +149,7 @@ pub extern "C" fn outlive_producer_send(
         let port = need(port.as_deref_mut(), "a producer")?;
         let message = bytes(data, size)?;
         port.slot = None;
-        Ok(port.producer.send_until(message, deadline_ns)?)
+        Ok(port.producer.send_until(message, Deadline::at_ns(deadline_ns))?)
     });
     noted(port, status)
 }
@@ -169,7 +169,7 @@ pub extern "C" fn outlive_producer_send_batch(
         let size = count.saturating_mul(port.of.size());
         let messages = bytes(data, size)?;
         port.slot = None;
-        Ok(port.producer.send_batch_bytes(messages, deadline_ns)?)
+        Ok(port.producer.send_batch_bytes(messages, Deadline::at_ns(deadline_ns))?)
     });
     noted(port, status)
 }
@@ -223,7 +223,7 @@ pub extern "C" fn outlive_producer_reserve(
         // until it has dropped the slot.
         let lane: &'static mut Producer<[u8]> =
             unsafe { &mut *std::ptr::from_mut(port.producer.as_mut()) };
-        let mut slot = lane.reserve_slice_until(size, deadline_ns)?;
+        let mut slot = lane.reserve_slice_until(size, Deadline::at_ns(deadline_ns))?;
         (out.data, out.size) = (slot.as_mut_ptr().cast(), size);
         out.generation = port.generation.next();
         port.slot = Some(slot);
@@ -298,7 +298,7 @@ pub extern "C" fn outlive_producer_wait_for_consumer(
     run(|| {
         let port = need(producer, "a producer")?;
         port.slot = None;
-        match port.producer.wait_for_consumer(until(deadline_ns))? {
+        match port.producer.wait_for_consumer(Deadline::at_ns(deadline_ns).remaining())? {
             true => Ok(()),
             false => Err(Fail::Quiet(outlive_status::OUTLIVE_TIMEOUT)),
         }
@@ -393,11 +393,12 @@ pub extern "C" fn outlive_consumer_receive(
             return Err(in_hand(port));
         }
         let lane = &mut port.consumer;
-        let there = deadline_ns == OUTLIVE_NO_WAIT || lane.wait_for_message(deadline_ns)?;
+        let deadline = Deadline::at_ns(deadline_ns);
+        let there = deadline == Deadline::AT_ONCE || lane.wait_for_message(deadline)?;
         let Some(held) = (if there { lane.hold()? } else { None }) else {
-            return Err(Fail::Quiet(match deadline_ns {
-                OUTLIVE_NO_WAIT => outlive_status::OUTLIVE_WOULD_BLOCK,
-                _ if outlive::now_ns() >= deadline_ns => outlive_status::OUTLIVE_TIMEOUT,
+            return Err(Fail::Quiet(match deadline {
+                Deadline::AT_ONCE => outlive_status::OUTLIVE_WOULD_BLOCK,
+                _ if deadline.has_passed() => outlive_status::OUTLIVE_TIMEOUT,
                 _ => outlive_status::OUTLIVE_EVENT,
             }));
         };

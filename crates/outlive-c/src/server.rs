@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
-use outlive::Server;
 use outlive::service::Request;
+use outlive::{Deadline, Server};
 
 use crate::node::{OUTLIVE_NO_WAIT, outlive_node};
 use crate::publisher::outlive_port_id;
@@ -53,7 +53,7 @@ pub extern "C" fn outlive_server_receive(
 ) -> outlive_status {
     run(|| {
         let (port, out) = (need(server, "a server")?, need(out, "out")?);
-        match port.server.receive_until(deadline_ns)? {
+        match port.server.receive_until(Deadline::at_ns(deadline_ns))? {
             Some(request) => out.write(Box::into_raw(Box::new(outlive_request { request }))),
             None if deadline_ns == OUTLIVE_NO_WAIT => {
                 return Err(Fail::Quiet(outlive_status::OUTLIVE_WOULD_BLOCK));
@@ -89,7 +89,7 @@ pub extern "C" fn outlive_request_client(request: Option<&outlive_request>) -> o
 /// When its client stops waiting, ns of CLOCK_MONOTONIC; `OUTLIVE_FOREVER` for never.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_request_deadline_ns(request: Option<&outlive_request>) -> u64 {
-    request.and_then(|request| request.request.deadline_ns()).unwrap_or(u64::MAX)
+    request.map_or(Deadline::NEVER, |request| request.request.deadline()).as_ns()
 }
 
 /// Whether the client has given the request up or is dead.

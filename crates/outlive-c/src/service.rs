@@ -3,10 +3,10 @@
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
-use outlive::Client;
 use outlive::service::{self, Reply, Ticket};
+use outlive::{Client, Deadline};
 
-use crate::node::{OUTLIVE_NO_WAIT, outlive_node, until};
+use crate::node::{OUTLIVE_NO_WAIT, outlive_node};
 use crate::options::{SizedOptions, flag, read_options, reserved};
 use crate::status::{Fail, bytes, invalid, need, outlive_status, run, text};
 use crate::types::{outlive_type, payload_type};
@@ -87,9 +87,14 @@ pub extern "C" fn outlive_client_wait_for_server(
     client: Option<&mut outlive_client>,
     deadline_ns: u64,
 ) -> outlive_status {
-    run(|| match need(client, "a client")?.client.wait_for_server(until(deadline_ns))? {
-        true => Ok(()),
-        false => Err(Fail::Quiet(outlive_status::OUTLIVE_TIMEOUT)),
+    run(|| {
+        match need(client, "a client")?
+            .client
+            .wait_for_server(Deadline::at_ns(deadline_ns).remaining())?
+        {
+            true => Ok(()),
+            false => Err(Fail::Quiet(outlive_status::OUTLIVE_TIMEOUT)),
+        }
     })
 }
 
@@ -108,7 +113,7 @@ pub extern "C" fn outlive_client_send(
 ) -> outlive_status {
     run(|| {
         let (port, out) = (need(client, "a client")?, need(ticket, "a ticket")?);
-        let ticket = port.client.send_until(bytes(data, size)?, deadline_ns)?;
+        let ticket = port.client.send_until(bytes(data, size)?, Deadline::at_ns(deadline_ns))?;
         port.tickets.push(ticket);
         out.write(ticket.get());
         Ok(())
@@ -135,7 +140,7 @@ pub extern "C" fn outlive_client_receive(
 ) -> outlive_status {
     run(|| {
         let (port, out) = (need(client, "a client")?, need(out, "out")?);
-        match port.client.receive_until(deadline_ns)? {
+        match port.client.receive_until(Deadline::at_ns(deadline_ns))? {
             Some(reply) => give(out, port, reply),
             None if deadline_ns == OUTLIVE_NO_WAIT => {
                 return Err(Fail::Quiet(outlive_status::OUTLIVE_WOULD_BLOCK));
@@ -158,7 +163,7 @@ pub extern "C" fn outlive_client_receive_for(
         let (port, out) = (need(client, "a client")?, need(out, "out")?);
         let known = port.tickets.iter().copied().find(|known| known.get() == ticket);
         let known = known.ok_or_else(|| invalid("ticket", "it is answered, or none of this"))?;
-        let reply = port.client.receive_for(known, deadline_ns)?;
+        let reply = port.client.receive_for(known, Deadline::at_ns(deadline_ns))?;
         give(out, port, reply);
         Ok(())
     })
@@ -180,9 +185,10 @@ pub extern "C" fn outlive_client_call(
         let out = need(out, "out")?;
         out.write(std::ptr::null_mut());
         let port = need(client, "a client")?;
-        let ticket = port.client.send_until(bytes(data, size)?, deadline_ns)?;
+        let deadline = Deadline::at_ns(deadline_ns);
+        let ticket = port.client.send_until(bytes(data, size)?, deadline)?;
         loop {
-            match port.client.receive_for(ticket, deadline_ns) {
+            match port.client.receive_for(ticket, deadline) {
                 Ok(reply) if !reply.is_last() => {}
                 Ok(reply) => {
                     reply.body()?;

@@ -4,9 +4,8 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use outlive::Shutdown;
+use outlive::{Deadline, Shutdown};
 
 use crate::status::{Fail, invalid, outlive_status, run};
 
@@ -69,7 +68,7 @@ pub(crate) fn member() -> Result<&'static Shutdown, Fail> {
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_shutdown_wait(deadline_ns: u64) -> outlive_status {
     run(|| {
-        let left = Duration::from_nanos(deadline_ns.saturating_sub(outlive::now_ns()));
+        let left = Deadline::at_ns(deadline_ns).remaining();
         match SHUTDOWN.get().is_some_and(|shutdown| shutdown.wait(left)) {
             true => Ok(()),
             false => Err(Fail::Quiet(outlive_status::OUTLIVE_TIMEOUT)),

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
 use outlive::topic::Event;
-use outlive::{PayloadType, Sample, Subscriber};
+use outlive::{Deadline, PayloadType, Sample, Subscriber};
 
 use crate::node::{OUTLIVE_NO_WAIT, outlive_node};
 use crate::publisher::{outlive_port_id, outlive_topic_options, topic};
@@ -167,8 +167,9 @@ pub extern "C" fn outlive_subscriber_receive(
         let none = || outlive_status::OUTLIVE_WOULD_BLOCK;
         return receive(subscriber, sample, Subscriber::receive, none);
     }
-    let take = |port: &mut Subscriber<[u8]>| port.receive_until(deadline_ns);
-    receive(subscriber, sample, take, || match outlive::now_ns() >= deadline_ns {
+    let deadline = Deadline::at_ns(deadline_ns);
+    let take = |port: &mut Subscriber<[u8]>| port.receive_until(deadline);
+    receive(subscriber, sample, take, || match deadline.has_passed() {
         true => outlive_status::OUTLIVE_TIMEOUT,
         false => outlive_status::OUTLIVE_EVENT,
     })

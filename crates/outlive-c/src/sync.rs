@@ -4,10 +4,11 @@
 use std::ffi::c_char;
 use std::mem::{MaybeUninit, transmute};
 
+use outlive::Deadline;
 use outlive::lock::{Acquired, LocklessSet, Permit, RobustCondvar, RobustSemaphore};
 
 use crate::lock::{outlive_mutex, refused};
-use crate::node::{OUTLIVE_FOREVER, OUTLIVE_NO_WAIT, outlive_node};
+use crate::node::outlive_node;
 use crate::status::{Fail, need, outlive_status, run, text};
 
 /// Waiting for a change of data under an `outlive_mutex`. Any number of threads may use one handle.
@@ -47,7 +48,7 @@ pub extern "C" fn outlive_condvar_wait(
 ) -> outlive_status {
     run(|| {
         let (condvar, mutex) = (need(condvar, "a condition variable")?, need(mutex, "a mutex")?);
-        let waited = condvar.condvar.wait_raw(&mutex.mutex, deadline_ns);
+        let waited = condvar.condvar.wait_raw(&mutex.mutex, Deadline::at_ns(deadline_ns));
         let (how, told) = waited.map_err(refused)?;
         if let Some(notified) = notified {
             notified.write(told);
@@ -142,11 +143,7 @@ pub extern "C" fn outlive_semaphore_acquire(
             outlive_permit { held: 0, index: 0, owner_died: false, internal: [0; PERMIT_WORDS] };
         let out = need(permit, "a permit")?.write(none);
         let semaphore = &need(semaphore, "a semaphore")?.semaphore;
-        let taken = match deadline_ns {
-            OUTLIVE_FOREVER => semaphore.acquire(),
-            OUTLIVE_NO_WAIT => semaphore.try_acquire(),
-            _ => semaphore.acquire_until(deadline_ns),
-        };
+        let taken = semaphore.acquire_until(Deadline::at_ns(deadline_ns));
         let permit = taken.map_err(refused)?;
         (out.index, out.owner_died) = (permit.index() as u32, permit.owner_died());
         // SAFETY: the caller keeps the semaphore while it has the permit; the words have room and

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use outlive::{Descriptor, Interrupt, Timer, WaitSet, Waitable};
+use outlive::{Deadline, Descriptor, Interrupt, Timer, WaitSet, Waitable};
 
 use crate::node::outlive_watch;
 use crate::options::reserved;
@@ -155,7 +155,7 @@ pub extern "C" fn outlive_waitset_wait(
                 None => &mut **need(next_foreign.next(), "a member")?,
             });
         }
-        let ready = set.set.wait_until(&mut list, deadline_ns)?;
+        let ready = set.set.wait_until(&mut list, Deadline::at_ns(deadline_ns))?;
         if ready.is_empty() {
             return Err(Fail::Quiet(outlive_status::OUTLIVE_TIMEOUT));
         }

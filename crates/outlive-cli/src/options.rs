@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use outlive::{Domain, Node, NodeBuilder};
+use outlive::{Deadline, Domain, Node, NodeBuilder};
 
 use crate::exit::Failure;
 use crate::os;
@@ -53,19 +53,15 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// An instant of the monotonic clock `after` from now, ns; far away when `after` is endless.
-pub(crate) fn deadline_ns(after: Duration) -> u64 {
-    outlive::now_ns().saturating_add(after.as_nanos().min(1 << 62) as u64)
+/// `deadline`, or earlier, to look whether a signal came.
+pub(crate) fn slice_of(deadline: Deadline) -> Deadline {
+    deadline.min(Deadline::after(Duration::from_nanos(os::SLICE_NS)))
 }
 
-/// Sleeps until an instant of the monotonic clock, or until a signal.
-pub(crate) fn sleep_until(deadline_ns: u64) {
-    loop {
-        let left = deadline_ns.saturating_sub(outlive::now_ns());
-        if left == 0 || os::stop_asked() {
-            return;
-        }
-        std::thread::sleep(Duration::from_nanos(left.min(os::SLICE_NS)));
+/// Sleeps until `deadline`, or until a signal.
+pub(crate) fn sleep_until(deadline: Deadline) {
+    while !deadline.has_passed() && !os::stop_asked() {
+        std::thread::sleep(slice_of(deadline).remaining());
     }
 }
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use outlive::service;
-use outlive::{ErrorKind, PayloadType};
+use outlive::{Deadline, ErrorKind, PayloadType};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
-use crate::options::{DomainOptions, deadline_ns, seconds};
+use crate::options::{DomainOptions, seconds};
 use crate::output::{bytes, json_line, print, print_json, table};
 use crate::topic::decode::Decoder;
 use crate::value::{input, payload, type_text};
@@ -149,7 +149,7 @@ fn call(args: &CallArgs, options: &DomainOptions) -> Outcome {
         shown.description(),
         args.full,
     );
-    let deadline = deadline_ns(args.timeout);
+    let deadline = Deadline::after(args.timeout);
     let mut client = builder.of_types(&info.request, shown).client()?;
     if !client.wait_for_server(args.timeout)? {
         let message = format!("service {} has no server", info.name);

@@ -5,8 +5,10 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use common::*;
+use outlive::Deadline;
 use outlive::msg::{Header, Image, ImageHeader, PixelFormat, Pose, Vector3};
 use outlive_record::{RecordOptions, Recorder, Recording, Selection};
 use png::{BitDepth, ColorType};
@@ -41,7 +43,7 @@ fn recorded(home: &Home) -> PathBuf {
     image(PixelFormat::JPEG, 0, 0, b"\xff\xd8 any file");
     image(PixelFormat(77), 1, 1, &[1]);
     while recorder.progress().messages < 11 {
-        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+        recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
     }
     recorder.finish().unwrap();
     path

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::*;
-use outlive::{Node, Subscriber};
+use outlive::{Deadline, Node, Subscriber};
 use outlive_record::{RecordOptions, Recorder, Recording, Selection};
 
 /// Longest time for what must come; a watchdog ends the rest.
@@ -30,7 +30,7 @@ fn recorded(home: &Home, count: u32, apart: Duration) -> PathBuf {
     for i in 0..count {
         publisher.publish(&i).unwrap();
         while recorder.progress().messages <= u64::from(i) {
-            recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+            recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
         }
         if i + 1 < count {
             std::thread::sleep(apart);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::ThreadId;
 
 use outlive::lock::{Acquired, LockError, LockResult, RawMutex, RawRwLock};
-use outlive::{ErrorKind, PayloadType};
+use outlive::{Deadline, ErrorKind, PayloadType};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -204,13 +204,13 @@ pub(crate) fn take<T: Send, G>(
     py: Python<'_>,
     timeout: Option<f64>,
     now: impl FnOnce() -> LockResult<T, G>,
-    mut until: impl FnMut(u64) -> LockResult<T, G> + Send,
+    mut until: impl FnMut(Deadline) -> LockResult<T, G> + Send,
 ) -> PyResult<Option<T>> {
     if let Some(taken) = tried(now()).or_raise()? {
         return Ok(Some(taken));
     }
     match deadline(timeout) {
-        0 => Ok(None),
+        Deadline::AT_ONCE => Ok(None),
         end => wait(py, end, |slice| tried(until(slice))),
     }
 }

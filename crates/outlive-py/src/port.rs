@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, TryLockError, Weak};
 use std::time::Duration;
 
-use outlive::ErrorKind;
+use outlive::{Deadline, ErrorKind};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise, fail};
 
 /// Longest wait between two looks for signals.
-const SLICE_NS: u64 = 100_000_000;
+pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
 /// What a node closes when it is closed itself.
 pub(crate) trait Close: Send + Sync {
@@ -188,15 +188,15 @@ impl<T: Inner> Held<'_, T> {
     pub(crate) fn wait<R: Send>(
         &mut self,
         py: Python<'_>,
-        deadline_ns: u64,
-        mut look: impl FnMut(&mut T, u64) -> outlive::Result<Option<R>> + Send,
+        deadline: Deadline,
+        mut look: impl FnMut(&mut T, Deadline) -> outlive::Result<Option<R>> + Send,
     ) -> PyResult<Option<R>> {
         let slot = self.slot;
         let inner = &mut **self;
         loop {
-            let slice = outlive::now_ns().saturating_add(SLICE_NS).min(deadline_ns);
+            let slice = deadline.min(Deadline::after(SLICE));
             let found = py.detach(|| look(inner, slice)).or_raise()?;
-            if found.is_some() || outlive::now_ns() >= deadline_ns {
+            if found.is_some() || deadline.has_passed() {
                 return Ok(found);
             }
             py.check_signals()?;
@@ -210,15 +210,15 @@ impl<T: Inner> Held<'_, T> {
     pub(crate) fn wait_in_slices<R: Send>(
         &mut self,
         py: Python<'_>,
-        deadline_ns: u64,
-        mut call: impl FnMut(&mut T, u64) -> outlive::Result<R> + Send,
+        deadline: Deadline,
+        mut call: impl FnMut(&mut T, Deadline) -> outlive::Result<R> + Send,
     ) -> PyResult<R> {
         let slot = self.slot;
         let inner = &mut **self;
         loop {
-            let slice = outlive::now_ns().saturating_add(SLICE_NS).min(deadline_ns);
+            let slice = deadline.min(Deadline::after(SLICE));
             match py.detach(|| call(inner, slice)) {
-                Err(e) if e.kind() == ErrorKind::Timeout && slice < deadline_ns => {
+                Err(e) if e.kind() == ErrorKind::Timeout && slice < deadline => {
                     py.check_signals()?;
                 }
                 done => return done.or_raise(),
@@ -237,8 +237,8 @@ impl<T: Inner> Held<'_, T> {
         mut came: impl FnMut(&mut T, Duration) -> outlive::Result<bool> + Send,
     ) -> PyResult<bool> {
         let found = self.wait(py, deadline(timeout), |inner, slice| {
-            let left = slice.saturating_sub(outlive::now_ns()).max(1);
-            Ok(came(inner, Duration::from_nanos(left))?.then_some(()))
+            let left = slice.remaining().max(Duration::from_nanos(1));
+            Ok(came(inner, left)?.then_some(()))
         })?;
         Ok(found.is_some())
     }
@@ -319,27 +319,24 @@ pub(crate) fn seconds(seconds: f64) -> Duration {
 }
 
 /// Seconds from Python as an instant; `None` is for ever, nothing or less is not at all.
-pub(crate) fn deadline(timeout: Option<f64>) -> u64 {
+pub(crate) fn deadline(timeout: Option<f64>) -> Deadline {
     match timeout {
-        None => u64::MAX,
-        Some(s) if s <= 0.0 || s.is_nan() => 0,
-        Some(s) => {
-            let wait = u64::try_from(seconds(s).as_nanos()).unwrap_or(u64::MAX);
-            outlive::now_ns().saturating_add(wait)
-        }
+        None => Deadline::NEVER,
+        Some(s) if s <= 0.0 || s.is_nan() => Deadline::AT_ONCE,
+        Some(s) => Deadline::after(seconds(s)),
     }
 }
 
 /// As `Held::wait`, for what is not held.
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
-    deadline_ns: u64,
-    mut look: impl FnMut(u64) -> outlive::Result<Option<T>> + Send,
+    deadline: Deadline,
+    mut look: impl FnMut(Deadline) -> outlive::Result<Option<T>> + Send,
 ) -> PyResult<Option<T>> {
     loop {
-        let slice = outlive::now_ns().saturating_add(SLICE_NS).min(deadline_ns);
+        let slice = deadline.min(Deadline::after(SLICE));
         let found = py.detach(|| look(slice)).or_raise()?;
-        if found.is_some() || outlive::now_ns() >= deadline_ns {
+        if found.is_some() || deadline.has_passed() {
             return Ok(found);
         }
         py.check_signals()?;

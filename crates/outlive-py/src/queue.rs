@@ -4,6 +4,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use outlive::Deadline;
 use outlive::queue;
 use outlive::{
     Consumer as CoreConsumer, ErrorKind, Producer as CoreProducer, Received as CoreReceived,
@@ -79,9 +80,9 @@ impl Producer {
         let encoded = self.codec.get().encode(value)?;
         let bytes = encoded.bytes()?;
         let until = deadline(timeout);
-        if until == 0 {
+        if until == Deadline::AT_ONCE {
             let port: &mut CoreProducer<[u8]> = &mut port;
-            return py.detach(|| port.send_until(bytes, 0)).or_raise();
+            return py.detach(|| port.send_until(bytes, Deadline::AT_ONCE)).or_raise();
         }
         port.wait_in_slices(py, until, |port, slice| port.send_until(bytes, slice))
     }
@@ -191,13 +192,17 @@ impl Consumer {
     /// The lane, once there is a message; `None` when time is up.
     fn ready(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Held<'_, Lane>>> {
         let mut held = self.hold()?;
-        if held.consumer().wait_for_message(0).or_raise()? {
+        if held.consumer().wait_for_message(Deadline::AT_ONCE).or_raise()? {
             return Ok(Some(held));
         }
         let until = deadline(timeout);
         let look =
             |lane: &mut Lane, slice| Ok(lane.consumer().wait_for_message(slice)?.then_some(()));
-        Ok(if until != 0 && held.wait(py, until, look)?.is_some() { Some(held) } else { None })
+        Ok(if until != Deadline::AT_ONCE && held.wait(py, until, look)?.is_some() {
+            Some(held)
+        } else {
+            None
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 
 use outlive::service::{self, Reply as CoreReply, Request as CoreRequest, Ticket};
-use outlive::{Client as CoreClient, ErrorKind, Server as CoreServer};
+use outlive::{Client as CoreClient, Deadline, ErrorKind, Server as CoreServer};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -268,7 +268,7 @@ impl Client {
 }
 
 impl Client {
-    fn receive_ticket(&self, py: Python<'_>, ticket: Ticket, until: u64) -> PyResult<Reply> {
+    fn receive_ticket(&self, py: Python<'_>, ticket: Ticket, until: Deadline) -> PyResult<Reply> {
         let mut port = self.inner.hold()?;
         let before = port.set_aside();
         let reply = port.wait_in_slices(py, until, |port, end| port.receive_for(ticket, end));
@@ -283,7 +283,7 @@ impl Client {
     ) -> PyResult<outlive::Result<CoreReply<[u8]>>> {
         let mut port = self.inner.hold()?;
         let before = port.set_aside();
-        let reply = port.receive_for(ticket, 0);
+        let reply = port.receive_for(ticket, Deadline::AT_ONCE);
         self.pass_on(py, port, before);
         Ok(reply)
     }

@@ -2,6 +2,7 @@
 
 use std::os::fd::AsRawFd;
 
+use outlive::Deadline;
 use outlive::Subscriber as CoreSubscriber;
 use outlive::topic::Event;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -74,7 +75,7 @@ impl Subscriber {
             return self.sample(py, found).map(Some);
         }
         let until = deadline(timeout);
-        if until == 0 {
+        if until == Deadline::AT_ONCE {
             return Ok(None);
         }
         let found = port.wait(py, until, |port, slice| port.receive_until(slice))?;

@@ -4,10 +4,10 @@ use std::mem::transmute;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::ThreadId;
 
-use outlive::ErrorKind;
 use outlive::lock::{
     LocklessSet as CoreSet, Permit as CorePermit, RobustCondvar, RobustSemaphore as CoreSemaphore,
 };
+use outlive::{Deadline, ErrorKind};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -39,7 +39,7 @@ pub(crate) struct RobustCondition {
 }
 
 impl RobustCondition {
-    fn wait_by(&self, py: Python<'_>, mutex: &Py<RobustMutex>, until: u64) -> PyResult<bool> {
+    fn wait_by(&self, py: Python<'_>, mutex: &Py<RobustMutex>, until: Deadline) -> PyResult<bool> {
         let mutex = mutex.bind(py);
         let (condvar, lock) = (&*self.inner.get()?, &*mutex.get().raw()?);
         let mut signal = None;
@@ -96,7 +96,7 @@ impl RobustCondition {
         let until = deadline(timeout);
         loop {
             let said = predicate.call0(py)?;
-            if said.is_truthy(py)? || outlive::now_ns() >= until {
+            if said.is_truthy(py)? || until.has_passed() {
                 return Ok(said);
             }
             self.wait_by(py, &mutex, until)?;

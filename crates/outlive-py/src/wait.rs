@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use outlive::Deadline;
 use outlive::{
     Client as CoreClient, Descriptor, Server as CoreServer, Subscriber as CoreSubscriber,
     Timer as CoreTimer, WaitSet as CoreSet, Waitable, Watch as CoreWatch,
@@ -12,7 +13,7 @@ use pyo3::types::PyList;
 
 use crate::error::raise;
 use crate::node::Watch;
-use crate::port::{Held, Port, closed, deadline, seconds};
+use crate::port::{Held, Port, SLICE, closed, deadline, seconds};
 use crate::queue::{Consumer, Lane};
 use crate::service::{Client, Server};
 use crate::subscriber::Subscriber;
@@ -129,8 +130,7 @@ impl WaitSet {
         let set: &mut CoreSet = &mut set;
         loop {
             let mut list: Vec<&mut dyn Waitable> = held.iter_mut().map(Member::waitable).collect();
-            let slice = until.min(outlive::now_ns().saturating_add(100_000_000));
-            let slice = if until == 0 { 0 } else { slice };
+            let slice = until.min(Deadline::after(SLICE));
             let mut away = Away((&mut *set, &mut list));
             let ready: Vec<usize> = py
                 .detach(move || {
@@ -138,7 +138,7 @@ impl WaitSet {
                     set.wait_until(list, slice).map(Iterator::collect)
                 })
                 .map_err(|e| raise(&e))?;
-            if !ready.is_empty() || outlive::now_ns() >= until {
+            if !ready.is_empty() || until.has_passed() {
                 return PyList::new(py, ready.into_iter().map(|i| objects[i].clone()));
             }
             py.check_signals()?;

@@ -29,7 +29,7 @@
 //! let topics = Selection::new(&["/arm/*"], false)?;
 //! let mut recorder = Recorder::start(&node, topics, &path, RecordOptions::default())?;
 //! publisher.publish(&0.5)?;
-//! recorder.step(outlive::now_ns())?;
+//! recorder.step(outlive::Deadline::AT_ONCE)?;
 //! assert_eq!(recorder.finish()?.messages, 1);
 //!
 //! let recording = Recording::open(&path)?;

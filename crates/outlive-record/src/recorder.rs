@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use outlive::topic::{Event, PublisherId};
-use outlive::{Domain, ErrorKind, Node, Subscriber, WaitSet, Waitable};
+use outlive::{Deadline, Domain, ErrorKind, Node, Subscriber, WaitSet, Waitable};
 
 use crate::channel::{Ros, Source};
 use crate::dir_watch::DirWatch;
@@ -150,11 +150,11 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Records what comes until an instant of CLOCK_MONOTONIC in ns, or until something came.
+    /// Records what comes until `deadline`, or until something came.
     ///
     /// # Errors
     /// [`Error::Io`] when the disk is full or fails; what was handed over before stays readable.
-    pub fn step(&mut self, deadline_ns: u64) -> Result<(), Error> {
+    pub fn step(&mut self, deadline: Deadline) -> Result<(), Error> {
         let now = outlive::now_ns();
         let (changed, seen) = self.watch.as_mut().map(DirWatch::changed).unwrap_or_default();
         self.seen.extend(seen.into_iter().map(|name| (name, now)));
@@ -163,11 +163,11 @@ impl Recorder {
             self.name_missed(now.saturating_sub(SEEN_NS));
             self.look_at_ns = outlive::now_ns() + LOOK_NS;
         }
-        let until = deadline_ns.min(self.look_at_ns).min(self.flush_at_ns);
-        let until = if self.watch.is_some() { until.min(now + WATCH_NS) } else { until };
+        let watched_ns = if self.watch.is_some() { now + WATCH_NS } else { u64::MAX };
+        let own_ns = self.look_at_ns.min(self.flush_at_ns).min(watched_ns);
+        let until = deadline.min(Deadline::at_ns(own_ns));
         if self.topics.is_empty() {
-            let left = until.saturating_sub(outlive::now_ns());
-            std::thread::sleep(Duration::from_nanos(left));
+            std::thread::sleep(until.remaining());
         } else {
             let mut members: Vec<&mut dyn Waitable> =
                 self.topics.iter_mut().map(|t| &mut t.subscriber as &mut dyn Waitable).collect();
@@ -470,6 +470,8 @@ fn source(of: &Subscriber<[u8]>, publisher: PublisherId, ros: Ros) -> Source {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::Recording;
 
@@ -486,7 +488,7 @@ mod tests {
         let one = |recorder: &mut Recorder, n: u64| {
             publisher.publish(&0).unwrap();
             while recorder.progress().messages < n {
-                recorder.step(outlive::now_ns() + 100_000_000).unwrap();
+                recorder.step(Deadline::after(Duration::from_millis(100))).unwrap();
             }
         };
         one(&mut recorder, 1);
@@ -497,7 +499,7 @@ mod tests {
             (3, recorder.epoch_ns + HOUR_NS, "back by 3600.0"),
         ] {
             recorder.epoch_ns = epoch;
-            recorder.step(outlive::now_ns()).unwrap();
+            recorder.step(Deadline::after(Duration::ZERO)).unwrap();
             let notes = recorder.take_notes().join("\n");
             assert!(notes.contains(&format!("the time of day went {says}")), "{notes}");
             one(&mut recorder, n);
@@ -536,7 +538,7 @@ mod tests {
         recorder.refused.insert("/n".into(), ("out of descriptors".into(), until));
         publisher.publish(&1).unwrap();
         while recorder.progress().messages < 1 {
-            recorder.step(outlive::now_ns() + 10_000_000).unwrap();
+            recorder.step(Deadline::after(Duration::from_millis(10))).unwrap();
         }
         assert!(recorder.refused.is_empty());
         assert_eq!(recorder.finish().unwrap().topics, 1);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outlive::Node;
+use outlive::{Deadline, Node};
 use outlive_record::{
     Compression, Limits, PlayOptions, Player, RecordOptions, Recorder, Recording, Selection,
     recover,
@@ -45,7 +45,7 @@ fn sample(home: &Home, compression: Compression) -> PathBuf {
     let path = home.file(&format!("{compression:?}.mcap"));
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     while recorder.progress().messages < 100 {
-        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+        recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
     }
     recorder.finish().unwrap();
     path
@@ -205,7 +205,7 @@ fn a_chunk_that_holds_too_much_counts_as_damaged() {
     let options = RecordOptions { history: 2, ..RecordOptions::default() };
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     while recorder.progress().messages < 1 {
-        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+        recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
     }
     recorder.finish().unwrap();
     assert!(std::fs::metadata(&path).unwrap().len() < 1 << 20);
@@ -235,7 +235,7 @@ fn what_a_late_topic_lost_before_it_was_joined_is_counted() {
     }
     early.publish(&[2]).unwrap();
     while recorder.progress().messages + recorder.progress().lost < 301 {
-        recorder.step(outlive::now_ns() + 100_000_000).unwrap();
+        recorder.step(Deadline::after(Duration::from_millis(100))).unwrap();
     }
     let done = recorder.finish().unwrap();
     // Of what was there before us nothing is lost.
@@ -255,7 +255,7 @@ fn a_topic_that_was_only_seen_is_named() {
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     // The first makes the directory of topics.
     let stays = other.topic::<u8>("/stays").unwrap().publisher().unwrap();
-    recorder.step(outlive::now_ns() + 1_000_000).unwrap();
+    recorder.step(Deadline::after(Duration::from_millis(1))).unwrap();
     for n in 0..5 {
         let topic = other.topic::<u8>(&format!("/short/{n}")).unwrap();
         topic.publisher().unwrap().publish(&1).unwrap();
@@ -263,7 +263,7 @@ fn a_topic_that_was_only_seen_is_named() {
     stays.publish(&1).unwrap();
     let mut notes = String::new();
     while !notes.contains("/short/4") {
-        recorder.step(outlive::now_ns() + 1_000_000).unwrap();
+        recorder.step(Deadline::after(Duration::from_millis(1))).unwrap();
         notes += &recorder.take_notes().join("\n");
     }
     assert!(notes.contains("/short/0 was gone before it could be joined"), "{notes}");
@@ -294,7 +294,7 @@ fn losses_of_split_files_add_up_once_and_old_files_go() {
             }
             let before = recorder.progress().messages;
             while recorder.progress().messages == before {
-                recorder.step(outlive::now_ns() + 100_000_000).unwrap();
+                recorder.step(Deadline::after(Duration::from_millis(100))).unwrap();
             }
         }
         let done = recorder.finish().unwrap();
@@ -338,11 +338,11 @@ fn a_file_that_was_removed_is_begun_anew() {
             publisher.publish(&[1; 500]).unwrap();
         }
         while recorder.progress().messages < of {
-            recorder.step(outlive::now_ns() + 100_000_000).unwrap();
+            recorder.step(Deadline::after(Duration::from_millis(100))).unwrap();
         }
         if of == 5 {
             std::fs::remove_file(&path).unwrap();
-            recorder.step(outlive::now_ns()).unwrap();
+            recorder.step(Deadline::after(Duration::ZERO)).unwrap();
         }
     }
     let notes = recorder.take_notes().join("\n");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use outlive::{Encoding, Node};
+use outlive::{Deadline, Encoding, Node};
 use outlive_record::{
     Compression, Limits, Message, PlayOptions, Player, Profile, RecordOptions, Recorder, Recording,
     Selection,
@@ -50,7 +50,7 @@ fn sample(home: &Home, compression: Compression) -> std::path::PathBuf {
     let path = home.file(&format!("{compression:?}.mcap"));
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     while recorder.progress().messages < 40 {
-        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+        recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
     }
     assert_eq!(recorder.finish().unwrap().messages, 40);
     path
@@ -164,7 +164,7 @@ fn types_depths_attributes_and_numbers_come_back() {
     slices.publish(&[1, 2, 3]).unwrap();
     text.publish_value(&"hello".into()).unwrap();
     while recorder.progress().messages < 3 {
-        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+        recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
     }
     recorder.finish().unwrap();
 
@@ -225,7 +225,7 @@ fn a_file_for_ros_has_its_messages_and_plays_into_the_same_types() {
     text.publish_value(&message("data")).unwrap();
     text.publish_value(&message("date")).unwrap();
     while recorder.progress().messages < 2 || recorder.progress().left_out < 1 {
-        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+        recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
     }
     let notes = recorder.take_notes().join("; ");
     assert!(notes.contains("/text: some messages are left out: the definition has no field date"));
@@ -281,7 +281,7 @@ fn a_long_recording_is_split_into_files_that_stand_alone() {
     for i in 0..60u8 {
         publisher.publish(&[i; 1000]).unwrap();
         while recorder.progress().messages <= u64::from(i) {
-            recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+            recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
         }
     }
     let done = recorder.finish().unwrap();
@@ -316,7 +316,7 @@ fn split(home: &Home, dir: &Path, count: u8) -> u64 {
     for i in 0..count {
         publishers[usize::from(i % 10 == 9)].publish(&[i; 1000]).unwrap();
         while recorder.progress().messages <= u64::from(i) {
-            recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+            recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
         }
     }
     recorder.finish().unwrap().files
@@ -417,7 +417,7 @@ fn the_last_seconds_are_saved_when_asked_and_memory_stays_bounded() {
         for i in from..to {
             publisher.publish(&[i; 1000]).unwrap();
             while recorder.progress().messages <= u64::from(i) {
-                recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+                recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
             }
             assert!(recorder.progress().memory_bytes <= 11_300);
         }
@@ -457,7 +457,7 @@ fn what_is_older_than_the_last_seconds_is_not_saved() {
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     publisher.publish(&[1]).unwrap();
     while recorder.progress().messages < 1 {
-        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+        recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
     }
     std::thread::sleep(Duration::from_millis(1));
     assert!(recorder.save("").unwrap());

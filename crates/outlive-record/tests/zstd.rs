@@ -1,5 +1,6 @@
 //! Files that are written in zstd: whole for every reader, also by their index.
 
+use outlive::Deadline;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ fn record(temp: &TempDomain, compression: Compression) -> PathBuf {
     let path = temp.path().join(format!("{compression:?}.mcap"));
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     while recorder.progress().messages < 200 {
-        recorder.step(outlive::now_ns() + 1_000_000_000).unwrap();
+        recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
     }
     assert_eq!(recorder.finish().unwrap().file_bytes, std::fs::metadata(&path).unwrap().len());
     path

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use outlive::Node;
+use outlive::{Deadline, Node};
 
 const PRODUCERS: usize = 3;
 const MESSAGES: u32 = 100;
@@ -32,7 +32,7 @@ fn main() -> outlive::Result<()> {
     let (mut received, mut next) = (0, [0; PRODUCERS]);
     while received < PRODUCERS as u32 * MESSAGES {
         // None: an event, a producer joined or left.
-        if let Some(command) = commands.receive_until(u64::MAX)? {
+        if let Some(command) = commands.receive_until(Deadline::NEVER)? {
             let [producer, number] = *command;
             assert_eq!(number, next[producer as usize], "in order");
             next[producer as usize] += 1;

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use outlive::Node;
+use outlive::{Deadline, Node};
 
 type Point = [f64; 2];
 
@@ -11,7 +11,7 @@ fn plan() -> outlive::Result<()> {
     let node = Node::open("planner")?;
     let mut server = node.service::<Point, f64>("/planner/distance")?.server()?;
     loop {
-        if let Some(request) = server.receive_until(u64::MAX)? {
+        if let Some(request) = server.receive_until(Deadline::NEVER)? {
             let [x, y] = *request;
             if x.is_nan() {
                 std::process::abort(); // the crash of this example

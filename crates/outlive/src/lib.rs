@@ -30,6 +30,7 @@ pub use domain::header::LAYOUT_VERSION;
 pub use domain::name::NAME_BYTES_MAX;
 pub use error::{Error, ErrorKind, Refusal, Result};
 pub use node::{Node, NodeBuilder, NodeId, Watch};
+pub use os::time::deadline::Deadline;
 pub use queue::consumer::{Consumer, received::Received};
 pub use queue::producer::Producer;
 pub use service::{client::Client, server::Server};

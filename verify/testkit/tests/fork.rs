@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use outlive::Deadline;
 use outlive::topic::Event;
 use outlive::{
     Domain, ErrorKind, Loan, Node, NodeBuilder, NodeId, Publisher, Result, Sample, Subscriber,
@@ -79,7 +80,7 @@ fn all_refuse(
     refused(small.publish(&9));
     refused(sub.receive());
     refused(sub.receive_timeout(LONG));
-    refused(sub.receive_until(u64::MAX));
+    refused(sub.receive_until(Deadline::NEVER));
     refused(sub.copy_to(&mut [0; 1000]));
     refused(sub.latest());
     refused(sub.receive_in_order());

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use limits::{AddressSpace, Descriptors, LONG, Scarce, alone, descriptors, limit, node, open};
+use outlive::Deadline;
 use outlive::{
     Client, Consumer, Domain, ErrorKind, Node, Producer, Publisher, Result, Server, Subscriber,
     WaitSet,
@@ -334,7 +335,7 @@ impl Service {
     fn check(&mut self) {
         let ticket = self.client.as_mut().unwrap().send(&21).unwrap();
         self.answer().unwrap();
-        let deadline = outlive::now_ns() + LONG.as_nanos() as u64;
+        let deadline = Deadline::after(LONG);
         let reply = self.client.as_mut().unwrap().receive_for(ticket, deadline).unwrap();
         assert_eq!(*reply.body().unwrap(), 42);
     }
@@ -363,9 +364,9 @@ fn services<L: Stepped>() {
         asked,
         |(s, _)| s.answer(),
         |(service, ticket)| {
-            let deadline = outlive::now_ns() + LONG.as_nanos() as u64;
+            let deadline = Deadline::after(LONG);
             let reply = loop {
-                assert!(outlive::now_ns() < deadline, "no answer");
+                assert!(!deadline.has_passed(), "no answer");
                 // What it could not answer then it answers now.
                 service.answer().unwrap();
                 let client = service.client.as_mut().unwrap();

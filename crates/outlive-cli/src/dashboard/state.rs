@@ -3,12 +3,12 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use outlive::Domain;
+use outlive::{Deadline, Domain};
 use serde_json::{Map, Value, json};
 
 use super::journal::Journal;
 use crate::look::{Look, Topic};
-use crate::options::{deadline_ns, sleep_until};
+use crate::options::sleep_until;
 use crate::{os, queue, service};
 
 /// Between two looks at the nodes alone.
@@ -40,16 +40,16 @@ impl Board {
 
     /// Looks until a signal asks to stop.
     pub(super) fn look_on(&self) {
-        let mut next_ns = 0;
+        let mut next = Deadline::AT_ONCE;
         while !os::stop_asked() {
-            let done = if outlive::now_ns() >= next_ns {
-                next_ns = deadline_ns(self.every);
+            let done = if next.has_passed() {
+                next = Deadline::after(self.every);
                 self.look()
             } else {
                 Look::nodes(&self.domain).map(|nodes| self.seen().journal.see_nodes(&nodes))
             };
             self.seen().error = done.err().map(|e| e.to_string());
-            sleep_until(next_ns.min(deadline_ns(NODES_EVERY)));
+            sleep_until(next.min(Deadline::after(NODES_EVERY)));
         }
     }
 

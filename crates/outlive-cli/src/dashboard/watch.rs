@@ -11,13 +11,13 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use outlive::msg::Image;
-use outlive::{Node, Sample, Subscriber};
+use outlive::{Deadline, Node, Sample, Subscriber};
 use serde_json::{Value, json};
 
 use super::picture::{Picture, picture};
 use crate::exit::Failure;
 use crate::look::is_image;
-use crate::options::{DomainOptions, deadline_ns};
+use crate::options::DomainOptions;
 
 /// Topics that are subscribed to at once.
 pub(super) const WATCHED_MAX: usize = 24;
@@ -85,7 +85,7 @@ impl Watch {
                 continue;
             }
             let topic = inner.topics.entry((*name).to_owned()).or_default();
-            let until_ns = deadline_ns(LEASE);
+            let until_ns = Deadline::after(LEASE).as_ns();
             *(if time { &mut topic.time_until_ns } else { &mut topic.see_until_ns }) = until_ns;
             if new {
                 let (watch, name) = (Arc::clone(self), (*name).to_owned());
@@ -185,11 +185,11 @@ impl Watch {
         let builder = node.topic::<[u8]>(name)?.history(1).borrows(2);
         let mut subscriber: Subscriber<[u8]> = builder.subscriber_of_any_type()?;
         let is_image = is_image(&subscriber.payload_type());
-        let mut next_picture_ns = 0;
+        let mut next_picture = Deadline::AT_ONCE;
         while let Some(wanted) = self.wanted(name) {
             let mut show = |sample: &Sample<[u8]>| {
-                if is_image && wanted.picture && outlive::now_ns() >= next_picture_ns {
-                    next_picture_ns = deadline_ns(PICTURE_EVERY);
+                if is_image && wanted.picture && next_picture.has_passed() {
+                    next_picture = Deadline::after(PICTURE_EVERY);
                     self.show(name, sample);
                 }
             };
@@ -198,7 +198,7 @@ impl Watch {
                 show(&sample);
             }
             if wanted.age {
-                if let Some(sample) = subscriber.receive_until(deadline_ns(LOOK_EVERY))? {
+                if let Some(sample) = subscriber.receive_until(Deadline::after(LOOK_EVERY))? {
                     let now_ns = outlive::now_ns();
                     self.time(name, now_ns, sample.timestamp_ns());
                     show(&sample);

@@ -11,8 +11,9 @@ use ureq::Agent;
 
 use super::families::{Family, Kind, Metrics, Sample};
 use crate::exit::{Code, Failure, Outcome, note};
-use crate::options::{deadline_ns, sleep_until};
+use crate::options::sleep_until;
 use crate::os;
+use outlive::Deadline;
 
 /// Longest wait for the collector, from the search for its address to the end of its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -64,7 +65,7 @@ pub(super) fn send(
     os::catch_stop_signals();
     let mut failed = false;
     while !os::stop_asked() {
-        let next_ns = deadline_ns(every);
+        let next = Deadline::after(every);
         let done = once();
         // The collector may come later, or come back: told once.
         match &done {
@@ -73,7 +74,7 @@ pub(super) fn send(
             _ => {}
         }
         failed = done.is_err();
-        sleep_until(next_ns);
+        sleep_until(next);
     }
     Ok(Code::Done)
 }

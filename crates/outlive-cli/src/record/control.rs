@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlive::msgpack;
 use outlive::service::Request;
-use outlive::{MsgPack, Node, Server};
+use outlive::{Deadline, MsgPack, Node, Server};
 use serde::Serialize;
 
 use super::play::factor;
@@ -56,10 +56,9 @@ impl Control {
         self.of
     }
 
-    /// What is asked next, at most until an instant of CLOCK_MONOTONIC. What makes no sense is
-    /// refused.
-    pub(super) fn next(&mut self, until_ns: u64) -> Result<Option<Order>, Failure> {
-        let Some(request) = self.server.receive_until(until_ns)? else { return Ok(None) };
+    /// What is asked next, at most until `until`. What makes no sense is refused.
+    pub(super) fn next(&mut self, until: Deadline) -> Result<Option<Order>, Failure> {
+        let Some(request) = self.server.receive_until(until)? else { return Ok(None) };
         match understood(&String::from_utf8_lossy(&request), self.of) {
             Ok(asked) => Ok(Some((asked, request))),
             Err(why) => {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use outlive::{Node, Publisher};
+use outlive::{Deadline, Node, Publisher};
 use outlive_record::{Due, Turn};
 
 use super::control::{Asked, Control, State};
 use crate::exit::{Failure, note};
-use crate::options::sleep_until;
+use crate::options::{sleep_until, slice_of};
 use crate::os::{self, Keys};
 
 /// Shorter waits are slept, as those for keys count ms; ns.
@@ -140,14 +140,14 @@ impl Pace {
         if self.control.is_none() {
             return Ok(self.key(left_ns).map_or(News::None, News::Key));
         }
-        let until = outlive::now_ns().saturating_add(left_ns);
+        let until = Deadline::after(Duration::from_nanos(left_ns));
         loop {
             // With keys as well, each gets its short turn.
             if let Some(key) = self.keys.is_some().then(|| self.key(0)).flatten() {
                 return Ok(News::Key(key));
             }
             let turn_ns = if self.keys.is_some() { CONTROL_NS } else { u64::MAX };
-            let end = until.min(outlive::now_ns().saturating_add(turn_ns));
+            let end = until.min(Deadline::after(Duration::from_nanos(turn_ns)));
             let Some(control) = &mut self.control else { return Ok(News::None) };
             if let Some((asked, request)) = control.next(end)? {
                 let turn = self.obey(asked, due, at_ns);
@@ -157,7 +157,7 @@ impl Pace {
                 }
                 return Ok(turn.map_or(News::None, News::Turn));
             }
-            if outlive::now_ns() >= until || os::stop_asked() {
+            if until.has_passed() || os::stop_asked() {
                 return Ok(News::None);
             }
         }
@@ -200,13 +200,13 @@ impl Pace {
     }
 
     /// Sleeps while nothing is played; `false` when it is to end.
-    pub(super) fn rest(&mut self, until_ns: u64) -> Result<bool, Failure> {
+    pub(super) fn rest(&mut self, until: Deadline) -> Result<bool, Failure> {
         let Some(control) = &mut self.control else {
-            sleep_until(until_ns);
+            sleep_until(until);
             return Ok(!os::stop_asked());
         };
         loop {
-            let end = until_ns.min(outlive::now_ns().saturating_add(os::SLICE_NS));
+            let end = slice_of(until);
             if let Some((asked, request)) = control.next(end)? {
                 let of = control.of().as_secs_f64();
                 let paused = self.paused_ns.is_some();
@@ -220,7 +220,7 @@ impl Pace {
                     _ => control.refuse(request, "nothing is played now"),
                 }
             }
-            if os::stop_asked() || outlive::now_ns() >= until_ns {
+            if os::stop_asked() || until.has_passed() {
                 return Ok(!os::stop_asked());
             }
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use outlive::Deadline;
 use outlive::topic::MEMORY_BYTES_DEFAULT;
 use outlive_record::{PlayOptions, Player, Selection, Turn};
 
@@ -10,7 +11,7 @@ use super::control::Control;
 use super::pace::Pace;
 use super::{Input, seconds_text};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
-use crate::options::{DomainOptions, deadline_ns, seconds};
+use crate::options::{DomainOptions, seconds};
 use crate::os;
 
 const EXAMPLES: &str = "\
@@ -157,9 +158,9 @@ pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
         }
         pace.set_clock(&node, topic, hertz)?;
     }
-    let deadline = deadline_ns(args.timeout);
+    let deadline = Deadline::after(args.timeout);
     while player.subscribers_min()? < args.wait_for_subscribers && !os::stop_asked() {
-        if outlive::now_ns() >= deadline {
+        if deadline.has_passed() {
             let message = format!("no {} subscribers came in time", args.wait_for_subscribers);
             return Err(Failure::new(Code::NotFound, message));
         }
@@ -191,7 +192,7 @@ pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
             n => player.recording().duration_ns() as f64 / (n - 1) as f64,
         };
         let apart_ns = (apart_ns / player.rate()).max(ROUND_NS_MIN) as u64;
-        if !pace.rest(outlive::now_ns() + apart_ns)? {
+        if !pace.rest(Deadline::after(Duration::from_nanos(apart_ns)))? {
             break;
         }
         before = player.played().messages;
@@ -211,7 +212,7 @@ pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
         );
         return Err(Failure::new(Code::Corrupt, message));
     }
-    pace.rest(deadline_ns(args.linger))?;
+    pace.rest(Deadline::after(args.linger))?;
     if player.damage().is_some() {
         let message = format!("{}: {}", args.input.path().display(), player.damage());
         return Err(Failure::new(Code::Corrupt, message));

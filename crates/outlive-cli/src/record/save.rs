@@ -10,9 +10,10 @@ use outlive_record::{Error, Profile, Progress, RecordOptions, Recorder, Selectio
 use super::How;
 use super::last::Asking;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
-use crate::options::{DomainOptions, deadline_ns, seconds};
+use crate::options::{DomainOptions, seconds, slice_of};
 use crate::os;
 use crate::output::bytes;
+use outlive::Deadline;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -143,10 +144,10 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
         None => None,
     };
     let mut line = Line::new();
-    let until = deadline_ns(args.how_long);
+    let until = Deadline::after(args.how_long);
     let enough = |p: Progress| args.count.is_some_and(|count| p.messages >= count);
-    while !os::stop_asked() && outlive::now_ns() < until && !enough(recorder.progress()) {
-        if let Err(e) = recorder.step(until.min(outlive::now_ns() + os::SLICE_NS)) {
+    while !os::stop_asked() && !until.has_passed() && !enough(recorder.progress()) {
+        if let Err(e) = recorder.step(slice_of(until)) {
             line.clear();
             return Err(cut_short(&recorder, e));
         }

@@ -18,9 +18,10 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::exit::{Code, Failure, Outcome};
 use crate::look::Look;
-use crate::options::{DomainOptions, deadline_ns, seconds};
+use crate::options::{DomainOptions, seconds};
 use crate::os;
 use app::App;
+use outlive::Deadline;
 
 /// Watch nodes, topics and locks in the terminal.
 ///
@@ -50,18 +51,17 @@ pub(crate) fn run(args: &TopArgs, options: &DomainOptions) -> Outcome {
     let mut terminal = ratatui::init();
     let done = (|| {
         let mut look: Option<Look> = None;
-        let mut next_ns = 0;
+        let mut next = Deadline::AT_ONCE;
         while !app.leaves && !os::stop_asked() {
-            if outlive::now_ns() >= next_ns {
-                next_ns = deadline_ns(every);
+            if next.has_passed() {
+                next = Deadline::after(every);
                 let new = Look::at(&domain, look.as_ref())?;
                 app.see(&new);
                 look = Some(new);
             }
             let drawn = terminal.draw(|frame| draw::draw(frame, &app));
             drawn.map_err(|e| Failure::io("draw", &e))?;
-            let left = Duration::from_nanos(next_ns.saturating_sub(outlive::now_ns()));
-            if event::poll(left.min(Duration::from_millis(100))).unwrap_or(false)
+            if event::poll(next.remaining().min(Duration::from_millis(100))).unwrap_or(false)
                 && let Ok(Event::Key(key)) = event::read()
                 && key.kind != KeyEventKind::Release
             {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use outlive::{Error, ErrorKind, Sample, Subscriber};
+use outlive::{Deadline, Error, ErrorKind, Sample, Subscriber};
 use serde::Serialize;
 
 use super::missing;
 use super::rate::window;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
-use crate::options::{DomainOptions, deadline_ns, seconds};
+use crate::options::{DomainOptions, seconds, slice_of};
 use crate::os;
 use crate::output::{Halt, Output, json_line};
 
@@ -114,20 +114,20 @@ fn watch(
     subscriber: &mut Subscriber<[u8]>,
     output: &mut Output,
 ) -> Result<u64, Halt> {
-    let end = deadline_ns(args.duration);
+    let end = Deadline::after(args.duration);
     let most = args.count.unwrap_or(u64::MAX);
     let mut counted = 0;
-    let mut next = outlive::now_ns();
+    let mut next_ns = outlive::now_ns();
     let mut ages = Vec::new();
-    while outlive::now_ns() < end && !os::stop_asked() && counted < most {
-        next = next.saturating_add(args.window.as_nanos() as u64).min(end);
+    while !end.has_passed() && !os::stop_asked() && counted < most {
+        next_ns = next_ns.saturating_add(args.window.as_nanos() as u64);
+        let next = end.min(Deadline::at_ns(next_ns));
         ages.clear();
         loop {
-            let now = outlive::now_ns();
-            if now >= next || os::stop_asked() || counted >= most {
+            if next.has_passed() || os::stop_asked() || counted >= most {
                 break;
             }
-            if let Some(sample) = subscriber.receive_until(next.min(now + os::SLICE_NS))? {
+            if let Some(sample) = subscriber.receive_until(slice_of(next))? {
                 if sample.timestamp_ns() == 0 {
                     return Err(Halt::Failed(no_time_stamps(&sample, args).into()));
                 }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use clap::{Args, value_parser};
 use outlive::topic::{Event, Meta};
-use outlive::{Encoding, ErrorKind, Node, Sample, Subscriber};
+use outlive::{Deadline, Encoding, ErrorKind, Node, Sample, Subscriber};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::decode::Decoder;
 use super::missing;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
-use crate::options::{DomainOptions, deadline_ns, seconds};
+use crate::options::{DomainOptions, seconds, slice_of};
 use crate::os;
 use crate::output::{self, Halt, Output, bytes};
 use crate::tree::{Tree, quoted};
@@ -114,14 +114,14 @@ pub(crate) fn run(args: &EchoArgs, options: &DomainOptions) -> Outcome {
 
 /// Joins the topic once it is there; `None` when a signal came first.
 fn join(node: &Node, args: &EchoArgs) -> Result<Option<Subscriber<[u8]>>, Failure> {
-    let deadline = deadline_ns(args.timeout);
+    let deadline = Deadline::after(args.timeout);
     let mut told = false;
     loop {
         let topic = node.topic::<[u8]>(&args.name)?.history(args.history).reliable(args.reliable);
         match topic.subscriber_of_any_type() {
             Ok(subscriber) => return Ok(Some(subscriber)),
             Err(e) if e.kind() != ErrorKind::NotFound => return Err(e.into()),
-            Err(_) if outlive::now_ns() >= deadline => return Err(missing(&args.name)),
+            Err(_) if deadline.has_passed() => return Err(missing(&args.name)),
             Err(_) if os::stop_asked() => return Ok(None),
             Err(_) if !told => {
                 note(format_args!("waiting for topic {}", args.name));
@@ -166,7 +166,7 @@ impl From<outlive::Error> for Halt {
 
 impl Echo<'_> {
     fn pump(&mut self) -> Result<End, Halt> {
-        let mut idle_until = deadline_ns(self.args.timeout);
+        let mut idle_until = Deadline::after(self.args.timeout);
         while !os::stop_asked() {
             let mut sample = self.subscriber.receive()?;
             if sample.is_none() {
@@ -175,11 +175,10 @@ impl Echo<'_> {
                 if self.args.until_left && self.met_one && self.subscriber.publishers().is_empty() {
                     return Ok(End::Left);
                 }
-                let now = outlive::now_ns();
-                if now >= idle_until {
+                if idle_until.has_passed() {
                     return Ok(End::TimedOut);
                 }
-                sample = self.subscriber.receive_until(idle_until.min(now + os::SLICE_NS))?;
+                sample = self.subscriber.receive_until(slice_of(idle_until))?;
             }
             // Borrowed until it is written: no copy but the one into the pipe.
             let Some(sample) = sample else { continue };
@@ -188,7 +187,7 @@ impl Echo<'_> {
                 self.output.flush()?;
                 return Ok(End::Counted);
             }
-            idle_until = deadline_ns(self.args.timeout);
+            idle_until = Deadline::after(self.args.timeout);
         }
         self.output.flush()?;
         Ok(End::Asked)

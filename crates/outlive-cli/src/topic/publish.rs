@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use outlive::Publisher;
 use outlive::topic::{MEMORY_BYTES_DEFAULT, Waited};
+use outlive::{Deadline, Publisher};
 
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::input::{Filled, Input};
-use crate::options::{DomainOptions, deadline_ns, seconds, sleep_until};
+use crate::options::{DomainOptions, seconds, sleep_until};
 use crate::os;
 use crate::output::bytes;
 
@@ -107,7 +107,7 @@ fn publish_frames(args: &PubArgs, options: &DomainOptions) -> Outcome {
     let waited = back_pressure(publisher.waited());
     note(format_args!("published {messages} messages of {}{waited}", bytes(size)));
     let code = ended?;
-    sleep_until(deadline_ns(args.linger));
+    sleep_until(Deadline::after(args.linger));
     Ok(code)
 }
 
@@ -124,13 +124,13 @@ pub(super) fn wait_for_subscribers(
     mut count: impl FnMut() -> outlive::Result<usize>,
     args: &PubArgs,
 ) -> Result<(), Failure> {
-    let deadline = deadline_ns(args.timeout);
+    let deadline = Deadline::after(args.timeout);
     loop {
         let there = count()?;
         if there >= args.wait_for_subscribers || os::stop_asked() {
             return Ok(());
         }
-        if outlive::now_ns() >= deadline {
+        if deadline.has_passed() {
             let wanted = args.wait_for_subscribers;
             let message = format!("{there} of {wanted} subscribers came in time");
             return Err(Failure::new(Code::NotFound, message));
@@ -183,7 +183,7 @@ impl Pace {
 
     /// Sleeps until the next release, or until a signal.
     pub(super) fn wait(&mut self) {
-        sleep_until(self.next_ns);
+        sleep_until(Deadline::at_ns(self.next_ns));
         // Who is late starts a new schedule; frames are not released in a burst.
         self.next_ns = outlive::now_ns().saturating_sub(self.period_ns).max(self.next_ns);
         self.next_ns += self.period_ns;

@@ -6,13 +6,13 @@ use std::os::fd::AsFd;
 
 use outlive::MsgPack;
 use outlive::topic::{self, Waited};
-use outlive::{Encoding, Message, Node, Publisher, TypeDescription};
+use outlive::{Deadline, Encoding, Message, Node, Publisher, TypeDescription};
 use serde_json::Value;
 
 use super::publish::{Pace, PubArgs, back_pressure, wait_for_subscribers};
 use super::{encode, missing};
 use crate::exit::{Code, Failure, Outcome, note};
-use crate::options::{DomainOptions, deadline_ns, sleep_until};
+use crate::options::{DomainOptions, sleep_until};
 use crate::os;
 use crate::tree::Tree;
 
@@ -176,6 +176,6 @@ fn feed(sink: Sink, args: &PubArgs, json: &str) -> Outcome {
     }
     let waited = back_pressure(sink.waited());
     note(format_args!("published {} messages{waited}", sink.published()));
-    sleep_until(deadline_ns(args.linger));
+    sleep_until(Deadline::after(args.linger));
     Ok(Code::Done)
 }

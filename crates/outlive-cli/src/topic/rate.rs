@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use clap::Args;
+use outlive::Deadline;
 use outlive::topic::{PublisherId, PublisherInfo};
 use serde::Serialize;
 
 use super::missing;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome};
-use crate::options::{DomainOptions, deadline_ns, seconds, sleep_until};
+use crate::options::{DomainOptions, seconds, sleep_until};
 use crate::os;
 use crate::output::{Halt, Output, bytes, json_line};
 
@@ -221,11 +222,11 @@ pub(crate) fn run(args: &RateArgs, of: Of, options: &DomainOptions) -> Outcome {
     let topic = domain.find_topic(&args.name)?.ok_or_else(|| missing(&args.name))?;
     rates.look(&topic.publishers, outlive::now_ns(), true);
     let mut output = Output::standard()?;
-    let end = deadline_ns(args.duration);
-    let mut next = outlive::now_ns();
-    while outlive::now_ns() < end && !os::stop_asked() {
-        next = next.saturating_add(args.window.as_nanos() as u64).min(end);
-        sleep_until(next);
+    let end = Deadline::after(args.duration);
+    let mut next_ns = outlive::now_ns();
+    while !end.has_passed() && !os::stop_asked() {
+        next_ns = next_ns.saturating_add(args.window.as_nanos() as u64);
+        sleep_until(end.min(Deadline::at_ns(next_ns)));
         let Some(now) = domain.find_topic(&args.name)? else {
             return Err(Failure::new(Code::NotFound, format!("topic {} is gone", args.name)));
         };

@@ -18,7 +18,7 @@ use crate::os::fs::map::Mapping;
 use crate::os::process::fork::NotInChild;
 use crate::os::process::sched;
 use crate::os::syserr;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::fault;
 use crate::{Error, ErrorKind, Result};
@@ -103,16 +103,16 @@ impl DomainPath {
 
     /// Makes what is missing and takes the domain's lock.
     pub(crate) fn lock_or_create(&self) -> Result<DomainLock> {
-        let deadline = clock::now_ns() + SLOW_PATH_NS_MAX;
+        let deadline = Deadline::in_ns(SLOW_PATH_NS_MAX);
         loop {
             match self.try_create(deadline) {
                 // Somebody removed the directory under us: make it again. Not what it lies in.
                 Err(e)
                     if e.kind() == ErrorKind::NotFound
-                        && clock::now_ns() < deadline
+                        && !deadline.has_passed()
                         && parent_exists(&self.root) => {}
                 Ok(Some(lock)) => return Ok(lock),
-                Ok(None) if clock::now_ns() < deadline => continue,
+                Ok(None) if !deadline.has_passed() => continue,
                 Ok(None) => return Err(self.timeout()),
                 Err(e) => return Err(e),
             }
@@ -121,7 +121,7 @@ impl DomainPath {
 
     /// Takes the lock of an existing domain; `None` if there is no domain.
     pub(crate) fn lock_existing(&self) -> Result<Option<DomainLock>> {
-        let deadline = clock::now_ns() + SLOW_PATH_NS_MAX;
+        let deadline = Deadline::in_ns(SLOW_PATH_NS_MAX);
         loop {
             match self.dir.try_exists() {
                 Ok(true) => {}
@@ -135,7 +135,7 @@ impl DomainPath {
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
                 Err(e) => return Err(e),
             }
-            if clock::now_ns() >= deadline {
+            if deadline.has_passed() {
                 return Err(self.timeout());
             }
         }
@@ -179,7 +179,7 @@ impl DomainPath {
         )
     }
 
-    fn try_create(&self, deadline: u64) -> Result<Option<DomainLock>> {
+    fn try_create(&self, deadline: Deadline) -> Result<Option<DomainLock>> {
         file::make_dir(&self.root, &self.access)?;
         file::make_dir(&self.dir, &self.access)?;
         let path = self.dir.join("lock");

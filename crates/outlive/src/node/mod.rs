@@ -35,6 +35,7 @@ use crate::os::fs::{filelock, sigbus};
 use crate::os::process::fork::NotInChild;
 use crate::os::process::{faults, fork, sched};
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, Mutex, fault};
 use crate::{Error, ErrorKind, Result};
@@ -215,7 +216,7 @@ fn register(domain: DomainPath, id: NodeId, name: String) -> Result<Inner> {
     let linked = draft.link(&path).and_then(|_| match locked {
         true => Ok(()),
         // Unfinished files with a name are locked by their maker until they are linked.
-        false => filelock::lock_write_until(&fd, clock::now_ns() + SLOW_PATH_NS_MAX),
+        false => filelock::lock_write_until(&fd, Deadline::in_ns(SLOW_PATH_NS_MAX)),
     });
     if let Err(e) = linked {
         token.close();

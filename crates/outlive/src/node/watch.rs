@@ -9,6 +9,7 @@ use crate::os::death::robust;
 use crate::os::sleep::futex;
 use crate::os::sleep::futex::{WaitWord, Woken};
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
 
 /// Tells of a node's death in the instant of it.
@@ -86,7 +87,7 @@ impl Watch {
     /// not begin to end before that is over ([`kill_on_faults`](crate::kill_on_faults)).
     #[must_use]
     pub fn wait_hint(&self, timeout: Duration) -> bool {
-        let deadline = clock::now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64);
+        let deadline = Deadline::after(timeout);
         let word = self.peer.token();
         loop {
             let seen = word.load(Relaxed);
@@ -94,11 +95,12 @@ impl Watch {
                 return true;
             }
             let now = clock::now_ns();
-            if now >= deadline {
+            if deadline.has_passed_by(now) {
                 return false;
             }
             let _pending = robust::pending_guard(word);
-            let woken = futex::wait(word, seen, Some(deadline.min(now + slice_ns_max())));
+            let woken =
+                futex::wait(word, seen, deadline.min(Deadline::at_ns(now + slice_ns_max())));
             if word.load(Relaxed) != seen {
                 robust::pass_on(word);
             }
@@ -114,7 +116,7 @@ impl Watch {
     /// which is free when its memory has been given back, is looked at every 2 ms.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
-        let deadline = clock::now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64);
+        let deadline = Deadline::after(timeout);
         loop {
             let word = self.peer.token();
             let seen = word.load(Relaxed);
@@ -122,15 +124,15 @@ impl Watch {
                 return true;
             }
             let now = clock::now_ns();
-            if now >= deadline {
+            if deadline.has_passed_by(now) {
                 return false;
             }
             let slice = if robust::is_alive_word(seen) { slice_ns_max() } else { POLL_NS };
             // If we die after being woken, the kernel passes the wake on for us.
             let _pending = robust::pending_guard(word);
-            let until = deadline.min(now + slice);
-            let woken = futex::wait_many(&[WaitWord { word, expected: seen }], Some(until))
-                .unwrap_or_else(|_| futex::wait(word, seen, Some(until)));
+            let until = deadline.min(Deadline::at_ns(now + slice));
+            let woken = futex::wait_many(&[WaitWord { word, expected: seen }], until)
+                .unwrap_or_else(|_| futex::wait(word, seen, until));
             // The kernel wakes one waiter.
             if word.load(Relaxed) != seen {
                 robust::pass_on(word);

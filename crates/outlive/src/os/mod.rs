@@ -5,7 +5,7 @@
 //! | `fs/` | directories and their locks, files that appear complete, OFD locks, shared maps |
 //! | `death/` | words that the kernel marks when their thread dies; who holds a node's |
 //! | `sleep/` | futexes, one or many, with priority inheritance; descriptors |
-//! | `time/` | monotonic time, cheap time stamps |
+//! | `time/` | monotonic time, deadlines, cheap time stamps |
 //! | `process/` | forks and what a child must not inherit, signals, faults, cores, priorities |
 //! | `syserr` | what the kernel answered as the crate's `Error`, with object and remedy |
 

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::client::Client;
-use super::server::Server;
+use super::server::{Replies, Server};
 use super::wire::site;
 use crate::domain::name::TopicName;
 use crate::node::Node;
@@ -20,9 +20,9 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Debug)]
 #[must_use = "it opens no end until `client` or `server`"]
 pub struct Builder<Q: Payload + ?Sized, R: Payload + ?Sized> {
-    pub(super) node: Node,
-    pub(super) name: TopicName,
-    pub(super) bound_bytes: u64,
+    node: Node,
+    name: TopicName,
+    bound_bytes: u64,
     resume: bool,
     request: PayloadType,
     reply: PayloadType,
@@ -89,7 +89,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     }
 
     /// What both ends expect of a reply queue.
-    pub(super) fn reply_meta(&self) -> Meta {
+    fn reply_meta(&self) -> Meta {
         Meta::of_replies(&self.reply, site::type_name(&self.request, &self.reply))
     }
 
@@ -154,6 +154,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
             _ => e,
         })?;
         drop(joining);
-        Ok(Server::new(reader, self))
+        let meta = self.reply_meta();
+        let Self { node, name: service, bound_bytes, .. } = self;
+        Ok(Server::new(reader, Replies { node, service, meta, bound_bytes }))
     }
 }

@@ -12,6 +12,7 @@ use super::wire::body::Body;
 use super::wire::frame;
 use super::wire::frame::{ReplyHead, RequestHead, request_bytes};
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::queue;
 use crate::queue::consumer::reader::Reader;
 use crate::queue::membership::Queue;
@@ -27,7 +28,7 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Debug)]
 struct Waiting {
     id: u64,
-    deadline_ns: u64,
+    deadline: Deadline,
     /// The server it was sent to.
     term: u64,
     /// Its bytes, to send them again.
@@ -128,7 +129,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// # Errors
     /// `ForkedChild`; `Corrupt`.
     pub fn wait_for_server(&mut self, timeout: Duration) -> Result<bool> {
-        self.writer.wait_for_consumer(after(timeout))
+        self.writer.wait_for_consumer(Deadline::after(timeout))
     }
 
     /// Sends a request; the answer comes with [`Client::receive`] and its like.
@@ -142,18 +143,18 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// **Strict.** As [`crate::Producer::send`].
     #[inline]
     pub fn send(&mut self, request: &Q) -> Result<Ticket> {
-        self.send_until(request, u64::MAX)
+        self.send_until(request, Deadline::NEVER)
     }
 
-    /// As [`Client::send`]; at `deadline_ns` of CLOCK_MONOTONIC ([`crate::now_ns`]) the request
-    /// fails with `Timeout`, and the server passes it over if it comes to it later.
+    /// As [`Client::send`]; at `deadline` the request fails with `Timeout`, and the server passes
+    /// it over if it comes to it later.
     ///
     /// # Errors
     /// As [`Client::send`].
     ///
     /// # Crash safety
     /// **Strict.** As [`crate::Producer::send`].
-    pub fn send_until(&mut self, request: &Q, deadline_ns: u64) -> Result<Ticket> {
+    pub fn send_until(&mut self, request: &Q, deadline: Deadline) -> Result<Ticket> {
         if let Err(refused) = self.writer.check_served() {
             return Err(self.not_sent(refused));
         }
@@ -169,10 +170,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         if !self.writer.queue().meta.fits(bytes.len()) {
             return Err(self.misfit(bytes.len()));
         }
-        self.put(frame::REQUEST, id, deadline_ns, bytes)?;
+        self.put(frame::REQUEST, id, deadline, bytes)?;
         self.next_id += 1;
         let bytes = self.resume.then(|| bytes.into());
-        self.waiting.push_back(Waiting { id, deadline_ns, term: self.term, bytes });
+        self.waiting.push_back(Waiting { id, deadline, term: self.term, bytes });
         Ok(Ticket(id))
     }
 
@@ -202,13 +203,20 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     }
 
     /// One message to the server.
-    pub(super) fn put(&mut self, kind: u64, id: u64, deadline_ns: u64, bytes: &[u8]) -> Result<()> {
+    pub(super) fn put(
+        &mut self,
+        kind: u64,
+        id: u64,
+        deadline: Deadline,
+        bytes: &[u8],
+    ) -> Result<()> {
         let at = request_bytes(self.writer.queue().meta.align);
         let shape = *self.writer.shape();
         let total = (at + bytes.len()) as u64;
         let room = self.writer.reserve_at_once(total, &shape);
         let to = room.map_err(|refused| self.not_sent(refused))?;
         let (term, reply_port) = (self.term, self.reply_port);
+        let deadline_ns = deadline.as_ns();
         let head = RequestHead { kind, id, term, deadline_ns, reply_port };
         // SAFETY: `reserve_at_once` gave room for `total` bytes, aligned to 8 at least, which
         // nobody reads before the commit.
@@ -292,11 +300,11 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
 
     /// Ends the requests whose time is up.
     fn expire(&mut self) {
-        if self.waiting.iter().all(|w| w.deadline_ns == u64::MAX) {
+        if self.waiting.iter().all(|w| w.deadline.is_never()) {
             return;
         }
         let now = clock::now_ns();
-        while let Some(i) = self.waiting.iter().position(|w| w.deadline_ns <= now) {
+        while let Some(i) = self.waiting.iter().position(|w| w.deadline.has_passed_by(now)) {
             if let Some(late) = self.waiting.remove(i) {
                 self.fail(late.id, Why::Late);
             }
@@ -334,9 +342,9 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             return Ok(());
         }
         while let Some(i) = self.waiting.iter().position(|w| w.term != self.term) {
-            let (id, deadline_ns) = (self.waiting[i].id, self.waiting[i].deadline_ns);
+            let (id, deadline) = (self.waiting[i].id, self.waiting[i].deadline);
             let Some(bytes) = self.waiting[i].bytes.take() else { break };
-            let sent = self.put(frame::REQUEST, id, deadline_ns, &bytes);
+            let sent = self.put(frame::REQUEST, id, deadline, &bytes);
             self.waiting[i].bytes = Some(bytes);
             match sent {
                 Ok(()) => self.waiting[i].term = self.term,
@@ -355,9 +363,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     }
 
     /// When there is something to do without any news.
-    fn next_due(&self) -> u64 {
-        let deadlines = self.waiting.iter().map(|w| w.deadline_ns);
-        deadlines.chain(self.again_ns.filter(|at| *at > 0)).min().unwrap_or(u64::MAX)
+    fn next_due(&self) -> Deadline {
+        let deadlines = self.waiting.iter().map(|w| w.deadline);
+        let again = self.again_ns.filter(|at| *at > 0).map(Deadline::at_ns);
+        deadlines.chain(again).min().unwrap_or(Deadline::NEVER)
     }
 
     /// The next reply; where there is none, looks at the server.
@@ -434,23 +443,22 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// # Errors
     /// As [`Client::receive`].
     pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Reply<R>>> {
-        self.receive_until(after(timeout))
+        self.receive_until(Deadline::after(timeout))
     }
 
-    /// As [`Client::receive`], waiting until an instant of CLOCK_MONOTONIC in ns
-    /// ([`crate::now_ns`]).
+    /// As [`Client::receive`], waiting until `deadline`.
     ///
     /// # Errors
     /// As [`Client::receive`].
-    pub fn receive_until(&mut self, deadline_ns: u64) -> Result<Option<Reply<R>>> {
+    pub fn receive_until(&mut self, deadline: Deadline) -> Result<Option<Reply<R>>> {
         loop {
             if let Some(reply) = self.receive()? {
                 return Ok(Some(reply));
             }
-            if clock::now_ns() >= deadline_ns {
+            if deadline.has_passed() {
                 return Ok(None);
             }
-            self.sleep(deadline_ns)?;
+            self.sleep(deadline)?;
         }
     }
 
@@ -458,7 +466,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     ///
     /// # Errors
     /// `Timeout`; as [`Client::receive`].
-    pub fn receive_for(&mut self, ticket: Ticket, deadline_ns: u64) -> Result<Reply<R>> {
+    pub fn receive_for(&mut self, ticket: Ticket, deadline: Deadline) -> Result<Reply<R>> {
         loop {
             let found = self.ready.iter().position(|reply| reply.ticket == ticket);
             if let Some(reply) = found.and_then(|i| self.ready.remove(i)) {
@@ -480,20 +488,20 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             if self.ready.iter().any(|reply| reply.ticket == ticket) {
                 continue;
             }
-            if clock::now_ns() >= deadline_ns {
+            if deadline.has_passed() {
                 if self.rest() {
                     continue;
                 }
                 return Err(late(self.service()));
             }
-            self.sleep(deadline_ns)?;
+            self.sleep(deadline)?;
         }
     }
 
-    fn sleep(&mut self, deadline_ns: u64) -> Result<()> {
+    fn sleep(&mut self, deadline: Deadline) -> Result<()> {
         let mut set = self.set.take().unwrap_or_default();
         // Replies that wait for another call are no reason to stay awake.
-        let until = deadline_ns.min(self.next_due());
+        let until = deadline.min(self.next_due());
         let slept = set.sleep(&mut [&mut Ends { client: self }], until);
         self.set = Some(set);
         slept
@@ -505,7 +513,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// # Errors
     /// `ServerDied` at once when it dies; `Refused` with the server's words; as [`Client::send`].
     pub fn call(&mut self, request: &Q) -> Result<Response<R>> {
-        self.call_until(request, u64::MAX)
+        self.call_until(request, Deadline::NEVER)
     }
 
     /// As [`Client::call`], waiting at most `timeout`.
@@ -513,17 +521,17 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// # Errors
     /// `Timeout`, and the request is cancelled; else as [`Client::call`].
     pub fn call_timeout(&mut self, request: &Q, timeout: Duration) -> Result<Response<R>> {
-        self.call_until(request, after(timeout))
+        self.call_until(request, Deadline::after(timeout))
     }
 
-    /// As [`Client::call`], waiting until an instant of CLOCK_MONOTONIC in ns.
+    /// As [`Client::call`], waiting until `deadline`.
     ///
     /// # Errors
     /// As [`Client::call_timeout`].
-    pub fn call_until(&mut self, request: &Q, deadline_ns: u64) -> Result<Response<R>> {
-        let ticket = self.send_until(request, deadline_ns)?;
+    pub fn call_until(&mut self, request: &Q, deadline: Deadline) -> Result<Response<R>> {
+        let ticket = self.send_until(request, deadline)?;
         loop {
-            match self.receive_for(ticket, deadline_ns) {
+            match self.receive_for(ticket, deadline) {
                 Ok(reply) if !reply.is_last() => {}
                 Ok(reply) => return reply.into_response(),
                 Err(e) => {
@@ -543,7 +551,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         self.ready.retain(|reply| reply.ticket != ticket);
         let Some(i) = self.waiting.iter().position(|w| w.id == ticket.0) else { return Ok(()) };
         let Some(waiting) = self.waiting.remove(i) else { return Ok(()) };
-        self.put(frame::CANCEL, waiting.id, waiting.deadline_ns, &[])
+        self.put(frame::CANCEL, waiting.id, waiting.deadline, &[])
     }
 
     #[cold]
@@ -585,11 +593,6 @@ unsafe fn outcome<R: Payload + ?Sized>(
 #[cold]
 fn failed<R: Payload + ?Sized>(service: &str, why: Why) -> Outcome<R> {
     Outcome::Failed(Box::new(Failure { service: service.to_owned(), why }))
-}
-
-/// `timeout` from now.
-pub(super) fn after(timeout: Duration) -> u64 {
-    clock::now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64)
 }
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
@@ -655,7 +658,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Client<Q, R> {
         self.reader.overslept()
     }
 
-    fn due(&self) -> u64 {
+    fn due(&self) -> Deadline {
         self.next_due()
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 
 use super::wire::body::Body;
+use crate::os::time::deadline::Deadline;
 use crate::queue::ProducerId;
 use crate::types::Payload;
 
@@ -15,7 +16,7 @@ use crate::types::Payload;
 pub struct Request<Q: Payload + ?Sized> {
     pub(super) client: ProducerId,
     pub(super) id: u64,
-    pub(super) deadline_ns: u64,
+    pub(super) deadline: Deadline,
     pub(super) body: Body<Q>,
 }
 
@@ -30,9 +31,9 @@ impl<Q: Payload + ?Sized> Request<Q> {
         self.id
     }
 
-    /// When its client stops waiting, ns of CLOCK_MONOTONIC; `None` for never.
-    pub fn deadline_ns(&self) -> Option<u64> {
-        Some(self.deadline_ns).filter(|ns| *ns != u64::MAX)
+    /// When its client stops waiting.
+    pub fn deadline(&self) -> Deadline {
+        self.deadline
     }
 }
 

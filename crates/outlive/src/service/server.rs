@@ -2,21 +2,23 @@
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use super::builder::Builder;
-use super::client::after;
 use super::request::Request;
 use super::wire::body::Body;
 use super::wire::frame;
 use super::wire::frame::{ReplyHead, RequestHead, reply_bytes, request_bytes};
 use super::wire::site;
-use crate::os::time::clock;
+use crate::domain::name::TopicName;
+use crate::node::Node;
+use crate::os::time::deadline::Deadline;
 use crate::queue;
 use crate::queue::ProducerId;
 use crate::queue::consumer::reader::Reader;
 use crate::queue::lane::layout::FIRST_BYTES;
+use crate::queue::membership::meta::Meta;
 use crate::queue::membership::{Queue, Site};
 use crate::queue::producer::refused::Refused;
 use crate::queue::producer::writer::Writer;
@@ -34,6 +36,17 @@ const CANCELLED_MAX: usize = 1024;
 const OWED_MAX: usize = 1024;
 /// Between two attempts to tell them, ns.
 const OWED_NS: u64 = 2_000_000;
+
+/// What a server needs to find its clients.
+#[derive(Debug)]
+pub(super) struct Replies {
+    pub(super) node: Node,
+    pub(super) service: TopicName,
+    /// What every reply queue must be.
+    pub(super) meta: Meta,
+    /// Of one lane of replies.
+    pub(super) bound_bytes: u64,
+}
 
 /// The way back to one client.
 #[derive(Debug)]
@@ -91,7 +104,7 @@ enum Found {
 #[derive(Debug)]
 pub struct Server<Q: Payload + ?Sized, R: Payload + ?Sized> {
     reader: Reader,
-    builder: Builder<Q, R>,
+    replies: Replies,
     term: u64,
     pub(super) ways: Vec<Way>,
     backlog: VecDeque<Request<Q>>,
@@ -99,20 +112,22 @@ pub struct Server<Q: Payload + ?Sized, R: Payload + ?Sized> {
     /// Client and id of requests whose answer did not fit, and what to tell instead.
     owed: VecDeque<(ProducerId, u64, String)>,
     passed_over: u64,
+    _reply: PhantomData<fn(&R)>,
 }
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
-    pub(super) fn new(reader: Reader, builder: Builder<Q, R>) -> Self {
+    pub(super) fn new(reader: Reader, replies: Replies) -> Self {
         let term = reader.term();
         Self {
             reader,
-            builder,
+            replies,
             term,
             ways: Vec::new(),
             backlog: VecDeque::new(),
             cancelled: VecDeque::new(),
             owed: VecDeque::new(),
             passed_over: 0,
+            _reply: PhantomData,
         }
     }
 
@@ -161,23 +176,22 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// # Errors
     /// As [`Server::receive`].
     pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Request<Q>>> {
-        self.receive_until(after(timeout))
+        self.receive_until(Deadline::after(timeout))
     }
 
-    /// As [`Server::receive`], waiting until an instant of CLOCK_MONOTONIC in ns
-    /// ([`crate::now_ns`]).
+    /// As [`Server::receive`], waiting until `deadline`.
     ///
     /// # Errors
     /// As [`Server::receive`].
-    pub fn receive_until(&mut self, deadline_ns: u64) -> Result<Option<Request<Q>>> {
+    pub fn receive_until(&mut self, deadline: Deadline) -> Result<Option<Request<Q>>> {
         loop {
             if let Some(request) = self.receive()? {
                 return Ok(Some(request));
             }
-            if clock::now_ns() >= deadline_ns {
+            if deadline.has_passed() {
                 return Ok(None);
             }
-            self.reader.sleep(deadline_ns.min(self.next_due()))?;
+            self.reader.sleep(deadline.min(self.next_due()))?;
         }
     }
 
@@ -195,7 +209,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             },
             None => true,
         };
-        let late = is_past(request.deadline_ns);
+        let late = request.deadline.has_passed();
         Ok(gone || late || self.cancelled.contains(&(request.client, request.id)))
     }
 
@@ -269,8 +283,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         }
     }
 
-    fn next_due(&self) -> u64 {
-        if self.owed.is_empty() { u64::MAX } else { clock::now_ns() + OWED_NS }
+    fn next_due(&self) -> Deadline {
+        if self.owed.is_empty() { Deadline::NEVER } else { Deadline::in_ns(OWED_NS) }
     }
 
     /// Takes requests in until `wanted` are there.
@@ -300,9 +314,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                 continue;
             };
             let RequestHead { kind, id, term, deadline_ns, reply_port } = head;
+            let deadline = Deadline::at_ns(deadline_ns);
             if kind == frame::CANCEL {
                 self.note_cancel(client, id);
-            } else if (term == self.term || fault("service.any_term")) && !is_past(deadline_ns) {
+            } else if (term == self.term || fault("service.any_term")) && !deadline.has_passed() {
                 match self.find_way(client, reply_port)? {
                     Found::Way => {}
                     Found::Nobody => {
@@ -325,7 +340,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                 match body {
                     Ok(Some(body)) => {
                         self.reader.take(1);
-                        return Ok(Some(Request { client, id, deadline_ns, body }));
+                        return Ok(Some(Request { client, id, deadline, body }));
                     }
                     Ok(None) => {
                         self.reader.refuse_in_hand("the length of a request");
@@ -367,8 +382,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         let i = match known {
             Some(i) => i,
             None => {
-                let node = &self.builder.node;
-                let site = site::replies(node.domain(), &self.builder.name, client.node, port);
+                let Replies { node, service, .. } = &self.replies;
+                let site = site::replies(node.domain(), service, client.node, port);
                 match site.dir.try_exists() {
                     Ok(true) => {}
                     Ok(false) => return Ok(Found::Nobody),
@@ -392,11 +407,9 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
 
     /// Joins the reply queue of a client; `None` while somebody removes or cleans it.
     fn open_way(&self, site: &Site) -> Result<Option<Writer>> {
-        let meta = self.builder.reply_meta();
-        let Some((queue, joining)) = Queue::join_now(&self.builder.node, site, &meta)? else {
-            return Ok(None);
-        };
-        let writer = Writer::open(queue, self.builder.bound_bytes, FIRST_BYTES)?;
+        let Replies { node, meta, bound_bytes, .. } = &self.replies;
+        let Some((queue, joining)) = Queue::join_now(node, site, meta)? else { return Ok(None) };
+        let writer = Writer::open(queue, *bound_bytes, FIRST_BYTES)?;
         drop(joining);
         Ok(Some(writer))
     }
@@ -499,12 +512,6 @@ fn is_final(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::ClientDied | ErrorKind::Corrupt)
 }
 
-/// Whether a deadline, ns of CLOCK_MONOTONIC, has passed; all ones never do.
-#[inline]
-fn is_past(deadline_ns: u64) -> bool {
-    deadline_ns != u64::MAX && deadline_ns <= clock::now_ns()
-}
-
 /// What an error of opening a client's reply queue says of that client.
 #[cold]
 fn failed(e: Error) -> Result<Found> {
@@ -540,7 +547,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Server<Q, R> {
         self.reader.overslept()
     }
 
-    fn due(&self) -> u64 {
+    fn due(&self) -> Deadline {
         self.next_due()
     }
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::ser::Serialize;
 
-use super::client::{Client, after};
+use super::client::Client;
 use super::request::Request;
 use super::server::Server;
 use crate::Result;
+use crate::os::time::deadline::Deadline;
 use crate::types::msgpack::{MsgPack, encode};
 
 impl<Q, R> Client<MsgPack<Q>, MsgPack<R>>
@@ -44,7 +45,7 @@ where
     /// ```
     pub fn call_value(&mut self, request: &Q, timeout: Duration) -> Result<R> {
         let bytes = encode(request)?;
-        self.call_until(MsgPack::new(&bytes), after(timeout))?.decode()
+        self.call_until(MsgPack::new(&bytes), Deadline::after(timeout))?.decode()
     }
 }
 

@@ -7,6 +7,7 @@ use super::member::Waitable;
 use super::wake::bridge::Bridge;
 use crate::Result;
 use crate::node::Node;
+use crate::os::time::deadline::Deadline;
 
 /// What it needs for that; made when it is first asked for.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ impl Alone {
     pub(crate) fn sleep<M: Waitable>(
         port: &mut M,
         of: fn(&mut M) -> &mut Self,
-        deadline: u64,
+        deadline: Deadline,
     ) -> Result<()> {
         let mut set = of(port).set.take().unwrap_or_default();
         let slept = set.sleep(&mut [port], deadline);

@@ -11,6 +11,7 @@ use crate::node::Node;
 use crate::node::peer::Peer;
 use crate::os::death::robust;
 use crate::os::sleep::event::Event;
+use crate::os::time::deadline::Deadline;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::Acquire;
 
@@ -52,9 +53,9 @@ pub trait Member {
         false
     }
 
-    /// When it will be ready by itself, ns of CLOCK_MONOTONIC.
-    fn due(&self) -> u64 {
-        u64::MAX
+    /// When it will be ready by itself.
+    fn due(&self) -> Deadline {
+        Deadline::NEVER
     }
 
     /// The foreign descriptor it stands for, and the events it waits for.

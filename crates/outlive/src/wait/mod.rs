@@ -33,7 +33,7 @@ pub(crate) use crate::node::{POLL_NS, slice_ns_max};
 use crate::os::death::robust;
 use crate::os::sleep::futex;
 use crate::os::sleep::futex::{WaitWord, Woken};
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::Relaxed;
 pub use descriptor::Descriptor;
@@ -126,17 +126,16 @@ impl<'a> SleepSet<'a> {
     /// # Crash safety
     /// Dying here: the kernel passes the wake of the first token on (`pending_guard`); sleepers
     /// on further tokens wake at the end of their slice at the latest.
-    pub(crate) fn sleep(&self, until: u64) -> Slept {
+    pub(crate) fn sleep(&self, until: Deadline) -> Slept {
         let words = &self.words[..self.len];
         let _pending = self.token.map(robust::pending_guard);
-        let poll_until = until.min(clock::now_ns() + POLL_NS);
-        let woken = match futex::wait_many(words, Some(if self.poll { poll_until } else { until }))
-        {
+        let poll_until = until.min(Deadline::in_ns(POLL_NS));
+        let woken = match futex::wait_many(words, if self.poll { poll_until } else { until }) {
             Ok(woken) => woken,
-            Err(_) if self.len == 0 => futex::wait(&NOTHING, 0, Some(until)),
+            Err(_) if self.len == 0 => futex::wait(&NOTHING, 0, until),
             Err(_) => {
                 let w = self.words[self.main.unwrap_or(0)];
-                futex::wait(w.word, w.expected, Some(poll_until))
+                futex::wait(w.word, w.expected, poll_until)
             }
         };
         if woken == Woken::Timeout {

@@ -36,6 +36,7 @@ use crate::os::sleep::futex;
 use crate::os::sleep::poll;
 use crate::os::sleep::poll::{PollFd, READABLE};
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::{Result, crash_point};
@@ -186,26 +187,26 @@ impl WaitSet {
         members: &mut [&mut dyn Waitable],
         timeout: Duration,
     ) -> Result<Ready<'_>> {
-        let deadline = if timeout.is_zero() { 0 } else { clock::in_future(timeout) };
+        let deadline = if timeout.is_zero() { Deadline::AT_ONCE } else { Deadline::after(timeout) };
         self.wait_until(members, deadline)
     }
 
-    /// As [`WaitSet::wait`], until an instant of CLOCK_MONOTONIC in ns ([`crate::now_ns`]).
+    /// As [`WaitSet::wait`], until `deadline`.
     ///
     /// # Errors
     /// As [`WaitSet::wait`].
     pub fn wait_until(
         &mut self,
         members: &mut [&mut dyn Waitable],
-        deadline_ns: u64,
+        deadline: Deadline,
     ) -> Result<Ready<'_>> {
         loop {
             let now = clock::now_ns();
             let due = self.look(members, now);
-            if !self.ready.is_empty() || now >= deadline_ns {
+            if !self.ready.is_empty() || deadline.has_passed_by(now) {
                 break;
             }
-            self.sleep(members, deadline_ns.min(due))?;
+            self.sleep(members, deadline.min(due))?;
         }
         let first = self.ready.iter().position(|i| *i >= self.turn).unwrap_or(0);
         self.ready.rotate_left(first);
@@ -217,16 +218,16 @@ impl WaitSet {
     }
 
     /// Notes who is ready; returns when the next timer is due.
-    fn look(&mut self, members: &mut [&mut dyn Waitable], now: u64) -> u64 {
+    fn look(&mut self, members: &mut [&mut dyn Waitable], now: u64) -> Deadline {
         self.fds.clear();
         let wanted = members.iter().filter_map(|m| m.descriptor());
         self.fds.extend(wanted.map(|(fd, events)| PollFd::new(fd, events)));
         if !self.fds.is_empty() {
-            poll::poll(&mut self.fds, 0);
+            poll::poll(&mut self.fds, Deadline::AT_ONCE);
         }
         let mut found = self.fds.iter();
         self.ready.clear();
-        let mut due = u64::MAX;
+        let mut due = Deadline::NEVER;
         for (i, member) in members.iter_mut().enumerate() {
             if member.descriptor().is_some() {
                 member.found(found.next().map_or(0, PollFd::found));
@@ -240,7 +241,11 @@ impl WaitSet {
     }
 
     /// Sleeps until something may have changed, at most until `until`.
-    pub(crate) fn sleep(&mut self, members: &mut [&mut dyn Waitable], until: u64) -> Result<()> {
+    pub(crate) fn sleep(
+        &mut self,
+        members: &mut [&mut dyn Waitable],
+        until: Deadline,
+    ) -> Result<()> {
         let Some(mode) = self.choose(members) else { return Ok(()) };
         let slice_ns = self.raise(members, mode)?;
         crash_point!("waitset.flags_raised");
@@ -370,7 +375,7 @@ impl WaitSet {
         &mut self,
         members: &[&mut dyn Waitable],
         mode: Mode,
-        until: u64,
+        until: Deadline,
     ) -> Result<Option<Slept>> {
         let bridge = self.bridge.as_ref().filter(|_| mode == Mode::Fd);
         let mut plan = Plan::new(mode, bridge);
@@ -392,7 +397,7 @@ impl WaitSet {
         let len = self.fds.len();
         let own = plan.own_fds.into_iter().flatten().chain([bridge.fd()]);
         self.fds.extend(own.map(|fd| PollFd::new(fd.as_raw_fd(), READABLE)));
-        let soon = clock::now_ns() + POLL_NS;
+        let soon = Deadline::in_ns(POLL_NS);
         let ready = poll::poll(&mut self.fds, if plan.in_doubt { until.min(soon) } else { until });
         self.fds.truncate(len);
         Ok(Some(if ready == 0 { Slept::Slice } else { Slept::Woken }))

@@ -7,7 +7,7 @@ use super::member::{Member, Plan};
 use crate::Result;
 use crate::os::process::stop;
 use crate::os::sleep::futex;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 
 /// Says when this process is asked to end, by SIGTERM or SIGINT, instead of being ended by it.
 ///
@@ -74,9 +74,9 @@ impl Shutdown {
     /// Waits until it is asked, at most `timeout`; whether it was.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
-        let deadline = clock::in_future(timeout);
-        while !self.is_asked() && clock::now_ns() < deadline {
-            futex::wait(stop::event().word(), 0, Some(deadline));
+        let deadline = Deadline::after(timeout);
+        while !self.is_asked() && !deadline.has_passed() {
+            futex::wait(stop::event().word(), 0, deadline);
         }
         self.is_asked()
     }

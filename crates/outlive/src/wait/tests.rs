@@ -10,6 +10,7 @@ use super::*;
 use crate::node::Node;
 use crate::os::fixture::{TempDir, is_asleep, on_sigusr1, until};
 use crate::os::sleep::poll::{PollFd, READABLE, poll};
+use crate::os::time::deadline::Deadline;
 use crate::topic::Event;
 use crate::{Publisher, Subscriber};
 
@@ -123,10 +124,10 @@ fn being_asked_to_end_wakes_every_kind_of_wait() {
                 std::thread::sleep(Duration::from_millis(30));
                 stop::ask(stop::BY_ITSELF);
             });
-            let until = clock::in_future(LONG);
+            let until = Deadline::after(LONG);
             match way {
                 0 => {
-                    let woken = futex::wait(stop::event().word(), 0, Some(until));
+                    let woken = futex::wait(stop::event().word(), 0, until);
                     assert_ne!(woken, Woken::Timeout, "nobody woke it");
                 }
                 1 => {
@@ -229,7 +230,7 @@ fn the_list_may_change_from_wait_to_wait_and_be_empty() {
 
 fn quiet(sub: &mut Subscriber<u64>) -> bool {
     let fd = sub.fd().unwrap().as_raw_fd();
-    poll(&mut [PollFd::new(fd, READABLE)], 0) == 0
+    poll(&mut [PollFd::new(fd, READABLE)], Deadline::AT_ONCE) == 0
 }
 
 /// With nothing to receive. Twice: in between, a tick or the death of anybody whom this process
@@ -245,7 +246,7 @@ fn a_tick_makes_a_descriptor_readable_once() {
     let (_p, mut sub) = pair(&n, "/a");
     assert!(sub.fd().is_ok() && goes_quiet(&mut sub));
     let fd = sub.fd().unwrap().as_raw_fd();
-    let soon = || crate::now_ns() + 10_000_000_000;
+    let soon = || Deadline::in_ns(10_000_000_000);
     assert_eq!(poll(&mut [PollFd::new(fd, READABLE)], soon()), 1, "nobody called, it ticked");
     assert!(goes_quiet(&mut sub));
 }
@@ -434,7 +435,7 @@ mod threads {
         let mut next = 0;
         let mut left = false;
         while !left {
-            assert_eq!(poll(&mut [PollFd::new(fd, READABLE)], clock::in_future(LONG)), 1);
+            assert_eq!(poll(&mut [PollFd::new(fd, READABLE)], Deadline::after(LONG)), 1);
             while let Some(sample) = sub.receive().unwrap() {
                 next += sample.lost_before();
                 assert_eq!(*sample, next);
@@ -465,7 +466,7 @@ fn whoever_is_woken_by_a_token_wakes_the_other_sleepers() {
                         let mut set = SleepSet::empty();
                         set.token(word, 7);
                         while word.load(Relaxed) == 7 {
-                            set.sleep(u64::MAX >> 1);
+                            set.sleep(Deadline::NEVER);
                         }
                     })
                 })

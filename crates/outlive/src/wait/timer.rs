@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::member::{Member, Plan};
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 
 /// Ready at one instant, or every so often.
 ///
@@ -39,12 +40,12 @@ impl Timer {
 
     /// Ready once, `delay` from now.
     pub fn after(delay: Duration) -> Self {
-        Self::at(clock::in_future(delay))
+        Self::at(Deadline::after(delay).as_ns())
     }
 
     /// Ready every `period` (at least 1 ns), the first time one period from now.
     pub fn every(period: Duration) -> Self {
-        Self::periodic(clock::in_future(period), period)
+        Self::periodic(Deadline::after(period).as_ns(), period)
     }
 
     /// Ready at `first_ns` of CLOCK_MONOTONIC and every `period` (at least 1 ns) after it.
@@ -89,8 +90,8 @@ impl Member for Timer {
         true
     }
 
-    fn due(&self) -> u64 {
-        self.next_ns
+    fn due(&self) -> Deadline {
+        Deadline::at_ns(self.next_ns)
     }
 }
 

@@ -63,6 +63,19 @@ mod lock {
     }
 }
 
+#[path = "../../src/os"]
+mod os {
+    pub(crate) mod time {
+        pub(crate) mod deadline;
+        /// Models have no time.
+        pub(crate) mod clock {
+            pub(crate) fn now_ns() -> u64 {
+                0
+            }
+        }
+    }
+}
+
 #[path = "../../src/rt"]
 mod rt {
     pub(crate) mod channel {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use loom::thread;
 
 use crate::futex::{Futex, address};
+use crate::os::time::deadline::Deadline;
 use crate::shared::Ring;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicU32, AtomicU64, caught, fault, kill_after};
@@ -91,7 +92,7 @@ impl World {
             let slept: Result<(), Infallible> = handshake::sleep(
                 &self.flag,
                 handshake::WAITING_WORDS,
-                u64::MAX,
+                Deadline::NEVER,
                 2 * FIRST_SLICE_NS,
                 || 0,
                 |until| Ok(self.sleep_once(n, until)),
@@ -105,14 +106,14 @@ impl World {
     }
 
     /// As `Reader::sleep_once`.
-    fn sleep_once(&self, n: u64, until: u64) -> Option<Slept> {
+    fn sleep_once(&self, n: u64, until: Deadline) -> Option<Slept> {
         let rung = self.bell.load(Acquire);
         let entry = self.ring.entry(n);
         let seen = entry.seen_empty(n, DEPTH)?;
         if self.token.load(Acquire) == 0 {
             return None;
         }
-        if until == FIRST_SLICE_NS {
+        if until.as_ns() == FIRST_SLICE_NS {
             return Some(Slept::Slice);
         }
         let mut words = vec![address(entry.word()), address(&self.token)];

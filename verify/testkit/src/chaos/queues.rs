@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use outlive::queue;
-use outlive::{Consumer, ErrorKind, Node, Payload, Producer, Result, now_ns};
+use outlive::{Consumer, Deadline, ErrorKind, Node, Payload, Producer, Result};
 
 use super::Sabotage;
 use super::board::{Call, Fault, RECEIVERS_END};
@@ -85,8 +85,8 @@ fn send_all<T: Payload + ?Sized>(
     Ok(())
 }
 
-fn soon() -> u64 {
-    now_ns() + SEND_MS * 1_000_000
+fn soon() -> Deadline {
+    Deadline::after(Duration::from_millis(SEND_MS))
 }
 
 pub(super) fn send_fixed(part: &mut Part, name: &str, way: Way) -> Result<()> {
@@ -173,7 +173,7 @@ pub(super) fn consume_fixed(part: &mut Part, name: &str) -> Result<()> {
     let mut lanes = Lanes::default();
     loop {
         let (began, end) = (part.clear_ns(), part.board.phase() >= RECEIVERS_END);
-        let until = now_ns() + WAIT_MS * 1_000_000;
+        let until = Deadline::after(Duration::from_millis(WAIT_MS));
         // Which, is chosen before the call, so that both wait.
         let none = if part.rng.one_in(2) {
             let got = part.call(Call::Consume, WAIT_MS, || consumer.receive_until(until))?;

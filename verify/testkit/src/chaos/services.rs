@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
 use outlive::service::Ticket;
-use outlive::{Client, ErrorKind, Result, now_ns};
+use outlive::{Client, Deadline, ErrorKind, Result};
 
 use super::board::{Call, Fault, RECEIVERS_END};
 use super::message::{Head, check, fill};
@@ -29,7 +29,7 @@ pub(super) fn ask(part: &mut Part, resume: bool) -> Result<()> {
     let (mut n, mut answered) = (0, 0);
     while part.runs() && !part.has_enough(10_000) {
         let at_once = if part.rng.one_in(3) { 1 + part.rng.below(AT_ONCE) } else { 1 };
-        let (began, until) = (part.clear_ns(), now_ns() + ASK_MS * 1_000_000);
+        let (began, until) = (part.clear_ns(), Deadline::after(Duration::from_millis(ASK_MS)));
         let mut sent: HashMap<Ticket, u64> = HashMap::new();
         for _ in 0..at_once {
             part.account().tried.store(n + 1, Release);
@@ -81,7 +81,7 @@ fn answers(
     client: &mut Client<Words, Words>,
     mut sent: HashMap<Ticket, u64>,
     began: u64,
-    until: u64,
+    until: Deadline,
     resume: bool,
 ) -> Result<u64> {
     let mut answered = 0;

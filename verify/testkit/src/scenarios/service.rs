@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::thread::JoinHandle;
 
-use outlive::{Client, ErrorKind, Node, Server};
+use outlive::{Client, Deadline, ErrorKind, Node, Server};
 
 use super::queue::LONG;
 use super::{audit, node, nothing_left, text};
@@ -99,7 +99,7 @@ fn serve(server: &mut Server<u64, u64>) -> Result<u64, String> {
 fn round_trip(server: &mut Server<u64, u64>, client: &mut Client<u64, u64>) -> Result<(), String> {
     let ticket = client.send(&7).map_err(text)?;
     let answered = serve(server)?;
-    let reply = client.receive_for(ticket, 0).map_err(text)?;
+    let reply = client.receive_for(ticket, Deadline::AT_ONCE).map_err(text)?;
     match reply.body() {
         Ok(70) if answered == 1 => Ok(()),
         other => Err(format!("{answered} answered, and the answer is {other:?}")),
@@ -224,7 +224,7 @@ impl Scenario for Step {
             ready.send(thread_id()).map_err(|e| e.to_string())?;
             let mut outcome = "server died";
             loop {
-                let reply = client.receive_for(ticket, u64::MAX).map_err(text)?;
+                let reply = client.receive_for(ticket, Deadline::NEVER).map_err(text)?;
                 match (reply.body().map_err(|e| e.kind()), reply.is_last()) {
                     (Ok(30), true) => return Ok("answered"),
                     (Ok(30), false) => outcome = "a part, then server died",

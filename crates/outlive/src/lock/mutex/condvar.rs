@@ -4,9 +4,9 @@
 use std::ptr::NonNull;
 use std::time::Duration;
 
+use super::MutexGuard;
 use super::raw_mutex::{Acquired, RawMutex};
-use super::wait::{FOREVER, wake};
-use super::{MutexGuard, deadline};
+use super::wait::wake;
 use crate::lock::error::{Inherited, LockError, LockResult};
 use crate::lock::object::layout::{LockKind, head};
 use crate::lock::object::{Object, ObjectType};
@@ -14,6 +14,7 @@ use crate::node::{Node, slice_ns_max};
 use crate::os::process::fork;
 use crate::os::sleep::futex;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::SeqCst;
 use crate::types::Message;
@@ -111,11 +112,11 @@ impl RobustCondvar {
     /// # Crash safety
     /// **Strict.** Dying here: the mutex is free or a dead thread's, as anywhere.
     pub fn wait<'a, T: Message>(&self, guard: MutexGuard<'a, T>) -> Held<'a, MutexGuard<'a, T>, T> {
-        self.wait_by(guard, FOREVER).map(|(guard, _)| guard)
+        self.wait_by(guard, Deadline::NEVER).map(|(guard, _)| guard)
     }
 
-    /// As `wait`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns); says whether a
-    /// notification came. The mutex is taken again in either case, however long that takes.
+    /// As `wait`, until `deadline`; says whether a notification came. The mutex is taken again in
+    /// either case, however long that takes.
     ///
     /// # Errors
     /// As `wait`.
@@ -125,9 +126,9 @@ impl RobustCondvar {
     pub fn wait_until<'a, T: Message>(
         &self,
         guard: MutexGuard<'a, T>,
-        deadline_ns: u64,
+        deadline: Deadline,
     ) -> Held<'a, (MutexGuard<'a, T>, bool), T> {
-        self.wait_by(guard, deadline_ns)
+        self.wait_by(guard, deadline)
     }
 
     /// As `wait_until`, at most for `timeout`.
@@ -142,13 +143,13 @@ impl RobustCondvar {
         guard: MutexGuard<'a, T>,
         timeout: Duration,
     ) -> Held<'a, (MutexGuard<'a, T>, bool), T> {
-        self.wait_by(guard, deadline(timeout))
+        self.wait_by(guard, Deadline::after(timeout))
     }
 
     fn wait_by<'a, T: Message>(
         &self,
         guard: MutexGuard<'a, T>,
-        until: u64,
+        until: Deadline,
     ) -> Held<'a, (MutexGuard<'a, T>, bool), T> {
         let lock = guard.lock();
         let let_go = || {
@@ -160,7 +161,7 @@ impl RobustCondvar {
     }
 
     /// As [`wait_until`](Self::wait_until), for a mutex without a guard, which this thread holds
-    /// before and after; for other languages. `u64::MAX` waits for ever.
+    /// before and after; for other languages.
     ///
     /// # Errors
     /// `Failed` with `NotOwned` when this thread does not hold it, with `Unsupported` for a mutex
@@ -169,8 +170,8 @@ impl RobustCondvar {
     ///
     /// # Crash safety
     /// **Strict.** As `wait`.
-    pub fn wait_raw(&self, mutex: &RawMutex, deadline_ns: u64) -> LockResult<(Acquired, bool)> {
-        self.wait_raw_while(mutex, deadline_ns, || true)
+    pub fn wait_raw(&self, mutex: &RawMutex, deadline: Deadline) -> LockResult<(Acquired, bool)> {
+        self.wait_raw_while(mutex, deadline, || true)
     }
 
     /// As [`wait_raw`](Self::wait_raw), as long as `go_on` says so. It is asked without the mutex,
@@ -185,7 +186,7 @@ impl RobustCondvar {
     pub fn wait_raw_while(
         &self,
         mutex: &RawMutex,
-        deadline_ns: u64,
+        deadline: Deadline,
         go_on: impl FnMut() -> bool,
     ) -> LockResult<(Acquired, bool)> {
         if mutex.is_pi() {
@@ -199,7 +200,7 @@ impl RobustCondvar {
             freed = mutex.unlock();
             freed.is_ok()
         };
-        let notified = self.sleep(deadline_ns, let_go, go_on);
+        let notified = self.sleep(deadline, let_go, go_on);
         freed.map_err(LockError::Failed)?;
         mutex.lock().map(|acquired| (acquired, notified))
     }
@@ -207,7 +208,7 @@ impl RobustCondvar {
     /// Sleeps if the mutex could be let go; whether a notification came.
     fn sleep(
         &self,
-        until: u64,
+        until: Deadline,
         let_go: impl FnOnce() -> bool,
         mut go_on: impl FnMut() -> bool,
     ) -> bool {
@@ -218,11 +219,11 @@ impl RobustCondvar {
         let mut notified = false;
         while free && !notified {
             let now = clock::now_ns();
-            if until != FOREVER && now >= until {
+            if until.has_passed_by(now) {
                 break;
             }
-            let slice = until.min(now.saturating_add(slice_ns_max() / 10));
-            futex::wait(futex::low_half(self.count()), seen as u32, Some(slice));
+            let slice = until.min(Deadline::at_ns(now.saturating_add(slice_ns_max() / 10)));
+            futex::wait(futex::low_half(self.count()), seen as u32, slice);
             notified = self.count().load(SeqCst) != seen;
             if !notified && !go_on() {
                 break;

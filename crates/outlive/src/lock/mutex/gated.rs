@@ -3,14 +3,15 @@
 
 use std::ptr::NonNull;
 
-use super::Hold;
-use super::wait::{NEVER, Spin, Waiter, wake};
+use super::hold::Hold;
+use super::wait::{Spin, Waiter, wake};
 use super::word::{ABANDONED, CALLS, Gate, Got, HOLDER};
 use crate::Result;
 use crate::lock::error::{LockError, LockResult};
 use crate::lock::object::Object;
 use crate::lock::object::layout::head;
 use crate::os::process::fork::fork_generation;
+use crate::os::time::deadline::Deadline;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
 
@@ -73,7 +74,7 @@ impl Hold for Gated {
     }
 
     #[cold]
-    fn take_slow(&self, until: u64) -> LockResult<(u64, Got)> {
+    fn take_slow(&self, until: Deadline) -> LockResult<(u64, Got)> {
         let me = self.id().map_err(LockError::Failed)?;
         let gate = self.gate();
         if gate.take_free(me) {
@@ -82,7 +83,7 @@ impl Hold for Gated {
         let mut waiter = Waiter::new(&self.object.threads, &self.spin, until);
         match gate.take(me, &mut waiter) {
             Ok(got) => Ok((me, got)),
-            Err(e) => Err(LockError::refused(e, until == NEVER, waiter.failure.take())),
+            Err(e) => Err(LockError::refused(e, until == Deadline::AT_ONCE, waiter.failure.take())),
         }
     }
 

@@ -3,6 +3,7 @@
 
 pub(super) mod condvar;
 pub(super) mod gated;
+pub(super) mod hold;
 pub(super) mod pi;
 pub(super) mod raw_mutex;
 pub(super) mod wait;
@@ -20,11 +21,11 @@ use super::object::layout::LockKind;
 use super::object::{Object, ObjectType};
 use crate::Result;
 use crate::node::Node;
-use crate::os::time::clock::now_ns;
+use crate::os::time::deadline::Deadline;
 use crate::types::Message;
 use gated::Gated;
+use hold::Hold;
 use pi::Pi;
-use wait::{FOREVER, NEVER};
 use word::Got;
 
 /// A mutex whose owner may be killed at any instruction: the next one gets the data, and is told.
@@ -88,47 +89,6 @@ pub struct RobustMutex<T: Message, H: Hold = Gated> {
 /// # Ok::<(), outlive::Error>(())
 /// ```
 pub type PiMutex<T> = RobustMutex<T, Pi>;
-
-/// What a mutex rests on: how a thread takes it and lets it go.
-pub trait Hold: fmt::Debug + Send + Sync {
-    /// The calling thread's id, as it is in the lock word, if it is at hand and this is no forked
-    /// child.
-    fn own_id(&self) -> Option<u64>;
-
-    /// The same, made where there is none yet.
-    ///
-    /// # Errors
-    /// `ForkedChild`; too many threads.
-    fn id(&self) -> Result<u64>;
-
-    /// The fast path: free, nobody waits, the thread is known, no forked child.
-    fn take_free(&self) -> Option<u64>;
-
-    /// Takes it or waits for it; returns who we are.
-    ///
-    /// # Errors
-    /// All of [`LockError`] but `OwnerDied`.
-    fn take_slow(&self, until: u64) -> LockResult<(u64, Got)>;
-
-    /// Lets it go, if `me` holds it; whether it did. In a forked child nothing happens: the parent
-    /// holds it.
-    ///
-    /// # Crash safety
-    /// **Strict.** Commit point: one CAS. Dying before its wake-up call wakes the waiters.
-    fn release(&self, me: u64) -> bool;
-
-    /// As `release`, and the next one is told that the owner died.
-    ///
-    /// # Crash safety
-    /// **Strict.** One store; dying before it comes to the same.
-    fn abandon(&self, me: u64) -> bool;
-
-    /// The holder `me` has repaired what it inherited; whether it did inherit.
-    ///
-    /// # Crash safety
-    /// **Strict.** One store; before it the next taker is told again.
-    fn mark_consistent(&self, me: u64) -> bool;
-}
 
 // SAFETY: hands out `&mut T` to one thread at a time; `T: Message` is Send and Sync.
 unsafe impl<T: Message, H: Hold> Send for RobustMutex<T, H> {}
@@ -203,7 +163,7 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     /// needs over 0.5 ms to wake.
     #[inline]
     pub fn lock(&self) -> Held<'_, T, H> {
-        self.lock_by(FOREVER)
+        self.lock_by(Deadline::NEVER)
     }
 
     /// Takes the lock if it is free or its owner is dead. Errors: as `lock`, and `WouldBlock`.
@@ -212,17 +172,17 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     /// **Strict.** As `lock`.
     #[inline]
     pub fn try_lock(&self) -> Held<'_, T, H> {
-        self.lock_by(NEVER)
+        self.lock_by(Deadline::AT_ONCE)
     }
 
-    /// As `lock`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns). Errors: as `lock`,
-    /// and `Timeout`.
+    /// As `lock`, until `deadline`; `Deadline::AT_ONCE` is `try_lock`. Errors: as `lock`, and
+    /// `Timeout`.
     ///
     /// # Crash safety
     /// **Strict.** As `lock`.
     #[inline]
-    pub fn lock_until(&self, deadline_ns: u64) -> Held<'_, T, H> {
-        self.lock_by(deadline_ns.clamp(1, FOREVER - 1))
+    pub fn lock_until(&self, deadline: Deadline) -> Held<'_, T, H> {
+        self.lock_by(deadline)
     }
 
     /// As `lock`, at most for `timeout`. Errors: as `lock`, and `Timeout`.
@@ -230,11 +190,11 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     /// # Crash safety
     /// **Strict.** As `lock`.
     pub fn lock_timeout(&self, timeout: Duration) -> Held<'_, T, H> {
-        self.lock_until(deadline(timeout))
+        self.lock_until(Deadline::after(timeout))
     }
 
     #[inline(always)]
-    fn lock_by(&self, until: u64) -> Held<'_, T, H> {
+    fn lock_by(&self, until: Deadline) -> Held<'_, T, H> {
         match self.hold.take_free() {
             Some(me) => Ok(self.guard(me)),
             None => self.lock_slow(until),
@@ -242,7 +202,7 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     }
 
     #[cold]
-    fn lock_slow(&self, until: u64) -> Held<'_, T, H> {
+    fn lock_slow(&self, until: Deadline) -> Held<'_, T, H> {
         match self.hold.take_slow(until) {
             Ok((me, Got::Clean)) => Ok(self.guard(me)),
             Ok((me, Got::Broken)) => Err(LockError::OwnerDied(Inherited::new(self.guard(me)))),
@@ -255,10 +215,6 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
         let panicking = std::thread::panicking();
         MutexGuard { lock: self, me, panicking, _here: PhantomData }
     }
-}
-
-pub(super) fn deadline(timeout: Duration) -> u64 {
-    now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64)
 }
 
 impl<T: Message, H: Hold> fmt::Debug for RobustMutex<T, H> {

@@ -4,7 +4,7 @@
 
 use std::ptr::NonNull;
 
-use super::Hold;
+use super::hold::Hold;
 use super::wait::leaked;
 use super::word::{ABANDONED, BROKEN, CALLS, Got, HOLDER, ID, LOST};
 use crate::crash_point;
@@ -16,6 +16,7 @@ use crate::node::threads::tokens::Verdict;
 use crate::os::process::fork::fork_generation;
 use crate::os::process::sched;
 use crate::os::sleep::pi::{PiWord, Refused};
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
@@ -132,7 +133,7 @@ impl Hold for Pi {
         None
     }
 
-    fn take_slow(&self, until: u64) -> LockResult<(u64, Got)> {
+    fn take_slow(&self, until: Deadline) -> LockResult<(u64, Got)> {
         let me = match self.own_id() {
             Some(me) => me,
             None => self.id().map_err(LockError::Failed)?,

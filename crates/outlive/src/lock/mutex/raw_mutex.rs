@@ -4,16 +4,16 @@
 
 use std::ptr::NonNull;
 
-use super::Hold;
 use super::gated::Gated;
+use super::hold::Hold;
 use super::pi::Pi;
-use super::wait::{FOREVER, NEVER};
 use super::word::Got;
 use crate::lock::error::LockResult;
 use crate::lock::object::layout;
 use crate::lock::object::layout::{LockKind, head};
 use crate::lock::object::{Object, ObjectType};
 use crate::node::Node;
+use crate::os::time::deadline::Deadline;
 use crate::sync::fault;
 use crate::types::{Encoding, PayloadType};
 use crate::{Error, ErrorKind, Result};
@@ -270,7 +270,7 @@ impl RawMutex {
     }
 
     #[inline(always)]
-    fn lock_by(&self, until: u64) -> LockResult<Acquired> {
+    fn lock_by(&self, until: Deadline) -> LockResult<Acquired> {
         hold!(self, hold => match hold.take_free() {
             Some(_) => Ok(Acquired::Clean),
             None => hold.take_slow(until).map(|(_, got)| got.into()),
@@ -289,7 +289,7 @@ impl RawMutex {
     /// One CAS when free; no system call, no allocation after the thread's first lock of a node.
     #[inline]
     pub fn lock(&self) -> LockResult<Acquired> {
-        self.lock_by(FOREVER)
+        self.lock_by(Deadline::NEVER)
     }
 
     /// Takes the lock if it is free or its owner is dead. Errors: as `lock`, and `WouldBlock`.
@@ -298,16 +298,16 @@ impl RawMutex {
     /// **Strict.** As `lock`.
     #[inline]
     pub fn try_lock(&self) -> LockResult<Acquired> {
-        self.lock_by(NEVER)
+        self.lock_by(Deadline::AT_ONCE)
     }
 
-    /// As `lock`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns). Errors: as `lock`,
-    /// and `Timeout`.
+    /// As `lock`, until `deadline`; `Deadline::AT_ONCE` is `try_lock`. Errors: as `lock`, and
+    /// `Timeout`.
     ///
     /// # Crash safety
     /// **Strict.** As `lock`.
-    pub fn lock_until(&self, deadline_ns: u64) -> LockResult<Acquired> {
-        self.lock_by(deadline_ns.clamp(1, FOREVER - 1))
+    pub fn lock_until(&self, deadline: Deadline) -> LockResult<Acquired> {
+        self.lock_by(deadline)
     }
 
     /// Lets the lock go.

@@ -8,14 +8,10 @@ use crate::os::process::sched;
 use crate::os::sleep::futex;
 use crate::os::sleep::futex::{WaitWord, Woken};
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind};
-
-/// Waits until the lock is there.
-pub(in crate::lock) const FOREVER: u64 = u64::MAX;
-/// Does not wait.
-pub(in crate::lock) const NEVER: u64 = 0;
 
 /// Most rounds of spinning before a sleep.
 const SPIN_MAX: u32 = 60;
@@ -63,7 +59,7 @@ impl Spin {
 pub(in crate::lock) struct Waiter<'a> {
     threads: &'a Threads,
     spin: &'a Spin,
-    until: u64,
+    until: Deadline,
     rounds_left: u32,
     spun: u32,
     /// Who was asked about last, if alive.
@@ -81,13 +77,12 @@ pub(in crate::lock) struct Waiter<'a> {
 }
 
 impl<'a> Waiter<'a> {
-    /// `until` in ns of CLOCK_MONOTONIC, or `FOREVER`, or `NEVER`.
-    pub(in crate::lock) fn new(threads: &'a Threads, spin: &'a Spin, until: u64) -> Self {
+    pub(in crate::lock) fn new(threads: &'a Threads, spin: &'a Spin, until: Deadline) -> Self {
         Self {
             threads,
             spin,
             until,
-            rounds_left: if until == NEVER { 0 } else { spin.limit() },
+            rounds_left: if until == Deadline::AT_ONCE { 0 } else { spin.limit() },
             spun: 0,
             token: None,
             gone: 0,
@@ -108,7 +103,7 @@ impl<'a> Waiter<'a> {
         word: &AtomicU64,
         expected: u64,
         watched: u64,
-        until: u64,
+        until: Deadline,
     ) -> Option<Woken> {
         if !matches!(self.is_dead(watched), Ok(false)) {
             return None; // the caller looks again and finds the same
@@ -123,9 +118,9 @@ impl<'a> Waiter<'a> {
             WaitWord { word: low, expected: expected as u32 },
             WaitWord { word: token.word(), expected: seen },
         ];
-        let woken = futex::wait_many(&words, Some(until)).unwrap_or_else(|_| {
-            let until = until.min(clock::now_ns() + POLL_NS);
-            futex::wait(low, expected as u32, Some(until))
+        let woken = futex::wait_many(&words, until).unwrap_or_else(|_| {
+            let until = until.min(Deadline::in_ns(POLL_NS));
+            futex::wait(low, expected as u32, until)
         });
         if !token.is_alive() {
             // The kernel wakes one sleeper at a death: pass it on.
@@ -184,9 +179,10 @@ impl Waiter<'_> {
             words.push(WaitWord { word: token.word(), expected: seen });
         }
         let now = clock::now_ns();
-        let until = self.until.min(now.saturating_add(slice_ns_max() / 10));
-        let woken = futex::wait_many(&words, Some(until))
-            .unwrap_or_else(|_| futex::wait(low, expected as u32, Some(until.min(now + POLL_NS))));
+        let until = self.until.min(Deadline::at_ns(now.saturating_add(slice_ns_max() / 10)));
+        let woken = futex::wait_many(&words, until).unwrap_or_else(|_| {
+            futex::wait(low, expected as u32, until.min(Deadline::at_ns(now + POLL_NS)))
+        });
         for token in &tokens {
             if !token.is_alive() {
                 futex::wake(token.word(), i32::MAX);
@@ -247,32 +243,32 @@ impl World for Waiter<'_> {
     }
 
     fn expired(&mut self) -> bool {
-        self.until != FOREVER && (self.until == NEVER || clock::now_ns() >= self.until)
+        self.until.has_passed()
     }
 
     fn sleep(&mut self, word: &AtomicU64, expected: u64, watched: u64) {
         self.fall_asleep(word);
         // A tenth: a lost wake or an unmarked token then costs 100 ms.
         let slice = if fault("lock.sleep.awake") { 0 } else { slice_ns_max() / 10 };
-        let until = clock::now_ns().saturating_add(slice).min(self.until);
+        let until = self.until.min(Deadline::in_ns(slice));
         self.sleep_until(word, expected, watched, until);
     }
 
     fn stand_back(&mut self, word: &AtomicU64, expected: u64, heir: u64) -> bool {
         self.fall_asleep(word);
-        let bound = clock::now_ns().saturating_add(STAND_BACK_NS);
+        let bound = Deadline::in_ns(STAND_BACK_NS);
         let woken = self.sleep_until(word, expected, heir, bound.min(self.until));
         let in_full = woken == Some(Woken::Timeout) && bound <= self.until;
         in_full && !fault("lock.heir.never_passed")
     }
 
     fn nap(&mut self, word: &AtomicU64, expected: u64, watched: u64) {
-        let until = clock::now_ns() + NAP_NS;
+        let until = Deadline::in_ns(NAP_NS);
         self.sleep_until(word, expected, watched, until.min(self.until));
     }
 
     fn pause(&mut self) {
-        sched::sleep_until(self.until.min(clock::now_ns() + PAUSE_NS));
+        sched::sleep_until(self.until.min(Deadline::in_ns(PAUSE_NS)));
     }
 
     fn wake(&self, word: &AtomicU64, n: i32) -> i64 {
@@ -286,7 +282,7 @@ impl World for Waiter<'_> {
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        if self.until != NEVER && (self.spun > 0 || self.slept) {
+        if self.until != Deadline::AT_ONCE && (self.spun > 0 || self.slept) {
             self.spin.learn(self.spun, self.slept);
         }
     }

@@ -23,7 +23,7 @@ use crate::os::fs::map::Mapping;
 use crate::os::process::fork::NotInChild;
 use crate::os::process::{fork, memory, sched};
 use crate::os::sleep::pi::PiWord;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::{Error, ErrorKind, Result};
@@ -228,7 +228,7 @@ impl Object {
         let threads = node.threads()?;
         let domain = node.domain();
         let path = domain.locks().join(name.file());
-        let deadline = clock::now_ns() + SLOW_PATH_NS_MAX;
+        let deadline = Deadline::in_ns(SLOW_PATH_NS_MAX);
         loop {
             let opened = match open(domain, &path, ty, name.as_str()) {
                 Err(e) if e.kind() == ErrorKind::NotFound => {
@@ -247,7 +247,7 @@ impl Object {
                 Err(e) if matches!(e.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => {}
                 Err(e) => return Err(e),
             }
-            if clock::now_ns() >= deadline {
+            if deadline.has_passed() {
                 let remedy = "a stopped 'outlive clean' may hold it: continue or end it";
                 let what = format!("opening {}", ty.kind.as_str());
                 return Err(Error::new(ErrorKind::Timeout, what, name.as_str(), remedy));

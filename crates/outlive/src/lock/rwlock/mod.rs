@@ -12,14 +12,13 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use super::error::{Inherited, LockError, LockResult, NeedsWriter, Sealed};
-use super::mutex::deadline;
-use super::mutex::wait::{FOREVER, NEVER};
 use super::mutex::word::Got;
 use super::object::layout;
 use super::object::layout::LockKind;
 use super::object::{Object, ObjectType};
 use crate::Result;
 use crate::node::Node;
+use crate::os::time::deadline::Deadline;
 use crate::types::Message;
 use raw_rwlock::RawRwLock;
 use readers::Line;
@@ -107,7 +106,7 @@ impl<T: Message> RobustRwLock<T> {
     /// One CAS on a line of its own when no writer is there; no system call.
     #[inline]
     pub fn read(&self) -> Reading<'_, T> {
-        self.read_by(FOREVER)
+        self.read_by(Deadline::NEVER)
     }
 
     /// Takes the lock for reading if no writer is there. Errors: as `read`, and `WouldBlock`.
@@ -116,17 +115,17 @@ impl<T: Message> RobustRwLock<T> {
     /// **Strict.** As `read`.
     #[inline]
     pub fn try_read(&self) -> Reading<'_, T> {
-        self.read_by(NEVER)
+        self.read_by(Deadline::AT_ONCE)
     }
 
-    /// As `read`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns). Errors: as `read`,
-    /// and `Timeout`.
+    /// As `read`, until `deadline`; `Deadline::AT_ONCE` is `try_read`. Errors: as `read`, and
+    /// `Timeout`.
     ///
     /// # Crash safety
     /// **Strict.** As `read`.
     #[inline]
-    pub fn read_until(&self, deadline_ns: u64) -> Reading<'_, T> {
-        self.read_by(deadline_ns.clamp(1, FOREVER - 1))
+    pub fn read_until(&self, deadline: Deadline) -> Reading<'_, T> {
+        self.read_by(deadline)
     }
 
     /// As `read`, at most for `timeout`. Errors: as `read`, and `Timeout`.
@@ -134,11 +133,11 @@ impl<T: Message> RobustRwLock<T> {
     /// # Crash safety
     /// **Strict.** As `read`.
     pub fn read_timeout(&self, timeout: Duration) -> Reading<'_, T> {
-        self.read_until(deadline(timeout))
+        self.read_until(Deadline::after(timeout))
     }
 
     #[inline(always)]
-    fn read_by(&self, until: u64) -> Reading<'_, T> {
+    fn read_by(&self, until: Deadline) -> Reading<'_, T> {
         let (line, me) = match self.raw.enter_again() {
             Some(entered) => entered,
             None => self.raw.read_slow(until)?,
@@ -158,7 +157,7 @@ impl<T: Message> RobustRwLock<T> {
     /// One CAS and a look at each line in use when free; no system call.
     #[inline]
     pub fn write(&self) -> Writing<'_, T> {
-        self.write_by(FOREVER)
+        self.write_by(Deadline::NEVER)
     }
 
     /// Takes the lock for writing if it is free. Errors: as `write`, and `WouldBlock`.
@@ -167,17 +166,17 @@ impl<T: Message> RobustRwLock<T> {
     /// **Strict.** As `write`.
     #[inline]
     pub fn try_write(&self) -> Writing<'_, T> {
-        self.write_by(NEVER)
+        self.write_by(Deadline::AT_ONCE)
     }
 
-    /// As `write`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns). Errors: as `write`,
-    /// and `Timeout`.
+    /// As `write`, until `deadline`; `Deadline::AT_ONCE` is `try_write`. Errors: as `write`, and
+    /// `Timeout`.
     ///
     /// # Crash safety
     /// **Strict.** As `write`.
     #[inline]
-    pub fn write_until(&self, deadline_ns: u64) -> Writing<'_, T> {
-        self.write_by(deadline_ns.clamp(1, FOREVER - 1))
+    pub fn write_until(&self, deadline: Deadline) -> Writing<'_, T> {
+        self.write_by(deadline)
     }
 
     /// As `write`, at most for `timeout`. Errors: as `write`, and `Timeout`.
@@ -185,11 +184,11 @@ impl<T: Message> RobustRwLock<T> {
     /// # Crash safety
     /// **Strict.** As `write`.
     pub fn write_timeout(&self, timeout: Duration) -> Writing<'_, T> {
-        self.write_until(deadline(timeout))
+        self.write_until(Deadline::after(timeout))
     }
 
     #[inline(always)]
-    fn write_by(&self, until: u64) -> Writing<'_, T> {
+    fn write_by(&self, until: Deadline) -> Writing<'_, T> {
         match self.raw.take_free() {
             Some(me) => Ok(self.guard(me)),
             None => self.write_slow(until),
@@ -197,7 +196,7 @@ impl<T: Message> RobustRwLock<T> {
     }
 
     #[cold]
-    fn write_slow(&self, until: u64) -> Writing<'_, T> {
+    fn write_slow(&self, until: Deadline) -> Writing<'_, T> {
         match self.raw.write_slow(until) {
             Ok((me, Got::Clean)) => Ok(self.guard(me)),
             Ok((me, Got::Broken)) => Err(LockError::OwnerDied(Inherited::new(self.guard(me)))),

@@ -8,13 +8,14 @@ use super::readers::{Entered, LINES_MAX, Line, READING, Shared};
 use crate::Result;
 use crate::lock::error::{LockError, LockResult, NeedsWriter};
 use crate::lock::mutex::raw_mutex::{Acquired, check_data, not_owner};
-use crate::lock::mutex::wait::{FOREVER, NEVER, Spin, Waiter, wake};
+use crate::lock::mutex::wait::{Spin, Waiter, wake};
 use crate::lock::mutex::word::{ABANDONED, ALL, CALLS, Gate, Got, HOLDER, Refused};
 use crate::lock::object::layout;
 use crate::lock::object::layout::{LockKind, head};
 use crate::lock::object::{Object, ObjectType};
 use crate::node::Node;
 use crate::os::process::fork::fork_generation;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, fault};
 use crate::types::PayloadType;
@@ -212,7 +213,7 @@ impl RawRwLock {
     #[cold]
     pub(in crate::lock) fn read_slow(
         &self,
-        until: u64,
+        until: Deadline,
     ) -> LockResult<(NonNull<Line>, u64), NeedsWriter> {
         let me = self.id().map_err(LockError::Failed)?;
         let shared = self.shared();
@@ -224,7 +225,7 @@ impl RawRwLock {
                 Ok((line, me))
             }
             Err(Refused::WriterDied) => Err(LockError::OwnerDied(NeedsWriter)),
-            Err(e) => Err(LockError::refused(e, until == NEVER, waiter.failure.take())),
+            Err(e) => Err(LockError::refused(e, until == Deadline::AT_ONCE, waiter.failure.take())),
         }
     }
 
@@ -256,12 +257,12 @@ impl RawRwLock {
     }
 
     #[cold]
-    pub(in crate::lock) fn write_slow(&self, until: u64) -> LockResult<(u64, Got)> {
+    pub(in crate::lock) fn write_slow(&self, until: Deadline) -> LockResult<(u64, Got)> {
         let me = self.id().map_err(LockError::Failed)?;
         let mut waiter = Waiter::new(&self.object.threads, &self.spin, until);
         match self.shared().write(me, &mut waiter) {
             Ok(got) => Ok((me, got)),
-            Err(e) => Err(LockError::refused(e, until == NEVER, waiter.failure.take())),
+            Err(e) => Err(LockError::refused(e, until == Deadline::AT_ONCE, waiter.failure.take())),
         }
     }
 
@@ -290,7 +291,7 @@ impl RawRwLock {
     }
 
     #[inline(always)]
-    fn read_by(&self, until: u64) -> LockResult<(), NeedsWriter> {
+    fn read_by(&self, until: Deadline) -> LockResult<(), NeedsWriter> {
         match self.enter_again() {
             Some(_) => Ok(()),
             None => self.read_slow(until).map(drop),
@@ -310,7 +311,7 @@ impl RawRwLock {
     /// One CAS on a line of its own when no writer is there; no system call.
     #[inline]
     pub fn read(&self) -> LockResult<(), NeedsWriter> {
-        self.read_by(FOREVER)
+        self.read_by(Deadline::NEVER)
     }
 
     /// Takes the lock for reading if no writer is there. Errors: as `read`, and `WouldBlock`.
@@ -319,16 +320,16 @@ impl RawRwLock {
     /// **Strict.** As `read`.
     #[inline]
     pub fn try_read(&self) -> LockResult<(), NeedsWriter> {
-        self.read_by(NEVER)
+        self.read_by(Deadline::AT_ONCE)
     }
 
-    /// As `read`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns). Errors: as `read`,
-    /// and `Timeout`.
+    /// As `read`, until `deadline`; `Deadline::AT_ONCE` is `try_read`. Errors: as `read`, and
+    /// `Timeout`.
     ///
     /// # Crash safety
     /// **Strict.** As `read`.
-    pub fn read_until(&self, deadline_ns: u64) -> LockResult<(), NeedsWriter> {
-        self.read_by(deadline_ns.clamp(1, FOREVER - 1))
+    pub fn read_until(&self, deadline: Deadline) -> LockResult<(), NeedsWriter> {
+        self.read_by(deadline)
     }
 
     /// Ends reading.
@@ -367,7 +368,7 @@ impl RawRwLock {
     }
 
     #[inline(always)]
-    fn write_by(&self, until: u64) -> LockResult<Acquired> {
+    fn write_by(&self, until: Deadline) -> LockResult<Acquired> {
         match self.take_free() {
             Some(_) => Ok(Acquired::Clean),
             None => self.write_slow(until).map(|(_, got)| got.into()),
@@ -386,7 +387,7 @@ impl RawRwLock {
     /// One CAS and a look at each line in use when free; no system call.
     #[inline]
     pub fn write(&self) -> LockResult<Acquired> {
-        self.write_by(FOREVER)
+        self.write_by(Deadline::NEVER)
     }
 
     /// Takes the lock for writing if it is free. Errors: as `write`, and `WouldBlock`.
@@ -394,16 +395,16 @@ impl RawRwLock {
     /// # Crash safety
     /// **Strict.** As `write`.
     pub fn try_write(&self) -> LockResult<Acquired> {
-        self.write_by(NEVER)
+        self.write_by(Deadline::AT_ONCE)
     }
 
-    /// As `write`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns). Errors: as `write`,
-    /// and `Timeout`.
+    /// As `write`, until `deadline`; `Deadline::AT_ONCE` is `try_write`. Errors: as `write`, and
+    /// `Timeout`.
     ///
     /// # Crash safety
     /// **Strict.** As `write`.
-    pub fn write_until(&self, deadline_ns: u64) -> LockResult<Acquired> {
-        self.write_by(deadline_ns.clamp(1, FOREVER - 1))
+    pub fn write_until(&self, deadline: Deadline) -> LockResult<Acquired> {
+        self.write_by(deadline)
     }
 
     /// Ends writing.

@@ -8,14 +8,14 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use super::error::{LockError, LockResult};
-use super::mutex::deadline;
-use super::mutex::wait::{FOREVER, NEVER, Spin, Waiter, wake};
+use super::mutex::wait::{Spin, Waiter, wake};
 use super::mutex::word::{ALL, Got};
 use super::object::layout;
 use super::object::layout::{LockKind, head};
 use super::object::{Object, ObjectType};
 use crate::node::Node;
 use crate::os::process::fork::fork_generation;
+use crate::os::time::deadline::Deadline;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
 use crate::{Error, ErrorKind, Result};
@@ -102,7 +102,7 @@ impl RobustSemaphore {
     /// # Crash safety
     /// **Strict.** Commit point: the CAS that names the calling thread as holder.
     pub fn acquire(&self) -> LockResult<Permit<'_>> {
-        self.acquire_by(FOREVER)
+        self.acquire_by(Deadline::NEVER)
     }
 
     /// Takes a permit that is free or a dead thread's. Errors: as `acquire`, and `WouldBlock`.
@@ -110,16 +110,16 @@ impl RobustSemaphore {
     /// # Crash safety
     /// **Strict.** As `acquire`.
     pub fn try_acquire(&self) -> LockResult<Permit<'_>> {
-        self.acquire_by(NEVER)
+        self.acquire_by(Deadline::AT_ONCE)
     }
 
-    /// As `acquire`, until the moment `deadline_ns` of [`now_ns`](crate::now_ns). Errors: as
-    /// `acquire`, and `Timeout`.
+    /// As `acquire`, until `deadline`; `Deadline::AT_ONCE` is `try_acquire`. Errors: as `acquire`,
+    /// and `Timeout`.
     ///
     /// # Crash safety
     /// **Strict.** As `acquire`.
-    pub fn acquire_until(&self, deadline_ns: u64) -> LockResult<Permit<'_>> {
-        self.acquire_by(deadline_ns.clamp(1, FOREVER - 1))
+    pub fn acquire_until(&self, deadline: Deadline) -> LockResult<Permit<'_>> {
+        self.acquire_by(deadline)
     }
 
     /// As `acquire`, at most for `timeout`. Errors: as `acquire`, and `Timeout`.
@@ -127,10 +127,10 @@ impl RobustSemaphore {
     /// # Crash safety
     /// **Strict.** As `acquire`.
     pub fn acquire_timeout(&self, timeout: Duration) -> LockResult<Permit<'_>> {
-        self.acquire_until(deadline(timeout))
+        self.acquire_until(Deadline::after(timeout))
     }
 
-    fn acquire_by(&self, until: u64) -> LockResult<Permit<'_>> {
+    fn acquire_by(&self, until: Deadline) -> LockResult<Permit<'_>> {
         let me = self.object.threads.id().map_err(LockError::Failed)?;
         let words = self.words();
         let permit = |at, got| Permit { semaphore: self, at, me, got, _here: PhantomData };
@@ -145,7 +145,7 @@ impl RobustSemaphore {
         };
         match words.take(me, &mut waiter, sleep) {
             Ok((at, got)) => Ok(permit(at, got)),
-            Err(e) => Err(LockError::refused(e, until == NEVER, waiter.failure.take())),
+            Err(e) => Err(LockError::refused(e, until == Deadline::AT_ONCE, waiter.failure.take())),
         }
     }
 

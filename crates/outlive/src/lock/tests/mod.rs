@@ -5,11 +5,11 @@ pub(super) mod threads;
 
 use std::time::Duration;
 
-use super::mutex::Hold;
-use super::mutex::wait::FOREVER;
+use super::mutex::hold::Hold;
 use super::*;
+use crate::ErrorKind;
 use crate::os::fixture::TempDir;
-use crate::{ErrorKind, now_ns};
+use crate::os::time::deadline::Deadline;
 
 fn node(dir: &TempDir) -> Node {
     Node::builder().root(dir.join("root")).name("test").open().unwrap()
@@ -68,15 +68,17 @@ fn the_same_thread_again_is_a_deadlock_and_others_wait_until_a_deadline() {
     let lock = node.mutex_with::<[u32; 3]>("/a", &[1, 2, 3]).unwrap();
     let guard = lock.lock().unwrap();
     assert_eq!(*guard, [1, 2, 3]);
-    for again in [lock.lock(), lock.try_lock(), lock.lock_until(now_ns())] {
+    for again in [lock.lock(), lock.try_lock(), lock.lock_until(Deadline::in_ns(0))] {
         assert_eq!(again.unwrap_err().kind(), ErrorKind::Deadlock);
     }
     in_thread(|| {
         assert_eq!(lock.try_lock().unwrap_err().kind(), ErrorKind::WouldBlock);
+        let at_once = lock.lock_until(Deadline::AT_ONCE).unwrap_err();
+        assert_eq!(at_once.kind(), ErrorKind::WouldBlock);
         for ns in [0, 1, 3_000_000, 150_000_000] {
-            let deadline = now_ns() + ns;
+            let deadline = Deadline::in_ns(ns);
             let late = lock.lock_until(deadline).unwrap_err();
-            assert!(late.kind() == ErrorKind::Timeout && now_ns() >= deadline);
+            assert!(late.kind() == ErrorKind::Timeout && deadline.has_passed());
         }
         let late = lock.lock_timeout(Duration::ZERO).unwrap_err();
         assert_eq!(crate::Error::from(late).kind(), ErrorKind::Timeout);
@@ -209,7 +211,7 @@ fn unlocking_by_a_stranger_is_refused() {
         assert_eq!(lock.lock().unwrap_err().kind(), ErrorKind::Deadlock);
         in_thread(|| {
             assert_eq!(lock.try_lock().unwrap_err().kind(), ErrorKind::WouldBlock);
-            assert_eq!(lock.lock_until(1).unwrap_err().kind(), ErrorKind::Timeout);
+            assert_eq!(lock.lock_until(Deadline::at_ns(1)).unwrap_err().kind(), ErrorKind::Timeout);
             assert_eq!(lock.unlock().unwrap_err().kind(), ErrorKind::NotOwned);
             assert_eq!(lock.mark_consistent().unwrap_err().kind(), ErrorKind::NotOwned);
         });
@@ -259,7 +261,7 @@ fn readers_read_together_and_a_writer_alone() {
     let writes = locks[0].write().unwrap();
     in_thread(|| {
         assert_eq!(locks[1].try_read().unwrap_err().kind(), ErrorKind::WouldBlock);
-        assert_eq!(locks[1].read_until(1).unwrap_err().kind(), ErrorKind::Timeout);
+        assert_eq!(locks[1].read_until(Deadline::at_ns(1)).unwrap_err().kind(), ErrorKind::Timeout);
         assert_eq!(locks[1].try_write().unwrap_err().kind(), ErrorKind::WouldBlock);
     });
     drop(writes);
@@ -411,17 +413,17 @@ fn a_wait_that_is_told_to_stop_has_the_mutex_again() {
     let dir = TempDir::new("lock");
     let node = node(&dir);
     let (lock, condvar) = (RawMutex::open(&node, "/a").unwrap(), node.condvar("/c").unwrap());
-    let unheld = condvar.wait_raw_while(&lock, u64::MAX, || true).unwrap_err();
+    let unheld = condvar.wait_raw_while(&lock, Deadline::NEVER, || true).unwrap_err();
     assert_eq!(unheld.kind(), ErrorKind::NotOwned);
     assert_eq!(lock.lock().unwrap(), Acquired::Clean);
     let mut asked = 0;
-    let stopped = condvar.wait_raw_while(&lock, u64::MAX, || {
+    let stopped = condvar.wait_raw_while(&lock, Deadline::NEVER, || {
         asked += 1;
         asked < 2
     });
     assert_eq!((stopped.unwrap(), asked), ((Acquired::Clean, false), 2));
     // What came while it was asked counts.
-    let notified = condvar.wait_raw_while(&lock, u64::MAX, || {
+    let notified = condvar.wait_raw_while(&lock, Deadline::NEVER, || {
         condvar.notify_all();
         true
     });
@@ -682,7 +684,7 @@ fn a_forked_child_keeps_no_lock_from_being_cleaned() {
     let lock = node.mutex::<u64>("/a").unwrap();
     let child = crate::os::fixture::fork_child(|| {
         loop {
-            crate::os::process::sched::sleep_until(now_ns() + 1_000_000_000);
+            crate::os::process::sched::sleep_until(Deadline::in_ns(1_000_000_000));
         }
     });
     let domain = crate::Domain::of(&Node::builder().root(dir.join("root"))).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::lock::mutex::Hold;
+use crate::lock::mutex::hold::Hold;
 use crate::lock::mutex::word::WAITERS;
 use crate::os::fixture::thread_cpu;
 use crate::sync::Ordering::Relaxed;
@@ -29,7 +29,7 @@ fn a_waiter_that_stood_back_sleeps() {
             scope.spawn(|| {
                 // As if woken in vain too often: the lock is free, and others are to stand back.
                 let (hold, gate) = (lock.gated(), lock.gated().gate());
-                gate.heir.store(hold.take_slow(FOREVER).unwrap().0, Relaxed);
+                gate.heir.store(hold.take_slow(Deadline::NEVER).unwrap().0, Relaxed);
                 gate.word.store(WAITERS, Relaxed);
                 start.wait();
                 let late = Instant::now();
@@ -64,14 +64,14 @@ fn an_heir_that_does_not_come_is_passed_over() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (hold, gate) = (lock.gated(), lock.gated().gate());
-            gate.heir.store(hold.take_slow(FOREVER).unwrap().0, Relaxed);
+            gate.heir.store(hold.take_slow(Deadline::NEVER).unwrap().0, Relaxed);
             gate.word.store(WAITERS, Relaxed);
             ready.wait();
             ready.wait();
         });
         ready.wait();
         let patience = Duration::from_secs(20);
-        let taken = lock.lock_until(now_ns() + patience.as_nanos() as u64);
+        let taken = lock.lock_until(Deadline::after(patience));
         ready.wait();
         assert_eq!(taken.unwrap(), Acquired::Clean);
         lock.unlock().unwrap();

@@ -87,6 +87,7 @@ mod tests {
     use super::*;
     use crate::os::fixture::{TempDir, fork_child, until};
     use crate::os::sleep::poll::{Epoll, PollFd, READABLE, poll};
+    use crate::os::time::deadline::Deadline;
 
     #[test]
     fn the_death_of_a_files_writer_reaches_every_set() {
@@ -101,8 +102,9 @@ mod tests {
         });
         let deaths = Deaths::of_process().unwrap();
         let sets = [Epoll::new().unwrap(), Epoll::new().unwrap()];
-        let ready =
-            |set: &Epoll| poll(&mut [PollFd::new(set.as_fd().as_raw_fd(), READABLE)], 0) == 1;
+        let ready = |set: &Epoll| {
+            poll(&mut [PollFd::new(set.as_fd().as_raw_fd(), READABLE)], Deadline::AT_ONCE) == 1
+        };
         for set in &sets {
             set.add(deaths.as_fd(), 0).unwrap();
         }

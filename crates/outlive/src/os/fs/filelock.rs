@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use crate::os::process::sched;
 use crate::os::syserr;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::{Error, ErrorKind, Result};
 
 /// Takes the write lock if nobody else holds a lock. The descriptor must be writable.
@@ -37,16 +37,15 @@ pub(crate) fn try_lock_read(fd: &impl AsFd) -> Result<bool> {
     }
 }
 
-/// Takes the write lock, asking again every 50 us to 2 ms. Errors: `Timeout` past `deadline_ns`.
-pub(crate) fn lock_write_until(fd: &impl AsFd, deadline_ns: u64) -> Result<()> {
+/// Takes the write lock, asking again every 50 us to 2 ms. Errors: `Timeout` past `deadline`.
+pub(crate) fn lock_write_until(fd: &impl AsFd, deadline: Deadline) -> Result<()> {
     let mut pause_ns = 50_000;
     while !try_lock_write(fd)? {
-        let now = clock::now_ns();
-        if now >= deadline_ns {
+        if deadline.has_passed() {
             let remedy = "another process holds it: see `outlive doctor`, or allow more time";
             return Err(Error::new(ErrorKind::Timeout, "lock", "file", remedy));
         }
-        pause(pause_ns.min(deadline_ns - now));
+        sched::sleep_until(deadline.min(Deadline::in_ns(pause_ns)));
         pause_ns = (pause_ns * 2).min(2_000_000);
     }
     Ok(())
@@ -68,11 +67,6 @@ pub(crate) fn is_locked(fd: &impl AsFd) -> Result<bool> {
     control(fd, libc::F_OFD_GETLK, &mut lock)
         .map_err(|e| syserr::from_code("ask for the lock of", "file", e))?;
     Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
-}
-
-/// Sleeps that long.
-pub(in crate::os) fn pause(ns: u64) {
-    sched::sleep_until(clock::now_ns().saturating_add(ns));
 }
 
 fn whole_file(kind: libc::c_short) -> libc::flock {
@@ -145,11 +139,11 @@ mod tests {
         let dir = TempDir::new("filelock");
         let (one, two) = two(&dir);
         assert!(try_lock_write(&one).unwrap());
-        let deadline = clock::now_ns() + 5_000_000;
+        let deadline = Deadline::in_ns(5_000_000);
         assert_eq!(lock_write_until(&two, deadline).unwrap_err().kind(), ErrorKind::Timeout);
-        assert!(clock::now_ns() >= deadline);
+        assert!(deadline.has_passed());
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| lock_write_until(&two, u64::MAX));
+            let waiter = scope.spawn(|| lock_write_until(&two, Deadline::NEVER));
             unlock(&one);
             waiter.join().unwrap().unwrap();
         });

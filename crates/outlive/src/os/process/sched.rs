@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::os::syserr;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::{AtomicU32, Ordering};
 use crate::{Error, ErrorKind, Result};
 
@@ -70,8 +71,8 @@ pub(crate) fn yield_now() {
 }
 
 /// Sleeps until that moment of CLOCK_MONOTONIC; signals do not shorten it.
-pub(crate) fn sleep_until(deadline_ns: u64) {
-    let ts = clock::deadline(deadline_ns);
+pub(crate) fn sleep_until(moment: Deadline) {
+    let ts = clock::kernel_time(moment.as_ns());
     loop {
         // SAFETY: `ts` is a valid timespec; with TIMER_ABSTIME no remainder is written.
         let rc = unsafe {
@@ -139,10 +140,10 @@ mod tests {
 
     #[test]
     fn sleeping_lasts_at_least_until_the_moment() {
-        let moment = clock::raw_ns() + 2_000_000;
+        let moment = Deadline::in_ns(2_000_000);
         sleep_until(moment);
-        assert!(clock::raw_ns() >= moment);
-        sleep_until(0);
+        assert!(moment.has_passed());
+        sleep_until(Deadline::AT_ONCE);
     }
 
     #[test]

@@ -190,6 +190,7 @@ mod tests {
     use crate::os::fixture::fork_child;
     use crate::os::sleep::futex;
     use crate::os::sleep::poll::{PollFd, READABLE, poll};
+    use crate::os::time::deadline::Deadline;
 
     static SEEN: AtomicU32 = AtomicU32::new(0);
 
@@ -212,7 +213,7 @@ mod tests {
     }
 
     fn readable() -> bool {
-        poll(&mut [PollFd::new(fd().as_raw_fd(), READABLE)], 0) == 1
+        poll(&mut [PollFd::new(fd().as_raw_fd(), READABLE)], Deadline::AT_ONCE) == 1
     }
 
     #[test]
@@ -274,7 +275,7 @@ mod tests {
                 }
             }
             while asked() == 0 {
-                futex::wait(event().word(), 0, None);
+                futex::wait(event().word(), 0, Deadline::NEVER);
             }
             0
         });

@@ -34,6 +34,7 @@ use crate::os::fs::sigbus::Guarded;
 use crate::os::process::{fork, sched};
 use crate::os::syserr;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::{AtomicU32, fault};
 use crate::{Error, ErrorKind, Result};
@@ -154,13 +155,12 @@ impl PiWord {
         unsafe { self.start.as_ptr().add(PAGE).cast() }
     }
 
-    /// Takes the word, waiting until `until` (ns of CLOCK_MONOTONIC; 0 not at all, MAX for ever);
-    /// whether a holder died.
+    /// Takes the word, waiting until `until`; whether a holder died.
     ///
     /// # Crash safety
     /// **Strict.** From before the first attempt until the entry is in the list the kernel finds
     /// the word by the pending operation, then by the list.
-    pub(crate) fn take(&self, until: u64) -> std::result::Result<bool, Refused> {
+    pub(crate) fn take(&self, until: Deadline) -> std::result::Result<bool, Refused> {
         let thread = thread()?;
         let entry = self.entry();
         // SAFETY: this thread's own head; the kernel reads it at any instruction, hence volatile.
@@ -196,16 +196,17 @@ impl PiWord {
     }
 
     #[cold]
-    fn take_slow(&self, tid: u32, until: u64) -> std::result::Result<(), Refused> {
+    fn take_slow(&self, tid: u32, until: Deadline) -> std::result::Result<(), Refused> {
+        let at_once = until == Deadline::AT_ONCE;
         loop {
             let failed = match until {
-                0 => self.call(FUTEX_TRYLOCK_PI, None),
-                u64::MAX => self.call(FUTEX_LOCK_PI, None),
+                Deadline::AT_ONCE => self.call(FUTEX_TRYLOCK_PI, None),
+                Deadline::NEVER => self.call(FUTEX_LOCK_PI, None),
                 _ => self.call_until(until),
             };
             return match failed {
                 0 => Ok(()),
-                libc::EAGAIN if until == 0 && self.word().load(Relaxed) & TID_MASK != 0 => {
+                libc::EAGAIN if at_once && self.word().load(Relaxed) & TID_MASK != 0 => {
                     if self.word().load(Relaxed) & TID_MASK == tid {
                         return Err(Refused::Deadlock);
                     }
@@ -235,13 +236,13 @@ impl PiWord {
         }
     }
 
-    fn call_until(&self, until: u64) -> i32 {
-        let failed = self.call(FUTEX_LOCK_PI2, Some(clock::deadline(until)));
+    fn call_until(&self, until: Deadline) -> i32 {
+        let failed = self.call(FUTEX_LOCK_PI2, Some(clock::kernel_time(until.as_ns())));
         if failed != libc::ENOSYS {
             return failed;
         }
         // Before Linux 5.14: a deadline of CLOCK_REALTIME. A clock that is set moves it.
-        let left = until.saturating_sub(clock::now_ns());
+        let left = until.remaining().as_nanos() as u64;
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `now` is a valid timespec for the call to fill.
         unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) };

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use crate::Result;
 use crate::os::syserr;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 
 /// There is something to read, or an end or error to be read.
 pub(crate) const READABLE: i16 = libc::POLLIN;
@@ -39,14 +40,13 @@ impl std::fmt::Debug for PollFd {
     }
 }
 
-/// Waits until one of `fds` is ready or the instant `deadline` (ns of CLOCK_MONOTONIC) has come;
-/// 0 only looks. Returns how many are ready: 0 also after a signal or for lack of memory.
+/// Waits until one of `fds` is ready or `deadline` has come. Returns how many are ready: 0 also
+/// after a signal or for lack of memory.
 ///
 /// # Real-time
 /// One system call; blocks until the deadline at the latest.
-pub(crate) fn poll(fds: &mut [PollFd], deadline: u64) -> usize {
-    let left = if deadline == 0 { 0 } else { deadline.saturating_sub(clock::now_ns()) };
-    let timeout = clock::timespec(left);
+pub(crate) fn poll(fds: &mut [PollFd], deadline: Deadline) -> usize {
+    let timeout = clock::timespec(deadline.remaining().as_nanos() as u64);
     // SAFETY: `PollFd` is transparent over `pollfd`; the slice and `timeout` live through the
     // call, and no signal mask is given. A number that is no descriptor is reported in `revents`.
     let n = unsafe {
@@ -168,26 +168,26 @@ mod tests {
     use super::*;
 
     fn ready(fd: &impl AsFd) -> bool {
-        poll(&mut [PollFd::new(fd.as_fd().as_raw_fd(), READABLE)], 0) == 1
+        poll(&mut [PollFd::new(fd.as_fd().as_raw_fd(), READABLE)], Deadline::AT_ONCE) == 1
     }
 
     #[test]
     fn a_wait_ends_with_news_or_at_its_deadline() {
         let (mut reader, mut writer) = UnixStream::pair().unwrap();
         let mut fds = [PollFd::new(reader.as_raw_fd(), READABLE)];
-        let deadline = clock::now_ns() + 5_000_000;
+        let deadline = Deadline::in_ns(5_000_000);
         assert_eq!(poll(&mut fds, deadline), 0);
-        assert!(clock::now_ns() >= deadline);
+        assert!(deadline.has_passed());
         writer.write_all(b"x").unwrap();
-        assert_eq!(poll(&mut fds, u64::MAX / 4), 1);
+        assert_eq!(poll(&mut fds, Deadline::NEVER), 1);
         assert_eq!(fds[0].found(), READABLE);
         reader.read_exact(&mut [0]).unwrap();
         // Not a drop: a child that another test forks meanwhile has a copy.
         writer.shutdown(std::net::Shutdown::Both).unwrap();
-        assert_eq!(poll(&mut fds, 0), 1);
+        assert_eq!(poll(&mut fds, Deadline::AT_ONCE), 1);
         assert_ne!(fds[0].found() & HUNG_UP, 0);
         let mut fds = [PollFd::new(1 << 20, WRITABLE)];
-        assert_eq!(poll(&mut fds, 0), 1);
+        assert_eq!(poll(&mut fds, Deadline::AT_ONCE), 1);
         assert_ne!(fds[0].found() & FAILED, 0);
     }
 

@@ -206,9 +206,10 @@ mod tests {
     use super::super::poll::{PollFd, READABLE, poll};
     use super::*;
     use crate::os::fixture::TempDir;
+    use crate::os::time::deadline::Deadline;
 
     fn readable(socket: &WakeSocket) -> bool {
-        poll(&mut [PollFd::new(socket.as_fd().as_raw_fd(), READABLE)], 0) == 1
+        poll(&mut [PollFd::new(socket.as_fd().as_raw_fd(), READABLE)], Deadline::AT_ONCE) == 1
     }
 
     #[test]

@@ -27,11 +27,6 @@ pub(crate) fn now_ns() -> u64 {
     raw_ns()
 }
 
-/// The instant `after` from now; far away where that is past counting.
-pub(crate) fn in_future(after: std::time::Duration) -> u64 {
-    now_ns().saturating_add(after.as_nanos().min(1 << 62) as u64)
-}
-
 /// The real clock, past the seam.
 #[inline]
 pub(in crate::os) fn raw_ns() -> u64 {
@@ -41,8 +36,8 @@ pub(in crate::os) fn raw_ns() -> u64 {
     ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
 }
 
-/// A deadline as the kernel wants it, by the kernel's own clock.
-pub(in crate::os) fn deadline(ns: u64) -> libc::timespec {
+/// An instant as the kernel wants it, by the kernel's own clock.
+pub(in crate::os) fn kernel_time(ns: u64) -> libc::timespec {
     #[cfg(test)]
     let ns = ns.saturating_add_signed(-TEST_OFFSET.with(std::cell::Cell::get));
     timespec(ns)

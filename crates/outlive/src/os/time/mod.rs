@@ -1,5 +1,6 @@
-//! The clock of all deadlines and stamps.
+//! The clock of all deadlines and stamps, and deadlines by it.
 
 pub(crate) mod clock;
+pub(crate) mod deadline;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod tsc;

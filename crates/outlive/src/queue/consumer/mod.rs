@@ -16,10 +16,10 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use super::membership::table::ProducerId;
-use super::producer::{ShapeOf, after};
+use super::producer::ShapeOf;
 use crate::Result;
 use crate::node::NodeId;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::types::{Encoding, Message, Payload};
 use crate::wait::member::{Member, Plan, Seat};
 use hand::InHand;
@@ -148,16 +148,15 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// # Errors
     /// As [`Consumer::receive`].
     pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Received<'_, T>>> {
-        self.receive_until(after(timeout))
+        self.receive_until(Deadline::after(timeout))
     }
 
-    /// As [`Consumer::receive_timeout`], until an instant of CLOCK_MONOTONIC in ns
-    /// ([`crate::now_ns`]).
+    /// As [`Consumer::receive_timeout`], until `deadline`.
     ///
     /// # Errors
     /// As [`Consumer::receive`].
-    pub fn receive_until(&mut self, deadline_ns: u64) -> Result<Option<Received<'_, T>>> {
-        match self.wait(deadline_ns)? {
+    pub fn receive_until(&mut self, deadline: Deadline) -> Result<Option<Received<'_, T>>> {
+        match self.wait(deadline)? {
             Some(hand) => Ok(Some(Received::new(&mut self.reader, hand, 1))),
             None => Ok(None),
         }
@@ -167,20 +166,20 @@ impl<T: Payload + ?Sized> Consumer<T> {
     ///
     /// # Errors
     /// As [`Consumer::receive`].
-    pub fn wait_for_message(&mut self, deadline_ns: u64) -> Result<bool> {
-        Ok(self.wait(deadline_ns)?.is_some())
+    pub fn wait_for_message(&mut self, deadline: Deadline) -> Result<bool> {
+        Ok(self.wait(deadline)?.is_some())
     }
 
-    fn wait(&mut self, deadline_ns: u64) -> Result<Option<InHand>> {
+    fn wait(&mut self, deadline: Deadline) -> Result<Option<InHand>> {
         let events = self.reader.events_seen();
         loop {
             if let Some(hand) = self.next()? {
                 return Ok(Some(hand));
             }
-            if clock::now_ns() >= deadline_ns || self.reader.tells_news(events) {
+            if deadline.has_passed() || self.reader.tells_news(events) {
                 return Ok(None);
             }
-            self.reader.sleep(deadline_ns)?;
+            self.reader.sleep(deadline)?;
         }
     }
 
@@ -290,7 +289,7 @@ impl<T: Payload + ?Sized> Member for Consumer<T> {
         self.reader.overslept()
     }
 
-    fn due(&self) -> u64 {
+    fn due(&self) -> Deadline {
         self.reader.due()
     }
 }
@@ -338,8 +337,8 @@ impl<T: Message> Consumer<T> {
     ///
     /// # Errors
     /// As [`Consumer::receive`].
-    pub fn receive_slice_until(&mut self, deadline_ns: u64) -> Result<Option<Received<'_, [T]>>> {
-        match self.wait(deadline_ns)? {
+    pub fn receive_slice_until(&mut self, deadline: Deadline) -> Result<Option<Received<'_, [T]>>> {
+        match self.wait(deadline)? {
             Some(hand) => Ok(Some(Received::new(&mut self.reader, hand, hand.count))),
             None => Ok(None),
         }

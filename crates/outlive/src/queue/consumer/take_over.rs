@@ -3,6 +3,7 @@
 use crate::os::death::robust;
 use crate::os::process::sched;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::queue::membership::Queue;
 use crate::queue::membership::table::Table;
 use crate::sync::Ordering::Acquire;
@@ -33,7 +34,7 @@ pub(super) fn lock_table(queue: &Queue) -> Result<Table> {
         if lives || now >= until {
             return Err(exists(queue, peer.as_ref().map(|p| p.id().get())));
         }
-        sched::sleep_until(now + pause_ns);
+        sched::sleep_until(Deadline::at_ns(now + pause_ns));
         pause_ns = (pause_ns * 2).min(2_000_000);
     }
 }

@@ -21,7 +21,7 @@ use crate::node::{Node, NodeId};
 use crate::os::fs::file;
 use crate::os::fs::map::Mapping;
 use crate::os::sleep::futex;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::{Acquire, Release};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
@@ -98,7 +98,7 @@ impl Queue {
     /// **Strict.** Directory, `meta`, `bell` and `consumer` appear one by one, each complete;
     /// whoever comes next makes what is missing.
     pub(crate) fn join(node: &Node, site: &Site, wanted: &Meta) -> Result<(Arc<Self>, Joining)> {
-        let deadline = clock::now_ns() + SLOW_PATH_NS_MAX;
+        let deadline = Deadline::in_ns(SLOW_PATH_NS_MAX);
         loop {
             match Self::try_join(node, site, wanted, deadline) {
                 Ok(Some(joined)) => return Ok(joined),
@@ -107,7 +107,7 @@ impl Queue {
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
                 Err(e) => return Err(e),
             }
-            if clock::now_ns() >= deadline {
+            if deadline.has_passed() {
                 return Err(Error::new(
                     ErrorKind::Timeout,
                     "joining queue",
@@ -130,7 +130,10 @@ impl Queue {
         site: &Site,
         wanted: &Meta,
     ) -> Result<Option<(Arc<Self>, Joining)>> {
-        let deadline = if fault("join_now.waits") { clock::now_ns() + SLOW_PATH_NS_MAX } else { 0 };
+        let deadline = match fault("join_now.waits") {
+            true => Deadline::in_ns(SLOW_PATH_NS_MAX),
+            false => Deadline::AT_ONCE,
+        };
         match Self::try_join(node, site, wanted, deadline) {
             Err(e) if e.kind() == ErrorKind::Timeout => Ok(None),
             joined => joined,
@@ -141,7 +144,7 @@ impl Queue {
         node: &Node,
         site: &Site,
         wanted: &Meta,
-        deadline: u64,
+        deadline: Deadline,
     ) -> Result<Option<(Arc<Self>, Joining)>> {
         let (domain, name, path) = (node.domain(), &site.name, site.dir.as_path());
         for parent in &site.parents {

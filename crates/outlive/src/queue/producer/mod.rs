@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use super::lane::record::Shape;
 use super::membership::table::ProducerId;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::types::{Encoding, Message, Payload};
 use crate::{Error, ErrorKind, Result};
 use refused::{Sent, TrySendError};
 use slot::Slot;
-use writer::{Wait, Writer};
+use writer::Writer;
 
 /// Sends messages to the one consumer of a queue, through a lane of its own.
 ///
@@ -71,13 +71,6 @@ impl<T: Payload + ?Sized> ShapeOf<T> {
     };
 }
 
-const FOREVER: Wait = Wait::Until(u64::MAX);
-
-/// `timeout` from now.
-pub(super) fn after(timeout: Duration) -> u64 {
-    clock::now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64)
-}
-
 impl<T: Payload + ?Sized> Producer<T> {
     pub(crate) fn new(writer: Writer) -> Self {
         Self { writer, _type: PhantomData }
@@ -128,7 +121,7 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// # Errors
     /// `ForkedChild`; `Corrupt`.
     pub fn wait_for_consumer(&mut self, timeout: Duration) -> Result<bool> {
-        self.writer.wait_for_consumer(after(timeout))
+        self.writer.wait_for_consumer(Deadline::after(timeout))
     }
 
     /// Sends a copy of `value`. At the bound it waits for the consumer, for as long as that lives.
@@ -149,7 +142,7 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// of the consumer's node, grows the lane, and at the bound sleeps.
     #[inline(always)]
     pub fn send(&mut self, value: &T) -> Result<()> {
-        self.put(value, FOREVER).map_err(|refused| self.writer.error(refused))
+        self.put(value, Deadline::NEVER).map_err(|refused| self.writer.error(refused))
     }
 
     /// As [`Producer::send`], without waiting: one look for room, no spinning.
@@ -168,7 +161,7 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// calls that wait, and by [`Producer::wait_for_consumer`] with a timeout of zero.
     #[inline(always)]
     pub fn try_send(&mut self, value: &T) -> std::result::Result<(), TrySendError> {
-        self.put(value, Wait::Never).map_err(|refused| self.writer.not_sent(refused))
+        self.put(value, Deadline::AT_ONCE).map_err(|refused| self.writer.not_sent(refused))
     }
 
     /// As [`Producer::send`], waiting at most `timeout`.
@@ -179,35 +172,39 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
     pub fn send_timeout(&mut self, value: &T, timeout: Duration) -> Result<()> {
-        let wait = Wait::Until(after(timeout));
-        self.put(value, wait).map_err(|refused| self.writer.error(refused))
+        let deadline = Deadline::after(timeout);
+        self.put(value, deadline).map_err(|refused| self.writer.error(refused))
     }
 
-    /// As [`Producer::send`], waiting until an instant of CLOCK_MONOTONIC in ns
-    /// ([`crate::now_ns`]); 0 is [`Producer::try_send`] with an [`Error`].
+    /// As [`Producer::send`], waiting until `deadline`; [`Deadline::AT_ONCE`] is
+    /// [`Producer::try_send`] with an [`Error`].
     ///
     /// # Errors
-    /// `Timeout`, for 0 `WouldBlock`; else as [`Producer::send`].
+    /// `Timeout`, `WouldBlock` at once; else as [`Producer::send`].
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
     #[inline(always)]
-    pub fn send_until(&mut self, value: &T, deadline_ns: u64) -> Result<()> {
-        self.put(value, Wait::until(deadline_ns)).map_err(|refused| self.writer.error(refused))
+    pub fn send_until(&mut self, value: &T, deadline: Deadline) -> Result<()> {
+        self.put(value, deadline).map_err(|refused| self.writer.error(refused))
     }
 
     #[inline(always)]
-    fn put(&mut self, value: &T, wait: Wait) -> Sent<()> {
+    fn put(&mut self, value: &T, deadline: Deadline) -> Sent<()> {
         let bytes = value.bytes();
         self.check(bytes.len())?;
         match ShapeOf::<T>::KNOWN {
-            known @ Some(shape) if shape.per_run > 0 => self.writer.send_in_run(bytes, known, wait),
-            _ if self.writer.shape().stamped => self.writer.send_stamped(bytes, wait),
-            Some(shape) => self.writer.send(bytes, shape, wait),
-            None if self.writer.shape().per_run > 0 => self.writer.send_in_run(bytes, None, wait),
+            known @ Some(shape) if shape.per_run > 0 => {
+                self.writer.send_in_run(bytes, known, deadline)
+            }
+            _ if self.writer.shape().stamped => self.writer.send_stamped(bytes, deadline),
+            Some(shape) => self.writer.send(bytes, shape, deadline),
+            None if self.writer.shape().per_run > 0 => {
+                self.writer.send_in_run(bytes, None, deadline)
+            }
             None => {
                 let shape = *self.writer.shape();
-                self.writer.send(bytes, &shape, wait)
+                self.writer.send(bytes, &shape, deadline)
             }
         }
     }
@@ -245,7 +242,7 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// # Errors
     /// As [`Producer::send`]; `InvalidArgument` when `len` does not make a value of `T`.
     pub fn reserve_slice(&mut self, len: usize) -> Result<Slot<'_, T>> {
-        self.slot(len, FOREVER)
+        self.slot(len, Deadline::NEVER)
     }
 
     /// As [`Producer::reserve_slice`], without waiting, as [`Producer::try_send`].
@@ -259,30 +256,30 @@ impl<T: Payload + ?Sized> Producer<T> {
         self.try_slot(len)
     }
 
-    /// As [`Producer::reserve_slice`], waiting until an instant of CLOCK_MONOTONIC in ns; 0 is
+    /// As [`Producer::reserve_slice`], waiting until `deadline`; [`Deadline::AT_ONCE`] is
     /// [`Producer::try_reserve_slice`] with an [`Error`].
     ///
     /// # Errors
-    /// `Timeout`, for 0 `WouldBlock`; else as [`Producer::reserve_slice`].
-    pub fn reserve_slice_until(&mut self, len: usize, deadline_ns: u64) -> Result<Slot<'_, T>> {
-        self.slot(len, Wait::until(deadline_ns))
+    /// `Timeout`, `WouldBlock` at once; else as [`Producer::reserve_slice`].
+    pub fn reserve_slice_until(&mut self, len: usize, deadline: Deadline) -> Result<Slot<'_, T>> {
+        self.slot(len, deadline)
     }
 
-    fn slot(&mut self, len: usize, wait: Wait) -> Result<Slot<'_, T>> {
-        match self.reserve_bytes(len, wait) {
+    fn slot(&mut self, len: usize, deadline: Deadline) -> Result<Slot<'_, T>> {
+        match self.reserve_bytes(len, deadline) {
             Ok((ptr, bytes)) => Ok(Slot::new(&mut self.writer, ptr, bytes)),
             Err(refused) => Err(self.writer.error(refused)),
         }
     }
 
     fn try_slot(&mut self, len: usize) -> std::result::Result<Slot<'_, T>, TrySendError> {
-        match self.reserve_bytes(len, Wait::Never) {
+        match self.reserve_bytes(len, Deadline::AT_ONCE) {
             Ok((ptr, bytes)) => Ok(Slot::new(&mut self.writer, ptr, bytes)),
             Err(refused) => Err(self.writer.not_sent(refused)),
         }
     }
 
-    fn reserve_bytes(&mut self, len: usize, wait: Wait) -> Sent<(*mut u8, usize)> {
+    fn reserve_bytes(&mut self, len: usize, deadline: Deadline) -> Sent<(*mut u8, usize)> {
         let Some(bytes) = T::bytes_of(len).filter(|b| *b <= 1 << 40) else {
             return Err(self.no_length(len).into());
         };
@@ -290,7 +287,7 @@ impl<T: Payload + ?Sized> Producer<T> {
         // A record of its own: a run's header counts what is before it.
         self.writer.end_run()?;
         let shape = *self.writer.shape();
-        Ok((self.writer.reserve(bytes as u64, &shape, wait)?, bytes))
+        Ok((self.writer.reserve(bytes as u64, &shape, deadline)?, bytes))
     }
 
     #[cold]
@@ -324,7 +321,7 @@ impl<T: Message> Producer<T> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn reserve(&mut self) -> Result<Slot<'_, T>> {
-        self.slot(1, FOREVER)
+        self.slot(1, Deadline::NEVER)
     }
 
     /// As [`Producer::reserve`], without waiting, as [`Producer::try_send`].
@@ -359,7 +356,7 @@ impl<T: Message> Producer<T> {
     /// ```
     #[inline(always)]
     pub fn send_batch(&mut self, values: &[T]) -> Result<()> {
-        self.put_batch(values, FOREVER).map_err(|refused| self.writer.error(refused))
+        self.put_batch(values, Deadline::NEVER).map_err(|refused| self.writer.error(refused))
     }
 
     /// As [`Producer::send_batch`], without waiting, as [`Producer::try_send`].
@@ -372,24 +369,23 @@ impl<T: Message> Producer<T> {
     /// **Strict.** As [`Producer::send`].
     #[inline]
     pub fn try_send_batch(&mut self, values: &[T]) -> std::result::Result<(), TrySendError> {
-        self.put_batch(values, Wait::Never).map_err(|refused| self.writer.not_sent(refused))
+        self.put_batch(values, Deadline::AT_ONCE).map_err(|refused| self.writer.not_sent(refused))
     }
 
-    /// As [`Producer::send_batch`], waiting until an instant of CLOCK_MONOTONIC in ns; 0 is
+    /// As [`Producer::send_batch`], waiting until `deadline`; [`Deadline::AT_ONCE`] is
     /// [`Producer::try_send_batch`] with an [`Error`].
     ///
     /// # Errors
-    /// `Timeout`, for 0 `WouldBlock`; else as [`Producer::send_batch`].
+    /// `Timeout`, `WouldBlock` at once; else as [`Producer::send_batch`].
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
-    pub fn send_batch_until(&mut self, values: &[T], deadline_ns: u64) -> Result<()> {
-        let wait = Wait::until(deadline_ns);
-        self.put_batch(values, wait).map_err(|refused| self.writer.error(refused))
+    pub fn send_batch_until(&mut self, values: &[T], deadline: Deadline) -> Result<()> {
+        self.put_batch(values, deadline).map_err(|refused| self.writer.error(refused))
     }
 
     #[inline(always)]
-    fn put_batch(&mut self, values: &[T], wait: Wait) -> Sent<()> {
+    fn put_batch(&mut self, values: &[T], deadline: Deadline) -> Sent<()> {
         if values.is_empty() {
             return Ok(());
         }
@@ -398,21 +394,21 @@ impl<T: Message> Producer<T> {
             false => ShapeOf::<T>::PLAIN,
         };
         self.writer.end_run()?;
-        self.writer.send_batch(<[T]>::bytes(values), values.len(), &shape, wait)
+        self.writer.send_batch(<[T]>::bytes(values), values.len(), &shape, deadline)
     }
 }
 
 impl Producer<[u8]> {
     /// As [`Producer::send_batch`], for a queue whose type of fixed size is known at run time only:
-    /// messages one behind the other, until an instant of CLOCK_MONOTONIC in ns.
+    /// messages one behind the other, waiting until `deadline`.
     ///
     /// # Errors
     /// `InvalidArgument` where the type has no fixed size or `bytes` are not whole messages;
-    /// `WouldBlock` for an instant of 0; else as [`Producer::send_until`].
+    /// `WouldBlock` at once; else as [`Producer::send_until`].
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
-    pub fn send_batch_bytes(&mut self, bytes: &[u8], deadline_ns: u64) -> Result<()> {
+    pub fn send_batch_bytes(&mut self, bytes: &[u8], deadline: Deadline) -> Result<()> {
         let shape = *self.writer.shape();
         let whole = shape.item != 0 && bytes.len() as u64 % shape.item == 0;
         if !whole {
@@ -421,12 +417,11 @@ impl Producer<[u8]> {
         if bytes.is_empty() {
             return Ok(());
         }
-        let wait = Wait::until(deadline_ns);
         let count = bytes.len() as u64 / shape.item;
         let sent = self
             .writer
             .end_run()
-            .and_then(|()| self.writer.send_batch(bytes, count as usize, &shape, wait));
+            .and_then(|()| self.writer.send_batch(bytes, count as usize, &shape, deadline));
         sent.map_err(|refused| self.writer.error(refused))
     }
 }

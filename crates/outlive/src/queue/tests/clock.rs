@@ -76,7 +76,7 @@ fn a_deadline_that_a_jump_has_passed_hides_no_message_and_ends_a_wait() {
     let queue = || n.queue::<u64>("q").unwrap().bound_bytes(4096).first_bytes(4096);
     let mut consumer = queue().consumer().unwrap();
     let mut producer = queue().producer().unwrap();
-    let deadline = crate::now_ns() + 60_000_000_000;
+    let deadline = Deadline::in_ns(60_000_000_000);
     producer.send(&7).unwrap();
     at(HOUR_NS, || {
         while consumer.next_event().is_some() {}
@@ -107,11 +107,11 @@ fn a_wait_by_a_clock_behind_the_kernels_ends_when_it_should() {
     // Behind the real clock, by which the kernel sleeps: it must still end.
     at(-HOUR_NS / 60, || {
         let began = crate::now_ns();
-        let until = began + 20_000_000;
-        while crate::now_ns() < until {
+        let until = Deadline::at_ns(began + 20_000_000);
+        while !until.has_passed() {
             assert!(consumer.receive_until(until).unwrap().is_none());
             while consumer.next_event().is_some() {}
         }
-        assert!(crate::now_ns() >= until);
+        assert!(until.has_passed());
     });
 }

@@ -7,7 +7,7 @@ use crate::os::sleep::poll::{PollFd, READABLE, poll};
 
 fn quiet<T: crate::Payload + ?Sized>(consumer: &mut Consumer<T>) -> bool {
     let fd = consumer.fd().unwrap().as_raw_fd();
-    poll(&mut [PollFd::new(fd, READABLE)], 0) == 0
+    poll(&mut [PollFd::new(fd, READABLE)], Deadline::AT_ONCE) == 0
 }
 
 /// With nothing to receive. Twice: in between, a tick or the death of anybody whom this process
@@ -63,7 +63,7 @@ fn a_message_that_is_held_back_makes_the_descriptor_readable_in_its_turn() {
     assert!(consumer.fd().is_ok());
     while consumer.next_event().is_some() || consumer.receive().unwrap().is_some() {}
     producer.send(&7).unwrap();
-    let deadline = crate::now_ns() + 20_000_000_000;
+    let deadline = Deadline::in_ns(20_000_000_000);
     let fd = consumer.fd().unwrap().as_raw_fd();
     while consumer.receive().unwrap().is_none_or(|n| *n != 7) {
         assert_eq!(poll(&mut [PollFd::new(fd, READABLE)], deadline), 1, "it never came");

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::node::Node;
 use crate::os::fixture::TempDir;
+use crate::os::time::deadline::Deadline;
 use crate::types::{Headed, Message};
 use crate::{Domain, ErrorKind, NodeBuilder};
 
@@ -35,7 +36,7 @@ fn drain<T: Message + Copy>(consumer: &mut Consumer<T>) -> Vec<T> {
 /// The next message; events do not count.
 fn wait<T: crate::Payload + ?Sized>(consumer: &mut Consumer<T>) -> Received<'_, T> {
     loop {
-        let deadline = crate::now_ns() + 20_000_000_000;
+        let deadline = Deadline::in_ns(20_000_000_000);
         if consumer.wait_for_message(deadline).unwrap() {
             return consumer.receive().unwrap().unwrap();
         }

@@ -26,7 +26,7 @@ fn a_refusal_says_in_words_what_the_error_says_that_it_turns_into() {
     let reserved = producer.try_reserve().unwrap_err();
     assert!(matches!(reserved, TrySendError::Full(_)), "{reserved:?}");
     let waited = producer.send_timeout(&1, Duration::from_millis(1)).unwrap_err();
-    let at_once = producer.send_until(&1, 0).unwrap_err();
+    let at_once = producer.send_until(&1, Deadline::AT_ONCE).unwrap_err();
     drop(consumer);
     let too_large = producer.try_reserve_slice(2).unwrap_err();
     assert!(matches!(too_large, TrySendError::Failed(_)), "{too_large:?}");

@@ -21,7 +21,7 @@ use crate::os::fs::file;
 use crate::os::fs::file::{Dir, Draft, Expect, TMP_PREFIX};
 use crate::os::fs::map::Mapping;
 use crate::os::process::sched;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::rt::thread::memory::{Words, file_bytes};
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, fault};
@@ -93,17 +93,17 @@ pub(crate) fn create(node: &Node, name: &str, shape: Shape) -> Result<Arc<Words>
     let (domain, dir) = (node.domain(), node.domain().realtime());
     let prefix = prefix(&name, shape.role);
     let path = dir.join(format!("{prefix}{}", node.id()));
-    let deadline_ns = clock::now_ns() + SLOW_PATH_NS_MAX;
+    let deadline = Deadline::in_ns(SLOW_PATH_NS_MAX);
     loop {
         // A cleaner may remove the empty directory in between.
         let attempt = file::make_dir(&dir, &domain.access).and_then(|()| {
-            let _lock = lock(&dir, deadline_ns)?;
+            let _lock = lock(&dir, deadline)?;
             if let Some(other) = living(node, &dir, &prefix)? {
                 return Ok(Err(other));
             }
             place(node, &dir, &path, shape).map(Ok)
         });
-        let in_time = clock::now_ns() < deadline_ns;
+        let in_time = !deadline.has_passed();
         match attempt {
             Err(e) if e.kind() == ErrorKind::NotFound && in_time => {}
             Err(e) => return Err(e),
@@ -114,7 +114,7 @@ pub(crate) fn create(node: &Node, name: &str, shape: Shape) -> Result<Arc<Words>
             }
             // It is dying: the kernel has told its word and not yet freed its lock.
             Ok(Err(other)) if in_time && is_dying(node, other)? => {
-                sched::sleep_until(clock::now_ns() + LOOK_NS);
+                sched::sleep_until(Deadline::in_ns(LOOK_NS));
             }
             Ok(Err(other)) => return Err(taken(&name, shape.role, other)),
         }
@@ -145,19 +145,18 @@ fn is_dying(node: &Node, other: NodeId) -> Result<bool> {
 }
 
 /// Takes the directory's lock: whoever holds it makes the only living file of a name.
-fn lock(dir: &Path, deadline_ns: u64) -> Result<Dir> {
+fn lock(dir: &Path, deadline: Deadline) -> Result<Dir> {
     loop {
         let open = file::open_dir(dir)?;
         if open.try_lock_exclusive()? && open.still_at(dir)? {
             return Ok(open);
         }
-        let now = clock::now_ns();
-        if now >= deadline_ns {
+        if deadline.has_passed() {
             let remedy = "a stopped process holds it: continue or end it";
             let object = dir.display().to_string();
             return Err(Error::new(ErrorKind::Timeout, "locking directory", object, remedy));
         }
-        sched::sleep_until((now + LOOK_NS).min(deadline_ns));
+        sched::sleep_until(deadline.min(Deadline::in_ns(LOOK_NS)));
     }
 }
 
@@ -210,21 +209,26 @@ fn next_serial(node: &Node) -> Result<u64> {
     Ok(node << COUNT_BITS | count)
 }
 
-/// The living board `name`, waiting for it to come until `deadline_ns`.
+/// The living board `name`, waiting for it to come until `deadline`.
 ///
 /// # Errors
 /// `Timeout` when nobody made it; else as `look`.
-pub(crate) fn find(node: &Node, name: &str, shape: Shape, deadline_ns: u64) -> Result<Arc<Words>> {
+pub(crate) fn find(
+    node: &Node,
+    name: &str,
+    shape: Shape,
+    deadline: Deadline,
+) -> Result<Arc<Words>> {
     loop {
         if let Some(words) = look(node, name, shape)? {
             words.prefault();
             return Ok(words);
         }
-        if clock::now_ns() >= deadline_ns {
+        if deadline.has_passed() {
             let remedy = "its owner has not come: start it, or allow more time";
             return Err(not_found_in_time(name, shape.role, remedy));
         }
-        sched::sleep_until(clock::now_ns() + LOOK_NS);
+        sched::sleep_until(Deadline::in_ns(LOOK_NS));
     }
 }
 

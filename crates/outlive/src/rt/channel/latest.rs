@@ -13,6 +13,7 @@ use super::four_slot::{self, READING};
 use super::pair::{Lost, Pair, Seeker, Waiting};
 use crate::node::Node;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::rt::thread::memory::Words;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
@@ -150,7 +151,7 @@ impl<End> Opening<End> {
     /// **Strict.** Commit point: the store of the other end's number. Who lives on when the other
     /// one dies in the middle is told by its next call, and reconnects.
     pub fn connect(self, timeout: Duration) -> Result<End> {
-        let pair = self.waiting.connect(clock::in_future(timeout))?;
+        let pair = self.waiting.connect(Deadline::after(timeout))?;
         Ok((self.end)(pair, self.depth))
     }
 }
@@ -242,7 +243,7 @@ impl<T: Value> LatestWriter<T> {
     /// A slow path: it allocates, lists a directory and maps a file, also with a timeout of 0. A
     /// loop calls it while it has nothing to write for.
     pub fn reconnect(&mut self, timeout: Duration) -> Result<()> {
-        self.pair.offer(clock::in_future(timeout), |_| 0)
+        self.pair.offer(Deadline::after(timeout), |_| 0)
     }
 
     /// Whether the reader's process looks alive and the reader has not left: three loads.
@@ -307,7 +308,7 @@ impl<T: Value> LatestReader<T> {
             *seen = 0;
             Ok(())
         };
-        self.pair.accept(clock::in_future(timeout), take)
+        self.pair.accept(Deadline::after(timeout), take)
     }
 
     /// Whether the writer's process looks alive and the writer has not left: three loads.

@@ -29,7 +29,7 @@ use std::sync::{Arc, PoisonError, Weak};
 use super::file::{self, Role, Shape};
 use crate::node::Node;
 use crate::os::process::sched;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::rt::thread::memory::{LEFT, Words};
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{Mutex, fault, fence};
@@ -118,7 +118,7 @@ impl Waiting {
 
     /// # Errors
     /// `Timeout`, `TypeMismatch`, `Corrupt`.
-    pub(in crate::rt) fn connect(self, deadline_ns: u64) -> Result<Pair> {
+    pub(in crate::rt) fn connect(self, deadline: Deadline) -> Result<Pair> {
         let end = &self.0;
         loop {
             let mut state = end.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,7 +132,7 @@ impl Waiting {
             }
             drop(state);
             end.help_others();
-            end.seeker.wait(deadline_ns)?;
+            end.seeker.wait(deadline)?;
         }
     }
 }
@@ -219,12 +219,12 @@ impl Pair {
     /// paired with, and says from which entry on the next one is to read.
     pub(in crate::rt) fn offer(
         &mut self,
-        deadline_ns: u64,
+        deadline: Deadline,
         mut start: impl FnMut(Option<&Words>) -> u64,
     ) -> Result<()> {
         let Self { own, peer, seeker: Some(seeker), .. } = self else { return self.alone() };
         let mut named = Some(Arc::clone(peer));
-        let done = until(seeker, deadline_ns, || seeker.offer(own, &mut named, &mut start));
+        let done = until(seeker, deadline, || seeker.offer(own, &mut named, &mut start));
         // From an offer on only the one that is named is looked at, accepted or not.
         *peer = named.expect("`offer` only replaces it");
         done
@@ -233,12 +233,12 @@ impl Pair {
     /// A reader's way to its writer's successor. `take` gets ready to read what this writer wrote.
     pub(in crate::rt) fn accept(
         &mut self,
-        deadline_ns: u64,
+        deadline: Deadline,
         mut take: impl FnMut(&Words) -> Result<()>,
     ) -> Result<()> {
         let Self { own, peer, seeker: Some(seeker), .. } = self else { return self.alone() };
         let mut named = Some(Arc::clone(peer));
-        let done = until(seeker, deadline_ns, || seeker.accept(own, &mut named, &mut take));
+        let done = until(seeker, deadline, || seeker.accept(own, &mut named, &mut take));
         *peer = named.expect("`accept` only replaces it");
         done
     }
@@ -263,9 +263,13 @@ impl Drop for Pair {
     }
 }
 
-fn until(seeker: &Seeker, deadline_ns: u64, mut step: impl FnMut() -> Result<bool>) -> Result<()> {
+fn until(
+    seeker: &Seeker,
+    deadline: Deadline,
+    mut step: impl FnMut() -> Result<bool>,
+) -> Result<()> {
     while !step()? {
-        seeker.wait(deadline_ns)?;
+        seeker.wait(deadline)?;
     }
     Ok(())
 }
@@ -337,10 +341,9 @@ impl Seeker {
         }))
     }
 
-    fn wait(&self, deadline_ns: u64) -> Result<()> {
-        let now = clock::now_ns();
-        if now < deadline_ns {
-            sched::sleep_until((now + LOOK_NS).min(deadline_ns));
+    fn wait(&self, deadline: Deadline) -> Result<()> {
+        if !deadline.has_passed() {
+            sched::sleep_until(deadline.min(Deadline::in_ns(LOOK_NS)));
             return Ok(());
         }
         let remedy = "it has not connected to this end: start its process, allow more time, or let \

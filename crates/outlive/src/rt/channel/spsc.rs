@@ -14,6 +14,7 @@ use super::pair::{Lost, Pair, Seeker, Waiting};
 use super::ring::{self, NEXT};
 use crate::node::Node;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::rt::thread::memory::{LEFT, Words};
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, fault};
@@ -181,7 +182,7 @@ impl<T: Value> SpscWriter<T> {
             }
             if fault("rt_pair.starts_anew") { ring.head() } else { ring.untaken() }
         };
-        self.pair.offer(clock::in_future(timeout), start)
+        self.pair.offer(Deadline::after(timeout), start)
     }
 
     /// Whether the reader's process looks alive and the reader has not left: three loads.
@@ -258,7 +259,7 @@ impl<T: Value> SpscReader<T> {
             *next = own[NEXT].load(Relaxed);
             Ok(())
         };
-        self.pair.accept(clock::in_future(timeout), take)
+        self.pair.accept(Deadline::after(timeout), take)
     }
 
     /// Whether the writer's process looks alive and the writer has not left: three loads.

@@ -4,6 +4,7 @@
 use crate::os::process::sched;
 use crate::os::sleep::futex;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::rt::stages::signal;
 use crate::sync::AtomicU64;
 
@@ -50,7 +51,7 @@ impl Wait {
             }
             Self::SpinThenSleep { .. } => {
                 if clock::now_ns() < moment_ns {
-                    sched::sleep_until(moment_ns);
+                    sched::sleep_until(Deadline::at_ns(moment_ns));
                 }
             }
             Self::Park { lead_ns } => {
@@ -60,7 +61,7 @@ impl Wait {
         }
     }
 
-    /// Waits until `done` has reached `value`; false when `deadline_ns` passed first.
+    /// Waits until `done` has reached `value`; false when `deadline` passed first.
     #[inline]
     pub(in crate::rt) fn reached(
         self,
@@ -68,23 +69,23 @@ impl Wait {
         value: u64,
         request: &AtomicU64,
         expected_ns: u64,
-        deadline_ns: u64,
+        deadline: Deadline,
     ) -> bool {
         match self {
-            Self::Spin => look_until(done, value, deadline_ns, std::hint::spin_loop),
-            Self::Yield => look_until(done, value, deadline_ns, sched::yield_now),
+            Self::Spin => look_until(done, value, deadline, std::hint::spin_loop),
+            Self::Yield => look_until(done, value, deadline, sched::yield_now),
             Self::Park { lead_ns } => {
                 if signal::look(done) < value {
                     park(expected_ns, lead_ns);
                 }
-                look_until(done, value, deadline_ns, std::hint::spin_loop)
+                look_until(done, value, deadline, std::hint::spin_loop)
             }
             Self::SpinThenSleep { spin_ns } => {
                 let spun = spin_ns > 0 && {
-                    let until = deadline_ns.min(clock::now_ns() + spin_ns);
+                    let until = deadline.min(Deadline::in_ns(spin_ns));
                     look_until(done, value, until, std::hint::spin_loop)
                 };
-                spun || sleep(done, value, request, deadline_ns)
+                spun || sleep(done, value, request, deadline)
             }
         }
     }
@@ -99,33 +100,33 @@ fn spin_until(moment_ns: u64) {
 fn park(moment_ns: u64, lead_ns: u64) {
     let wake_ns = moment_ns.saturating_sub(lead_ns);
     if clock::now_ns() < wake_ns {
-        sched::sleep_until(wake_ns);
+        sched::sleep_until(Deadline::at_ns(wake_ns));
     }
 }
 
 #[inline]
-fn look_until(done: &AtomicU64, value: u64, deadline_ns: u64, between: impl Fn()) -> bool {
+fn look_until(done: &AtomicU64, value: u64, deadline: Deadline, between: impl Fn()) -> bool {
     loop {
         if signal::look(done) >= value {
             return true;
         }
-        if clock::now_ns() >= deadline_ns {
+        if deadline.has_passed() {
             return signal::look(done) >= value;
         }
         between();
     }
 }
 
-fn sleep(done: &AtomicU64, value: u64, request: &AtomicU64, deadline_ns: u64) -> bool {
+fn sleep(done: &AtomicU64, value: u64, request: &AtomicU64, deadline: Deadline) -> bool {
     if signal::look(done) >= value {
         return true;
     }
     let reached = loop {
         let Some(seen) = signal::about_to_sleep(done, value, request) else { break true };
-        if clock::now_ns() >= deadline_ns {
+        if deadline.has_passed() {
             break false;
         }
-        futex::wait(futex::low_half(done), seen as u32, Some(deadline_ns));
+        futex::wait(futex::low_half(done), seen as u32, deadline);
         if signal::look(done) >= value {
             break true;
         }
@@ -157,9 +158,10 @@ mod tests {
 
             let words: Arc<Vec<AtomicU64>> = Arc::new((0..2).map(AtomicU64::new).collect());
             words[1].store(0, crate::sync::Ordering::Relaxed);
-            let deadline = clock::now_ns() + 2_000_000;
-            assert!(!wait.reached(&words[0], 1, &words[1], deadline, deadline), "{wait:?}");
-            assert!(clock::now_ns() >= deadline);
+            let deadline = Deadline::in_ns(2_000_000);
+            let expected = deadline.as_ns();
+            assert!(!wait.reached(&words[0], 1, &words[1], expected, deadline), "{wait:?}");
+            assert!(deadline.has_passed());
 
             let teller = std::thread::spawn({
                 let words = Arc::clone(&words);
@@ -171,7 +173,7 @@ mod tests {
                 }
             });
             let now = clock::now_ns();
-            let far = now + 20_000_000_000;
+            let far = Deadline::in_ns(20_000_000_000);
             assert!(wait.reached(&words[0], 1, &words[1], now + 1_000_000, far), "{wait:?}");
             teller.join().unwrap();
         }

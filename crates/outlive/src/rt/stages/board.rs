@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::latch::Latch;
 use crate::Result;
 use crate::node::Node;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::rt::channel::file;
 use crate::rt::channel::file::{Role, Shape, tag_of};
 use crate::rt::histogram;
@@ -183,7 +183,7 @@ impl BoardView {
     /// # Errors
     /// `Timeout` when nobody made it, `Corrupt`.
     pub fn open(node: &Node, name: &str, timeout: Duration) -> Result<Self> {
-        let words = file::find(node, name, shape(), clock::in_future(timeout))?;
+        let words = file::find(node, name, shape(), Deadline::after(timeout))?;
         Ok(Self { words })
     }
 

@@ -10,6 +10,7 @@ use super::signal;
 use crate::node::Node;
 use crate::os::sleep::futex;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::rt::channel::waiting::Wait;
 use crate::rt::thread::realtime::{Granted, Realtime};
 use crate::sync::AtomicU64;
@@ -232,13 +233,14 @@ impl Runner {
                 Input::Clock
             }
             Some(before) => {
-                let limit =
+                let limit_ns =
                     options.input_deadline.map_or(due_ns, |d| release_ns + d.as_nanos() as u64);
+                let limit = Deadline::at_ns(limit_ns);
                 let expected = release_ns + options.offset.as_nanos() as u64;
                 // In slices, so that `stop` is seen also where the deadline is far away.
                 let request = self.board.request();
                 loop {
-                    let slice = limit.min(clock::now_ns() + STOP_SLICE_NS);
+                    let slice = limit.min(Deadline::in_ns(STOP_SLICE_NS));
                     if options.wait.reached(before.done(), n + 1, request, expected, slice) {
                         break Input::Ready;
                     }

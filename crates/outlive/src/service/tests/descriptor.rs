@@ -5,22 +5,26 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use super::*;
 use crate::os::sleep::poll::{PollFd, READABLE, poll};
 
-fn waits(fd: BorrowedFd<'_>, deadline_ns: u64) -> bool {
-    poll(&mut [PollFd::new(fd.as_raw_fd(), READABLE)], deadline_ns) == 1
+fn waits(fd: BorrowedFd<'_>, deadline: Deadline) -> bool {
+    poll(&mut [PollFd::new(fd.as_raw_fd(), READABLE)], deadline) == 1
 }
 
 /// With nothing to receive. Twice: in between, a tick or the death of anybody whom this process
 /// watches may have made it readable.
 fn client_goes_quiet(client: &mut Client<u64, [u32]>) -> bool {
-    (0..2).any(|_| client.receive().unwrap().is_none() && !waits(client.fd().unwrap(), 0))
+    (0..2).any(|_| {
+        client.receive().unwrap().is_none() && !waits(client.fd().unwrap(), Deadline::AT_ONCE)
+    })
 }
 
 fn server_goes_quiet(server: &mut Server<u64, [u32]>) -> bool {
-    (0..2).any(|_| server.receive().unwrap().is_none() && !waits(server.fd().unwrap(), 0))
+    (0..2).any(|_| {
+        server.receive().unwrap().is_none() && !waits(server.fd().unwrap(), Deadline::AT_ONCE)
+    })
 }
 
-fn in_20_s() -> u64 {
-    crate::now_ns() + LONG.as_nanos() as u64
+fn in_20_s() -> Deadline {
+    Deadline::after(LONG)
 }
 
 #[test]
@@ -29,26 +33,30 @@ fn a_descriptor_is_readable_unless_the_last_receive_found_nothing() {
     let (n, other) = (node(&dir), node(&dir));
     let mut server = n.service::<u64, [u32]>("/s").unwrap().server().unwrap();
     let mut client = other.service::<u64, [u32]>("/s").unwrap().client().unwrap();
-    assert!(waits(server.fd().unwrap(), 0) && waits(client.fd().unwrap(), 0), "nobody has looked");
+    assert!(
+        waits(server.fd().unwrap(), Deadline::AT_ONCE)
+            && waits(client.fd().unwrap(), Deadline::AT_ONCE),
+        "nobody has looked"
+    );
     for i in 0..3 {
         assert!(server_goes_quiet(&mut server) && client_goes_quiet(&mut client));
         let ticket = client.send(&i).unwrap();
-        assert!(waits(server.fd().unwrap(), 0), "a request");
+        assert!(waits(server.fd().unwrap(), Deadline::AT_ONCE), "a request");
         let request = server.receive().unwrap().unwrap();
         assert!(client_goes_quiet(&mut client));
         server.respond_part(&request, &[1]).unwrap();
-        assert!(waits(client.fd().unwrap(), 0), "a part");
+        assert!(waits(client.fd().unwrap(), Deadline::AT_ONCE), "a part");
         assert_eq!(client.receive().unwrap().unwrap().body().unwrap(), &[1]);
         // Not found for this request: as good as nothing.
         let nothing = |client: &mut Client<u64, [u32]>| {
-            let error = client.receive_for(ticket, 0).unwrap_err();
+            let error = client.receive_for(ticket, Deadline::AT_ONCE).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Timeout);
-            !waits(client.fd().unwrap(), 0)
+            !waits(client.fd().unwrap(), Deadline::AT_ONCE)
         };
         assert!(nothing(&mut client) || nothing(&mut client), "quiet");
         server.respond(request, &[2]).unwrap();
-        assert!(waits(client.fd().unwrap(), 0), "an answer");
-        assert_eq!(client.receive_for(ticket, 0).unwrap().body().unwrap(), &[2]);
+        assert!(waits(client.fd().unwrap(), Deadline::AT_ONCE), "an answer");
+        assert_eq!(client.receive_for(ticket, Deadline::AT_ONCE).unwrap().body().unwrap(), &[2]);
     }
     // Other ways of waiting in between do not lose a call.
     assert!(server_goes_quiet(&mut server) && client_goes_quiet(&mut client));
@@ -57,10 +65,10 @@ fn a_descriptor_is_readable_unless_the_last_receive_found_nothing() {
     let members: &mut [&mut dyn Waitable] = &mut [&mut client, &mut server];
     let _ = crate::WaitSet::new().wait(members, Duration::from_millis(1)).unwrap();
     client.send(&9).unwrap();
-    assert!(waits(server.fd().unwrap(), 0));
+    assert!(waits(server.fd().unwrap(), Deadline::AT_ONCE));
     let request = server.receive().unwrap().unwrap();
     server.respond(request, &[9]).unwrap();
-    assert!(waits(client.fd().unwrap(), 0));
+    assert!(waits(client.fd().unwrap(), Deadline::AT_ONCE));
     assert_eq!(client.receive().unwrap().unwrap().body().unwrap(), &[9]);
 }
 
@@ -80,7 +88,7 @@ fn the_end_of_a_server_and_a_deadline_make_the_descriptor_readable() {
             assert!(waits(client.fd().unwrap(), until), "nothing came");
         }
     };
-    client.send_until(&1, crate::now_ns() + 5_000_000).unwrap();
+    client.send_until(&1, Deadline::in_ns(5_000_000)).unwrap();
     assert_eq!(next(&mut client), ErrorKind::Timeout);
     client.send(&2).unwrap();
     assert!(client.receive().unwrap().is_none());

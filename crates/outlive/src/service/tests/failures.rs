@@ -52,8 +52,8 @@ fn a_resuming_client_repeats_its_order_also_where_its_lane_is_full_of_the_old() 
     drop(server);
     let mut server = builder().server().unwrap();
     let mut order = Vec::new();
-    let deadline = crate::now_ns() + 20_000_000_000;
-    while order.len() + 1 < tickets.len() && crate::now_ns() < deadline {
+    let deadline = Deadline::in_ns(20_000_000_000);
+    while order.len() + 1 < tickets.len() && !deadline.has_passed() {
         while let Some(request) = server.receive().unwrap() {
             order.push(request[0]);
             let answer = request[0] * 10;
@@ -114,10 +114,10 @@ fn every_request_ends_at_its_deadline() {
     let dir = TempDir::new("service-deadline");
     let n = node(&dir);
     let (mut server, mut client) = open(&n);
-    let soon = || crate::now_ns() + 20_000_000;
+    let soon = || Deadline::in_ns(20_000_000);
     let a = client.send_until(&1, soon()).unwrap();
     let held = server.receive().unwrap().unwrap();
-    assert!(held.deadline_ns().is_some() && !server.is_cancelled(&held).unwrap());
+    assert!(!held.deadline().is_never() && !server.is_cancelled(&held).unwrap());
     let b = client.send(&2).unwrap();
     let reply = client.receive_timeout(LONG).unwrap().expect("the news that it is late");
     assert_eq!((reply.ticket(), reply.is_last()), (a, true));
@@ -173,8 +173,8 @@ fn a_client_that_sends_garbage_is_told_and_can_come_again() {
         bad.send(&2).unwrap();
         let request = server.receive().unwrap().unwrap();
         match case {
-            "kind" => bad.put(77, 5, u64::MAX, &[0; 8]).unwrap(),
-            _ => bad.put(frame::REQUEST, 5, u64::MAX, &[0; 7]).unwrap(),
+            "kind" => bad.put(77, 5, Deadline::NEVER, &[0; 8]).unwrap(),
+            _ => bad.put(frame::REQUEST, 5, Deadline::NEVER, &[0; 7]).unwrap(),
         }
         bad.send(&3).unwrap();
         assert!(server.receive().unwrap().is_none(), "{case}");
@@ -240,7 +240,7 @@ fn a_head_says_who_is_asked() {
     client.send(&1).unwrap();
     assert!(server.receive().unwrap().is_some());
     client.term ^= 1;
-    client.put(frame::REQUEST, 2, u64::MAX, &[0; 8]).unwrap();
+    client.put(frame::REQUEST, 2, Deadline::NEVER, &[0; 8]).unwrap();
     assert!(server.receive().unwrap().is_none());
     assert_eq!(server.passed_over(), 1);
 }
@@ -251,7 +251,7 @@ fn serve_until_answered(
     client: &mut Client<u64, u64>,
 ) -> crate::Result<u64> {
     loop {
-        while let Some(request) = server.receive_until(crate::now_ns() + 2_000_000)? {
+        while let Some(request) = server.receive_until(Deadline::in_ns(2_000_000))? {
             let answer = *request * 10;
             server.respond(request, &answer)?;
         }
@@ -273,7 +273,7 @@ fn a_stopped_cleaner_at_one_client_holds_up_no_other() {
     let held = crate::os::fs::file::open_dir(reply.parent().unwrap()).unwrap();
     assert!(held.try_lock_exclusive().unwrap());
     // Half of the time that a joiner waits for a cleaner.
-    let soon = crate::now_ns() + 5_000_000_000;
+    let soon = Deadline::in_ns(5_000_000_000);
     b.send(&2).unwrap();
     a.send_until(&1, soon).unwrap();
     c.send_until(&3, soon).unwrap();
@@ -364,7 +364,7 @@ fn a_corrupt_lane_of_replies_is_told_to_both_ends_by_name_and_remedy() {
     server.respond(first, &[1]).unwrap();
     let page = crate::os::PAGE as u64;
     scribble(&find(&dir, &["reply.", "lane."]), page, &[0xff; 8]);
-    let e = client.receive_for(ticket, u64::MAX).unwrap().into_response().unwrap_err();
+    let e = client.receive_for(ticket, Deadline::NEVER).unwrap().into_response().unwrap_err();
     let told = e.to_string();
     assert_eq!((e.kind(), e.object()), (ErrorKind::Corrupt, "/s"), "{told}");
     for part in ["lane", "out of range", "open the client again", "restart the server"] {
@@ -384,5 +384,5 @@ fn a_corrupt_lane_of_replies_is_told_to_both_ends_by_name_and_remedy() {
     let ticket = client.send(&4).unwrap();
     let request = server.receive().unwrap().unwrap();
     server.respond(request, &[4]).unwrap();
-    assert_eq!(client.receive_for(ticket, u64::MAX).unwrap().body().unwrap(), &[4]);
+    assert_eq!(client.receive_for(ticket, Deadline::NEVER).unwrap().body().unwrap(), &[4]);
 }

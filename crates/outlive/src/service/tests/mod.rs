@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::*;
 use crate::node::Node;
 use crate::os::fixture::TempDir;
+use crate::os::time::deadline::Deadline;
 use crate::{Domain, ErrorKind, NodeBuilder, Waitable};
 
 fn settings(dir: &TempDir) -> NodeBuilder {
@@ -128,7 +129,7 @@ fn the_end_of_a_server_ends_every_wait_after_what_it_had_answered() {
     let request = server.receive().unwrap().unwrap();
     assert_eq!(*request, 3);
     server.respond(request, &[3]).unwrap();
-    assert_eq!(client.receive_for(c, 0).unwrap().ticket(), c);
+    assert_eq!(client.receive_for(c, Deadline::AT_ONCE).unwrap().ticket(), c);
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn cancelled_and_late_requests_are_passed_over() {
     let (mut server, mut client) = open(&n);
     let a = client.send(&1).unwrap();
     let b = client.send(&2).unwrap();
-    client.send_until(&3, crate::now_ns() + 1_000_000).unwrap();
+    client.send_until(&3, Deadline::in_ns(1_000_000)).unwrap();
     let d = client.send(&4).unwrap();
     let first = server.receive().unwrap().unwrap();
     assert!(!server.is_cancelled(&first).unwrap());
@@ -183,9 +184,12 @@ fn cancelled_and_late_requests_are_passed_over() {
         server.respond(request, &[9]).unwrap();
     }
     assert!(rest.ends_with(&[4]) && !rest.contains(&2), "{rest:?}");
-    let reply = client.receive_for(d, crate::now_ns() + 1_000_000_000).unwrap();
+    let reply = client.receive_for(d, Deadline::in_ns(1_000_000_000)).unwrap();
     assert_eq!(reply.ticket(), d);
-    assert_eq!(client.receive_for(a, 0).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(
+        client.receive_for(a, Deadline::AT_ONCE).unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
     let e = client.call_timeout(&5, Duration::from_millis(20)).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Timeout);
     assert!(server.receive().unwrap().is_none(), "cancelled by its timeout");
@@ -309,7 +313,7 @@ fn a_tool_calls_a_service_by_what_it_tells_of_its_types() {
     let request = server.receive().unwrap().unwrap();
     assert_eq!(*request, 7);
     server.respond(request, &[8, 9]).unwrap();
-    let reply = client.receive_for(ticket, 0).unwrap();
+    let reply = client.receive_for(ticket, Deadline::AT_ONCE).unwrap();
     let wanted: Vec<u8> = [8u128, 9].iter().flat_map(|v| v.to_ne_bytes()).collect();
     assert_eq!(reply.body().unwrap(), &wanted[..]);
     assert_eq!(client.send(&[1, 2, 3]).unwrap_err().kind(), ErrorKind::InvalidArgument);

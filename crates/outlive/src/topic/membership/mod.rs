@@ -34,7 +34,7 @@ use crate::os::fs::file::Expect;
 use crate::os::fs::map::Mapping;
 use crate::os::process::sched;
 use crate::os::sleep::futex;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
@@ -135,7 +135,7 @@ impl Topic {
     ) -> Result<(Arc<Self>, Joining)> {
         let domain = node.domain();
         let path = domain.topics().join(name.file());
-        let deadline = clock::now_ns() + SLOW_PATH_NS_MAX;
+        let deadline = Deadline::in_ns(SLOW_PATH_NS_MAX);
         loop {
             match Self::try_join(node, &name, &path, wanted, deadline) {
                 Ok(Some(joined)) => return Ok(joined),
@@ -164,7 +164,7 @@ impl Topic {
                     return Err(e);
                 }
             }
-            if clock::now_ns() >= deadline {
+            if deadline.has_passed() {
                 return Err(Error::new(
                     ErrorKind::Timeout,
                     "joining topic",
@@ -180,7 +180,7 @@ impl Topic {
         name: &TopicName,
         path: &Path,
         wanted: Option<&WantedMeta>,
-        deadline: u64,
+        deadline: Deadline,
     ) -> Result<Option<(Arc<Self>, Joining)>> {
         let access = &node.domain().access;
         if wanted.is_some() {
@@ -351,7 +351,7 @@ pub(crate) fn birth(born: u64) -> u64 {
 ///
 /// # Crash safety
 /// **Strict.** As `reclaim`.
-fn give_way(domain: &DomainPath, dir: &Path, deadline: u64) -> Result<Names> {
+fn give_way(domain: &DomainPath, dir: &Path, deadline: Deadline) -> Result<Names> {
     loop {
         let left = match reclaim(domain, dir) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Names::default()),
@@ -360,13 +360,13 @@ fn give_way(domain: &DomainPath, dir: &Path, deadline: u64) -> Result<Names> {
         if !left.busy {
             let names = Names::of(domain, left.living);
             // Who is dying lets its token go some time before its lock.
-            if names.is_empty() || names.looks_alive || clock::now_ns() >= deadline {
+            if names.is_empty() || names.looks_alive || deadline.has_passed() {
                 return Ok(names);
             }
-        } else if clock::now_ns() >= deadline {
+        } else if deadline.has_passed() {
             return Ok(Names::default());
         }
-        sched::sleep_until(clock::now_ns() + 1_000_000);
+        sched::sleep_until(Deadline::in_ns(1_000_000));
     }
 }
 

@@ -16,6 +16,7 @@ use super::ring::OwnRing;
 use crate::crash_point;
 use crate::os::process::sched;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::sync::fault;
 use crate::wait::{POLL_NS, SleepSet};
@@ -109,7 +110,7 @@ impl Room {
         }
         self.spins = (self.spins / 2).max(1);
         let start = clock::now_ns();
-        let deadline = start.saturating_add(self.timeout_ns);
+        let deadline = Deadline::at_ns(start.saturating_add(self.timeout_ns));
         let done = match self.let_others_run(ring, audience, next, deadline) {
             true => Ok(()),
             false => self.sleep(ring, audience, next, deadline),
@@ -125,14 +126,14 @@ impl Room {
         ring: &OwnRing,
         audience: &mut Audience,
         next: u64,
-        deadline: u64,
+        deadline: Deadline,
     ) -> bool {
         for _ in 0..YIELDS {
             sched::yield_now();
             if self.look(ring, audience, next).is_none() {
                 return true;
             }
-            if clock::now_ns() >= deadline {
+            if deadline.has_passed() {
                 return false;
             }
         }
@@ -145,7 +146,7 @@ impl Room {
         ring: &OwnRing,
         audience: &mut Audience,
         next: u64,
-        deadline: u64,
+        deadline: Deadline,
     ) -> Published<()> {
         // ORDERING(WANTS_ROOM): pairs with `Source::show_cursor`; a request, as a waiting flag is.
         ring.wants_room().swap(1, SeqCst);
@@ -155,10 +156,10 @@ impl Room {
             audience.forget_departed(ring);
             let Some(slowest) = self.look(ring, audience, next) else { break Ok(()) };
             let now = clock::now_ns();
-            if now >= deadline {
+            if deadline.has_passed_by(now) {
                 break Err(Refused::Late);
             }
-            sleep_once(ring, audience, next, slowest, deadline.min(now + slice));
+            sleep_once(ring, audience, next, slowest, deadline.min(Deadline::at_ns(now + slice)));
             // The kernel may have been unable to mark its word: ask its file lock as well.
             let _ = audience.peer(slowest).proof_of_death();
             slice = SLICE_NS;
@@ -185,7 +186,7 @@ impl Room {
 }
 
 /// Sleeps until subscriber `slowest` has read on, has died, or `until`.
-fn sleep_once(ring: &OwnRing, audience: &Audience, next: u64, slowest: usize, until: u64) {
+fn sleep_once(ring: &OwnRing, audience: &Audience, next: u64, slowest: usize, until: Deadline) {
     let Some(word) = audience.cursor_word(slowest) else {
         return clock_sleep(until);
     };
@@ -201,6 +202,6 @@ fn sleep_once(ring: &OwnRing, audience: &Audience, next: u64, slowest: usize, un
 }
 
 /// Until the subscriber has attached there is no word to sleep on.
-fn clock_sleep(until: u64) {
-    crate::os::process::sched::sleep_until(until.min(clock::now_ns() + POLL_NS));
+fn clock_sleep(until: Deadline) {
+    crate::os::process::sched::sleep_until(until.min(Deadline::in_ns(POLL_NS)));
 }

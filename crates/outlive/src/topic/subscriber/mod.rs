@@ -19,7 +19,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use super::membership::PublisherId;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::types::describe::TypeDescription;
 use crate::types::payload::{Encoding, Payload};
 use crate::types::payload_type::PayloadType;
@@ -172,13 +172,13 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         timeout: Duration,
         mut each: impl FnMut(Sample<T>) -> ControlFlow<()>,
     ) -> Result<()> {
-        let mut deadline = deadline_in(timeout);
-        while clock::now_ns() < deadline {
+        let mut deadline = Deadline::after(timeout);
+        while !deadline.has_passed() {
             if let Some(sample) = self.receive_until(deadline)? {
                 if each(sample).is_break() {
                     return Ok(());
                 }
-                deadline = deadline_in(timeout);
+                deadline = Deadline::after(timeout);
             }
         }
         Ok(())
@@ -218,24 +218,23 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// # Errors
     /// As [`Subscriber::receive`].
     pub fn receive_timeout(&mut self, timeout: Duration) -> Result<Option<Sample<T>>> {
-        self.receive_until(deadline_in(timeout))
+        self.receive_until(Deadline::after(timeout))
     }
 
-    /// As [`Subscriber::receive_timeout`], until an instant of CLOCK_MONOTONIC in ns
-    /// ([`crate::now_ns`]).
+    /// As [`Subscriber::receive_timeout`], until `deadline`.
     ///
     /// # Errors
     /// As [`Subscriber::receive`].
-    pub fn receive_until(&mut self, deadline_ns: u64) -> Result<Option<Sample<T>>> {
+    pub fn receive_until(&mut self, deadline: Deadline) -> Result<Option<Sample<T>>> {
         let events = self.reader.events_seen();
         loop {
             if let Some(sample) = self.receive()? {
                 return Ok(Some(sample));
             }
-            if clock::now_ns() >= deadline_ns || self.reader.tells_news(events) {
+            if deadline.has_passed() || self.reader.tells_news(events) {
                 return Ok(None);
             }
-            self.reader.sleep(deadline_ns)?;
+            self.reader.sleep(deadline)?;
         }
     }
 
@@ -383,8 +382,4 @@ impl<T: Payload + ?Sized> Member for Subscriber<T> {
     fn overslept(&mut self) -> bool {
         self.reader.overslept()
     }
-}
-
-fn deadline_in(timeout: Duration) -> u64 {
-    clock::now_ns().saturating_add(timeout.as_nanos().min(1 << 62) as u64)
 }

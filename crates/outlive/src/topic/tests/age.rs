@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::node::Node;
 use crate::os::fixture::{TempDir, fork_child, until};
 use crate::os::process::sched;
+use crate::os::time::deadline::Deadline;
 use crate::topic::*;
 use crate::{Domain, ErrorKind, NodeBuilder};
 
@@ -59,7 +60,7 @@ fn a_type_of_the_dead_gives_way_and_the_living_are_named() {
             let publisher = node.topic::<u64>("/n").unwrap().publisher().unwrap();
             publisher.publish(&1).unwrap();
             loop {
-                sched::sleep_until(u64::MAX);
+                sched::sleep_until(Deadline::NEVER);
             }
         })
     };
@@ -204,12 +205,12 @@ fn a_volatile_publisher_that_dies_idle_was_not_writing() {
                 let publisher = topic.volatile(true).publisher().unwrap();
                 for _ in 0..10 {
                     publisher.publish(&[7; 5000]).unwrap();
-                    sched::sleep_until(crate::now_ns() + 2_000_000);
+                    sched::sleep_until(Deadline::in_ns(2_000_000));
                     // As at the next loan.
                     drop(publisher.loan_slice(5000));
                 }
                 loop {
-                    sched::sleep_until(u64::MAX);
+                    sched::sleep_until(Deadline::NEVER);
                 }
             })
         };
@@ -218,7 +219,7 @@ fn a_volatile_publisher_that_dies_idle_was_not_writing() {
             got += sub.drain().map(|s| 1 + s.unwrap().lost_before()).sum::<u64>();
             got == 10
         });
-        sched::sleep_until(crate::now_ns() + 20_000_000);
+        sched::sleep_until(Deadline::in_ns(20_000_000));
         child.kill();
         let mut event = None;
         until(|| {

@@ -7,6 +7,7 @@ use crate::ErrorKind;
 use crate::node::Node;
 use crate::os::fixture::TempDir;
 use crate::os::time::clock::set_test_offset;
+use crate::os::time::deadline::Deadline;
 use crate::topic::*;
 
 /// Jumps, ns: an hour ahead, a minute back, and home.
@@ -70,7 +71,7 @@ fn a_deadline_that_a_jump_has_passed_hides_no_message() {
     let node = node(&dir);
     let publisher = node.topic::<u64>("/t").unwrap().publisher().unwrap();
     let mut subscriber = node.topic::<u64>("/t").unwrap().subscriber().unwrap();
-    let deadline = crate::now_ns() + 60_000_000_000;
+    let deadline = Deadline::in_ns(60_000_000_000);
     publisher.publish(&5).unwrap();
     set_test_offset(JUMPS[0]);
     assert_eq!(subscriber.receive_until(deadline).unwrap().map(|m| *m), Some(5));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::node::Node;
 use crate::os::fixture::{TempDir, fork_child};
+use crate::os::time::deadline::Deadline;
 
 type Image = [u8; 100_000];
 
@@ -102,12 +103,12 @@ fn an_end_that_nobody_has_looked_at_ends_a_wait_once() {
     assert_eq!(*subscriber.receive().unwrap().unwrap(), 7);
     drop(publisher);
     assert!(subscriber.receive().unwrap().is_none(), "it notices who left");
-    let until = crate::now_ns() + 20_000_000_000;
+    let until = Deadline::in_ns(20_000_000_000);
     assert!(subscriber.receive_until(until).unwrap().is_none());
-    assert!(crate::now_ns() < until, "there was an event to look at");
+    assert!(!until.has_passed(), "there was an event to look at");
     // One that is not wanted keeps nobody awake.
-    let soon = crate::now_ns() + 1_000_000;
+    let soon = Deadline::in_ns(1_000_000);
     assert!(subscriber.receive_until(soon).unwrap().is_none());
-    assert!(crate::now_ns() >= soon);
+    assert!(soon.has_passed());
     assert_eq!(std::iter::from_fn(|| subscriber.next_event()).count(), 2);
 }

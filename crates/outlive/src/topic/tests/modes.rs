@@ -6,6 +6,7 @@ use crate::ErrorKind;
 use crate::node::Node;
 use crate::os::fixture::{TempDir, fork_child, until};
 use crate::os::process::sched;
+use crate::os::time::deadline::Deadline;
 use crate::topic::*;
 
 fn node(dir: &TempDir) -> Node {
@@ -97,7 +98,7 @@ fn a_dead_reliable_subscriber_refuses_no_message_of_who_does_not_wait() {
         let n = Node::builder().root(root).name("reader").open().unwrap();
         let _reads_nothing = topic(&n).reliable(true).subscriber().unwrap();
         loop {
-            sched::sleep_until(u64::MAX);
+            sched::sleep_until(Deadline::NEVER);
         }
     });
     until(|| publisher.subscribers().unwrap() == 1);

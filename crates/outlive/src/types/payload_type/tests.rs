@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
+use crate::os::time::deadline::Deadline;
 use crate::types::Headed;
 use crate::types::describe::Scalar;
 
@@ -73,7 +74,7 @@ fn bytes_of_a_run_time_type_and_the_rust_type_share_topic_queue_service_and_lock
     let request = server.receive().unwrap().unwrap();
     assert!(vector.accepts(&request) && request[8..] == 2f64.to_le_bytes());
     server.respond(request, &seven).unwrap();
-    let reply = client.receive_for(ticket, u64::MAX).unwrap();
+    let reply = client.receive_for(ticket, Deadline::NEVER).unwrap();
     assert_eq!(*reply.body().unwrap(), 7);
     drop(server);
     let mut server = node.service::<[f64; 2], u64>("/s").unwrap().server().unwrap();

@@ -25,6 +25,7 @@
 //! look owes a call again.
 
 use crate::crash_point;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::sync::{AtomicU32, AtomicU64, fault, time_passes, unless_fault};
 
@@ -97,10 +98,10 @@ pub(crate) enum Slept {
 pub(crate) fn sleep<E>(
     flag: &AtomicU32,
     request: u32,
-    deadline: u64,
+    deadline: Deadline,
     slice_ns_max: u64,
     now: impl Fn() -> u64,
-    once: impl FnMut(u64) -> Result<Option<Slept>, E>,
+    once: impl FnMut(Deadline) -> Result<Option<Slept>, E>,
 ) -> Result<(), E> {
     // ORDERING(WAITING): pairs with `is_wanted`.
     flag.swap(request, SeqCst);
@@ -112,18 +113,18 @@ pub(crate) fn sleep<E>(
 
 /// The sleep of one whose flags are raised: short at first.
 pub(crate) fn in_slices<E>(
-    deadline: u64,
+    deadline: Deadline,
     slice_ns_max: u64,
     now: impl Fn() -> u64,
-    mut once: impl FnMut(u64) -> Result<Option<Slept>, E>,
+    mut once: impl FnMut(Deadline) -> Result<Option<Slept>, E>,
 ) -> Result<(), E> {
     let mut slice = if fault("sleep.first_is_long") { slice_ns_max } else { FIRST_SLICE_NS };
     loop {
         let now = now();
-        if now >= deadline {
+        if deadline.has_passed_by(now) {
             return Ok(());
         }
-        match once(deadline.min(now + slice)) {
+        match once(deadline.min(Deadline::at_ns(now + slice))) {
             Ok(Some(Slept::Slice)) => slice = slice_ns_max,
             Ok(_) => return Ok(()),
             Err(e) => return Err(e),

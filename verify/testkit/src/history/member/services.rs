@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlive::service::{Reply as Answer, Request, Ticket};
-use outlive::{Client, ErrorKind, PayloadType, Server, now_ns};
+use outlive::{Client, Deadline, ErrorKind, PayloadType, Server};
 
 use super::messages::{content, look};
 use super::{Fails, Shared, Thing, payload_type};
@@ -84,7 +84,11 @@ pub(super) fn ask(
     match step.verb {
         Verb::Ask => {
             let new = step.arg("new");
-            let until = if step.arg("late") == 1 { now_ns() } else { u64::MAX };
+            let until = if step.arg("late") == 1 {
+                Deadline::after(Duration::ZERO)
+            } else {
+                Deadline::NEVER
+            };
             let ticket = client.send_until(&content(on, new, step.arg("words")), until)?;
             reply.value = ticket.get();
             shared.put(new, Thing::Ticket(ticket, on));
@@ -156,7 +160,7 @@ fn about_ticket(
     if step.verb == Verb::Cancel {
         return Ok(client.cancel(ticket)?);
     }
-    let until = now_ns() + step.arg("ms") * 1_000_000;
+    let until = Deadline::after(Duration::from_millis(step.arg("ms")));
     reply.seen.push(seen(&client.receive_for(ticket, until)?));
     Ok(())
 }

@@ -24,6 +24,7 @@ use super::robust::{ListHead, WAITERS, gettid, head_of_thread};
 use crate::os::process::fork;
 use crate::os::sleep::futex;
 use crate::os::syserr;
+use crate::os::time::deadline::Deadline;
 use crate::sync::{AtomicU32, Ordering, fault};
 use crate::{Error, ErrorKind};
 
@@ -87,7 +88,7 @@ impl Holder {
         let state = &shared.state;
         // ORDERING(HOLDER_STATE): pairs with `run`; carries the held word.
         while state.load(Ordering::Acquire) == STARTING {
-            futex::wait(state, STARTING, None);
+            futex::wait(state, STARTING, Deadline::NEVER);
         }
         let holder = Self { shared, thread, born: fork::fork_generation() };
         if holder.shared.state.load(Ordering::Acquire) == REFUSED {
@@ -222,7 +223,7 @@ extern "C" fn run(shared: *mut c_void) -> *mut c_void {
     state.store(if held { RUNNING } else { REFUSED }, Ordering::Release);
     futex::wake(state, 1);
     while state.load(Ordering::Acquire) == RUNNING {
-        futex::wait(state, RUNNING, None);
+        futex::wait(state, RUNNING, Deadline::NEVER);
     }
     // SAFETY: the C library's own list of this thread, as it was.
     unsafe { set_head(old) };

@@ -7,7 +7,7 @@ use crate::os::fs::file;
 use crate::os::fs::file::Draft;
 use crate::os::fs::map::Mapping;
 use crate::os::process::sched;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 
 const NOTE: usize = 1024;
 
@@ -94,7 +94,7 @@ fn holding_child() {
     let _holder = hold(&own);
     own.atomic_u32(NOTE).unwrap().store(1, Ordering::Release);
     loop {
-        sched::sleep_until(clock::raw_ns() + 1_000_000_000);
+        sched::sleep_until(Deadline::in_ns(1_000_000_000));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::os::fs::map::Mapping;
 use crate::os::process::sched;
 use crate::os::sleep::futex;
 use crate::os::sleep::futex::{WaitWord, Woken};
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 
 const TOKEN: usize = 64;
 const DATA: usize = 1024;
@@ -58,7 +58,7 @@ impl Shared {
 
 fn forever() -> ! {
     loop {
-        sched::sleep_until(clock::raw_ns() + 1_000_000_000);
+        sched::sleep_until(Deadline::in_ns(1_000_000_000));
     }
 }
 
@@ -88,9 +88,9 @@ fn sigkill_marks_the_token_and_wakes_a_sleeper_on_a_read_only_mapping() {
             while is_alive_word(word.load(Ordering::Acquire)) {
                 let words =
                     [WaitWord { word: data, expected: 0 }, WaitWord { word, expected: alive }];
-                match futex::wait_many(&words, None) {
+                match futex::wait_many(&words, Deadline::NEVER) {
                     Ok(woken) => assert_eq!(woken, Woken::Word(1)),
-                    Err(_) => drop(futex::wait(word, alive, None)),
+                    Err(_) => drop(futex::wait(word, alive, Deadline::NEVER)),
                 }
             }
         });
@@ -170,7 +170,7 @@ fn a_sleeper_that_dies_right_after_its_wake_passes_it_on() {
         let guard = pending_guard(word);
         note.store(1, Ordering::Release);
         while is_alive_word(word.load(Ordering::Acquire)) {
-            futex::wait(word, alive, None);
+            futex::wait(word, alive, Deadline::NEVER);
         }
         // SAFETY: kills this child.
         unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
@@ -183,7 +183,7 @@ fn a_sleeper_that_dies_right_after_its_wake_passes_it_on() {
             let word = shared.peer.atomic_u32(at).unwrap();
             note.store(gettid(), Ordering::Release);
             while is_alive_word(word.load(Ordering::Acquire)) {
-                futex::wait(word, alive, None);
+                futex::wait(word, alive, Deadline::NEVER);
             }
         });
         until(|| note.load(Ordering::Acquire) != 1);
@@ -202,7 +202,7 @@ fn a_pending_word_without_owner_wakes_a_sleeper_when_its_thread_dies() {
         let note = shared.own.atomic_u32(NOTE).unwrap();
         let sleeper = scope.spawn(|| {
             note.store(gettid(), Ordering::Release);
-            futex::wait(word, 0, None)
+            futex::wait(word, 0, Deadline::NEVER)
         });
         until(|| note.load(Ordering::Acquire) != 0);
         until(|| is_asleep(note.load(Ordering::Acquire) as i32));

@@ -8,12 +8,11 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use super::file::same_file;
-use super::filelock;
 use crate::os::process::fork::NotInChild;
 use crate::os::process::sched;
 use crate::os::syserr;
 use crate::os::syserr::show;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::{Error, ErrorKind, Result};
 
 /// Who may use a domain's files.
@@ -81,7 +80,7 @@ pub(crate) fn make_dir(path: &Path, access: &Access) -> Result<()> {
     for _ in 0..20 {
         match check_dir(&dir, access) {
             Ok(()) => return Ok(()),
-            Err(_) if access.gid.is_some() => filelock::pause(1_000_000),
+            Err(_) if access.gid.is_some() => sched::sleep_until(Deadline::in_ns(1_000_000)),
             Err(e) => return Err(e),
         }
     }
@@ -153,21 +152,20 @@ pub(crate) fn open_dir(path: &Path) -> Result<Dir> {
 /// Opens the directory at `path` and holds it shared: while held nobody removes it.
 ///
 /// # Errors
-/// `Timeout` when a remover holds it past `deadline_ns`; `NotFound` when it is gone: make it again
+/// `Timeout` when a remover holds it past `deadline`; `NotFound` when it is gone: make it again
 /// and retry.
-pub(crate) fn now_dir_lock_shared(path: &Path, deadline_ns: u64) -> Result<Dir> {
+pub(crate) fn now_dir_lock_shared(path: &Path, deadline: Deadline) -> Result<Dir> {
     let mut pause_ns = 50_000;
     loop {
         let dir = open_dir(path)?;
         if dir.try_lock_shared()? && dir.still_at(path)? {
             return Ok(dir);
         }
-        let now = clock::now_ns();
-        if now >= deadline_ns {
+        if deadline.has_passed() {
             let remedy = "a process is removing it for long: see `outlive doctor`";
             return Err(Error::new(ErrorKind::Timeout, "join directory", show(path), remedy));
         }
-        filelock::pause(pause_ns.min(deadline_ns - now));
+        sched::sleep_until(deadline.min(Deadline::in_ns(pause_ns)));
         pause_ns = (pause_ns * 2).min(2_000_000);
     }
 }

@@ -63,16 +63,16 @@ fn members_share_a_directory_and_a_remover_excludes_them() {
     let dir = TempDir::new("dir");
     let path = dir.join("topic");
     make_dir(&path, &Access::private()).unwrap();
-    let one = now_dir_lock_shared(&path, 0).unwrap();
-    let two = now_dir_lock_shared(&path, 0).unwrap();
+    let one = now_dir_lock_shared(&path, Deadline::AT_ONCE).unwrap();
+    let two = now_dir_lock_shared(&path, Deadline::AT_ONCE).unwrap();
     let remover = open_dir(&path).unwrap();
     assert!(!remover.try_lock_exclusive().unwrap());
     one.unlock();
     drop(two);
     crate::os::fixture::until(|| remover.try_lock_exclusive().unwrap());
-    assert_eq!(kind_of(now_dir_lock_shared(&path, clock::now_ns())), ErrorKind::Timeout);
+    assert_eq!(kind_of(now_dir_lock_shared(&path, Deadline::in_ns(0))), ErrorKind::Timeout);
     remover.unlock();
-    assert!(now_dir_lock_shared(&path, 0).is_ok());
+    assert!(now_dir_lock_shared(&path, Deadline::AT_ONCE).is_ok());
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_directory_made_anew_is_not_the_old_one() {
     assert!(old.still_at(&path).unwrap());
     assert!(remove_dir(&path).unwrap());
     assert!(!old.still_at(&path).unwrap());
-    assert_eq!(kind_of(now_dir_lock_shared(&path, u64::MAX)), ErrorKind::NotFound);
+    assert_eq!(kind_of(now_dir_lock_shared(&path, Deadline::NEVER)), ErrorKind::NotFound);
     make_dir(&path, &Access::private()).unwrap();
     assert!(!old.still_at(&path).unwrap());
 }

@@ -4,6 +4,7 @@ use std::fs;
 
 use super::*;
 use crate::os::fixture::{TempDir, fork_child, until};
+use crate::os::time::deadline::Deadline;
 
 const KINDS: [bool; 2] = [true, false]; // unnamed files, temporary names
 
@@ -201,7 +202,7 @@ fn a_child_that_dies_lets_its_lock_go() {
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
         let _ = filelock::try_lock_write(&fd);
         loop {
-            sched::sleep_until(u64::MAX / 4);
+            sched::sleep_until(Deadline::NEVER);
         }
     });
     let (peer, _) = open_checked(&path, expect(1)).unwrap();

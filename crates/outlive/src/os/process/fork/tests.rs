@@ -7,7 +7,7 @@ use super::*;
 use crate::os::fixture::{TempDir, fork_child, until};
 use crate::os::fs::filelock;
 use crate::os::process::sched;
-use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 
 #[test]
 fn a_child_is_another_generation() {
@@ -99,7 +99,7 @@ fn a_lock_that_means_alive_is_not_kept_by_a_child() {
             // SAFETY: writes one byte of this frame.
             unsafe { libc::write(writer.as_raw_fd(), answer.as_ptr().cast(), 1) };
             loop {
-                sched::sleep_until(clock::raw_ns() + 1_000_000_000);
+                sched::sleep_until(Deadline::in_ns(1_000_000_000));
             }
         });
         let mut answer = [0];
@@ -180,7 +180,7 @@ fn a_file_that_a_child_was_forked_beside_is_opened_again_before_it_is_locked() {
         if children.is_empty() {
             children.push(fork_child(|| {
                 loop {
-                    sched::sleep_until(clock::raw_ns() + 1_000_000_000);
+                    sched::sleep_until(Deadline::in_ns(1_000_000_000));
                 }
             }));
         }

@@ -1,8 +1,9 @@
 //! Sleeping on shared words, read-only mapped ones included.
 #![allow(unsafe_code)]
 
-use crate::os::fs::filelock;
+use crate::os::process::sched;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Why a sleep ended. Spurious ends are normal: look at the words again.
@@ -65,10 +66,9 @@ pub(crate) fn wake(word: &AtomicU32, n: i32) -> i64 {
     if rc < 0 { -i64::from(crate::os::syserr::errno()) } else { rc }
 }
 
-/// Sleeps while the word equals `expected`, until woken or until `deadline` (ns of
-/// CLOCK_MONOTONIC).
-pub(crate) fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> Woken {
-    let ts = deadline.map(clock::deadline);
+/// Sleeps while the word equals `expected`, until woken or until `deadline`.
+pub(crate) fn wait(word: &AtomicU32, expected: u32, deadline: Deadline) -> Woken {
+    let ts = kernel_time(deadline);
     let ts = ts.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the word is a live mapping (a vanished page is EFAULT), `ts` null or valid for the
     // call; FUTEX_WAIT_BITSET takes an absolute time and ignores the fifth argument.
@@ -93,7 +93,7 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> Wo
 /// # Errors
 /// `NoWaitv` when this kernel or container has no `futex_waitv`, or for more than
 /// `WAIT_WORDS_MAX` words: wait on one word, or on a doorbell.
-pub(crate) fn wait_many(words: &[WaitWord<'_>], deadline: Option<u64>) -> Result<Woken, NoWaitv> {
+pub(crate) fn wait_many(words: &[WaitWord<'_>], deadline: Deadline) -> Result<Woken, NoWaitv> {
     if words.len() > WAIT_WORDS_MAX || !has_waitv() {
         return Err(NoWaitv);
     }
@@ -107,7 +107,7 @@ pub(crate) fn wait_many(words: &[WaitWord<'_>], deadline: Option<u64>) -> Result
         to.uaddr = from.word.as_ptr() as u64;
         to.flags = FUTEX2_SIZE_U32;
     }
-    let ts = deadline.map(clock::deadline);
+    let ts = kernel_time(deadline);
     let ts = ts.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the array holds `words.len()` waiters, `ts` is null or valid for the call; the words
     // are live mappings (a vanished page is EFAULT).
@@ -130,6 +130,11 @@ pub(crate) fn wait_many(words: &[WaitWord<'_>], deadline: Option<u64>) -> Result
     }
 }
 
+/// As the kernel wants it; `None` never ends.
+fn kernel_time(deadline: Deadline) -> Option<libc::timespec> {
+    (!deadline.is_never()).then(|| clock::kernel_time(deadline.as_ns()))
+}
+
 fn first_changed(words: &[WaitWord<'_>]) -> usize {
     words.iter().position(|w| w.word.load(Ordering::Relaxed) != w.expected).unwrap_or(0)
 }
@@ -137,7 +142,7 @@ fn first_changed(words: &[WaitWord<'_>]) -> usize {
 /// A word's page is gone: its mapping will be found poisoned. The pause keeps a loop from spinning.
 #[cold]
 fn unusable() -> Woken {
-    filelock::pause(1_000_000);
+    sched::sleep_until(Deadline::in_ns(1_000_000));
     Woken::Word(0)
 }
 

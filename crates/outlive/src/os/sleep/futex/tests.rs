@@ -7,8 +7,8 @@ use crate::os::fixture::{TempDir, fork_child};
 use crate::os::fs::file::Draft;
 use crate::os::fs::map::Mapping;
 
-fn soon() -> Option<u64> {
-    Some(clock::now_ns() + 20_000_000)
+fn soon() -> Deadline {
+    Deadline::in_ns(20_000_000)
 }
 
 #[test]
@@ -27,9 +27,9 @@ fn a_sleeper_on_a_read_only_mapping_is_woken_through_another_one() {
                     let other = theirs.atomic_u32(128).unwrap();
                     let words =
                         [WaitWord { word: other, expected: 0 }, WaitWord { word, expected: 0 }];
-                    assert_eq!(wait_many(&words, None), Ok(Woken::Word(1)));
+                    assert_eq!(wait_many(&words, Deadline::NEVER), Ok(Woken::Word(1)));
                 } else {
-                    assert_eq!(wait(word, 0, None), Woken::Word(0));
+                    assert_eq!(wait(word, 0, Deadline::NEVER), Woken::Word(0));
                 }
             }
         });
@@ -44,10 +44,10 @@ fn a_sleeper_on_a_read_only_mapping_is_woken_through_another_one() {
 #[test]
 fn a_changed_word_ends_the_sleep_before_it_starts() {
     let (a, b) = (AtomicU32::new(5), AtomicU32::new(6));
-    assert_eq!(wait(&a, 4, None), Woken::Word(0));
+    assert_eq!(wait(&a, 4, Deadline::NEVER), Woken::Word(0));
     if has_waitv() {
         let words = [WaitWord { word: &a, expected: 5 }, WaitWord { word: &b, expected: 5 }];
-        assert_eq!(wait_many(&words, None), Ok(Woken::Word(1)));
+        assert_eq!(wait_many(&words, Deadline::NEVER), Ok(Woken::Word(1)));
     }
 }
 
@@ -55,7 +55,7 @@ fn a_changed_word_ends_the_sleep_before_it_starts() {
 fn a_deadline_ends_every_kind_of_sleep() {
     let a = AtomicU32::new(5);
     assert_eq!(wait(&a, 5, soon()), Woken::Timeout);
-    assert_eq!(wait(&a, 5, Some(0)), Woken::Timeout);
+    assert_eq!(wait(&a, 5, Deadline::AT_ONCE), Woken::Timeout);
     if has_waitv() {
         assert_eq!(wait_many(&[WaitWord { word: &a, expected: 5 }], soon()), Ok(Woken::Timeout));
         assert_eq!(wait_many(&[], soon()), Ok(Woken::Timeout));
@@ -77,7 +77,7 @@ fn without_waitv_the_caller_is_told() {
     let child = fork_child(|| {
         set_waitv_for_tests(false);
         let a = AtomicU32::new(5);
-        let answer = wait_many(&[WaitWord { word: &a, expected: 5 }], Some(0));
+        let answer = wait_many(&[WaitWord { word: &a, expected: 5 }], Deadline::AT_ONCE);
         i32::from(answer != Err(NoWaitv) || has_waitv())
     });
     assert_eq!(child.wait(), 0);
@@ -91,8 +91,8 @@ fn a_word_whose_page_vanished_does_not_hang_the_sleeper() {
     let word = peer.atomic_u32(0).unwrap();
     // SAFETY: shortens a file of ours; the guard covers the mapping.
     unsafe { libc::ftruncate(std::os::fd::AsRawFd::as_raw_fd(&draft.fd()), 0) };
-    assert_eq!(wait(word, 0, None), Woken::Word(0)); // EFAULT, no signal
+    assert_eq!(wait(word, 0, Deadline::NEVER), Woken::Word(0)); // EFAULT, no signal
     assert_eq!(word.load(Ordering::Relaxed), 0);
     assert!(peer.is_poisoned());
-    assert_eq!(wait(word, 0, None), Woken::Word(0));
+    assert_eq!(wait(word, 0, Deadline::NEVER), Woken::Word(0));
 }

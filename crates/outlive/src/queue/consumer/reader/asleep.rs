@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Event, Reader};
 use crate::Result;
 use crate::node::peer::Peer;
+use crate::os::time::deadline::Deadline;
 use crate::queue::consumer::lanes::Lane;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::wait::alone::Alone;
@@ -16,7 +17,7 @@ impl Reader {
     ///
     /// # Crash safety
     /// **Strict.** As that of a wait set, of which we are the only member.
-    pub(crate) fn sleep(&mut self, deadline: u64) -> Result<()> {
+    pub(crate) fn sleep(&mut self, deadline: Deadline) -> Result<()> {
         let until = deadline.min(self.due());
         Alone::sleep(self, |reader| &mut reader.alone, until)
     }
@@ -49,7 +50,7 @@ impl Reader {
         let Some(mut bridge) = self.alone.take_bridge() else { return false };
         let peers = self.lanes.iter().filter_map(Lane::peer).chain(also);
         // Nobody calls when a message that is held back has its turn.
-        let hasty = hasty || self.due() != u64::MAX;
+        let hasty = hasty || !self.due().is_never();
         let request = self.lanes.table().request();
         let found = bridge.rest(&self.queue.node, request, peers, hasty, || self.is_quiet());
         let news = self.news.is_untold();
@@ -126,8 +127,8 @@ impl Member for Reader {
         gone || self.look().is_err() || !quiet
     }
 
-    fn due(&self) -> u64 {
+    fn due(&self) -> Deadline {
         let held_back = self.order.and_then(|order| order.due_ns());
-        held_back.unwrap_or(u64::MAX).min(self.next_try_ns())
+        Deadline::at_ns(held_back.unwrap_or(u64::MAX).min(self.next_try_ns()))
     }
 }

@@ -17,6 +17,7 @@ use crate::error::Refusal;
 use crate::node::NodeId;
 use crate::os::fs::file;
 use crate::os::sleep::futex;
+use crate::os::time::deadline::Deadline;
 use crate::queue::lane::layout::{CAPACITY_BYTES_MAX, CAPACITY_BYTES_MIN, consumer};
 use crate::queue::lane::position::COUNT_MAX;
 use crate::queue::lane::record::{RUN_BYTES, Shape};
@@ -28,22 +29,6 @@ use crate::queue::membership::table::{ProducerId, Table};
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, fault};
 use crate::{Error, ErrorKind, Result, crash_point};
-
-/// How long a call may wait for room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    Never,
-    /// Until this instant, ns of CLOCK_MONOTONIC.
-    Until(u64),
-}
-
-impl Wait {
-    /// Until `deadline_ns`; not at all for 0.
-    #[inline]
-    pub(crate) fn until(deadline_ns: u64) -> Self {
-        if deadline_ns == 0 { Self::Never } else { Self::Until(deadline_ns) }
-    }
-}
 
 /// Messages up to this are copied word by word.
 const WORDWISE_BYTES_MAX: usize = 128;
@@ -206,7 +191,7 @@ impl Writer {
         &mut self,
         bytes: &[u8],
         known: Option<&Shape>,
-        wait: Wait,
+        deadline: Deadline,
     ) -> Sent<()> {
         self.check_served()?;
         let Shape { item, per_run, .. } = *known.unwrap_or(self.lane.shape());
@@ -217,11 +202,11 @@ impl Writer {
                 let mut copy = [0; RUN_BYTES as usize];
                 let copy = &mut copy[..bytes.len()];
                 copy.copy_from_slice(bytes);
-                return self.send_stamped(copy, wait);
+                return self.send_stamped(copy, deadline);
             }
             None => match self.lane.begin_run() {
                 Some(run) => run,
-                None => self.begin_run_slow(wait)?,
+                None => self.begin_run_slow(deadline)?,
             },
         };
         let to = run.header.as_ptr().cast::<u8>().wrapping_add(run.next(item) as usize);
@@ -236,16 +221,16 @@ impl Writer {
 
     #[cold]
     #[inline(never)]
-    fn begin_run_slow(&mut self, wait: Wait) -> Sent<OpenRun> {
-        self.make_room(RUN_BYTES, wait)?;
+    fn begin_run_slow(&mut self, deadline: Deadline) -> Sent<OpenRun> {
+        self.make_room(RUN_BYTES, deadline)?;
         self.lane.begin_run().ok_or_else(|| self.corrupt("its own room").into())
     }
 
     /// As `send`, in a queue with stamps, whose shape no type knows.
     #[cold]
-    pub(super) fn send_stamped(&mut self, bytes: &[u8], wait: Wait) -> Sent<()> {
+    pub(super) fn send_stamped(&mut self, bytes: &[u8], deadline: Deadline) -> Sent<()> {
         let shape = *self.lane.shape();
-        self.send(bytes, &shape, wait)
+        self.send(bytes, &shape, deadline)
     }
 
     /// Sends `bytes` as one record.
@@ -253,8 +238,8 @@ impl Writer {
     /// # Crash safety
     /// **Strict.** Commit point: the store of the record's header.
     #[inline(always)]
-    pub(crate) fn send(&mut self, bytes: &[u8], shape: &Shape, wait: Wait) -> Sent<()> {
-        let to = self.reserve(bytes.len() as u64, shape, wait)?;
+    pub(crate) fn send(&mut self, bytes: &[u8], shape: &Shape, deadline: Deadline) -> Sent<()> {
+        let to = self.reserve(bytes.len() as u64, shape, deadline)?;
         let early = fault("send.commit_first");
         if early {
             self.commit(bytes.len() as u64, shape);
@@ -277,12 +262,12 @@ impl Writer {
         bytes: &[u8],
         count: usize,
         shape: &Shape,
-        wait: Wait,
+        deadline: Deadline,
     ) -> Sent<()> {
         if count as u64 > COUNT_MAX {
             return Err(self.too_large(shape.record(bytes.len() as u64)).into());
         }
-        self.send(bytes, shape, wait)
+        self.send(bytes, shape, deadline)
     }
 
     /// Ends the run at the tail, if one is open: another record follows.
@@ -312,11 +297,16 @@ impl Writer {
     /// `Nobody`; `Full` or `Late` when the lane is at its bound; `InvalidArgument` for a message
     /// larger than the bound; `NoSpace`; `Corrupt`; `ForkedChild`.
     #[inline(always)]
-    pub(crate) fn reserve(&mut self, bytes: u64, shape: &Shape, wait: Wait) -> Sent<*mut u8> {
+    pub(crate) fn reserve(
+        &mut self,
+        bytes: u64,
+        shape: &Shape,
+        deadline: Deadline,
+    ) -> Sent<*mut u8> {
         self.check_served()?;
         let need = shape.record(bytes);
         if !self.lane.fits(need) {
-            self.make_room(need, wait)?;
+            self.make_room(need, deadline)?;
         }
         Ok(self.lane.begin(need, shape.head))
     }

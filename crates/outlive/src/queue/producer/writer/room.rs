@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Wait, Writer};
+use super::Writer;
 use crate::node::peer::Peer;
 use crate::os::process::sched;
 use crate::os::sleep::futex;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::queue::lane::position::Position;
 use crate::queue::lane::record::Shape;
 use crate::queue::producer::refused::{Refused, Sent};
@@ -24,13 +25,13 @@ const PAUSES: u32 = 64;
 impl Writer {
     /// Makes a record of `need` bytes fit at the tail, or says why it cannot.
     #[cold]
-    pub(super) fn make_room(&mut self, need: u64, wait: Wait) -> Sent<()> {
+    pub(super) fn make_room(&mut self, need: u64, deadline: Deadline) -> Sent<()> {
         self.queue.node.tend()?;
         self.close_run();
         if !self.lane.may_hold(need) {
             return Err(self.too_large(need).into());
         }
-        let at_once = wait == Wait::Never;
+        let at_once = deadline == Deadline::AT_ONCE;
         let spins = if at_once || sched::allowed_cpus() == 1 { 0 } else { SPINS };
         for spin in 0..=spins {
             let fits = self.look_for_room(need)?;
@@ -53,16 +54,13 @@ impl Writer {
         {
             return Ok(());
         }
-        match wait {
-            Wait::Never => Err(Refused::Full),
-            Wait::Until(deadline) => self.wait_for_room(need, deadline),
-        }
+        if at_once { Err(Refused::Full) } else { self.wait_for_room(need, deadline) }
     }
 
     /// As `reserve`, without waiting; a full lane's consumer is asked whether it lives: where
     /// nobody ever waits, nobody else would.
     pub(crate) fn reserve_at_once(&mut self, bytes: u64, shape: &Shape) -> Sent<*mut u8> {
-        match self.reserve(bytes, shape, Wait::Never) {
+        match self.reserve(bytes, shape, Deadline::AT_ONCE) {
             Err(Refused::Full) => Err(self.confirm_consumer().err().unwrap_or(Refused::Full)),
             done => done,
         }
@@ -148,7 +146,7 @@ impl Writer {
     ///
     /// # Crash safety
     /// **Strict.** Dying asleep leaves a raised flag in our own file, and nothing sent.
-    fn wait_for_room(&mut self, need: u64, deadline: u64) -> Sent<()> {
+    fn wait_for_room(&mut self, need: u64, deadline: Deadline) -> Sent<()> {
         loop {
             if self.look_for_room(need)? {
                 return Ok(());
@@ -159,14 +157,14 @@ impl Writer {
                 return Ok(());
             }
             self.confirm_consumer()?;
-            if clock::now_ns() >= deadline {
+            if deadline.has_passed() {
                 return Err(Refused::Late);
             }
             self.sleep(need, deadline)?;
         }
     }
 
-    fn sleep(&mut self, need: u64, deadline: u64) -> Result<()> {
+    fn sleep(&mut self, need: u64, deadline: Deadline) -> Result<()> {
         let (flag, request) = (self.lane.waiting(), handshake::WAITING_WORDS);
         handshake::sleep(flag, request, deadline, wait::slice_ns_max(), clock::now_ns, |until| {
             let Some(mut set) = self.to.begin_sleep() else { return Ok(None) };
@@ -209,7 +207,7 @@ impl Writer {
     }
 
     /// Waits until a live consumer reads the queue; `false` when the deadline passed first.
-    pub(crate) fn wait_for_consumer(&mut self, deadline: u64) -> Result<bool> {
+    pub(crate) fn wait_for_consumer(&mut self, deadline: Deadline) -> Result<bool> {
         loop {
             let owner = self.to.table().owner();
             match self.check_served().and_then(|()| self.confirm_consumer()) {
@@ -218,11 +216,15 @@ impl Writer {
                 Err(refused) => return Err(self.error(refused)),
             }
             let now = clock::now_ns();
-            if now >= deadline {
+            if deadline.has_passed_by(now) {
                 return Ok(false);
             }
             let word = futex::low_half(self.to.table().owner_word());
-            futex::wait(word, owner.count(), Some(deadline.min(now + wait::slice_ns_max())));
+            futex::wait(
+                word,
+                owner.count(),
+                deadline.min(Deadline::at_ns(now + wait::slice_ns_max())),
+            );
         }
     }
 

@@ -18,6 +18,7 @@ use super::source::Source;
 use crate::node::OwnPort;
 use crate::node::peer::{Dead, PortView, port};
 use crate::os::fs::file;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::fault;
 use crate::topic::chunks::hazard;
@@ -389,7 +390,7 @@ impl Reader {
     ///
     /// # Crash safety
     /// **Strict.** As that of a wait set, of which we are the only member.
-    pub(crate) fn sleep(&mut self, deadline: u64) -> Result<()> {
+    pub(crate) fn sleep(&mut self, deadline: Deadline) -> Result<()> {
         if self.is_cut() {
             return self.attend().map(drop);
         }
