@@ -99,7 +99,7 @@ def test_all_see_the_same_description_and_the_same_bytes(programs):
 
     layouts = {language: layout(language) for language in LANGUAGES}
     assert layouts["rust"].startswith("outlive-type 1 align 8|struct:48| 0 u64 stamp_ns|")
-    # Then the ready-made messages, which C names, and their formats, whose names Rust and Python have.
+    # Then the ready-made messages, which C names, and formats, whose names Rust and Python have.
     lines = layouts["rust"].splitlines()
     assert lines[9].startswith("outlive/PointXyzi ") and lines[-3] == "10 depth_m32 4"
     for language, count in {"rust": len(lines), "c": 2, "cpp": 10, "python": len(lines)}.items():
@@ -111,8 +111,8 @@ def test_ready_made_messages_of_every_language_are_read_in_every_language(voices
     where = "reading an image:"
     seen = {
         1: "12",
-        2: f"{where} corrupt; its header promises 9 rows of 2 rgb8 pixels (6 bytes), 6 bytes apart, "
-        "and 12 bytes follow it; correct the sender",
+        2: f"{where} corrupt; its header promises 9 rows of 2 rgb8 pixels (6 bytes), 6 bytes "
+        "apart, and 12 bytes follow it; correct the sender",
         3: f"{where} unsupported; pixel format 77 is unknown here; update this program, or correct "
         "the sender",
         4: "15",

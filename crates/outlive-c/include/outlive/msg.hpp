@@ -1,5 +1,5 @@
-// Ready-made messages: outlive::msg::pose, image, point_cloud and others, the same in all languages.
-// outlive.hpp does not include this.
+// Ready-made messages: outlive::msg::pose, image, point_cloud and others, the same in all
+// languages. outlive.hpp does not include this.
 //
 //     namespace msg = outlive::msg;
 //     auto camera = node.publisher<msg::image>("/camera/front").value();
@@ -134,7 +134,8 @@ struct point_cloud_view {
 
 /// A received picture, checked: any program may have written its header. OUTLIVE_CORRUPT: rows
 /// overlap or are missing; OUTLIVE_UNSUPPORTED: the pixel format is unknown.
-[[nodiscard]] inline expected<image_view> view(const detail::headed_view<image_header, std::uint8_t> &of) {
+[[nodiscard]] inline expected<image_view>
+view(const detail::headed_view<image_header, std::uint8_t> &of) {
     const auto size = sizeof of.header + of.tail.size_bytes();
     if (auto code = ::outlive_image_check(&of.header, size); code != OUTLIVE_OK) {
         return unexpected(error::last(code));
@@ -142,7 +143,8 @@ struct point_cloud_view {
     return image_view{of.header, of.tail};
 }
 /// A received point cloud, checked. OUTLIVE_CORRUPT: points are missing.
-[[nodiscard]] inline expected<point_cloud_view> view(const detail::headed_view<point_cloud_header, point_xyzi> &of) {
+[[nodiscard]] inline expected<point_cloud_view>
+view(const detail::headed_view<point_cloud_header, point_xyzi> &of) {
     const auto size = sizeof of.header + of.tail.size_bytes();
     if (auto code = ::outlive_point_cloud_check(&of.header, size); code != OUTLIVE_OK) {
         return unexpected(error::last(code));

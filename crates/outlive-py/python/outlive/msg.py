@@ -17,18 +17,28 @@
 >>> float(pose["position"]["y"]), pose["header"]["frame_id"].item().decode()
 (2.0, 'map')
 
-Units are SI: metres, seconds, radians, newtons; stamps are ns of CLOCK_MONOTONIC (``now_ns``). Bodies
-look along x, y is left, z is up; optical frames (name ends in ``_optical``) look along z, x is right,
-y is down. Rotations are right-handed. Texts are UTF-8 of at most 32 bytes.
+Units are SI: metres, seconds, radians, newtons; stamps are ns of CLOCK_MONOTONIC (``now_ns``).
+Bodies look along x, y is left, z is up; optical frames (name ends in ``_optical``) look along z, x
+is right, y is down. Rotations are right-handed. Texts are UTF-8 of at most 32 bytes.
 """
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING, Any, ClassVar, Iterable, Iterator, TypeVar
 
 import numpy as np
 
 from ._errors import InvalidArgument
 from ._outlive import _check_image, _check_point_cloud, _dlpack, now_ns
 from ._types import ReadyMade
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from . import Publisher, Sample
+
+_Self = TypeVar("_Self", bound="_Headed")
 
 __all__ = [
     "FORMATS",
@@ -45,7 +55,7 @@ __all__ = [
     "Vector3",
 ]
 
-FORMATS = {
+FORMATS: dict[str, tuple[int, str | None, tuple[int, ...]]] = {
     "mono8": (1, "u1", ()),
     "mono16": (2, "<u2", ()),
     "rgb8": (3, "u1", (3,)),
@@ -66,8 +76,11 @@ _NAMES = {number: name for name, (number, _, _) in FORMATS.items()}
 class _Fixed(ReadyMade):
     """A message of a fixed size: a structured dtype."""
 
+    type_name: ClassVar[str]
+    dtype: ClassVar[np.dtype]
+
     @classmethod
-    def new(cls, **fields):
+    def new(cls, **fields: Any) -> np.ndarray:
         """One with these fields, all others zero: an array of no dimensions, for ``publish``."""
         made = np.zeros((), cls.dtype)
         for name, value in fields.items():
@@ -78,7 +91,7 @@ class _Fixed(ReadyMade):
         return made
 
 
-def _text(text):
+def _text(text: str) -> bytes:
     """The whole characters of a text that fit 32 bytes, up to its first zero."""
     return text.split("\0")[0].encode()[:32].decode(errors="ignore").encode()
 
@@ -93,7 +106,7 @@ class Header(_Fixed):
     dtype = np.dtype([("stamp_ns", "<u8"), ("frame_id", "S32")])
 
     @classmethod
-    def now(cls, frame_id=""):
+    def now(cls, frame_id: str = "") -> np.ndarray:
         """Measured now, in that frame; the name is cut off after 32 bytes."""
         return cls.new(stamp_ns=now_ns(), frame_id=frame_id)
 
@@ -106,7 +119,10 @@ class Vector3(_Fixed):
 
 
 class Quaternion(_Fixed):
-    """A rotation as unit quaternion: ``x``, ``y``, ``z``, ``w``. All zero is "unknown". 32 bytes."""
+    """A rotation as unit quaternion: ``x``, ``y``, ``z``, ``w``; 32 bytes.
+
+    All zero is "unknown".
+    """
 
     type_name = "outlive/Quaternion"
     dtype = np.dtype([("x", "<f8"), ("y", "<f8"), ("z", "<f8"), ("w", "<f8")])
@@ -142,8 +158,8 @@ class Imu(_Fixed):
     """Reading of an inertial measurement unit, in the sensor's frame; 336 bytes.
 
     ``header``, ``orientation`` (to a frame whose z points up), ``angular_velocity`` (rad/s),
-    ``linear_acceleration`` (m/s², with gravity), and their covariances of shape (9,): 3 x 3, row by
-    row; all zero unknown, first element -1: no such reading.
+    ``linear_acceleration`` (m/s², with gravity), and their covariances of shape (9,): 3 x 3, row
+    by row; all zero unknown, first element -1: no such reading.
     """
 
     type_name = "outlive/Imu"
@@ -185,33 +201,37 @@ class PointXyzi(_Fixed):
 class _Headed(ReadyMade, tuple):
     """A header and its elements: a tuple of two arrays, as ``publish`` takes it."""
 
-    def __new__(cls, parts):
+    type_name: ClassVar[str]
+    header_dtype: ClassVar[np.dtype]
+    element_dtype: ClassVar[np.dtype]
+
+    def __new__(cls: type[_Self], parts: Sample[Any] | tuple[np.ndarray, np.ndarray]) -> _Self:
         """Of the value or the array of a sample, or of a sample."""
         made = super().__new__(cls, getattr(parts, "value", parts))
         if len(made) != 2:
             raise InvalidArgument(f"{cls.__name__}: give a header and its elements")
         return made
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self[0]!r}, {len(self[1])} elements)"
 
     @property
-    def header(self):
+    def header(self) -> np.ndarray:
         """What comes before the elements: a structured array of no dimensions."""
         return self[0]
 
     @property
-    def stamp_ns(self):
+    def stamp_ns(self) -> int:
         """When it was measured, ns of CLOCK_MONOTONIC; 0 unknown."""
         return int(self[0]["header"]["stamp_ns"])
 
     @property
-    def frame_id(self):
+    def frame_id(self) -> str:
         """The frame of its coordinates."""
         return self[0]["header"]["frame_id"].item().decode(errors="replace")
 
     @classmethod
-    def _header(cls, frame_id, stamp_ns, **fields):
+    def _header(cls, frame_id: str, stamp_ns: int | None, **fields: Any) -> np.ndarray:
         made = np.zeros((), cls.header_dtype)
         stamp_ns = now_ns() if stamp_ns is None else stamp_ns
         made["header"] = (stamp_ns, _text(frame_id))
@@ -233,7 +253,12 @@ class JointState(_Headed):
     element_dtype = Joint.dtype
 
     @classmethod
-    def of(cls, joints, frame_id="", stamp_ns=None):
+    def of(
+        cls,
+        joints: np.ndarray | Iterable[tuple[str, float, float, float]],
+        frame_id: str = "",
+        stamp_ns: int | None = None,
+    ) -> JointState:
         """Of an array of ``Joint.dtype``, or of tuples (name, position, velocity, effort).
         `stamp_ns`: now unless given."""
         if not isinstance(joints, np.ndarray):
@@ -241,11 +266,11 @@ class JointState(_Headed):
         return cls((cls._header(frame_id, stamp_ns), np.asarray(joints, Joint.dtype)))
 
     @property
-    def joints(self):
+    def joints(self) -> np.ndarray:
         """The joints: a structured array of one dimension."""
         return self[1]
 
-    def joint(self, name):
+    def joint(self, name: str) -> np.void | None:
         """The joint of that name, or None."""
         found = np.flatnonzero(self[1]["name"] == _text(name))
         return self[1][found[0]] if len(found) else None
@@ -254,8 +279,8 @@ class JointState(_Headed):
 class Image(_Headed):
     """A picture: ``pixels`` is an array of the right shape and dtype without a copy.
 
-    The image itself is such an array to others: ``np.asarray(image)``, ``torch.from_dlpack(image)``.
-    OpenCV takes ``image.pixels``.
+    The image itself is such an array to others: ``np.asarray(image)``,
+    ``torch.from_dlpack(image)``. OpenCV takes ``image.pixels``.
 
     >>> image = msg.Image.of(np.zeros((480, 640, 3), np.uint8), "bgr8", "front_optical")
     >>> outlive.Publisher(node, "/camera/right", msg.Image).publish(image)
@@ -276,29 +301,47 @@ class Image(_Headed):
     element_dtype = np.dtype(np.uint8)
 
     @classmethod
-    def of(cls, pixels, format, frame_id="", stamp_ns=None, *, width=0, height=0):
-        """Of an array of shape (height, width) or (height, width, values of a pixel), or of the bytes
-        of a compressed picture, whose `width` and `height` are given. `stamp_ns`: now unless given.
-        """
+    def of(
+        cls,
+        pixels: npt.ArrayLike | bytes,
+        format: str,
+        frame_id: str = "",
+        stamp_ns: int | None = None,
+        *,
+        width: int = 0,
+        height: int = 0,
+    ) -> Image:
+        """Of an array of shape (height, width) or (height, width, values of a pixel), or of the
+        bytes of a compressed picture, whose `width` and `height` are given. `stamp_ns`: now unless
+        given."""
         number, dtype, values = _format(format)
         if dtype is None:
             fields = {"width": width, "height": height, "format": number}
             header = cls._header(frame_id, stamp_ns, **fields)
-            return cls((header, np.frombuffer(pixels, np.uint8)))
-        pixels = np.asarray(pixels)
-        if pixels.dtype != dtype or pixels.ndim < 2 or pixels.shape[2:] != values:
+            return cls((header, np.frombuffer(pixels, np.uint8)))  # type: ignore[arg-type]
+        array = np.asarray(pixels)
+        if array.dtype != dtype or array.ndim < 2 or array.shape[2:] != values:
             wanted = ", ".join(["height", "width", *map(str, values)])
             raise InvalidArgument(
-                f"an image of format {format}: it has dtype {pixels.dtype} and shape {pixels.shape}; "
-                f"give {np.dtype(dtype)} and ({wanted})"
+                f"an image of format {format}: it has dtype {array.dtype} and shape "
+                f"{array.shape}; give {np.dtype(dtype)} and ({wanted})"
             )
-        height, width = pixels.shape[:2]
+        height, width = array.shape[:2]
         header = cls._plain(width, height, format, frame_id, stamp_ns)
-        return cls((header, np.ascontiguousarray(pixels).reshape(-1).view(np.uint8)))
+        return cls((header, np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
 
     @classmethod
     @contextlib.contextmanager
-    def loan(cls, publisher, width, height, format, *, frame_id="", stamp_ns=None):
+    def loan(
+        cls,
+        publisher: Publisher[Image],
+        width: int,
+        height: int,
+        format: str,
+        *,
+        frame_id: str = "",
+        stamp_ns: int | None = None,
+    ) -> Iterator[np.ndarray]:
         """A slot in shared memory for an uncompressed picture: ``with Image.loan(...) as pixels``
         publishes what was written to the array, unless an exception leaves the block. It holds
         whatever was there before."""
@@ -312,11 +355,14 @@ class Image(_Headed):
                 pixels.flags.writeable = False
 
     @classmethod
-    def _plain(cls, width, height, format, frame_id, stamp_ns):
+    def _plain(
+        cls, width: int, height: int, format: str, frame_id: str, stamp_ns: int | None
+    ) -> np.ndarray:
         number, dtype, values = _format(format)
         if dtype is None:
             raise InvalidArgument(
-                f"an image of format {format}: its size is not known before; use Image.of(file, ...)"
+                f"an image of format {format}: its size is not known before; "
+                "use Image.of(file, ...)"
             )
         row_bytes = width * np.dtype((dtype, values)).itemsize
         if not (0 <= width and 0 <= height < 1 << 32 and row_bytes < 1 << 32):
@@ -325,27 +371,27 @@ class Image(_Headed):
         return cls._header(frame_id, stamp_ns, **fields)
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Columns, pixels."""
         return int(self[0]["width"])
 
     @property
-    def height(self):
+    def height(self) -> int:
         """Rows, pixels."""
         return int(self[0]["height"])
 
     @property
-    def format(self):
+    def format(self) -> str:
         """``rgb8``, ``depth_m32``, ``jpeg`` and so on, or ``unknown``."""
         return _NAMES.get(int(self[0]["format"]), "unknown")
 
     @property
-    def pixels(self):
+    def pixels(self) -> np.ndarray:
         """The pixels in place, of shape (height, width) or (height, width, values of a pixel); the
         bytes of a compressed picture's file.
 
-        ``Corrupt``: rows that the header promises overlap or are missing. ``Unsupported``: the format
-        is unknown.
+        ``Corrupt``: rows that the header promises overlap or are missing. ``Unsupported``: the
+        format is unknown.
         """
         header, data = self
         _check_image(header.tobytes(), data.nbytes)
@@ -358,18 +404,25 @@ class Image(_Headed):
         return np.ndarray(shape, dtype, data, strides=strides)
 
     @property
-    def __array_interface__(self):
+    def __array_interface__(self) -> dict[str, Any]:
         return self.pixels.__array_interface__
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         pixels = self.pixels if dtype is None else self.pixels.astype(dtype, copy=False)
         return pixels.copy() if copy else pixels
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         pixels = self.pixels.copy() if copy else self.pixels
         return _dlpack(pixels, max_version, not pixels.flags.writeable)
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
 
@@ -388,23 +441,25 @@ class PointCloud(_Headed):
     element_dtype = PointXyzi.dtype
 
     @classmethod
-    def of(cls, points, frame_id="", stamp_ns=None):
+    def of(
+        cls, points: npt.ArrayLike, frame_id: str = "", stamp_ns: int | None = None
+    ) -> PointCloud:
         """Of an array of ``PointXyzi.dtype``, or of float32 with x, y, z and intensity as its last
         dimension; of two dimensions of points if the cloud is ordered."""
-        points = np.asarray(points)
-        if points.dtype == np.float32 and points.shape[-1:] == (4,):
-            points = np.ascontiguousarray(points).view(PointXyzi.dtype)[..., 0]
-        if points.dtype != PointXyzi.dtype or points.ndim not in (1, 2):
+        array = np.asarray(points)
+        if array.dtype == np.float32 and array.shape[-1:] == (4,):
+            array = np.ascontiguousarray(array).view(PointXyzi.dtype)[..., 0]
+        if array.dtype != PointXyzi.dtype or array.ndim not in (1, 2):
             raise InvalidArgument(
-                f"a point cloud: it has dtype {points.dtype} and shape {points.shape}; give float32 "
+                f"a point cloud: it has dtype {array.dtype} and shape {array.shape}; give float32 "
                 "and (points, 4) or (rows, points, 4), or PointXyzi.dtype"
             )
-        height, width = points.shape if points.ndim == 2 else (1, len(points))
+        height, width = array.shape if array.ndim == 2 else (1, len(array))
         header = cls._header(frame_id, stamp_ns, width=width, height=height)
-        return cls((header, np.ascontiguousarray(points).reshape(-1)))
+        return cls((header, np.ascontiguousarray(array).reshape(-1)))
 
     @property
-    def points(self):
+    def points(self) -> np.ndarray:
         """The points in place: a structured array of one dimension, or of rows and columns if the
         cloud is ordered. ``Corrupt``: points that the header promises are missing."""
         header, points = self
@@ -414,13 +469,13 @@ class PointCloud(_Headed):
         return points if height == 1 else points.reshape(height, width)
 
     @property
-    def xyzi(self):
+    def xyzi(self) -> np.ndarray:
         """The points as float32, with x, y, z and intensity as the last dimension."""
         points = self.points
         return points.view(np.float32).reshape(*points.shape, 4)
 
 
-def _format(name):
+def _format(name: str) -> tuple[int, str | None, tuple[int, ...]]:
     if name not in FORMATS:
         raise InvalidArgument(f"an image of format {name!r}: it is one of {', '.join(FORMATS)}")
     return FORMATS[name]
