@@ -4,8 +4,12 @@ use std::io::{BufRead, stdin};
 use std::time::Duration;
 
 use outlive::lock::LockError;
+use outlive::msg::{
+    Header, Image, ImageHeader, Imu, Joint, JointState, JointStateHeader, PixelFormat, PointCloud,
+    PointCloudHeader, PointXyzi, Pose, Quaternion, Text, Twist, Vector3,
+};
 use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-use outlive::{Deadline, Message, Node};
+use outlive::{Deadline, Message, Node, Payload, Sample, Subscriber};
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Message, Clone, Copy)]
 #[zerocopy(crate = "outlive::zerocopy")]
@@ -41,6 +45,107 @@ fn show(r: &Reading) {
     println!("{} {}", r.number, sum(r));
 }
 
+fn described() {
+    let show = |name: &str, text: String| println!("{name} {}", text.replace('\n', "|"));
+    show(Pose::TYPE_NAME, Pose::describe().to_text());
+    show(Twist::TYPE_NAME, Twist::describe().to_text());
+    show(Imu::TYPE_NAME, Imu::describe().to_text());
+    show(JointStateHeader::TYPE_NAME, JointStateHeader::describe().to_text());
+    show(Joint::TYPE_NAME, Joint::describe().to_text());
+    show(ImageHeader::TYPE_NAME, ImageHeader::describe().to_text());
+    show(PointCloudHeader::TYPE_NAME, PointCloudHeader::describe().to_text());
+    show(PointXyzi::TYPE_NAME, PointXyzi::describe().to_text());
+    for format in (0..256).map(PixelFormat).filter(|f| f.as_str() != "unknown") {
+        let bytes = format.bytes_per_pixel().unwrap_or(0);
+        println!("{} {} {bytes}", format.0, format.as_str());
+    }
+}
+
+/// The ready-made messages with this number in them.
+fn send(node: &Node) -> outlive::Result<()> {
+    let poses = node.topic::<Pose>("/m/pose")?.publisher()?;
+    let twists = node.topic::<Twist>("/m/twist")?.publisher()?;
+    let imus = node.topic::<Imu>("/m/imu")?.publisher()?;
+    let joints = node.topic::<JointState>("/m/joints")?.publisher()?;
+    let clouds = node.topic::<PointCloud>("/m/cloud")?.publisher()?;
+    let images = node.topic::<Image>("/m/image")?.publisher()?;
+    println!("ready");
+    let header = Header { stamp_ns: 7, frame_id: Text::cut("map") };
+    for number in numbers() {
+        let n = f64::from(number);
+        poses.publish(&Pose {
+            header,
+            position: Vector3 { x: 1.0, y: 2.0, z: n },
+            orientation: Quaternion::IDENTITY,
+        })?;
+        let (linear, angular) =
+            (Vector3 { x: n, ..Default::default() }, Vector3 { z: 0.5, ..Default::default() });
+        twists.publish(&Twist { header, linear, angular })?;
+        let mut imu = Imu { header, ..Imu::default() };
+        (imu.linear_acceleration.z, imu.orientation_covariance[0]) = (9.75, -1.0);
+        imus.publish(&imu)?;
+        let elbow = Joint { name: Text::cut("elbow"), position: n, velocity: 0.5, effort: -1.5 };
+        joints.publish_headed(JointStateHeader { header }, &[elbow])?;
+        let point = |x, y, intensity| PointXyzi { x, y, z: 0.0, intensity };
+        let points = [point(n as f32, 0.0, 0.5), point(0.0, n as f32, 0.25)];
+        clouds.publish_headed(PointCloudHeader::row(header, 2), &points)?;
+        let mut image = images.loan_image(header, 2, 2, PixelFormat::RGB8)?;
+        let (head, pixels) = image.split_mut();
+        pixels.iter_mut().zip(number as u8..).for_each(|(pixel, value)| *pixel = value);
+        match number {
+            2 => head.height = 9,
+            3 => head.format = PixelFormat(77),
+            _ => {}
+        }
+        image.publish()?;
+        println!("ok");
+    }
+    Ok(())
+}
+
+fn next<T: Payload + ?Sized>(from: &mut Subscriber<T>) -> outlive::Result<Sample<T>> {
+    loop {
+        if let Some(sample) = from.receive_until(u64::MAX)? {
+            return Ok(sample);
+        }
+    }
+}
+
+/// What came, field by field, and the bytes of it.
+fn see(node: &Node) -> outlive::Result<()> {
+    let mut poses = node.topic::<Pose>("/m/pose")?.subscriber()?;
+    let mut twists = node.topic::<Twist>("/m/twist")?.subscriber()?;
+    let mut imus = node.topic::<Imu>("/m/imu")?.subscriber()?;
+    let mut joints = node.topic::<JointState>("/m/joints")?.subscriber()?;
+    let mut clouds = node.topic::<PointCloud>("/m/cloud")?.subscriber()?;
+    let mut images = node.topic::<Image>("/m/image")?.subscriber()?;
+    println!("ready");
+    loop {
+        let (pose, twist, imu) = (next(&mut poses)?, next(&mut twists)?, next(&mut imus)?);
+        let (state, cloud, image) = (next(&mut joints)?, next(&mut clouds)?, next(&mut images)?);
+        let elbow = state.joint("elbow").expect("an elbow");
+        print!("{} {} {} ", pose.header.frame_id, pose.header.stamp_ns, pose.position.z);
+        print!("{} {} ", twist.linear.x, twist.angular.z);
+        print!("{} {} ", imu.linear_acceleration.z, imu.orientation_covariance[0]);
+        print!("{} {} ", elbow.position, elbow.effort);
+        print!("{} {} ", cloud.points()[1].y, cloud.points()[1].intensity);
+        match image.check() {
+            Ok(()) => println!("{}", image.row(1).expect("a row")[5]),
+            Err(e) => println!("{e}"),
+        }
+        let all = [
+            pose.as_bytes(),
+            twist.as_bytes(),
+            imu.as_bytes(),
+            state.as_bytes(),
+            cloud.as_bytes(),
+            image.as_bytes(),
+        ];
+        let hex: String = all.concat().iter().map(|b| format!("{b:02x}")).collect();
+        println!("{hex}");
+    }
+}
+
 fn numbers() -> impl Iterator<Item = u32> {
     stdin().lock().lines().map_while(|line| line.ok()?.trim().parse().ok())
 }
@@ -51,6 +156,7 @@ fn main() -> outlive::Result<()> {
         println!("{}", Reading::describe().to_text().replace('\n', "|"));
         let hex: String = make(3).as_bytes().iter().map(|b| format!("{b:02x}")).collect();
         println!("{hex}");
+        described();
         return Ok(());
     }
     let node = Node::open("rust")?;
@@ -92,6 +198,8 @@ fn main() -> outlive::Result<()> {
                 }
             }
         }
+        "send" => send(&node)?,
+        "see" => see(&node)?,
         "produce" => {
             let mut producer = node.queue::<Reading>("/c/queue")?.producer()?;
             println!("ready");

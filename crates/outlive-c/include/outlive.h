@@ -549,6 +549,29 @@ void *outlive_rwlock_data(const struct outlive_rwlock *lock);
 // Frees the handle. The lock stays. NULL is nothing.
 void outlive_rwlock_free(struct outlive_rwlock *lock);
 
+// The type of a ready-made message by its name: `outlive/Pose`, `outlive/Twist`, `outlive/Imu`,
+// `outlive/JointState`, `outlive/Image`, `outlive/PointCloud`. Their structs are in
+// `outlive/msg.h`.
+//
+// `OUTLIVE_NOT_FOUND`: no ready-made message has that name.
+enum outlive_status outlive_type_message(const char *name, struct outlive_type **out);
+
+// Whether the payload of an `outlive/Image` is a picture: then every row that its header promises
+// lies in the payload. Any program may have written anything there: ask before you read pixels.
+//
+// `OUTLIVE_CORRUPT`: rows overlap or are missing. `OUTLIVE_UNSUPPORTED`: the pixel format is
+// unknown. The header is then readable as well, unless the payload is shorter than it.
+enum outlive_status outlive_image_check(const void *payload, size_t size);
+
+// Whether the payload of an `outlive/PointCloud` has all the points that its header promises.
+//
+// `OUTLIVE_CORRUPT`: it has not.
+enum outlive_status outlive_point_cloud_check(const void *payload, size_t size);
+
+// Bytes of a pixel; 0 of compressed and unknown formats. `format` is one of `OUTLIVE_PIXEL_RGB8`
+// and its like, of `outlive/msg.h`.
+uint32_t outlive_pixel_bytes(uint32_t format);
+
 // Joins a domain, making it if it does not exist. `options` may be NULL.
 //
 // Answers `OUTLIVE_NOT_OWNED` when the directory is a stranger's or writable by all,

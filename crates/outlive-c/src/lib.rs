@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `status` | error numbers, details, panics |
 //! | `types` | payload types made from descriptions |
+//! | `msg` | ready-made messages |
 //! | `options` | settings of other versions |
 //! | `node` | nodes, watching them |
 //! | `publisher`, `subscriber` | topics |
@@ -21,6 +22,7 @@
 
 mod domain;
 mod lock;
+mod msg;
 mod node;
 mod options;
 mod publisher;
@@ -36,6 +38,7 @@ mod wait;
 
 pub use domain::*;
 pub use lock::*;
+pub use msg::*;
 pub use node::*;
 pub use publisher::*;
 pub use queue::*;

@@ -19,7 +19,7 @@ pub(crate) fn description(from: *const c_char) -> Result<TypeDescription, Fail> 
     Ok(TypeDescription::parse(text(from, "a description")?.as_bytes())?)
 }
 
-fn give(out: Option<&mut MaybeUninit<*mut outlive_type>>, of: PayloadType) -> Done {
+pub(crate) fn give(out: Option<&mut MaybeUninit<*mut outlive_type>>, of: PayloadType) -> Done {
     let name = CString::new(of.name()).unwrap_or_default();
     need(out, "out")?.write(Box::into_raw(Box::new(outlive_type { of, name })));
     Ok(())

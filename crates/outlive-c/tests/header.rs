@@ -7,15 +7,50 @@ fn the_header_is_what_the_sources_say() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(here.join("cbindgen.toml")).expect("cbindgen.toml");
     let bindings = cbindgen::Builder::new().with_crate(here).with_config(config).generate();
+    is_written("include/outlive.h", &text_of(&bindings.expect("the sources")));
+}
+
+#[test]
+fn the_header_of_messages_is_what_their_sources_say() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let config = cbindgen::Config::from_file(here.join("msg.toml")).expect("msg.toml");
+    let sources = here.join("../outlive/src/types/msg");
+    let files = ["mod", "text", "motion", "joints", "image", "point_cloud"];
+    let from = |builder: cbindgen::Builder, file: &str| {
+        builder.with_src(sources.join(format!("{file}.rs")))
+    };
+    let builder = cbindgen::Builder::new().with_config(config);
+    let bindings = files.into_iter().fold(builder, from).generate().expect("the sources");
+    is_written("include/outlive/msg.h", &as_c(&text_of(&bindings)));
+}
+
+/// What cbindgen does not say as C does: text is `char`, constants are in capitals.
+fn as_c(made: &str) -> String {
+    let (before, text) = made.split_once("// Text of at most").expect("the type of text");
+    let (_, after) = text.split_once("typedef uint8_t Text_32[32];\n\n").expect("its definition");
+    let line = |line: &str| match line.strip_prefix("    Text_32 ") {
+        Some(name) => format!("    char {}[32];\n", name.trim_end_matches(';')),
+        None => format!("{line}\n"),
+    };
+    let text: String = before.lines().chain(after.lines()).map(line).collect();
+    text.replace("outlive_pixel_format_", "OUTLIVE_PIXEL_")
+        .replace("outlive_quaternion_IDENTITY", "OUTLIVE_QUATERNION_IDENTITY")
+}
+
+fn text_of(bindings: &cbindgen::Bindings) -> String {
     let mut made = Vec::new();
-    bindings.expect("the sources").write(&mut made);
-    let made = String::from_utf8(made).unwrap();
-    let path = here.join("include/outlive.h");
+    bindings.write(&mut made);
+    String::from_utf8(made).unwrap()
+}
+
+/// Compares with the file, or writes it.
+fn is_written(path: &str, made: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os("OUTLIVE_WRITE_HEADER").is_some() {
-        std::fs::write(&path, &made).unwrap();
+        std::fs::write(&file, made).unwrap();
     }
-    let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(made == there, "include/outlive.h is out of date: run `make header`");
+    let there = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(made == there, "{path} is out of date: run `make header`");
 }
 
 /// All headers, by path.

@@ -90,6 +90,16 @@ fn every_call_of_c_does_what_the_header_says() {
 }
 
 #[test]
+fn ready_made_messages_of_c_and_cpp_are_checked() {
+    let said = run("cc", &sanitized("cc", "c11"), "tests/c/msg.c");
+    assert!(said.contains("msg: types and payloads"), "{said}");
+    for (compiler, standard) in cpp_ways() {
+        let said = run(compiler, &sanitized(compiler, standard), "tests/cpp/msg.cpp");
+        assert!(said.contains("msg: sent and read"), "{compiler} {standard} said: {said}");
+    }
+}
+
+#[test]
 fn the_examples_in_c_run() {
     for (name, says) in [
         ("hello", "hello: x 1.0 m, y 2.0 m"),

@@ -2,20 +2,18 @@
 
 import multiprocessing
 
-import numpy as np
-
 import outlive
+from outlive import msg
 
-SHAPE = (720, 1280, 3)
 FRAMES = 3
 
 
 def view(results):
     node = outlive.Node("viewer")
-    subscriber = outlive.Subscriber(node, "/camera/front", np.uint8, SHAPE, reliable=True)
+    subscriber = outlive.Subscriber(node, "/camera/front", msg.Image, reliable=True)
     results.put("ready")
     for sample in subscriber:
-        frame = sample.array  # read-only, where the camera wrote it
+        frame = sample.value.pixels  # read-only, where the camera wrote it
         if not (sample.is_borrowed and frame[0, 0, 0] == frame[-1, -1, -1] == sample.seq + 1):
             results.put("wrong")
         if sample.seq == FRAMES - 1:
@@ -30,11 +28,11 @@ if __name__ == "__main__":
     for viewer in viewers:
         viewer.start()
     node = outlive.Node("camera")
-    publisher = outlive.Publisher(node, "/camera/front", np.uint8, SHAPE)
+    publisher = outlive.Publisher(node, "/camera/front", msg.Image)
     for _ in viewers:
         results.get()
     for shade in range(1, FRAMES + 1):
-        with publisher.loan() as frame:  # an array in shared memory
+        with msg.Image.loan(publisher, 1280, 720, "rgb8") as frame:  # an array in shared memory
             frame[:] = shade  # what a driver would do
     seen = [results.get() for _ in viewers]
     for viewer in viewers:

@@ -26,6 +26,8 @@ enum Form {
     Headed {
         header: Py<PyArrayDescr>,
         element: Py<PyArrayDescr>,
+        /// Made from the tuple, if there is one.
+        class: Option<Py<PyAny>>,
     },
     /// Decoded into the class, if there is one.
     Object {
@@ -75,7 +77,9 @@ impl Codec {
     /// No `__clear__`: the class of a cycle has one.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match &self.form {
-            Form::Object { class: Some(class) } => visit.call(class),
+            Form::Object { class: Some(class) } | Form::Headed { class: Some(class), .. } => {
+                visit.call(class)
+            }
             _ => Ok(()),
         }
     }
@@ -100,11 +104,14 @@ impl Codec {
         let text: String = found.get_item(2)?.extract()?;
         let described = |text: &str| TypeDescription::parse(text.as_bytes()).or_raise();
         let describe = || described(&text);
+        let class_at = |at: usize| -> PyResult<Option<Py<PyAny>>> {
+            let class = found.get_item(at)?;
+            Ok((!class.is_none()).then(|| class.unbind()))
+        };
         Ok(match form.as_str() {
             "bytes" => Self { of: PayloadType::bytes(), form: Form::Bytes { dtype: dtype()? } },
             "object" => {
-                let class = found.get_item(3)?;
-                let class = (!class.is_none()).then(|| class.unbind());
+                let class = class_at(3)?;
                 let of = PayloadType::msgpack(&name).or_raise()?;
                 Self { of, form: Form::Object { class } }
             }
@@ -113,7 +120,7 @@ impl Codec {
                 let tail: String = found.get_item(4)?.extract()?;
                 let tail = described(&tail)?;
                 let of = PayloadType::headed(&name, &describe()?, &tail).or_raise()?;
-                Self { of, form: Form::Headed { header, element } }
+                Self { of, form: Form::Headed { header, element, class: class_at(5)? } }
             }
             _ => {
                 let any_length = form == "slice";
@@ -148,7 +155,7 @@ impl Codec {
                     Encoded::Array(numpy.call_method1("frombuffer", (object, dtype))?)
                 }
             },
-            Form::Headed { header, element } => {
+            Form::Headed { header, element, .. } => {
                 let Ok((head, tail)) = object.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()
                 else {
                     let why = "it is no tuple of a header and its elements";
@@ -287,7 +294,7 @@ impl Codec {
                 dims[0] = size;
                 (dtype.bind(py).clone(), &dims[..1])
             }
-            Form::Headed { header, element } => {
+            Form::Headed { header, element, .. } => {
                 let (header, element) = (header.bind(py), element.bind(py));
                 let count = (size - self.of.size()) / element.itemsize();
                 let tail = data.wrapping_add(self.of.size());
@@ -317,6 +324,7 @@ impl Codec {
         view: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         match &self.form {
+            Form::Headed { class: Some(class), .. } => class.bind(py).call1((view()?,)),
             Form::Array { .. } | Form::Headed { .. } => view(),
             Form::Bytes { .. } => Ok(PyBytes::new(py, payload).into_any()),
             Form::Object { class } => {
@@ -339,7 +347,7 @@ impl Codec {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.value(py, payload, || {
             let numpy = py.import("numpy")?;
-            if let Form::Headed { header, element } = &self.form {
+            if let Form::Headed { header, element, .. } = &self.form {
                 let (head, tail) = payload.split_at(self.of.size().min(payload.len()));
                 let copy = |part: &[u8], dtype: &Py<PyArrayDescr>| {
                     let bytes = PyBytes::new(py, part);

@@ -138,3 +138,13 @@ pub(crate) fn capsule<'py>(
         Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(made, name.as_ptr(), Some(forget)))
     }
 }
+
+/// For `outlive.msg`: as `capsule`.
+#[pyfunction]
+pub(crate) fn _dlpack<'py>(
+    array: Bound<'py, PyAny>,
+    max_version: Option<(u32, u32)>,
+    read_only: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    capsule(&array, max_version, read_only)
+}

@@ -18,6 +18,7 @@
 //! | `error` | errors of the core as exceptions |
 //! | `codec` | what is carried: arrays, bytes, objects |
 //! | `array`, `dlpack`, `objects` | memory as NumPy arrays and DLPack tensors; MessagePack |
+//! | `msg` | whether ready-made messages are what their headers say |
 //! | `gpu` | arrays on a device |
 //! | `node` | nodes, watches |
 //! | `publisher`, `loan`, `subscriber`, `sample` | topics |
@@ -31,6 +32,7 @@ mod error;
 mod gpu;
 mod loan;
 mod lock;
+mod msg;
 mod node;
 mod objects;
 mod port;
@@ -75,6 +77,9 @@ fn _outlive(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(node::_close_all, module)?)?;
     module.add_function(wrap_pyfunction!(lock::_after_fork, module)?)?;
     module.add_function(wrap_pyfunction!(gpu::devices, module)?)?;
+    module.add_function(wrap_pyfunction!(dlpack::_dlpack, module)?)?;
+    module.add_function(wrap_pyfunction!(msg::_check_image, module)?)?;
+    module.add_function(wrap_pyfunction!(msg::_check_point_cloud, module)?)?;
     module.add_function(wrap_pyfunction!(objects::packb, module)?)?;
     module.add_function(wrap_pyfunction!(objects::unpackb, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -108,11 +108,13 @@ pub(crate) fn builder(
 ///
 /// `type` is a NumPy dtype, with `shape` for an array of them and None as its first number for any
 /// length; ``bytes``; a dataclass or ``object`` for MessagePack; ``Headed`` for a header and
-/// elements. `type_name` is the name that all
+/// elements; a class of ``outlive.msg``, such as ``msg.Image``. `type_name` is the name that all
 /// languages agree on; structured dtypes need one. `reliable_timeout`: seconds that one publish
 /// waits for the slowest live reliable subscriber; 1 s for None, not at all for 0 or less
 /// (``WouldBlock``).
-#[pyclass(frozen, module = "outlive")]
+///
+/// To type checkers it is a ``Publisher[Plan]`` or a ``Publisher[msg.Image]``, by its `type`.
+#[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Publisher {
     shared: Arc<Shared>,
     codec: Py<Codec>,

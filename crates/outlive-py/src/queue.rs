@@ -31,7 +31,7 @@ fn builder(
 }
 
 /// Sends messages to the one consumer of a queue. Types as of ``Publisher``.
-#[pyclass(frozen, module = "outlive")]
+#[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Producer {
     inner: Port<CoreProducer<[u8]>>,
     codec: Py<Codec>,
@@ -164,7 +164,7 @@ impl Lane {
 /// copies, bytes, objects; or, from ``borrow``, as they lie in shared memory.
 ///
 /// After a dead consumer the next one goes on where that one stopped.
-#[pyclass(frozen, module = "outlive")]
+#[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Consumer {
     lane: Port<Lane>,
     codec: Py<Codec>,
@@ -390,7 +390,7 @@ impl Drop for Kept {
 /// >>> with consumer.borrow() as message:
 /// ...     message.array.tolist(), message.array.flags.writeable
 /// ([1.5, 2.5], False)
-#[pyclass(frozen, module = "outlive")]
+#[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Received {
     kept: Mutex<Option<Py<Kept>>>,
     codec: Py<Codec>,

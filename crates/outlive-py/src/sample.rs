@@ -12,7 +12,7 @@ use crate::{array, dlpack, gpu};
 /// that it may outlive its subscriber, and its publisher's death changes nothing about it.
 ///
 /// It counts against the subscriber's `borrows` until it and all arrays over it are gone.
-#[pyclass(frozen, module = "outlive")]
+#[pyclass(frozen, generic, module = "outlive")]
 #[derive(Debug)]
 pub(crate) struct Sample {
     inner: CoreSample<[u8]>,

@@ -19,7 +19,7 @@ use crate::sample::Sample;
 /// Receives the messages of all publishers of a topic, in order per publisher.
 ///
 /// Types as of ``Publisher``. Iterate over it, with ``for`` or ``async for``, or call ``receive``.
-#[pyclass(frozen, module = "outlive")]
+#[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Subscriber {
     pub(crate) inner: Port<CoreSubscriber<[u8]>>,
     codec: Py<Codec>,

@@ -99,8 +99,34 @@ def test_all_see_the_same_description_and_the_same_bytes(programs):
 
     layouts = {language: layout(language) for language in LANGUAGES}
     assert layouts["rust"].startswith("outlive-type 1 align 8|struct:48| 0 u64 stamp_ns|")
-    for language in LANGUAGES:
-        assert layouts[language] == layouts["rust"], language
+    # Then the ready-made messages, which C names, and formats, whose names Rust and Python have.
+    lines = layouts["rust"].splitlines()
+    assert lines[9].startswith("outlive/PointXyzi ") and lines[-3] == "10 depth_m32 4"
+    for language, count in {"rust": len(lines), "c": 2, "cpp": 10, "python": len(lines)}.items():
+        assert layouts[language].splitlines() == lines[:count], language
+
+
+def test_ready_made_messages_of_every_language_are_read_in_every_language(voices):
+    senders, viewers = voices("send"), voices("see")
+    where = "reading an image:"
+    seen = {
+        1: "12",
+        2: f"{where} corrupt; its header promises 9 rows of 2 rgb8 pixels (6 bytes), 6 bytes "
+        "apart, and 12 bytes follow it; correct the sender",
+        3: f"{where} unsupported; pixel format 77 is unknown here; update this program, or correct "
+        "the sender",
+        4: "15",
+    }
+    for number, image in seen.items():
+        bytes_of = set()
+        for sender in senders:
+            assert sender.ask(number) == "ok", sender.name
+            for viewer in viewers:
+                line = f"map 7 {number} {number} 0.5 9.75 -1 {number} -1.5 {number} 0.25 {image}"
+                assert viewer.says() == line, (sender.name, viewer.name)
+                bytes_of.add(viewer.says())
+        assert len(bytes_of) == 1, number
+        assert len(bytes_of.pop()) == 2 * (96 + 88 + 336 + 40 + 56 + 64 + 32 + 64 + 12)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -261,8 +261,8 @@ def test_the_documentation_runs(node):
     import outlive._queue
     import outlive._types
 
-    for module in (outlive, outlive._queue, outlive._types):
-        names = {"outlive": outlive, "np": np, "node": node}
+    for module in (outlive, outlive._queue, outlive._types, outlive.msg):
+        names = {"outlive": outlive, "msg": outlive.msg, "np": np, "node": node}
         ran = doctest.testmod(module, extraglobs=names)
         assert ran.failed == 0 and ran.attempted > 0, module
 

@@ -1,39 +1,24 @@
 //! A camera that writes its frames into shared memory, and a viewer that reads them there.
 
-use outlive::Headed;
-use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "example/Frame")]
-#[repr(C)]
-struct FrameHeader {
-    stamp_ns: u64,
-    width: u32,
-    height: u32,
-}
-
-/// A header and its pixels, three bytes each.
-type Frame = Headed<FrameHeader, u8>;
+use outlive::msg::{Header, Image, PixelFormat};
 
 fn main() -> outlive::Result<()> {
-    let (width, height) = (1280, 720);
     let node = outlive::Node::open("camera")?;
-    let camera = node.topic::<Frame>("/camera/front")?.publisher()?;
-    let mut viewer = node.topic::<Frame>("/camera/front")?.subscriber()?;
+    let camera = node.topic::<Image>("/camera/front")?.publisher()?;
+    let mut viewer = node.topic::<Image>("/camera/front")?.subscriber()?;
 
     for shade in 1..=3 {
-        let header = FrameHeader { stamp_ns: outlive::now_ns(), width, height };
-        let mut frame = camera.loan_headed(header, 3 * (width * height) as usize)?;
-        frame.tail_mut().fill(shade); // what a driver would do
-        frame.publish()?;
+        let header = Header::now("front_optical");
+        let mut image = camera.loan_image(header, 1280, 720, PixelFormat::RGB8)?;
+        image.tail_mut().fill(shade); // what a driver would do
+        image.publish()?;
     }
 
     let (mut frames, mut in_place) = (0, true);
-    while let Some(frame) = viewer.receive()? {
-        let size = 3 * (frame.header().width * frame.header().height) as usize;
-        in_place &= frame.is_borrowed() && frame.tail().len() == size;
+    while let Some(image) = viewer.receive()? {
+        image.check()?; // any program may publish here
         frames += 1;
+        in_place &= image.is_borrowed() && image.row(719).is_some_and(|row| row[0] == frames);
     }
     let how = if in_place { "without a copy" } else { "copied" };
     println!("camera: {frames} frames, {how}");

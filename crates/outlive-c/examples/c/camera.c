@@ -1,16 +1,9 @@
 /* A camera that writes its frames into shared memory, and a viewer that reads them there. */
 #include <outlive.h>
+#include <outlive/msg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct frame_header {
-    uint64_t stamp_ns;
-    uint32_t width, height;
-};
-static const char *const HEADER = "outlive-type 1 align 8\nstruct:16\n"
-                                  " 0 u64 stamp_ns\n 8 u32 width\n 12 u32 height\n";
-static const char *const PIXEL = "outlive-type 1 align 1\nu8\n";
 
 enum { WIDTH = 1280, HEIGHT = 720, PIXELS = 3 * WIDTH * HEIGHT };
 
@@ -23,20 +16,24 @@ static void must(outlive_status status) {
 
 int main(void) {
     outlive_node *node;
-    outlive_type *frame;
+    outlive_type *image;
     outlive_publisher *camera;
     outlive_subscriber *viewer;
     must(outlive_node_open(NULL, &node));
-    must(outlive_type_headed("example/Frame", HEADER, PIXEL, &frame));
-    must(outlive_publisher_open(node, "/camera/front", frame, NULL, &camera));
-    must(outlive_subscriber_open(node, "/camera/front", frame, NULL, &viewer));
-    outlive_type_free(frame);
+    must(outlive_type_message("outlive/Image", &image));
+    must(outlive_publisher_open(node, "/camera/front", image, NULL, &camera));
+    must(outlive_subscriber_open(node, "/camera/front", image, NULL, &viewer));
+    outlive_type_free(image);
 
     for (int shade = 1; shade <= 3; shade++) {
         outlive_loan loan;
-        must(outlive_publisher_loan(camera, sizeof(struct frame_header) + PIXELS, &loan));
-        struct frame_header *header = loan.data;
-        *header = (struct frame_header){outlive_now_ns(), WIDTH, HEIGHT};
+        must(outlive_publisher_loan(camera, sizeof(outlive_image_header) + PIXELS, &loan));
+        outlive_image_header *header = loan.data;
+        *header = (outlive_image_header){.header = {outlive_now_ns(), "front_optical"},
+                                         .width = WIDTH,
+                                         .height = HEIGHT,
+                                         .row_bytes = 3 * WIDTH,
+                                         .format = OUTLIVE_PIXEL_RGB8};
         memset(header + 1, shade, PIXELS); /* what a driver would do */
         must(outlive_loan_publish(&loan, NULL));
     }
@@ -46,10 +43,10 @@ int main(void) {
     outlive_sample sample;
     while (outlive_subscriber_receive(viewer, OUTLIVE_NO_WAIT, &sample) == OUTLIVE_OK) {
         size_t size;
-        const struct frame_header *header = outlive_sample_data(&sample, &size);
-        in_place = in_place && outlive_sample_is_borrowed(&sample) &&
-                   size == sizeof *header + 3 * (size_t)header->width * header->height;
-        frames++;
+        const outlive_image_header *header = outlive_sample_data(&sample, &size);
+        must(outlive_image_check(header, size)); /* any program may publish here */
+        const uint8_t *last_row = (const uint8_t *)(header + 1) + header->row_bytes * (HEIGHT - 1);
+        in_place = in_place && outlive_sample_is_borrowed(&sample) && last_row[0] == ++frames;
         outlive_sample_release(&sample);
     }
     printf("camera: %d frames, %s\n", frames, in_place ? "without a copy" : "copied");

@@ -70,6 +70,9 @@ class error {
         return detail_ ? *detail_ : nothing;
     }
 
+    /// All there is to say in one line: the details, or the phrase where there are none.
+    [[nodiscard]] std::string message() const { return detail_ ? *detail_ : what(); }
+
     friend bool operator==(const error &e, status code) noexcept { return e.code_ == code; }
     /// Of the same status; details are for people.
     friend bool operator==(const error &a, const error &b) noexcept { return a.code_ == b.code_; }

@@ -321,6 +321,27 @@ template <class T> class subscriber {
             return ::outlive_subscriber_receive(at_.get(), until.ns(), to);
         });
     }
+    /// Waits for messages and hands each to `see`, as a `const sample<T> &`. Quiet times and events
+    /// do not end it: only `see`, by returning false, or a call that fails, with its error.
+    template <class See> expected<void> for_each(See &&see) {
+        for (;;) {
+            const auto got = receive(deadline::never);
+            if (got) {
+                if constexpr (std::is_same_v<decltype(see(*got)), bool>) {
+                    if (!see(*got)) {
+                        return {};
+                    }
+                } else {
+                    see(*got);
+                }
+            } else if (got.error() != OUTLIVE_EVENT) {
+                return unexpected(got.error());
+            } else {
+                while (next_event()) {
+                }
+            }
+        }
+    }
     /// The newest message; older ones are skipped. Never waits.
     expected<sample<T>> latest() {
         return take(

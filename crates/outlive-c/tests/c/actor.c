@@ -1,5 +1,6 @@
 /* One voice of the conversation test; see crates/outlive-py/tests/test_conversation.py. */
 #include <outlive.h>
+#include <outlive/msg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +154,114 @@ static void lock(outlive_node *node, outlive_type *type) {
     }
 }
 
+enum { POSE, TWIST, IMU, JOINTS, CLOUD, IMAGE, MESSAGES };
+
+static const char *const TOPICS[] = {"/m/pose",   "/m/twist", "/m/imu",
+                                     "/m/joints", "/m/cloud", "/m/image"};
+static const char *const NAMES[] = {"outlive/Pose",       "outlive/Twist",      "outlive/Imu",
+                                    "outlive/JointState", "outlive/PointCloud", "outlive/Image"};
+
+struct joints {
+    outlive_joint_state_header header;
+    outlive_joint elbow;
+};
+struct cloud {
+    outlive_point_cloud_header header;
+    outlive_point_xyzi points[2];
+};
+
+/* The ready-made messages with a number in them. */
+static void send_messages(outlive_node *node) {
+    outlive_publisher *to[MESSAGES];
+    outlive_header header = {.stamp_ns = 7, .frame_id = "map"};
+    unsigned number;
+    for (int i = 0; i < MESSAGES; i++) {
+        outlive_type *type;
+        must(outlive_type_message(NAMES[i], &type));
+        must(outlive_publisher_open(node, TOPICS[i], type, NULL, &to[i]));
+        outlive_type_free(type);
+    }
+    puts("ready");
+    while (scanf("%u", &number) == 1) {
+        double n = number;
+        outlive_pose pose = {header, {1, 2, n}, OUTLIVE_QUATERNION_IDENTITY};
+        must(outlive_publisher_publish(to[POSE], &pose, sizeof pose, NULL));
+        outlive_twist twist = {header, {n, 0, 0}, {0, 0, 0.5}};
+        must(outlive_publisher_publish(to[TWIST], &twist, sizeof twist, NULL));
+        outlive_imu imu = {.header = header, .linear_acceleration = {0, 0, 9.75}};
+        imu.orientation_covariance[0] = -1;
+        must(outlive_publisher_publish(to[IMU], &imu, sizeof imu, NULL));
+        struct joints joints = {{header}, {"elbow", n, 0.5, -1.5}};
+        must(outlive_publisher_publish(to[JOINTS], &joints, sizeof joints, NULL));
+        struct cloud cloud = {{.header = header, .width = 2, .height = 1},
+                              {{number, 0, 0, 0.5F}, {0, number, 0, 0.25F}}};
+        must(outlive_publisher_publish(to[CLOUD], &cloud, sizeof cloud, NULL));
+        outlive_loan loan;
+        must(outlive_publisher_loan(to[IMAGE], sizeof(outlive_image_header) + 12, &loan));
+        outlive_image_header *image = loan.data;
+        uint8_t *pixels = (uint8_t *)(image + 1);
+        *image = (outlive_image_header){header, 2, 2, 6, OUTLIVE_PIXEL_RGB8, {0}};
+        for (unsigned i = 0; i < 12; i++) {
+            pixels[i] = (uint8_t)(number + i);
+        }
+        if (number == 2) {
+            image->height = 9;
+        } else if (number == 3) {
+            image->format = 77;
+        }
+        must(outlive_loan_publish(&loan, NULL));
+        puts("ok");
+    }
+}
+
+/* What came, field by field, and the bytes of it. */
+static void see_messages(outlive_node *node) {
+    outlive_subscriber *from[MESSAGES];
+    for (int i = 0; i < MESSAGES; i++) {
+        outlive_type *type;
+        must(outlive_type_message(NAMES[i], &type));
+        must(outlive_subscriber_open(node, TOPICS[i], type, NULL, &from[i]));
+        outlive_type_free(type);
+    }
+    puts("ready");
+    for (;;) {
+        outlive_sample samples[MESSAGES];
+        const void *data[MESSAGES];
+        size_t sizes[MESSAGES];
+        for (int i = 0; i < MESSAGES; i++) {
+            outlive_event event;
+            while (outlive_subscriber_receive(from[i], OUTLIVE_FOREVER, &samples[i])) {
+                outlive_subscriber_next_event(from[i], &event);
+            }
+            data[i] = outlive_sample_data(&samples[i], &sizes[i]);
+        }
+        const outlive_pose *pose = data[POSE];
+        const outlive_twist *twist = data[TWIST];
+        const outlive_imu *imu = data[IMU];
+        const struct joints *joints = data[JOINTS];
+        const struct cloud *cloud = data[CLOUD];
+        const outlive_image_header *image = data[IMAGE];
+        must(outlive_point_cloud_check(cloud, sizes[CLOUD]));
+        printf("%.32s %d %g ", pose->header.frame_id, (int)pose->header.stamp_ns, pose->position.z);
+        printf("%g %g ", twist->linear.x, twist->angular.z);
+        printf("%g %g ", imu->linear_acceleration.z, imu->orientation_covariance[0]);
+        printf("%g %g ", joints->elbow.position, joints->elbow.effort);
+        printf("%g %g ", (double)cloud->points[1].y, (double)cloud->points[1].intensity);
+        if (outlive_image_check(image, sizes[IMAGE]) == OUTLIVE_OK) {
+            printf("%d\n", ((const uint8_t *)(image + 1))[image->row_bytes + 5]);
+        } else {
+            puts(outlive_last_error());
+        }
+        for (int i = 0; i < MESSAGES; i++) {
+            for (size_t at = 0; at < sizes[i]; at++) {
+                printf("%02x", ((const unsigned char *)data[i])[at]);
+            }
+            outlive_sample_release(&samples[i]);
+        }
+        puts("");
+    }
+}
+
 int main(int argc, char **argv) {
     const char *role = argc > 1 ? argv[1] : "";
     outlive_node *node;
@@ -169,6 +278,10 @@ int main(int argc, char **argv) {
         publish(node, type);
     } else if (strcmp(role, "subscribe") == 0) {
         subscribe(node, type);
+    } else if (strcmp(role, "send") == 0) {
+        send_messages(node);
+    } else if (strcmp(role, "see") == 0) {
+        see_messages(node);
     } else if (strcmp(role, "produce") == 0) {
         produce(node, type);
     } else if (strcmp(role, "consume") == 0) {

@@ -1,5 +1,6 @@
 // One voice of the conversation test; see crates/outlive-py/tests/test_conversation.py.
 #include <outlive.hpp>
+#include <outlive/msg.hpp>
 #if __has_include(<msgpack.hpp>)
 #include <outlive/msgpack.hpp>
 #endif
@@ -38,6 +39,127 @@ static double sum(const reading &r) {
 
 static void show(const reading &r) { std::cout << r.number << ' ' << sum(r) << std::endl; }
 
+namespace msg = outlive::msg;
+
+template <class T> static void describe() {
+    std::printf("%s ", outlive::message_traits<T>::name);
+    for (char c : outlive::describe<T>()) {
+        std::putchar(c == '\n' ? '|' : c);
+    }
+    std::puts("");
+}
+
+static void described() {
+    describe<msg::pose>();
+    describe<msg::twist>();
+    describe<msg::imu>();
+    describe<msg::joint_state_header>();
+    describe<msg::joint>();
+    describe<msg::image_header>();
+    describe<msg::point_cloud_header>();
+    describe<msg::point_xyzi>();
+}
+
+// The ready-made messages with a number in them.
+static void send(outlive::node &node) {
+    auto poses = node.publisher<msg::pose>("/m/pose").value();
+    auto twists = node.publisher<msg::twist>("/m/twist").value();
+    auto imus = node.publisher<msg::imu>("/m/imu").value();
+    auto joints = node.publisher<msg::joint_state>("/m/joints").value();
+    auto clouds = node.publisher<msg::point_cloud>("/m/cloud").value();
+    auto images = node.publisher<msg::image>("/m/image").value();
+    std::cout << "ready" << std::endl;
+    msg::header header{7, {}};
+    msg::set(header.frame_id, "map");
+    unsigned number = 0;
+    while (std::cin >> number) {
+        const double n = number;
+        const auto f = static_cast<float>(number);
+        poses.publish({header, {1, 2, n}, msg::identity}).value();
+        twists.publish({header, {n, 0, 0}, {0, 0, 0.5}}).value();
+        msg::imu imu{};
+        imu.header = header;
+        imu.linear_acceleration.z = 9.75;
+        imu.orientation_covariance[0] = -1;
+        imus.publish(imu).value();
+        auto arm = joints.loan(msg::joint_state_header{header}, 1).value();
+        arm.tail()[0] = {"", n, 0.5, -1.5};
+        msg::set(arm.tail()[0].name, "elbow");
+        std::move(arm).publish().value();
+        auto cloud = clouds.loan(msg::point_cloud_header{header, 2, 1, {}}, 2).value();
+        cloud.tail()[0] = {f, 0, 0, 0.5F};
+        cloud.tail()[1] = {0, f, 0, 0.25F};
+        std::move(cloud).publish().value();
+        auto image = msg::loan_image(images, header, 2, 2, OUTLIVE_PIXEL_RGB8).value();
+        std::iota(image.tail().begin(), image.tail().end(), static_cast<std::uint8_t>(number));
+        if (number == 2) {
+            image.header().height = 9;
+        } else if (number == 3) {
+            image.header().format = 77;
+        }
+        std::move(image).publish().value();
+        std::cout << "ok" << std::endl;
+    }
+}
+
+static void hex(std::span<const std::byte> bytes) {
+    for (auto byte : bytes) {
+        std::printf("%02x", std::to_integer<unsigned>(byte));
+    }
+}
+template <class T> static void hex(const T &of) { hex(std::as_bytes(std::span(&of, 1))); }
+template <class H, class E> static void hex(const H &header, std::span<const E> tail) {
+    hex(header);
+    hex(std::as_bytes(tail));
+}
+
+// What came, field by field, and the bytes of it.
+static void see(outlive::node &node) {
+    auto poses = node.subscriber<msg::pose>("/m/pose").value();
+    auto twists = node.subscriber<msg::twist>("/m/twist").value();
+    auto imus = node.subscriber<msg::imu>("/m/imu").value();
+    auto joints = node.subscriber<msg::joint_state>("/m/joints").value();
+    auto clouds = node.subscriber<msg::point_cloud>("/m/cloud").value();
+    auto images = node.subscriber<msg::image>("/m/image").value();
+    std::puts("ready");
+    // Events are of no interest here.
+    const auto next = [](auto &from) {
+        for (;;) {
+            if (auto sample = from.receive(outlive::deadline::never)) {
+                return std::move(*sample);
+            }
+            from.next_event();
+        }
+    };
+    for (;;) {
+        const auto pose = next(poses);
+        const auto twist = next(twists);
+        const auto imu = next(imus);
+        const auto state = next(joints);
+        const auto cloud = next(clouds);
+        const auto image = next(images);
+        const auto [arm, elbows] = *state;
+        const auto checked = msg::view(cloud).value();
+        std::cout << msg::text(pose->header.frame_id) << ' ' << pose->header.stamp_ns << ' '
+                  << pose->position.z << ' ' << twist->linear.x << ' ' << twist->angular.z << ' '
+                  << imu->linear_acceleration.z << ' ' << imu->orientation_covariance[0] << ' '
+                  << elbows[0].position << ' ' << elbows[0].effort << ' ' << checked.row(0)[1].y
+                  << ' ' << checked.points[1].intensity << ' ';
+        if (const auto picture = msg::view(image)) {
+            std::cout << int{picture->row(1)[5]} << std::endl;
+        } else {
+            std::cout << picture.error().detail() << std::endl;
+        }
+        hex(*pose);
+        hex(*twist);
+        hex(*imu);
+        hex(arm, elbows);
+        hex(checked.header, checked.points);
+        hex((*image).header, (*image).tail);
+        std::puts("");
+    }
+}
+
 static void layout() {
     for (char c : outlive::describe<reading>()) {
         std::cout << (c == '\n' ? '|' : c);
@@ -50,9 +172,11 @@ static void layout() {
         std::printf("%02x", byte);
     }
     std::puts("");
+    described();
 }
 
 int main(int argc, char **argv) {
+    setvbuf(stdout, nullptr, _IOLBF, 0);
     const std::string role = argc > 1 ? argv[1] : "";
     if (role == "layout") {
         layout();
@@ -100,6 +224,10 @@ int main(int argc, char **argv) {
                 show(**sample);
             }
         }
+    } else if (role == "send") {
+        send(node);
+    } else if (role == "see") {
+        see(node);
     } else if (role == "produce") {
         auto producer = node.producer<reading>("/c/queue").value();
         ready();

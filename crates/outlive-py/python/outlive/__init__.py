@@ -11,7 +11,7 @@
 ((480, 640, 3), 7, False)
 
 Types are NumPy dtypes, with a shape for arrays, ``bytes``, or dataclasses and plain objects, which
-travel as MessagePack. Structured dtypes agree with structs of Rust, C and C++ of the same layout and
+travel as MessagePack; ``outlive.msg`` has ready-made ones, for instance images. Structured dtypes agree with structs of Rust, C and C++ of the same layout and
 ``type_name``.
 
 A node leaves when it is closed (``with``, ``Node.close``) and when the interpreter ends: others are told
@@ -21,7 +21,7 @@ Each process opens its own node: nothing here survives ``os.fork``; ``spawn`` an
 nothing special. Errors are exceptions by kind, all of them an ``outlive.Error``.
 """
 
-from . import _domain, _errors
+from . import _domain, _errors, msg
 from ._domain import *  # noqa: F403
 from ._errors import *  # noqa: F403
 from ._outlive import (
@@ -86,6 +86,7 @@ __all__ = [
     "Watch",
     "__version__",
     "describe",
+    "msg",
     "now_ns",
     "packb",
     "unpackb",

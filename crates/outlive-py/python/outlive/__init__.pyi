@@ -1,12 +1,14 @@
 """Types of the package; what everything does, its documentation says."""
 
 import pathlib
-from typing import Any, AsyncIterator, Awaitable, Callable, ContextManager, Iterator, Sequence
+from typing import Any, AsyncIterator, Awaitable, Callable, ContextManager, Generic, Iterator
+from typing import Sequence, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Self
 
+from . import msg as msg
 from ._domain import (
     AuditReport as AuditReport,
     CleanReport as CleanReport,
@@ -28,11 +30,30 @@ Type = Any
 Shape = int | None | Sequence[int | None]
 ServiceType = Type | tuple[Type, Shape] | tuple[Type, Shape, str]
 Event = tuple[str, tuple[int, int]]
+_Numbers = type[np.generic] | type[float] | type[int] | type[msg._Fixed]
+"""Types whose values are arrays, and are made from whatever NumPy makes arrays from."""
+_T = TypeVar("_T")
+"""What is sent: ``Plan`` of ``Publisher(node, "/plan", Plan)``; of dtypes, arrays."""
 
-def now_ns() -> int: ...
-def packb(value: Any) -> bytes: ...
-def unpackb(data: bytes) -> Any: ...
-def describe(dtype: npt.DTypeLike, shape: Sequence[int] = ()) -> str: ...
+def now_ns() -> int:
+    """Now, ns of CLOCK_MONOTONIC: the clock of all time stamps."""
+def packb(value: Any) -> bytes:
+    """The MessagePack of an object.
+
+    >>> outlive.unpackb(outlive.packb({"a": [1, 2.5, None]}))
+    {'a': [1, 2.5, None]}
+    """
+def unpackb(data: bytes) -> Any:
+    """The object of a MessagePack value. ValueError for bytes that are none."""
+def describe(dtype: npt.DTypeLike, shape: Sequence[int] = ()) -> str:
+    """The description of an array of `dtype` with a fixed shape.
+
+    >>> print(outlive.describe([("x", "f8"), ("y", "f8")]), end="")
+    outlive-type 1 align 8
+    struct:16
+     0 f64 x
+     8 f64 y
+    """
 
 class _Scope:
     """What ``with`` lets go of at its end."""
@@ -63,20 +84,61 @@ class _Lock:
     def close(self) -> None: ...
 
 class Shutdown(_Port):
+    """Says when this process is asked to end, by SIGTERM or SIGINT, instead of being ended by it.
+
+    A program that returns then closes its nodes: others see that it left, not that it died. Make it
+    in the main thread. What waits for it: ``wait``, a ``WaitSet`` (it has a ``fileno``), asyncio
+    (``await shutdown.asked()``). The same signal a second time does what it did before; ``close``
+    puts the handlers back.
+
+    >>> with outlive.Shutdown() as shutdown:
+    ...     while not shutdown.wait(timeout=0.01):
+    ...         shutdown.ask()  # as a signal does
+    ...     shutdown.is_asked
+    True
+    """
+
     def __init__(self, signals: Sequence[int] = ...) -> None: ...
     @property
-    def is_asked(self) -> bool: ...
-    def ask(self) -> None: ...
-    def wait(self, timeout: float | None = None) -> bool: ...
-    def fileno(self) -> int: ...
-    def asked(self) -> Awaitable[None]: ...
+    def is_asked(self) -> bool:
+        """Whether it was asked to end."""
+    def ask(self) -> None:
+        """Asks it, as a signal does. From any thread."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it is asked, at most `timeout` seconds; whether it was."""
+    def fileno(self) -> int:
+        """A descriptor that is readable from then on."""
+    def asked(self) -> Awaitable[None]:
+        """Returns when it is asked."""
 
 class Headed:
+    """A header and any number of elements behind it, as one payload: a tuple of two arrays.
+
+    >>> scan = outlive.Headed([("stamp_ns", "u8"), ("range_max", "f8")], "f4")
+    >>> publisher = outlive.Publisher(node, "/scan", scan, type_name="robot/Scan")
+    >>> subscriber = outlive.Subscriber(node, "/scan", scan, type_name="robot/Scan")
+    >>> with publisher.loan(3) as (header, ranges):
+    ...     header["stamp_ns"], ranges[:] = 7, 1.5
+    >>> header, ranges = subscriber.receive(timeout=1.0).value
+    >>> int(header["stamp_ns"]), ranges.tolist()
+    (7, [1.5, 1.5, 1.5])
+    """
+
     header: np.dtype
     element: np.dtype
     def __init__(self, header: npt.DTypeLike, element: npt.DTypeLike) -> None: ...
 
 class Node(_Port):
+    """A process's membership in a domain. Any thread may use it.
+
+    After ``os.fork`` the child is not the node: every call on what it inherited raises
+    ``ForkedChild``. Open a node in each process, which is also what ``spawn`` and ``forkserver``
+    need.
+
+    ``with outlive.Node("camera") as node: ...`` closes it, and everything that was opened with it.
+    At the end of the interpreter all nodes are closed: others see that they left.
+    """
+
     def __init__(
         self,
         name: str | None = None,
@@ -86,19 +148,81 @@ class Node(_Port):
         group: int | None = None,
     ) -> None: ...
     @property
-    def id(self) -> int: ...
+    def id(self) -> int:
+        """Its number in the domain, never reused."""
     @property
-    def name(self) -> str: ...
-    def watch(self, id: int) -> Watch: ...
+    def name(self) -> str:
+        """The name given at opening."""
+    def watch(self, id: int) -> Watch:
+        """Watches the node with this number. ``NotFound``: it left, or died and was cleaned up."""
 
 class Watch(_Port):
-    @property
-    def is_alive(self) -> bool: ...
-    def wait(self, timeout: float | None = None) -> bool: ...
+    """Tells of a node's death in the instant of it."""
 
-class Publisher(_Port):
+    @property
+    def is_alive(self) -> bool:
+        """Whether the node lives. A stopped process is alive."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until the node dies or leaves; False when `timeout` seconds passed first."""
+
+class Publisher(_Port, Generic[_T]):
+    """Sends messages on a topic.
+
+    `type` is a NumPy dtype, with `shape` for an array of them and None as its first number for any
+    length; ``bytes``; a dataclass or ``object`` for MessagePack; ``Headed`` for a header and
+    elements; a class of ``outlive.msg``, such as ``msg.Image``. `type_name` is the name that all
+    languages agree on; structured dtypes need one. `reliable_timeout`: seconds that one publish
+    waits for the slowest live reliable subscriber; 1 s for None, not at all for 0 or less
+    (``WouldBlock``).
+
+    To type checkers it is a ``Publisher[Plan]`` or a ``Publisher[msg.Image]``, by its `type`.
+    """
+
+    @overload
     def __init__(
-        self,
+        self: Publisher[bytes],
+        node: Node,
+        topic: str,
+        type: type[bytes],
+        shape: None = None,
+        *,
+        type_name: str | None = None,
+        depth: int | None = None,
+        memory_bytes_max: int | None = None,
+        reliable_timeout: float | None = None,
+        volatile: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Publisher[Any],
+        node: Node,
+        topic: str,
+        type: _Numbers | np.dtype | Headed | str | list[Any],
+        shape: Shape = None,
+        *,
+        type_name: str | None = None,
+        depth: int | None = None,
+        memory_bytes_max: int | None = None,
+        reliable_timeout: float | None = None,
+        volatile: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Publisher[_T],
+        node: Node,
+        topic: str,
+        type: type[_T],
+        shape: None = None,
+        *,
+        type_name: str | None = None,
+        depth: int | None = None,
+        memory_bytes_max: int | None = None,
+        reliable_timeout: float | None = None,
+        volatile: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Publisher[Any],
         node: Node,
         topic: str,
         type: Type = None,
@@ -110,32 +234,111 @@ class Publisher(_Port):
         reliable_timeout: float | None = None,
         volatile: bool = False,
     ) -> None: ...
-    def publish(self, value: Any) -> int: ...
+    def publish(self, value: _T) -> int:
+        """Copies `value` into shared memory and publishes it; returns its number.
+
+        Never waits, unless subscribers asked to be waited for. ``OutOfMemory``: they hold so many
+        samples that the bound is reached.
+        """
     def publish_cuda(
         self, array: Any, *, stream: Any = None, device: int | None = None
-    ) -> int: ...
-    def loan(self, count: int | None = None) -> Loan: ...
+    ) -> int:
+        """Copies an array on a device (torch, cupy, anything with ``__cuda_array_interface__``) into
+        shared memory and publishes it when the device is done; returns its number.
+
+        In the order of `stream` (torch's, cupy's, or a handle), else of the stream that the array
+        names, else of torch's current one. ``NotFound``: there is no driver or no device.
+        """
+    def loan(self, count: int | None = None) -> Loan:
+        """A slot in shared memory: ``with publisher.loan() as array: ...`` publishes what was written
+        to the array, unless an exception leaves the block. `count` is the number of elements of a
+        type of any length.
+        """
     @property
-    def id(self) -> tuple[int, int]: ...
+    def id(self) -> tuple[int, int]:
+        """Who this is, as subscribers see it: node and port."""
     @property
-    def topic(self) -> str: ...
+    def topic(self) -> str:
+        """The topic's name."""
     @property
-    def published(self) -> int: ...
+    def published(self) -> int:
+        """Messages published so far."""
     @property
-    def memory_bytes(self) -> int: ...
-    def subscribers(self) -> int: ...
+    def memory_bytes(self) -> int:
+        """Bytes of shared memory it takes."""
+    def subscribers(self) -> int:
+        """Looks for subscribers and counts the live ones."""
 
 class Loan:
+    """A writable slot in shared memory, until it is published or dropped.
+
+    Do not keep arrays over it beyond that: they become read-only, and what they show changes when
+    the memory is used again.
+    """
+
     @property
-    def array(self) -> np.ndarray: ...
-    def publish(self) -> int: ...
-    def drop(self) -> None: ...
+    def array(self) -> np.ndarray:
+        """The slot as an array, of a ``Headed`` type as a tuple of header and elements; holds whatever
+        was there before.
+        """
+    def publish(self) -> int:
+        """Makes it visible to subscribers; returns its number."""
+    def drop(self) -> None:
+        """Gives it back unpublished."""
     def __enter__(self) -> np.ndarray: ...
     def __exit__(self, *exception: Any) -> None: ...
 
-class Subscriber(_Port):
+class Subscriber(_Port, Generic[_T]):
+    """Receives the messages of all publishers of a topic, in order per publisher.
+
+    Types as of ``Publisher``. Iterate over it, with ``for`` or ``async for``, or call ``receive``.
+    """
+
+    @overload
     def __init__(
-        self,
+        self: Subscriber[bytes],
+        node: Node,
+        topic: str,
+        type: type[bytes],
+        shape: None = None,
+        *,
+        type_name: str | None = None,
+        depth: int | None = None,
+        history: int = 0,
+        borrows: int | None = None,
+        reliable: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Subscriber[np.ndarray],
+        node: Node,
+        topic: str,
+        type: _Numbers | np.dtype | str | list[Any],
+        shape: Shape = None,
+        *,
+        type_name: str | None = None,
+        depth: int | None = None,
+        history: int = 0,
+        borrows: int | None = None,
+        reliable: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Subscriber[_T],
+        node: Node,
+        topic: str,
+        type: type[_T],
+        shape: None = None,
+        *,
+        type_name: str | None = None,
+        depth: int | None = None,
+        history: int = 0,
+        borrows: int | None = None,
+        reliable: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Subscriber[Any],
         node: Node,
         topic: str,
         type: Type = None,
@@ -147,52 +350,128 @@ class Subscriber(_Port):
         borrows: int | None = None,
         reliable: bool = False,
     ) -> None: ...
-    def receive(self, timeout: float | None = None) -> Sample | None: ...
-    def latest(self) -> Sample | None: ...
-    def receive_in_order(self) -> Sample | None: ...
-    def events(self) -> list[Event]: ...
-    def fileno(self) -> int: ...
-    @property
-    def lost(self) -> int: ...
-    @property
-    def borrowed(self) -> int: ...
-    @property
-    def topic(self) -> str: ...
-    @property
-    def type_name(self) -> str: ...
-    def __iter__(self) -> Iterator[Sample]: ...
-    def __aiter__(self) -> AsyncIterator[Sample]: ...
+    def receive(self, timeout: float | None = None) -> Sample[_T] | None:
+        """The next message, or None when `timeout` seconds passed without one; 0 never waits, None
+        waits for ever.
 
-class Sample:
+        ``TooManyBorrows``: let go of samples first; nothing is lost.
+        """
+    def latest(self) -> Sample[_T] | None:
+        """The newest message, or None; older ones are skipped. Never waits."""
+    def receive_in_order(self) -> Sample[_T] | None:
+        """The message that was published first, over all publishers, or None. Never waits."""
+    def events(self) -> list[Event]:
+        """What happened to publishers since the last call, oldest first: tuples of "joined", "left",
+        "died" or "corrupt", and the publisher's node and port.
+        """
+    def fileno(self) -> int:
+        """A descriptor for event loops: readable unless the last call that receives found nothing."""
     @property
-    def array(self) -> np.ndarray: ...
+    def lost(self) -> int:
+        """Messages lost so far, over all publishers."""
     @property
-    def value(self) -> Any: ...
+    def borrowed(self) -> int:
+        """Samples that are held right now."""
     @property
-    def seq(self) -> int: ...
+    def topic(self) -> str:
+        """The topic's name."""
     @property
-    def timestamp_ns(self) -> int: ...
+    def type_name(self) -> str:
+        """Name of the topic's type."""
+    def __iter__(self) -> Iterator[Sample[_T]]: ...
+    def __aiter__(self) -> AsyncIterator[Sample[_T]]: ...
+
+class Sample(Generic[_T]):
+    """A received message. Large ones lie in shared memory, without a copy; arrays over it keep it, so
+    that it may outlive its subscriber, and its publisher's death changes nothing about it.
+
+    It counts against the subscriber's `borrows` until it and all arrays over it are gone.
+    """
+
     @property
-    def publisher(self) -> tuple[int, int]: ...
+    def array(self) -> np.ndarray:
+        """The payload as a read-only array, without a copy."""
     @property
-    def lost_before(self) -> int: ...
+    def value(self) -> _T:
+        """The payload: an array as of `array`, bytes, or the object that was sent."""
     @property
-    def is_borrowed(self) -> bool: ...
+    def seq(self) -> int:
+        """Its number among the messages of its publisher, from 0."""
     @property
-    def nbytes(self) -> int: ...
+    def timestamp_ns(self) -> int:
+        """When it was published, ns of CLOCK_MONOTONIC."""
+    @property
+    def publisher(self) -> tuple[int, int]:
+        """Who sent it: node and port."""
+    @property
+    def lost_before(self) -> int:
+        """Messages of its publisher lost right before it."""
+    @property
+    def is_borrowed(self) -> bool:
+        """Whether it lies in shared memory, without a copy."""
+    @property
+    def nbytes(self) -> int:
+        """Size of the payload, bytes."""
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
     def copy_to_cuda(
         self, array: Any, *, stream: Any = None, device: int | None = None
-    ) -> None: ...
-    def to_torch(self, device: Any = "cuda", *, stream: Any = None) -> Any: ...
-    def to_cupy(self, *, stream: Any = None) -> Any: ...
+    ) -> None:
+        """Copies the payload into an array on a device (torch, cupy, anything with
+        ``__cuda_array_interface__``) and waits until it is there. `stream` as of ``publish_cuda``.
+        """
+    def to_torch(self, device: Any = "cuda", *, stream: Any = None) -> Any:
+        """A new torch tensor on `device` with the payload, in the order of torch's current stream."""
+    def to_cupy(self, *, stream: Any = None) -> Any:
+        """A new cupy array on its current device with the payload, in the order of its current stream."""
     def __dlpack__(self, **options: Any) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __len__(self) -> int: ...
 
-class Producer(_Port):
+class Producer(_Port, Generic[_T]):
+    """Sends messages to the one consumer of a queue. Types as of ``Publisher``."""
+
+    @overload
     def __init__(
-        self,
+        self: Producer[bytes],
+        node: Node,
+        queue: str,
+        type: type[bytes],
+        shape: None = None,
+        *,
+        type_name: str | None = None,
+        bound_bytes: int | None = None,
+        first_bytes: int | None = None,
+        stamped: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[Any],
+        node: Node,
+        queue: str,
+        type: _Numbers | np.dtype | Headed | str | list[Any],
+        shape: Shape = None,
+        *,
+        type_name: str | None = None,
+        bound_bytes: int | None = None,
+        first_bytes: int | None = None,
+        stamped: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[_T],
+        node: Node,
+        queue: str,
+        type: type[_T],
+        shape: None = None,
+        *,
+        type_name: str | None = None,
+        bound_bytes: int | None = None,
+        first_bytes: int | None = None,
+        stamped: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[Any],
         node: Node,
         queue: str,
         type: Type = None,
@@ -203,15 +482,70 @@ class Producer(_Port):
         first_bytes: int | None = None,
         stamped: bool = False,
     ) -> None: ...
-    def send(self, value: Any, timeout: float | None = None) -> None: ...
-    def send_batch(self, values: npt.ArrayLike, timeout: float | None = None) -> None: ...
-    @property
-    def has_consumer(self) -> bool: ...
-    def wait_for_consumer(self, timeout: float | None = None) -> bool: ...
+    def send(self, value: _T, timeout: float | None = None) -> None:
+        """Sends a copy of `value`. Where the lane is at its bound it waits for the consumer, at most
+        `timeout` seconds (``WouldBlock`` for 0, else ``Timeout``).
 
-class Consumer(_Port):
+        ``OwnerDied``: no live consumer, or it died while this call waited; nothing was sent.
+        """
+    def send_batch(self, values: npt.ArrayLike, timeout: float | None = None) -> None:
+        """Sends all of `values`, or none: an array of messages of a fixed size, or what makes one.
+        Several times as fast as one by one. Waits as ``send``.
+
+        ``InvalidArgument``: messages of this type are not all of one size.
+        """
+    @property
+    def has_consumer(self) -> bool:
+        """Whether a live consumer reads the queue. It may die right after the answer."""
+    def wait_for_consumer(self, timeout: float | None = None) -> bool:
+        """Waits until a live consumer reads the queue; False when `timeout` seconds passed first."""
+
+class Consumer(_Port, Generic[_T]):
+    """The one consumer of a queue. Types as of ``Publisher``; messages come as values: arrays that are
+    copies, bytes, objects; or, from ``borrow``, as they lie in shared memory.
+
+    After a dead consumer the next one goes on where that one stopped.
+    """
+
+    @overload
     def __init__(
-        self,
+        self: Consumer[bytes],
+        node: Node,
+        queue: str,
+        type: type[bytes],
+        shape: None = None,
+        *,
+        type_name: str | None = None,
+        stamped: bool = False,
+        ordered: float | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[np.ndarray],
+        node: Node,
+        queue: str,
+        type: _Numbers | np.dtype | str | list[Any],
+        shape: Shape = None,
+        *,
+        type_name: str | None = None,
+        stamped: bool = False,
+        ordered: float | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[_T],
+        node: Node,
+        queue: str,
+        type: type[_T],
+        shape: None = None,
+        *,
+        type_name: str | None = None,
+        stamped: bool = False,
+        ordered: float | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[Any],
         node: Node,
         queue: str,
         type: Type = None,
@@ -221,27 +555,75 @@ class Consumer(_Port):
         stamped: bool = False,
         ordered: float | None = None,
     ) -> None: ...
-    def receive(self, timeout: float | None = None) -> Any: ...
-    def borrow(self, timeout: float | None = None) -> Received | None: ...
-    def events(self) -> list[Event]: ...
-    def fileno(self) -> int: ...
-    def __iter__(self) -> Iterator[Any]: ...
-    def __aiter__(self) -> AsyncIterator[Any]: ...
+    def receive(self, timeout: float | None = None) -> _T | None:
+        """The next message, or None when `timeout` seconds passed without one; 0 never waits, None
+        waits for ever.
+        """
+    def borrow(self, timeout: float | None = None) -> Received[_T] | None:
+        """The next message where it lies in shared memory, without a copy; else as ``receive``.
 
-class Received(_Scope):
+        One at a time: until it and all arrays over it are gone, other calls raise
+        ``TooManyBorrows``, and its producer cannot use the room again.
+        """
+    def events(self) -> list[Event]:
+        """What happened to producers since the last call: as of ``Subscriber.events``."""
+    def fileno(self) -> int:
+        """A descriptor for event loops: readable unless the last call that receives found nothing."""
+    def __iter__(self) -> Iterator[_T]: ...
+    def __aiter__(self) -> AsyncIterator[_T]: ...
+
+class Received(_Scope, Generic[_T]):
+    """A message in its queue, without a copy: ``with consumer.borrow() as message: ...``
+
+    It counts as received when it and all arrays over it are gone; ``ack`` says that it is not
+    needed any more. If the process dies before, the next consumer receives it again.
+
+    An exception inside the ``with`` is no acknowledgement: the message is put back, as by ``nack``,
+    and the next call that receives gets it again. Without a ``with`` call ``nack`` yourself.
+
+    >>> consumer = outlive.Consumer(node, "/scans", np.float32, (None,))
+    >>> producer = outlive.Producer(node, "/scans", np.float32, (None,))
+    >>> producer.send([1.5, 2.5])
+    >>> with consumer.borrow() as message:
+    ...     message.array.tolist(), message.array.flags.writeable
+    ([1.5, 2.5], False)
+    """
+
     @property
-    def array(self) -> np.ndarray: ...
+    def array(self) -> np.ndarray:
+        """The payload as a read-only array, without a copy; of objects, their MessagePack bytes."""
     @property
-    def value(self) -> Any: ...
+    def value(self) -> _T:
+        """The payload: an array as of `array`, bytes, or the object that was sent."""
     @property
-    def producer(self) -> tuple[int, int]: ...
+    def producer(self) -> tuple[int, int]:
+        """Who sent it: node and port."""
     @property
-    def timestamp_ns(self) -> int | None: ...
-    def ack(self) -> None: ...
-    def nack(self) -> None: ...
+    def timestamp_ns(self) -> int | None:
+        """When it was sent, ns of CLOCK_MONOTONIC; None in a queue without time stamps."""
+    def ack(self) -> None:
+        """It is done: it counts as received once all arrays over it are gone too; they keep it in hand
+        for as long as they live.
+        """
+    def nack(self) -> None:
+        """Puts it back: once all arrays over it are gone it is the next message of its producer again.
+        What can never be done is to be acknowledged, or it comes for ever.
+        """
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
 
 class Queue(_Port):
+    """A queue: any number of processes put, one gets. Types as of ``Publisher``.
+
+    >>> queue = outlive.Queue(node, "/jobs")
+    >>> queue.consumer()  # doctest: +ELLIPSIS
+    <...Consumer object at ...>
+    >>> queue.put({"job": 1})
+    >>> queue.get(timeout=1.0)
+    {'job': 1}
+
+    Without a live consumer ``put`` raises ``OwnerDied``.
+    """
+
     def __init__(
         self,
         node: Node,
@@ -252,16 +634,27 @@ class Queue(_Port):
         type_name: str | None = None,
         **options: Any,
     ) -> None: ...
-    def producer(self) -> Producer: ...
-    def consumer(self) -> Consumer: ...
-    def put(self, value: Any, timeout: float | None = None) -> None: ...
-    def put_batch(self, values: npt.ArrayLike, timeout: float | None = None) -> None: ...
-    def get(self, timeout: float | None = None) -> Any: ...
-    def borrow(self, timeout: float | None = None) -> Received | None: ...
+    def producer(self) -> Producer[Any]:
+        """The sending end."""
+    def consumer(self) -> Consumer[Any]:
+        """The receiving end; ``ConsumerExists`` while another process has it."""
+    def put(self, value: Any, timeout: float | None = None) -> None:
+        """Sends a value: see ``Producer.send``."""
+    def put_batch(self, values: npt.ArrayLike, timeout: float | None = None) -> None:
+        """Sends many at once: see ``Producer.send_batch``."""
+    def get(self, timeout: float | None = None) -> Any:
+        """The next value, or None: see ``Consumer.receive``."""
+    def borrow(self, timeout: float | None = None) -> Received[Any] | None:
+        """The next value where it lies, or None: see ``Consumer.borrow``."""
     def __iter__(self) -> Iterator[Any]: ...
     def __aiter__(self) -> AsyncIterator[Any]: ...
 
 class Client(_Port):
+    """The asking end of a service.
+
+    `request` and `response` are types as of ``Publisher``, or tuples of type, shape and type name.
+    """
+
     def __init__(
         self,
         node: Node,
@@ -272,27 +665,56 @@ class Client(_Port):
         bound_bytes: int | None = None,
         resume: bool = False,
     ) -> None: ...
-    def call(self, request: Any, timeout: float | None = None) -> Any: ...
-    def send(self, request: Any, timeout: float | None = None) -> int: ...
+    def call(self, request: Any, timeout: float | None = None) -> Any:
+        """Asks and waits for the answer, at most `timeout` seconds (``Timeout``).
+
+        ``ServerDied`` at once when the server dies; ``Refused`` with its words.
+        """
+    def send(self, request: Any, timeout: float | None = None) -> int:
+        """Sends a request and returns its ticket; the answer comes with ``receive``. The server passes
+        it over if it comes to it only after `timeout` seconds.
+        """
     def receive(
         self, timeout: float | None = None, *, ticket: int | None = None
-    ) -> Reply | None: ...
-    def call_async(self, request: Any, timeout: float | None = None) -> Awaitable[Any]: ...
-    def receive_async(self, *, ticket: int | None = None) -> Awaitable[Reply]: ...
-    def fileno(self) -> int: ...
+    ) -> Reply | None:
+        """The next reply, to the request of `ticket` or to any, or None when `timeout` seconds passed."""
+    def call_async(self, request: Any, timeout: float | None = None) -> Awaitable[Any]:
+        """As ``call``, for asyncio: ``await client.call_async(...)``. A task that is cancelled while
+        it waits gives its request up, and the server is told.
+        """
+    def receive_async(self, *, ticket: int | None = None) -> Awaitable[Reply]:
+        """The next reply, to the request of `ticket` or to any, for asyncio. A task that is cancelled
+        while it waits has received nothing: the reply is still there.
+        """
+    def fileno(self) -> int:
+        """A descriptor for event loops: readable unless the last call that receives found nothing."""
     def __aiter__(self) -> AsyncIterator[Reply]: ...
-    def cancel(self, ticket: int) -> None: ...
-    def wait_for_server(self, timeout: float | None = None) -> bool: ...
+    def cancel(self, ticket: int) -> None:
+        """Gives a request up: no reply to it comes any more, and the server is told."""
+    def wait_for_server(self, timeout: float | None = None) -> bool:
+        """Waits until a live server is there; False when `timeout` seconds passed first."""
 
 class Reply:
+    """An answer, or the news that there will be none."""
+
     @property
-    def value(self) -> Any: ...
+    def value(self) -> Any:
+        """The answer. ``Refused`` with the server's words; ``ServerDied``: it may have done what was
+        asked, or not.
+        """
     @property
-    def ticket(self) -> int: ...
+    def ticket(self) -> int:
+        """Whose answer it is."""
     @property
-    def is_last(self) -> bool: ...
+    def is_last(self) -> bool:
+        """Whether no more come for that request."""
 
 class Server(_Port):
+    """The one server of a service. Types as of ``Client``.
+
+    ``for request in server: request.respond(...)``, or ``async for``.
+    """
+
     def __init__(
         self,
         node: Node,
@@ -302,24 +724,52 @@ class Server(_Port):
         *,
         bound_bytes: int | None = None,
     ) -> None: ...
-    def receive(self, timeout: float | None = None) -> Request | None: ...
+    def receive(self, timeout: float | None = None) -> Request | None:
+        """The next request, or None when `timeout` seconds passed without one."""
     @property
-    def passed_over(self) -> int: ...
-    def receive_async(self) -> Awaitable[Request]: ...
-    def fileno(self) -> int: ...
+    def passed_over(self) -> int:
+        """Requests that nobody waited for any more, and that were therefore not handed out."""
+    def receive_async(self) -> Awaitable[Request]:
+        """The next request, for asyncio. A task that is cancelled while it waits has received
+        nothing: the request is still there.
+        """
+    def fileno(self) -> int:
+        """A descriptor for event loops: readable unless the last call that receives found nothing."""
     def __iter__(self) -> Iterator[Request]: ...
     def __aiter__(self) -> AsyncIterator[Request]: ...
 
 class Request:
+    """A request. Answer it once; dropped without an answer, its client waits until its deadline."""
+
     @property
-    def value(self) -> Any: ...
+    def value(self) -> Any:
+        """What is asked."""
     @property
-    def is_cancelled(self) -> bool: ...
-    def respond(self, value: Any) -> None: ...
-    def respond_part(self, value: Any) -> None: ...
-    def refuse(self, why: str) -> None: ...
+    def is_cancelled(self) -> bool:
+        """Whether the client has given it up or is dead."""
+    def respond(self, value: Any) -> None:
+        """Answers it. ``ClientDied``: nobody waits for the answer; go on with the next request."""
+    def respond_part(self, value: Any) -> None:
+        """Answers a part of it; more follow, and ``respond`` ends them."""
+    def refuse(self, why: str) -> None:
+        """Says that it is not answered, and why."""
 
 class RobustMutex(_Lock):
+    """A mutex whose owner may be killed at any instruction; the next one gets the lock and the data.
+
+    With a `type`, as of ``Publisher`` and of fixed size, it protects data in shared memory:
+    ``with mutex as data: data[0] += 1``. It is the same lock as that of Rust and C++ with that
+    type.
+
+    If the last owner died inside, the data may be half written: ``owner_died`` says so until
+    ``mark_consistent`` is called. Let go without it, nobody gets the lock any more
+    (``Unrecoverable``). `repair`, called with the data, does both. A ``with`` that an exception
+    leaves counts as an owner that died inside.
+
+    With `inherits_priority`, for threads of real-time priorities, the holder runs with the priority
+    of whoever waits; it is another lock, with no condition variable.
+    """
+
     def __init__(
         self,
         node: Node,
@@ -332,117 +782,296 @@ class RobustMutex(_Lock):
         repair: Callable[[np.ndarray], Any] | None = None,
         inherits_priority: bool = False,
     ) -> None: ...
-    def acquire(self, timeout: float | None = None) -> bool: ...
-    def release(self) -> None: ...
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Takes the lock; False when `timeout` seconds passed first. 0 never waits.
+
+        ``Deadlock``: this thread holds it. ``Unrecoverable``: see above.
+        """
+    def release(self) -> None:
+        """Lets the lock go. ``NotOwned`` when this thread does not hold it."""
     @property
-    def data(self) -> np.ndarray | None: ...
+    def data(self) -> np.ndarray | None:
+        """The protected data as an array in shared memory, for whoever holds the lock; None without a
+        type. When the lock is released, and in a forked child, it becomes read-only.
+        """
     def __enter__(self) -> Any: ...
     def __exit__(self, *exception: Any) -> None: ...
 
 class RobustRwLock(_Lock):
-    def read(self, timeout: float | None = None) -> Guard: ...
-    def write(self, timeout: float | None = None) -> Guard: ...
-    def acquire_read(self, timeout: float | None = None) -> bool: ...
-    def release_read(self) -> None: ...
-    def acquire_write(self, timeout: float | None = None) -> bool: ...
-    def release_write(self) -> None: ...
+    """A reader/writer lock whose holders may be killed at any instruction; else as ``RobustMutex``.
+
+    ``with lock.read() as data`` for any number of readers, ``with lock.write() as data`` for one
+    writer. A dead reader keeps nobody out; after a dead writer readers get ``OwnerDied`` until a
+    writer has repaired the data.
+    """
+
+    def read(self, timeout: float | None = None) -> Guard:
+        """For ``with``: takes it for reading and gives the data, read-only. ``Timeout`` after
+        `timeout` seconds.
+        """
+    def write(self, timeout: float | None = None) -> Guard:
+        """For ``with``: takes it for writing and gives the data."""
+    def acquire_read(self, timeout: float | None = None) -> bool:
+        """Takes it for reading; False when `timeout` seconds passed first."""
+    def release_read(self) -> None:
+        """Ends reading."""
+    def acquire_write(self, timeout: float | None = None) -> bool:
+        """Takes it for writing; False when `timeout` seconds passed first."""
+    def release_write(self) -> None:
+        """Ends writing."""
 
 class Guard(ContextManager[Any]):
+    """A reader/writer lock about to be taken by ``with``."""
+
     def __enter__(self) -> Any: ...
     def __exit__(self, *exception: Any) -> None: ...
 
 class RobustCondition:
+    """Waiting for a change of data under a ``RobustMutex``, between processes as between threads.
+
+    Wake-ups without a cause are normal: look at the data again, or let ``wait_for`` do it. Killed
+    waiters and notifiers keep nobody waiting. That nobody is left who *would* notify it cannot
+    tell: wait with a timeout, or watch the node.
+
+    >>> goal = outlive.RobustMutex(node, "/arm/goal", np.int64)
+    >>> changed = outlive.RobustCondition(node, "/arm/goal-changed")
+    >>> with goal as data:
+    ...     changed.wait_for(goal, lambda: int(data) > 0, timeout=0.01)
+    ...     data[...] = 7
+    ...     changed.notify_all()
+    ...     changed.wait_for(goal, lambda: int(data) > 0)
+    False
+    True
+    """
+
     def __init__(self, node: Node, name: str) -> None: ...
-    def wait(self, mutex: RobustMutex, timeout: float | None = None) -> bool: ...
+    def wait(self, mutex: RobustMutex, timeout: float | None = None) -> bool:
+        """Lets the mutex go, which this thread holds, waits for a notification, at most `timeout`
+        seconds, and takes the mutex again, however long that takes; False: no notification came.
+
+        ``NotOwned``: this thread does not hold it. If its owner died meanwhile, the mutex says so
+        (``owner_died``), or repairs the data; with ``Unrecoverable`` it is not held any more.
+        """
     def wait_for(
         self, mutex: RobustMutex, predicate: Callable[[], Any], timeout: float | None = None
-    ) -> Any: ...
-    def notify(self) -> None: ...
-    def notify_all(self) -> None: ...
-    def close(self) -> None: ...
+    ) -> Any:
+        """Waits as ``wait`` until `predicate()` is true, at most `timeout` seconds; returns what it
+        said last.
+        """
+    def notify(self) -> None:
+        """Wakes one waiter, if there is any. With or without the mutex held."""
+    def notify_all(self) -> None:
+        """Wakes all waiters."""
+    def close(self) -> None:
+        """Lets go of its memory."""
 
 class RobustSemaphore:
+    """A counting semaphore: at most so many threads at once, over all processes. A killed holder's
+    permit comes back.
+
+    >>> gpu = outlive.RobustSemaphore(node, "/gpu", 2)
+    >>> with gpu as permit:
+    ...     permit.owner_died, gpu.available
+    (False, 1)
+    >>> gpu.available
+    2
+    """
+
     def __init__(self, node: Node, name: str, permits: int) -> None: ...
-    def acquire(self, timeout: float | None = None) -> Permit | None: ...
+    def acquire(self, timeout: float | None = None) -> Permit | None:
+        """Takes a permit; None when `timeout` seconds passed and living threads held all of them. 0
+        never waits, None waits for ever.
+
+        ``Deadlock``: this thread holds them all.
+        """
     @property
-    def permits(self) -> int: ...
+    def permits(self) -> int:
+        """How many permits there are."""
     @property
-    def available(self) -> int: ...
-    def close(self) -> None: ...
+    def available(self) -> int:
+        """How many are free right now; others may take them at once. Dead holders' count as held."""
+    def close(self) -> None:
+        """Lets go of its memory. Permits in hand stay valid."""
     def __enter__(self) -> Permit: ...
     def __exit__(self, *exception: Any) -> None: ...
 
 class Permit(_Scope):
+    """A permit of a ``RobustSemaphore``, until released or dropped. It is the thread's that took it."""
+
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """Which of the permits it is, from 0: for instance the number of a device."""
     @property
-    def owner_died(self) -> bool: ...
-    def release(self) -> None: ...
+    def owner_died(self) -> bool:
+        """Whether the holder before died with it: what it guards may be in disorder."""
+    def release(self) -> None:
+        """Gives it back. Done twice, it is nothing."""
 
 class LocklessSet:
+    """A bounded set of numbers from 1 to 2**64 - 1 that any number of threads and processes change
+    without a lock.
+
+    They belong to nobody: those that a killed process put in stay until somebody takes them out.
+
+    >>> ready = outlive.LocklessSet(node, "/fleet/ready", 16)
+    >>> ready.insert(7), ready.insert(7), 7 in ready, len(ready)
+    (True, False, True, 1)
+    >>> ready.remove(7), list(ready)
+    (True, [])
+    """
+
     def __init__(self, node: Node, name: str, capacity: int) -> None: ...
-    def insert(self, id: int) -> bool: ...
-    def remove(self, id: int) -> bool: ...
-    def ids(self) -> list[int]: ...
-    def close(self) -> None: ...
+    def insert(self, id: int) -> bool:
+        """Makes `id` a member; False if it was one already. Two that insert the same at the same time
+        may both be told True. ``NoSpace``: the set is full; ``InvalidArgument`` for 0.
+        """
+    def remove(self, id: int) -> bool:
+        """Ends the membership of `id`; False if it was none."""
+    def ids(self) -> list[int]:
+        """All members in ascending order; those that come or go meanwhile may be in it or not."""
+    def close(self) -> None:
+        """Lets go of its memory."""
     @property
-    def capacity(self) -> int: ...
+    def capacity(self) -> int:
+        """For how many there is room."""
     def __contains__(self, id: int) -> bool: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[int]: ...
 
 class Domain:
+    """The domain that nodes of these settings join, or that of a node (``Domain.of``), seen from
+    outside: who is there, and cleaning up. Joins nothing, makes nothing.
+
+    >>> [node.name for node in outlive.Domain().nodes()]
+    ['test']
+    """
+
     def __init__(
         self, domain: str | None = None, *, root: str | None = None, group: int | None = None
     ) -> None: ...
     @staticmethod
-    def of(node: Node) -> Domain: ...
+    def of(node: Node) -> Domain:
+        """staticmethod(function) -> method
+
+        Convert a function to be a static method.
+
+        A static method does not receive an implicit first argument.
+        To declare a static method, use this idiom:
+
+             class C:
+                 @staticmethod
+                 def f(arg1, arg2, argN):
+                     ...
+
+        It can be called either on the class (e.g. C.f()) or on an instance
+        (e.g. C().f()). Both the class and the instance are ignored, and
+        neither is passed implicitly as the first argument to the method.
+
+        Static methods in Python are similar to those found in Java or C++.
+        For a more advanced concept, see the classmethod builtin.
+        """
     @property
-    def dir(self) -> pathlib.Path: ...
-    def nodes(self) -> list[NodeInfo]: ...
-    def topics(self) -> list[TopicInfo]: ...
-    def subscribers(self, topic: str) -> list[SubscriberInfo] | None: ...
-    def queues(self) -> list[QueueInfo]: ...
-    def services(self) -> list[ServiceInfo]: ...
-    def locks(self) -> list[LockInfo]: ...
-    def clean(self) -> CleanReport: ...
-    def audit(self) -> AuditReport: ...
+    def dir(self) -> pathlib.Path:
+        """Its directory."""
+    def nodes(self) -> list[NodeInfo]:
+        """All nodes in order of joining, also dead ones that nobody has cleaned up."""
+    def topics(self) -> list[TopicInfo]:
+        """All topics in order of names."""
+    def subscribers(self, topic: str) -> list[SubscriberInfo] | None:
+        """The subscribers of a topic: what they hold and how far they have read. None if there is no
+        such topic.
+        """
+    def queues(self) -> list[QueueInfo]:
+        """All queues in order of names."""
+    def services(self) -> list[ServiceInfo]:
+        """All services in order of names."""
+    def locks(self) -> list[LockInfo]:
+        """All locks, condition variables, semaphores, sets and segments in order of names."""
+    def clean(self) -> CleanReport:
+        """Removes everything that dead processes left and no live one needs; the domain's directory
+        too, when nobody is left. Never touches what a live or stopped process uses.
+
+        ``Timeout``: a stopped process holds the domain's lock.
+        """
+    def audit(self) -> AuditReport:
+        """Checks the invariants of all files, read-only, while members go on: how many files, and a
+        line for each broken invariant.
+        """
 
 class Timer:
+    """Ready every `period` seconds, or once after `delay` seconds."""
+
     def __init__(self, period: float | None = None, *, delay: float | None = None) -> None: ...
-    def fired(self) -> int: ...
+    def fired(self) -> int:
+        """How often it became due since the last call; until it is asked, it stays ready."""
 
 class WaitSet:
-    def wait(self, members: list[Any], timeout: float | None = None) -> list[Any]: ...
+    """Waits until one of several things is ready."""
+
+    def wait(self, members: list[Any], timeout: float | None = None) -> list[Any]:
+        """Waits until one of `members` is ready and returns the list of those that are; empty when
+        `timeout` seconds passed first. 0 only looks.
+
+        Members are subscribers, consumers, servers, clients, watches, timers, and what has a
+        ``fileno``: that is ready when it can be read.
+        """
 
 class Error(Exception):
+    """What failed, on which object (``object``), why, and what to do next (``remedy``)."""
+
     object: str
     remedy: str
     def __init__(self, message: str = "", *, object: str = "", remedy: str = "") -> None: ...
 
-class InvalidName(Error, ValueError): ...
-class InvalidArgument(Error, ValueError): ...
-class TypeMismatch(Error, TypeError): ...
-class VersionMismatch(Error): ...
-class Corrupt(Error): ...
-class NoSpace(Error, OSError): ...
-class NotOwned(Error, PermissionError): ...
-class Permission(Error, PermissionError): ...
-class NotFound(Error, LookupError): ...
-class AlreadyExists(Error): ...
-class Timeout(Error, TimeoutError): ...
-class WouldBlock(Error, BlockingIOError): ...
-class OutOfMemory(Error, MemoryError): ...
-class TooManyBorrows(Error): ...
-class TooManyMembers(Error): ...
-class OwnerDied(Error): ...
-class ConsumerExists(Error): ...
-class ServerDied(Error): ...
-class ClientDied(Error): ...
-class Refused(Error): ...
-class Deadlock(Error, RuntimeError): ...
-class Unrecoverable(Error): ...
-class OtherDomain(Error): ...
-class ForkedChild(Error, RuntimeError): ...
-class Unsupported(Error, NotImplementedError): ...
-class Io(Error, OSError): ...
+class InvalidName(Error, ValueError):
+    """A name breaks the rules for names."""
+class InvalidArgument(Error, ValueError):
+    """An argument is outside its documented range, or the object is closed."""
+class TypeMismatch(Error, TypeError):
+    """The object exists with another type; the message names every field that differs."""
+class VersionMismatch(Error):
+    """The object was made by another layout version."""
+class Corrupt(Error):
+    """Shared bytes or a file are not what the layout says."""
+class NoSpace(Error, OSError):
+    """The RAM disk or a quota is full."""
+class NotOwned(Error, PermissionError):
+    """A file belongs to someone else, or a lock is not held by this thread."""
+class Permission(Error, PermissionError):
+    """The kernel refused for lack of permission."""
+class NotFound(Error, LookupError):
+    """No such topic, node or file."""
+class AlreadyExists(Error):
+    """The object exists already."""
+class Timeout(Error, TimeoutError):
+    """The deadline passed."""
+class WouldBlock(Error, BlockingIOError):
+    """The call would have to wait, or another thread is in a call on the same object."""
+class OutOfMemory(Error, MemoryError):
+    """The bound on memory of the topic or of the process is reached."""
+class TooManyBorrows(Error):
+    """The subscriber holds as many samples as it asked for: let go of some."""
+class TooManyMembers(Error):
+    """A documented bound on members is reached."""
+class OwnerDied(Error):
+    """The peer is dead: no live consumer; a writer died inside a lock."""
+class ConsumerExists(Error):
+    """The queue has a live consumer already, or the service a live server."""
+class ServerDied(Error):
+    """The service has no live server, or it died before it answered."""
+class ClientDied(Error):
+    """The client of a request is dead or gone."""
+class Refused(Error):
+    """The server refused the request; the message has its words."""
+class Deadlock(Error, RuntimeError):
+    """This thread holds the lock already."""
+class Unrecoverable(Error):
+    """A lock was inherited from a dead owner and let go without repair."""
+class OtherDomain(Error):
+    """The object belongs to another domain."""
+class ForkedChild(Error, RuntimeError):
+    """The object belongs to the parent of this forked process: open a node here."""
+class Unsupported(Error, NotImplementedError):
+    """This kernel or build cannot do it."""
+class Io(Error, OSError):
+    """Any other answer of the operating system."""

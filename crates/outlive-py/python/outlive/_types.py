@@ -88,6 +88,10 @@ class Headed:
         self.element = np.dtype(element)
 
 
+class ReadyMade:
+    """A class that names a type: of `dtype`, or of `header_dtype` and `element_dtype`. See `msg`."""
+
+
 def _no_shape(shape, of):
     if shape is not None:
         raise InvalidArgument(f"the shape {shape!r}: {of} have none")
@@ -106,7 +110,15 @@ def _dimension(n, shape):
 
 def resolve(of, shape, type_name):
     """What `type`, `shape` and `type_name` of a port mean: form, name, description, dtype or class,
-    shape without the first dimension of any length."""
+    shape without the first dimension of any length. Of headers: dtypes, the elements' description,
+    and the class of the values, if there is one."""
+    of_class = None
+    if isinstance(of, type) and issubclass(of, ReadyMade):
+        type_name = type_name or of.type_name
+        if hasattr(of, "dtype"):
+            of = of.dtype
+        else:
+            of, of_class = Headed(of.header_dtype, of.element_dtype), of
     if of is None or of is object:
         _no_shape(shape, "objects")
         return "object", type_name or "object", "", None, ()
@@ -121,7 +133,7 @@ def resolve(of, shape, type_name):
         if type_name is None:
             raise TypeError("a header needs a type_name, the same in all languages")
         dtypes = (of.header, of.element)
-        return "headed", type_name, describe(of.header), dtypes, describe(of.element)
+        return "headed", type_name, describe(of.header), dtypes, describe(of.element), of_class
     try:
         dtype = np.dtype(of)
     except TypeError as e:

@@ -4,6 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Header, message};
 use crate::types::{Headed, Message, TypeDescription};
+use crate::{Error, ErrorKind, Result};
 
 /// A header and the bytes of a picture, in the camera's optical frame `header.frame_id`.
 ///
@@ -25,6 +26,7 @@ use crate::types::{Headed, Message, TypeDescription};
 /// image.publish()?;
 ///
 /// let image = subscriber.receive()?.expect("sent just now");
+/// image.check()?; // another program may have sent anything
 /// let row = image.row(479).expect("the last row");
 /// assert_eq!((row.len(), row[0], image.header().format.as_str()), (1920, 128, "rgb8"));
 /// # Ok::<(), outlive::Error>(())
@@ -50,7 +52,7 @@ pub struct ImageHeader {
 }
 message!(ImageHeader, "outlive/Image", header, width, height, row_bytes, format, reserved);
 
-/// What the bytes of an [`Image`] mean. A number, as other programs may write any.
+/// What the bytes of an image mean. A number, as other programs may write any.
 #[derive(
     FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq, Eq,
 )]
@@ -122,7 +124,50 @@ impl PixelFormat {
     }
 }
 
+impl ImageHeader {
+    /// Whether a payload with `pixel_bytes` bytes behind this header is a picture: every row that
+    /// the header promises is there.
+    ///
+    /// # Errors
+    /// `Corrupt` when rows overlap or are missing; `Unsupported` for an unknown format.
+    pub fn check(&self, pixel_bytes: usize) -> Result<()> {
+        if matches!(self.format, PixelFormat::JPEG | PixelFormat::PNG) {
+            return Ok(());
+        }
+        let Some(bytes) = self.format.bytes_per_pixel() else {
+            let why = format!(
+                "pixel format {} is unknown here; update this program, or correct the sender",
+                self.format.0
+            );
+            return Err(Error::new(ErrorKind::Unsupported, "reading", "an image", why));
+        };
+        // Products of two u32, and a sum of two of those, fit a u128.
+        let (row, step) = (u128::from(bytes) * u128::from(self.width), u128::from(self.row_bytes));
+        let before = u128::from(self.height.saturating_sub(1)) * step;
+        let all = if self.height == 0 { 0 } else { before + row };
+        if row <= step && all <= pixel_bytes as u128 {
+            return Ok(());
+        }
+        let why = format!(
+            "its header promises {} rows of {} {} pixels ({row} bytes), {step} bytes apart, and \
+             {pixel_bytes} bytes follow it; correct the sender",
+            self.height,
+            self.width,
+            self.format.as_str(),
+        );
+        Err(Error::new(ErrorKind::Corrupt, "reading", "an image", why))
+    }
+}
+
 impl Headed<ImageHeader, u8> {
+    /// Whether the pixels are as the header says; see [`ImageHeader::check`].
+    ///
+    /// # Errors
+    /// As [`ImageHeader::check`].
+    pub fn check(&self) -> Result<()> {
+        self.header().check(self.tail().len())
+    }
+
     /// The pixels, or the file of a compressed picture.
     pub fn pixels(&self) -> &[u8] {
         self.tail()
@@ -157,13 +202,39 @@ mod tests {
         image.tail_mut().copy_from_slice(&std::array::from_fn::<u8, 24, _>(|i| i as u8));
         assert_eq!(image.row(1), Some(&[8, 9, 10, 11, 12, 13][..]));
         assert!(image.row(2).is_some() && image.row(3).is_none());
+        let why = |image: &Image| image.check().map_err(|e| e.to_string());
+        assert_eq!(why(image), Ok(()));
         image.header_mut().height = 4;
         assert_eq!(image.row(3), None, "promised but not there");
+        assert_eq!(
+            why(image).unwrap_err(),
+            "reading an image: corrupt; its header promises 4 rows of 2 rgb8 pixels (6 bytes), \
+             8 bytes apart, and 24 bytes follow it; correct the sender"
+        );
         image.header_mut().row_bytes = 5;
         assert_eq!(image.row(0), None, "rows that overlap");
+        image.header_mut().height = 1;
+        assert!(why(image).is_err());
         image.header_mut().format = PixelFormat::JPEG;
-        assert_eq!(image.row(0), None);
+        assert_eq!((image.row(0), why(image)), (None, Ok(())));
         image.header_mut().format = PixelFormat(77);
         assert_eq!((image.row(0), image.header().format.as_str()), (None, "unknown"));
+        assert!(why(image).unwrap_err().contains("unsupported; pixel format 77 is unknown here"));
+    }
+
+    #[test]
+    fn every_header_is_checked_without_overflow() {
+        let max = u32::MAX;
+        let format = PixelFormat::RGBA8;
+        let all =
+            ImageHeader { width: max, height: max, row_bytes: max, format, ..Default::default() };
+        let of = |header: ImageHeader, bytes| header.check(bytes).is_ok();
+        assert!(!of(all, usize::MAX), "a row of 4 * 2^32 bytes is wider than row_bytes");
+        assert!(of(ImageHeader { width: max / 4, ..all }, usize::MAX));
+        assert!(!of(ImageHeader { width: max / 4, ..all }, 1 << 60));
+        assert!(of(ImageHeader { height: 0, width: 1, ..all }, 0), "no rows are all there");
+        // The last row needs no gap behind it.
+        assert!(of(ImageHeader { height: 2, width: 1, row_bytes: 10, ..all }, 14));
+        assert!(!of(ImageHeader { height: 2, width: 1, row_bytes: 10, ..all }, 13));
     }
 }

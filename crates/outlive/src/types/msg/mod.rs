@@ -72,9 +72,10 @@ fn described<S, F: Message>(_of: fn(&S) -> &F) -> TypeDescription {
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Header {
-    /// When it was measured, ns of CLOCK_MONOTONIC ([`crate::now_ns`]); 0 unknown.
+    /// When it was measured, ns of CLOCK_MONOTONIC; 0 unknown.
     pub stamp_ns: u64,
-    /// Coordinate frame of the data, like `base_link` or `camera_front_optical`.
+    /// Coordinate frame of the data, like `base_link` or `camera_front_optical`; UTF-8, filled up
+    /// with zeros.
     pub frame_id: Text<32>,
 }
 message!(Header, "outlive/Header", stamp_ns, frame_id);

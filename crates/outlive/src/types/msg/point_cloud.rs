@@ -4,6 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Header, message};
 use crate::types::Headed;
+use crate::{Error, ErrorKind, Result};
 
 /// A header and any number of points, in the sensor's frame `header.frame_id`.
 ///
@@ -46,6 +47,23 @@ impl PointCloudHeader {
     pub fn row(header: Header, points: u32) -> Self {
         Self { header, width: points, height: 1, reserved: [0; 4] }
     }
+
+    /// Whether `points` points behind this header are all that it promises.
+    ///
+    /// # Errors
+    /// `Corrupt` when they are fewer.
+    pub fn check(&self, points: usize) -> Result<()> {
+        let Self { width, height, .. } = self;
+        // The product of two u32 fits a u64.
+        if u64::from(*width) * u64::from(*height) <= points as u64 {
+            return Ok(());
+        }
+        let why = format!(
+            "its header promises {height} rows of {width} points, and {points} points follow it; \
+             correct the sender"
+        );
+        Err(Error::new(ErrorKind::Corrupt, "reading", "a point cloud", why))
+    }
 }
 
 /// A point; 16 bytes. A ray without an echo has NaN coordinates.
@@ -64,6 +82,14 @@ pub struct PointXyzi {
 message!(PointXyzi, "outlive/PointXyzi", x, y, z, intensity);
 
 impl Headed<PointCloudHeader, PointXyzi> {
+    /// Whether all points that the header promises are there.
+    ///
+    /// # Errors
+    /// As [`PointCloudHeader::check`].
+    pub fn check(&self) -> Result<()> {
+        self.header().check(self.tail().len())
+    }
+
     /// The points.
     pub fn points(&self) -> &[PointXyzi] {
         self.tail()
@@ -93,5 +119,13 @@ mod tests {
         assert_eq!(cloud.points().len(), 5);
         assert!(cloud.row(1).is_some_and(|r| r.len() == 2));
         assert!(cloud.row(2).is_none() && cloud.row(3).is_none() && cloud.row(u32::MAX).is_none());
+        assert_eq!(
+            cloud.check().unwrap_err().to_string(),
+            "reading a point cloud: corrupt; its header promises 3 rows of 2 points, and 5 points \
+             follow it; correct the sender"
+        );
+        let header = PointCloudHeader { width: 5, height: 1, ..header };
+        header.write_to_prefix(words.as_mut_bytes()).unwrap();
+        PointCloud::parse(words.as_bytes()).unwrap().check().unwrap();
     }
 }
