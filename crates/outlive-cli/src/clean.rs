@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::exit::Outcome;
 use crate::options::DomainOptions;
-use crate::output::{bytes, print, print_json};
+use crate::output::{bytes, count, print, print_json};
 
 /// Remove files that dead processes left behind and no live one needs.
 ///
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &CleanArgs, options: &DomainOptions) -> Outcome {
         (true, _) => format!("nobody is left, {} is gone", domain.dir().display()),
         (false, 0) if !domain.dir().exists() => "there is no such domain".into(),
         (false, 0) => format!("nobody is left, but {} is not empty", domain.dir().display()),
-        (false, n) => format!("{n} live nodes stay"),
+        (false, n) => format!("{} left alone", count(n as u64, "live node")),
     };
     let strange = strange.map_or_else(String::new, |version| {
         let ours = outlive::LAYOUT_VERSION;

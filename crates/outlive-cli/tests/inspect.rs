@@ -196,8 +196,6 @@ fn several_topics_have_a_line_each_and_each_its_name() {
     got.sort_by(|a, b| a.0.cmp(&b.0));
     let wanted = [("/first", json!(1)), ("/second", json!(2.5)), ("/third", json!(3))];
     assert_eq!(got, wanted.map(|(name, value)| (name.to_owned(), value)));
-    assert!(ran.err.contains("waiting for topic /third"), "{}", ran.err);
-
     let text = home.run("topic echo /first /second --history 1 --timeout 0").expect(DONE);
     let starts: Vec<_> = text.text().lines().map(|line| &line[..9]).collect();
     assert_eq!(starts, ["/first   ", "/second  "]);

@@ -374,11 +374,11 @@ mod tests {
         }
         for (wrong, why) in [
             ("pos", "no field 'pos' among pose, tail"),
-            ("pose.position[2]", "[2] is beyond an array of 2"),
-            ("pose.position.x", "'x' is to be taken of an array: write [0] first"),
-            ("pose[0]", "what [0] is to be taken of is no array"),
-            ("tail[0].x", "'x' is to be taken of what has no fields"),
-            ("tail[x]", "'x' is no number"),
+            ("pose.position[2]", "[2] is beyond the array of 2"),
+            ("pose.position.x", "'x' needs an element of the array: write [0] first"),
+            ("pose[0]", "[0] needs an array"),
+            ("tail[0].x", "'x': there are no fields here"),
+            ("tail[x]", "'x' is not a number"),
         ] {
             assert_eq!(decoder(&cloud).check_path(wrong), Err(why.into()), "{wrong}");
         }
