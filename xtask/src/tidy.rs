@@ -3,8 +3,9 @@
 //! | rule | says |
 //! |---|---|
 //! | `sizes` | files <= 800 lines without tests (hint over 400), Rust lines <= 100 columns |
-//! | `labels` | an ordering label stands at both ends; a crash point's name is unique |
-//! | `words` | no paths of one machine, no marks of unfinished work |
+//! | `labels` | an ordering label is at both ends; a crash point's name is unique |
+//! | `words` | no paths of one machine, no marks of unfinished work; in pages and in what the |
+//! | | command prints no turns that no native speaker writes |
 //! | `borders` | in the core: unsafe only in files that say so, atomics only through `sync.rs`, |
 //! | | and no room imports from one beside or above it |
 //! | `links` | relative links in Markdown lead somewhere, decisions and pages are listed |
@@ -25,13 +26,14 @@ use tree::Tree;
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     sizes::long_files,
     sizes::wide_lines,
     labels::orderings,
     labels::crash_points,
     words::machine_paths,
     words::unfinished,
+    words::translated,
     borders::unsafe_files,
     borders::raw_atomics,
     borders::rooms,

@@ -13,12 +13,12 @@ const PROGRAM: &str = "outlive-bridge";
 
 /// Carry topics, queues and services to other machines.
 ///
-/// Becomes the program outlive-bridge, found beside this one or in PATH. It is a program of its own
-/// so that nobody else needs what it brings along (Zenoh).
+/// Runs outlive-bridge, found beside this program or in PATH. It is a separate program, so that
+/// nothing else depends on Zenoh.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  outlive bridge robot-bridge.toml --check        is the file right?
-  outlive bridge robot-bridge.toml --stats        carry, and say what was carried
+  outlive bridge robot-bridge.toml --check        check the file
+  outlive bridge robot-bridge.toml --stats        with statistics
 
 A file:
   namespace = \"fleet\"
@@ -29,12 +29,12 @@ A file:
 
 All keys: docs/book/bridge.md")]
 pub(crate) struct BridgeArgs {
-    /// What is carried, where to, how.
+    /// What to carry, where, and how.
     file: PathBuf,
     /// Only check the file.
     #[arg(long)]
     check: bool,
-    /// Print what was carried, again and again.
+    /// Print statistics regularly.
     #[arg(long)]
     stats: bool,
 }

@@ -6,13 +6,12 @@ use serde::Serialize;
 
 use crate::exit::Outcome;
 use crate::options::DomainOptions;
-use crate::output::{bytes, print, print_json};
+use crate::output::{bytes, count, print, print_json};
 
-/// Remove everything that dead processes left behind and no live one needs.
+/// Remove files that dead processes left behind and no live one needs.
 ///
-/// Safe at any time: what a live or stopped process uses is left alone, and so is what a dead
-/// publisher sent while a topic has live members that may still read it. When nobody is left the
-/// domain itself goes.
+/// Safe at any time. It leaves alone what a live or stopped process uses, and what a dead publisher
+/// sent while its topic has live members. When nobody is left, the domain's directory goes too.
 #[derive(Args, Debug)]
 pub(crate) struct CleanArgs {
     /// Print JSON.
@@ -62,8 +61,8 @@ pub(crate) fn run(args: &CleanArgs, options: &DomainOptions) -> Outcome {
     let left = match (done.domain_removed, done.live_nodes) {
         (true, _) => format!("nobody is left, {} is gone", domain.dir().display()),
         (false, 0) if !domain.dir().exists() => "there is no such domain".into(),
-        (false, 0) => format!("nobody is left, yet {} is not empty", domain.dir().display()),
-        (false, n) => format!("{n} live nodes go on"),
+        (false, 0) => format!("nobody is left, but {} is not empty", domain.dir().display()),
+        (false, n) => format!("{} left alone", count(n as u64, "live node")),
     };
     let strange = strange.map_or_else(String::new, |version| {
         let ours = outlive::LAYOUT_VERSION;
@@ -74,7 +73,7 @@ pub(crate) fn run(args: &CleanArgs, options: &DomainOptions) -> Outcome {
                  or use the `outlive` of that version"
             }
         };
-        format!("it is of layout version {version}, this program of {ours}: {remedy}\n")
+        format!("it has layout version {version}, this program {ours}: {remedy}\n")
     });
     print(&format!("{removed}; {left}\n{strange}"))
 }

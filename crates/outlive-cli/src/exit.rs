@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use outlive::{Error, ErrorKind};
 
+use crate::status;
+
 /// How the command ended. A number never changes its meaning; `docs/CLI.md` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -16,15 +18,15 @@ pub(crate) enum Code {
     Failed = 1,
     /// Wrong arguments or an illegal name.
     Usage = 2,
-    /// Done, but messages were lost; how many stands on standard error.
+    /// Done, but messages were lost; standard error says how many.
     Loss = 3,
-    /// No such topic, or not in time.
+    /// No such topic, or timed out.
     NotFound = 4,
     /// Shared bytes are corrupt, or of another layout version.
     Corrupt = 5,
     /// The topic has another type or is less deep.
     Mismatch = 6,
-    /// A directory or file is a stranger's or open to strangers, or access was denied.
+    /// A directory or file belongs to another user or is open to others, or access was denied.
     Refused = 7,
     /// RAM disk, quota, memory bound or number of members exhausted.
     NoRoom = 8,
@@ -36,7 +38,7 @@ pub(crate) enum Code {
 pub(crate) const CODES_HELP: &str = "\
 Exit codes:
   0 done                  1 failed                2 wrong usage
-  3 done, with loss       4 not found or no time  5 corrupt or other version
+  3 done, with loss       4 not found, timed out  5 corrupt or other version
   6 other type or depth   7 access refused        8 out of room
   9 input ended inside a frame";
 
@@ -107,6 +109,7 @@ pub(crate) fn finish(outcome: Outcome) -> ExitCode {
 /// A line for the person at the terminal; one who does not listen is no reason to fail.
 /// Names in it may be anybody's: nothing in it moves the cursor or changes colours.
 pub(crate) fn note(line: impl fmt::Display) {
+    status::clear();
     let _ = writeln!(io::stderr(), "outlive: {}", plain(&line.to_string()));
 }
 

@@ -143,7 +143,7 @@ pub(crate) fn serve(
             });
             if let Err(e) = started {
                 clients.left(number, false);
-                note(format_args!("a client was turned away: {e}"));
+                note(format_args!("a client was refused: {e}"));
             }
         }
         Ok(Code::Done)
@@ -228,7 +228,7 @@ fn parse(bytes: &[u8]) -> Result<Request, Response> {
             return Err(Response::bad("the request ends before its head does"));
         }
         Err(httparse::Error::TooManyHeaders) => return Err(too_large()),
-        Err(wrong) => return Err(Response::bad(&format!("no request of HTTP/1.1: {wrong}"))),
+        Err(wrong) => return Err(Response::bad(&format!("not an HTTP/1.1 request: {wrong}"))),
     };
     let mut lines = bytes[..end].split_inclusive(|b| *b == b'\n');
     if !lines.all(|line| line.ends_with(b"\r\n")) {

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use outlive::lock::{LockInfo, LockKind, LockState};
 use serde::Serialize;
 
+use crate::absent::note_if_nobody;
 use crate::exit::Outcome;
 use crate::options::DomainOptions;
 use crate::output::{bytes, print, print_json, table};
@@ -13,10 +14,10 @@ pub(crate) enum LockCommand {
     List(ListArgs),
 }
 
-/// List all locks: kind, holder, state, whether somebody waits.
+/// List all locks: kind, holder, state, waiters.
 ///
-/// A holder is node.thread, thread being its number in the domain. Readers, permits taken and
-/// members of a set are counted; which thread waits is written nowhere.
+/// A holder is node.thread; thread is its number in the domain. USERS counts readers, permits taken
+/// or members of a set. Which thread waits is not recorded.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  outlive lock list\n  \
     outlive lock list --json | jq '.[] | select(.state == \"held\" and .holder.alive == false)'")]
@@ -96,7 +97,9 @@ const HEAD: [&str; 8] = ["LOCK", "KIND", "TYPE", "DATA", "STATE", "HOLDER", "WAI
 
 pub(crate) fn run(command: &LockCommand, options: &DomainOptions) -> Outcome {
     let LockCommand::List(args) = command;
-    let rows: Vec<_> = options.domain()?.locks()?.into_iter().map(Row::of).collect();
+    let domain = options.domain()?;
+    note_if_nobody(&domain);
+    let rows: Vec<_> = domain.locks()?.into_iter().map(Row::of).collect();
     if args.json {
         return print_json(&rows);
     }

@@ -8,18 +8,23 @@
 //! | `look/`, `top/`, `metrics/` | a domain at one moment; in a terminal; for Prometheus |
 //! | `dashboard/`, `http` | the same in a browser; the server of both |
 //! | `bridge`, `view`, `program` | hand over to `outlive-bridge` and `outlive-view` |
-//! | `man` | manual pages |
+//! | `man`, `complete` | manual pages; completion in shells |
+//! | `absent` | what is said of a name or domain that is not there |
 //! | `chaos/` | blows for a running robot |
 //! | `clean`, `doctor/`, `demo/`, `bench/` | the other subcommands |
 //! | `stage` | a directory of its own for a demo or a measurement |
+//! | `status` | a line at a terminal that says how far a command is |
 //! | `options`, `exit` | options of all of them; exit codes and how errors become one |
-//! | `output`, `input`, `tree`, `value` | standard output and input, values for people |
+//! | `output`, `input`, `tree`, `value`, `clock` | standard output and input, values and times |
 //! | `os`, `os_probe` | the few system calls; what the kernel can do |
 
+mod absent;
 mod bench;
 mod bridge;
 mod chaos;
 mod clean;
+mod clock;
+mod complete;
 mod dashboard;
 mod demo;
 mod doctor;
@@ -41,6 +46,7 @@ mod record;
 mod robot;
 mod service;
 mod stage;
+mod status;
 mod top;
 mod topic;
 mod tree;
@@ -49,8 +55,7 @@ mod view;
 
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
-use clap_complete::Shell;
+use clap::{CommandFactory, Parser, Subcommand};
 
 use exit::CODES_HELP;
 use options::DomainOptions;
@@ -58,18 +63,19 @@ use options::DomainOptions;
 const EXAMPLES: &str = "\
 Examples:
   outlive demo                                    kill things and watch the others carry on
-  outlive topic list                              what is there
+  outlive topic list                              the topics, their types and members
   outlive topic echo /camera --count 3            the next three messages
   ffmpeg -i clip.mp4 -f rawvideo -pix_fmt rgb24 - |
     outlive topic pub /camera --from-stdin --frame-bytes 6220800
-  outlive topic info /camera                      who sends, who reads, who holds what
-  outlive topic hz /camera                        how often, without subscribing
-  outlive dashboard                               the robot as a page of the browser
-  outlive record --output run.mcap --all          everything into a file, for 'outlive play'
-  outlive view                                    everything live, in Foxglove
-  outlive service call /planner/plan '[1, 2.5]'   ask, and print the answer
+  outlive topic pub /speed 1.5                    one value
+  outlive topic info /camera                      publishers, subscribers, held samples
+  outlive topic hz /camera                        rate and gaps, without subscribing
+  outlive dashboard                               the robot in a browser
+  outlive record -a -o run.mcap                   everything into a file, for 'outlive play'
+  outlive view                                    everything live in Foxglove
+  outlive service call /planner/plan '[1, 2.5]'   call it and print the response
   outlive run robot.toml                          start a robot and keep it running
-  outlive doctor                                  what is wrong here, and what to do about it
+  outlive doctor                                  what is wrong here, and how to fix it
   outlive clean                                   remove what dead processes left";
 
 /// Shared-memory messaging that survives `kill -9`.
@@ -84,19 +90,19 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Topics: list, feed, print, measure.
+    /// Topics: list, publish, print, measure.
     #[command(subcommand)]
     Topic(topic::TopicCommand),
-    /// List the processes of a domain.
+    /// Nodes: list the processes of a domain, show one.
     #[command(subcommand)]
     Node(node::NodeCommand),
-    /// Queues: list, send.
+    /// Queues: list, send, look inside.
     #[command(subcommand)]
     Queue(queue::QueueCommand),
     /// Services: list, call.
     #[command(subcommand)]
     Service(service::ServiceCommand),
-    /// List locks and who holds them.
+    /// Locks: list them and their holders.
     #[command(subcommand)]
     Lock(lock::LockCommand),
     Run(robot::RunArgs),
@@ -119,7 +125,7 @@ enum Command {
     Chaos(chaos::ChaosArgs),
     Clean(clean::CleanArgs),
     Doctor(doctor::DoctorArgs),
-    Completions(CompletionsArgs),
+    Completions(complete::CompletionsArgs),
     Man(man::ManArgs),
     Demo(demo::DemoArgs),
     #[command(hide = true)]
@@ -127,24 +133,8 @@ enum Command {
     Bench(bench::BenchArgs),
 }
 
-/// Print a shell's completions.
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:
-  outlive completions bash >~/.local/share/bash-completion/completions/outlive
-  outlive completions zsh >~/.zfunc/_outlive
-  outlive completions fish >~/.config/fish/completions/outlive.fish")]
-struct CompletionsArgs {
-    /// bash, zsh or fish.
-    shell: Shell,
-}
-
-fn completions(args: &CompletionsArgs) -> exit::Outcome {
-    let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "outlive", &mut text);
-    output::print(&String::from_utf8_lossy(&text))
-}
-
 fn main() -> ExitCode {
+    complete::answer_shell(Cli::command);
     let Cli { options, command } = Cli::parse();
     let done = match command {
         Command::Topic(command) => topic::run(&command, &options),
@@ -170,7 +160,7 @@ fn main() -> ExitCode {
         Command::View(args) => view::run(&args, &options),
         Command::Bridge(args) => bridge::run(&args, &options),
         Command::Doctor(args) => doctor::run(&args, &options),
-        Command::Completions(args) => completions(&args),
+        Command::Completions(args) => complete::run(&args),
         Command::Man(args) => man::run(&args, Cli::command()),
         Command::Clean(args) => clean::run(&args, &options),
         Command::Demo(args) => demo::run(&args),

@@ -10,12 +10,12 @@ use clap_mangen::roff::{Roff, roman};
 
 use crate::exit::{Code, Failure, Outcome};
 
-/// Write the manual pages of this command into a directory, one for each subcommand.
+/// Write the manual pages into a directory, one for each subcommand.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   outlive man ~/.local/share/man/man1             then: man outlive-topic-echo")]
 pub(crate) struct ManArgs {
-    /// Made if it is not there; pages of the same names are overwritten.
+    /// Directory, created if it does not exist; pages of the same names are replaced.
     dir: PathBuf,
 }
 

@@ -6,17 +6,19 @@ use std::time::Duration;
 use clap::Args;
 use outlive::{Deadline, Domain, Node, NodeBuilder};
 
+use crate::complete;
 use crate::exit::Failure;
 use crate::os;
 
-/// These stand apart from what a subcommand is about.
+/// Apart from a subcommand's own options.
 const HEAD: &str = "Where";
 
 /// Which domain to look at or to join.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DomainOptions {
     /// Domain to use; domains do not see each other.
-    #[arg(long, global = true, value_name = "NAME", default_value = "default", help_heading = HEAD)]
+    #[arg(long, global = true, value_name = "NAME", default_value = "default", help_heading = HEAD,
+          add = complete::domains())]
     pub(crate) domain: String,
     /// Directory of the domains [default: $OUTLIVE_DIR, else /dev/shm/outlive-<uid>].
     #[arg(long, global = true, value_name = "DIR", help_heading = HEAD)]
@@ -45,7 +47,7 @@ impl DomainOptions {
 
 /// Reads a number of seconds for clap: `0`, `2.5`, `inf`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no number of seconds: write it like 2.5, or inf");
+    let wrong = || "write seconds like 2.5, or inf".to_owned();
     let value: f64 = text.parse().map_err(|_| wrong())?;
     match value {
         v if v == f64::INFINITY => Ok(Duration::MAX),

@@ -167,3 +167,48 @@ pub(crate) fn try_lock(dir: &std::fs::File) -> bool {
     // SAFETY: the descriptor is open; no pointers are passed.
     unsafe { libc::flock(dir.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
+
+/// A local time, in whole seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LocalTime {
+    year: i32,
+    month: i32,
+    day: i32,
+    pub(crate) hour: i32,
+    pub(crate) minute: i32,
+    pub(crate) second: i32,
+}
+
+impl LocalTime {
+    /// `2026-01-31`.
+    pub(crate) fn date(&self) -> String {
+        format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
+    }
+}
+
+/// The local time of an instant, seconds since 1970.
+pub(crate) fn local_time(seconds: i64) -> LocalTime {
+    let seconds = seconds as libc::time_t;
+    // SAFETY: all zeroes is a valid tm.
+    let mut tm: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both point to values of their types; `tm` is writable.
+    unsafe { libc::localtime_r(&seconds, &mut tm) };
+    LocalTime {
+        year: tm.tm_year + 1900,
+        month: tm.tm_mon + 1,
+        day: tm.tm_mday,
+        hour: tm.tm_hour,
+        minute: tm.tm_min,
+        second: tm.tm_sec,
+    }
+}
+
+/// Columns of the terminal at standard error.
+pub(crate) fn columns() -> Option<usize> {
+    // SAFETY: all zeroes is a valid winsize; the call fills it in.
+    let size = unsafe {
+        let mut size: libc::winsize = std::mem::zeroed();
+        (libc::ioctl(2, libc::TIOCGWINSZ, &mut size) == 0).then_some(size)
+    }?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
+}

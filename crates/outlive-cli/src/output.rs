@@ -165,6 +165,11 @@ pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     text
 }
 
+/// `1 message`, `2 messages`.
+pub(crate) fn count(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 /// A size for people: `999 B`, `6.2 MB`.
 pub(crate) fn bytes(n: u64) -> String {
     let mut value = n as f64;

@@ -1,11 +1,15 @@
-//! `outlive queue`: queues, their lanes, and sending on one.
+//! `outlive queue`: queues, their lanes, sending on one, and what is in it.
+
+mod echo;
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use outlive::queue;
+use outlive::{Domain, queue};
 use serde::Serialize;
 
+use crate::absent::{missing, note_if_nobody};
+use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::options::{DomainOptions, seconds};
 use crate::output::{bytes, print, print_json, table};
@@ -15,12 +19,13 @@ use crate::value::{input, payload};
 pub(crate) enum QueueCommand {
     List(ListArgs),
     Send(SendArgs),
+    Echo(echo::EchoArgs),
 }
 
-/// List all queues: type, consumer, producers, messages that nobody has received.
+/// List all queues: type, consumer, producers, unread messages.
 ///
-/// Producers are counted as alive, closed (left in order) and dead; the lanes of the last two are
-/// there until they are drained.
+/// Producers are counted as alive, closed (left cleanly) and dead; the lanes of the latter two stay
+/// until they are drained.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  outlive queue list\n  \
     outlive queue list --json | jq '.[] | select(.consumer == null and .unread > 0)'")]
@@ -30,17 +35,18 @@ pub(crate) struct ListArgs {
     json: bool,
 }
 
-/// Send a message on a queue that exists.
+/// Send a message on an existing queue.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{SEND_EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct SendArgs {
     /// Queue, like /robot/commands.
+    #[arg(add = complete::queues())]
     name: String,
-    /// The message; without it all of standard input is one message. Text for a queue of bytes,
-    /// else JSON: a number, an array, an object with all fields of a described type.
+    /// Message: text for a queue of bytes, else JSON: a number, an array, an object with all fields
+    /// of a described type [default: standard input].
     #[arg(allow_hyphen_values = true)]
     value: Option<String>,
-    /// Most time to wait for room in the queue and for a consumer.
+    /// Time to wait for a consumer and for room.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0")]
     timeout: Duration,
 }
@@ -128,11 +134,14 @@ pub(crate) fn run(command: &QueueCommand, options: &DomainOptions) -> Outcome {
     match command {
         QueueCommand::List(args) => list(args, options),
         QueueCommand::Send(args) => send(args, options),
+        QueueCommand::Echo(args) => echo::run(args, options),
     }
 }
 
 fn list(args: &ListArgs, options: &DomainOptions) -> Outcome {
-    let rows: Vec<_> = options.domain()?.queues()?.into_iter().map(Row::of).collect();
+    let domain = options.domain()?;
+    note_if_nobody(&domain);
+    let rows: Vec<_> = domain.queues()?.into_iter().map(Row::of).collect();
     if args.json {
         return print_json(&rows);
     }
@@ -141,18 +150,21 @@ fn list(args: &ListArgs, options: &DomainOptions) -> Outcome {
     print(&table(&cells, &[3, 5, 6]))
 }
 
+/// The queue of this name, with or without its leading slash.
+fn find(domain: &Domain, name: &str) -> Result<queue::Info, Failure> {
+    let mut queues = domain.queues()?;
+    let bare = |name: &str| name.trim_start_matches('/').to_owned();
+    match queues.iter().position(|q| bare(&q.name) == bare(name)) {
+        Some(at) => Ok(queues.swap_remove(at)),
+        None => Err(missing(domain, "queue", name, queues.into_iter().map(|q| q.name))),
+    }
+}
+
 fn send(args: &SendArgs, options: &DomainOptions) -> Outcome {
     let node = options.node("queue-send")?;
     // An illegal name is one thing, a queue that nobody has made another.
     let builder = node.queue::<[u8]>(&args.name)?;
-    let queues = options.domain()?.queues()?;
-    // The same name with and without its leading slash.
-    let same =
-        |q: &&queue::Info| q.name.trim_start_matches('/') == args.name.trim_start_matches('/');
-    let Some(queue) = queues.iter().find(same) else {
-        let message = format!("no queue {}: 'outlive queue list' shows those there are", args.name);
-        return Err(Failure::new(Code::NotFound, message));
-    };
+    let queue = find(&options.domain()?, &args.name)?;
     let of = queue.payload_type();
     let message = payload(&of, input(args.value.as_ref())?)?;
     let mut producer = builder.of_type(&of).producer()?;

@@ -8,6 +8,8 @@ use outlive::{Deadline, ErrorKind, PayloadType};
 use serde::Serialize;
 use serde_json::json;
 
+use crate::absent::{missing, note_if_nobody};
+use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::options::{DomainOptions, seconds};
 use crate::output::{bytes, json_line, print, print_json, table};
@@ -20,7 +22,7 @@ pub(crate) enum ServiceCommand {
     Call(CallArgs),
 }
 
-/// List all services: types, server, clients, requests that the server has not received.
+/// List all services: types, server, clients, unread requests.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  outlive service list\n  \
     outlive service list --json | jq '.[] | select(.server == null)'")]
@@ -30,23 +32,24 @@ pub(crate) struct ListArgs {
     json: bool,
 }
 
-/// Ask a service and print its answer, one line for each part of it.
+/// Call a service and print its response, a line for each part.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{CALL_EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct CallArgs {
     /// Service, like /planner/plan.
+    #[arg(add = complete::services())]
     name: String,
-    /// The request; without it all of standard input is the request. Text for a service that takes
-    /// bytes, else JSON: a number, an array, an object with all fields of a described type.
+    /// Request: text for a service that takes bytes, else JSON: a number, an array, an object with
+    /// all fields of a described type [default: standard input].
     #[arg(allow_hyphen_values = true)]
     value: Option<String>,
-    /// Most time to wait for a server and its answer.
+    /// Time to wait for a server and its response.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5")]
     timeout: Duration,
-    /// Print an object for each part of the answer.
+    /// Print a JSON object for each part.
     #[arg(long)]
     json: bool,
-    /// Print all of each part, not only the beginning.
+    /// Print whole parts, not only their start.
     #[arg(long)]
     full: bool,
 }
@@ -119,7 +122,9 @@ pub(crate) fn run(command: &ServiceCommand, options: &DomainOptions) -> Outcome 
 }
 
 fn list(args: &ListArgs, options: &DomainOptions) -> Outcome {
-    let rows: Vec<_> = options.domain()?.services()?.into_iter().map(Row::of).collect();
+    let domain = options.domain()?;
+    note_if_nobody(&domain);
+    let rows: Vec<_> = domain.services()?.into_iter().map(Row::of).collect();
     if args.json {
         return print_json(&rows);
     }
@@ -132,13 +137,13 @@ fn call(args: &CallArgs, options: &DomainOptions) -> Outcome {
     let node = options.node("service-call")?;
     // An illegal name is one thing, a service that nobody has made another.
     let builder = node.service::<[u8], [u8]>(&args.name)?;
-    let services = options.domain()?.services()?;
+    let domain = options.domain()?;
+    let services = domain.services()?;
     // The same name with and without its leading slash.
     let bare = |name: &str| name.trim_start_matches('/').to_owned();
     let Some(info) = services.iter().find(|s| bare(&s.name) == bare(&args.name)) else {
-        let message =
-            format!("no service {}: 'outlive service list' shows those there are", args.name);
-        return Err(Failure::new(Code::NotFound, message));
+        let names = services.iter().map(|s| s.name.clone());
+        return Err(missing(&domain, "service", &args.name, names));
     };
     let request = payload(&info.request, input(args.value.as_ref())?)?;
     let shown = &info.response;

@@ -2,8 +2,10 @@
 
 use std::io::Read;
 
+use outlive::describe::{Kind, Scalar};
 use outlive::msgpack;
-use outlive::{Encoding, PayloadType};
+use outlive::{Encoding, PayloadType, TypeDescription};
+use serde::de::DeserializeOwned;
 
 use crate::exit::{Code, Failure};
 use crate::topic::encode;
@@ -20,23 +22,52 @@ pub(crate) fn payload(of: &PayloadType, input: Vec<u8>) -> Result<Vec<u8>, Failu
         return Ok(input);
     }
     let text = String::from_utf8_lossy(&input);
-    let usage = |why: String| Failure::new(Code::Usage, why);
-    let wrong = |why: String| usage(format!("'{}' is no {}: {why}", text.trim(), type_text(of)));
+    let described = description(of);
     if of.encoding() == Encoding::MessagePack {
-        let value: Tree = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
-        return Ok(msgpack::encode(&value)?);
+        return Ok(msgpack::encode(&json::<Tree>(&text, true)?)?);
+    }
+    let described = described.ok_or_else(|| undescribed(of.name()))?;
+    let value = json(&text, takes_text(&described))?;
+    encode::payload(&described, &value).map_err(|why| {
+        let message = format!("'{}' is not of type {}: {why}", text.trim(), type_text(of));
+        Failure::new(Code::Usage, message)
+    })
+}
+
+/// What payloads of the type look like; `None` for MessagePack, and where nobody described them.
+pub(crate) fn description(of: &PayloadType) -> Option<TypeDescription> {
+    if of.encoding() == Encoding::MessagePack {
+        return None;
     }
     let described = of.description().filter(|d| !d.is_opaque());
-    let described = described.or_else(|| encode::primitive(of.name(), of.encoding(), of.size()));
-    let Some(described) = described else {
-        let message = format!(
-            "nothing is known of the type {}: it has no description, so JSON cannot become one",
-            of.name()
-        );
-        return Err(Failure::new(Code::Mismatch, message));
-    };
-    let value = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
-    encode::payload(&described, &value).map_err(wrong)
+    described.or_else(|| encode::primitive(of.name(), of.encoding(), of.size()))
+}
+
+pub(crate) fn undescribed(type_name: &str) -> Failure {
+    let message = format!(
+        "type {type_name} has no description, so JSON cannot become one: \
+         #[derive(outlive::Message)] describes it"
+    );
+    Failure::new(Code::Mismatch, message)
+}
+
+/// Whether bare text can be a value of the type.
+pub(crate) fn takes_text(of: &TypeDescription) -> bool {
+    match of.root().kind() {
+        Kind::Scalar(Scalar::Char) => true,
+        // nan, inf
+        Kind::Scalar(Scalar::F32 | Scalar::F64) => of.root().dims().is_empty(),
+        _ => false,
+    }
+}
+
+/// What a person typed, as JSON; where text is a value it needs no quotes.
+pub(crate) fn json<T: DeserializeOwned>(text: &str, takes_text: bool) -> Result<T, Failure> {
+    let text = text.trim();
+    let bare = takes_text && !text.starts_with(['{', '[', '"']);
+    serde_json::from_str(text)
+        .or_else(|e| if bare { serde_json::from_value(text.into()) } else { Err(e) })
+        .map_err(|e| Failure::new(Code::Usage, format!("'{text}' is not JSON: {e}")))
 }
 
 /// The argument, or all of standard input without one.

@@ -14,9 +14,9 @@ const PROGRAM: &str = "outlive-view";
 
 /// Show topics live in Foxglove, or write them into a file for Rerun.
 ///
-/// Foxglove connects to ws://127.0.0.1:8765 (Open connection, Foxglove WebSocket). Topics are read
-/// while somebody looks at them, and never hold a publisher up. Becomes the program outlive-view,
-/// found beside this one or in PATH.
+/// Foxglove connects to ws://127.0.0.1:8765 (Open connection, Foxglove WebSocket). A topic is read
+/// only while it is viewed, and never delays its publisher. Runs outlive-view, found beside this
+/// program or in PATH.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   outlive view                                    every topic, for viewers on this machine
@@ -32,26 +32,26 @@ pub(crate) struct ViewArgs {
     /// Read TOPICS as regular expressions for the whole name.
     #[arg(long, requires = "topics")]
     regex: bool,
-    /// At most so many messages of a topic and publisher each second, the newest; inf: all; again
-    /// for other topics [default: 30].
+    /// Maximum rate per publisher, newest first, inf for all; may be repeated for other topics
+    /// [default: 30].
     #[arg(long, value_name = "[TOPICS=]HZ")]
     rate: Vec<String>,
-    /// Where to listen [default: 127.0.0.1].
+    /// Address to listen at [default: 127.0.0.1].
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
-    /// Port to listen at; 0: any that is free [default: 8765].
+    /// Port to listen at; 0 takes a free one [default: 8765].
     #[arg(long)]
     port: Option<u16>,
-    /// Let pages of this origin look, too; again for others, '*' for all.
+    /// Also admit pages of this origin; may be repeated, '*' for all.
     #[arg(long, value_name = "URL")]
     origin: Vec<String>,
-    /// Write a file for Rerun instead, until the end.
+    /// Write a file for Rerun instead.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["bind", "port", "origin"])]
     rerun: Option<PathBuf>,
-    /// Replace FILE if it is there.
+    /// Replace an existing FILE.
     #[arg(long, requires = "rerun")]
     overwrite: bool,
-    /// Print what was shown and sent, every second.
+    /// Print statistics every second.
     #[arg(long)]
     stats: bool,
 }

@@ -120,6 +120,13 @@ fn hz_agrees_with_the_publishers_own_count_and_subscribes_to_nothing() {
         mean > slow * 0.99 && mean < fast * 1.01,
         "{mean} Hz, the publisher's own {slow} to {fast} Hz"
     );
+    let gap = &last["gap"];
+    let ns = |key: &str| gap[key].as_u64().unwrap();
+    assert!(ns("seen") > 10 && ns("seen") <= counted, "{last}");
+    assert!(ns("min_ns") <= ns("mean_ns") && ns("mean_ns") <= ns("max_ns"), "{last}");
+    assert!(ns("std_ns") <= ns("max_ns"), "{last}");
+    // All gaps that were seen lie between the first and the last stamp.
+    assert!((ns("mean_ns") * ns("seen")) as f64 <= at(to).1 - at(0).0, "{last}");
     let bw = home.run("topic bw /camera --for 0.05 --window 0.05").expect(DONE);
     assert!(bw.text().contains("0 B/s") && bw.text().contains("0 messages"), "{}", bw.text());
 }
@@ -148,7 +155,7 @@ fn no_topic_is_4_and_nonsense_is_2() {
     let home = Home::new("inspect-codes");
     for command in ["info", "hz", "bw", "delay"] {
         let ran = home.run(&format!("topic {command} /nobody")).expect(NOT_FOUND);
-        assert!(ran.err.contains("no topic /nobody: 'outlive topic list'"), "{}", ran.err);
+        assert!(ran.err.contains("no topic /nobody: nobody is in domain default"), "{}", ran.err);
         home.run(&format!("topic {command}")).expect(USAGE);
         home.run(&format!("topic {command} a//b")).expect(USAGE);
     }
@@ -159,4 +166,94 @@ fn no_topic_is_4_and_nonsense_is_2() {
     let _publisher = node.topic::<u64>("/n").unwrap().publisher().unwrap();
     let ran = home.run("topic delay /n --count 1 --for 0.1 --window 0.05").expect(NOT_FOUND);
     assert!(ran.text().contains("no messages"), "{}", ran.text());
+}
+
+#[test]
+fn several_topics_have_a_line_each_and_each_its_name() {
+    let home = Home::new("several");
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let first = node.topic::<u64>("/first").unwrap().publisher().unwrap();
+    let second = node.topic::<f64>("/second").unwrap().publisher().unwrap();
+    let echo = home.start("topic echo /first /second /third --json --count 3", b"");
+    while first.subscribers().unwrap() + second.subscribers().unwrap() < 2 {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    first.publish(&1).unwrap();
+    second.publish(&2.5).unwrap();
+    // One that comes later is joined, too.
+    let third = node.topic::<u8>("/third").unwrap().publisher().unwrap();
+    while third.subscribers().unwrap() < 1 {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    third.publish(&3).unwrap();
+    let ran = echo.end().expect(DONE);
+    let mut got: Vec<(String, serde_json::Value)> = ran
+        .text()
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|line| (line["topic"].as_str().unwrap().to_owned(), line["values"][0].clone()))
+        .collect();
+    got.sort_by(|a, b| a.0.cmp(&b.0));
+    let wanted = [("/first", json!(1)), ("/second", json!(2.5)), ("/third", json!(3))];
+    assert_eq!(got, wanted.map(|(name, value)| (name.to_owned(), value)));
+    let text = home.run("topic echo /first /second --history 1 --timeout 0").expect(DONE);
+    let starts: Vec<_> = text.text().lines().map(|line| &line[..9]).collect();
+    assert_eq!(starts, ["/first   ", "/second  "]);
+    for command in ["hz", "bw"] {
+        let ran = home.run(&format!("topic {command} /first /second --for 0.05 --window 0.05"));
+        let names: Vec<_> = ran.text().lines().filter_map(|l| l.split(' ').next()).collect();
+        assert_eq!(names, ["/first", "/second"], "{}", ran.err);
+        home.run(&format!("topic {command} /first /nothing --for 0")).expect(NOT_FOUND);
+    }
+    for form in ["--raw", "--csv"] {
+        let ran = home.run(&format!("topic echo /first /second {form}")).expect(USAGE);
+        assert!(ran.err.contains(&format!("{form} prints one topic at a time")), "{}", ran.err);
+        // The same one twice is one.
+        home.run(&format!("topic echo /first /first {form} --history 1 --count 1")).expect(DONE);
+    }
+}
+
+#[test]
+fn a_queue_is_looked_into_and_nothing_is_taken() {
+    let home = Home::new("peek");
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let mut consumer = node.queue::<u64>("/numbers").unwrap().consumer().unwrap();
+    let mut producer = node.queue::<u64>("/numbers").unwrap().producer().unwrap();
+    let mut other = node.queue::<u64>("/numbers").unwrap().producer().unwrap();
+    let values = |args: &str| -> Vec<serde_json::Value> {
+        let ran = home.run(&format!("queue echo /numbers --json {args}")).expect(DONE);
+        let line = |l: &str| serde_json::from_str::<serde_json::Value>(l).unwrap();
+        ran.text().lines().map(line).map(|l| l["values"][0].clone()).collect()
+    };
+    assert_eq!(values(""), [json!(null); 0]);
+    for i in 0..20 {
+        producer.send(&i).unwrap();
+    }
+    other.send(&100).unwrap();
+    let all: Vec<_> = (0..20).chain([100]).map(|n| json!(n)).collect();
+    assert_eq!(values(""), all);
+    assert_eq!(values("--count 2"), all[..2]);
+    // Which lane goes first is the consumer's affair.
+    let mut taken: Vec<_> = (0..4).map(|_| *consumer.receive().unwrap().unwrap()).collect();
+    taken.sort();
+    assert_eq!(taken, [0, 1, 2, 100], "they are all still there");
+    assert_eq!(values(""), all[3..20]);
+    let line = home.run("queue echo /numbers --count 1").expect(DONE);
+    assert!(line.text().ends_with("  8 B  3\n"), "{}", line.text());
+    while consumer.receive().unwrap().is_some() {}
+    assert_eq!(values(""), [json!(null); 0]);
+
+    let mut bytes = node.queue::<[u8]>("/bytes").unwrap().stamped().consumer().unwrap();
+    let mut sender = node.queue::<[u8]>("/bytes").unwrap().producer().unwrap();
+    let follow = home.start("queue echo /bytes --follow --full --count 3", b"");
+    // Of all sizes, over more than one segment.
+    for size in [1, 70_000, 300_000] {
+        sender.send(&vec![7; size]).unwrap();
+    }
+    let ran = follow.end().expect(DONE);
+    let sizes: Vec<_> = ran.text().lines().map(|l| l.matches("07").count()).collect();
+    assert!(sizes[0] >= 1 && sizes[1] >= 70_000 && sizes[2] >= 300_000, "{sizes:?}");
+    assert_eq!(bytes.receive().unwrap().unwrap().len(), 1);
+    let ran = home.run("queue echo a//b").expect(USAGE);
+    assert!(ran.err.contains("name"), "{}", ran.err);
 }

@@ -8,8 +8,13 @@ use serde_json::json;
 #[test]
 fn lists_of_nothing_are_empty_and_make_nothing() {
     let home = Home::new("empty");
-    assert_eq!(home.run("topic list --json").json(), json!([]));
-    assert_eq!(home.run("node list --json").json(), json!([]));
+    for what in ["topic", "node", "queue", "service", "lock"] {
+        let ran = home.run(&format!("{what} list --json")).expect(DONE);
+        let path = home.root().join("default").display().to_string();
+        let nobody = format!("outlive: nobody is in domain default ({path}); ");
+        assert!(ran.err.starts_with(&nobody) && ran.err.lines().count() == 1, "{}", ran.err);
+        assert_eq!(ran.json(), json!([]));
+    }
     assert_eq!(home.run("topic list").expect(DONE).text().lines().count(), 1, "the head");
     let cleaned = home.run("clean --json").json();
     assert_eq!((&cleaned["node_files"], &cleaned["topics"]), (&json!(0), &json!(0)));
@@ -110,4 +115,92 @@ fn what_a_dead_publisher_sent_stays_for_the_living() {
     home.run("clean").expect(DONE);
     let got = home.run("topic echo /a --raw --history 8 --timeout 0").expect(DONE);
     assert_eq!(got.text(), "abcdef");
+}
+
+#[test]
+fn an_empty_domain_is_named_with_those_that_are_not() {
+    let home = Home::new("nobody");
+    let open = |domain: &str| {
+        outlive::Node::builder().root(home.root()).domain(domain).name("a").open().unwrap()
+    };
+    let _nodes = [open("arm"), open("base")];
+    let root = home.root().display().to_string();
+    for (args, code) in
+        [("topic list", DONE), ("topic info /a", NOT_FOUND), ("node info a", NOT_FOUND)]
+    {
+        let ran = home.run(args).expect(code);
+        let told = format!(
+            "nobody is in domain default ({root}/default); other domains there: arm, base\n"
+        );
+        assert!(ran.err.ends_with(&told) && ran.err.lines().count() == 1, "{args}: {}", ran.err);
+    }
+    assert_eq!(home.run("--domain arm topic list").expect(DONE).err, "");
+    let ran = home.run("--domain arm topic info /a").expect(NOT_FOUND);
+    assert_eq!(ran.err, "outlive: no topic /a: 'outlive topic list' shows those that exist\n");
+}
+
+#[test]
+fn a_name_that_is_nearly_right_is_answered_with_the_one_that_is() {
+    let home = Home::new("meant");
+    let node = outlive::Node::builder().root(home.root()).name("planner").open().unwrap();
+    let _speed = node.topic::<f64>("/speed").unwrap().publisher().unwrap();
+    let _jobs = node.queue::<u64>("/jobs").unwrap().consumer().unwrap();
+    let _plan = node.service::<u64, u64>("/arm/plan").unwrap().server().unwrap();
+    for (args, meant) in [
+        ("topic info /sped", "no topic /sped; did you mean /speed?"),
+        ("topic hz /spede", "no topic /spede; did you mean /speed?"),
+        ("topic delay sped", "no topic sped; did you mean /speed?"),
+        ("topic echo /sped --timeout 0", "no topic /sped; did you mean /speed?"),
+        ("topic echo /sped --timeout 0.05", "waiting for topic /sped; did you mean /speed?"),
+        ("topic find f46", "no topic of type f46; did you mean f64?"),
+        ("topic pub /sped 1", "no topic /sped yet (did you mean /speed?)"),
+        ("queue send /job 1", "no queue /job; did you mean /jobs?"),
+        ("queue echo /job", "no queue /job; did you mean /jobs?"),
+        ("service call /plan 1", "no service /plan; did you mean /arm/plan?"),
+        ("node info planer", "no node planer; did you mean planner?"),
+    ] {
+        let ran = home.run(args).expect(NOT_FOUND);
+        assert!(ran.err.contains(meant), "{args}: {}", ran.err);
+    }
+    let ran = home.run("topic lsit").expect(USAGE);
+    assert!(ran.err.contains("similar subcommand exists: 'list'"), "{}", ran.err);
+}
+
+#[test]
+fn node_info_says_what_a_node_does_and_find_which_topics_have_a_type() {
+    let home = Home::new("node-info");
+    let open = || outlive::Node::builder().root(home.root()).name("arm").open().unwrap();
+    let node = open();
+    let _pose = node.topic::<outlive::msg::Pose>("/pose").unwrap().publisher().unwrap();
+    let _goal = node.topic::<outlive::msg::Pose>("/goal").unwrap().subscriber().unwrap();
+    let _jobs = node.queue::<u64>("/jobs").unwrap().consumer().unwrap();
+    let _send = node.queue::<u64>("/jobs").unwrap().producer().unwrap();
+    let _plan = node.service::<u64, u64>("/plan").unwrap().server().unwrap();
+    let mutex = node.mutex_with::<u64>("/cal", &3).unwrap();
+    let _guard = mutex.lock().unwrap();
+    let told = home.run("node info arm --json").json();
+    for (key, names) in [
+        ("publishes", json!(["/pose"])),
+        ("reads", json!(["/goal"])),
+        ("sends", json!(["/jobs"])),
+        ("receives", json!(["/jobs"])),
+        ("serves", json!(["/plan"])),
+        ("locks", json!(["/cal"])),
+        ("pid", json!(std::process::id())),
+    ] {
+        assert_eq!(told[key], names, "{key}: {told}");
+    }
+    let text = home.run("node info 1").expect(DONE).text().to_owned();
+    for part in ["publishes   /pose\n", "serves      /plan\n", "locks held  /cal\n", " ago\n"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    for wanted in ["outlive/Pose", "pose"] {
+        let found = home.run(&format!("topic find {wanted}")).expect(DONE);
+        assert_eq!(found.text(), "/goal\n/pose\n");
+    }
+    let found = home.run("topic find pose --json").json();
+    assert_eq!(found[0], json!({ "name": "/goal", "type": "outlive/Pose" }));
+    let _second = open();
+    let ran = home.run("node info arm").expect(USAGE);
+    assert!(ran.err.contains("nodes 1, 2 are named arm: give a number"), "{}", ran.err);
 }

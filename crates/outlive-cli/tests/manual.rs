@@ -96,11 +96,70 @@ fn every_shell_can_read_its_completions() {
     ] {
         let file = share.join(file);
         let text = std::fs::read_to_string(&file).unwrap();
-        for word in ["outlive", "topic", "until-left", "doctor"] {
-            assert!(text.contains(word), "{shell}: {word}");
-        }
+        assert!(text.contains("OUTLIVE_COMPLETE"), "{shell}: it asks the command: {text}");
         if let Ok(out) = Command::new(shell).arg(args).arg(&file).output() {
             assert!(out.status.success(), "{shell}: {}", String::from_utf8_lossy(&out.stderr));
         }
     }
+}
+
+/// What bash offers for the last of `words`.
+fn offered(home: &Home, words: &str) -> Vec<String> {
+    let script = "
+        eval \"$(outlive completions bash)\"
+        COMP_WORDS=($0) COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMP_TYPE=9
+        [ \"${0% }\" = \"$0\" ] || COMP_WORDS+=('') COMP_CWORD=$((COMP_CWORD + 1))
+        _clap_complete_outlive outlive \"${COMP_WORDS[COMP_CWORD]}\" \"\"
+        printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let script = script.replace("|| COMP_WORDS+=('') COMP", "|| { COMP_WORDS+=(''); COMP");
+    let script = script.replace("COMP_CWORD + 1))\n", "COMP_CWORD + 1)); }\n");
+    let bin = Path::new(env!("CARGO_BIN_EXE_outlive")).parent().unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut bash = testkit::spawn::spawn_program("bash");
+    bash.args(["-c", &script, words]).env("PATH", path).env("OUTLIVE_DIR", home.root());
+    let out = bash.output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&out.stderr), "", "{words}");
+    let text = String::from_utf8(out.stdout).unwrap();
+    text.lines().filter(|line| !line.is_empty()).map(|line| line.trim_end().into()).collect()
+}
+
+#[test]
+fn a_shell_completes_commands_options_and_the_names_there_are() {
+    let home = Home::new("complete");
+    let open = |domain: &str| {
+        outlive::Node::builder().root(home.root()).domain(domain).name("cam").open().unwrap()
+    };
+    let (node, arm) = (open("default"), open("arm"));
+    let _speed = node.topic::<f64>("/speed").unwrap().publisher().unwrap();
+    let _spin = node.topic::<[u8]>("/spin/left").unwrap().publisher().unwrap();
+    let _goal = arm.topic::<f64>("/goal").unwrap().publisher().unwrap();
+    let _jobs = node.queue::<u64>("/jobs").unwrap().consumer().unwrap();
+    let _plan = node.service::<u64, u64>("/plan").unwrap().server().unwrap();
+    for (words, offers) in [
+        ("outlive topic ec", &["echo"][..]),
+        ("outlive topic echo /sp", &["/speed", "/spin/left"]),
+        ("outlive topic echo spi", &["/spin/left"]),
+        ("outlive topic echo /speed /spi", &["/spin/left"]),
+        ("outlive topic pub /spe", &["/speed"]),
+        ("outlive --domain arm topic hz ", &["/goal"]),
+        ("outlive topic hz --domain=arm /", &["/goal"]),
+        ("outlive topic hz /x", &[]),
+        ("outlive topic find f", &["f64"]),
+        ("outlive queue send ", &["/jobs"]),
+        ("outlive queue echo /j", &["/jobs"]),
+        ("outlive service call ", &["/plan"]),
+        ("outlive node info ", &["cam"]),
+        ("outlive topic list --domain ", &["arm", "default"]),
+        ("outlive stop ", &[]),
+        ("outlive topic echo --until", &["--until-left"]),
+        ("outlive completions ", &["bash", "zsh", "fish"]),
+    ] {
+        let mut got = offered(&home, words);
+        if words.ends_with(' ') {
+            got.retain(|word| !word.starts_with('-'));
+        }
+        assert_eq!(got, offers, "{words}");
+    }
+    assert_eq!(offered(&home, "outlive --domain arm2 topic hz /"), [""; 0]);
+    assert!(!home.root().join("arm2").exists(), "completion makes no domain");
 }

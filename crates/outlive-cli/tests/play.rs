@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -126,6 +126,50 @@ impl Drop for AtTerminal {
     }
 }
 
+/// Starts a command whose standard error is a terminal; what a person sees there.
+fn shown_at_a_terminal(mut command: Command) -> (Child, std::fs::File) {
+    let (person, terminal) = terminal();
+    let child = command.stdin(Stdio::from(terminal.try_clone().unwrap())).stderr(terminal);
+    (child.spawn().unwrap(), person)
+}
+
+/// Reads until `all` were seen.
+fn await_seen(person: &mut std::fs::File, all: &[&str]) -> String {
+    let (mut seen, mut bytes) = (String::new(), [0; 1000]);
+    while !all.iter().all(|part| seen.contains(part)) {
+        let n = person.read(&mut bytes).unwrap();
+        seen += &String::from_utf8_lossy(&bytes[..n]);
+    }
+    seen
+}
+
+#[test]
+fn a_line_at_a_terminal_says_how_far_it_is_and_goes() {
+    let home = Home::new("status");
+    let path = recorded(&home, 5, Duration::from_millis(1));
+    let args = format!("play {} --control --paused", path.display());
+    let (mut play, mut person) = shown_at_a_terminal(home.outlive(&args));
+    await_seen(&mut person, &["\r\x1b[K[----", "]   0 %", "0 messages (0/s), paused"]);
+    node_has_service(&home);
+    ask(&home, "resume");
+    let seen = await_seen(&mut person, &["played 5 messages"]);
+    let (before, _) = seen.split_once("outlive: resumed").unwrap();
+    assert!(before.ends_with("\r\x1b[K"), "no line is in front of a note: {before:?}");
+    assert!(play.wait().unwrap().success());
+
+    let node = node(&home);
+    let publisher = node.topic::<u64>("/k").unwrap().publisher().unwrap();
+    publisher.publish(&1).unwrap();
+    let file = home.root().with_file_name("status.mcap");
+    let args = format!("record -o {} /k --history 1 --count 2", file.display());
+    let (mut record, mut person) = shown_at_a_terminal(home.outlive(&args));
+    await_seen(&mut person, &["[##########----------]  50 %  1 message ("]);
+    publisher.publish(&2).unwrap();
+    let seen = await_seen(&mut person, &["recorded 2 messages"]);
+    assert!(seen.contains("\r\x1b[Koutlive: recorded"), "{seen:?}");
+    assert!(record.wait().unwrap().success());
+}
+
 #[test]
 fn keys_pause_go_on_and_play_one_message() {
     let home = Home::new("play-keys");
@@ -142,7 +186,7 @@ fn keys_pause_go_on_and_play_one_message() {
     assert_eq!(next(&mut numbers), 1);
     play.press(b" ");
     assert_eq!([next(&mut numbers), next(&mut numbers), next(&mut numbers)], [2, 3, 4]);
-    play.await_said("goes on");
+    play.await_said("resumed");
     play.await_said("played 5 messages");
     assert!(play.child.wait().unwrap().success() && play.is_as_before());
     assert!(numbers.receive().unwrap().is_none());

@@ -106,7 +106,7 @@ fn kill_a_recorder(compression: &str) {
     publisher.end();
     let play = format!("play {} --rate 1000", file.display());
     let played = home.run(&play).expect(DONE);
-    assert!(played.err.contains("is not finished"), "{}", played.err);
+    assert!(played.err.contains("is unfinished"), "{}", played.err);
     assert!(played.err.contains(&format!("played {messages} messages")), "{}", played.err);
 }
 
@@ -204,7 +204,7 @@ fn the_last_seconds_are_saved_by_a_signal_and_by_a_service() {
     record.signal(INT);
     let told = record.end().expect(DONE).err;
     assert_eq!(messages_of(1), 51, "{told}");
-    assert!(told.contains("saved 50 messages of") && told.contains("into 2 files"), "{told}");
+    assert!(told.contains("saved 50 messages, ") && told.contains("into 2 files"), "{told}");
     let left: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "two files and the root: {left:?}");
 }
@@ -233,7 +233,7 @@ fn damage_is_skipped_told_and_ends_with_its_code() {
     let out = part.display();
     let told = home.run(&format!("info {out}")).expect(CORRUPT);
     assert!(told.err.contains("1 damaged parts of"), "{}", told.err);
-    assert!(told.text().contains("not finished"), "{}", told.text());
+    assert!(told.text().contains("unfinished"), "{}", told.text());
     let told = home.run(&format!("play {out} --rate 1000 --remap /frames:=/again")).expect(CORRUPT);
     assert!(told.err.contains("played ") && told.err.contains("damaged"), "{}", told.err);
     home.run(&format!("convert {out}")).expect(CORRUPT);
@@ -289,5 +289,32 @@ fn a_split_recording_is_read_as_one_and_its_parts_alone_when_that_is_asked() {
     assert!(told.expect(DONE).err.contains("played 20 messages"));
     let tables = dir.with_extension("tables");
     let convert = format!("convert {} --output {}", dir.display(), tables.display());
-    assert!(home.run(&convert).expect(DONE).err.contains("20 messages of 1 topics"));
+    assert!(home.run(&convert).expect(DONE).err.contains("20 messages of 1 topic,"));
+}
+
+#[test]
+fn a_file_that_exists_is_kept_and_the_remedy_is_named() {
+    let home = Home::new("exists");
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let publisher = node.topic::<u64>("/n").unwrap().publisher().unwrap();
+    publisher.publish(&1).unwrap();
+    let file = home.root().with_file_name("exists.mcap");
+    let record = format!("record -a -o {} --history 1 --count 1", file.display());
+    home.run(&record).expect(DONE);
+    let before = std::fs::read(&file).unwrap();
+    let ran = home.run(&record).expect(FAILED);
+    assert!(ran.err.contains("exists.mcap exists: --overwrite replaces it"), "{}", ran.err);
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    home.run(&format!("{record} --overwrite")).expect(DONE);
+
+    // Without a name it has the time in it.
+    let dir = home.root().with_file_name("here");
+    std::fs::create_dir(&dir).unwrap();
+    let mut command = home.outlive("record --all --history 1 --count 1");
+    command.current_dir(&dir);
+    let ran = home.start_command(command).end().expect(DONE);
+    let name = std::fs::read_dir(&dir).unwrap().next().unwrap().unwrap().file_name();
+    let name = name.to_string_lossy();
+    assert!(name.starts_with("record_2") && name.ends_with(".mcap"), "{name}");
+    assert!(ran.err.contains(&format!("into {name} of")), "{}", ran.err);
 }

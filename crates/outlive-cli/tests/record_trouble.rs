@@ -40,7 +40,7 @@ fn fill_a_disk(disk: &Path, compression: &str) {
         std::thread::sleep(Duration::from_millis(2));
     }
     let told = record.end().expect(NO_ROOM).err;
-    assert!(told.contains("had taken ") && told.contains("'outlive recover'"), "{told}");
+    assert!(told.contains("outlive: recorded ") && told.contains("'outlive recover'"), "{told}");
     assert!(told.contains("No space left"), "{told}");
     let seen = home.run(&format!("info {} --json", file.display()));
     let seen: serde_json::Value = serde_json::from_slice(&seen.out).unwrap();

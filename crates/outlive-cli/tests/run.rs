@@ -96,7 +96,7 @@ fn ps_calls_nobody_ready_who_has_ended() {
     assert_eq!(told["state"], "ended", "{told}");
     let ran = robot.home.run("ps").expect(DONE);
     assert!(ran.text().contains(" ended "), "{}", ran.text());
-    assert!(ran.err.contains("does not answer: this is what it said last"), "{}", ran.err);
+    assert!(ran.err.contains("does not answer; this is its last report"), "{}", ran.err);
     running.signal(libc::SIGCONT);
     for _ in 0..5 {
         let now = robot.until("camera", |p| {

@@ -88,7 +88,7 @@ fn a_described_service_is_listed_and_called_with_json() {
     );
     assert!(ran.expect(FAILED).err.contains("no such joint"));
 
-    for (value, why) in [("{", "is no test/Goal"), (r#"{"id": 7}"#, "position is missing")] {
+    for (value, why) in [("{", "'{' is not JSON"), (r#"{"id": 7}"#, "position is missing")] {
         let ran = with(home.outlive("service call /plan"), value).expect(USAGE);
         assert!(ran.err.contains(why), "{}", ran.err);
     }
@@ -152,9 +152,9 @@ fn structs_arrays_and_messagepack_are_sent_on_queues() {
     home.run("queue send /values [7,8]").expect(DONE);
     assert_eq!(values.receive().unwrap().unwrap().decode().unwrap(), [7, 8]);
     for (args, why) in [
-        ("queue send /arrays [1]", "has 1 elements instead of 3"),
+        ("queue send /arrays [1]", "is not of type i16: the value has 1 elements, not 3"),
         ("queue send /goals {}", "position is missing"),
-        ("queue send /values {", "is no"),
+        ("queue send /values {", "is not JSON"),
     ] {
         let ran = home.run(args).expect(USAGE);
         assert!(ran.err.contains(why), "{}", ran.err);

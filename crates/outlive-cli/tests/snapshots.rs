@@ -102,13 +102,22 @@ fn is_number(word: &str) -> bool {
 
 /// Process ids and times: numbers of three digits and more, or with a point.
 fn mask_large(text: &str) -> String {
-    mask(text, |_, word| is_number(word) && (word.len() > 2 || word.contains('.')))
+    let large = |word: &str| {
+        let word = word.trim_end_matches(',');
+        is_number(word) && (word.len() > 2 || word.contains('.')) || is_time(word)
+    };
+    let unit = |before: &str, word: &str| is_number(before) && ["ms", "s"].contains(&word);
+    mask(text, |before, word| large(word) || unit(before, word))
 }
 
-/// Time stamps: numbers with six digits behind the point.
+/// Local times.
 fn mask_stamps(text: &str) -> String {
-    let stamp = |word: &str| word.split_once('.').is_some_and(|(_, digits)| digits.len() == 6);
-    mask(text, |_, word| is_number(word) && stamp(word))
+    mask(text, |_, word| is_time(word))
+}
+
+/// `14:03:05.123`
+fn is_time(word: &str) -> bool {
+    word.len() == 12 && word.matches(':').count() == 2
 }
 
 /// All numbers and the units behind them.
@@ -192,11 +201,15 @@ fn topics_and_nodes() {
         .run("topic info /arm/goal --json")
         .run("topic info /nothing")
         .run("topic info a//b")
+        .run("topic find pose")
+        .run("topic find image")
         .check("topic-info.txt");
     Session::new(home)
         .masked("node list", mask_large)
         .masked("node list --json", mask_json)
         .run("--domain other node list")
+        .masked("node info camera", mask_large)
+        .run("node info camra")
         .check("node-list.txt");
     drop(held);
 }
@@ -226,11 +239,12 @@ fn publish() {
         .feed("topic pub /blob --from-stdin --frame-bytes 4", "abcdefgh")
         .feed("topic pub /blob --from-stdin --frame-bytes 4", "abcdef")
         .feed("topic pub /blob --from-stdin --frame-bytes 4 --allow-partial", "abcdef")
-        .run("topic pub /arm/goal --json {\"name\":\"place\",\"position\":[0,1]}")
-        .run("topic pub /pose --json {\"position\":{\"x\":1}}")
-        .run("topic pub /pose --json nonsense")
-        .run("topic pub /nothing --json 1")
-        .run("topic pub /camera/front --json 1")
+        .run("topic pub /arm/goal {\"name\":\"place\",\"position\":[0,1]}")
+        .run("topic pub /pose {\"position\":{\"x\":1}}")
+        .run("topic pub /pose nonsense")
+        .run("topic pub /pos 1")
+        .run("topic pub /nothing 1")
+        .run("topic pub /camera/front one")
         .run("topic pub /pose --from-stdin --frame-bytes 4")
         .run("topic pub /blob")
         .run("topic pub /blob --from-stdin --frame-bytes 4 --wait-for-subscribers 9 --timeout 0")
@@ -278,6 +292,11 @@ fn queues_and_locks() {
         .run("queue send /levels x")
         .run("queue send /nothing go")
         .check("queue-send.txt");
+    Session::new(home)
+        .run("queue echo /commands")
+        .run("queue echo /levels --json --count 0")
+        .run("queue echo /level")
+        .check("queue-echo.txt");
     Session::new(home).run("queue list").run("queue list --json").check("queue-list.txt");
     let mutex = world.camera.mutex_with::<u64>("/calibration", &3).unwrap();
     let _rwlock = world.viewer.rwlock::<[f64; 3]>("/pose").unwrap();

@@ -157,10 +157,7 @@ fn every_shell_gets_completions_and_every_command_has_help() {
     let home = Home::new("completions");
     for shell in ["bash", "zsh", "fish"] {
         let ran = home.run(&format!("completions {shell}")).expect(DONE);
-        for word in ["topic", "doctor", "--history"] {
-            let word = if shell == "fish" { word.trim_start_matches('-') } else { word };
-            assert!(ran.text().contains(word), "{shell}: {word}");
-        }
+        assert!(ran.text().contains("OUTLIVE_COMPLETE"), "{shell}: it asks the command");
     }
     home.run("completions dos").expect(USAGE);
     for command in [

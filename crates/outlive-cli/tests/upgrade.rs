@@ -43,9 +43,9 @@ fn a_domain_of_another_layout_is_refused_while_it_lives_and_removed_when_nobody_
     let refused = home.run("topic pub /n --type u64 --json 7").expect(CORRUPT);
     assert!(refused.err.contains("layout version mismatch"), "{}", refused.err);
     let kept = home.run("clean").expect(DONE);
-    assert!(kept.text().contains("2 live nodes go on"), "{}", kept.text());
+    assert!(kept.text().contains("2 live nodes left alone"), "{}", kept.text());
     let (theirs, ours) = (outlive::LAYOUT_VERSION + 1, outlive::LAYOUT_VERSION);
-    let told = format!("it is of layout version {theirs}, this program of {ours}: its topics");
+    let told = format!("it has layout version {theirs}, this program {ours}: its topics");
     assert!(kept.text().contains(&told), "{}", kept.text());
     // It does not look like a robot on which nothing runs.
     for look in ["node list", "topic list", "queue list", "service list", "lock list"] {
@@ -55,7 +55,7 @@ fn a_domain_of_another_layout_is_refused_while_it_lives_and_removed_when_nobody_
     assert_eq!(home.listing(), before);
 
     drop((lock, queue, node));
-    assert!(home.run("clean").expect(DONE).text().contains("1 live nodes go on"));
+    assert!(home.run("clean").expect(DONE).text().contains("1 live node left alone"));
     old.signal(libc::SIGKILL);
     old.end();
     let cleaned = home.run("clean").expect(DONE);

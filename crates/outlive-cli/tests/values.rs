@@ -34,8 +34,8 @@ fn json_becomes_a_described_value_and_echo_shows_its_fields() {
     let mut subscriber = node.topic::<Goal>("/goal").unwrap().subscriber().unwrap();
     let value = r#"{"id": 7, "position": [1.5, -2], "tolerance": 0.1}"#;
     let echo = |args: &str| format!("topic echo /goal --history 8 --timeout 0 {args}");
-    let publish = home.outlive("topic pub /goal --json");
-    assert!(with(publish, value).expect(DONE).err.contains("published 1 messages"));
+    let publish = home.outlive("topic pub /goal");
+    assert!(with(publish, value).expect(DONE).err.contains("published 1 message\n"));
     let got = subscriber.receive().unwrap().unwrap();
     assert_eq!((got.position, got.id, got.tolerance), ([1.5, -2.0], 7, 0.1));
 
@@ -61,10 +61,14 @@ fn json_becomes_a_described_value_and_echo_shows_its_fields() {
     assert!(wrong.err.contains("no field 'pos' among position, id, tolerance"), "{}", wrong.err);
     for (value, why) in [
         (r#"{"id": 7, "position": [1.5, -2]}"#, "tolerance is missing"),
-        (r#"{"id": -7, "position": [1, 2], "tolerance": 1}"#, "id is no u32: -7"),
-        ("{", "is no JSON"),
+        (
+            r#"{"id": -7, "position": [1, 2], "tolerance": 1}"#,
+            "id must be a u32 (0 to 4294967295), not -7",
+        ),
+        ("{", "'{' is not JSON: EOF"),
+        ("x", "'x' is not JSON"),
     ] {
-        let ran = with(home.outlive("topic pub /goal --json"), value).expect(USAGE);
+        let ran = with(home.outlive("topic pub /goal"), value).expect(USAGE);
         assert!(ran.err.contains(why), "{}", ran.err);
     }
     assert!(subscriber.receive().unwrap().is_none(), "nothing of that was sent");
@@ -73,7 +77,7 @@ fn json_becomes_a_described_value_and_echo_shows_its_fields() {
 #[test]
 fn lines_of_json_become_messagepack_and_come_out_again() {
     let home = Home::new("msgpack");
-    let publish = "topic pub /m --type msgpack --json - --linger inf";
+    let publish = "topic pub /m --type msgpack - --linger inf";
     let input = b"{\"z\": {\"b\": [1, 2.5]}, \"a\": \"x, y\"}\n\n{\"a\": null}\n";
     let publisher = home.start(publish, input);
     home.await_messages(2);
@@ -96,7 +100,7 @@ fn lines_of_json_become_messagepack_and_come_out_again() {
 #[test]
 fn numbers_and_slices_can_be_made_from_nothing() {
     let home = Home::new("numbers");
-    let publisher = home.start_open("topic pub /n --type f64[] --json [1,2.5] --linger inf");
+    let publisher = home.start_open("topic pub /n --type f64[] [1,2.5] --linger inf");
     home.await_messages(1);
     let line = home.run("topic echo /n --history 1 --timeout 0").expect(DONE);
     assert!(line.text().ends_with("  16 B  1 2.5\n"), "{}", line.text());
@@ -109,14 +113,33 @@ fn numbers_and_slices_can_be_made_from_nothing() {
 #[test]
 fn what_cannot_be_published_has_its_code() {
     let home = Home::new("pub-codes");
-    let ran = home.run("topic pub /a --json 1").expect(NOT_FOUND);
-    assert!(ran.err.contains("no topic /a yet: give --type"), "{}", ran.err);
+    for (value, r#type) in [
+        ("1", "i64"),
+        ("1.5", "f64"),
+        ("-1.5", "f64"),
+        ("[1,2]", "f64[]"),
+        ("{\"a\":1}", "msgpack"),
+        ("it's", "msgpack"),
+    ] {
+        let ran = home.run(&format!("topic pub /a {value}")).expect(NOT_FOUND);
+        // The line that is proposed does it, in a shell too.
+        let proposed = ran.err.trim().rsplit_once("outlive topic pub ").unwrap().1.to_owned();
+        assert!(proposed.ends_with(&format!("--type {type}")), "{}", ran.err);
+        let mut shell = testkit::spawn::spawn_program("sh");
+        let outlive = env!("CARGO_BIN_EXE_outlive");
+        shell.args(["-c", &format!("{outlive} topic pub {proposed}")]);
+        let done = shell.env("OUTLIVE_DIR", home.root()).output().unwrap();
+        assert!(done.status.success(), "{proposed}: {}", String::from_utf8_lossy(&done.stderr));
+    }
     for args in [
         "topic pub /a",
         "topic pub /a --type u64",
-        "topic pub /a --type string --json 1",
-        "topic pub /a --type msgpack[] --json 1",
-        "topic pub /a --json 1 --from-stdin --frame-bytes 4",
+        "topic pub /a --type string 1",
+        "topic pub /a --type msgpack[] 1",
+        "topic pub /a 1 --from-stdin --frame-bytes 4",
+        "topic pub /a 1 --json 1",
+        "topic pub /a 1 2",
+        "topic pub /a --type f64 --from-stdin --frame-bytes 4",
         "topic echo /a --csv --json",
         "topic echo /a --raw --field x",
     ] {
@@ -124,6 +147,42 @@ fn what_cannot_be_published_has_its_code() {
     }
     let node = node(&home);
     let _publisher = node.topic::<u64>("/n").unwrap().publisher().unwrap();
-    home.run("topic pub /n --type f64 --json 1").expect(MISMATCH);
+    home.run("topic pub /n --type f64 1").expect(MISMATCH);
     home.run("topic echo /n --field x --timeout 0").expect(USAGE);
+}
+
+#[test]
+fn the_topic_says_what_a_typed_value_is() {
+    let home = Home::new("typed");
+    let node = node(&home);
+    let mut speed = node.topic::<f32>("/speed").unwrap().subscriber().unwrap();
+    let mut count = node.topic::<u8>("/count").unwrap().subscriber().unwrap();
+    let mut text = node.topic::<[u8]>("/text").unwrap().subscriber().unwrap();
+    let mut mode = node.msgpack::<String>("/mode").unwrap().subscriber().unwrap();
+    for value in ["1.5", "-2", "nan", "inf"] {
+        home.run(&format!("topic pub /speed {value}")).expect(DONE);
+    }
+    let mut next = || *speed.receive().unwrap().unwrap();
+    assert_eq!((next(), next()), (1.5, -2.0));
+    assert!(next().is_nan() && next().is_infinite());
+    with(home.outlive("topic pub /text"), "{ not JSON").expect(DONE);
+    assert_eq!(&*text.receive().unwrap().unwrap(), b"{ not JSON", "bytes are sent as they are");
+    with(home.outlive("topic pub /mode"), "go home").expect(DONE);
+    assert_eq!(mode.receive().unwrap().unwrap().decode().unwrap(), "go home");
+    for (topic, value, why) in [
+        ("/count", "256", "must be a u8 (0 to 255), not 256"),
+        ("/count", "-1", "must be a u8 (0 to 255), not -1"),
+        ("/count", "1.5", "must be a u8 (0 to 255), not 1.5"),
+        ("/count", "[1]", "must be a u8 (0 to 255), not [1]"),
+        ("/count", "x", "'x' is not JSON"),
+        ("/speed", "1e300", "must fit an f32, 1e+300 does not"),
+        ("/speed", "fast", "must be a number, not \"fast\""),
+        ("/mode", "{\"a\":", "is not JSON: EOF"),
+    ] {
+        let ran = home.run(&format!("topic pub {topic} {value}")).expect(USAGE);
+        assert!(ran.err.contains(why), "{topic} {value}: {}", ran.err);
+    }
+    assert!(count.receive().unwrap().is_none(), "nothing of that was sent");
+    home.run("topic pub /count 255").expect(DONE);
+    assert_eq!(*count.receive().unwrap().unwrap(), 255);
 }

@@ -20,7 +20,7 @@ fn demo(args: &str) -> Command {
 
 #[test]
 fn the_demo_robot_tells_a_true_story() {
-    let _watchdog = Watchdog::start("demo-robot", Duration::from_secs(120));
+    let _watchdog = Watchdog::start("demo-robot", Duration::from_secs(300));
     // A busy machine keeps no millisecond: this is about the story, not the speed.
     let args = "--kills 4 --rounds 2 --window-ms 400 --period-us 4000";
     let ran = demo(args).output().unwrap();

@@ -8,6 +8,35 @@ const MACHINE_PATHS: [&str; 3] =
 const MARKS: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
 const MACROS: [&str; 2] = [concat!("to", "do!("), concat!("unimple", "mented!(")];
 
+/// Whole outputs and help texts of the command.
+const PRINTED: &str = "crates/outlive-cli/tests/snapshots/";
+const REPORTS: &str = "bench/results/";
+/// In small letters.
+const TRANSLATED: [(&str, &str); 22] = [
+    ("so many", "'N', 'this many' or 'up to N'"),
+    ("is told", "'is reported' or 'gets an error'"),
+    ("are told", "'are reported' or 'get an error'"),
+    ("tells of", "'reports'"),
+    ("also who", "'anyone who'"),
+    ("anew", "'again'"),
+    ("at the begin", "'at the start'"),
+    ("whoever", "'anyone who', or name who it is"),
+    ("in vain", "'without success', or say what failed"),
+    ("to be had", "'available'"),
+    ("is to be", "'must be'"),
+    ("are to be", "'must be'"),
+    ("written nowhere", "'not recorded'"),
+    ("came in time", "'timed out'"),
+    ("or no time", "'or timed out'"),
+    ("is no number", "'is not a number'"),
+    ("is no json", "'is not JSON'"),
+    ("is there yet", "'exists yet'"),
+    ("what is so", "'the state'"),
+    ("in whose form", "'format'"),
+    ("several times over", "'repeatedly'"),
+    ("holds nobody up", "'delays nobody'"),
+];
+
 /// Absolute paths that exist on one machine only.
 pub(super) fn machine_paths(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -47,6 +76,26 @@ pub(super) fn unfinished(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Turns that no native speaker writes, each with what to write instead. In pages, and in what the
+/// command prints; reports of measurements stay as they were written.
+pub(super) fn translated(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.files.iter().filter(|f| is_read_by_users(&f.path)) {
+        for (i, line) in file.text.lines().enumerate() {
+            let lower = line.to_lowercase();
+            for (turn, better) in TRANSLATED.iter().filter(|(turn, _)| has_word(&lower, turn)) {
+                let text = format!("'{turn}': write {better}");
+                findings.push(Finding::new(&file.path, i + 1, text));
+            }
+        }
+    }
+    findings
+}
+
+fn is_read_by_users(path: &str) -> bool {
+    path.ends_with(".md") && !path.starts_with(REPORTS) || path.starts_with(PRINTED)
+}
+
 /// `word` in `line`, not as a part of a longer word.
 pub(super) fn has_word(line: &str, word: &str) -> bool {
     let inner = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
@@ -73,6 +122,23 @@ mod tests {
             assert_eq!(paths_in(&format!("src{path}x ~{path} ..{path} ${{d}}{path}")), 0);
             assert_eq!(machine_paths(&Tree::of(&[("Cargo.lock", path)])), []);
         }
+    }
+
+    #[test]
+    fn translated_turns_are_found_where_users_read_them() {
+        let found = |path: &str, line: &str| translated(&Tree::of(&[(path, line)])).len();
+        let help = "crates/outlive-cli/tests/snapshots/help/x.txt";
+        for (turn, better) in TRANSLATED {
+            assert_eq!(turn, turn.to_lowercase());
+            for path in ["README.md", "docs/book/a.md", help] {
+                assert_eq!(found(path, &format!("x, {turn}.")), 1, "{turn}");
+                assert_eq!(found(path, &turn.to_uppercase()), 1, "{turn}");
+                assert_eq!(found(path, &format!("{turn}x")), 0, "{turn}");
+            }
+            assert_eq!(found("crates/a/src/lib.rs", turn) + found("bench/results/a.md", turn), 0);
+            assert!(!better.is_empty());
+        }
+        assert_eq!(found("docs/a.md", "so many, told anew"), 2);
     }
 
     #[test]

@@ -20,11 +20,11 @@ use crate::output::{print, print_json, table};
 use crate::stage::Stage;
 use pair::{Cores, Samples, sorted};
 
-/// Measure this machine's limits, and topics, queues, locks and waking beside them.
+/// Measure this machine's limits, and next to each the cost that outlive adds.
 ///
-/// Two processes on the first two processors that this one may use. Runs alternate with those of
-/// the limit; the ratio is the median of the rounds, and beside it are the least and the greatest.
-/// Rounds in which the limit itself jumped do not count. Takes some seconds; use a quiet machine.
+/// Two processes, on the first two processors available to this one. Runs of the limit and of
+/// outlive alternate; the ratio is the median of the rounds, next to the smallest and the largest.
+/// Rounds in which the limit itself jumped do not count. Takes a few seconds; use a quiet machine.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   outlive bench

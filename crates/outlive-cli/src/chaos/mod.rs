@@ -28,40 +28,40 @@ const LOOK_NS: u64 = 20_000_000;
 
 /// Kill and stop named nodes of this domain, and report what broke.
 ///
-/// For a robot of yours that runs: something else, such as 'outlive run', has to start again what
-/// is killed. Only nodes whose names match are touched, and only processes that have this domain
-/// mapped. Code 1 when something broke: a victim did not come back, somebody else fell silent and
-/// stayed so, or files are not sound.
+/// For a running robot: something else, such as 'outlive run', must restart what is killed. It
+/// touches only nodes whose names match, and only processes that have this domain mapped. Code 1
+/// when something broke: a victim did not come back, another node stayed silent, or a file is
+/// damaged.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   outlive chaos --for 60s --seed 7 --nodes 'camera*,planner' --kill
-  outlive chaos --for 60s --seed 7 --nodes 'camera*,planner' --plan     only what it would do")]
+  outlive chaos --for 60s --seed 7 --nodes 'camera*,planner' --plan     only the plan")]
 pub(crate) struct ChaosArgs {
     /// Names of nodes, with * and ?, separated by commas.
     #[arg(long, value_name = "PATTERNS")]
     nodes: String,
-    /// Patterns may match every node.
+    /// Allow patterns that match every node.
     #[arg(long)]
     all: bool,
-    /// How long, like 60s or 60.
+    /// Duration, like 60s or 60.
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = time)]
     length: Duration,
-    /// The same seed and the same names: the same blows.
+    /// Seed: with the same nodes it repeats the same kills and stops.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Mean time between two blows.
+    /// Mean time between two kills or stops.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
     every: Duration,
-    /// Kill them [default: kill and stop].
+    /// Kill [default: kill and stop].
     #[arg(long)]
     kill: bool,
-    /// Stop them for a while, and continue them.
+    /// Stop for a while, then continue.
     #[arg(long)]
     stop: bool,
-    /// How long a victim has to come back.
+    /// Time a victim has to come back.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     patience: Duration,
-    /// Only print what would be done.
+    /// Only print the plan.
     #[arg(long)]
     plan: bool,
     /// Print JSON.
@@ -74,7 +74,7 @@ fn time(text: &str) -> Result<Duration, String> {
     seconds(text.strip_suffix('s').unwrap_or(text))
         .ok()
         .filter(|d| *d <= Duration::from_secs(86_400))
-        .ok_or_else(|| format!("'{text}' is no time up to a day: write it like 60s or 0.5s"))
+        .ok_or_else(|| format!("'{text}' is not a time of up to a day: write it like 60s or 0.5s"))
 }
 
 pub(crate) fn run(args: &ChaosArgs, options: &DomainOptions) -> Outcome {
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &ChaosArgs, options: &DomainOptions) -> Outcome {
     names.sort();
     names.dedup();
     if names.is_empty() {
-        let what = format!("no live node matches '{}': see 'outlive node list'", args.nodes);
+        let what = format!("no live node matches '{}': 'outlive node list' shows them", args.nodes);
         return Err(Failure::new(Code::NotFound, what));
     }
     let acts: &[Act] = match (args.kill, args.stop) {

@@ -73,7 +73,7 @@ impl Patterns {
     pub(super) fn new(text: &str) -> Result<Self, String> {
         let all: Vec<String> = text.split(',').map(|p| p.trim().to_owned()).collect();
         if all.iter().any(String::is_empty) {
-            return Err(format!("'{text}' names nobody: write names like 'camera*,planner'"));
+            return Err(format!("'{text}' has no name: write names like 'camera*,planner'"));
         }
         Ok(Self(all))
     }

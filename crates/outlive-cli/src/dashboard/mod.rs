@@ -40,20 +40,20 @@ Examples:
   outlive dashboard --bind 0.0.0.0:8420 --allow-host robot.lan
   outlive dashboard --bind 127.0.0.1:0 --no-subscribe
 
-Looks from outside, as 'top' does. Only for pictures and latencies that a browser shows it joins the
-domain, with a subscriber that nobody waits for, and leaves when nobody looks any more.";
+Looks from outside, as 'top' does. It joins the domain only while a browser shows pictures or
+latencies, with a subscriber that delays nobody.";
 
-/// Show the domain as a page in the browser: graph, rates, losses, deaths, pictures, latencies.
+/// Show the domain in the browser: graph, rates, losses, deaths, pictures, latencies.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct DashboardArgs {
-    /// Address to serve at; port 0 takes a free one and says which.
+    /// Address to serve at; port 0 takes a free one and prints it.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8420")]
     bind: SocketAddr,
-    /// Name under which browsers may ask, besides addresses and localhost; several times.
+    /// Host name that browsers may use besides addresses and localhost; may be repeated.
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
-    /// Time between two looks; at least 0.1.
+    /// Time between two looks, at least 0.1.
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     every: Duration,
     /// Never join the domain: no pictures, no latencies.
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &DashboardArgs, options: &DomainOptions) -> Outcome {
     let (listener, bound) = http::listen(args.bind)?;
     note(format_args!("dashboard at http://{bound}/"));
     if !bound.ip().is_loopback() {
-        note("whoever reaches this address sees the names and the pictures of the domain");
+        note("anyone who can reach this address sees the domain's names and pictures");
     }
     let every = args.every.clamp(Duration::from_millis(100), Duration::from_secs(3600));
     let board = Board::new(domain, options.domain.clone(), every);

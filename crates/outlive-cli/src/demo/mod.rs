@@ -28,15 +28,14 @@ pub(crate) use role::{RoleArgs, run_role};
 /// The domain of the demo, in a directory of its own.
 const DOMAIN: &str = "demo";
 
-/// Kill processes in mid-frame, with a frame in hand and in mid-start; watch the others carry on.
+/// Kill processes mid-frame, with a frame in hand and mid-start; watch the others carry on.
 ///
-/// A camera (1920x1080, 30 Hz, 6.2 MB frames), a fast viewer, a slow viewer and a recorder, each a
-/// process of its own, in a directory of their own. Needs about 160 MB of RAM disk, leaves
-/// nothing, and fails with code 1 and a line that begins with "untrue" if any of what it prints
-/// does not hold.
+/// A camera (1920x1080, 30 Hz, 6.2 MB frames), a fast viewer, a slow viewer and a recorder, each
+/// its own process, in a directory of their own. Needs about 160 MB of RAM disk and leaves nothing.
+/// If anything it prints does not hold, it fails with code 1 and a line that begins with "untrue".
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
-    /// About how long it is to run.
+    /// Approximate duration.
     #[arg(long, value_name = "SECONDS", default_value_t = 15.0)]
     seconds: f64,
     /// Break a promise on purpose: the demo must notice.

@@ -24,7 +24,7 @@ fn kernel() -> Check {
         _ => Check::warn(
             "kernel",
             format!("Linux {release}"),
-            "older than anything this was tried on: update, or run its tests here (make test)",
+            "older than any tested: update, or run the tests here (make test)",
         ),
     }
 }
@@ -137,7 +137,7 @@ fn rtprio() -> Check {
         Some((n, _)) if n > 0 => {
             Check::ok("rtprio", format!("real-time priority up to {}", amount(n)))
         }
-        _ if os::is_root() => Check::ok("rtprio", "root takes any real-time priority"),
+        _ if os::is_root() => Check::ok("rtprio", "root may use any real-time priority"),
         _ => Check::warn(
             "rtprio",
             "no real-time priority for this user",
@@ -151,7 +151,7 @@ fn memlock() -> Check {
         Some((n, _)) if n >= 256 << 20 => {
             Check::ok("memlock", format!("{} can be locked", size(n)))
         }
-        _ if os::is_root() => Check::ok("memlock", "root locks as much as it likes"),
+        _ if os::is_root() => Check::ok("memlock", "root may lock any amount"),
         Some((n, _)) => Check::warn(
             "memlock",
             format!("{} can be locked", size(n)),

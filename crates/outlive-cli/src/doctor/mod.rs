@@ -28,10 +28,10 @@ Exit codes:
   1 something is bad: outlive will not work, or not as it promises
   2 wrong usage";
 
-/// Check this machine and this domain; say what is wrong and what to do about it.
+/// Check this machine and this domain, and say how to fix what is wrong.
 ///
-/// Changes nothing. A warning is something that costs time or will bite one day; bad is what keeps
-/// programs from working or from surviving.
+/// Changes nothing. A warning costs time or may cause trouble later; what is bad keeps programs
+/// from working or from surviving.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {

@@ -25,15 +25,15 @@ const EXAMPLES: &str = "\
 Examples:
   outlive metrics                                 once, to standard output
   outlive metrics >/var/lib/node_exporter/outlive.prom
-  outlive metrics --listen 127.0.0.1:9464         for a Prometheus that asks
+  outlive metrics --listen 127.0.0.1:9464         for Prometheus to scrape
 
 Looks from outside, without subscribing: nobody notices.";
 
-/// Print the domain as metrics in the text format of Prometheus, or serve them over HTTP.
+/// Print the domain's metrics in Prometheus text format, or serve them over HTTP.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct MetricsArgs {
-    /// Answer GET /metrics here until a signal; port 0 takes a free one and says which.
+    /// Answer GET /metrics here until a signal; port 0 takes a free one and prints it.
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     /// Send to this collector of OpenTelemetry (OTLP over HTTP, JSON), like http://localhost:4318.

@@ -4,17 +4,18 @@ use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-use super::{Input, seconds_text};
+use super::Input;
+use crate::clock::duration_ns;
 use crate::exit::{CODES_HELP, Code, Outcome, note, plain};
-use crate::output::{bytes, print, print_json, table};
+use crate::output::{bytes, count, print, print_json, table};
 
 const EXAMPLES: &str = "\
 Examples:
   outlive info run.mcap
   outlive info run.mcap --json | jq .topics
-  outlive info run.mcap --check                      is any of it damaged?";
+  outlive info run.mcap --check                      look for damage";
 
-/// Show what a recording has in it, also one that nobody finished.
+/// Show the contents of a recording, including an unfinished one.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct InfoArgs {
@@ -23,7 +24,7 @@ pub(crate) struct InfoArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Read all of it, also where there is an index, and say what is damaged.
+    /// Read the whole file, even with an index, and report damage.
     #[arg(long)]
     check: bool,
 }
@@ -91,7 +92,7 @@ pub(crate) fn run(args: &InfoArgs) -> Outcome {
     }
     let end = match info.finished {
         true => "finished",
-        false => "not finished: its recorder was killed, or still writes",
+        false => "unfinished: its recorder was killed, or is still writing",
     };
     let lost = if info.lost > 0 { format!(", {} lost", info.lost) } else { String::new() };
     let files = match info.files.len() {
@@ -99,12 +100,12 @@ pub(crate) fn run(args: &InfoArgs) -> Outcome {
         n => format!(" in {n} files"),
     };
     let mut text = format!(
-        "{}: {}{files}, {end}\nby {}\n{} messages{lost} in {}\n\n",
+        "{}: {}{files}, {end}\nby {}\n{}{lost} in {}\n\n",
         info.file,
         bytes(info.file_bytes),
         plain(&info.library),
-        info.messages,
-        seconds_text(recording.duration_ns()),
+        count(info.messages, "message"),
+        duration_ns(recording.duration_ns()),
     );
     let head = ["TOPIC", "TYPE", "ENCODING", "DEPTH", "PUBLISHER", "MESSAGES", "LOST"];
     let mut rows = vec![head.map(String::from).to_vec()];

@@ -1,4 +1,4 @@
-//! `outlive record --last`: who asks for a file, and what they are told.
+//! `outlive record --last`: requests for a file, and their answers.
 
 use outlive::msgpack;
 use outlive::service::Request;
@@ -6,7 +6,7 @@ use outlive::{MsgPack, Node, Server};
 use outlive_record::{Recorder, Saved};
 use serde::Serialize;
 
-use super::seconds_text;
+use crate::clock::duration;
 use crate::exit::{Failure, note};
 use crate::os;
 use crate::output::bytes;
@@ -35,7 +35,7 @@ impl Asking {
         Ok(Self { server, current: None })
     }
 
-    /// Begins files that were asked for, and tells of those that are there.
+    /// Begins files that were asked for, and reports those that are complete.
     pub(super) fn look(&mut self, recorder: &mut Recorder) -> Result<(), Failure> {
         if let Some(saved) = recorder.take_saved() {
             let asked = self.current.take();
@@ -80,9 +80,9 @@ fn answer(saved: &Saved) -> Answer {
 
 fn tell(saved: &Saved) {
     note(format_args!(
-        "saved {} messages of {} into {} ({})",
+        "saved {} messages, {}, into {} ({})",
         saved.messages,
-        seconds_text(saved.duration.as_nanos() as u64),
+        duration(saved.duration),
         saved.path.display(),
         bytes(saved.file_bytes),
     ));

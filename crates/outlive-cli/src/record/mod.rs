@@ -27,6 +27,12 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Outlive(error) => error.into(),
+            Error::Io { ref path, ref source, .. }
+                if source.kind() == std::io::ErrorKind::AlreadyExists =>
+            {
+                let message = format!("{} exists: --overwrite replaces it", path.display());
+                Self::new(Code::Failed, message)
+            }
             Error::Io { ref source, .. } => {
                 let code = match source.kind() {
                     std::io::ErrorKind::NotFound => Code::NotFound,
@@ -59,11 +65,10 @@ impl From<How> for Compression {
     }
 }
 
-/// How much of a file is believed.
+/// How much of a file is trusted.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Believed {
-    /// Largest chunk that is unpacked, bytes: a small one may hold gigabytes. Larger ones count as
-    /// damaged.
+    /// Largest chunk to unpack: a small one may hold gigabytes. Larger ones count as damaged.
     #[arg(long, value_name = "BYTES", default_value_t = Limits::default().chunk_bytes_max)]
     chunk_bytes_max: u64,
 }
@@ -77,10 +82,9 @@ impl Believed {
 /// What is read.
 #[derive(Args, Debug)]
 pub(crate) struct Input {
-    /// MCAP file, the directory of a bag of ROS 2, or any file of a split recording: it is read as
-    /// one.
+    /// MCAP file, directory of a ROS 2 bag, or any file of a split recording, read as one.
     file: PathBuf,
-    /// Of a split recording only FILE.
+    /// Read only FILE of a split recording.
     #[arg(long)]
     part: bool,
     #[command(flatten)]
@@ -97,9 +101,4 @@ impl Input {
     pub(crate) fn path(&self) -> &Path {
         &self.file
     }
-}
-
-/// Seconds with as many digits as make sense.
-fn seconds_text(ns: u64) -> String {
-    format!("{:.3} s", ns as f64 / 1e9)
 }

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use outlive::{Deadline, Node, Publisher};
-use outlive_record::{Due, Turn};
+use outlive_record::{Due, Recording, Turn};
 
 use super::control::{Asked, Control, State};
+use crate::clock::duration_ns;
 use crate::exit::{Failure, note};
 use crate::options::{sleep_until, slice_of};
 use crate::os::{self, Keys};
+use crate::status::{Status, bar};
 
 /// Shorter waits are slept, as those for keys count ms; ns.
 const KEY_NS: u64 = 2_000_000;
@@ -23,8 +25,12 @@ pub(super) struct Pace {
     /// How many times as fast as recorded, and when the recording begins, ns since the epoch.
     rate: f64,
     start_ns: u64,
-    /// Since when it stands still.
+    /// How long the recording is, ns.
+    of_ns: u64,
+    /// When it was paused.
     paused_ns: Option<u64>,
+    status: Option<Status>,
+    played: u64,
 }
 
 /// The time of the recording, published.
@@ -42,13 +48,25 @@ enum News {
 }
 
 impl Pace {
-    pub(super) fn new(paused: bool, rate: f64, start_ns: u64) -> Self {
+    pub(super) fn new(paused: bool, rate: f64, recording: &Recording) -> Self {
         let keys = Keys::of_terminal();
         if keys.is_some() {
-            note("space pauses and goes on, n or the right arrow plays one message");
+            note("space pauses and resumes, n or the right arrow plays one message");
         }
         let paused_ns = paused.then(outlive::now_ns);
-        Self { keys, clock: None, control: None, rate, start_ns, paused_ns }
+        let (start_ns, of_ns) = (recording.start_ns, recording.duration_ns());
+        let status = Some(Status::new());
+        Self {
+            keys,
+            clock: None,
+            control: None,
+            rate,
+            start_ns,
+            of_ns,
+            paused_ns,
+            status,
+            played: 0,
+        }
     }
 
     /// Whether somebody can tell it to go on.
@@ -86,6 +104,7 @@ impl Pace {
             if os::stop_asked() {
                 return Ok(Turn::End);
             }
+            self.show(due);
             let now = outlive::now_ns();
             let mut left = os::SLICE_NS;
             if self.paused_ns.is_none() {
@@ -112,7 +131,24 @@ impl Pace {
         if let Some(clock) = &self.clock {
             clock.publisher.publish(&due.time_ns)?;
         }
+        self.played += 1;
         Ok(Turn::Play(at_ns))
+    }
+
+    fn show(&mut self, due: Due) {
+        let Some(status) = &mut self.status else { return };
+        let at_ns = due.time_ns.saturating_sub(self.start_ns);
+        status.show([self.played, 0], |[rate, _]| {
+            let [at, of] = [at_ns, self.of_ns].map(duration_ns);
+            let paused = if self.paused_ns.is_some() { ", paused" } else { "" };
+            let bar = bar(at_ns, self.of_ns);
+            format!("{bar}  {at} of {of}, {} messages ({rate}/s){paused}", self.played)
+        });
+    }
+
+    /// The line that says how far it is goes.
+    pub(super) fn hide_status(&mut self) {
+        self.status = None;
     }
 
     fn toggle(&mut self, at_ns: &mut u64) {
@@ -122,7 +158,7 @@ impl Pace {
                 self.paused_ns = Some(outlive::now_ns());
             }
             Some(since) => {
-                note("goes on");
+                note("resumed");
                 *at_ns += outlive::now_ns().saturating_sub(since);
             }
         }
@@ -170,7 +206,7 @@ impl Pace {
             Asked::Toggle => self.toggle(at_ns),
             Asked::Next if self.paused_ns.is_some() => return Some(Turn::Play(self.step())),
             Asked::Seek(to) => {
-                note(format_args!("goes on at {:.3} s", to.as_secs_f64()));
+                note(format_args!("continues at {:.3} s", to.as_secs_f64()));
                 self.begin();
                 return Some(Turn::Seek(to));
             }

@@ -7,87 +7,93 @@ use outlive::Deadline;
 use outlive::topic::MEMORY_BYTES_DEFAULT;
 use outlive_record::{PlayOptions, Player, Selection, Turn};
 
+use super::Input;
 use super::control::Control;
 use super::pace::Pace;
-use super::{Input, seconds_text};
+use crate::clock::duration_ns;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::options::{DomainOptions, seconds};
 use crate::os;
+use crate::output::count;
 
 const EXAMPLES: &str = "\
 Examples:
-  outlive play run.mcap                              as it was
+  outlive play run.mcap                              as it was recorded
   outlive play run.mcap --rate 0.5 --start 10 --end 12.5
                                                      two and a half seconds of it, slowly
-  outlive play run.mcap --loop --topic '/camera/*'   some topics, again and again
+  outlive play run.mcap --loop --topic '/camera/*'   some topics, over and over
   outlive play run.mcap --remap /camera:=/test/camera
   outlive play run.mcap --clock                      with its time on topic /clock
-  outlive play run.mcap --control                    and others may say what is next:
+  outlive play run.mcap --control                    under remote control:
   outlive service call /play pause                   pause, resume, toggle, next, state, stop
-  outlive service call /play 'seek 12.5'             seconds from the beginning
+  outlive service call /play 'seek 12.5'             seconds from the start
   outlive service call /play 'rate 0.5'              half as fast
 
-At a terminal the space bar pauses and goes on; n or the right arrow plays one message.";
+At a terminal the space bar pauses and resumes; n or the right arrow plays one message.";
 
 /// Play a recording into topics of the types and depths that they had.
 ///
-/// Each publisher of the file becomes one publisher here. A topic that is there with another type
-/// is an error that names what differs; --remap plays it elsewhere. Who is subscribed at the end
-/// still receives what is in the rings.
+/// Each publisher of the file becomes one publisher here. A topic that exists with another type is
+/// an error that names the difference; --remap plays it elsewhere. Subscribers present at the end
+/// still receive what is in the rings.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct PlayArgs {
     #[command(flatten)]
     input: Input,
-    /// How many times as fast as it was recorded.
+    /// Play this many times as fast as recorded, 0.001 to 1000.
     #[arg(long, value_name = "FACTOR", value_parser = factor, default_value = "1")]
     rate: f64,
-    /// Leave out so much at the beginning.
+    /// Skip this time at the start.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0")]
     start: Duration,
-    /// Leave out what is later than so long after the beginning of the file.
+    /// End this time after the start of the recording.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     end: Option<Duration>,
-    /// Again and again, until a signal.
+    /// Repeat until a signal.
     #[arg(long = "loop")]
     again: bool,
-    /// Only these topics, like '/camera/*'; may be given several times.
+    /// Only these topics, like '/camera/*'; may be repeated.
     #[arg(long, value_name = "TOPIC")]
     topic: Vec<String>,
-    /// Play a topic under another name; may be given several times.
+    /// Play topic A as B; may be repeated.
     #[arg(long, value_name = "A:=B", value_parser = remap)]
     remap: Vec<(String, String)>,
-    /// Begin paused; needs a terminal or --control.
-    #[arg(long)]
-    paused: bool,
-    /// Let others pause, go on, seek and change the rate by this service; it answers with what is
-    /// so: paused, rate, at (seconds), of (seconds).
-    #[arg(long, value_name = "SERVICE", num_args = 0..=1, default_missing_value = "/play")]
-    control: Option<String>,
-    /// Publish the time of the recording, a u64 in ns since 1970, before each message and so many
-    /// times a second.
-    #[arg(long, value_name = "HERTZ", value_parser = hertz, num_args = 0..=1,
-          default_missing_value = "100")]
-    clock: Option<f64>,
-    /// Topic for it.
-    #[arg(long, value_name = "TOPIC", default_value = "/clock", requires = "clock")]
-    clock_topic: String,
-    /// Play nothing before each topic has so many subscribers.
+    /// Play nothing before each topic has N subscribers.
     #[arg(long, value_name = "N", default_value_t = 0)]
     wait_for_subscribers: usize,
-    /// Most time to wait for them, seconds.
+    /// Time to wait for them.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "inf")]
     timeout: Duration,
-    /// Most time that a message waits for a slow reliable subscriber, seconds; 0: not at all.
+    /// Time a message may wait for a slow reliable subscriber; 0: none.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     reliable_timeout: Duration,
-    /// Stay so long after the last message, so that late joiners find it; inf: until a signal.
+    /// Stay this long after the last message, for late joiners; inf: until a signal.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0")]
     linger: Duration,
-    /// Most shared memory of each publisher, bytes.
+    /// Limit on shared memory of each publisher.
     #[arg(long, value_name = "BYTES", default_value_t = MEMORY_BYTES_DEFAULT)]
     memory_bytes: u64,
+    /// Start paused; needs a terminal or --control.
+    #[arg(long, help_heading = REMOTE)]
+    paused: bool,
+    /// Let others pause, resume, seek and change the rate by this service; its answer is the state:
+    /// paused, rate, at and of (seconds).
+    #[arg(long, value_name = "SERVICE", num_args = 0..=1, default_missing_value = "/play",
+          help_heading = REMOTE)]
+    control: Option<String>,
+    /// Publish the time of the recording, u64 ns since 1970, before each message and this often
+    /// per second.
+    #[arg(long, value_name = "HERTZ", value_parser = hertz, num_args = 0..=1,
+          default_missing_value = "100", help_heading = REMOTE)]
+    clock: Option<f64>,
+    /// Topic for it.
+    #[arg(long, value_name = "TOPIC", default_value = "/clock", requires = "clock",
+          help_heading = REMOTE)]
+    clock_topic: String,
 }
+
+const REMOTE: &str = "Control and clock";
 
 /// Between two rounds, ns: a file of messages of one instant is no flood.
 const ROUND_NS_MIN: f64 = 1e6;
@@ -111,10 +117,7 @@ pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
     os::catch_stop_signals();
     let recording = args.input.open(false)?;
     if !recording.finished {
-        note(format_args!(
-            "{} is not finished: playing what is there",
-            args.input.path().display()
-        ));
+        note(format_args!("{} is unfinished: playing what it has", args.input.path().display()));
     }
     let selection = match args.topic.is_empty() {
         true => Selection::all(),
@@ -132,17 +135,19 @@ pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
     let node = options.node("play")?;
     let mut player = Player::open(&node, recording, play_options)?;
     if player.topics().is_empty() {
-        let message =
-            format!("{} has no such topic: 'outlive info' lists them", args.input.path().display());
+        let message = format!(
+            "{} has no such topic: 'outlive info' lists its topics",
+            args.input.path().display()
+        );
         return Err(Failure::new(Code::NotFound, message));
     }
-    let mut pace = Pace::new(args.paused, args.rate, player.recording().start_ns);
+    let mut pace = Pace::new(args.paused, args.rate, player.recording());
     if let Some(service) = &args.control {
         let of = Duration::from_nanos(player.recording().duration_ns());
         pace.set_control(Control::new(&node, service, of)?);
     }
     if args.paused && !pace.can_go_on() {
-        let message = "--paused needs a terminal as standard input, for the key that goes on, or \
+        let message = "--paused needs a terminal as standard input, for the key that resumes, or \
                        --control";
         return Err(Failure::new(Code::Usage, message));
     }
@@ -161,7 +166,8 @@ pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
     let deadline = Deadline::after(args.timeout);
     while player.subscribers_min()? < args.wait_for_subscribers && !os::stop_asked() {
         if deadline.has_passed() {
-            let message = format!("no {} subscribers came in time", args.wait_for_subscribers);
+            let message =
+                format!("timed out with less than {} subscribers", args.wait_for_subscribers);
             return Err(Failure::new(Code::NotFound, message));
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -197,16 +203,17 @@ pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
         }
         before = player.played().messages;
     }
+    pace.hide_status();
     let played = player.played();
     note(format_args!(
-        "played {} messages of {} topics, at most {} late",
-        played.messages,
-        player.topics().len(),
-        seconds_text(played.late_ns_max),
+        "played {} of {}, at most {} late",
+        count(played.messages, "message"),
+        count(player.topics().len() as u64, "topic"),
+        duration_ns(played.late_ns_max),
     ));
     if played.invalid > 0 {
         let message = format!(
-            "{} messages are no payloads of their topics' types and were left out: {} is damaged",
+            "{} messages do not fit their topics' types and were left out: {} is damaged",
             played.invalid,
             args.input.path().display()
         );

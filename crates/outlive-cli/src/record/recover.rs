@@ -7,6 +7,7 @@ use outlive_record::{Recording, recover};
 
 use super::{Believed, How};
 use crate::exit::{CODES_HELP, Code, Outcome, note};
+use crate::output::count;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -14,21 +15,21 @@ Examples:
   outlive recover run.mcap --output whole.mcap
   outlive recover run.mcap --output small.mcap --compression zstd";
 
-/// Write what can be read of a damaged or unfinished recording into a new, whole file.
+/// Write the readable part of a damaged or unfinished recording to a new, complete file.
 ///
-/// Code 3 when something could not be read: it says what.
+/// Code 3 if something could not be read: it says what.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct RecoverArgs {
-    /// MCAP file, or the directory of a bag of ROS 2.
+    /// MCAP file, or directory of a ROS 2 bag.
     file: PathBuf,
-    /// File to write [default: FILE with .recovered before its ending].
+    /// File to write [default: FILE with .recovered before its extension].
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace the file if it is there.
+    /// Replace an existing file.
     #[arg(long)]
     overwrite: bool,
-    /// How to compress: zstd takes somewhat less room and several times more of a processor.
+    /// Compression; zstd is somewhat smaller and several times slower.
     #[arg(long, value_name = "HOW", default_value = "lz4")]
     compression: How,
     #[command(flatten)]
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &RecoverArgs) -> Outcome {
         recording.path.with_extension(format!("recovered.{ending}"))
     });
     let done = recover(&recording, &output, args.compression.into(), args.overwrite)?;
-    note(format_args!("{} messages into {}", done.messages, output.display()));
+    note(format_args!("{} into {}", count(done.messages, "message"), output.display()));
     if done.damage.is_some() {
         note(&done.damage);
         return Ok(Code::Loss);

@@ -1,6 +1,5 @@
 //! `outlive record`: messages of any topics into an MCAP file.
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,102 +8,110 @@ use outlive_record::{Error, Profile, Progress, RecordOptions, Recorder, Selectio
 
 use super::How;
 use super::last::Asking;
+use crate::clock::file_stamp;
+use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::options::{DomainOptions, seconds, slice_of};
 use crate::os;
-use crate::output::bytes;
+use crate::output::{bytes, count};
+use crate::status::{Status, bar};
 use outlive::Deadline;
 
 const EXAMPLES: &str = "\
 Examples:
-  outlive record --output run.mcap --all            everything, until Ctrl-C
-  outlive record --output run.mcap /camera/front '/arm/*'
-  outlive record --output run.mcap --regex '/camera/(front|rear)'
-  outlive record --output run.mcap --all --split-seconds 600
+  outlive record -a                                 everything, until Ctrl-C
+  outlive record -o run.mcap /camera/front '/arm/*'
+  outlive record -o run.mcap --regex '/camera/(front|rear)'
+  outlive record -o run.mcap -a --split-seconds 600
                                                     run_000.mcap, run_001.mcap, ...
-  outlive record --output run.mcap --reliable /arm/state
-                                                    publishers wait rather than we lose
-  outlive record --output run.mcap --all --profile ros2
-                                                    for the tools of ROS 2
-  outlive record --output box.mcap --all --last 30  the last 30 s, in memory, until asked for:
-  outlive service call /record/save 'it fell'       into box_000.mcap; so does SIGUSR1
+  outlive record -o run.mcap --reliable /arm/state
+                                                    publishers wait, nothing is lost
+  outlive record -o run.mcap -a --profile ros2      for the tools of ROS 2
+  outlive record -o box.mcap -a --last 30           keep the last 30 s in memory until requested:
+  outlive service call /record/save 'it fell'       into box_000.mcap; SIGUSR1 does the same
   outlive info run.mcap
   outlive play run.mcap
 
-A name may have * (not over a /), ** and ?. Topics that appear later are recorded too. Files open in
-every program that knows MCAP; one whose recorder was killed is readable up to its last second.";
+A name may have * (not over a /), ** and ?. Topics that appear later are recorded too. Any program
+that reads MCAP opens the files, including one whose recorder was killed, up to its last second.";
 
 /// Record topics into an MCAP file, until a signal.
 ///
-/// Holds nobody up unless --reliable is given: what was overwritten before it could be read is
-/// counted, told, and written into the file.
+/// Delays no publisher unless --reliable is given: messages overwritten before they were read are
+/// counted, reported, and noted in the file.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct RecordArgs {
     /// Topics, like /camera/front or '/arm/*'.
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    #[arg(required_unless_present = "all", conflicts_with = "all", add = complete::topics())]
     topics: Vec<String>,
-    /// Every topic.
-    #[arg(long)]
+    /// Record every topic.
+    #[arg(long, short)]
     all: bool,
-    /// But not these, patterns like TOPICS; may be given several times.
+    /// Leave out these topics; patterns like TOPICS; may be repeated.
     #[arg(long, value_name = "TOPIC")]
     exclude: Vec<String>,
     /// Read TOPICS as regular expressions for the whole name.
     #[arg(long)]
     regex: bool,
-    /// File to write.
+    /// File to write [default: record_DATE_TIME.mcap].
     #[arg(long, short, value_name = "FILE")]
-    output: PathBuf,
-    /// Replace the file if it is there.
+    output: Option<PathBuf>,
+    /// Replace an existing file.
     #[arg(long)]
     overwrite: bool,
-    /// Let publishers wait for the recorder instead of losing messages.
+    /// Make publishers wait for the recorder instead of losing messages.
     #[arg(long)]
     reliable: bool,
-    /// Also so many messages of each publisher from before, at most the topic's depth.
+    /// Also record up to N earlier messages of each publisher.
     #[arg(long, value_name = "N", default_value_t = 0)]
     history: u64,
-    /// In whose form: ros2 writes messages of ROS 2 for its tools, and leaves out topics that it
-    /// has no message for.
-    #[arg(long, value_name = "WHOSE", default_value = "outlive")]
+    /// Message format: ros2 writes standard ROS 2 types and leaves out topics without one.
+    #[arg(long, value_name = "FORMAT", default_value = "outlive")]
     profile: Whose,
-    /// How to compress: zstd takes somewhat less room and several times more of a processor.
+    /// Compression; zstd is somewhat smaller and several times slower.
     #[arg(long, value_name = "HOW", default_value = "lz4")]
     compression: How,
-    /// Begin another file after so many bytes.
-    #[arg(long, value_name = "BYTES", value_parser = value_parser!(u64).range(1..))]
-    split_bytes: Option<u64>,
-    /// Begin another file after so long.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    split_seconds: Option<Duration>,
-    /// Keep so many files of a split recording: the oldest is removed when another one begins.
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
-    keep_files: Option<u64>,
-    /// Keep so many bytes of them, besides the one that is being written.
-    #[arg(long, value_name = "BYTES")]
-    keep_bytes: Option<u64>,
-    /// Remove the oldest of them while less of the disk is free.
-    #[arg(long, value_name = "BYTES")]
-    free_bytes: Option<u64>,
-    /// Keep the last so long in memory, and write them into the next numbered file whenever that is
-    /// asked for, by SIGUSR1 or the service.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds,
-          conflicts_with_all = ["split_bytes", "split_seconds", "count"])]
-    last: Option<Duration>,
-    /// Most memory for --last, bytes; while a file is being saved twice as much.
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30, requires = "last")]
-    memory_bytes: u64,
-    /// Service that saves; its request is text that is stored in the file.
-    #[arg(long, value_name = "NAME", default_value = "/record/save", requires = "last")]
-    save_service: String,
-    /// End after so long.
+    /// End after this time.
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds, default_value = "inf")]
     how_long: Duration,
-    /// End after so many messages.
+    /// End after N messages.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     count: Option<u64>,
+    /// Start a new file after this many bytes.
+    #[arg(long, value_name = "BYTES", value_parser = value_parser!(u64).range(1..),
+          help_heading = SPLIT)]
+    split_bytes: Option<u64>,
+    /// Start a new file after this time.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = SPLIT)]
+    split_seconds: Option<Duration>,
+    /// Keep N files: a new one removes the oldest.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..),
+          help_heading = SPLIT)]
+    keep_files: Option<u64>,
+    /// Keep this many bytes of them besides the current file.
+    #[arg(long, value_name = "BYTES", help_heading = SPLIT)]
+    keep_bytes: Option<u64>,
+    /// Remove the oldest while less of the disk is free.
+    #[arg(long, value_name = "BYTES", help_heading = SPLIT)]
+    free_bytes: Option<u64>,
+    /// Keep this time in memory and write it into the next numbered file on request, by SIGUSR1 or
+    /// the service.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = LAST,
+          conflicts_with_all = ["split_bytes", "split_seconds", "count"])]
+    last: Option<Duration>,
+    /// Limit on memory for --last; twice that while a file is written.
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30, requires = "last",
+          help_heading = LAST)]
+    memory_bytes: u64,
+    /// Service that writes the file; its request is text that is stored in it.
+    #[arg(long, value_name = "NAME", default_value = "/record/save", requires = "last",
+          help_heading = LAST)]
+    save_service: String,
 }
+
+const SPLIT: &str = "Split files";
+const LAST: &str = "The last seconds";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Whose {
@@ -138,29 +145,38 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
         ..RecordOptions::default()
     };
     let node = options.node("record")?;
-    let mut recorder = Recorder::start(&node, selection, &args.output, record_options)?;
+    let output = args.output.clone();
+    let output = output.unwrap_or_else(|| format!("record_{}.mcap", file_stamp()).into());
+    let mut recorder = Recorder::start(&node, selection, &output, record_options)?;
     let mut asking = match args.last {
         Some(_) => Some(Asking::new(&node, &args.save_service)?),
         None => None,
     };
-    let mut line = Line::new();
+    let mut status = Status::new();
+    let begun_ns = outlive::now_ns();
     let until = Deadline::after(args.how_long);
     let enough = |p: Progress| args.count.is_some_and(|count| p.messages >= count);
     while !os::stop_asked() && !until.has_passed() && !enough(recorder.progress()) {
         if let Err(e) = recorder.step(slice_of(until)) {
-            line.clear();
             return Err(cut_short(&recorder, e));
         }
         for text in recorder.take_notes() {
-            line.clear();
             note(text);
         }
         if let Some(asking) = &mut asking {
             asking.look(&mut recorder)?;
         }
-        line.show(recorder.progress());
+        let now = recorder.progress();
+        let bar = match args.count {
+            Some(count) => bar(now.messages, count) + "  ",
+            None if args.how_long < Duration::MAX => {
+                bar(outlive::now_ns() - begun_ns, args.how_long.as_nanos() as u64) + "  "
+            }
+            None => String::new(),
+        };
+        status.show([now.messages, now.payload_bytes], |rates| bar + &line(now, rates));
     }
-    line.clear();
+    drop(status);
     let so_far = recorder.progress();
     let done = recorder.finish().map_err(|e| cut_short_at(so_far, e))?;
     let mut lost = if done.lost > 0 { format!(", {} lost", done.lost) } else { String::new() };
@@ -172,28 +188,29 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
     }
     let files = match (done.files, args.last) {
         (0, _) => "no file".into(),
+        (1, None) if args.output.is_none() => output.display().to_string(),
         (1, _) => "a file".into(),
         (n, _) => format!("{n} files"),
     };
     note(format_args!(
-        "recorded {} messages of {} topics ({}){lost} into {files} of {}",
-        done.messages,
-        done.topics,
+        "recorded {} of {} ({}){lost} into {files} of {}",
+        count(done.messages, "message"),
+        count(done.topics as u64, "topic"),
         bytes(done.payload_bytes),
         bytes(done.file_bytes),
     ));
     Ok(if done.lost + done.left_out + done.missed > 0 { Code::Loss } else { Code::Done })
 }
 
-/// Says what there is, before the failure is told.
+/// Says what there is before the failure.
 fn cut_short(recorder: &Recorder, error: Error) -> Failure {
     cut_short_at(recorder.progress(), error)
 }
 
 fn cut_short_at(done: Progress, error: Error) -> Failure {
     note(format_args!(
-        "had taken {} messages of {} topics ({}), {} lost; the files have {} of them and lack an \
-         index: 'outlive recover' writes one",
+        "recorded {} messages of {} topics ({}), {} lost; the files have {} and no index: \
+         'outlive recover' writes one",
         done.messages,
         done.topics,
         bytes(done.payload_bytes),
@@ -203,45 +220,16 @@ fn cut_short_at(done: Progress, error: Error) -> Failure {
     error.into()
 }
 
-/// A line at a terminal that says how far we are, once a second.
-struct Line {
-    at_terminal: bool,
-    shown: bool,
-    before: Progress,
-    since_ns: u64,
-}
-
-impl Line {
-    fn new() -> Self {
-        let at_terminal = std::io::stderr().is_terminal();
-        Self { at_terminal, shown: false, before: Progress::default(), since_ns: outlive::now_ns() }
-    }
-
-    fn show(&mut self, now: Progress) {
-        let passed = outlive::now_ns().saturating_sub(self.since_ns);
-        if !self.at_terminal || passed < 1_000_000_000 {
-            return;
-        }
-        let per_s = |n: u64| (n as f64 * 1e9 / passed as f64) as u64;
-        let text = format!(
-            "\r\x1b[K{} messages ({}/s), {} ({}/s) into {}, {} lost",
-            now.messages,
-            per_s(now.messages - self.before.messages),
-            bytes(now.payload_bytes),
-            bytes(per_s(now.payload_bytes - self.before.payload_bytes)),
-            match now.memory_bytes {
-                0 => bytes(now.file_bytes),
-                memory => format!("{} of memory", bytes(memory)),
-            },
-            now.lost,
-        );
-        let _ = std::io::stderr().write_all(text.as_bytes());
-        (self.shown, self.before, self.since_ns) = (true, now, outlive::now_ns());
-    }
-
-    fn clear(&mut self) {
-        if std::mem::take(&mut self.shown) {
-            let _ = std::io::stderr().write_all(b"\r\x1b[K");
-        }
-    }
+fn line(now: Progress, [messages_per_s, bytes_per_s]: [u64; 2]) -> String {
+    format!(
+        "{} ({messages_per_s}/s), {} ({}/s) into {}, {} lost",
+        count(now.messages, "message"),
+        bytes(now.payload_bytes),
+        bytes(bytes_per_s),
+        match now.memory_bytes {
+            0 => bytes(now.file_bytes),
+            memory => format!("{} of memory", bytes(memory)),
+        },
+        now.lost,
+    )
 }

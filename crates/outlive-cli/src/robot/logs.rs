@@ -9,6 +9,7 @@ use clap::Args;
 use outlive_run::RunDir;
 
 use super::ps;
+use crate::complete;
 use crate::exit::{Code, Failure, Outcome};
 use crate::options::DomainOptions;
 use crate::os;
@@ -20,15 +21,16 @@ const TAIL_MAX: u64 = 16 << 20;
 /// Print the end of a process's log; `run` is the supervisor's own.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  outlive logs camera                             the last lines
+  outlive logs camera                             its last lines
   outlive logs run -n 100 -f                      what the supervisor does")]
 pub(crate) struct LogsArgs {
-    /// The process, as `outlive ps` shows it.
+    /// Process, as `outlive ps` shows it.
+    #[arg(add = complete::processes())]
     name: String,
-    /// Lines from before.
+    /// Lines to print.
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     lines: usize,
-    /// Go on with what comes, until Ctrl-C.
+    /// Go on with new lines, until Ctrl-C.
     #[arg(long, short)]
     follow: bool,
 }
@@ -71,7 +73,7 @@ fn path(args: &LogsArgs, options: &DomainOptions) -> Result<PathBuf, Failure> {
     let found = if args.name == "run" { own } else { of(&args.name) };
     found.ok_or_else(|| {
         let names: Vec<_> = state.processes.iter().map(|s| s.name.as_str()).collect();
-        let what = format!("no process '{}': there are run, {}", args.name, names.join(", "));
+        let what = format!("no process '{}': choose one of run, {}", args.name, names.join(", "));
         Failure::new(Code::Usage, what)
     })
 }

@@ -20,13 +20,13 @@ pub(crate) use requests::{RestartArgs, StopArgs, restart, stop};
 
 /// Start the processes of a robot and keep them running.
 ///
-/// Reads which processes to run from a file. Services are restarted when they die or hang, with
-/// growing waits and a limit; the end of a core stops the robot. Ctrl-C stops all in order. If
-/// this supervisor is killed, the next one takes over what runs, as the file says.
+/// A file names the processes. Services are restarted when they die or hang, with growing delays
+/// and a limit; the end of a core stops the robot. Ctrl-C stops all in reverse order. If this
+/// supervisor is killed, the next one takes over what runs.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   outlive run robot.toml                          until Ctrl-C
-  outlive run robot.toml --check                  is the file right?
+  outlive run robot.toml --check                  check the file
   kill -HUP PID                                   read the file again
 
 A file:
@@ -48,10 +48,10 @@ pub(crate) struct RunArgs {
     /// Only check the file.
     #[arg(long)]
     check: bool,
-    /// Do not print what the processes say; the logs have it.
+    /// Do not print the processes' output; the logs have it.
     #[arg(long, short)]
     quiet: bool,
-    /// End what a killed supervisor left instead of taking it over.
+    /// End processes that a killed supervisor left instead of taking them over.
     #[arg(long)]
     fresh: bool,
 }

@@ -14,7 +14,7 @@ use crate::output::{bytes, print, print_json, table};
 
 /// List the processes of the robot that `outlive run` runs in this domain.
 ///
-/// Code 1 when the supervisor is dead and processes of it run on, 4 when nothing runs.
+/// Code 1 when the supervisor is dead but processes still run, 4 when nothing runs.
 #[derive(Args, Debug)]
 pub(crate) struct PsArgs {
     /// Print JSON.
@@ -56,7 +56,7 @@ pub(super) fn state(dir: &RunDir, options: &DomainOptions) -> Result<State, Fail
             if state.is_supervised() && e.kind() != std::io::ErrorKind::ConnectionRefused {
                 let pid = state.supervisor.pid;
                 note(format_args!(
-                    "the supervisor (pid {pid}) does not answer: this is what it said last"
+                    "the supervisor (pid {pid}) does not answer; this is its last report"
                 ));
             }
             Ok(state)
@@ -86,8 +86,8 @@ pub(crate) fn run(args: &PsArgs, options: &DomainOptions) -> Outcome {
     }
     let file = state.file.display();
     note(format_args!(
-        "its supervisor is dead, {orphans} processes run on: 'outlive run {file}' takes them over, \
-         'outlive stop' ends them"
+        "its supervisor is dead, {orphans} processes still run: 'outlive run {file}' takes them \
+         over, 'outlive stop' ends them"
     ));
     Ok(Code::Failed)
 }

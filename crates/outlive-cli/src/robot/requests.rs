@@ -7,31 +7,34 @@ use clap::Args;
 use outlive_run::{Answer, Phase, Request, RunDir, State, ask, end_orphans};
 
 use super::{nobody, ps};
+use crate::complete;
 use crate::exit::{Code, Failure, Outcome};
 use crate::options::{DomainOptions, seconds};
 use crate::output::print;
 
-/// Restart a service, or start one that was stopped or given up.
+/// Restart a service, or start one that was stopped or has failed.
 ///
-/// Its count of restarts begins anew. Waits until it is ready; code 4 if it is not in time.
+/// Resets its restart count. Waits until it is ready; code 4 if that takes too long.
 #[derive(Args, Debug)]
 pub(crate) struct RestartArgs {
-    /// The process, as `outlive ps` shows it.
+    /// Process, as `outlive ps` shows it.
+    #[arg(add = complete::processes())]
     name: String,
-    /// How long to wait until it is ready; 0: not at all.
+    /// Time to wait until it is ready; 0: none.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     timeout: Duration,
 }
 
 /// Stop a service until it is restarted by hand; without a name the whole robot.
 ///
-/// Waits until it has ended; code 4 if it has not in time. Without a name it also ends what a
-/// killed supervisor left.
+/// Waits until it has ended; code 4 if that takes too long. Without a name it also ends processes
+/// that a killed supervisor left.
 #[derive(Args, Debug)]
 pub(crate) struct StopArgs {
-    /// The process, as `outlive ps` shows it.
+    /// Process, as `outlive ps` shows it.
+    #[arg(add = complete::processes())]
     name: Option<String>,
-    /// How long to wait; 0: not at all.
+    /// Time to wait; 0: none.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     timeout: Duration,
 }
@@ -87,8 +90,8 @@ fn stop_robot(dir: &RunDir, timeout: Duration, options: &DomainOptions) -> Outco
         Err(_) => {
             let ended = end_orphans(dir).map_err(|e| Failure::io("end what is left", &e))?;
             let Some(ended) = ended else {
-                let what = "the supervisor lives and does not answer: end it with 'kill', then \
-                    call this again";
+                let what = "the supervisor is alive but does not answer: end it with 'kill', then \
+                    try again";
                 return Err(Failure::new(Code::Failed, what));
             };
             let line = |(name, pid): &(String, i32)| format!("ended {name} (pid {pid})\n");
@@ -105,7 +108,7 @@ fn request(dir: &RunDir, request: &Request, options: &DomainOptions) -> Result<S
         Err(e) if e.kind() == io::ErrorKind::NotFound => Err(nobody(options)),
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => Err(Failure::new(
             Code::NotFound,
-            "the supervisor is dead: start 'outlive run' again, it takes over what runs",
+            "the supervisor is dead: 'outlive run' takes over what still runs",
         )),
         Err(e) => Err(Failure::io("speak to the supervisor", &e)),
     }

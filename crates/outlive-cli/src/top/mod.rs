@@ -25,14 +25,14 @@ use outlive::Deadline;
 
 /// Watch nodes, topics and locks in the terminal.
 ///
-/// Rates, losses, memory, who is slow, stopped or dead, who holds which sample and lock. Looks from
-/// outside: joins nothing, wakes nobody. Losses are those that can be seen so, since the start.
+/// Rates, losses, memory; slow, stopped and dead nodes; held samples and locks. Looks from outside:
+/// joins nothing, wakes nobody. Losses count from the start, as far as they are visible so.
 #[derive(Args, Debug)]
 #[command(after_help = "Keys:
   1 2 3, Tab   topics, nodes, locks           Up Down   choose
-  Enter, Esc   one of them in detail, back    s r       sort by the next column, backwards
-  /            only names with this           p         hold still
-  q            leave")]
+  Enter, Esc   one of them in detail, back    s r       sort by the next column, reverse
+  /            only names with this           p         pause
+  q            quit")]
 pub(crate) struct TopArgs {
     /// Time between two looks.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]

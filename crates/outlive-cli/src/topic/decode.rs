@@ -150,8 +150,8 @@ impl Decoder {
             Form::Described(described) => check_path(described.root(), path),
             Form::MessagePack => Ok(()),
             Form::Numbers(_) if path.starts_with('[') || path.is_empty() => Ok(()),
-            Form::Numbers(_) => Err("it has numbers and no fields: write it like [3]".into()),
-            Form::Unknown => Err("its type is not described: nothing is known of its parts".into()),
+            Form::Numbers(_) => Err("it has numbers, not fields: write it like [3]".into()),
+            Form::Unknown => Err("its type has no description, so its parts have no names".into()),
         }
     }
 
@@ -266,13 +266,13 @@ fn check_path(root: &FieldType, path: &str) -> Result<(), String> {
         let levels = usize::from(ty.is_any_length()) + ty.dims().len();
         if let Some(indexed) = rest.strip_prefix('[') {
             let (index, after) = indexed.split_once(']').ok_or("a ] is missing")?;
-            let index: usize = index.parse().map_err(|_| format!("'{index}' is no number"))?;
+            let index: usize = index.parse().map_err(|_| format!("'{index}' is not a number"))?;
             let dim = level.checked_sub(usize::from(ty.is_any_length()));
             let len = dim.map_or(Some(usize::MAX), |dim| ty.dims().get(dim).copied());
             match len {
-                None => return Err(format!("what [{index}] is to be taken of is no array")),
+                None => return Err(format!("[{index}] needs an array")),
                 Some(len) if index >= len => {
-                    return Err(format!("[{index}] is beyond an array of {len}"));
+                    return Err(format!("[{index}] is beyond the array of {len}"));
                 }
                 Some(_) => (rest, level) = (after, level + 1),
             }
@@ -281,7 +281,7 @@ fn check_path(root: &FieldType, path: &str) -> Result<(), String> {
             let end = named.find(['.', '[']).unwrap_or(named.len());
             if level < levels {
                 return Err(format!(
-                    "'{}' is to be taken of an array: write [0] first",
+                    "'{}' needs an element of the array: write [0] first",
                     &named[..end]
                 ));
             }
@@ -289,7 +289,7 @@ fn check_path(root: &FieldType, path: &str) -> Result<(), String> {
             let names: Vec<_> = ty.fields().iter().map(|f| f.name()).collect();
             let Some(field) = field else {
                 return Err(match names.as_slice() {
-                    [] => format!("'{}' is to be taken of what has no fields", &named[..end]),
+                    [] => format!("'{}': there are no fields here", &named[..end]),
                     names => format!("no field '{}' among {}", &named[..end], names.join(", ")),
                 });
             };
@@ -374,11 +374,11 @@ mod tests {
         }
         for (wrong, why) in [
             ("pos", "no field 'pos' among pose, tail"),
-            ("pose.position[2]", "[2] is beyond an array of 2"),
-            ("pose.position.x", "'x' is to be taken of an array: write [0] first"),
-            ("pose[0]", "what [0] is to be taken of is no array"),
-            ("tail[0].x", "'x' is to be taken of what has no fields"),
-            ("tail[x]", "'x' is no number"),
+            ("pose.position[2]", "[2] is beyond the array of 2"),
+            ("pose.position.x", "'x' needs an element of the array: write [0] first"),
+            ("pose[0]", "[0] needs an array"),
+            ("tail[0].x", "'x': there are no fields here"),
+            ("tail[x]", "'x' is not a number"),
         ] {
             assert_eq!(decoder(&cloud).check_path(wrong), Err(why.into()), "{wrong}");
         }

@@ -8,6 +8,8 @@ use serde::Serialize;
 
 use super::missing;
 use super::rate::window;
+use crate::clock::duration_ns;
+use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::options::{DomainOptions, seconds, slice_of};
 use crate::os;
@@ -18,25 +20,26 @@ Examples:
   outlive topic delay /camera/front               a line every second, until Ctrl-C
   outlive topic delay /imu --count 1000 --json
 
-The age of a message is the time from its stamp, taken when it was published, to the moment this
-command has it, asleep before or not: with it comes what this machine takes to wake a process.";
+The age of a message is the time from its publication to the moment this command has it; includes
+wake-up latency.";
 
 /// Show how old messages are on arrival; subscribes.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct DelayArgs {
     /// Topic, like /camera/front.
+    #[arg(add = complete::topics())]
     name: String,
-    /// End after so long; until a signal unless given.
+    /// End after this time.
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds, default_value = "inf")]
     duration: Duration,
-    /// End after so many messages.
+    /// End after N messages.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Length of a window, seconds; at least 0.01.
+    /// Length of a window, 0.01 to 86400 seconds.
     #[arg(long, value_name = "SECONDS", value_parser = window, default_value = "1")]
     window: Duration,
-    /// Print one JSON object per window.
+    /// Print a JSON object per window.
     #[arg(long)]
     json: bool,
 }
@@ -71,15 +74,16 @@ impl Report {
         if self.messages == 0 {
             return "no messages".into();
         }
-        let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
-        let [min, mean, p99, max] = [self.min_ns, self.mean_ns, self.p99_ns, self.max_ns].map(us);
+        let [min, mean, p99, max] =
+            [self.min_ns, self.mean_ns, self.p99_ns, self.max_ns].map(duration_ns);
         format!("min {min}  mean {mean}  p99 {p99}  max {max}   {} messages", self.messages)
     }
 }
 
 pub(crate) fn run(args: &DelayArgs, options: &DomainOptions) -> Outcome {
     os::catch_stop_signals();
-    options.domain()?.find_topic(&args.name)?.ok_or_else(|| missing(&args.name))?;
+    let domain = options.domain()?;
+    domain.find_topic(&args.name)?.ok_or_else(|| missing(&domain, &args.name))?;
     let node = options.node("topic-delay")?;
     let mut subscriber = node.topic::<[u8]>(&args.name)?.subscriber_of_any_type()?;
     let mut output = Output::standard()?;
@@ -89,7 +93,7 @@ pub(crate) fn run(args: &DelayArgs, options: &DomainOptions) -> Outcome {
         Err(Halt::Failed(failure)) => return Err(failure),
     };
     if args.count.is_some_and(|count| counted < count) && !os::stop_asked() {
-        let message = format!("{counted} messages came in time");
+        let message = format!("timed out after {counted} messages");
         return Err(Failure::new(Code::NotFound, message));
     }
     if subscriber.lost() > 0 {

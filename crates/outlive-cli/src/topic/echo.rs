@@ -1,77 +1,85 @@
-//! `outlive topic echo`: messages of a topic of any type, as lines, as JSON or unmodified.
+//! `outlive topic echo`: messages of topics of any type, as lines, as JSON or unmodified.
 
 use std::time::Duration;
 
 use clap::{Args, value_parser};
 use outlive::topic::{Event, Meta};
-use outlive::{Deadline, Encoding, ErrorKind, Node, Sample, Subscriber};
+use outlive::{Deadline, Domain, Encoding, ErrorKind, Node, Sample, Subscriber, WaitSet, Waitable};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::decode::Decoder;
-use super::missing;
+use super::{missing, names};
+use crate::absent::hint;
+use crate::clock::{duration, local};
+use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::options::{DomainOptions, seconds, slice_of};
 use crate::os;
-use crate::output::{self, Halt, Output, bytes};
+use crate::output::{self, Halt, Output, bytes, count};
 use crate::tree::{Tree, quoted};
 
 const EXAMPLES: &str = "\
 Examples:
   outlive topic echo /scan                        one line per message, until Ctrl-C
+  outlive topic echo /scan /odom                  of two topics, with the topic in front
   outlive topic echo /pose --json --count 1       the next one, for a script
   outlive topic echo /imu --field gyro[2] --field accel.x
                                                   some parts of each
   outlive topic echo /imu --csv >imu.csv          a table for a spreadsheet
-  outlive topic echo /log --history 100           also what was sent before, even by the dead
+  outlive topic echo /log --history 100           earlier messages first, even of the dead
   outlive topic echo /camera --raw --until-left |
     ffplay -f rawvideo -pixel_format rgb24 -video_size 1920x1080 -
 
-A line of text: publisher (node.port), number, time (seconds of CLOCK_MONOTONIC), size, payload.
-Described types and MessagePack are shown with the names of their fields, numbers as numbers,
-everything else in hexadecimal.
-Losses, arrivals, departures and deaths are told on standard error.";
+A line: publisher (node.port), number, local time, size, payload. Described types and MessagePack
+are shown with the names of their fields, numbers as numbers, everything else in hexadecimal.
+Losses, arrivals, departures and deaths are reported on standard error.";
 
-/// Print the messages of a topic, whatever its type; waits for a topic that is not there yet.
+/// Print the messages of topics of any type; waits for topics that do not exist yet.
 ///
-/// Ends when --count messages came, when --timeout seconds passed without one, with --until-left
-/// when the last publisher went, when standard output is closed, or on SIGINT or SIGTERM.
+/// Ends after --count messages, after --timeout without one, with --until-left when the last
+/// publisher has left, when standard output is closed, or on SIGINT or SIGTERM.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct EchoArgs {
-    /// Topic, like /camera/front.
-    name: String,
-    /// Write payloads to standard output unmodified, one after the other.
-    #[arg(long, conflicts_with_all = ["json", "full", "csv", "field"])]
-    raw: bool,
+    /// Topics, like /camera/front.
+    #[arg(value_name = "NAME", required = true, add = complete::topics())]
+    names: Vec<String>,
     /// Print one JSON object per line.
-    #[arg(long)]
+    #[arg(long, help_heading = FORM)]
     json: bool,
-    /// Print a table of comma-separated values; its first line names the columns.
-    #[arg(long, conflicts_with = "json")]
+    /// Print comma-separated values; the first line names the columns.
+    #[arg(long, conflicts_with = "json", help_heading = FORM)]
     csv: bool,
-    /// Show only this part of each payload, like pose.position[1]; may be given several times.
-    #[arg(long, value_name = "PATH")]
+    /// Write payloads unmodified, back to back.
+    #[arg(long, conflicts_with_all = ["json", "full", "csv", "field"], help_heading = FORM)]
+    raw: bool,
+    /// Show only this part of each payload, like pose.position[1]; may be repeated.
+    #[arg(long, value_name = "PATH", help_heading = FORM)]
     field: Vec<String>,
-    /// Show all of each payload instead of its beginning.
-    #[arg(long)]
+    /// Show whole payloads, not only their start.
+    #[arg(long, help_heading = FORM)]
     full: bool,
-    /// End after so many messages.
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
-    count: Option<u64>,
-    /// Also so many messages of each publisher from before, at most the topic's depth.
+    /// Also print up to N earlier messages of each publisher.
     #[arg(long, value_name = "N", default_value_t = 0)]
     history: u64,
-    /// Let publishers wait for this reader instead of overwriting what it has not read.
+    /// Make publishers wait for this reader instead of overwriting what it has not read.
     #[arg(long)]
     reliable: bool,
-    /// End after so long without a message.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "inf")]
+    /// End after N messages.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..), help_heading = END)]
+    count: Option<u64>,
+    /// End after this time without a message.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "inf",
+          help_heading = END)]
     timeout: Duration,
-    /// End when there were publishers and all of them have left or died.
-    #[arg(long)]
+    /// End when all publishers, of which there was at least one, have left or died.
+    #[arg(long, help_heading = END)]
     until_left: bool,
 }
+
+const FORM: &str = "Form";
+const END: &str = "End";
 
 /// Why it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,23 +93,28 @@ enum End {
 
 pub(crate) fn run(args: &EchoArgs, options: &DomainOptions) -> Outcome {
     os::catch_stop_signals();
-    let node = options.node("topic-echo")?;
-    let Some(subscriber) = join(&node, args)? else { return Ok(Code::Done) };
-    let decoder = decoder(options, &subscriber, args)?;
-    let output = Output::standard()?;
-    for path in &args.field {
-        if let Err(why) = decoder.check_path(path) {
-            return Err(Failure::new(Code::Usage, format!("--field {path}: {why}")));
+    let mut pending: Vec<String> = Vec::new();
+    for name in &args.names {
+        if !pending.contains(name) {
+            pending.push(name.clone());
         }
+    }
+    if pending.len() > 1 && (args.raw || args.csv) {
+        let form = if args.raw { "--raw" } else { "--csv" };
+        return Err(Failure::new(Code::Usage, format!("{form} prints one topic at a time")));
     }
     let mut echo = Echo {
         args,
-        subscriber,
-        decoder,
-        output,
+        domain: options.domain()?,
+        node: options.node("topic-echo")?,
+        width: pending.iter().map(|name| name.chars().count()).max().unwrap_or(0),
+        many: pending.len() > 1,
+        pending,
+        streams: Vec::new(),
+        told: false,
+        output: Output::standard()?,
         columns: None,
         printed: 0,
-        met_one: false,
         corrupt: false,
     };
     let end = match echo.pump() {
@@ -112,51 +125,63 @@ pub(crate) fn run(args: &EchoArgs, options: &DomainOptions) -> Outcome {
     Ok(echo.code(end))
 }
 
-/// Joins the topic once it is there; `None` when a signal came first.
-fn join(node: &Node, args: &EchoArgs) -> Result<Option<Subscriber<[u8]>>, Failure> {
-    let deadline = Deadline::after(args.timeout);
-    let mut told = false;
-    loop {
-        let topic = node.topic::<[u8]>(&args.name)?.history(args.history).reliable(args.reliable);
-        match topic.subscriber_of_any_type() {
-            Ok(subscriber) => return Ok(Some(subscriber)),
-            Err(e) if e.kind() != ErrorKind::NotFound => return Err(e.into()),
-            Err(_) if deadline.has_passed() => return Err(missing(&args.name)),
-            Err(_) if os::stop_asked() => return Ok(None),
-            Err(_) if !told => {
-                note(format_args!("waiting for topic {}", args.name));
-                told = true;
-            }
-            Err(_) => std::thread::sleep(Duration::from_millis(20)),
-        }
-    }
+/// One of the topics.
+#[derive(Debug)]
+struct Stream {
+    subscriber: Subscriber<[u8]>,
+    decoder: Decoder,
+    met_one: bool,
 }
 
-/// The topic's type, which a subscriber of any type does not know.
-fn decoder(
-    options: &DomainOptions,
-    subscriber: &Subscriber<[u8]>,
-    args: &EchoArgs,
-) -> Result<Decoder, Failure> {
-    let topic = options.domain()?.find_topic(subscriber.topic())?;
-    // A table has all of each payload. Unknown when the topic went in between: bytes then.
-    let whole = args.full || args.csv;
-    let bytes = || Decoder::new("", Encoding::Bytes, 1, whole);
-    Ok(topic.map_or_else(bytes, |topic| Decoder::of(&topic, whole)))
+impl Stream {
+    /// `None`: there is no such topic yet.
+    fn join(
+        name: &str,
+        node: &Node,
+        domain: &Domain,
+        args: &EchoArgs,
+    ) -> Result<Option<Self>, Failure> {
+        let topic = node.topic::<[u8]>(name)?.history(args.history).reliable(args.reliable);
+        let subscriber = match topic.subscriber_of_any_type() {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            subscriber => subscriber?,
+        };
+        // A table has all of each payload. Unknown when the topic went in between: bytes then.
+        let whole = args.full || args.csv;
+        let bytes = || Decoder::new("", Encoding::Bytes, 1, whole);
+        let topic = domain.find_topic(subscriber.topic())?;
+        let decoder = topic.map_or_else(bytes, |topic| Decoder::of(&topic, whole));
+        for path in &args.field {
+            if let Err(why) = decoder.check_path(path) {
+                return Err(Failure::new(Code::Usage, format!("--field {path}: {why}")));
+            }
+        }
+        Ok(Some(Self { subscriber, decoder, met_one: false }))
+    }
 }
 
 #[derive(Debug)]
 struct Echo<'a> {
     args: &'a EchoArgs,
-    subscriber: Subscriber<[u8]>,
-    decoder: Decoder,
+    domain: Domain,
+    node: Node,
+    /// Topics that do not exist yet.
+    pending: Vec<String>,
+    streams: Vec<Stream>,
+    /// It was said that some do not exist yet.
+    told: bool,
+    /// Whether lines name their topic, and the length of the longest name.
+    many: bool,
+    width: usize,
     output: Output,
     /// Of a table: paths of the payload's parts, once its head is printed.
     columns: Option<Vec<String>>,
     printed: u64,
-    met_one: bool,
     corrupt: bool,
 }
+
+/// Between two looks for a topic that does not exist yet, ns.
+const JOIN: Duration = Duration::from_millis(20);
 
 impl From<outlive::Error> for Halt {
     fn from(error: outlive::Error) -> Self {
@@ -164,41 +189,97 @@ impl From<outlive::Error> for Halt {
     }
 }
 
+impl From<Failure> for Halt {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
 impl Echo<'_> {
     fn pump(&mut self) -> Result<End, Halt> {
         let mut idle_until = Deadline::after(self.args.timeout);
+        let mut set = WaitSet::new();
         while !os::stop_asked() {
-            let mut sample = self.subscriber.receive()?;
-            if sample.is_none() {
-                self.output.flush()?;
-                self.tell_events();
-                if self.args.until_left && self.met_one && self.subscriber.publishers().is_empty() {
-                    return Ok(End::Left);
-                }
-                if idle_until.has_passed() {
-                    return Ok(End::TimedOut);
-                }
-                sample = self.subscriber.receive_until(slice_of(idle_until))?;
+            if !self.pending.is_empty() && self.join()? {
+                idle_until = Deadline::after(self.args.timeout);
             }
-            // Borrowed until it is written: no copy but the one into the pipe.
-            let Some(sample) = sample else { continue };
-            self.message(&sample)?;
-            if self.args.count == Some(self.printed) {
-                self.output.flush()?;
-                return Ok(End::Counted);
+            let mut met = false;
+            for i in 0..self.streams.len() {
+                // Borrowed until it is written: no copy but the one into the pipe.
+                let Some(sample) = self.streams[i].subscriber.receive()? else { continue };
+                self.message(i, &sample)?;
+                met = true;
+                if self.args.count == Some(self.printed) {
+                    self.output.flush()?;
+                    return Ok(End::Counted);
+                }
             }
-            idle_until = Deadline::after(self.args.timeout);
+            if met {
+                idle_until = Deadline::after(self.args.timeout);
+                continue;
+            }
+            self.output.flush()?;
+            self.tell_events();
+            if self.args.until_left && self.have_left() {
+                return Ok(End::Left);
+            }
+            match self.pending.first() {
+                Some(name) if idle_until.has_passed() && self.streams.is_empty() => {
+                    return Err(missing(&self.domain, name).into());
+                }
+                _ if idle_until.has_passed() => return Ok(End::TimedOut),
+                _ => {}
+            }
+            let soon = match self.pending.is_empty() {
+                true => slice_of(idle_until),
+                false => idle_until.min(Deadline::after(JOIN)),
+            };
+            let subscribers =
+                self.streams.iter_mut().map(|s| &mut s.subscriber as &mut dyn Waitable);
+            set.wait_until(&mut subscribers.collect::<Vec<_>>(), soon)?;
         }
         self.output.flush()?;
         Ok(End::Asked)
     }
 
-    fn message(&mut self, sample: &Sample<[u8]>) -> Result<(), Halt> {
+    /// Joins the topics that exist by now; whether there was one.
+    fn join(&mut self) -> Result<bool, Failure> {
+        let mut left = Vec::new();
+        let before = self.streams.len();
+        for name in std::mem::take(&mut self.pending) {
+            match Stream::join(&name, &self.node, &self.domain, self.args)? {
+                Some(stream) => self.streams.push(stream),
+                None => left.push(name),
+            }
+        }
+        self.pending = left;
+        if !self.told && !self.args.timeout.is_zero() {
+            for name in &self.pending {
+                let hint = hint(&self.domain, "topic", name, names(&self.domain));
+                let hint = if hint.starts_with(';') { hint } else { String::new() };
+                note(format_args!("waiting for topic {name}{hint}"));
+            }
+            self.told = true;
+        }
+        Ok(self.streams.len() > before)
+    }
+
+    fn have_left(&self) -> bool {
+        let left = |s: &Stream| s.met_one && s.subscriber.publishers().is_empty();
+        self.pending.is_empty() && self.streams.iter().all(left)
+    }
+
+    fn message(&mut self, stream: usize, sample: &Sample<[u8]>) -> Result<(), Halt> {
         let meta = *sample.meta();
+        let Stream { subscriber, decoder, .. } = &self.streams[stream];
+        let topic = self.many.then(|| subscriber.topic());
         if meta.lost_before > 0 {
             note(format_args!(
-                "lost {} messages of publisher {} before number {}",
-                meta.lost_before, meta.publisher, meta.seq
+                "lost {} of publisher {}{} before number {}",
+                count(meta.lost_before, "message"),
+                meta.publisher,
+                of_topic(topic),
+                meta.seq
             ));
         }
         self.printed += 1;
@@ -206,29 +287,31 @@ impl Echo<'_> {
             return self.output.write(sample);
         }
         if self.args.csv {
-            return self.row(&meta, sample);
+            return self.row(stream, &meta, sample);
         }
-        let fields = self.args.field.iter().map(|path| (path, self.decoder.field(sample, path)));
+        let fields = self.args.field.iter().map(|path| (path, decoder.field(sample, path)));
         let line = if self.args.json {
             let body = if self.args.field.is_empty() {
-                let (key, value, whole) = self.decoder.json(sample);
+                let (key, value, whole) = decoder.json(sample);
                 Body::Payload { key, value, whole }
             } else {
                 Body::Fields(fields.map(|(k, v)| (k.clone(), v)).collect())
             };
-            json_line(&meta, sample.len(), &body)
+            json_line(topic, &meta, sample.len(), &body)
         } else {
             let payload = if self.args.field.is_empty() {
-                self.decoder.text(sample)
+                decoder.text(sample)
             } else {
                 let shown = |v: Option<Tree>| v.map_or("-".into(), |v| v.to_string());
                 fields.map(|(_, v)| shown(v)).collect::<Vec<_>>().join("  ")
             };
+            let topic =
+                topic.map_or(String::new(), |t| format!("{t:<width$}  ", width = self.width));
             format!(
-                "{} #{}  {:.6} s  {}  {payload}",
+                "{topic}{} #{}  {}  {}  {payload}",
                 meta.publisher,
                 meta.seq,
-                meta.timestamp_ns as f64 / 1e9,
+                local(meta.timestamp_ns),
                 bytes(sample.len() as u64),
             )
         };
@@ -237,12 +320,13 @@ impl Echo<'_> {
     }
 
     /// A line of the table, after the head if it is the first.
-    fn row(&mut self, meta: &Meta, sample: &[u8]) -> Result<(), Halt> {
+    fn row(&mut self, stream: usize, meta: &Meta, sample: &[u8]) -> Result<(), Halt> {
+        let decoder = &self.streams[stream].decoder;
         let columns = match self.columns.take() {
             Some(columns) => columns,
             None => {
                 let columns = match self.args.field.as_slice() {
-                    [] => self.decoder.columns(sample),
+                    [] => decoder.columns(sample),
                     fields => fields.to_vec(),
                 };
                 let mut head = "node,port,seq,timestamp_ns,lost_before,bytes".to_owned();
@@ -261,11 +345,11 @@ impl Echo<'_> {
             format!("{},{},{seq},{timestamp_ns},{lost_before},{bytes}", id.node, id.port);
         for path in &columns {
             line.push(',');
-            line += &self.decoder.field(sample, path).map_or(String::new(), |v| v.cell());
+            line += &decoder.field(sample, path).map_or(String::new(), |v| v.cell());
         }
         if columns.is_empty() {
             line.push(',');
-            line += &self.decoder.json(sample).1.cell();
+            line += &decoder.json(sample).1.cell();
         }
         line.push('\n');
         self.columns = Some(columns);
@@ -273,44 +357,54 @@ impl Echo<'_> {
     }
 
     fn tell_events(&mut self) {
-        while let Some(event) = self.subscriber.next_event() {
-            match event {
-                Event::PublisherJoined(id) => {
-                    self.met_one = true;
-                    note(format_args!("publisher {id} is there"));
-                }
-                Event::PublisherLeft(id) => note(format_args!("publisher {id} left")),
-                Event::PublisherDied { publisher, unfinished, lost } => {
-                    let how = if unfinished { " while it wrote a message" } else { "" };
-                    note(format_args!("publisher {publisher} died{how}"));
-                    if lost > 0 {
-                        note(format_args!("lost {lost} messages of publisher {publisher} at last"));
-                    }
-                }
-                Event::PublisherCorrupt { publisher, why } => {
-                    self.corrupt = true;
-                    note(format_args!("publisher {publisher} is corrupt: {why}"));
-                }
-                other => note(format_args!("{other:?}")),
+        for Stream { subscriber, met_one, .. } in &mut self.streams {
+            while let Some(event) = subscriber.next_event() {
+                let topic = of_topic(self.many.then(|| subscriber.topic()));
+                *met_one |= matches!(event, Event::PublisherJoined(_));
+                self.corrupt |= matches!(event, Event::PublisherCorrupt { .. });
+                tell(&event, &topic);
             }
         }
     }
 
     fn code(&mut self, end: End) -> Code {
         self.tell_events();
-        let lost = self.subscriber.lost();
+        let lost: u64 = self.streams.iter().map(|s| s.subscriber.lost()).sum();
         if lost > 0 {
-            note(format_args!("{} messages printed, {lost} lost", self.printed));
+            note(format_args!("{} printed, {lost} lost", count(self.printed, "message")));
         }
         match end {
             _ if self.corrupt => Code::Corrupt,
             End::TimedOut if self.args.count.is_some() || self.printed == 0 => {
-                note(format_args!("no message for {:?}", self.args.timeout));
+                note(format_args!("no message for {}", duration(self.args.timeout)));
                 Code::NotFound
             }
             _ if lost > 0 => Code::Loss,
             _ => Code::Done,
         }
+    }
+}
+
+fn of_topic(topic: Option<&str>) -> String {
+    topic.map_or(String::new(), |topic| format!(" of {topic}"))
+}
+
+fn tell(event: &Event, topic: &str) {
+    match event {
+        Event::PublisherJoined(id) => note(format_args!("publisher {id}{topic} is there")),
+        Event::PublisherLeft(id) => note(format_args!("publisher {id}{topic} left")),
+        Event::PublisherDied { publisher, unfinished, lost } => {
+            let how = if *unfinished { " while writing a message" } else { "" };
+            let lost = match lost {
+                0 => String::new(),
+                lost => format!(", {lost} of its messages were lost"),
+            };
+            note(format_args!("publisher {publisher}{topic} died{how}{lost}"));
+        }
+        Event::PublisherCorrupt { publisher, why } => {
+            note(format_args!("publisher {publisher}{topic} is corrupt: {why}"));
+        }
+        other => note(format_args!("{other:?}{topic}")),
     }
 }
 
@@ -342,9 +436,11 @@ impl Serialize for Fields<'_> {
     }
 }
 
-fn json_line(meta: &Meta, bytes: usize, body: &Body) -> String {
+fn json_line(topic: Option<&str>, meta: &Meta, bytes: usize, body: &Body) -> String {
     #[derive(Serialize)]
     struct Line<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        topic: Option<&'a str>,
         publisher: Publisher,
         seq: u64,
         timestamp_ns: u64,
@@ -359,6 +455,7 @@ fn json_line(meta: &Meta, bytes: usize, body: &Body) -> String {
         port: u64,
     }
     let line = Line {
+        topic,
         publisher: Publisher { node: meta.publisher.node.get(), port: meta.publisher.port },
         seq: meta.seq,
         timestamp_ns: meta.timestamp_ns,

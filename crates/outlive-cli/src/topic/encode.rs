@@ -48,7 +48,7 @@ fn wrong<T>(path: &str, why: impl std::fmt::Display) -> Result<T, Wrong> {
 
 /// Appends the elements of a slice.
 fn append(ty: &FieldType, value: &Value, path: &str, out: &mut Vec<u8>) -> Result<(), Wrong> {
-    let Value::Array(items) = value else { return wrong(path, "is to be an array: [..]") };
+    let Value::Array(items) = value else { return wrong(path, "must be an array, like [1, 2]") };
     for (i, item) in items.iter().enumerate() {
         let at = out.len();
         out.resize(at + ty.size(), 0);
@@ -69,10 +69,10 @@ fn fill(
         (&[len], Kind::Scalar(Scalar::Char)) => text(value, len, path, out),
         (&[len, ref inner @ ..], _) => {
             let Value::Array(items) = value else {
-                return wrong(path, format_args!("is to be an array of {len}"));
+                return wrong(path, format_args!("must be an array of {len}"));
             };
             if items.len() != len {
-                return wrong(path, format_args!("has {} elements instead of {len}", items.len()));
+                return wrong(path, format_args!("has {} elements, not {len}", items.len()));
             }
             let stride = inner.iter().product::<usize>() * ty.kind().size();
             for (i, item) in items.iter().enumerate() {
@@ -85,7 +85,7 @@ fn fill(
         ([], Kind::Struct { fields, .. }) => {
             let Value::Object(given) = value else {
                 let names: Vec<_> = fields.iter().map(|f| f.name()).collect();
-                return wrong(path, format_args!("is to be an object with {}", names.join(", ")));
+                return wrong(path, format_args!("must be an object with {}", names.join(", ")));
             };
             let mut given: BTreeMap<_, _> = given.iter().collect();
             let dot = if path.is_empty() { "" } else { "." };
@@ -101,16 +101,16 @@ fn fill(
                 fill(field.ty(), field.ty().dims(), value, &path, &mut out[field.offset()..])?;
             }
             match given.keys().next() {
-                Some(name) => wrong(&format!("{path}{dot}{name}"), "is no field of this type"),
+                Some(name) => wrong(&format!("{path}{dot}{name}"), "is not a field of the type"),
                 None => Ok(()),
             }
         }
-        _ => wrong(path, "is not described: nothing is known of its bytes"),
+        _ => wrong(path, "has no description: its bytes cannot be filled in"),
     }
 }
 
 fn text(value: &Value, len: usize, path: &str, out: &mut [u8]) -> Result<(), Wrong> {
-    let Value::String(text) = value else { return wrong(path, "is to be text: \"..\"") };
+    let Value::String(text) = value else { return wrong(path, "must be text, like \"base\"") };
     if text.len() > len {
         return wrong(path, format_args!("has {} bytes, more than {len}", text.len()));
     }
@@ -125,7 +125,11 @@ fn number(scalar: Scalar, value: &Value, path: &str, out: &mut [u8]) -> Result<(
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             match text.parse::<$t>() {
                 Ok(v) => out[..size_of::<$t>()].copy_from_slice(&v.to_le_bytes()),
-                Err(_) => return wrong(path, format_args!("is no {}: {value}", scalar.as_str())),
+                Err(_) => {
+                    let (name, min, max) = (scalar.as_str(), <$t>::MIN, <$t>::MAX);
+                    let why = format_args!("must be a {name} ({min} to {max}), not {value}");
+                    return wrong(path, why);
+                }
             }
         }};
     }
@@ -140,21 +144,32 @@ fn number(scalar: Scalar, value: &Value, path: &str, out: &mut [u8]) -> Result<(
         Scalar::I32 => whole!(i32),
         Scalar::I64 => whole!(i64),
         Scalar::I128 => whole!(i128),
-        // JSON has no word for what is no number; echo prints null.
         Scalar::F32 | Scalar::F64 => {
-            let v = if value.is_null() { Some(f64::NAN) } else { value.as_f64() };
-            let Some(v) = v else { return wrong(path, format_args!("is no number: {value}")) };
+            let v = match value {
+                // JSON has no word for NaN and infinity; echo prints null.
+                Value::Null => Some(f64::NAN),
+                Value::String(text) if ["nan", "inf", "-inf"].contains(&&**text) => {
+                    text.parse().ok()
+                }
+                value => value.as_f64(),
+            };
+            let Some(v) = v else {
+                return wrong(path, format_args!("must be a number, not {value}"));
+            };
             if scalar == Scalar::F32 {
+                if v.is_finite() && (v as f32).is_infinite() {
+                    return wrong(path, format_args!("must fit an f32, {value} does not"));
+                }
                 out[..4].copy_from_slice(&(v as f32).to_le_bytes());
             } else {
                 out[..8].copy_from_slice(&v.to_le_bytes());
             }
         }
         Scalar::Bool => {
-            let Some(v) = value.as_bool() else { return wrong(path, "is to be true or false") };
+            let Some(v) = value.as_bool() else { return wrong(path, "must be true or false") };
             out[0] = v.into();
         }
-        _ => return wrong(path, "has a type that this program does not know"),
+        _ => return wrong(path, "has a type that this version does not know"),
     }
     Ok(())
 }
@@ -196,15 +211,28 @@ mod tests {
     }
 
     #[test]
+    fn floats_may_be_no_numbers_and_are_never_made_infinite() {
+        let of = |name: &str, json: &str| {
+            shown(
+                &primitive(name, Encoding::Fixed, if name == "f32" { 4 } else { 8 }).unwrap(),
+                json,
+            )
+        };
+        assert_eq!((of("f64", "null"), of("f32", "\"-inf\"")), ("NaN".into(), "-inf".into()));
+        assert_eq!(of("f64", "1e300"), "1e300");
+        assert_eq!(of("f32", "1e300"), "the value must fit an f32, 1e+300 does not");
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         let start = r#"{"position": [1, 2], "frame": "map", "valid": true"#;
         for (json, why) in [
-            ("7".to_owned(), "the value is to be an object with position, frame, id, valid"),
+            ("7".to_owned(), "the value must be an object with position, frame, id, valid"),
             (format!("{start}}}"), "id is missing"),
-            (format!("{start}, \"id\": 65536}}"), "id is no u16: 65536"),
-            (format!("{start}, \"id\": 1, \"x\": 1}}"), "x is no field of this type"),
-            (r#"{"position": [1]}"#.into(), "position has 1 elements instead of 2"),
-            (r#"{"position": [1, "a"]}"#.into(), "position[1] is no number: \"a\""),
+            (format!("{start}, \"id\": 65536}}"), "id must be a u16 (0 to 65535), not 65536"),
+            (format!("{start}, \"id\": 1, \"x\": 1}}"), "x is not a field of the type"),
+            (r#"{"position": [1]}"#.into(), "position has 1 elements, not 2"),
+            (r#"{"position": [1, "a"]}"#.into(), "position[1] must be a number, not \"a\""),
             (
                 r#"{"position": [1, 2], "frame": "too long a name"}"#.into(),
                 "frame has 15 bytes, more than 8",

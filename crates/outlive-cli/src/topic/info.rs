@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::list::{Publisher, type_text};
 use super::missing;
+use crate::complete;
 use crate::exit::{CODES_HELP, Outcome};
 use crate::options::DomainOptions;
 use crate::output::{Paint, bytes, print, print_json, table};
@@ -20,17 +21,18 @@ Examples:
   outlive topic info /camera/front
   outlive topic info /imu --json | jq '.subscribers[] | select(.lag > 100)'
 
-A subscriber's lag is how many messages it has yet to read. It says how far it is when it has
-nothing to read and every few messages, so the lag may be a few too many.";
+A subscriber's lag is the number of messages it has yet to read. It reports its place when it has
+nothing to read and every few messages, so the lag may be a few too high.";
 
 /// Show one topic: type and fields, publishers, subscribers, who holds which sample.
 ///
-/// Looks from outside: joins nothing, and nobody waits for it. Since when a sample is held is
-/// written nowhere and so not shown.
+/// Looks from outside: joins nothing, delays nobody. How long a sample has been held is not
+/// recorded.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct InfoArgs {
     /// Topic, like /camera/front.
+    #[arg(add = complete::topics())]
     name: String,
     /// Print JSON.
     #[arg(long)]
@@ -103,7 +105,7 @@ pub(crate) fn run(args: &InfoArgs, options: &DomainOptions) -> Outcome {
     let domain = options.domain()?;
     // Subscribers first: of what they have read the counters then know.
     let subscribers = domain.subscribers(&args.name)?.unwrap_or_default();
-    let topic = domain.find_topic(&args.name)?.ok_or_else(|| missing(&args.name))?;
+    let topic = domain.find_topic(&args.name)?.ok_or_else(|| missing(&domain, &args.name))?;
     let names = domain.nodes()?.into_iter().map(|n| (n.id, n.name)).collect();
     let info = Info::of(topic, subscribers, &names);
     if args.json { print_json(&info) } else { print(&info.text(Paint::standard())) }
@@ -159,7 +161,7 @@ impl Info {
         if self.encoding == "msgpack" {
             out += "fields    named in each message\n";
         } else if !self.described {
-            out += "fields    not described by its first member\n";
+            out += "fields    not described\n";
         } else if !self.fields.is_empty() {
             let _ = writeln!(out, "\n{}", paint.bold("Fields"));
             out += &table(&self.fields.iter().map(FieldRow::cells).collect::<Vec<_>>(), &[2]);
@@ -179,7 +181,7 @@ impl Info {
                 let (node, port) = (subscriber.node, subscriber.port);
                 let what = held
                     .seq
-                    .map_or("a message that is overwritten".into(), |seq| format!("message {seq}"));
+                    .map_or("an overwritten message".into(), |seq| format!("message {seq}"));
                 let from = format!("{}.{}", held.node, held.port);
                 let _ = writeln!(out, "{node}.{port} holds {what} of {from}");
             }

@@ -7,14 +7,15 @@ use outlive::topic::{self, PublisherInfo};
 use outlive::{Encoding, NodeId};
 use serde::Serialize;
 
+use crate::absent::note_if_nobody;
 use crate::exit::Outcome;
 use crate::options::DomainOptions;
 use crate::output::{bytes, print, print_json, table};
 
 /// List all topics: type, depth, members and counters.
 ///
-/// Publishers are counted as alive, closed (left in order) and dead. What the latter two sent is
-/// still readable while the topic has live members.
+/// Publishers are counted as alive, closed (left cleanly) and dead. What the latter two sent stays
+/// readable while the topic has live members.
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
     /// Print JSON, with every publisher.
@@ -135,6 +136,7 @@ const HEAD: [&str; 10] = [
 
 pub(crate) fn run(args: &ListArgs, options: &DomainOptions) -> Outcome {
     let domain = options.domain()?;
+    note_if_nobody(&domain);
     let nodes = domain.nodes()?;
     let alive = nodes.iter().filter(|n| n.alive).map(|n| n.id).collect();
     let topics = domain.topics()?.into_iter().map(|t| Topic::of(t, &alive));

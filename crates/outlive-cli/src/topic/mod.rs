@@ -4,6 +4,8 @@ pub(crate) mod decode;
 mod delay;
 mod echo;
 pub(crate) mod encode;
+mod find;
+mod gaps;
 mod info;
 mod list;
 mod publish;
@@ -14,13 +16,17 @@ pub(crate) use list::type_text;
 
 use clap::Subcommand;
 
-use crate::exit::{Code, Failure, Outcome};
+use outlive::Domain;
+
+use crate::absent;
+use crate::exit::{Failure, Outcome};
 use crate::options::DomainOptions;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TopicCommand {
     List(list::ListArgs),
     Info(info::InfoArgs),
+    Find(find::FindArgs),
     Pub(publish::PubArgs),
     Echo(echo::EchoArgs),
     Hz(rate::RateArgs),
@@ -34,6 +40,7 @@ pub(crate) fn run(command: &TopicCommand, options: &DomainOptions) -> Outcome {
     match command {
         TopicCommand::List(args) => list::run(args, options),
         TopicCommand::Info(args) => info::run(args, options),
+        TopicCommand::Find(args) => find::run(args, options),
         TopicCommand::Pub(args) => publish::run(args, options),
         TopicCommand::Echo(args) => echo::run(args, options),
         TopicCommand::Hz(args) => rate::run(args, rate::Of::Messages, options),
@@ -42,7 +49,12 @@ pub(crate) fn run(command: &TopicCommand, options: &DomainOptions) -> Outcome {
     }
 }
 
-fn missing(name: &str) -> Failure {
-    let message = format!("no topic {name}: 'outlive topic list' shows those that exist");
-    Failure::new(Code::NotFound, message)
+/// There is no topic of this name.
+pub(crate) fn missing(domain: &Domain, name: &str) -> Failure {
+    absent::missing(domain, "topic", name, names(domain))
+}
+
+/// The topics there are; none where they cannot be read.
+pub(crate) fn names(domain: &Domain) -> Vec<String> {
+    domain.topics().unwrap_or_default().into_iter().map(|topic| topic.name).collect()
 }

@@ -1,4 +1,4 @@
-//! `outlive topic pub`: frames from standard input, read straight into shared memory, or JSON.
+//! `outlive topic pub`: frames from standard input, read straight into shared memory, or values.
 
 use std::time::Duration;
 
@@ -6,74 +6,84 @@ use clap::{Args, value_parser};
 use outlive::topic::{MEMORY_BYTES_DEFAULT, Waited};
 use outlive::{Deadline, Publisher};
 
+use crate::clock::duration;
+use crate::complete;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::input::{Filled, Input};
 use crate::options::{DomainOptions, seconds, sleep_until};
 use crate::os;
-use crate::output::bytes;
+use crate::output::{bytes, count};
 
 const EXAMPLES: &str = r#"Examples:
+  A value, of the type that the topic has:
+    outlive topic pub /speed 1.5
+    outlive topic pub /arm/goal '{"position": [0.1, 0.2, 0.3], "frame": "base"}'
+  Each line of standard input, ten a second:
+    plan | outlive topic pub /arm/goal - --rate 10
+  A topic that does not exist yet, kept until Ctrl-C:
+    outlive topic pub /mode '{"name": "idle"}' --type msgpack --linger inf
   A video, decoded by ffmpeg at its own rate, for two subscribers that are waited for:
     ffmpeg -re -i clip.mp4 -f rawvideo -pix_fmt rgb24 - |
       outlive topic pub /camera --from-stdin --frame-bytes 6220800 --wait-for-subscribers 2
-  A value, by hand or for every line of standard input, for a topic that a program has made:
-    outlive topic pub /arm/goal --json '{"position": [0.1, 0.2, 0.3], "frame": "base"}'
-    plan | outlive topic pub /arm/goal --json - --rate 10
-  A topic of numbers or MessagePack that nobody has made yet, kept until Ctrl-C:
-    outlive topic pub /mode --type msgpack --json '{"name": "idle"}' --linger inf
   A file as 4 KiB messages, kept for late joiners until Ctrl-C:
     outlive topic pub /blob --from-stdin --frame-bytes 4096 --depth 1024 --allow-partial \
       --linger inf <file"#;
 
-/// Publish standard input as messages of one size, or JSON as values of the topic's type.
+/// Publish a value, or standard input, on a topic.
 ///
-/// With --from-stdin the topic has raw bytes, and nothing is copied in between. With --json it has
-/// a described type, numbers or MessagePack. The ring overwrites its oldest message, and who was
-/// too slow is told how many it lost; it waits only for subscribers that asked for it. What was
-/// sent stays readable while the topic has live members; use --linger to stay as one.
+/// VALUE becomes what the topic's type says: a number, text, or JSON with all fields of a described
+/// type. On a topic of raw bytes it is sent as it is. With --from-stdin standard input is read in
+/// pieces of one size, straight into shared memory. A message is readable while the topic has live
+/// members: --linger stays as one.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct PubArgs {
     /// Topic, like /camera/front.
+    #[arg(add = complete::topics())]
     pub(super) name: String,
-    /// Read the messages from standard input.
-    #[arg(long, required_unless_present = "json", requires = "frame_bytes")]
+    /// Value to publish; -: each line of standard input.
+    #[arg(allow_negative_numbers = true, required_unless_present_any = ["json", "from_stdin"])]
+    #[arg(conflicts_with_all = ["json", "from_stdin"])]
+    value: Option<String>,
+    /// The same, always JSON.
+    #[arg(long, hide = true, value_name = "VALUE", allow_hyphen_values = true)]
+    pub(super) json: Option<String>,
+    /// Publish standard input in pieces of --frame-bytes.
+    #[arg(long, requires = "frame_bytes", conflicts_with = "json")]
     from_stdin: bool,
     /// Size of each message, bytes.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1 << 40))]
     #[arg(requires = "from_stdin")]
     frame_bytes: Option<u64>,
-    /// Publish this value; -: each line of standard input.
-    #[arg(long, value_name = "VALUE", conflicts_with = "from_stdin", allow_hyphen_values = true)]
-    json: Option<String>,
-    /// Make the topic if it is not there: msgpack, u8 to f64, or f64[] for slices.
-    #[arg(long, value_name = "TYPE", requires = "json")]
+    /// Create the topic if it does not exist: msgpack, u8 to f64, f64[] for any number of them,
+    /// u8[] for bytes.
+    #[arg(long, value_name = "TYPE", conflicts_with = "from_stdin")]
     pub(super) r#type: Option<String>,
-    /// Messages per second; as fast as the input comes unless given.
+    /// Messages per second; a single VALUE is repeated [default: as fast as the input comes].
     #[arg(long, value_name = "HZ", value_parser = rate)]
     pub(super) rate: Option<f64>,
     /// Messages that stay readable, rounded up to a power of two [default: 16].
     #[arg(long, value_name = "N")]
     pub(super) depth: Option<u64>,
-    /// Stop after so many messages.
+    /// Stop after N messages.
     #[arg(long, value_name = "N")]
     pub(super) count: Option<u64>,
-    /// Read nothing before so many subscribers are there.
+    /// Publish nothing before there are N subscribers.
     #[arg(long, value_name = "N", default_value_t = 0)]
     wait_for_subscribers: usize,
-    /// Most time to wait for them, seconds.
+    /// Time to wait for them.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "inf")]
     timeout: Duration,
-    /// Most time that a message waits for a slow reliable subscriber, seconds; 0: not at all.
+    /// Time a message may wait for a slow reliable subscriber; 0: none.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     pub(super) reliable_timeout: Duration,
-    /// Stay so long after the last message, so that late joiners find it; inf: until a signal.
+    /// Stay this long after the last message, for late joiners; inf: until a signal.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0")]
     pub(super) linger: Duration,
     /// Publish a shorter last message instead of failing.
     #[arg(long)]
     allow_partial: bool,
-    /// Most shared memory to use, bytes.
+    /// Limit on shared memory.
     #[arg(long, value_name = "BYTES", default_value_t = MEMORY_BYTES_DEFAULT)]
     pub(super) memory_bytes: u64,
 }
@@ -84,8 +94,8 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &PubArgs, options: &DomainOptions) -> Outcome {
-    match &args.json {
-        Some(json) => super::publish_json::run(args, json, options),
+    match args.value.as_ref().or(args.json.as_ref()) {
+        Some(text) => super::publish_json::run(args, text, options),
         None => publish_frames(args, options),
     }
 }
@@ -105,7 +115,7 @@ fn publish_frames(args: &PubArgs, options: &DomainOptions) -> Outcome {
     let ended = feed(&publisher, args);
     let (messages, size) = (publisher.published(), args.frame_bytes.unwrap_or(0));
     let waited = back_pressure(publisher.waited());
-    note(format_args!("published {messages} messages of {}{waited}", bytes(size)));
+    note(format_args!("published {} of {}{waited}", count(messages, "message"), bytes(size)));
     let code = ended?;
     sleep_until(Deadline::after(args.linger));
     Ok(code)
@@ -117,7 +127,7 @@ pub(super) fn back_pressure(waited: Waited) -> String {
     if messages == 0 {
         return String::new();
     }
-    format!("; {messages} waited for reliable subscribers, {:.3} s in all", total.as_secs_f64())
+    format!("; {messages} waited for reliable subscribers, {} in all", duration(total))
 }
 
 pub(super) fn wait_for_subscribers(
@@ -132,7 +142,7 @@ pub(super) fn wait_for_subscribers(
         }
         if deadline.has_passed() {
             let wanted = args.wait_for_subscribers;
-            let message = format!("{there} of {wanted} subscribers came in time");
+            let message = format!("timed out with {there} of {wanted} subscribers");
             return Err(Failure::new(Code::NotFound, message));
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -158,7 +168,7 @@ fn feed(publisher: &Publisher<[u8]>, args: &PubArgs) -> Outcome {
             Filled::End(n) => {
                 note(format_args!(
                     "standard input ended after {n} of {frame_bytes} bytes of message {}; \
-                     give --allow-partial to publish it as it is",
+                     --allow-partial publishes it as it is",
                     publisher.published()
                 ));
                 return Ok(Code::Partial);

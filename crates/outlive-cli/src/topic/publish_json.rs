@@ -1,4 +1,4 @@
-//! `outlive topic pub --json`: values typed by hand or made by a script, on a topic of any type.
+//! `outlive topic pub VALUE`: values typed by hand or made by a script, on a topic of any type.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -6,106 +6,129 @@ use std::os::fd::AsFd;
 
 use outlive::MsgPack;
 use outlive::topic::{self, Waited};
-use outlive::{Deadline, Encoding, Message, Node, Publisher, TypeDescription};
+use outlive::{Deadline, Domain, Encoding, Message, Node, Publisher, TypeDescription};
 use serde_json::Value;
 
 use super::publish::{Pace, PubArgs, back_pressure, wait_for_subscribers};
-use super::{encode, missing};
+use super::{encode, missing, names};
+use crate::absent::similar;
 use crate::exit::{Code, Failure, Outcome, note};
 use crate::options::{DomainOptions, sleep_until};
 use crate::os;
+use crate::output::count;
 use crate::tree::Tree;
+use crate::value;
 
 /// A publisher, and how to make payloads for it.
 enum Sink {
-    Bytes(Publisher<[u8]>, TypeDescription),
+    Bytes(Publisher<[u8]>),
+    Described(Publisher<[u8]>, TypeDescription),
     MessagePack(Publisher<MsgPack<Tree>>),
 }
 
 impl Sink {
-    /// Publishes one value; a value that is no payload is the user's mistake.
+    /// Publishes one value; a value that is not a payload is the user's mistake.
     fn publish(&self, text: &str) -> Result<(), Failure> {
-        let usage = |why: String| Failure::new(Code::Usage, why);
-        let not_json = |e: serde_json::Error| usage(format!("'{text}' is no JSON: {e}"));
         match self {
-            Self::Bytes(publisher, described) => {
-                let value: Value = serde_json::from_str(text).map_err(not_json)?;
-                publisher.publish(&encode::payload(described, &value).map_err(usage)?)?;
+            Self::Bytes(publisher) => publisher.publish(text.as_bytes())?,
+            Self::Described(publisher, described) => {
+                let value = value::json(text, value::takes_text(described))?;
+                let payload = encode::payload(described, &value);
+                publisher.publish(&payload.map_err(|why| Failure::new(Code::Usage, why))?)?
             }
-            Self::MessagePack(publisher) => {
-                publisher.publish_value(&serde_json::from_str(text).map_err(not_json)?)?;
-            }
-        }
+            Self::MessagePack(publisher) => publisher.publish_value(&value::json(text, true)?)?,
+        };
         Ok(())
     }
 
     fn subscribers(&self) -> outlive::Result<usize> {
         match self {
-            Self::Bytes(publisher, _) => publisher.subscribers(),
+            Self::Bytes(publisher) | Self::Described(publisher, _) => publisher.subscribers(),
             Self::MessagePack(publisher) => publisher.subscribers(),
         }
     }
 
     fn published(&self) -> u64 {
         match self {
-            Self::Bytes(publisher, _) => publisher.published(),
+            Self::Bytes(publisher) | Self::Described(publisher, _) => publisher.published(),
             Self::MessagePack(publisher) => publisher.published(),
         }
     }
 
     fn waited(&self) -> Waited {
         match self {
-            Self::Bytes(publisher, _) => publisher.waited(),
+            Self::Bytes(publisher) | Self::Described(publisher, _) => publisher.waited(),
             Self::MessagePack(publisher) => publisher.waited(),
         }
     }
 }
 
-pub(super) fn run(args: &PubArgs, json: &str, options: &DomainOptions) -> Outcome {
+pub(super) fn run(args: &PubArgs, text: &str, options: &DomainOptions) -> Outcome {
     os::catch_stop_signals();
     let domain = options.domain()?;
-    let node = options.node("topic-pub")?;
-    if let Some(r#type) = &args.r#type {
-        // Kept until the publisher is there: a topic goes with its last member.
-        let member = make(&node, args, r#type)?;
-        let topic = domain.find_topic(&args.name)?.ok_or_else(|| missing(&args.name))?;
-        let sink = open(&node, args, &topic)?;
-        drop(member);
-        return feed(sink, args, json);
-    }
-    let Some(topic) = domain.find_topic(&args.name)? else {
-        let message = format!("no topic {} yet: give --type to make it", args.name);
-        return Err(Failure::new(Code::NotFound, message));
+    let found = domain.find_topic(&args.name)?;
+    let Some(r#type) = &args.r#type else {
+        let topic = found.ok_or_else(|| unknown(&domain, args, text))?;
+        let node = options.node("topic-pub")?;
+        return feed(open(&node, args, &topic)?, args, text);
     };
-    feed(open(&node, args, &topic)?, args, json)
+    let node = options.node("topic-pub")?;
+    // Kept until the publisher is there: a topic goes with its last member.
+    let member = make(&node, args, r#type)?;
+    let topic = domain.find_topic(&args.name)?.ok_or_else(|| missing(&domain, &args.name))?;
+    let sink = open(&node, args, &topic)?;
+    drop(member);
+    feed(sink, args, text)
+}
+
+/// Nobody has made the topic: says how to.
+fn unknown(domain: &Domain, args: &PubArgs, text: &str) -> Failure {
+    let (name, r#type) = (&args.name, likely_type(text));
+    let like = similar(name, &names(domain));
+    let like = match like.as_slice() {
+        [] => String::new(),
+        like => format!(" (did you mean {}?)", like.join(" or ")),
+    };
+    let quoted = format!("'{}'", text.replace('\'', "'\\''"));
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-+._/".contains(c);
+    let text = if text.chars().all(plain) && !text.is_empty() { text } else { &quoted };
+    let message = format!(
+        "no topic {name} yet{like}: to create it, give a type: outlive topic pub {name} {text} \
+         --type {}",
+        r#type
+    );
+    Failure::new(Code::NotFound, message)
+}
+
+/// The type that somebody who types `text` most likely means.
+fn likely_type(text: &str) -> &'static str {
+    let number = |value: &Value| value.is_number();
+    match serde_json::from_str(text) {
+        Ok(Value::Number(n)) if n.is_i64() => "i64",
+        Ok(Value::Number(n)) if n.is_u64() => "u64",
+        Ok(Value::Number(_)) => "f64",
+        Ok(Value::Array(all)) if all.iter().all(number) => "f64[]",
+        _ => "msgpack",
+    }
 }
 
 /// Joins the topic, whatever its type.
 fn open(node: &Node, args: &PubArgs, topic: &topic::Info) -> Result<Sink, Failure> {
-    let Some(described) = description(topic) else {
-        if topic.encoding == Encoding::MessagePack {
-            let builder = node.msgpack::<Tree>(&args.name)?.type_name(&topic.type_name);
-            let builder = builder.memory_bytes_max(args.memory_bytes);
-            let publisher = builder.reliable_timeout(args.reliable_timeout).publisher()?;
-            return Ok(Sink::MessagePack(publisher));
-        }
-        let message = format!(
-            "nothing is known of the type {}: it has no description, so JSON cannot become one",
-            topic.type_name
-        );
-        return Err(Failure::new(Code::Mismatch, message));
-    };
+    if topic.encoding == Encoding::MessagePack {
+        let builder = node.msgpack::<Tree>(&args.name)?.type_name(&topic.type_name);
+        let builder = builder.memory_bytes_max(args.memory_bytes);
+        let publisher = builder.reliable_timeout(args.reliable_timeout).publisher()?;
+        return Ok(Sink::MessagePack(publisher));
+    }
+    let described = value::description(&topic.payload_type());
+    let described = described.ok_or_else(|| value::undescribed(&topic.type_name))?;
     let builder = node.topic::<[u8]>(&args.name)?.memory_bytes_max(args.memory_bytes);
     let publisher = builder.reliable_timeout(args.reliable_timeout).publisher_of_any_type()?;
-    Ok(Sink::Bytes(publisher, described))
-}
-
-fn description(topic: &topic::Info) -> Option<TypeDescription> {
-    if topic.encoding == Encoding::MessagePack {
-        return None;
-    }
-    let described = topic.description().filter(|d| !d.is_opaque());
-    described.or_else(|| encode::primitive(&topic.type_name, topic.encoding, topic.element_bytes))
+    // Bytes are what was typed, unless it is said to be JSON.
+    Ok(match topic.encoding {
+        Encoding::Bytes if args.json.is_none() => Sink::Bytes(publisher),
+        _ => Sink::Described(publisher, described),
+    })
 }
 
 /// Makes the topic by joining it, if it is not there yet.
@@ -132,7 +155,8 @@ fn make(node: &Node, args: &PubArgs, r#type: &str) -> Result<Box<dyn std::any::A
                     Ok(Box::new(topic.depth(args.depth.unwrap_or(16)).subscriber()?))
                 }
                 _ => Err(Failure::new(Code::Usage, format!(
-                    "--type {}: use msgpack, a primitive like f64, or f64[] for any number of them",
+                    "--type {}: use msgpack, a number like f64, f64[] for any number of them, or \
+                     u8[] for bytes",
                     r#type
                 ))),
             }
@@ -142,7 +166,7 @@ fn make(node: &Node, args: &PubArgs, r#type: &str) -> Result<Box<dyn std::any::A
 }
 
 /// Publishes the value, or every line of standard input.
-fn feed(sink: Sink, args: &PubArgs, json: &str) -> Outcome {
+fn feed(sink: Sink, args: &PubArgs, text: &str) -> Outcome {
     wait_for_subscribers(|| sink.subscribers(), args)?;
     let mut pace = args.rate.map(Pace::new);
     let mut wait = || pace.iter_mut().for_each(Pace::wait);
@@ -150,7 +174,7 @@ fn feed(sink: Sink, args: &PubArgs, json: &str) -> Outcome {
         let count = args.count.or(default);
         count.is_none_or(|count| sink.published() < count) && !os::stop_asked()
     };
-    if json == "-" {
+    if text == "-" {
         let fd = std::io::stdin().as_fd().try_clone_to_owned();
         let file = File::from(fd.map_err(|e| Failure::io("open standard input", &e))?);
         for line in BufReader::new(file).lines() {
@@ -170,12 +194,12 @@ fn feed(sink: Sink, args: &PubArgs, json: &str) -> Outcome {
         while more(&sink, default) {
             wait();
             if !os::stop_asked() {
-                sink.publish(json)?;
+                sink.publish(text)?;
             }
         }
     }
     let waited = back_pressure(sink.waited());
-    note(format_args!("published {} messages{waited}", sink.published()));
+    note(format_args!("published {}{waited}", count(sink.published(), "message")));
     sleep_until(Deadline::after(args.linger));
     Ok(Code::Done)
 }

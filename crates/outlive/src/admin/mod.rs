@@ -212,6 +212,32 @@ impl Domain {
         found(inspect::subscribers(&self.path, &self.path.topics().join(name.file())))
     }
 
+    /// When the messages that `publisher` of topic `name` has in its ring were published: their
+    /// numbers and ns of CLOCK_MONOTONIC, in order. Without those that have no time stamp; empty
+    /// once the publisher is gone.
+    ///
+    /// # Errors
+    /// `InvalidName`; those of reading its files.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// let publisher = node.topic::<u64>("/count")?.publisher()?;
+    /// publisher.publish(&7)?;
+    /// publisher.publish(&8)?;
+    /// let stamps = domain.publish_times("/count", publisher.id())?;
+    /// assert_eq!((stamps[0].0, stamps[1].0), (0, 1));
+    /// assert!(stamps[0].1 <= stamps[1].1);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    pub fn publish_times(&self, name: &str, publisher: PublisherId) -> Result<Vec<(u64, u64)>> {
+        let name = TopicName::new(name)?;
+        let dir = self.path.topics().join(name.file());
+        Ok(found(inspect::stamps(&self.path, &dir, publisher))?.unwrap_or_default())
+    }
+
     fn topic_dirs(&self) -> Result<Vec<(TopicName, PathBuf)>> {
         let topics = self.path.topics();
         let names = entries(&topics)?;
@@ -279,6 +305,30 @@ impl Domain {
     pub fn queues(&self) -> Result<Vec<queue::Info>> {
         self.must_be_readable()?;
         queue::admin::list(&self.path)
+    }
+
+    /// The messages of queue `name` that its consumer has not received yet, at most `max` of them,
+    /// producer by producer. They stay where they are; those that the consumer receives during the
+    /// look are left out. `None` if there is no such queue.
+    ///
+    /// # Errors
+    /// `InvalidName`; those of reading its files.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// let mut consumer = node.queue::<[u8]>("/jobs")?.consumer()?;
+    /// node.queue::<[u8]>("/jobs")?.producer()?.send(b"one")?;
+    /// let unread = domain.unread("/jobs", 10)?.expect("it exists");
+    /// assert_eq!(unread[0].payload, b"one");
+    /// assert_eq!(&*consumer.receive()?.expect("still there"), b"one");
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    pub fn unread(&self, name: &str, max: usize) -> Result<Option<Vec<queue::Unread>>> {
+        let name = TopicName::new(name)?;
+        found(queue::peek::unread(&self.path, &self.path.queues().join(name.file()), max))
     }
 
     /// All services by name. Services that are being made or removed are left out.

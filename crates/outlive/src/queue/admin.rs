@@ -140,7 +140,7 @@ pub(crate) fn is_unreadable(e: &Error) -> bool {
 }
 
 /// Lanes with the numbers of their segments, in order.
-fn lanes(dir: &Path) -> Result<Vec<(ProducerId, Vec<u32>)>> {
+pub(super) fn lanes(dir: &Path) -> Result<Vec<(ProducerId, Vec<u32>)>> {
     let mut lanes = reclaim::lanes(membership::list(dir)?);
     lanes.sort();
     Ok(lanes)

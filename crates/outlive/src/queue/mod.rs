@@ -46,12 +46,14 @@
 //! | `lane/` | a lane's files and the algorithms: records, both ends, progress |
 //! | `membership/` | what all agree on; who consumes; removing what nobody needs, on proof |
 //! | `admin` | listing, cleaning, and the invariants of the shared bytes |
+//! | `peek` | copies of unread messages, for tools |
 
 pub(crate) mod admin;
 pub(crate) mod builder;
 pub(crate) mod consumer;
 pub(crate) mod lane;
 pub(crate) mod membership;
+pub(crate) mod peek;
 pub(crate) mod producer;
 #[cfg(test)]
 mod tests;
@@ -63,6 +65,7 @@ pub use consumer::reader::Event;
 #[doc(no_inline)]
 pub use consumer::{Consumer, received::Received};
 pub use membership::table::ProducerId;
+pub use peek::Unread;
 #[doc(no_inline)]
 pub use producer::Producer;
 pub use producer::refused::TrySendError;

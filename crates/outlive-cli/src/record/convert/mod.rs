@@ -17,6 +17,8 @@ use super::Input;
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::look::is_image;
 use crate::os;
+use crate::output::count;
+use crate::status::{Status, bar};
 use table::Table;
 use video::Films;
 
@@ -24,27 +26,27 @@ const EXAMPLES: &str = "\
 Examples:
   outlive convert run.mcap                           run/imu.csv, run/camera/front/000000.png ...
   outlive convert run.mcap --output tables --topic '/arm/*' --images none
-  outlive convert run.mcap --images mp4              films instead, by ffmpeg";
+  outlive convert run.mcap --images mp4              films, by ffmpeg";
 
 /// Write a recording as CSV tables, one for each topic, and images as PNG or MP4.
 ///
-/// A table has a row for each message: its times, its publisher and its fields. Of images it has
-/// the header and the name of the picture; JPEG and PNG images are written as they are.
+/// A table has a row for each message: times, publisher and fields. For images it has the header
+/// and the name of the picture; JPEG and PNG images are written unchanged.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct ConvertArgs {
     #[command(flatten)]
     input: Input,
-    /// Directory to write [default: FILE without its ending].
+    /// Directory to write [default: FILE without its extension].
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Write into a directory that has something in it, over files of the same names.
+    /// Write into a directory that is not empty, over files of the same names.
     #[arg(long)]
     overwrite: bool,
-    /// Only these topics, like '/arm/*'; may be given several times.
+    /// Only these topics, like '/arm/*'; may be repeated.
     #[arg(long, value_name = "TOPIC")]
     topic: Vec<String>,
-    /// What becomes of images.
+    /// How to write images.
     #[arg(long, value_name = "HOW", default_value = "png")]
     images: Images,
     /// Program that makes MP4.
@@ -80,7 +82,10 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
     let sources: HashMap<u16, &RecordedSource> =
         recording.sources.iter().filter(chosen).map(|s| (s.channel, s)).collect();
     if sources.is_empty() {
-        let message = format!("{} has no message of such a topic", args.input.path().display());
+        let message = format!(
+            "{} has no message of these topics: 'outlive info' lists its topics",
+            args.input.path().display()
+        );
         return Err(Failure::new(Code::NotFound, message));
     }
     if args.images == Images::Mp4 {
@@ -95,8 +100,13 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
     let (mut rows, mut invalid, mut pictures) = (0u64, 0u64, 0u64);
     let mut aligned = Vec::new();
     let mut messages = recording.messages()?;
+    let all: u64 = sources.values().map(|s| s.messages).sum();
+    let mut status = Status::new();
     for message in messages.by_ref() {
         let message = message?;
+        status.show([rows, 0], |[rate, _]| {
+            format!("{}  {rows} of {all} messages ({rate}/s)", bar(rows, all))
+        });
         if os::stop_asked() {
             note("stopped before the end");
             break;
@@ -132,7 +142,8 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
         topic.table.row(&message, source, &payload, &file)?;
         rows += 1;
     }
-    let count = topics.len();
+    drop(status);
+    let tables = topics.len() as u64;
     for topic in topics.into_values() {
         topic.table.finish()?;
         if let Some(films) = topic.films {
@@ -140,7 +151,12 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
         }
     }
     let dir = dir.display();
-    note(format_args!("{rows} messages of {count} topics, {pictures} pictures into {dir}"));
+    note(format_args!(
+        "{} of {}, {} into {dir}",
+        count(rows, "message"),
+        count(tables, "topic"),
+        count(pictures, "picture")
+    ));
     if messages.damage().is_some() {
         let message = format!("{}: {}", args.input.path().display(), messages.damage());
         return Err(Failure::new(Code::Corrupt, message));

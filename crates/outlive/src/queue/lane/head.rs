@@ -233,6 +233,11 @@ impl Head {
         self.known - self.done
     }
 
+    /// Messages of the record that are done.
+    pub(crate) fn done(&self) -> u32 {
+        self.done
+    }
+
     /// Whether there is nothing to do while the header at `at` is `word`.
     pub(crate) fn is_empty(&self, word: u64) -> bool {
         let waits_in_run = word & KIND_MASK == RUN && word >> KIND_BITS == u64::from(self.done);

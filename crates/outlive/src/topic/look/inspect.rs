@@ -259,6 +259,21 @@ pub(crate) fn count(
     Ok(count)
 }
 
+/// Numbers and time stamps of the messages in the ring of publisher `id`, by number.
+pub(crate) fn stamps(domain: &DomainPath, dir: &Path, id: PublisherId) -> Result<Vec<(u64, u64)>> {
+    let meta = Meta::read(dir, &domain.access)?;
+    let ring = Ring::open(domain, dir, id, &meta)?;
+    let stamp = |index: u64| {
+        let at = ring.entry(index);
+        let (seq, stamp_ns) = (ring.word(at), ring.word(at + 8));
+        let committed = seq != 0 && seq % 2 == 0 && ring.word(at) == seq;
+        (committed && stamp_ns != 0).then(|| (seq / 2 - 1, stamp_ns))
+    };
+    let mut stamps: Vec<_> = (0..ring.depth).filter_map(stamp).collect();
+    stamps.sort_unstable();
+    Ok(stamps)
+}
+
 /// A whole ring, mapped to read.
 pub(in crate::topic) struct Ring {
     map: Mapping,

@@ -37,13 +37,14 @@ const DOMAIN: &str = "robot";
 
 /// Run the reference robot, kill its services, then its kinematics; watch the core.
 ///
-/// The core (planner, inverse kinematics, EtherCAT stage, guard, mock drives; a process each)
-/// beside a camera, two perception services and a dashboard, all under the supervisor of 'outlive
-/// run'. Killed services restart and the core's latency is compared with that of windows without
-/// kills; then the kinematics are killed and the drives must brake. Code 1 and a line that begins
-/// with "untrue" if anything of what it prints does not hold. A round in which the machine itself
-/// stood still (a sleeper beside the core overslept, too, and the core stopped) is given up, said,
-/// and played again; code 10 if that goes on with every period up to 32 ms.
+/// The core (planner, inverse kinematics, EtherCAT stage, guard, mock drives; a process each) runs
+/// beside a camera, two perception services and a dashboard, under the supervisor of 'outlive run'.
+/// Killed services restart, and the core's latency is compared with that of windows without kills;
+/// then the kinematics are killed and the drives must brake. Code 1 and a line that begins with
+/// "untrue" if anything it prints does not hold. A round in which the machine stalled (a sleeper
+/// beside the core overslept and the core stopped, or it stopped before any kill) is reported and
+/// repeated; code 10 if that goes on with every period up to 32 ms, or for 30 s. Finished rounds
+/// are reported all the same.
 #[derive(Debug, Parser)]
 #[command(
     version,

@@ -134,9 +134,23 @@ pub(crate) fn still(period_us: u64) -> Duration {
     Duration::from_micros(period_us / 8)
 }
 
+/// Whether the machine is why the core stopped or somebody did not come: nothing was killed yet, or
+/// a sleeper beside the core was this late.
+pub(crate) fn is_the_machine(struck: bool, worst: Duration, period_us: u64) -> bool {
+    !struck || worst >= still(period_us)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_untrue_before_the_first_kill() {
+        let (early, late) = (Duration::from_micros(124), Duration::from_micros(125));
+        assert!(is_the_machine(false, Duration::ZERO, 1000));
+        assert!(!is_the_machine(true, early, 1000));
+        assert!(is_the_machine(true, late, 1000));
+    }
 
     #[test]
     fn a_period_is_given_up_after_three_tries_that_came_to_nothing() {

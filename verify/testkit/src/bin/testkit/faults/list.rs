@@ -423,7 +423,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "reclaim.of_the_living",
-        "whoever tidies up does not ask who lives",
+        "cleaning up does not ask who is alive",
         &[HELD, History("living-keep-their-files")],
     ),
     fault(
@@ -702,7 +702,7 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
     ),
     fault(
         "token.not_passed",
-        "whoever is woken by a token's change keeps it to itself",
+        "a thread woken by a token's change tells no other",
         &[
             Unit("wait::tests::whoever_is_woken_by_a_token_wakes_the_other_sleepers"),
             History("all-sleepers-are-told"),
