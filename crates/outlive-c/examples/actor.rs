@@ -3,14 +3,12 @@
 use std::io::{BufRead, stdin};
 use std::time::Duration;
 
+use outlive::Node;
 use outlive::lock::LockError;
-use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-use outlive::{Message, Node};
+use outlive::zerocopy::IntoBytes;
 
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Message, Clone, Copy)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "test/Reading")]
-#[repr(C)]
+#[outlive::message("test/Reading")]
+#[derive(Clone, Copy)]
 struct Reading {
     stamp_ns: u64,
     sender: u32,

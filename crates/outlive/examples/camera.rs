@@ -1,12 +1,9 @@
 //! A camera that writes its frames into shared memory, and a viewer that reads them there.
 
 use outlive::Headed;
-use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "example/Frame")]
-#[repr(C)]
+#[outlive::message("example/Frame")]
+#[derive(Clone, Copy)]
 struct FrameHeader {
     stamp_ns: u64,
     width: u32,

@@ -140,6 +140,14 @@ impl RawSample {
         }
     }
 
+    /// The payload.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: the bytes are initialised, private or reserved by the hazard, and live as long
+        // as `self`.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.bytes) }
+    }
+
     /// Whether its payload is aligned to `align`, wherever the sample moves.
     #[inline]
     pub(crate) fn is_aligned(&self, align: usize) -> bool {

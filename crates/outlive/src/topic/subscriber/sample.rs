@@ -7,9 +7,9 @@ use std::ops::Deref;
 
 use super::raw::{Meta, RawSample, Slot};
 use super::reader::Reader;
-use crate::Result;
 use crate::topic::membership::PublisherId;
-use crate::types::payload::Payload;
+use crate::types::payload::{Payload, fault_of};
+use crate::{Error, ErrorKind, Result};
 
 /// A received message. Large ones are borrowed: they lie in shared memory, are yours to read for
 /// as long as you keep the sample, and count against the subscriber's `borrows`. The publisher's
@@ -71,12 +71,45 @@ impl<T: Payload + ?Sized> Sample<T> {
         let raw = unsafe { slot.assume_init_ref() };
         reader.count_lost(raw.meta().lost_before);
         if Self::suits(raw) {
-            return Ok(Received::There(Filled(())));
+            if !T::CHECKED || T::is_valid(raw.bytes()) {
+                return Ok(Received::There(Filled(())));
+            }
+            let wrong = wrong_value::<T>(reader.topic().name.as_str(), raw.bytes());
+            // SAFETY: as above; nobody uses it afterwards.
+            unsafe { slot.assume_init_drop() };
+            return Err(wrong);
         }
         let bytes = raw.len();
         // SAFETY: as above; nobody uses it afterwards.
         unsafe { slot.assume_init_drop() };
         Ok(Received::WrongLength(bytes))
+    }
+
+    /// Clones the payload into `to`; what is checked is checked again, in a copy that is ours.
+    ///
+    /// # Errors
+    /// `Corrupt` when it has changed meanwhile.
+    pub(in crate::topic) fn clone_to(&self, topic: &str, to: &mut T) -> Result<()>
+    where
+        T: Sized + Clone,
+    {
+        if !T::CHECKED {
+            to.clone_from(self);
+            return Ok(());
+        }
+        let mut copy = MaybeUninit::<T>::uninit();
+        // SAFETY: a payload that has a size has that length (`suits`).
+        let bytes = unsafe {
+            let at = copy.as_mut_ptr().cast::<u8>();
+            std::ptr::copy_nonoverlapping(self.raw.as_ptr(), at, size_of::<T>());
+            std::slice::from_raw_parts(at, size_of::<T>())
+        };
+        if !T::is_valid(bytes) {
+            return Err(wrong_value::<T>(topic, bytes));
+        }
+        // SAFETY: filled and just found valid.
+        to.clone_from(unsafe { copy.assume_init_ref() });
+        Ok(())
     }
 
     /// Publisher, number, time and losses.
@@ -115,14 +148,19 @@ impl<T: Payload + ?Sized> Sample<T> {
     }
 }
 
+#[cold]
+fn wrong_value<T: Payload + ?Sized>(topic: &str, bytes: &[u8]) -> Error {
+    Error::new(ErrorKind::Corrupt, "receiving on", topic, fault_of::<T>(bytes))
+}
+
 impl<T: Payload + ?Sized> Deref for Sample<T> {
     type Target = T;
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: `receive` checked length and alignment (inline words are 8-aligned wherever the
-        // sample moves); the bytes are initialised, private or reserved by the hazard, and live
-        // as long as `self`.
+        // SAFETY: `receive` checked length, alignment and validity (inline words are 8-aligned
+        // wherever the sample moves); the bytes are initialised, private or reserved by the hazard,
+        // and live as long as `self`.
         unsafe { T::cast(self.raw.as_ptr(), self.raw.len()) }
     }
 }
