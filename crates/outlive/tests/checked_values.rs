@@ -179,7 +179,7 @@ fn samples_in_place_slices_and_headed_payloads_are_checked_throughout() {
     struct Aligned([u8; 12]);
     assert!(Headed::<State, Mode>::parse(&Aligned(bad).0).is_none());
     assert!(Headed::<State, Mode>::parse_mut(&mut Aligned(bad).0).is_none());
-    assert_eq!(*node.topic::<bool>("/on").unwrap().publisher().unwrap().loan().unwrap(), false);
+    assert!(!*node.topic::<bool>("/on").unwrap().publisher().unwrap().loan().unwrap());
 }
 
 #[test]
