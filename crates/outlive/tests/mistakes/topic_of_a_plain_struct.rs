@@ -1,6 +1,6 @@
 // says: `Pose` cannot travel: it has no fixed layout that all programs agree on
 // says: write `#[outlive::message]` above it
-// errors: 4
+// errors: 2
 struct Pose {
     x: f64,
 }

@@ -1,7 +1,7 @@
 // says: `Vec<f64>` cannot travel
 // says: a list: `[T]`
 // says: anything of serde, with strings, lists and maps: `outlive::MsgPack<T>`
-// errors: 4
+// errors: 2
 fn main() -> outlive::Result<()> {
     let node = outlive::Node::open("scan")?;
     let _scans = node.topic::<Vec<f64>>("/scan")?.publisher()?;
