@@ -3,7 +3,7 @@
 use std::io::{BufRead, stdin};
 use std::time::Duration;
 
-use outlive::Node;
+use outlive::{Message, Node};
 use outlive::lock::LockError;
 use outlive::zerocopy::IntoBytes;
 
