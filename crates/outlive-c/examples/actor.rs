@@ -3,9 +3,9 @@
 use std::io::{BufRead, stdin};
 use std::time::Duration;
 
-use outlive::{Message, Node};
 use outlive::lock::LockError;
 use outlive::zerocopy::IntoBytes;
+use outlive::{Message, Node};
 
 #[outlive::message("test/Reading")]
 #[derive(Clone, Copy)]

@@ -23,6 +23,7 @@ pub(crate) fn structure(input: &mut DeriveInput, outlive: &Path) -> Result<Parts
         let why = "a message has at least one field: there is nothing to send";
         return Err(Error::new(input.ident.span(), why));
     }
+    data.fields.iter().try_for_each(|field| refuse_cfg(&field.attrs))?;
     let mut wrong = data.fields.iter().filter_map(|field| fields::refuse(&field.ty));
     if let Some(mut first) = wrong.next() {
         wrong.for_each(|more| first.combine(more));
@@ -64,6 +65,14 @@ pub(crate) fn structure(input: &mut DeriveInput, outlive: &Path) -> Result<Parts
         input.attrs.push(syn::parse_quote!(#[repr(C)]));
     }
     Ok(Parts { any_bytes, description, first, bounds, checks })
+}
+
+/// Programs built with and without it would have two types of one name.
+fn refuse_cfg(attributes: &[Attribute]) -> Result<()> {
+    let Some(cfg) = attributes.iter().find(|a| a.path().is_ident("cfg")) else { return Ok(()) };
+    let why = "a message is the same in every program: put #[cfg] above the whole type, and give \
+               the other one another name";
+    Err(Error::new(cfg.span(), why))
 }
 
 /// The path of this crate with the place of a field, for errors about it.
@@ -176,6 +185,7 @@ pub(crate) fn enumeration(input: &DeriveInput, data: &DataEnum, outlive: &Path) 
                    struct with all the data, or send it as outlive::MsgPack<T>";
         return Err(Error::new(variant.fields.span(), why));
     }
+    data.variants.iter().try_for_each(|variant| refuse_cfg(&variant.attrs))?;
     let words = words_of_repr(&input.attrs)?;
     let width = WIDTHS.iter().find(|w| words.iter().any(|word| word.path().is_ident(w)));
     let Some(width) = width else {

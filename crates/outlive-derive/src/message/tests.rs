@@ -87,6 +87,8 @@ fn what_cannot_be_a_message_is_refused_with_a_reason_and_a_remedy() {
         ("", "struct S { a: HashMap<u8, u8> }", "outlive::MsgPack<T>"),
         ("", "struct S { a: usize }", "use u64"),
         ("", "struct S { a: (u8, u8) }", "#[outlive::message]"),
+        ("", "struct S { #[cfg(test)] a: u8, b: u8 }", "above the whole type"),
+        ("", "#[repr(u8)] enum E { A, #[cfg(test)] B }", "above the whole type"),
         ("", "struct S { a: [u8] }", "an array [T; N]"),
         ("", "struct S { a: std::time::Duration }", "nanoseconds"),
     ] {
