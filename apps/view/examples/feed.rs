@@ -9,12 +9,11 @@ use std::error::Error;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
+use outlive::Node;
 use outlive::msg::{
     Header, Image, Imu, Joint, JointState, JointStateHeader, PixelFormat, PointCloud,
     PointCloudHeader, PointXyzi, Pose, Quaternion, Text, Vector3,
 };
-use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-use outlive::{Message, Node};
 use serde::{Deserialize, Serialize};
 
 /// More than the tests send of what they count: a reader that gets no core for a while loses none.
@@ -23,10 +22,8 @@ const DEPTH: u64 = 64;
 type Done = Result<(), Box<dyn Error>>;
 type Publish = Box<dyn FnMut(u64) -> Done>;
 
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Message, Debug)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "example/State")]
-#[repr(C)]
+#[outlive::message("example/State")]
+#[derive(Clone, Copy, Debug)]
 struct State {
     seq: u64,
     volts: f32,

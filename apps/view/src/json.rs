@@ -106,12 +106,13 @@ fn field(ty: &FieldType, any_length: bool, dims: &[usize]) -> Value {
         ([], Kind::Scalar(scalar)) => {
             let name = match scalar {
                 Scalar::Bool => "boolean",
-                Scalar::Char | Scalar::U128 | Scalar::I128 => "string",
+                Scalar::Char | Scalar::Char32 | Scalar::U128 | Scalar::I128 => "string",
                 Scalar::F32 | Scalar::F64 => "number",
                 _ => "integer",
             };
             json!({"type": name})
         }
+        ([], Kind::Enum(_)) => json!({"type": "string"}),
         ([], Kind::Struct { fields, .. }) => {
             let property = |f: &outlive::describe::Field| {
                 let ty = f.ty();
@@ -150,6 +151,8 @@ fn part(of: &Part<'_>) -> Value {
         Part::F32(v) => single(*v),
         Part::F64(v) => (*v).into(),
         Part::Text(v) => v.as_ref().into(),
+        Part::Enum { name: Some(name), .. } => (*name).into(),
+        Part::Enum { number, .. } => number.to_string().into(),
         Part::Bytes(v) => BASE64.encode(v).into(),
         Part::Array(array) => match array.scalar() {
             Some(Scalar::U8) if array.bytes().len() > NUMBERS_MAX => {

@@ -1,6 +1,7 @@
 //! What the four stages do, whatever carries it from one to the next.
 
-use outlive::zerocopy::{FromBytes, IntoBytes};
+use outlive::Message;
+use outlive::zerocopy::IntoBytes;
 use robot::cia402::{CSP, control};
 use robot::drive::{Drives, Sender};
 use robot::ethercat::{self, DRIVES, FRAME_BYTES, Output, to_counts};
@@ -96,13 +97,13 @@ impl Part {
     }
 }
 
-fn put<T: IntoBytes + outlive::zerocopy::Immutable>(packet: &mut Packet, value: &T) {
+fn put<T: Message>(packet: &mut Packet, value: &T) {
     let bytes = value.as_bytes();
     packet[1..].as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
 }
 
-fn get<T: FromBytes>(packet: &Packet) -> T {
-    T::read_from_bytes(&packet[1..].as_bytes()[..size_of::<T>()])
+fn get<T: Message>(packet: &Packet) -> T {
+    T::try_read_from_bytes(&packet[1..].as_bytes()[..size_of::<T>()])
         .unwrap_or_else(|_| T::new_zeroed())
 }
 

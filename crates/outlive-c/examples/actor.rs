@@ -8,13 +8,11 @@ use outlive::msg::{
     Header, Image, ImageHeader, Imu, Joint, JointState, JointStateHeader, PixelFormat, PointCloud,
     PointCloudHeader, PointXyzi, Pose, Quaternion, Text, Twist, Vector3,
 };
-use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use outlive::zerocopy::IntoBytes;
 use outlive::{Deadline, Message, Node, Payload, Sample, Subscriber};
 
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Message, Clone, Copy)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "test/Reading")]
-#[repr(C)]
+#[outlive::message("test/Reading")]
+#[derive(Clone, Copy)]
 struct Reading {
     stamp_ns: u64,
     sender: u32,
@@ -105,7 +103,7 @@ fn send(node: &Node) -> outlive::Result<()> {
 
 fn next<T: Payload + ?Sized>(from: &mut Subscriber<T>) -> outlive::Result<Sample<T>> {
     loop {
-        if let Some(sample) = from.receive_until(u64::MAX)? {
+        if let Some(sample) = from.receive_until(Deadline::NEVER)? {
             return Ok(sample);
         }
     }

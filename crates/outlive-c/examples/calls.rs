@@ -2,21 +2,16 @@
 
 use std::hint::black_box;
 
-use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-use outlive::{Message, Node};
+use outlive::Node;
 
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Message, Clone, Copy)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "bench/Small")]
-#[repr(C)]
+#[outlive::message("bench/Small")]
+#[derive(Clone, Copy)]
 struct Small {
     values: [f64; 8],
 }
 
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Message, Clone, Copy)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "bench/Block")]
-#[repr(C)]
+#[outlive::message("bench/Block")]
+#[derive(Clone, Copy)]
 struct Block {
     values: [f64; 512],
 }

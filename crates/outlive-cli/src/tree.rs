@@ -16,6 +16,8 @@ pub(crate) enum Tree {
     F32(f32),
     F64(f64),
     Text(String),
+    /// A value of an enum.
+    Name(String),
     Bytes(List<u8>),
     List(List<Tree>),
     Fields(Vec<(String, Tree)>),
@@ -44,6 +46,8 @@ impl Tree {
             Value::F32(v) => Self::F32(*v),
             Value::F64(v) => Self::F64(*v),
             Value::Text(v) => Self::Text(v.clone().into_owned()),
+            Value::Enum { name: Some(name), .. } => Self::Name((*name).into()),
+            Value::Enum { number, .. } => Self::Signed(*number),
             Value::Bytes(v) => Self::Bytes(List::of(v.iter().copied(), v.len(), most)),
             Value::Array(v) => {
                 Self::List(List::of(v.iter().map(|v| Self::of(&v, most)), v.len(), most))
@@ -114,7 +118,7 @@ impl Tree {
     pub(crate) fn cell(&self) -> String {
         match self {
             Self::Nothing => String::new(),
-            Self::Text(text) => quoted(text),
+            Self::Text(text) | Self::Name(text) => quoted(text),
             Self::List(_) | Self::Fields(_) => {
                 quoted(&serde_json::to_string(self).unwrap_or_default())
             }
@@ -158,6 +162,7 @@ impl fmt::Display for Tree {
             Self::F32(v) => write!(f, "{v:?}"),
             Self::F64(v) => write!(f, "{v:?}"),
             Self::Text(v) => write!(f, "{v:?}"),
+            Self::Name(v) => f.write_str(v),
             Self::Bytes(v) => {
                 write!(f, "{}", hex(&v.shown))?;
                 more(f, v, " ")
@@ -204,7 +209,7 @@ impl Serialize for Tree {
             },
             Self::F32(v) => to.serialize_f32(*v),
             Self::F64(v) => to.serialize_f64(*v),
-            Self::Text(v) => to.serialize_str(v),
+            Self::Text(v) | Self::Name(v) => to.serialize_str(v),
             Self::Bytes(v) => to.serialize_str(&hex(&v.shown)),
             Self::List(v) => to.collect_seq(&v.shown),
             Self::Fields(v) => {

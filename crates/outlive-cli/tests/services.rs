@@ -7,14 +7,11 @@ use std::time::Duration;
 
 use common::*;
 use outlive::MsgPack;
-use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use outlive::{Node, Payload, Server};
 use serde_json::json;
 
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy, Debug)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "test/Goal")]
-#[repr(C)]
+#[outlive::message("test/Goal")]
+#[derive(Clone, Copy, Debug)]
 struct Goal {
     position: [f64; 2],
     id: u32,

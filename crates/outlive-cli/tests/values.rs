@@ -5,17 +5,62 @@ mod common;
 use std::process::Command;
 
 use common::*;
-use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use serde_json::{Value, json};
 
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy, Debug)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "test/Goal")]
-#[repr(C)]
+#[outlive::message("test/Goal")]
+#[derive(Clone, Copy, Debug)]
 struct Goal {
     position: [f64; 2],
     id: u32,
     tolerance: f32,
+}
+
+#[outlive::message("test/Arm")]
+struct Arm {
+    key: char,
+    mode: Mode,
+    ready: bool,
+    reserved: [u8; 2],
+    limit: outlive::msg::Optional<f64>,
+}
+
+#[outlive::message]
+#[derive(Debug, PartialEq)]
+#[repr(u8)]
+enum Mode {
+    Idle,
+    Driving,
+}
+
+#[test]
+fn truth_enums_and_characters_are_written_and_shown_by_name_also_those_that_are_none() {
+    let home = Home::new("arm");
+    let node = node(&home);
+    let mut subscriber = node.topic::<Arm>("/arm").unwrap().subscriber().unwrap();
+    let value = r#"{"key": "k", "mode": "driving", "ready": true, "reserved": [0, 0],
+                    "limit": {"present": true, "value": 0.5}}"#;
+    with(home.outlive("topic pub /arm --json"), value).expect(DONE);
+    let got = subscriber.receive().unwrap().unwrap();
+    assert_eq!(
+        (got.key, &got.mode, got.ready, got.limit.get()),
+        ('k', &Mode::Driving, true, Some(0.5))
+    );
+    let bytes = got.as_bytes().to_vec();
+
+    let echo = |args: &str| format!("topic echo /arm --history 8 --timeout 0 {args}");
+    let line = home.run(&echo("")).expect(DONE);
+    let shown = "{key: \"k\", mode: Driving, ready: true, reserved: [0, 0], \
+                 limit: {present: true, value: 0.5}}\n";
+    assert!(line.text().ends_with(shown), "{}", line.text());
+    let object: Value = home.run(&echo("--json --field mode")).json();
+    assert_eq!(object["fields"], json!({"mode": "Driving"}));
+
+    let raw = subscriber.payload_type();
+    let raw = node.topic::<[u8]>("/arm").unwrap().of_type(&raw).publisher().unwrap();
+    let bad: Vec<u8> = bytes.iter().enumerate().map(|(i, b)| if i == 4 { 9 } else { *b }).collect();
+    raw.publish(&bad).unwrap();
+    let line = home.run(&echo("--field mode")).expect(DONE);
+    assert!(line.text().ends_with("  9\n"), "{}", line.text());
 }
 
 fn node(home: &Home) -> outlive::Node {

@@ -1,12 +1,13 @@
-//! The derive macro of `outlive::Message`; use it through the crate `outlive`, which documents it.
+//! The macro `outlive::message`; use it through the crate `outlive`, which documents it.
 
+mod fields;
+mod item;
 mod message;
 
 use proc_macro::TokenStream;
 
-/// Implements `outlive::Message`; see there.
-#[proc_macro_derive(Message, attributes(message))]
-pub fn derive_message(input: TokenStream) -> TokenStream {
-    let input = syn::parse_macro_input!(input as syn::DeriveInput);
-    message::expand(&input).unwrap_or_else(|error| error.into_compile_error()).into()
+/// Makes a struct or an enum an `outlive::Message`; see there.
+#[proc_macro_attribute]
+pub fn message(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    message::expand(arguments.into(), item.into()).into()
 }

@@ -2,12 +2,8 @@
 
 use std::time::Duration;
 
-use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "example/Pose")]
-#[repr(C)]
+#[outlive::message("example/Pose")]
+#[derive(Clone, Copy)]
 struct Pose {
     /// m
     x: f64,

@@ -41,65 +41,72 @@ pub use topic::publisher::{Publisher, loan::Loan};
 pub use topic::subscriber::{Subscriber, sample::Sample};
 #[cfg(feature = "msgpack")]
 pub use types::msgpack::MsgPack;
-pub use types::{Encoding, Headed, Message, Payload, PayloadType, TypeDescription, describe, msg};
+pub use types::{
+    Encoding, Headed, Message, Payload, PayloadType, TypeDescription, Validity, describe, msg,
+};
 pub use wait::{Descriptor, Interrupt, Ready, Shutdown, Timer, WaitSet, Waitable};
 pub use zerocopy;
 
-/// Implements [`trait@Message`] for a struct, with a description of its fields.
+/// Makes a struct, or an enum without data, a [`Message`]: it fixes the layout (`#[repr(C)]`),
+/// has the compiler check that there is no padding, says which bytes are valid, and describes the
+/// fields for tools and other languages. Nothing else is needed: neither a derive nor a dependency.
 ///
-/// The layout must be fixed: `#[repr(C)]` or `#[repr(transparent)]`. Every field is itself a
-/// message: a number, an array, another message, [`msg::Text`], [`msg::Bool`]. That every bit
-/// pattern is valid and nothing is padding is for `zerocopy` to check, whose traits are derived
-/// beside it; `#[zerocopy(crate = ...)]` makes its derives find it inside this crate, so that a
-/// program needs no dependency but this one.
-///
-/// | attribute | means |
+/// | written | means |
 /// |---|---|
-/// | `#[message(name = "robot/Pose")]` | the type's name, the same in all languages; required |
-/// | `#[message(crate = "path")]` | where this crate is, if not at `outlive` |
+/// | `#[outlive::message("robot/Pose")]` | the type's name, the same in all languages |
+/// | `#[outlive::message]` | the name is that of the Rust type, `Pose` |
+/// | `#[outlive::message("robot/Pose", crate = "path")]` | this crate is not at `outlive` |
+///
+/// | field | is |
+/// |---|---|
+/// | `u8` to `u128`, `i8` to `i128`, `f32`, `f64` | a number; any bytes are one |
+/// | `bool`, `char` | checked when received |
+/// | `[T; N]`, another message | as its elements and fields |
+/// | an enum with this macro and a width, `#[repr(u8)]` | checked; a variant has the number 0 |
+/// | [`msg::Text<N>`](msg::Text) | text of at most `N` bytes |
+/// | [`msg::Optional<T>`](msg::Optional) | a value that may be absent |
+///
+/// A message with a value that its type does not have (a `bool` of 2, an enum's number without a
+/// variant) is received as the error `Corrupt`, which names the field; the next message is not
+/// affected. A type without such fields is not looked at: it costs nothing. Data of locks and
+/// values of real-time channels are not checked; they take such types only.
+///
+/// `Clone`, `Copy`, `Debug` and the like are for you to derive; a few calls ask for them
+/// ([`Subscriber::copy_to`] for `Clone`, real-time channels for `Copy`).
 ///
 /// # Examples
 /// ```
-/// use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+/// #[outlive::message]
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// #[repr(u8)]
+/// enum Mode {
+///     Idle,
+///     Holding,
+/// }
 ///
-/// #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy)]
-/// #[zerocopy(crate = "outlive::zerocopy")]
-/// #[message(name = "example/Gripper")]
-/// #[repr(C)]
+/// #[outlive::message("example/Gripper")]
 /// struct Gripper {
 ///     /// Opening, m.
 ///     opening_m: f32,
 ///     /// Force at each finger, N.
 ///     force_n: [f32; 2],
+///     mode: Mode,
+///     calibrated: bool,
+///     reserved: [u8; 2], // else there would be padding: the compiler says so
 /// }
-/// ```
 ///
-/// What is no struct of fixed layout does not compile, and the message says why:
-/// ```compile_fail
-/// #[derive(outlive::Message)]
-/// #[message(name = "example/Mode")]
-/// #[repr(u8)]
-/// enum Mode {
-///     Idle,
-///     Driving,
-/// }
-/// ```
-/// ```compile_fail
-/// #[derive(outlive::Message)]
-/// #[message(name = "example/Loose")]
-/// struct Loose {
-///     order_of_fields_is_up_to_the_compiler: u8,
-/// }
-/// ```
-/// ```compile_fail
-/// #[derive(outlive::Message)]
-/// #[repr(C)]
-/// struct Nameless {
-///     x: f64,
-/// }
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let publisher = node.topic::<Gripper>("/gripper")?.publisher()?;
+/// let mut subscriber = node.topic::<Gripper>("/gripper")?.subscriber()?;
+/// let mut gripper = publisher.loan()?; // zeros: idle, not calibrated
+/// gripper.mode = Mode::Holding;
+/// gripper.publish()?;
+/// assert_eq!(subscriber.receive()?.expect("sent just now").mode, Mode::Holding);
+/// # Ok::<(), outlive::Error>(())
 /// ```
 #[cfg(feature = "derive")]
-pub use outlive_derive::Message;
+pub use outlive_derive::message;
 
 /// From here on a fatal fault in any thread (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS,
 /// SIGTRAP, so also `abort`) kills the process at once, as SIGKILL does. A process that may write

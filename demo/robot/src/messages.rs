@@ -1,15 +1,11 @@
 //! What the stages hand on.
 
-use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
 use crate::ethercat::FRAME_BYTES;
 use crate::pose::Pose;
 
 /// Where the tool should be.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy, Debug)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "robot/Plan")]
-#[repr(C)]
+#[outlive::message("robot/Plan")]
+#[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Rows of the pose.
     pub pose: [[f64; 4]; 3],
@@ -27,10 +23,8 @@ impl Plan {
 }
 
 /// Joint angles to go to, rad.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy, Debug)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "robot/Angles")]
-#[repr(C)]
+#[outlive::message("robot/Angles")]
+#[derive(Clone, Copy, Debug)]
 pub struct Angles {
     /// Angles, rad.
     pub joints: [f64; 6],
@@ -41,10 +35,8 @@ pub struct Angles {
 }
 
 /// A frame on the mock bus. What is beside the bytes is for the drives' log only.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy, Debug)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "robot/BusFrame")]
-#[repr(C)]
+#[outlive::message("robot/BusFrame")]
+#[derive(Clone, Copy, Debug)]
 pub struct BusFrame {
     /// The Ethernet frame.
     pub bytes: [u8; FRAME_BYTES],
@@ -59,10 +51,8 @@ pub struct BusFrame {
 }
 
 /// What the harness asks a stage to do, for the proof that it does no harm.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy, Debug)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "robot/Order")]
-#[repr(C)]
+#[outlive::message("robot/Order")]
+#[derive(Clone, Copy, Debug)]
 pub struct Order {
     /// 0 nothing, 1 SIGKILL itself, 2 SIGSTOP itself, 3 loop for ever, 4 send NaN, 5 send a jump.
     pub fault: u64,

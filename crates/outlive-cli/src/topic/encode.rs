@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use outlive::describe::{FieldType, Kind, Scalar};
+use outlive::describe::{FieldType, Kind, Names, Scalar};
 use outlive::{Encoding, TypeDescription};
 use serde_json::Value;
 
@@ -82,6 +82,7 @@ fn fill(
         }
         ([], Kind::Scalar(Scalar::Char)) => text(value, 1, path, out),
         ([], Kind::Scalar(scalar)) => number(*scalar, value, path, out),
+        ([], Kind::Enum(names)) => choice(names, value, path, out),
         ([], Kind::Struct { fields, .. }) => {
             let Value::Object(given) = value else {
                 let names: Vec<_> = fields.iter().map(|f| f.name()).collect();
@@ -115,6 +116,21 @@ fn text(value: &Value, len: usize, path: &str, out: &mut [u8]) -> Result<(), Wro
         return wrong(path, format_args!("has {} bytes, more than {len}", text.len()));
     }
     out[..text.len()].copy_from_slice(text.as_bytes());
+    Ok(())
+}
+
+/// A value of an enum, by its name or its number.
+fn choice(names: &Names, value: &Value, path: &str, out: &mut [u8]) -> Result<(), Wrong> {
+    let found = match value {
+        Value::String(name) => names.number_of(name),
+        value => value.as_i64().map(i128::from).or(value.as_u64().map(i128::from)),
+    };
+    let Some(number) = found.filter(|number| names.name_of(*number).is_some()) else {
+        let all: Vec<_> = names.iter().map(|(name, _)| name).collect();
+        return wrong(path, format_args!("is none of {}: {value}", all.join(", ")));
+    };
+    let width = names.width().size();
+    out[..width].copy_from_slice(&number.to_le_bytes()[..width]);
     Ok(())
 }
 
@@ -169,6 +185,13 @@ fn number(scalar: Scalar, value: &Value, path: &str, out: &mut [u8]) -> Result<(
             let Some(v) = value.as_bool() else { return wrong(path, "must be true or false") };
             out[0] = v.into();
         }
+        Scalar::Char32 => {
+            let mut chars = value.as_str().unwrap_or_default().chars();
+            let (Some(c), None) = (chars.next(), chars.next()) else {
+                return wrong(path, format_args!("must be one character: {value}"));
+            };
+            out[..4].copy_from_slice(&u32::from(c).to_le_bytes());
+        }
         _ => return wrong(path, "has a type that this version does not know"),
     }
     Ok(())
@@ -221,6 +244,24 @@ mod tests {
         assert_eq!((of("f64", "null"), of("f32", "\"-inf\"")), ("NaN".into(), "-inf".into()));
         assert_eq!(of("f64", "1e300"), "1e300");
         assert_eq!(of("f32", "1e300"), "the value must fit an f32, 1e+300 does not");
+    }
+
+    #[test]
+    fn an_enum_is_written_by_name_or_number_and_a_character_as_text() {
+        let mode = TypeDescription::enumeration(Scalar::I16, [("Idle", 0), ("Backwards", -2)]);
+        let of = TypeDescription::struct_of(8, 4).field("modes", 0, mode.array(2)).field(
+            "key",
+            4,
+            TypeDescription::scalar(Scalar::Char32),
+        );
+        let json =
+            |modes: &str, key: &str| shown(&of, &format!(r#"{{"modes": {modes}, "key": {key}}}"#));
+        let text = "{modes: [Idle, Backwards], key: \"ä\"}";
+        assert_eq!(json(r#"["Idle", "BACKWARDS"]"#, "\"ä\""), text);
+        assert_eq!(json("[0, -2]", "\"ä\""), text);
+        assert_eq!(json("[0, 1]", "\"ä\""), "modes[1] is none of Backwards, Idle: 1");
+        assert_eq!(json("[\"off\", 0]", "1"), "modes[0] is none of Backwards, Idle: \"off\"");
+        assert_eq!(json("[0, 0]", "\"ab\""), "key must be one character: \"ab\"");
     }
 
     #[test]

@@ -45,7 +45,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use outlive::topic;
-use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use outlive::{Domain, Node};
 
 pub use publisher::{DeviceLoan, DevicePublisher};
@@ -64,12 +63,8 @@ const FETCH_WAIT: Duration = Duration::from_secs(2);
 const ALLOCATION_BYTES_MAX: u64 = 1 << 40;
 
 /// What a message says about device memory.
-#[derive(
-    FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy, Debug, Default,
-)]
-#[zerocopy(crate = "outlive::zerocopy")]
-#[message(name = "outlive_gpu/DeviceFrame")]
-#[repr(C)]
+#[outlive::message("outlive_gpu/DeviceFrame")]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceFrame {
     /// Node of the allocation's maker.
     owner: u64,

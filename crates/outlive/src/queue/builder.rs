@@ -21,7 +21,7 @@ pub const BOUND_BYTES_DEFAULT: u64 = 64 << 20;
 /// A queue about to be opened; see [`Node::queue`].
 #[derive(Clone, Debug)]
 #[must_use = "it opens no end until `producer` or `consumer`"]
-pub struct Builder<T: Payload + ?Sized> {
+pub struct Builder<T: ?Sized> {
     node: Node,
     name: TopicName,
     bound_bytes: u64,

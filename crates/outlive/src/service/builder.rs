@@ -19,7 +19,7 @@ use crate::{Error, ErrorKind, Result};
 /// A service about to be opened; see [`Node::service`].
 #[derive(Clone, Debug)]
 #[must_use = "it opens no end until `client` or `server`"]
-pub struct Builder<Q: Payload + ?Sized, R: Payload + ?Sized> {
+pub struct Builder<Q: ?Sized, R: ?Sized> {
     node: Node,
     name: TopicName,
     bound_bytes: u64,

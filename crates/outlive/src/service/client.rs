@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::reply::{Failure, Outcome, Reply, Response, Ticket, Why};
 use super::reply::{late, no_server, unreadable};
-use super::wire::body::Body;
+use super::wire::body::{Body, NoBody};
 use super::wire::frame;
 use super::wire::frame::{ReplyHead, RequestHead, request_bytes};
 use crate::os::time::clock;
@@ -575,11 +575,20 @@ unsafe fn outcome<R: Payload + ?Sized>(
     bytes: usize,
     queue: &Queue,
 ) -> Result<Option<Outcome<R>>> {
-    // SAFETY: by the caller.
-    let body = || unsafe { Body::copy(from, bytes, &queue.meta) };
+    let body = |make: fn(Body<R>) -> Outcome<R>| {
+        // SAFETY: by the caller.
+        match unsafe { Body::copy(from, bytes, &queue.meta) } {
+            Ok(body) => Ok(Some(make(body))),
+            Err(NoBody::Length) => Ok(None),
+            Err(NoBody::Value(what)) => {
+                Ok(Some(failed(queue.name.as_str(), Why::WrongValue(what))))
+            }
+            Err(NoBody::Memory(e)) => Err(e),
+        }
+    };
     Ok(match kind {
-        frame::PART => body()?.map(Outcome::Part),
-        frame::LAST => body()?.map(Outcome::Last),
+        frame::PART => body(Outcome::Part)?,
+        frame::LAST => body(Outcome::Last)?,
         frame::REFUSED => {
             // SAFETY: by the caller; copied at once.
             let text = unsafe { std::slice::from_raw_parts(from, bytes) }.to_vec();

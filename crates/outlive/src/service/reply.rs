@@ -53,6 +53,8 @@ pub(super) enum Why {
     ServerDied,
     /// Its answers cannot be read; what is wrong with them.
     Unreadable(String),
+    /// This answer has a value that its type does not have; which.
+    WrongValue(String),
 }
 
 /// An answer, or the news that there will be none.
@@ -77,7 +79,8 @@ impl<R: Payload + ?Sized> Reply<R> {
     ///
     /// # Errors
     /// `Refused` with the server's words; `Timeout`: its deadline passed; `ServerDied`: it may have
-    /// done what was asked, or not; `Corrupt`: the lane of its replies is, and the same holds.
+    /// done what was asked, or not; `Corrupt`: the lane of its replies is, or this reply has a
+    /// value that `R` does not have, and the same holds.
     pub fn body(&self) -> Result<&R> {
         match &self.outcome {
             Outcome::Part(body) | Outcome::Last(body) => Ok(body),
@@ -105,6 +108,7 @@ impl Failure {
             Why::Late => late(&self.service),
             Why::ServerDied => server_died(&self.service),
             Why::Unreadable(what) => unreadable(&self.service, what),
+            Why::WrongValue(what) => wrong_value(&self.service, what),
         }
     }
 }
@@ -134,6 +138,10 @@ pub(super) fn unreadable(service: &str, what: &str) -> Error {
              not; open the client again, and restart the server if it comes back"
         ),
     )
+}
+
+fn wrong_value(service: &str, what: &str) -> Error {
+    Error::new(ErrorKind::Corrupt, "receiving a reply of service", service, what)
 }
 
 fn server_died(service: &str) -> Error {

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use super::request::Request;
-use super::wire::body::Body;
+use super::wire::body::{Body, NoBody};
 use super::wire::frame;
 use super::wire::frame::{ReplyHead, RequestHead, reply_bytes, request_bytes};
 use super::wire::site;
@@ -255,7 +255,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         if let Err(e) = &done
             && !is_final(e)
         {
-            self.owe(request.client, request.id, e);
+            self.owe(request.client, request.id, no_answer(e));
             self.pay();
         }
         self.cancelled.retain(|known| *known != (request.client, request.id));
@@ -263,11 +263,11 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     }
 
     /// A client is to be told that there is no answer.
-    fn owe(&mut self, client: ProducerId, id: u64, why: &Error) {
+    fn owe(&mut self, client: ProducerId, id: u64, why: String) {
         if self.owed.len() >= OWED_MAX {
             self.owed.pop_front();
         }
-        self.owed.push_back((client, id, format!("no answer: {}", why.kind())));
+        self.owed.push_back((client, id, why));
     }
 
     /// Tells those whose answer could not be sent.
@@ -338,16 +338,17 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                     Body::copy(hand.ptr.add(from), hand.bytes - from, meta)
                 };
                 match body {
-                    Ok(Some(body)) => {
+                    Ok(body) => {
                         self.reader.take(1);
                         return Ok(Some(Request { client, id, deadline, body }));
                     }
-                    Ok(None) => {
+                    Err(NoBody::Length) => {
                         self.reader.refuse_in_hand("the length of a request");
                         continue;
                     }
                     // Its bytes do not fit into our memory.
-                    Err(e) => self.owe(client, id, &e),
+                    Err(NoBody::Memory(e)) => self.owe(client, id, no_answer(&e)),
+                    Err(NoBody::Value(what)) => self.owe(client, id, what),
                 }
             } else {
                 self.passed_over += 1;
@@ -508,6 +509,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
 }
 
 /// Whether a client that could not be answered cannot be told so either.
+fn no_answer(why: &Error) -> String {
+    format!("no answer: {}", why.kind())
+}
+
 fn is_final(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::ClientDied | ErrorKind::Corrupt)
 }

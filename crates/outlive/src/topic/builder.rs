@@ -26,7 +26,7 @@ pub const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
 
 /// A topic about to be opened; see [`Node::topic`].
 #[must_use = "it opens no port until `publisher` or `subscriber`"]
-pub struct Builder<T: Payload + ?Sized> {
+pub struct Builder<T: ?Sized> {
     options: TopicOptions,
     _type: PhantomData<fn() -> Box<T>>,
 }

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! - The bytes of a [`Headed`] begin at the header's alignment and are as long as a header and a
-//!   whole number of elements. Every way to make one checks that.
+//!   whole number of elements, and they are valid. Every way to make one checks that.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use zerocopy::IntoBytes;
 
 use super::describe::TypeDescription;
-use super::payload::{Encoding, Message, Payload, sealed};
+use super::payload::{Encoding, Message, Payload, are_elements, is_element, sealed};
 
 /// A header `H` and any number of elements `E` behind it, as one payload: an image with its
 /// pixels, a scan with its ranges. The type's name is that of the header.
@@ -21,12 +21,8 @@ use super::payload::{Encoding, Message, Payload, sealed};
 /// # Examples
 /// ```
 /// use outlive::Headed;
-/// use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 ///
-/// #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy)]
-/// #[zerocopy(crate = "outlive::zerocopy")]
-/// #[message(name = "example/Scan")]
-/// #[repr(C)]
+/// #[outlive::message("example/Scan")]
 /// struct ScanHeader {
 ///     /// Angle of the first beam, rad.
 ///     angle_rad: f64,
@@ -63,26 +59,28 @@ impl<H: Message, E: Message> Headed<H, E> {
         assert!(size_of::<E>() > 0, "elements have no size");
     };
 
-    /// The bytes of any payload as this type; `None` if it cannot be one, by length or alignment.
+    /// The bytes of any payload as this type; `None` if they are none, by length, alignment or
+    /// value.
     pub fn parse(bytes: &[u8]) -> Option<&Self> {
+        // SAFETY: all that is asked for is checked; the bytes are borrowed for as long.
+        Self::is_one(bytes).then(|| unsafe { Self::cast(bytes.as_ptr(), bytes.len()) })
+    }
+
+    fn is_one(bytes: &[u8]) -> bool {
         let aligned = bytes.as_ptr().addr() % align_of::<H>() == 0;
-        // SAFETY: length and alignment are checked; the bytes are borrowed for as long.
-        (aligned && Self::fits(bytes.len()))
-            .then(|| unsafe { Self::cast(bytes.as_ptr(), bytes.len()) })
+        aligned && Self::fits(bytes.len()) && Self::is_valid(bytes)
     }
 
     /// As [`Headed::parse`], to write.
     pub fn parse_mut(bytes: &mut [u8]) -> Option<&mut Self> {
-        let aligned = bytes.as_ptr().addr() % align_of::<H>() == 0;
         // SAFETY: as in `parse`, and borrowed exclusively.
-        (aligned && Self::fits(bytes.len()))
-            .then(|| unsafe { Self::cast_mut(bytes.as_mut_ptr(), bytes.len()) })
+        Self::is_one(bytes).then(|| unsafe { Self::cast_mut(bytes.as_mut_ptr(), bytes.len()) })
     }
 
     /// The header.
     #[inline]
     pub fn header(&self) -> &H {
-        // SAFETY: aligned and long enough (invariant); any bytes are an `H`.
+        // SAFETY: aligned, long enough and a valid `H` (invariant).
         unsafe { &*self.bytes.as_ptr().cast() }
     }
 
@@ -91,7 +89,7 @@ impl<H: Message, E: Message> Headed<H, E> {
     pub fn tail(&self) -> &[E] {
         let tail = &self.bytes[size_of::<H>()..];
         // SAFETY: behind the header the alignment of `E` holds, as `H` has at least that and its
-        // size is a multiple of it; whole elements (invariant); any bytes are an `E`.
+        // size is a multiple of it; whole and valid elements (invariant).
         unsafe { std::slice::from_raw_parts(tail.as_ptr().cast(), tail.len() / size_of::<E>()) }
     }
 
@@ -136,10 +134,11 @@ impl<H: Message, E: Message> Headed<H, E> {
 
 impl<H: Message, E: Message> sealed::Sealed for Headed<H, E> {}
 
-// SAFETY: `fits` is a header and whole elements, which any bytes are (FromBytes).
+// SAFETY: `fits` is a header and whole elements; `is_valid` looks at both.
 unsafe impl<H: Message, E: Message> Payload for Headed<H, E> {
     type Element = H;
     const ENCODING: Encoding = Encoding::Headed;
+    const CHECKED: bool = !(H::VALIDITY.is_any() && E::VALIDITY.is_any());
 
     fn describe_payload() -> TypeDescription {
         TypeDescription::headed(H::describe(), E::describe())
@@ -160,8 +159,27 @@ unsafe impl<H: Message, E: Message> Payload for Headed<H, E> {
     }
 
     #[inline]
+    fn is_valid(bytes: &[u8]) -> bool {
+        let (head, tail) = bytes.split_at(size_of::<H>());
+        (H::VALIDITY.is_any() || is_element::<H>(head)) && are_elements::<E>(tail)
+    }
+
+    #[inline(always)]
+    unsafe fn clear(ptr: *mut u8, bytes: usize) {
+        // Not the pixels behind a header with a `bool` in it.
+        let from = if H::VALIDITY.is_any() { size_of::<H>() } else { 0 };
+        let to = if E::VALIDITY.is_any() { size_of::<H>() } else { bytes };
+        if Self::CHECKED {
+            // SAFETY: by the caller; both are within `bytes`, which hold a header at least, and
+            // `from <= to` as one of the two is checked; zeros are a value (FromZeros).
+            unsafe { ptr.add(from).write_bytes(0, to - from) };
+        }
+    }
+
+    #[inline]
     unsafe fn cast<'a>(ptr: *const u8, bytes: usize) -> &'a Self {
-        // SAFETY: length, alignment and lifetime by the caller; transparent over `[u8]`.
+        // SAFETY: length, alignment, validity and lifetime by the caller; transparent over
+        // `[u8]`.
         unsafe { &*(std::ptr::slice_from_raw_parts(ptr, bytes) as *const Self) }
     }
 

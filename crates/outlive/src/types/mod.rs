@@ -19,5 +19,5 @@ pub(crate) mod payload_type;
 
 pub use describe::TypeDescription;
 pub use headed::Headed;
-pub use payload::{Encoding, Message, Payload};
+pub use payload::{Encoding, Message, Payload, Validity};
 pub use payload_type::PayloadType;

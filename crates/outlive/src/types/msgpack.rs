@@ -92,6 +92,11 @@ unsafe impl<T: 'static> Payload for MsgPack<T> {
     }
 
     #[inline]
+    fn is_valid(_bytes: &[u8]) -> bool {
+        true
+    }
+
+    #[inline]
     unsafe fn cast<'a>(ptr: *const u8, bytes: usize) -> &'a Self {
         // SAFETY: length and lifetime by the caller.
         Self::new(unsafe { std::slice::from_raw_parts(ptr, bytes) })

@@ -1,32 +1,40 @@
-//! What may travel on a topic: types that are valid for every bit pattern.
+//! What may lie in shared memory: types of fixed layout, and how their bytes become values.
+//!
+//! # Theory of operation
+//! Bytes that another process wrote are a claim. Of most types any bytes are a value, so there is
+//! nothing to look at; of `bool`, `char` and enums some are not. [`Message::VALIDITY`] says which
+//! kind a type is, [`Payload::CHECKED`] derives the same for slices and headed payloads. Of a
+//! checked type each place that receives calls [`Payload::is_valid`] once, before it makes a
+//! reference, and each place that lends room to write calls [`Payload::clear`]. `CHECKED` is a
+//! constant, so for all other types neither leaves a trace in the machine code.
 #![allow(unsafe_code)]
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use std::marker::PhantomData;
+
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use super::describe::{Scalar, TypeDescription};
 
-/// A fixed-size type that may live in shared memory: valid for every bit pattern, no padding, no
-/// pointers. Derive it together with the `zerocopy` traits, which check exactly that, and give the
-/// name that all members must agree on.
+/// A fixed-size type that may live in shared memory: no padding, no pointers, zeros are a value.
+/// [`macro@crate::message`] above a struct or enum makes it one.
 ///
-/// Without the derive (feature `derive`) implement it by hand; a type without a description agrees
-/// with every type of its name, size and alignment.
+/// Without the macro (feature `derive`) implement it by hand, beside the traits of `zerocopy`,
+/// which check all that. A type without a description agrees with every type of its name, size and
+/// alignment.
 ///
 /// # Examples
 /// ```
-/// use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-///
 /// /// Position in metres.
-/// #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message, Clone, Copy)]
-/// #[zerocopy(crate = "outlive::zerocopy")]
-/// #[message(name = "example/Position")]
-/// #[repr(C)]
+/// #[outlive::message("example/Position")]
+/// #[derive(Clone, Copy)]
 /// struct Position {
 ///     x: f64,
 ///     y: f64,
 /// }
 ///
-/// /// Without a description.
+/// /// By hand, without a description.
+/// use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+///
 /// #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 /// #[zerocopy(crate = "outlive::zerocopy")]
 /// #[repr(C)]
@@ -34,13 +42,26 @@ use super::describe::{Scalar, TypeDescription};
 ///
 /// impl outlive::Message for Plain {
 ///     const TYPE_NAME: &'static str = "example/Plain";
+///     const VALIDITY: outlive::Validity<Self> = outlive::Validity::any();
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no fixed layout that all programs agree on: it is no message",
+    label = "not a message",
+    note = "of your own struct or enum: write `#[outlive::message]` above it",
+    note = "text: `outlive::msg::Text<N>`; an optional value: `outlive::msg::Optional<T>`",
+    note = "a list: an array `[T; N]`, or `[T]` as the type of the topic; anything of serde: \
+            `outlive::MsgPack<T>` as the type of the topic"
+)]
 pub trait Message:
-    Sized + FromBytes + IntoBytes + Immutable + KnownLayout + Send + Sync + 'static
+    Sized + FromZeros + TryFromBytes + IntoBytes + Immutable + KnownLayout + Send + Sync + 'static
 {
     /// Name of the type, the same in every program and language; 1 to 256 bytes.
     const TYPE_NAME: &'static str;
+
+    /// Whether bytes are checked before they are read as this type. Locks and real-time channels
+    /// take only types of which any bytes are a value.
+    const VALIDITY: Validity<Self> = Validity::checked();
 
     /// Its fields, for tools and for the comparison when a member joins.
     fn describe() -> TypeDescription {
@@ -48,10 +69,86 @@ pub trait Message:
     }
 }
 
+/// Which bytes are a `T`: any, or those that pass a check when they are received.
+pub struct Validity<T> {
+    any: bool,
+    _type: PhantomData<fn() -> T>,
+}
+
+impl<T: Message> Validity<T> {
+    /// Some bytes are no `T`, as of a `bool`: received bytes are checked.
+    pub const fn checked() -> Self {
+        Self::of(false)
+    }
+
+    /// Any bytes are a `T`: there is nothing to check.
+    pub const fn any() -> Self
+    where
+        T: FromBytes,
+    {
+        Self::of(true)
+    }
+
+    /// Any bytes are a `T` if `any`.
+    ///
+    /// # Safety
+    /// `any` only if `T` has no bytes but those of its fields, and of each any bytes are a value.
+    #[doc(hidden)]
+    pub const unsafe fn of_fields(any: bool) -> Self {
+        Self::of(any)
+    }
+}
+
+impl<T> Validity<T> {
+    const fn of(any: bool) -> Self {
+        Self { any, _type: PhantomData }
+    }
+
+    /// Whether any bytes are a `T`.
+    pub const fn is_any(&self) -> bool {
+        self.any
+    }
+}
+
+impl<T> std::fmt::Debug for Validity<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.any { "any bytes" } else { "checked" })
+    }
+}
+
+/// Refuses, when it compiles, what another process could leave half written: of a type in a lock
+/// or a real-time channel any bytes are a value.
+pub(crate) const fn require_any_bytes<T: Message>() {
+    const {
+        assert!(
+            T::VALIDITY.is_any(),
+            "data of locks and real-time channels have no bool, char or enum in them, as nobody \
+             checks their bytes: use outlive::msg::Bool, or an integer"
+        );
+    }
+}
+
+/// The bytes of `value`, to write.
+pub(crate) fn bytes_mut<T: Message>(value: &mut T) -> &mut [u8] {
+    require_any_bytes::<T>();
+    // SAFETY: a `T` has no padding (IntoBytes), and whatever is written is a `T` (just required).
+    unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(value).cast(), size_of::<T>()) }
+}
+
+/// What is wrong with `bytes`, which are no `T`: the first field whose bytes are none of its
+/// values.
+#[cold]
+pub(crate) fn fault_of<T: Payload + ?Sized>(bytes: &[u8]) -> String {
+    let fault = T::describe_payload().fault(bytes);
+    let fault = fault.unwrap_or_else(|| format!("its bytes are no {}", T::payload_type_name()));
+    format!("{fault}: correct the program that sent it")
+}
+
 macro_rules! messages {
-    ($($t:ty => $scalar:ident),*) => {
+    ($validity:ident: $($t:ty => $scalar:ident),*) => {
         $(impl Message for $t {
             const TYPE_NAME: &'static str = Scalar::$scalar.as_str();
+            const VALIDITY: Validity<Self> = Validity::$validity();
 
             fn describe() -> TypeDescription {
                 TypeDescription::scalar(Scalar::$scalar)
@@ -59,12 +156,15 @@ macro_rules! messages {
         })*
     };
 }
-messages!(u8 => U8, u16 => U16, u32 => U32, u64 => U64, u128 => U128, i8 => I8, i16 => I16,
+messages!(any: u8 => U8, u16 => U16, u32 => U32, u64 => U64, u128 => U128, i8 => I8, i16 => I16,
           i32 => I32, i64 => I64, i128 => I128, f32 => F32, f64 => F64);
+messages!(checked: bool => Bool, char => Char32);
 
 impl<T: Message, const N: usize> Message for [T; N] {
     // The size tells arrays of different lengths apart.
     const TYPE_NAME: &'static str = T::TYPE_NAME;
+    // SAFETY: an array is its elements.
+    const VALIDITY: Validity<Self> = unsafe { Validity::of_fields(T::VALIDITY.any) };
 
     fn describe() -> TypeDescription {
         T::describe().array(N)
@@ -124,12 +224,24 @@ pub(crate) mod sealed {
 /// `MsgPack`; `[u8]` is raw bytes.
 ///
 /// # Safety
-/// Implemented in this crate only: `cast` and `cast_mut` must accept exactly what `fits` accepts.
+/// Implemented in this crate only: `cast` and `cast_mut` must accept exactly what `fits` and, where
+/// `CHECKED`, `is_valid` accept, and what `clear` leaves is valid.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot travel: it has no fixed layout that all programs agree on",
+    label = "neither a message, nor a slice of them, nor `Headed`, nor `MsgPack`",
+    note = "of your own struct or enum: write `#[outlive::message]` above it",
+    note = "a list: `[T]`; text: `[u8]` or `outlive::msg::Text<N>`; an optional value: \
+            `outlive::msg::Optional<T>`",
+    note = "anything of serde, with strings, lists and maps: `outlive::MsgPack<T>`"
+)]
 pub unsafe trait Payload: sealed::Sealed + Send + Sync + 'static {
     /// The type itself, that of the elements, or that of the header.
     type Element: Message;
     /// How the bytes are to be read.
     const ENCODING: Encoding;
+    /// Whether some bytes of a length that fits are no payload.
+    #[doc(hidden)]
+    const CHECKED: bool = !Self::Element::VALIDITY.any;
 
     /// Name of the type unless the opener gives one.
     #[doc(hidden)]
@@ -157,9 +269,26 @@ pub unsafe trait Payload: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     fn fits(bytes: usize) -> bool;
 
+    /// Whether `bytes`, aligned and of a length that fits, are a payload. Always, unless `CHECKED`.
+    #[doc(hidden)]
+    fn is_valid(bytes: &[u8]) -> bool;
+
+    /// Makes memory that is lent to be written a payload: zeros where not any bytes are one.
+    ///
+    /// # Safety
+    /// As `cast_mut`, but for what the bytes are.
+    #[doc(hidden)]
+    #[inline(always)]
+    unsafe fn clear(ptr: *mut u8, bytes: usize) {
+        if Self::CHECKED {
+            // SAFETY: by the caller; zeros are a value (FromZeros).
+            unsafe { ptr.write_bytes(0, bytes) };
+        }
+    }
+
     /// # Safety
     /// `fits(bytes)`; `ptr` is aligned for `Element`, valid for reads of `bytes` bytes during
-    /// `'a`, and nobody writes there during `'a`.
+    /// `'a`, and nobody writes there during `'a`; the bytes are valid where that is `CHECKED`.
     #[doc(hidden)]
     unsafe fn cast<'a>(ptr: *const u8, bytes: usize) -> &'a Self;
 
@@ -169,7 +298,17 @@ pub unsafe trait Payload: sealed::Sealed + Send + Sync + 'static {
     unsafe fn cast_mut<'a>(ptr: *mut u8, bytes: usize) -> &'a mut Self;
 }
 
-// SAFETY: `fits` is the exact size; any bytes are a valid `T` (FromBytes).
+/// Whether `bytes`, aligned and as long as an element, are one.
+pub(super) fn is_element<E: Message>(bytes: &[u8]) -> bool {
+    E::try_ref_from_bytes(bytes).is_ok()
+}
+
+/// Whether `bytes`, aligned and as long as whole elements, are elements.
+pub(super) fn are_elements<E: Message>(bytes: &[u8]) -> bool {
+    E::VALIDITY.any || bytes.chunks_exact(size_of::<E>().max(1)).all(is_element::<E>)
+}
+
+// SAFETY: `fits` is the exact size; of that, what is valid is a `T` (TryFromBytes).
 unsafe impl<T: Message> Payload for T {
     type Element = T;
     const ENCODING: Encoding = Encoding::Fixed;
@@ -184,8 +323,13 @@ unsafe impl<T: Message> Payload for T {
     }
 
     #[inline]
+    fn is_valid(bytes: &[u8]) -> bool {
+        T::VALIDITY.any || is_element::<T>(bytes)
+    }
+
+    #[inline]
     unsafe fn cast<'a>(ptr: *const u8, _bytes: usize) -> &'a Self {
-        // SAFETY: size, alignment and lifetime by the caller; any bit pattern is a `T`.
+        // SAFETY: size, alignment, validity and lifetime by the caller.
         unsafe { &*ptr.cast::<T>() }
     }
 
@@ -196,7 +340,7 @@ unsafe impl<T: Message> Payload for T {
     }
 }
 
-// SAFETY: `fits` is a whole number of elements; any bytes are valid elements (FromBytes).
+// SAFETY: `fits` is a whole number of elements; of these, what is valid are elements.
 unsafe impl<T: Message> Payload for [T] {
     type Element = T;
     const ENCODING: Encoding = if matches!(T::TYPE_NAME.as_bytes(), b"u8") && size_of::<T>() == 1 {
@@ -223,8 +367,13 @@ unsafe impl<T: Message> Payload for [T] {
     }
 
     #[inline]
+    fn is_valid(bytes: &[u8]) -> bool {
+        are_elements::<T>(bytes)
+    }
+
+    #[inline]
     unsafe fn cast<'a>(ptr: *const u8, bytes: usize) -> &'a Self {
-        // SAFETY: whole elements, alignment and lifetime by the caller.
+        // SAFETY: whole elements, alignment, validity and lifetime by the caller.
         unsafe { std::slice::from_raw_parts(ptr.cast(), bytes / size_of::<T>()) }
     }
 

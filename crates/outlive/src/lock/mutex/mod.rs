@@ -23,6 +23,7 @@ use crate::Result;
 use crate::node::Node;
 use crate::os::time::deadline::Deadline;
 use crate::types::Message;
+use crate::types::payload::require_any_bytes;
 use gated::Gated;
 use hold::Hold;
 use pi::Pi;
@@ -105,6 +106,7 @@ impl<T: Message> RobustMutex<T> {
         if align_of::<T>() > layout::OBJECT_ALIGN { align_of::<T>() } else { layout::OBJECT_ALIGN };
 
     pub(super) fn object_type() -> ObjectType {
+        require_any_bytes::<T>();
         ObjectType {
             kind: LockKind::Mutex,
             type_name: T::TYPE_NAME.into(),

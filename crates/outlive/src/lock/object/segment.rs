@@ -17,6 +17,7 @@ use crate::node::Node;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::fault;
 use crate::types::Message;
+use crate::types::payload::require_any_bytes;
 use crate::{Error, ErrorKind, Result};
 
 /// Shared memory laid out by a type of the user's own, in which locks may be placed.
@@ -30,17 +31,12 @@ use crate::{Error, ErrorKind, Result};
 /// ```
 /// # let dir = outlive::doc_dir();
 /// use outlive::lock::{RobustMutex, Segment};
-/// use outlive::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 ///
-/// #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
-/// #[repr(C)]
+/// #[outlive::message("example/Arm")]
 /// struct Arm {
 ///     /// A mutex with the joint angles: 64 bytes and what it protects.
 ///     joints: [u64; RobustMutex::<[f64; 6]>::BYTES.div_ceil(64) * 8],
 ///     serial: u64,
-/// }
-/// impl outlive::Message for Arm {
-///     const TYPE_NAME: &'static str = "example/Arm";
 /// }
 ///
 /// let node = outlive::Node::builder().root(dir.path()).name("arm").open()?;
@@ -82,6 +78,7 @@ impl<T: Message> fmt::Debug for Segment<T> {
 
 impl<T: Message> Segment<T> {
     pub(in crate::lock) fn open(node: &Node, name: &str, value: Option<&T>) -> Result<Self> {
+        require_any_bytes::<T>();
         let ty = ObjectType {
             kind: LockKind::Segment,
             type_name: T::TYPE_NAME.into(),

@@ -20,6 +20,7 @@ use crate::Result;
 use crate::node::Node;
 use crate::os::time::deadline::Deadline;
 use crate::types::Message;
+use crate::types::payload::require_any_bytes;
 use raw_rwlock::RawRwLock;
 use readers::Line;
 
@@ -61,6 +62,7 @@ impl<T: Message> RobustRwLock<T> {
         if align_of::<T>() > layout::OBJECT_ALIGN { align_of::<T>() } else { layout::OBJECT_ALIGN };
 
     pub(super) fn object_type() -> ObjectType {
+        require_any_bytes::<T>();
         ObjectType {
             kind: LockKind::RwLock,
             type_name: T::TYPE_NAME.into(),

@@ -12,16 +12,18 @@ mod take_over;
 mod turn;
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use super::membership::table::ProducerId;
 use super::producer::ShapeOf;
-use crate::Result;
 use crate::node::NodeId;
 use crate::os::time::deadline::Deadline;
+use crate::types::payload::fault_of;
 use crate::types::{Encoding, Message, Payload};
 use crate::wait::member::{Member, Plan, Seat};
+use crate::{Error, ErrorKind, Result};
 use hand::InHand;
 use reader::{Event, Reader};
 use received::Received;
@@ -84,10 +86,45 @@ impl<T: Payload + ?Sized> Consumer<T> {
             // The lane's end has checked the length of a fixed-size message.
             let checked = T::ENCODING == Encoding::Fixed || self.reader.shape().item != 0;
             if checked || self.fits(hand.bytes) {
-                return Ok(Some(hand));
+                return self.valid(hand).map(Some);
             }
         }
         self.next_slow()
+    }
+
+    /// `hand`, unless its first message has a value that `T` does not have: that one is received
+    /// then, so that it is in nobody's way.
+    #[inline(always)]
+    fn valid(&mut self, hand: InHand) -> Result<InHand> {
+        match T::CHECKED && Self::count_valid(&hand, 1) == 0 {
+            false => Ok(hand),
+            true => Err(self.wrong_value(&hand)),
+        }
+    }
+
+    /// How many of the first `most` messages of `hand` are valid, up to the first that is not.
+    #[inline(always)]
+    fn count_valid(hand: &InHand, most: u32) -> u32 {
+        if !T::CHECKED {
+            return most;
+        }
+        let is_valid = |i: &u32| {
+            // SAFETY: `hand` holds `count >= most` messages of `bytes` bytes, one behind the other;
+            // nobody writes there before they are taken.
+            T::is_valid(unsafe {
+                std::slice::from_raw_parts(hand.ptr.add(*i as usize * hand.bytes), hand.bytes)
+            })
+        };
+        (0..most).take_while(is_valid).count() as u32
+    }
+
+    #[cold]
+    fn wrong_value(&mut self, hand: &InHand) -> Error {
+        // SAFETY: as in `count_valid`.
+        let bytes = unsafe { std::slice::from_raw_parts(hand.ptr, hand.bytes) };
+        let what = fault_of::<T>(bytes);
+        self.reader.take(1);
+        Error::new(ErrorKind::Corrupt, "receiving from queue", self.queue(), what)
     }
 
     #[cold]
@@ -99,7 +136,8 @@ impl<T: Payload + ?Sized> Consumer<T> {
                     Some(hand) if T::ENCODING != Encoding::Fixed && !self.fits(hand.bytes) => {
                         self.reader.refuse_in_hand("a message's length");
                     }
-                    hand => return Ok(hand),
+                    Some(hand) => return self.valid(hand).map(Some),
+                    None => return Ok(None),
                 }
             }
             if let Some(e) = self.reader.trouble() {
@@ -119,10 +157,11 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// The next message, or `None` when there is none now. Never sleeps.
     ///
     /// # Errors
-    /// `ForkedChild`. `OutOfMemory`, `Io`, `Permission` or the like when a producer's file cannot
-    /// be opened: only when nothing of the others is there; it is tried again after 2 to 250 ms. A
-    /// producer whose bytes are corrupt is reported as [`Event::ProducerCorrupt`] and not
-    /// read any more.
+    /// `ForkedChild`. `Corrupt` for a message with a value that `T` does not have, such as a `bool`
+    /// of 2: it counts as received. `OutOfMemory`, `Io`, `Permission` or the like when a producer's
+    /// file cannot be opened: only when nothing of the others is there; it is tried again after 2
+    /// to 250 ms. A producer whose bytes are corrupt is reported as [`Event::ProducerCorrupt`] and
+    /// not read any more.
     ///
     /// # Crash safety
     /// **Strict.** The message counts as received when it is dropped, by one store. Dying before
@@ -306,11 +345,20 @@ impl<T: Message> Consumer<T> {
     #[inline(always)]
     pub fn copy_to(&mut self, to: &mut T) -> Result<bool> {
         let Some(hand) = self.next()? else { return Ok(false) };
-        // SAFETY: a message of the queue's type has its size; any bytes are a valid `T`; `to` is
-        // ordinary memory. A broken producer that writes meanwhile makes a mixed copy, no more.
-        unsafe {
-            let to = std::ptr::from_mut(to).cast::<u8>();
-            std::ptr::copy_nonoverlapping(hand.ptr, to, size_of::<T>());
+        // Of a checked type it may have changed since the check: the copy is looked at again.
+        let mut copy = MaybeUninit::<T>::uninit();
+        let at = if T::CHECKED { copy.as_mut_ptr() } else { std::ptr::from_mut(to) };
+        // SAFETY: a message of the queue's type has its size; `at` is ordinary memory, `to` only if
+        // any bytes are a valid `T`. A broken producer that writes meanwhile makes a mixed copy.
+        unsafe { std::ptr::copy_nonoverlapping(hand.ptr, at.cast::<u8>(), size_of::<T>()) };
+        if T::CHECKED {
+            // SAFETY: as many bytes were just copied there.
+            let bytes = unsafe { std::slice::from_raw_parts(at.cast::<u8>(), size_of::<T>()) };
+            if !T::is_valid(bytes) {
+                return Err(self.wrong_value(&hand));
+            }
+            // SAFETY: filled and just found valid.
+            *to = unsafe { copy.assume_init() };
         }
         self.reader.take(1);
         Ok(true)
@@ -327,7 +375,10 @@ impl<T: Message> Consumer<T> {
     #[inline(always)]
     pub fn receive_slice(&mut self) -> Result<Option<Received<'_, [T]>>> {
         match self.next()? {
-            Some(hand) => Ok(Some(Received::new(&mut self.reader, hand, hand.count))),
+            Some(hand) => {
+                let count = Self::count_valid(&hand, hand.count);
+                Ok(Some(Received::new(&mut self.reader, hand, count)))
+            }
             None => Ok(None),
         }
     }
@@ -339,7 +390,10 @@ impl<T: Message> Consumer<T> {
     /// As [`Consumer::receive`].
     pub fn receive_slice_until(&mut self, deadline: Deadline) -> Result<Option<Received<'_, [T]>>> {
         match self.wait(deadline)? {
-            Some(hand) => Ok(Some(Received::new(&mut self.reader, hand, hand.count))),
+            Some(hand) => {
+                let count = Self::count_valid(&hand, hand.count);
+                Ok(Some(Received::new(&mut self.reader, hand, count)))
+            }
             None => Ok(None),
         }
     }
@@ -356,10 +410,10 @@ impl<T: Message> Consumer<T> {
         let mut got = 0;
         while got < max {
             let Some(hand) = self.next()? else { break };
-            let n = (hand.count as usize).min(max - got);
+            let n = (Self::count_valid(&hand, hand.count) as usize).min(max - got);
             to.reserve(n);
             // SAFETY: room for `n` messages was reserved behind `len`; the source holds
-            // `count >= n` messages of the size of `T`, and any bytes are a valid `T`.
+            // `count >= n` messages of the size of `T`, which are valid.
             unsafe {
                 let end = to.as_mut_ptr().add(to.len()).cast::<u8>();
                 std::ptr::copy_nonoverlapping(hand.ptr, end, n * size_of::<T>());

@@ -120,7 +120,7 @@ impl<T: Payload + ?Sized> Deref for Received<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the lane's end checked length and alignment, and any bytes are a valid `T`. The
+        // SAFETY: the lane's end checked length and alignment, the consumer validity. The
         // position is not past them before `self` is dropped, so no producer writes there, and the
         // reader, borrowed exclusively, keeps the segment mapped.
         unsafe { T::cast(self.ptr, self.bytes) }

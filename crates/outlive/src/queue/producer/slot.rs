@@ -22,6 +22,8 @@ impl<'p, T: Payload + ?Sized> Slot<'p, T> {
     /// `ptr` is what `Writer::reserve` gave for `bytes` bytes.
     pub(in crate::queue) fn new(writer: &'p mut Writer, ptr: *mut u8, bytes: usize) -> Self {
         debug_assert!(T::fits(bytes) && ptr.addr() % align_of::<T::Element>() == 0);
+        // SAFETY: a place of that length, aligned for the queue's type, where nobody reads.
+        unsafe { T::clear(ptr, bytes) };
         Self { writer, ptr, bytes, _type: PhantomData }
     }
 
@@ -45,7 +47,7 @@ impl<T: Payload + ?Sized> Deref for Slot<'_, T> {
     #[inline]
     fn deref(&self) -> &T {
         // SAFETY: `T::fits(bytes)`; payloads are aligned for the queue's type; the place is behind
-        // the last committed record, where nobody reads, and any bytes are a valid `T`.
+        // the last committed record, where nobody reads, and valid since `clear`.
         unsafe { T::cast(self.ptr, self.bytes) }
     }
 }

@@ -19,11 +19,13 @@ use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::fault;
 use crate::types::Message;
+use crate::types::payload::bytes_mut;
 use crate::{Error, ErrorKind, Result};
 
 /// What travels through real-time channels: a [`Message`], copied word by word. Both ends must
 /// have the same: name, size, alignment and every field, in order. Where the type lies in a program
-/// does not matter.
+/// does not matter. Has no `bool`, `char` or enum in it, as nobody checks its bytes: use
+/// [`msg::Bool`](crate::msg::Bool), or an integer.
 ///
 /// At most [`VALUE_BYTES_MAX`] bytes; larger data belongs on a topic.
 pub trait Value: Message + Copy {}
@@ -75,15 +77,11 @@ pub(in crate::rt) fn load<T: Value>(slot: &[AtomicU64]) -> Option<Stamped<T>> {
         return None;
     }
     let mut value = T::new_zeroed();
-    for (bytes, word) in value_bytes(&mut value).chunks_mut(8).zip(&slot[HEAD..]) {
+    for (bytes, word) in bytes_mut(&mut value).chunks_mut(8).zip(&slot[HEAD..]) {
         let full = word.load(Relaxed).to_ne_bytes();
         bytes.copy_from_slice(&full[..bytes.len()]);
     }
     Some(Stamped { value, seq, sent_ns })
-}
-
-fn value_bytes<T: Value>(value: &mut T) -> &mut [u8] {
-    value.as_mut_bytes()
 }
 
 pub(in crate::rt) fn check_size<T>(name: &str) -> Result<()> {

@@ -314,12 +314,8 @@ fn a_lifeline_does_not_trip_when_the_thread_that_opened_the_node_ends() {
 macro_rules! command {
     ($module:ident, $($field:ident),*) => {
         mod $module {
-            use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
-            #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message)]
+            #[outlive::message("test/Command")]
             #[derive(Clone, Copy, Debug)]
-            #[message(name = "test/Command")]
-            #[repr(C)]
             pub(super) struct Command {
                 $(pub(super) $field: f64),*
             }

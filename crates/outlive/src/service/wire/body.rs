@@ -6,9 +6,11 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
+use crate::Error;
 use crate::os::syserr;
 use crate::queue::membership::meta::Meta;
 use crate::types::Payload;
+use crate::types::payload::fault_of;
 
 /// Payloads up to this many words are kept in place.
 const WORDS: usize = 8;
@@ -16,6 +18,17 @@ const WORDS: usize = 8;
 enum Store {
     Small([u64; WORDS]),
     Large { at: NonNull<u8>, layout: Layout },
+}
+
+/// Why bytes are no payload of ours.
+#[derive(Debug)]
+pub(in crate::service) enum NoBody {
+    /// No value of the type has that length.
+    Length,
+    /// A field holds what is none of its values, in words.
+    Value(String),
+    /// `OutOfMemory`.
+    Memory(Error),
 }
 
 /// An owned payload of type `T`.
@@ -31,10 +44,10 @@ unsafe impl<T: Payload + ?Sized> Send for Body<T> {}
 unsafe impl<T: Payload + ?Sized> Sync for Body<T> {}
 
 impl<T: Payload + ?Sized> Body<T> {
-    /// A copy of `bytes` bytes of a message of `meta`; `None` if no value of `T` has that length.
+    /// A copy of `bytes` bytes of a message of `meta`.
     ///
     /// # Errors
-    /// `OutOfMemory`.
+    /// See [`NoBody`].
     ///
     /// # Safety
     /// `from` is valid for reads of `bytes` bytes.
@@ -42,9 +55,9 @@ impl<T: Payload + ?Sized> Body<T> {
         from: *const u8,
         bytes: usize,
         meta: &Meta,
-    ) -> crate::Result<Option<Self>> {
+    ) -> Result<Self, NoBody> {
         if !(T::fits(bytes) && meta.fits(bytes)) {
-            return Ok(None);
+            return Err(NoBody::Length);
         }
         // The same, unless `T` is bytes that stand for another type.
         let align = align_of::<T::Element>().max(meta.align);
@@ -54,7 +67,10 @@ impl<T: Payload + ?Sized> Body<T> {
             unsafe { std::ptr::copy_nonoverlapping(from, words.as_mut_ptr().cast(), bytes) };
             Store::Small(words)
         } else {
-            let none = || syserr::from_code("copy a message of", format!("{bytes} bytes"), 12);
+            let none = || {
+                let size = format!("{bytes} bytes");
+                NoBody::Memory(syserr::from_code("copy a message of", size, 12))
+            };
             let layout = Layout::from_size_align(bytes.max(1), align).map_err(|_| none())?;
             // SAFETY: the layout has a size of at least 1.
             let at = NonNull::new(unsafe { alloc(layout) }).ok_or_else(none)?;
@@ -62,7 +78,13 @@ impl<T: Payload + ?Sized> Body<T> {
             unsafe { std::ptr::copy_nonoverlapping(from, at.as_ptr(), bytes) };
             Store::Large { at, layout }
         };
-        Ok(Some(Self { store, bytes, _type: PhantomData }))
+        let body = Self { store, bytes, _type: PhantomData };
+        // SAFETY: just filled with as many bytes.
+        let copied = unsafe { std::slice::from_raw_parts(body.at(), bytes) };
+        match T::CHECKED && !T::is_valid(copied) {
+            false => Ok(body),
+            true => Err(NoBody::Value(fault_of::<T>(copied))),
+        }
     }
 
     fn at(&self) -> *const u8 {
@@ -78,8 +100,8 @@ impl<T: Payload + ?Sized> Deref for Body<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: `copy` checked the length, and both stores are aligned for the type; the bytes
-        // are initialised, owned, and live as long as `self`.
+        // SAFETY: `copy` checked length and validity, and both stores are aligned for the type; the
+        // bytes are initialised, owned, and live as long as `self`.
         unsafe { T::cast(self.at(), self.bytes) }
     }
 }

@@ -8,7 +8,7 @@ use crate::{Error, ErrorKind, Result};
 
 impl<H: Message, E: Message> Publisher<Headed<H, E>> {
     /// A slot in shared memory with `header` written and `len` elements to fill, which hold
-    /// whatever was there before.
+    /// whatever was there before; zeros if they have a `bool`, `char` or enum in them.
     ///
     /// # Errors
     /// As [`Publisher::loan_slice`].

@@ -31,6 +31,8 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
         bytes: usize,
     ) -> Self {
         debug_assert!(T::fits(bytes) && ptr.addr() % align_of::<T::Element>() == 0);
+        // SAFETY: a chunk of that length, aligned for the topic's type and exclusively ours.
+        unsafe { T::clear(ptr, bytes) };
         Self { publisher, location, ptr, bytes }
     }
 
@@ -68,11 +70,13 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
         }
     }
 
-    /// The slot's bytes, for those who fill it without looking at its type: any bytes are a value.
+    /// The slot's bytes, for those who fill it without looking at its type. Does not compile for
+    /// types with a `bool`, `char` or enum, of which not any bytes are a value.
     #[inline]
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
+        const { assert!(!T::CHECKED, "not any bytes are a value of this type") };
         // SAFETY: the chunk is exclusively ours until published, `bytes` long, and holds what was
-        // there before; any bytes are a valid `T` (FromBytes).
+        // there before; any bytes are a valid `T` (just required).
         unsafe { std::slice::from_raw_parts_mut(self.ptr, self.bytes) }
     }
 
@@ -100,7 +104,7 @@ impl<T: Payload + ?Sized> Deref for Loan<'_, T> {
     #[inline]
     fn deref(&self) -> &T {
         // SAFETY: `T::fits(bytes)`; chunks are aligned for the topic's type; the chunk is
-        // exclusively ours until published, and any bytes are a valid `T`.
+        // exclusively ours until published, and valid since `clear`.
         unsafe { T::cast(self.ptr, self.bytes) }
     }
 }

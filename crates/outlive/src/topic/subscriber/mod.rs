@@ -19,12 +19,12 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use super::membership::PublisherId;
+use crate::Result;
 use crate::os::time::deadline::Deadline;
 use crate::types::describe::TypeDescription;
 use crate::types::payload::{Encoding, Payload};
 use crate::types::payload_type::PayloadType;
 use crate::wait::member::{Member, Plan, Seat};
-use crate::{Error, ErrorKind, Result};
 use raw::{Meta, RawSample};
 use reader::{Event, Reader};
 use sample::Sample;
@@ -71,8 +71,9 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// # Errors
     /// `TooManyBorrows` when as many samples are held as `borrows` allows: nothing is consumed,
-    /// and nobody else notices. `OutOfMemory`, likewise. `ForkedChild`. A publisher whose bytes are
-    /// corrupt is reported as [`Event::PublisherCorrupt`] and not read any more.
+    /// and nobody else notices. `OutOfMemory`, likewise. `ForkedChild`. `Corrupt` for a message with
+    /// a value that `T` does not have, such as a `bool` of 2: that one is skipped. A publisher whose
+    /// bytes are corrupt is reported as [`Event::PublisherCorrupt`] and not read any more.
     ///
     /// # Crash safety
     /// **Deferred** (one chunk): dying while holding a sample, its chunk comes back to the
@@ -98,7 +99,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         loop {
             match take(&mut self.reader)?.map(Sample::of) {
                 Some(Ok(sample)) => return Ok(Some(sample)),
-                Some(Err(raw)) => return Err(self.wrong_length(raw.len())),
+                Some(Err(raw)) => return Err(Sample::<T>::fault(self.topic(), &raw)),
                 None if self.reader.rest() => {}
                 None => return Ok(None),
             }
@@ -201,16 +202,6 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.reader.skipped()
     }
 
-    #[cold]
-    fn wrong_length(&self, bytes: usize) -> Error {
-        Error::new(
-            ErrorKind::Corrupt,
-            "receiving on",
-            self.topic(),
-            format!("a message of {bytes} bytes is no payload of its type: restart its publisher"),
-        )
-    }
-
     /// Waits for the next message, at most `timeout`; `None` when it passed, or earlier when
     /// there is an event to look at ([`Subscriber::next_event`]): one that comes meanwhile, or the
     /// end of a publisher that an earlier call noticed. An end that is not looked at ends one wait.
@@ -248,7 +239,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         T: Sized + Clone,
     {
         let Some(sample) = self.receive()? else { return Ok(None) };
-        to.clone_from(&sample);
+        sample.clone_to(self.topic(), to)?;
         Ok(Some(*sample.meta()))
     }
 

@@ -227,6 +227,14 @@ impl RawSample {
         self.record().ptr.as_ptr()
     }
 
+    /// The payload.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: the bytes are initialised, private or reserved by the hazard, and live as long
+        // as `self`.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
+    }
+
     pub(crate) fn is_borrowed(&self) -> bool {
         self.record().gives_back && matches!(self.record().place, Place::Borrowed(..))
     }

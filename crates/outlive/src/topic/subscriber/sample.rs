@@ -2,11 +2,13 @@
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Deref;
 
 use super::raw::{Meta, RawSample};
 use crate::topic::membership::PublisherId;
-use crate::types::payload::Payload;
+use crate::types::payload::{Payload, fault_of};
+use crate::{Error, ErrorKind, Result};
 
 /// A received message. Large ones are borrowed: they lie in shared memory, are yours to read for
 /// as long as you keep the sample, and count against the subscriber's `borrows`. The publisher's
@@ -24,9 +26,58 @@ impl<T: Payload + ?Sized> Sample<T> {
     /// `raw` as a `T`; what is none is handed back.
     #[inline]
     pub(in crate::topic) fn of(raw: RawSample) -> std::result::Result<Self, RawSample> {
-        let aligned = raw.as_ptr().addr() % align_of::<T::Element>() == 0;
-        let suits = aligned && T::fits(raw.len());
+        let suits = Self::suits(&raw) && (!T::CHECKED || T::is_valid(raw.bytes()));
         if suits { Ok(Self { raw, _type: PhantomData }) } else { Err(raw) }
+    }
+
+    /// Length and alignment.
+    #[inline]
+    fn suits(raw: &RawSample) -> bool {
+        T::fits(raw.len()) && raw.as_ptr().addr() % align_of::<T::Element>() == 0
+    }
+
+    /// What is wrong with `raw`, which `of` did not take.
+    #[cold]
+    pub(in crate::topic) fn fault(topic: &str, raw: &RawSample) -> Error {
+        if Self::suits(raw) {
+            return wrong_value::<T>(topic, raw.bytes());
+        }
+        Error::new(
+            ErrorKind::Corrupt,
+            "receiving on",
+            topic,
+            format!(
+                "a message of {} bytes is no payload of its type: restart its publisher",
+                raw.len()
+            ),
+        )
+    }
+
+    /// Clones the payload into `to`; what is checked is checked again, in a copy that is ours.
+    ///
+    /// # Errors
+    /// `Corrupt` when it has changed meanwhile.
+    pub(in crate::topic) fn clone_to(&self, topic: &str, to: &mut T) -> Result<()>
+    where
+        T: Sized + Clone,
+    {
+        if !T::CHECKED {
+            to.clone_from(self);
+            return Ok(());
+        }
+        let mut copy = MaybeUninit::<T>::uninit();
+        // SAFETY: a payload that has a size has that length (`suits`).
+        let bytes = unsafe {
+            let at = copy.as_mut_ptr().cast::<u8>();
+            std::ptr::copy_nonoverlapping(self.raw.as_ptr(), at, size_of::<T>());
+            std::slice::from_raw_parts(at, size_of::<T>())
+        };
+        if !T::is_valid(bytes) {
+            return Err(wrong_value::<T>(topic, bytes));
+        }
+        // SAFETY: filled and just found valid.
+        to.clone_from(unsafe { copy.assume_init_ref() });
+        Ok(())
     }
 
     /// Publisher, number, time and losses.
@@ -65,13 +116,18 @@ impl<T: Payload + ?Sized> Sample<T> {
     }
 }
 
+#[cold]
+fn wrong_value<T: Payload + ?Sized>(topic: &str, bytes: &[u8]) -> Error {
+    Error::new(ErrorKind::Corrupt, "receiving on", topic, fault_of::<T>(bytes))
+}
+
 impl<T: Payload + ?Sized> Deref for Sample<T> {
     type Target = T;
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: `of` checked length and alignment; the bytes are initialised, private or reserved
-        // by the hazard, and live as long as `self`.
+        // SAFETY: `of` checked length, alignment and validity; the bytes are initialised, private or
+        // reserved by the hazard, and live as long as `self`.
         unsafe { T::cast(self.raw.as_ptr(), self.raw.len()) }
     }
 }

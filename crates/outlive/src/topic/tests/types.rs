@@ -153,9 +153,7 @@ fn a_payload_that_is_no_header_and_elements_is_refused() {
 #[cfg(feature = "derive")]
 #[test]
 fn derived_descriptions_have_the_offsets_that_one_computes_by_hand() {
-    #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message)]
-    #[message(name = "test/Leg")]
-    #[repr(C)]
+    #[outlive::message("test/Leg")]
     struct Leg {
         joints: [[f32; 2]; 3],
         r#type: u16,
@@ -163,8 +161,7 @@ fn derived_descriptions_have_the_offsets_that_one_computes_by_hand() {
         down: Bool,
     }
 
-    #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message)]
-    #[message(name = "test/Robot", crate = "crate")]
+    #[outlive::message("test/Robot", crate = "crate")]
     #[repr(C, align(16))]
     struct Robot {
         stamp: u64,
@@ -174,9 +171,7 @@ fn derived_descriptions_have_the_offsets_that_one_computes_by_hand() {
         pair: Pair,
     }
 
-    #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, outlive::Message)]
-    #[message(name = "test/Pair")]
-    #[repr(C)]
+    #[outlive::message("test/Pair")]
     struct Pair(u32, [i32; 3]);
 
     assert_eq!(

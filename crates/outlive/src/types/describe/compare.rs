@@ -43,6 +43,19 @@ impl FieldType {
     }
 }
 
+impl Kind {
+    /// Whether two elements that are no structs are the same. An integer agrees with an enum of
+    /// its width: a program that knows no names has the number.
+    fn agrees(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Enum(a), Self::Enum(b)) => a.agrees(b),
+            (Self::Enum(names), Self::Scalar(scalar))
+            | (Self::Scalar(scalar), Self::Enum(names)) => names.width() == *scalar,
+            (a, b) => a == b,
+        }
+    }
+}
+
 type At<'a> = (&'a FieldType, Option<usize>);
 
 /// `what` names the two for people, `path` goes before the names of their fields.
@@ -54,7 +67,7 @@ fn compare_types(what: &str, path: &str, topic: At<'_>, ours: At<'_>, lines: &mu
     let opaque = [topic.0, ours.0].iter().any(|t| matches!(t.kind, Kind::Opaque { .. }));
     let same_type = match opaque {
         true => topic.0.size() == ours.0.size() && topic.0.any_length == ours.0.any_length,
-        false => same_shape && (both_structs || topic.0.kind == ours.0.kind),
+        false => same_shape && (both_structs || topic.0.kind.agrees(&ours.0.kind)),
     };
     let text = |ty: At<'_>| match ty.1 {
         Some(at) => format!("{} at {at}", ty.0),

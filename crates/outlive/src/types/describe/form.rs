@@ -9,12 +9,12 @@
 //! ```
 //! docs/SHM_LAYOUT.md has the grammar and the bounds.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::iter::Peekable;
 use std::str::Lines;
 
 use super::{
-    DEPTH_MAX, DESCRIPTION_BYTES_MAX, DIMS_MAX, Field, FieldType, Kind, SIZE_MAX, Scalar,
+    DEPTH_MAX, DESCRIPTION_BYTES_MAX, DIMS_MAX, Field, FieldType, Kind, Names, SIZE_MAX, Scalar,
     TypeDescription, corrupt,
 };
 use crate::{Error, ErrorKind, Result};
@@ -68,16 +68,19 @@ impl TypeDescription {
 fn write_fields(out: &mut String, of: &FieldType, level: usize) {
     for field in of.fields() {
         let _ = write!(out, "{:level$}{} {} ", "", field.offset, field.ty);
-        for c in field.name.chars() {
-            // What would end the name or the line; nothing that an identifier has.
-            match c {
-                '\0'..=' ' | '%' | '\x7f' => drop(write!(out, "%{:02X}", u32::from(c))),
-                c => out.push(c),
-            }
-        }
+        let _ = escape(out, &field.name, |_| false);
         out.push('\n');
         write_fields(out, &field.ty, level + 1);
     }
+}
+
+/// Writes a name. Escaped is what would end it or the line; nothing that an identifier has.
+pub(super) fn escape(out: &mut impl Write, name: &str, more: impl Fn(char) -> bool) -> fmt::Result {
+    name.chars().try_for_each(|c| match c {
+        '\0'..=' ' | '%' | '\x7f' => write!(out, "%{:02X}", u32::from(c)),
+        c if more(c) => write!(out, "%{:02X}", u32::from(c)),
+        c => out.write_char(c),
+    })
 }
 
 fn parse_head(line: &str) -> Result<usize> {
@@ -131,6 +134,10 @@ fn parse_type(text: &str) -> Result<FieldType> {
         None => Scalar::from_name(element).map(Kind::Scalar),
         Some(("struct", size)) => number(size).map(|size| Kind::Struct { size, fields: vec![] }),
         Some(("opaque", size)) => number(size).map(|size| Kind::Opaque { size }),
+        Some(("enum", values)) => match Names::parse(values) {
+            Some(names) => Some(Kind::Enum(names.map_err(bad)?)),
+            None => return Err(bad("the values of the enum are malformed")),
+        },
         Some(_) => None,
     };
     let kind = kind.ok_or_else(|| bad("the type is unknown or its size out of range"))?;
@@ -163,7 +170,7 @@ fn number(text: &str) -> Option<usize> {
     plain.then(|| text.parse().ok()).flatten().filter(|n| *n <= SIZE_MAX)
 }
 
-fn unescape(name: &str) -> Option<String> {
+pub(super) fn unescape(name: &str) -> Option<String> {
     let mut out = Vec::with_capacity(name.len());
     let mut bytes = name.bytes();
     while let Some(byte) = bytes.next() {

@@ -1,6 +1,6 @@
 //! What a type looks like in memory, field by field: plain facts that every language can state.
 //!
-//! A [`TypeDescription`] is made by `#[derive(outlive::Message)]`, stored in the topic's `meta` in
+//! A [`TypeDescription`] is made by `#[outlive::message]`, stored in the topic's `meta` in
 //! the form of [`TypeDescription::to_text`], and used to compare types when a member joins and to
 //! show payloads of any type ([`TypeDescription::decode`]).
 //!
@@ -9,14 +9,19 @@
 //! | `form` | the stored form, written and read back |
 //! | `compare` | field-by-field difference of two types |
 //! | `value` | payload bytes seen through a description |
+//! | `names` | the values of enums and their names |
+//! | `fault` | which field's bytes are none of its values |
 
 mod compare;
+mod fault;
 mod form;
+mod names;
 #[cfg(test)]
 mod tests;
 mod value;
 
 pub(crate) use compare::differences;
+pub use names::Names;
 pub use value::{Array, Struct, Value};
 
 use crate::{Error, ErrorKind};
@@ -53,15 +58,17 @@ pub enum Scalar {
     Bool,
     /// One byte of UTF-8 text; an array of them is text that ends at the first 0.
     Char,
+    /// Four bytes: a Unicode scalar value, Rust's `char`.
+    Char32,
 }
 
 impl Scalar {
-    const ALL: [Self; 14] = {
+    const ALL: [Self; 15] = {
         use Scalar::*;
-        [U8, U16, U32, U64, U128, I8, I16, I32, I64, I128, F32, F64, Bool, Char]
+        [U8, U16, U32, U64, U128, I8, I16, I32, I64, I128, F32, F64, Bool, Char, Char32]
     };
 
-    /// `u8`, `f64`, `bool`, `char` ...
+    /// `u8`, `f64`, `bool`, `char`, `char32` ...
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::U8 => "u8",
@@ -78,6 +85,7 @@ impl Scalar {
             Self::F64 => "f64",
             Self::Bool => "bool",
             Self::Char => "char",
+            Self::Char32 => "char32",
         }
     }
 
@@ -86,7 +94,7 @@ impl Scalar {
         match self {
             Self::U8 | Self::I8 | Self::Bool | Self::Char => 1,
             Self::U16 | Self::I16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U32 | Self::I32 | Self::F32 | Self::Char32 => 4,
             Self::U64 | Self::I64 | Self::F64 => 8,
             Self::U128 | Self::I128 => 16,
         }
@@ -103,6 +111,8 @@ impl Scalar {
 pub enum Kind {
     /// A number, a truth value or a byte of text.
     Scalar(Scalar),
+    /// One of several named numbers.
+    Enum(Names),
     /// Named fields.
     Struct {
         /// Its size with padding, bytes.
@@ -158,6 +168,7 @@ impl Kind {
     pub fn size(&self) -> usize {
         match self {
             Self::Scalar(s) => s.size(),
+            Self::Enum(names) => names.width().size(),
             Self::Struct { size, .. } | Self::Opaque { size } => *size,
         }
     }
@@ -194,12 +205,7 @@ impl Field {
 /// ```
 /// use outlive::TypeDescription;
 ///
-/// #[derive(outlive::zerocopy::FromBytes, outlive::zerocopy::IntoBytes)]
-/// #[derive(outlive::zerocopy::Immutable, outlive::zerocopy::KnownLayout)]
-/// #[zerocopy(crate = "outlive::zerocopy")]
-/// #[derive(outlive::Message)]
-/// #[message(name = "example/Speed")]
-/// #[repr(C)]
+/// #[outlive::message("example/Speed")]
 /// struct Speed {
 ///     stamp_ns: u64,
 ///     wheels: [f32; 4],
@@ -228,6 +234,23 @@ impl TypeDescription {
     /// A single number, truth value or byte of text.
     pub fn scalar(scalar: Scalar) -> Self {
         Self::of(Kind::Scalar(scalar), scalar.size())
+    }
+
+    /// One of `values`, numbers with their names, in an integer of the width `width`.
+    ///
+    /// # Panics
+    /// When there is none, or more than 1024, or `width` is no integer of at most 64 bits, or a
+    /// number is outside it or twice there, or a name is empty, longer than 128 bytes or twice
+    /// there: the caller's own mistake.
+    pub fn enumeration<'a>(
+        width: Scalar,
+        values: impl IntoIterator<Item = (&'a str, i128)>,
+    ) -> Self {
+        let values = values.into_iter().map(|(name, number)| (name.to_owned(), number)).collect();
+        match Names::new(width, values) {
+            Ok(names) => Self::of(Kind::Enum(names), width.size()),
+            Err(why) => panic!("an enum of a described type: {why}"),
+        }
     }
 
     /// Of `T` nothing but size and alignment: agrees with every type that has the same.
@@ -357,10 +380,11 @@ impl FieldType {
 }
 
 impl std::fmt::Display for FieldType {
-    /// As in the stored form: `f64`, `u8[3][4]`, `struct:24[]`.
+    /// As in the stored form: `f64`, `u8[3][4]`, `struct:24[]`, `enum:u8{Idle=0,Driving=1}`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.kind {
             Kind::Scalar(s) => f.write_str(s.as_str())?,
+            Kind::Enum(names) => write!(f, "{names}")?,
             Kind::Struct { size, .. } => write!(f, "struct:{size}")?,
             Kind::Opaque { size } => write!(f, "opaque:{size}")?,
         }

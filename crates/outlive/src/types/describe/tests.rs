@@ -63,11 +63,49 @@ fn the_stored_form_is_this_text_and_reads_back_as_the_same() {
             <[f32; 2]>::describe().slice(),
         ),
         TypeDescription::struct_of(4, 1).field("50 % ö\n", 0, scalar(Scalar::U32)),
+        scalar(Scalar::Char32).array(2),
+        TypeDescription::enumeration(Scalar::I64, [("a[1]=%,{:}", i64::MIN.into()), ("ö", 0)]),
     ] {
         let text = described.to_text();
         assert_eq!(TypeDescription::parse(text.as_bytes()).unwrap(), described, "{text}");
     }
     assert_eq!(<[[i16; 3]; 4]>::describe().to_text(), "outlive-type 1 align 2\ni16[4][3]\n");
+}
+
+/// Values of an enum, so many.
+fn many(n: usize) -> String {
+    (0..n).map(|i| format!("v{i}={i}")).collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn values_of_an_enum_are_stored_by_number_and_shown_by_name() {
+    let mode = TypeDescription::enumeration(Scalar::I8, [("Fault", 2), ("Idle", 0), ("Back", -1)]);
+    let text = "outlive-type 1 align 1\nenum:i8{Back=-1,Idle=0,Fault=2}[3]\n";
+    let modes = mode.array(3);
+    assert_eq!(modes.to_text(), text);
+    assert_eq!(modes.decode(&[0xff, 2, 1]).unwrap().to_string(), "[Back, Fault, 1]");
+    assert_eq!(modes.fault(&[0xff, 2, 0]), None);
+    let why = "field `[2]` holds 1, which is none of Back -1, Idle 0, Fault 2";
+    assert_eq!(modes.fault(&[0xff, 2, 1]).as_deref(), Some(why));
+    let head = "outlive-type 1 align 2\n";
+    let wide = TypeDescription::parse(format!("{head}enum:u16{{{}}}\n", many(1024)).as_bytes());
+    let why = wide.unwrap().fault(&[0, 4]).unwrap();
+    assert!(why.starts_with("it holds 1024, ") && why.ends_with("v7 7 .."), "{why}");
+}
+
+#[test]
+fn a_fault_is_found_behind_what_has_none() {
+    let (arm, bytes) = (arm(), arm_bytes());
+    assert_eq!(arm.fault(&bytes), None);
+    let mut wrong = bytes.clone();
+    wrong[44] = 5;
+    let why = "field `joints[1].moving` holds 5, which is neither 0 (false) nor 1 (true)";
+    assert_eq!(arm.fault(&wrong).as_deref(), Some(why));
+    assert_eq!(arm.fault(&[]), None, "nothing is read outside");
+    let of = scalar(Scalar::Char32);
+    assert_eq!(of.decode(&[0xe4, 0, 0, 0]).unwrap().to_string(), "\"ä\"");
+    let why = "it holds 0x110000, which is no Unicode character";
+    assert_eq!(of.fault(&[0, 0, 0x11, 0]).as_deref(), Some(why));
 }
 
 #[test]
@@ -108,6 +146,20 @@ fn what_no_member_would_write_is_corrupt_with_the_line_in_the_message() {
         (&format!("{head}struct:8\n 0 u8[] x\n 1 u8 y\n"), "nothing comes after"),
         (&format!("{head}struct:8\n 0 struct:8 a\n  8 u8[] x\n"), "last field of the outermost"),
         (&format!("{head}struct:8[2]\n 8 u8[] x\n"), "make no array"),
+        (&format!("{head}enum:u8\n"), "enum are malformed"),
+        (&format!("{head}enum:u8{{}}\n"), "enum are malformed"),
+        (&format!("{head}enum:u8{{A}}\n"), "enum are malformed"),
+        (&format!("{head}enum:u8{{A=0,}}\n"), "enum are malformed"),
+        (&format!("{head}enum:u8{{A=+1}}\n"), "enum are malformed"),
+        (&format!("{head}enum:u8{{A=-}}\n"), "enum are malformed"),
+        (&format!("{head}enum:x8{{A=0}}\n"), "enum are malformed"),
+        (&format!("{head}enum:u128{{A=0}}\n"), "an integer of at most 64 bits"),
+        (&format!("{head}enum:u8{{A=256}}\n"), "outside its width"),
+        (&format!("{head}enum:i8{{A=-129}}\n"), "outside its width"),
+        (&format!("{head}enum:u8{{A=1,B=1}}\n"), "a name is taken"),
+        (&format!("{head}enum:u8{{A=1,A=2}}\n"), "a name is taken"),
+        (&format!("{head}enum:u8{{=1}}\n"), "1 to 128 bytes"),
+        (&format!("{head}enum:u16{{{}}}\n", many(1025)), "1 to 1024 values"),
     ] {
         let e = TypeDescription::parse(text.as_bytes()).unwrap_err();
         assert_eq!(e.kind(), ErrorKind::Corrupt, "{text}");
@@ -148,6 +200,7 @@ fn is_sound(text: &[u8], garbage: &mut Garbage) -> bool {
         let payload: Vec<u8> = (0..described.size()).map(|_| garbage.next() as u8).collect();
         if let Some(value) = described.decode(&payload) {
             assert!(!format!("{value} {value:.2}").is_empty());
+            let _ = described.fault(&payload);
         }
     }
     let _ = arm().differences(&described);
@@ -157,7 +210,7 @@ fn is_sound(text: &[u8], garbage: &mut Garbage) -> bool {
 #[test]
 fn garbage_is_refused_or_sound_but_never_a_panic() {
     let mut garbage = Garbage(0x5eed);
-    let alphabet = b"outlive-type 1 align 8\nstruct:opaque:u8f64[]0123456789 %\n";
+    let alphabet = b"outlive-type 1 align 8\nstruct:opaque:enum:u8f64[]{=,}-0123456789 %\n";
     for _ in 0..20_000 {
         let len = garbage.below(200);
         let noise: Vec<u8> = (0..len).map(|_| garbage.next() as u8).collect();

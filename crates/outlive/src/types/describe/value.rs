@@ -19,6 +19,13 @@ pub enum Value<'a> {
     F32(f32),
     /// `f64`.
     F64(f64),
+    /// One of the values of an enum, or another number that is none of them.
+    Enum {
+        /// Its name, if it is one.
+        name: Option<&'a str>,
+        /// Its number.
+        number: i128,
+    },
     /// Text up to its first 0; what is no UTF-8 is replaced by U+FFFD.
     Text(Cow<'a, str>),
     /// Bytes that nobody described.
@@ -95,6 +102,19 @@ fn view_dims<'a>(ty: &'a FieldType, dims: &'a [usize], bytes: &'a [u8]) -> Value
         ([], Kind::Struct { fields, .. }) => Value::Struct(Struct { fields, bytes }),
         ([], Kind::Opaque { size }) => Value::Bytes(&bytes[..(*size).min(bytes.len())]),
         ([], Kind::Scalar(scalar)) => number(*scalar, bytes),
+        ([], Kind::Enum(names)) => {
+            let number = integer(names.width(), bytes);
+            Value::Enum { name: names.name_of(number), number }
+        }
+    }
+}
+
+/// An integer of at most 64 bits.
+pub(super) fn integer(width: Scalar, bytes: &[u8]) -> i128 {
+    match number(width, bytes) {
+        Value::Unsigned(v) => v as i128,
+        Value::Signed(v) => v,
+        _ => 0,
     }
 }
 
@@ -122,6 +142,10 @@ fn number<'a>(scalar: Scalar, bytes: &'a [u8]) -> Value<'a> {
         Scalar::F64 => Value::F64(f64::from_le_bytes(le(bytes))),
         Scalar::Bool => Value::Bool(le::<1>(bytes) != [0]),
         Scalar::Char => text(&bytes[..bytes.len().min(1)]),
+        Scalar::Char32 => {
+            let c = char::from_u32(u32::from_le_bytes(le(bytes)));
+            Value::Text(c.unwrap_or(char::REPLACEMENT_CHARACTER).to_string().into())
+        }
     }
 }
 
@@ -213,7 +237,7 @@ fn field<'a>(f: &'a Field, bytes: &'a [u8]) -> Option<Value<'a>> {
 }
 
 impl fmt::Display for Value<'_> {
-    /// One line, like `{x: 1.5, name: "base", points: [1, 2]}`. With a precision, as in
+    /// One line, like `{x: 1.5, mode: Idle, name: "base", points: [1, 2]}`. With a precision, as in
     /// `{value:.8}`, arrays show so many elements and bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -223,6 +247,8 @@ impl fmt::Display for Value<'_> {
             // Very large and very small ones in scientific notation, as Debug does.
             Self::F32(v) => write!(f, "{v:?}"),
             Self::F64(v) => write!(f, "{v:?}"),
+            Self::Enum { name: Some(name), .. } => f.write_str(name),
+            Self::Enum { number, .. } => write!(f, "{number}"),
             Self::Text(v) => write!(f, "{v:?}"),
             Self::Bytes(v) => list(f, v.len(), v.iter(), |f, byte| write!(f, "{byte:02x}")),
             Self::Array(v) => {

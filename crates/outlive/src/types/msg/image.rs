@@ -3,7 +3,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Header, message};
-use crate::types::{Headed, Message, TypeDescription};
+use crate::types::{Headed, Message, TypeDescription, Validity};
 use crate::{Error, ErrorKind, Result};
 
 /// A header and the bytes of a picture, in the camera's optical frame `header.frame_id`.
@@ -61,6 +61,7 @@ pub struct PixelFormat(pub u32);
 
 impl Message for PixelFormat {
     const TYPE_NAME: &'static str = "u32";
+    const VALIDITY: Validity<Self> = Validity::any();
 
     fn describe() -> TypeDescription {
         u32::describe()

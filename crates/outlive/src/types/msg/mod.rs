@@ -31,12 +31,14 @@
 mod image;
 mod joints;
 mod motion;
+mod optional;
 mod point_cloud;
 mod text;
 
 pub use image::{Image, ImageHeader, PixelFormat};
 pub use joints::{Joint, JointState, JointStateHeader};
 pub use motion::{Imu, Pose, Quaternion, Twist, Vector3};
+pub use optional::Optional;
 pub use point_cloud::{PointCloud, PointCloudHeader, PointXyzi};
 pub use text::{Bool, Text};
 
@@ -45,11 +47,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::os::time::clock::now_ns;
 use crate::types::{Message, TypeDescription};
 
-/// What `#[derive(Message)]` writes; the core has no derive of its own, which is a feature.
+/// What `#[outlive::message]` writes; the core cannot use that macro, which is a feature.
 macro_rules! message {
     ($type:ident, $name:literal, $($field:ident),*) => {
         impl $crate::Message for $type {
             const TYPE_NAME: &'static str = $name;
+            const VALIDITY: $crate::Validity<Self> = $crate::Validity::any();
 
             fn describe() -> $crate::TypeDescription {
                 $crate::TypeDescription::of_struct::<Self>()$(.field(

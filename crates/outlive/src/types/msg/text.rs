@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::types::describe::Scalar;
-use crate::types::{Message, TypeDescription};
+use crate::types::{Message, TypeDescription, Validity};
 
 /// Text of at most `N` bytes of UTF-8, filled up with zeros.
 ///
@@ -51,6 +51,7 @@ impl<const N: usize> Text<N> {
 
 impl<const N: usize> Message for Text<N> {
     const TYPE_NAME: &'static str = "char";
+    const VALIDITY: Validity<Self> = Validity::any();
 
     fn describe() -> TypeDescription {
         TypeDescription::scalar(Scalar::Char).array(N)
@@ -75,8 +76,10 @@ impl<const N: usize> fmt::Debug for Text<N> {
     }
 }
 
-/// A truth value in one byte. Rust's own `bool` is no message: another process might write 2.
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Default)]
+/// A truth value in one byte of which any value is good, so that nobody need check it: for data of
+/// locks and real-time channels, which cannot have a `bool` in them. The same type as `bool` for
+/// other programs.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy, Default)]
 #[repr(transparent)]
 pub struct Bool(u8);
 
@@ -89,6 +92,7 @@ impl Bool {
 
 impl Message for Bool {
     const TYPE_NAME: &'static str = "bool";
+    const VALIDITY: Validity<Self> = Validity::any();
 
     fn describe() -> TypeDescription {
         TypeDescription::scalar(Scalar::Bool)
