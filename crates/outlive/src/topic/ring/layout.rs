@@ -80,8 +80,8 @@ pub(crate) const SEGMENTS_MAX: usize = 64;
 /// need, of values of varying length two.
 pub(crate) const ENTRY_HEAD_BYTES: usize = super::entries::ENTRY_HEAD_WORDS * 8;
 const ENTRY_BYTES_OF_SLICES: usize = 2 * CACHE_LINE;
-/// Most bytes of a value of a fixed size that travel inside an entry. From here on a chunk, which is
-/// read in place, costs no more than the copy (bench/results/2026-11.md).
+/// Most bytes of a value of a fixed size that travel inside an entry. From here on a chunk, which
+/// is read in place, costs no more than the copy (bench/results/2026-11.md).
 pub(crate) const VALUE_INLINE_BYTES_MAX: usize = 1024;
 /// Most payload bytes of varying length that travel inside an entry.
 pub(crate) const SLICE_INLINE_BYTES_MAX: usize = ENTRY_BYTES_OF_SLICES - ENTRY_HEAD_BYTES;

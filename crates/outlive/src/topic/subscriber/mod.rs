@@ -71,9 +71,9 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// # Errors
     /// `TooManyBorrows` when as many samples are held as `borrows` allows: nothing is consumed,
-    /// and nobody else notices. `OutOfMemory`, likewise. `ForkedChild`. `Corrupt` for a message with
-    /// a value that `T` does not have, such as a `bool` of 2: that one is skipped. A publisher whose
-    /// bytes are corrupt is reported as [`Event::PublisherCorrupt`] and not read any more.
+    /// and nobody else notices. `OutOfMemory`, likewise. `ForkedChild`. `Corrupt` for a message
+    /// with a value that `T` does not have, such as a `bool` of 2: that one is skipped. A publisher
+    /// whose bytes are corrupt is reported as [`Event::PublisherCorrupt`] and not read any more.
     ///
     /// # Crash safety
     /// **Deferred** (one chunk): dying while holding a sample, its chunk comes back to the

@@ -126,8 +126,8 @@ impl<T: Payload + ?Sized> Deref for Sample<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: `of` checked length, alignment and validity; the bytes are initialised, private or
-        // reserved by the hazard, and live as long as `self`.
+        // SAFETY: `of` checked length, alignment and validity; the bytes are initialised, private
+        // or reserved by the hazard, and live as long as `self`.
         unsafe { T::cast(self.raw.as_ptr(), self.raw.len()) }
     }
 }
