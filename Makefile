@@ -1,6 +1,10 @@
 # The work is in scripts/ and xtask/; these are its names.
 .PHONY: help demo demo-robot test test-all soak bench bench-peers fmt lint install header man deb wheel
 
+# Where scripts/setup puts cargo.
+CARGO_HOME ?= $(HOME)/.cargo
+export PATH := $(CARGO_HOME)/bin:$(PATH)
+
 help:
 	@echo "make demo      see a publisher killed and everybody else carry on"
 	@echo "make demo-robot  a robot: its services killed, then a part of its core; a page of plots"
@@ -78,5 +82,5 @@ deb:
 	@scripts/deb
 
 wheel:
-	@scripts/setup
+	@scripts/setup --tests
 	@scripts/wheel
