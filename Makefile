@@ -1,11 +1,16 @@
 # The work is in scripts/ and xtask/; these are its names.
-.PHONY: help demo demo-robot test test-all soak bench bench-peers fmt lint install header man deb wheel
+.PHONY: help demo demo-robot test test-all test-machines soak bench bench-peers fmt lint install header man deb wheel
+
+# Where scripts/setup puts cargo.
+CARGO_HOME ?= $(HOME)/.cargo
+export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 help:
 	@echo "make demo      see a publisher killed and everybody else carry on"
 	@echo "make demo-robot  a robot: its services killed, then a part of its core; a page of plots"
 	@echo "make test      every check, one line each (sets the machine up first)"
 	@echo "make test-all  the same with the long versions of the sweeps and models"
+	@echo "make test-machines  older and newer kernels, aarch64, pages of 16 KiB, all emulated; ARGS='amd64-5.10'"
 	@echo "make soak      half an hour of random kills, stops and restarts, another of histories; ARGS='--for 8h --seed 7'"
 	@echo "make bench     latency and throughput against the machine's own limits"
 	@echo "make bench-peers  other people's libraries beside outlive; installs or names what they need"
@@ -34,6 +39,10 @@ test:
 
 test-all:
 	@scripts/test --all
+
+test-machines:
+	@scripts/setup
+	@verify/machines/run $(ARGS)
 
 soak:
 	@scripts/setup
@@ -78,5 +87,5 @@ deb:
 	@scripts/deb
 
 wheel:
-	@scripts/setup
+	@scripts/setup --tests
 	@scripts/wheel

@@ -13,22 +13,18 @@ const FUTEX_WAIT_BITSET: u64 = 9;
 /// by a mistake of the caller's.
 pub(crate) fn of(number: i64, args: [u64; 4]) -> &'static [i32] {
     let creates = args[2] as i32 & libc::O_CREAT != 0 || args[2] as i32 & libc::O_TMPFILE != 0;
-    match number {
+    match of_today(number) {
         libc::SYS_openat if creates => {
             &[ENOMEM, EMFILE, ENFILE, ENOSPC, EDQUOT, EACCES, EPERM, EIO, EINTR]
         }
         libc::SYS_openat => &[ENOMEM, EMFILE, ENFILE, EACCES, EPERM, EIO, EINTR],
-        libc::SYS_mkdirat | libc::SYS_mkdir => &[ENOSPC, EDQUOT, EACCES, EPERM, ENOMEM, EIO],
-        libc::SYS_linkat | libc::SYS_rename | libc::SYS_renameat2 => {
-            &[ENOSPC, EDQUOT, EACCES, EPERM, ENOMEM, EIO]
-        }
-        libc::SYS_unlinkat | libc::SYS_unlink | libc::SYS_rmdir => &[EACCES, EPERM, ENOMEM, EIO],
+        libc::SYS_mkdirat => &[ENOSPC, EDQUOT, EACCES, EPERM, ENOMEM, EIO],
+        libc::SYS_linkat | libc::SYS_renameat2 => &[ENOSPC, EDQUOT, EACCES, EPERM, ENOMEM, EIO],
+        libc::SYS_unlinkat => &[EACCES, EPERM, ENOMEM, EIO],
         libc::SYS_ftruncate | libc::SYS_fallocate => &[ENOSPC, EDQUOT, EINTR, EIO, EPERM, ENOMEM],
-        libc::SYS_fchmod | libc::SYS_fchmodat | libc::SYS_chmod | libc::SYS_fchown => &[EPERM, EIO],
-        libc::SYS_fstat | libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_lstat => {
-            &[ENOMEM, EACCES, EIO]
-        }
-        libc::SYS_readlink | libc::SYS_readlinkat => &[EACCES, EIO, ENOMEM],
+        libc::SYS_fchmod | libc::SYS_fchmodat | libc::SYS_fchown => &[EPERM, EIO],
+        libc::SYS_fstat | libc::SYS_newfstatat | libc::SYS_statx => &[ENOMEM, EACCES, EIO],
+        libc::SYS_readlinkat => &[EACCES, EIO, ENOMEM],
         libc::SYS_getdents64 => &[EIO, ENOMEM],
         libc::SYS_read | libc::SYS_pread64 => &[EIO, EINTR],
         libc::SYS_write | libc::SYS_pwrite64 => &[EIO, EINTR, ENOSPC, EDQUOT],
@@ -55,9 +51,7 @@ pub(crate) fn of(number: i64, args: [u64; 4]) -> &'static [i32] {
         libc::SYS_connect => &[ECONNREFUSED, EAGAIN, EACCES],
         libc::SYS_sendto => &[EAGAIN, ENOBUFS, ENOMEM, EINTR, ECONNREFUSED],
         libc::SYS_recvfrom => &[EINTR, ENOMEM],
-        libc::SYS_ppoll | libc::SYS_poll | libc::SYS_epoll_pwait | libc::SYS_epoll_wait => {
-            &[EINTR, ENOMEM]
-        }
+        libc::SYS_ppoll | libc::SYS_epoll_pwait => &[EINTR, ENOMEM],
         libc::SYS_clock_nanosleep | libc::SYS_nanosleep => &[EINTR],
         libc::SYS_futex => match args[1] & FUTEX_COMMAND {
             0 | FUTEX_WAIT_BITSET => &[EINTR, EAGAIN, ENOMEM],
@@ -75,6 +69,23 @@ pub(crate) fn of(number: i64, args: [u64; 4]) -> &'static [i32] {
         libc::SYS_mlock | libc::SYS_mlockall => &[ENOMEM, EPERM],
         _ => &[],
     }
+}
+
+/// The call that an older one is a case of. Only x86_64 has the older ones.
+fn of_today(number: i64) -> i64 {
+    #[cfg(target_arch = "x86_64")]
+    let number = match number {
+        libc::SYS_mkdir => libc::SYS_mkdirat,
+        libc::SYS_rename => libc::SYS_renameat2,
+        libc::SYS_unlink | libc::SYS_rmdir => libc::SYS_unlinkat,
+        libc::SYS_chmod => libc::SYS_fchmodat,
+        libc::SYS_lstat => libc::SYS_newfstatat,
+        libc::SYS_readlink => libc::SYS_readlinkat,
+        libc::SYS_poll => libc::SYS_ppoll,
+        libc::SYS_epoll_wait => libc::SYS_epoll_pwait,
+        _ => number,
+    };
+    number
 }
 
 /// Whether an error may go on for ever: a kernel does not interrupt each call of a loop.
