@@ -55,7 +55,7 @@ static void frozen_numbers(void) {
     }
     CHECK(outlive_strerror(1000) == NULL);
     CHECK(outlive_errno(OUTLIVE_OWNER_DIED) == EOWNERDEAD);
-    CHECK(sizeof(outlive_sample) == 256 && sizeof(outlive_loan) == 80);
+    CHECK(sizeof(outlive_sample) == 32 && sizeof(outlive_loan) == 80);
     CHECK(sizeof(outlive_topic_options) == 56 && sizeof(outlive_node_options) == 40);
     CHECK(sizeof(outlive_queue_options) == 40 && sizeof(outlive_service_options) == 24);
     CHECK(sizeof(outlive_member) == 24 && sizeof(outlive_event) == 64);
