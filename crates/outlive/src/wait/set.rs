@@ -19,6 +19,7 @@
 //! | more | a doorbell that writers ring, and tokens; what is beyond 128 is looked at every 2 ms |
 //! | any, without `futex_waitv` | a doorbell, or the one word; the rest is looked at every 2 ms |
 //! | with foreign descriptors | `ppoll` on them and on a `bridge` that writers send datagrams to |
+//! | any, without `futex_waitv`, after 20 ms in vain | the same |
 //!
 //! Every sleep ends after 1 s at most.
 
@@ -45,6 +46,9 @@ use crate::{Result, crash_point};
 const SPINS: usize = 50;
 /// Members that look again after a long sleep: each may list a directory.
 const AGAIN_MAX: usize = 64;
+/// Looks every `POLL_NS`, in a row and in vain, after which the sleep is on descriptors: without
+/// `futex_waitv` a token can only be looked at, but the kernel tells of the closing of files.
+const POLLS_MAX: u32 = 10;
 /// Numbers of doorbells; sets that meet at one wake each other needlessly.
 static NEXT_DOORBELL: AtomicU32 = AtomicU32::new(0);
 
@@ -121,6 +125,8 @@ pub struct WaitSet {
     bells: Vec<(u64, Doorbells)>,
     doorbell: u32,
     bridge: Option<Bridge>,
+    /// Looks in vain so far, see `POLLS_MAX`.
+    polls: u32,
 }
 
 /// The indices of what is ready; none when the time is up. See [`WaitSet::wait`].
@@ -171,6 +177,7 @@ impl WaitSet {
             // What its number has room for in a flag is far less than there may be sets.
             doorbell: NEXT_DOORBELL.fetch_add(1, Relaxed) % doorbells(),
             bridge: None,
+            polls: 0,
         }
     }
 
@@ -246,6 +253,9 @@ impl WaitSet {
         members: &mut [&mut dyn Waitable],
         until: Deadline,
     ) -> Result<()> {
+        if self.polls >= POLLS_MAX && !self.can_rest(members) {
+            self.polls = 0;
+        }
         let Some(mode) = self.choose(members) else { return Ok(()) };
         let slice_ns = self.raise(members, mode)?;
         crash_point!("waitset.flags_raised");
@@ -258,7 +268,15 @@ impl WaitSet {
                     return Ok(None);
                 }
             }
-            self.sleep_once(members, mode, slice_end)
+            let is_long = slice_end > Deadline::in_ns(POLL_NS);
+            let is_poll = is_long && mode != Mode::Fd && !futex::has_waitv();
+            let slept = self.sleep_once(members, mode, slice_end)?;
+            match slept {
+                Some(Slept::Slice) => self.polls += u32::from(is_poll),
+                _ => self.polls = 0,
+            }
+            let goes_to_rest = is_poll && self.polls >= POLLS_MAX;
+            Ok(slept.filter(|_| !goes_to_rest))
         });
         for member in members.iter_mut() {
             if let Some(seat) = member.seat() {
@@ -287,7 +305,7 @@ impl WaitSet {
             }
             std::hint::spin_loop();
         }
-        if !self.fds.is_empty() {
+        if !self.fds.is_empty() || self.polls >= POLLS_MAX {
             return Some(Mode::Fd);
         }
         let mut plan = Plan::new(Mode::Words, None);
@@ -333,6 +351,17 @@ impl WaitSet {
         }
         self.bells = used;
         Ok(())
+    }
+
+    /// Opens what a sleep on descriptors needs; `false`: there is no room for it.
+    fn can_rest(&mut self, members: &[&mut dyn Waitable]) -> bool {
+        let Ok(mut bridge) = self.bridge.take().map_or_else(|| Bridge::new(false), Ok) else {
+            return false;
+        };
+        let opened = |seat: Seat<'_>| bridge.open_socket(seat.node).is_ok();
+        let all = members.iter().filter_map(|m| m.seat()).all(opened);
+        self.bridge = Some(bridge);
+        all
     }
 
     fn arm<'a>(&mut self, seats: impl Iterator<Item = Seat<'a>> + Clone) -> Result<u64> {

@@ -326,6 +326,51 @@ fn what_dead_nodes_left_of_their_sockets_is_swept() {
     assert!(domain.clean().unwrap().domain_removed);
 }
 
+/// A subscriber that counts how often a wait looks at it.
+struct Counted<'a>(&'a mut Subscriber<u64>, std::cell::Cell<u32>);
+
+impl member::Member for Counted<'_> {
+    fn is_ready(&mut self, now: u64) -> bool {
+        self.0.is_ready(now)
+    }
+
+    fn plan<'a>(&'a self, plan: &mut member::Plan<'a>) -> bool {
+        self.1.set(self.1.get() + 1);
+        self.0.plan(plan)
+    }
+
+    fn seat(&self) -> Option<member::Seat<'_>> {
+        self.0.seat()
+    }
+
+    fn awake(&mut self) {
+        self.0.awake();
+    }
+}
+
+#[test]
+fn a_long_wait_without_waitv_is_not_a_poll() {
+    if std::env::var_os("OUTLIVE_NO_WAITV").is_none() {
+        // In a process of its own: the tests beside it want `futex_waitv`.
+        let name = "wait::tests::a_long_wait_without_waitv_is_not_a_poll";
+        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+        let out = alone.args([name, "--exact"]).env("OUTLIVE_NO_WAITV", "1").output().unwrap();
+        let said = String::from_utf8_lossy(&out.stdout);
+        assert!(out.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let dir = TempDir::new("set-long");
+    let n = node(&dir);
+    let (p, mut sub) = pair(&n, "/a");
+    let mut set = WaitSet::new();
+    let mut counted = Counted(&mut sub, std::cell::Cell::new(0));
+    assert!(set.wait(&mut [&mut counted], Duration::from_secs(2)).unwrap().is_empty());
+    let looks = counted.1.get();
+    assert!(looks < 250, "{looks} looks in 2 s");
+    p.publish(&7).unwrap();
+    assert_eq!(set.wait(&mut [&mut sub], LONG).unwrap().collect::<Vec<_>>(), [0]);
+}
+
 /// Run under ThreadSanitizer: nothing is shared but through our own atomics and `join`.
 mod threads {
     use super::*;

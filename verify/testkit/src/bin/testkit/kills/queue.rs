@@ -17,7 +17,7 @@ use std::time::Duration;
 use outlive::queue;
 use outlive::{Domain, ErrorKind, Node, NodeBuilder, internals, now_ns};
 use testkit::crash::{Aim, aim, hook};
-use testkit::process::{Child, shared_zeroes, sleeps_on_futex, wait_until};
+use testkit::process::{Child, shared_zeroes, sleeps, wait_until};
 use testkit::{Rng, TempDomain, fork_child, seed_from_env};
 use zerocopy::FromZeros;
 
@@ -251,7 +251,7 @@ fn wake(kills: u64, waitv: bool) -> Result<String, String> {
         if !wait_until(LIMIT, || board.joined.load(Acquire) == n) {
             return Err(format!("round {n}: the consumer did not find the producer"));
         }
-        if !wait_until(LIMIT, || sleeps_on_futex(consumer.pid())) {
+        if !wait_until(LIMIT, || sleeps(consumer.pid())) {
             return Err(format!("round {n}: the consumer does not sleep"));
         }
         // Past the short first sleep.
