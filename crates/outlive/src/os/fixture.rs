@@ -64,10 +64,11 @@ pub(crate) fn on_sigusr1(handler: extern "C" fn(i32)) -> impl Fn() + Send + Sync
         let mut new: libc::sigaction = std::mem::zeroed();
         new.sa_sigaction = handler as *const () as usize;
         libc::sigaction(libc::SIGUSR1, &new, std::ptr::null_mut());
-        libc::pthread_self()
+        // A number: musl's is a pointer, which no closure may carry to another thread.
+        libc::pthread_self() as usize
     };
     // SAFETY: the thread lives: callers wait for it.
-    move || unsafe { _ = libc::pthread_kill(thread, libc::SIGUSR1) }
+    move || unsafe { _ = libc::pthread_kill(thread as libc::pthread_t, libc::SIGUSR1) }
 }
 
 impl Child {

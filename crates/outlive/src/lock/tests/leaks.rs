@@ -33,6 +33,7 @@ fn what_a_leaked_guard_protects_is_nobodys_until_its_process_is_gone() {
 }
 
 #[test]
+#[cfg(not(target_env = "musl"))]
 fn a_leaked_guard_of_a_pi_mutex_is_inherited_after_its_process_only() {
     let dir = TempDir::new("lock");
     let (one, two) = (node(&dir), node(&dir));
