@@ -171,12 +171,12 @@ def test_dlpack_is_the_same_address_and_read_only(node):
 
 
 def test_too_many_samples_are_refused_until_one_goes(node):
-    publisher, subscriber = ports(node, np.uint8, (1000,))
+    publisher, subscriber = ports(node, np.uint8, (2000,))
     held = []
     for _ in range(8):
-        publisher.publish(np.zeros(1000, np.uint8))
+        publisher.publish(np.zeros(2000, np.uint8))
         held.append(subscriber.receive(1.0).array)
-    publisher.publish(np.zeros(1000, np.uint8))
+    publisher.publish(np.zeros(2000, np.uint8))
     with pytest.raises(outlive.TooManyBorrows):
         subscriber.receive(0)
     held.pop()
