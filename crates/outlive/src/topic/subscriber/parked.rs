@@ -30,15 +30,21 @@ pub(in crate::topic) enum Parked {
         /// What maps the chunks: kept, and looked at by nobody.
         maps: Box<dyn Debug + Send>,
     },
-    /// What says where they lie, or what they lie in.
-    Records(Records),
+    /// What says where they lie, or what they lie in; no sample has those before that number.
+    Records(Records, usize),
 }
 
 impl Parked {
-    fn is_held(&self) -> bool {
+    fn is_held(&mut self) -> bool {
         match self {
             Self::Port { own, .. } => hazard::held_count(own.view().hazards()) > 0,
-            Self::Records(records) => records.are_held(),
+            Self::Records(records, first) => match records.held_from(*first) {
+                Some(held) => {
+                    *first = held;
+                    true
+                }
+                None => false,
+            },
         }
     }
 
@@ -47,7 +53,7 @@ impl Parked {
     fn is_ours(&self) -> bool {
         match self {
             Self::Port { topic, .. } => topic.node.is_own_process(),
-            Self::Records(_) => true,
+            Self::Records(..) => true,
         }
     }
 
@@ -81,7 +87,7 @@ fn sweep_slow() {
     // Who holds it is sweeping.
     let Some(mut all) = try_lock() else { return };
     let mut done = Vec::new();
-    for parked in std::mem::take(&mut *all) {
+    for mut parked in std::mem::take(&mut *all) {
         if !parked.is_ours() {
             std::mem::forget(parked);
         } else if parked.is_held() {

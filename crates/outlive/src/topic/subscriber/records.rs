@@ -8,8 +8,6 @@ use super::parked::{self, Parked};
 use super::raw::{Record, Vacant};
 use crate::sync::fault;
 
-/// Bytes that the first records of a subscriber may take.
-const FIRST_BYTES_MAX: usize = 64 << 10;
 /// A record begins a cache line.
 const ALIGN: usize = 64;
 
@@ -20,6 +18,8 @@ pub(super) struct Records {
     blocks: Vec<(NonNull<u8>, Layout)>,
     /// The one to try first: the last one received into, for its memory is in the cache.
     at: NonNull<Record>,
+    /// Others that no sample has: what the last look at all found, less what was used since.
+    free: Vec<NonNull<Record>>,
     words: usize,
 }
 
@@ -28,13 +28,13 @@ pub(super) struct Records {
 unsafe impl Send for Records {}
 
 impl Records {
-    /// Records for payloads of up to `words` words inside of entries, `count` of them where that
-    /// takes little. `None` without memory.
-    pub(super) fn new(words: usize, count: usize) -> Option<Self> {
-        let at = NonNull::dangling();
-        let mut records = Self { all: Vec::new(), blocks: Vec::new(), at, words };
-        let count = count.min(FIRST_BYTES_MAX / records.stride()).max(1);
-        records.at = records.grow(count)?;
+    /// Records for payloads of up to `words` words inside of entries: enough for `held` samples at
+    /// a time. `None` without memory.
+    pub(super) fn new(words: usize, held: usize) -> Option<Self> {
+        let (at, free) = (NonNull::dangling(), Vec::new());
+        let mut records = Self { all: Vec::new(), blocks: Vec::new(), at, free, words };
+        records.grow(2 * held)?;
+        records.at = records.free.pop()?;
         Some(records)
     }
 
@@ -45,28 +45,35 @@ impl Records {
     /// One that no sample has. `None` without memory.
     #[inline]
     pub(super) fn vacant(&mut self) -> Option<Vacant<'_>> {
-        // SAFETY: `at` is one that `grow` initialised; they live as long as we do.
-        if unsafe { self.at.as_ref() }.is_held() && !fault("sample.record_taken") {
+        if is_held(self.at) && !fault("sample.record_taken") {
             self.at = self.find()?;
         }
-        // SAFETY: as above, with as many words behind it. No sample has it, and only we, borrowed
+        // SAFETY: one that `grow` initialised, which lives as long as we do, with as many words
+        // behind it. No sample has it, and only we, borrowed
         // exclusively, could give it to one.
         Some(unsafe { Vacant::new(self.at, self.words) })
     }
 
-    /// Another one that no sample has.
+    /// Another one that no sample has. A look at all of them gives at least half of them, or as
+    /// many new ones: so it costs a few looks for each message, however many are held.
     #[cold]
     fn find(&mut self) -> Option<NonNull<Record>> {
-        // SAFETY: as in `vacant`.
-        let free = self.all.iter().find(|record| !unsafe { record.as_ref() }.is_held());
-        free.copied().or_else(|| self.grow(self.all.len()))
+        if self.free.is_empty() {
+            self.free.extend(self.all.iter().filter(|record| !is_held(**record)));
+            if self.free.len() < self.all.len() / 2 {
+                // Without memory those that there are will do.
+                let _ = self.grow(self.all.len());
+            }
+        }
+        self.free.pop()
     }
 
-    /// Makes `more` records, and gives the first of them; `None` without memory.
-    fn grow(&mut self, more: usize) -> Option<NonNull<Record>> {
+    /// Makes `more` records; `None` without memory.
+    fn grow(&mut self, more: usize) -> Option<()> {
         let stride = self.stride();
         let layout = Layout::from_size_align(stride.checked_mul(more)?, ALIGN).ok()?;
         self.all.try_reserve(more).ok()?;
+        self.free.try_reserve(self.all.len() + more).ok()?;
         self.blocks.try_reserve(1).ok()?;
         // SAFETY: a record has a size.
         let block = NonNull::new(unsafe { alloc(layout) })?;
@@ -77,23 +84,32 @@ impl Records {
             // SAFETY: as above, and ours alone.
             unsafe { record.write(Record::vacant()) };
             self.all.push(record);
+            self.free.push(record);
         }
-        Some(block.cast())
+        Some(())
     }
 
     /// Nothing is received any more: what samples have stays for as long as they do.
     pub(super) fn park(&mut self) {
-        if self.are_held() && !fault("sample.records_freed") {
+        if self.held_from(0).is_some() && !fault("sample.records_freed") {
             let (all, blocks) = (std::mem::take(&mut self.all), std::mem::take(&mut self.blocks));
-            parked::park(Parked::Records(Self { all, blocks, ..*self }));
+            parked::park(Parked::Records(Self { all, blocks, free: Vec::new(), ..*self }, 0));
         }
     }
 
-    /// Whether a sample has one of them.
-    pub(super) fn are_held(&self) -> bool {
-        // SAFETY: as in `vacant`.
-        self.all.iter().any(|record| unsafe { record.as_ref() }.is_held())
+    /// The first from number `first` on that a sample has.
+    pub(super) fn held_from(&self, first: usize) -> Option<usize> {
+        (first..self.all.len()).find(|i| is_held(self.all[*i]))
     }
+}
+
+/// Whether a sample has `record`, one of a subscriber's.
+#[inline]
+fn is_held(record: NonNull<Record>) -> bool {
+    #[cfg(test)]
+    tests::LOOKS.with(|looks| looks.set(looks.get() + 1));
+    // SAFETY: `grow` initialised all of them, and they live as long as their `Records`.
+    unsafe { record.as_ref() }.is_held()
 }
 
 impl Drop for Records {
@@ -103,5 +119,38 @@ impl Drop for Records {
             // records need no drop: a vacant one owns nothing.
             unsafe { dealloc(block.as_ptr(), *layout) };
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+pub(super) mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        /// Records that this thread looked at.
+        pub(super) static LOOKS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    fn looks(run: impl FnOnce()) -> u64 {
+        let before = LOOKS.get();
+        run();
+        LOOKS.get() - before
+    }
+
+    #[test]
+    fn many_samples_held_cost_as_many_looks_each_as_few() {
+        const SAMPLES: u64 = 20_000;
+        let mut records = Records::new(5, 2).unwrap();
+        let mut held = Vec::new();
+        let received = looks(|| {
+            held.extend((0..SAMPLES).map(|_| records.vacant().unwrap().hold()));
+        });
+        assert!(received < 8 * SAMPLES, "{received} looks to receive");
+        records.park();
+        drop(records);
+        let dropped = looks(|| drop(held));
+        assert!(dropped < 8 * SAMPLES, "{dropped} looks to drop");
     }
 }
