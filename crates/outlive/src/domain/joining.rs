@@ -6,6 +6,7 @@ use super::header::{FileHeader, FileKind};
 use super::path::{DomainPath, open_or_create};
 use crate::os::fs::file::{Dir, Expect};
 use crate::os::fs::map::Mapping;
+use crate::sync::Ordering::Relaxed;
 use crate::{ErrorKind, Result};
 
 /// Held while a member joins; frees the directory for removal when dropped.
@@ -55,6 +56,10 @@ pub(crate) fn open_bell(
     let owner = domain.access.owner_required();
     let expect = Expect { writable: true, min_len: total_bytes, owner };
     let fd = open_or_create(&path, domain.access.shared_mode, expect, |map| {
+        // Begins at 1: a member that says which epoch it has seen says 0 until it has looked.
+        for &epoch in epochs {
+            map.atomic_u64(epoch)?.store(1, Relaxed);
+        }
         FileHeader { kind: FileKind::Bell, total_bytes, node: 0, port: 0 }.write(map)
     })?;
     let map = Mapping::map_own(&fd, bytes, &path)?;

@@ -95,6 +95,17 @@ impl Audience {
         self.all.len()
     }
 
+    /// Those that receive all that is published from here on: not those still at opening, which
+    /// begin with what is published once they have looked.
+    pub(super) fn opened(&self) -> usize {
+        let is_open = |s: &&Admitted| {
+            // ORDERING(SEEN): pairs with `Reader::look`; it shows where it reads before that.
+            let seen = s.peer.port(s.port).is_ok_and(|view| view.seen().load(Acquire) != 0);
+            seen || fault("subscribers.unopened_counts")
+        };
+        self.all.iter().filter(is_open).count()
+    }
+
     /// The bell at the last look; `u64::MAX`: look again.
     #[inline]
     pub(super) fn seen_epoch(&self) -> u64 {

@@ -81,7 +81,8 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.writer.borrow().published()
     }
 
-    /// Live subscribers that this publisher knew at its last look.
+    /// Live subscribers that receive whatever is published from here on. One that is still being
+    /// opened does not count yet, so a publisher that waits for the first loses nothing to it.
     ///
     /// # Errors
     /// Those of looking at the topic's directory.

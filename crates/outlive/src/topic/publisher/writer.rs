@@ -132,7 +132,7 @@ impl Writer {
 
     /// Subscribers this publisher knows.
     pub(crate) fn subscribers(&self) -> usize {
-        self.audience.len()
+        self.audience.opened()
     }
 
     /// Most bytes that travel inside an entry of this topic, where any do.

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use crate::ErrorKind;
+use crate::domain::name::TopicName;
 use crate::node::Node;
 use crate::os::fixture::{TempDir, fork_child, until};
 use crate::os::process::sched;
 use crate::os::time::deadline::Deadline;
+use crate::topic::membership::{Ports, Topic, link_subscriber};
 use crate::topic::*;
 
 fn node(dir: &TempDir) -> Node {
@@ -110,6 +112,25 @@ fn a_dead_reliable_subscriber_refuses_no_message_of_who_does_not_wait() {
     for i in 4..20 {
         publisher.publish(&i).unwrap();
     }
+}
+
+#[test]
+fn a_subscriber_counts_from_when_it_misses_nothing_any_more() {
+    let dir = TempDir::new("modes-counts");
+    let n = node(&dir);
+    // Opened before any publisher is there: it has yet to look at this one, and misses nothing.
+    let first = topic(&n).subscriber().unwrap();
+    let publisher = topic(&n).publisher().unwrap();
+    assert_eq!(publisher.subscribers().unwrap(), 1);
+    drop(first);
+    // Announced, but not yet at the ring: what is published now is from before it joined.
+    let (joined, _joining) = Topic::join(&n, TopicName::new("/n").unwrap(), None).unwrap();
+    let port = joined.node.allocate_port(1, true).unwrap();
+    link_subscriber(&joined, port).unwrap();
+    joined.ring_bell(Ports::Subscribers);
+    assert_eq!(publisher.subscribers().unwrap(), 0);
+    let _opened = topic(&n).subscriber().unwrap();
+    assert_eq!(publisher.subscribers().unwrap(), 1);
 }
 
 #[test]

@@ -85,6 +85,7 @@ impl Reader {
         }
         // Attached or left out on purpose: from here on a cleaner need not keep them for us.
         if !refused {
+            // ORDERING(SEEN): pairs with `Audience::opened` and `use_of`.
             self.view().seen().store(epoch, Release);
         }
         self.known.looked(epoch);

@@ -701,6 +701,11 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
         &[Unit("topic::tests::the_last_member_takes_the_topic_with_it_and_clean_leaves_nothing")],
     ),
     fault(
+        "subscribers.unopened_counts",
+        "a subscriber that is still being opened counts as one that receives all",
+        &[Unit("topic::tests::modes::a_subscriber_counts_from_when_it_misses_nothing_any_more")],
+    ),
+    fault(
         "token.not_passed",
         "a thread woken by a token's change tells no other",
         &[
