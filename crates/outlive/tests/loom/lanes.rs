@@ -70,7 +70,7 @@ impl Lane {
                 }
                 tail.begin(self.ring(), self.shape.record(WORD));
                 self.payload(tail.pos() + self.shape.head).write(100 + n);
-                tail.commit(self.ring(), self.shape.record(WORD), record_word(WORD));
+                tail.commit(self.ring(), tail.pos(), self.shape.record(WORD), record_word(WORD));
             } else {
                 let run = tail.open_run(per_run).or_else(|| tail.begin_run(self.ring()));
                 let Some(run) = run.or_else(|| {
@@ -180,7 +180,12 @@ fn jump(steps: u32) -> bool {
         for (k, lane) in lanes.iter().enumerate() {
             let mut tail = Tail::new(256, RUNS.unit);
             (0..BATCH).for_each(|i| lane.payload(WORD + WORD * i).write(3 * k as u64 + i));
-            tail.commit(lane.ring(), RUNS.record(BATCH * WORD), record_word(BATCH * WORD));
+            tail.commit(
+                lane.ring(),
+                tail.pos(),
+                RUNS.record(BATCH * WORD),
+                record_word(BATCH * WORD),
+            );
             if k == 0 {
                 tail.jump(lane.ring());
             }

@@ -113,31 +113,31 @@ impl Hand {
         (left < 0).then_some(InHand { ptr, bytes, count })
     }
 
-    /// `n` of them were received, if others that it showed are left then; else `take_last`.
+    /// `n` of them were received, if others that it showed are left then; else how many beyond
+    /// those that it showed, for `take_last`.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store.
     #[inline(always)]
-    pub(in crate::queue) fn take_some(&mut self, n: u32) -> bool {
+    pub(in crate::queue) fn take_some(&mut self, n: u32) -> Option<u32> {
         let left = self.left.get().wrapping_add(n.into());
-        let some = (left as i64) < 0;
-        if some {
-            self.left.set(left);
-            self.tell(self.last.wrapping_add(left));
+        if (left as i64) >= 0 {
+            return Some(left as u32);
         }
-        some
+        self.left.set(left);
+        self.tell(self.last.wrapping_add(left));
+        None
     }
 
-    /// As `take_some`, where nothing that it showed is left then.
+    /// All that it showed were received, and `over` of those behind them.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the caller's.
     #[inline]
-    pub(in crate::queue) fn take_last(&mut self, n: u32) -> Taken {
-        let left = self.left.get().wrapping_add(n.into());
+    pub(in crate::queue) fn take_last(&mut self, over: u32) -> Taken {
         if self.behind > 0 {
-            self.take_more(left as u32)
-        } else if left == 0 {
+            self.take_more(over)
+        } else if over == 0 {
             self.left.set(0);
             Taken::All(self.row)
         } else {
@@ -146,7 +146,7 @@ impl Hand {
         }
     }
 
-    /// As `take_last`, of all that were left and `over` of those behind them.
+    /// As `take_last`, where there are some behind.
     #[cold]
     #[inline(never)]
     fn take_more(&mut self, over: u32) -> Taken {

@@ -54,7 +54,8 @@ impl OpenRun {
     /// Where the next message of `item` bytes goes, from the header on.
     #[inline(always)]
     pub(crate) fn next(self, item: u64) -> u64 {
-        HEADER_BYTES + (self.word >> KIND_BITS) * item
+        // Of a header with room its low half is all.
+        HEADER_BYTES + u64::from(self.word as u32 >> KIND_BITS) * item
     }
 }
 
@@ -155,17 +156,17 @@ impl Tail {
         if fault("tail.ahead.unlimited") { offset } else { offset.min(self.limit) }
     }
 
-    /// Commit point of the record of `bytes` at `pos`, whose payload is written.
+    /// Commit point of the record of `bytes` at `at`, which is `pos`; its payload is written.
     ///
     /// # Crash safety
     /// **Strict.** Before the last store nothing happened, after it the message is sent.
     #[inline(always)]
-    pub(crate) fn commit(&mut self, ring: Ring<'_>, bytes: u64, word: u64) {
-        debug_assert!(self.fits(bytes));
-        ring.clear(self.pos + bytes);
-        ring.store(self.pos, word);
-        self.pos += bytes;
-        self.clear_to = self.pos;
+    pub(crate) fn commit(&mut self, ring: Ring<'_>, at: u64, bytes: u64, word: u64) {
+        debug_assert!(at == self.pos && self.fits(bytes));
+        let end = at + bytes;
+        ring.clear(end);
+        ring.store(at, word);
+        (self.pos, self.clear_to) = (end, end);
     }
 
     /// The open run, of at most `per_run` messages; `None` when one must be begun.

@@ -134,28 +134,41 @@ impl OwnLane {
         self.tail.fits(need)
     }
 
-    /// Makes ready for a record of `need` bytes, which fit; returns where its payload goes, `head`
-    /// bytes behind its start.
+    /// Makes ready for a record of `need` bytes, which fit.
     #[inline(always)]
-    pub(super) fn begin(&mut self, need: u64, head: u64) -> *mut u8 {
+    pub(super) fn begin(&mut self, need: u64) {
         self.tail.begin(self.segment.ring(), need);
+    }
+
+    /// Where the payload of the record that was begun goes, `head` bytes behind its start.
+    #[inline]
+    pub(super) fn place(&self, head: u64) -> *mut u8 {
         self.segment.at(self.tail.pos() + head)
     }
 
-    /// Commit point of the record that was begun, of `bytes` bytes; returns its header.
+    /// Commit point of the record that was begun, of `bytes` bytes, which `fill` writes where it is
+    /// told; returns its header.
     ///
     /// # Crash safety
     /// **Strict.** Before the store of the header nothing happened, after it the message is sent.
     #[inline(always)]
-    pub(super) fn commit(&mut self, bytes: u64, shape: &Shape) -> NonNull<AtomicU64> {
-        let at = self.tail.pos();
+    pub(super) fn commit(
+        &mut self,
+        bytes: u64,
+        shape: &Shape,
+        fill: impl FnOnce(*mut u8),
+    ) -> NonNull<AtomicU64> {
+        // Found once: for all the compiler knows `fill` changes the fields.
+        let (ring, at) = (self.segment.ring(), self.tail.pos());
+        let header = ring.word(at);
+        fill(self.segment.at(at + shape.head));
         if shape.stamped {
             // Carried by the commit.
-            self.segment.ring().header(at + 8).store(clock::timestamp(), Relaxed);
+            ring.header(at + 8).store(clock::timestamp(), Relaxed);
         }
         crash_point!("queue.send.before_commit");
-        self.tail.commit(self.segment.ring(), shape.record(bytes), record_word(bytes));
-        self.segment.ring().word(at)
+        self.tail.commit(ring, at, shape.record(bytes), record_word(bytes));
+        header
     }
 
     /// Whether any segment may hold a record of `need` bytes.

@@ -358,19 +358,19 @@ impl Reader {
     #[inline(always)]
     pub(crate) fn take(&mut self, n: u32) {
         crash_point!("queue.receive.before_take");
-        if !self.hand.take_some(n) {
-            self.take_last(n);
+        if let Some(over) = self.hand.take_some(n) {
+            self.take_last(over);
         }
     }
 
-    /// As `take`, where that ends what the hand showed. A call, so that the rest is small enough
-    /// for a caller's loop, drop and all.
+    /// As `take`, of all that the hand showed and `over` behind that. A call, so that the rest is
+    /// small enough for a caller's loop, drop and all.
     ///
     /// # Crash safety
     /// **Strict.** As `take`.
     #[inline(never)]
-    fn take_last(&mut self, n: u32) {
-        match self.hand.take_last(n) {
+    fn take_last(&mut self, over: u32) {
+        match self.hand.take_last(over) {
             Taken::Some => {}
             Taken::Pause(taken) => self.pause(taken),
             Taken::All(row) => self.end_row(row),

@@ -46,7 +46,7 @@ impl Lane {
         for i in 0..bytes.div_ceil(8) {
             ring.header(self.tail.pos() + self.shape.head + 8 * i).store(value, Relaxed);
         }
-        self.tail.commit(ring, need, record_word(bytes));
+        self.tail.commit(ring, self.tail.pos(), need, record_word(bytes));
         true
     }
 

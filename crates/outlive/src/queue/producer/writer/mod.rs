@@ -239,16 +239,18 @@ impl Writer {
     /// **Strict.** Commit point: the store of the record's header.
     #[inline(always)]
     pub(crate) fn send(&mut self, bytes: &[u8], shape: &Shape, deadline: Deadline) -> Sent<()> {
-        let to = self.reserve(bytes.len() as u64, shape, deadline)?;
-        let early = fault("send.commit_first");
-        if early {
-            self.commit(bytes.len() as u64, shape);
+        let len = bytes.len() as u64;
+        self.begin(shape.record(len), deadline)?;
+        // SAFETY: `begin` made room for that many bytes that nobody reads before the commit.
+        let copy = |to| unsafe { copy_in(bytes, to) };
+        if fault("send.commit_first") {
+            let to = self.lane.place(shape.head);
+            self.commit(len, shape);
+            copy(to);
+            return Ok(());
         }
-        // SAFETY: `reserve` gives room for that many bytes that nobody reads before the commit.
-        unsafe { copy_in(bytes, to) };
-        if !early {
-            self.commit(bytes.len() as u64, shape);
-        }
+        let header = self.lane.commit(len, shape, copy);
+        self.after_commit(header);
         Ok(())
     }
 
@@ -303,12 +305,18 @@ impl Writer {
         shape: &Shape,
         deadline: Deadline,
     ) -> Sent<*mut u8> {
+        self.begin(shape.record(bytes), deadline)?;
+        Ok(self.lane.place(shape.head))
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, need: u64, deadline: Deadline) -> Sent<()> {
         self.check_served()?;
-        let need = shape.record(bytes);
         if !self.lane.fits(need) {
             self.make_room(need, deadline)?;
         }
-        Ok(self.lane.begin(need, shape.head))
+        self.lane.begin(need);
+        Ok(())
     }
 
     /// Commit point of the record that `reserve` made room for.
@@ -317,7 +325,7 @@ impl Writer {
     /// **Strict.** Before the store of the header nothing happened, after it the message is sent.
     #[inline(always)]
     pub(crate) fn commit(&mut self, bytes: u64, shape: &Shape) {
-        let header = self.lane.commit(bytes, shape);
+        let header = self.lane.commit(bytes, shape, |_| ());
         self.after_commit(header);
     }
 
