@@ -18,7 +18,7 @@ use crate::queue::lane::tail::{OpenRun, Tail};
 use crate::queue::membership::Queue;
 use crate::queue::membership::table::{ProducerId, Table};
 use crate::sync::Ordering::Relaxed;
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Result, crash_point};
 
 /// What a lane may take, bytes.
@@ -43,9 +43,43 @@ pub(super) struct OwnLane {
     /// Segments that the consumer has not left yet, oldest first: number and capacity.
     older: VecDeque<(u32, u64)>,
     bounds: Bounds,
-    /// How often the ring's end was passed, and most bytes in use since the last time.
+    use_of_it: Use,
+}
+
+/// So long a segment is kept that was needed once: making one and opening it at the other end takes
+/// some 100 us, and a stream that comes in bursts would do so in every one.
+const KEPT_NS: u64 = 1_000_000_000;
+
+/// How much of a segment was in use.
+#[derive(Debug)]
+struct Use {
+    /// How often the ring's end was passed.
     lap: u64,
+    /// Most bytes in use since `since_ns`.
     peak: u64,
+    since_ns: u64,
+}
+
+impl Use {
+    /// Of a segment that was made now.
+    fn new(now_ns: u64) -> Self {
+        Self { lap: 0, peak: 0, since_ns: now_ns }
+    }
+
+    fn note(&mut self, bytes: u64) {
+        self.peak = self.peak.max(bytes);
+    }
+
+    /// Whether `lap` is another one than at the last call.
+    fn has_passed_end(&mut self, lap: u64) -> bool {
+        std::mem::replace(&mut self.lap, lap) != lap
+    }
+
+    /// Most bytes in use, once that was seen for long enough; then it begins again.
+    fn take(&mut self, now_ns: u64) -> Option<u64> {
+        let long = now_ns.saturating_sub(self.since_ns) >= KEPT_NS || fault("lane.shrinks_at_once");
+        long.then(|| std::mem::replace(self, Self { lap: self.lap, ..Self::new(now_ns) }).peak)
+    }
 }
 
 // SAFETY: the raw pointer in `tail` points into `segment`, which the same struct owns; nothing in
@@ -69,8 +103,7 @@ impl OwnLane {
             slot: None,
             older: VecDeque::new(),
             bounds,
-            lap: 0,
-            peak: 0,
+            use_of_it: Use::new(clock::now_ns()),
         })
     }
 
@@ -203,7 +236,7 @@ impl OwnLane {
             self.older.pop_front();
         }
         self.tail.set_consumed(self.consumed_at(at)?);
-        self.peak = self.peak.max(self.tail.used());
+        self.use_of_it.note(self.tail.used());
         Some(())
     }
 
@@ -256,14 +289,13 @@ impl OwnLane {
         }
     }
 
-    /// After a round: bytes of the segment that would have done, if the last round needed so little
-    /// that it is far smaller.
+    /// After a round: bytes of the segment that would have done, if that is far smaller, going by
+    /// the last second.
     pub(super) fn smaller(&mut self, need: u64) -> Option<u64> {
-        if self.tail.lap() == self.lap {
+        if !self.use_of_it.has_passed_end(self.tail.lap()) {
             return None;
         }
-        self.lap = self.tail.lap();
-        let (peak, now) = (std::mem::take(&mut self.peak), self.tail.capacity());
+        let (peak, now) = (self.use_of_it.take(clock::now_ns())?, self.tail.capacity());
         let too_large = now > 4 * self.bounds.first && peak < now / 16 && self.older.is_empty();
         let least = (4 * peak).max(need + self.shape.unit).next_power_of_two();
         let capacity = least.max(self.bounds.first);
@@ -294,7 +326,7 @@ impl OwnLane {
         self.tail = Tail::new(next.capacity(), self.shape.unit);
         self.segment = next;
         self.number += 1;
-        (self.lap, self.peak) = (0, 0);
+        self.use_of_it = Use::new(clock::now_ns());
     }
 
     /// The producer's waiting flag.

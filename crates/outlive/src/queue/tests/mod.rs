@@ -14,6 +14,7 @@ mod clock;
 mod crowd;
 mod descriptor;
 mod full_disk;
+mod growth;
 mod refused;
 mod threads;
 
@@ -179,65 +180,6 @@ fn a_take_over_at_every_message_loses_and_repeats_nothing() {
         consumer = n.queue::<u32>("q").unwrap().consumer().unwrap();
     }
     assert_eq!(drain(&mut consumer), (got..next).collect::<Vec<_>>());
-}
-
-#[test]
-fn a_lane_grows_to_its_bound_then_would_block_and_shrinks_again() {
-    let dir = TempDir::new("queue-grow");
-    let n = node(&dir);
-    let mut consumer = n.queue::<[u64; 16]>("q").unwrap().consumer().unwrap();
-    let builder = n.queue::<[u64; 16]>("q").unwrap().bound_bytes(1 << 20);
-    let mut producer = builder.producer().unwrap();
-    assert_eq!(producer.memory_bytes(), 16 << 10);
-    let mut sent = 0;
-    let e = loop {
-        match producer.try_send(&[sent; 16]) {
-            Ok(()) => sent += 1,
-            Err(e) => break e,
-        }
-    };
-    assert_eq!(e.kind(), ErrorKind::WouldBlock);
-    assert!(producer.memory_bytes() <= 1 << 20 && producer.memory_bytes() > 900 << 10);
-    assert!(sent * 136 > 900 << 10, "{sent}");
-    let e = producer.send_timeout(&[0; 16], Duration::from_millis(20)).unwrap_err();
-    assert_eq!(e.kind(), ErrorKind::Timeout);
-    let segments = lanes(&dir);
-    assert!(segments >= 6, "{segments}");
-    for i in 0..sent {
-        assert_eq!(*consumer.receive().unwrap().unwrap(), [i; 16]);
-    }
-    assert!(consumer.receive().unwrap().is_none());
-    assert_eq!(lanes(&dir), 1, "what was left behind is unlinked");
-    for i in 0..40_000 {
-        producer.send(&[i; 16]).unwrap();
-        assert_eq!(*consumer.receive().unwrap().unwrap(), [i; 16]);
-    }
-    assert!(producer.memory_bytes() <= 64 << 10, "{}", producer.memory_bytes());
-}
-
-#[test]
-fn a_bound_that_is_set_later_holds_and_keeps_what_was_sent() {
-    let dir = TempDir::new("queue-bound-later");
-    let n = node(&dir);
-    let mut consumer = n.queue::<[u8]>("q").unwrap().consumer().unwrap();
-    let mut producer = n.queue::<[u8]>("q").unwrap().producer().unwrap();
-    let fill = |producer: &mut Producer<[u8]>, bound: u64| {
-        producer.set_bound_bytes(bound);
-        let sent = std::iter::from_fn(|| producer.try_send(&[bound as u8; 1000]).ok()).count();
-        (sent, producer.memory_bytes())
-    };
-    let (first, memory) = fill(&mut producer, 16 << 10);
-    assert!(first > 10 && memory == 16 << 10, "{first} in {memory}");
-    let (more, memory) = fill(&mut producer, 64 << 10);
-    assert!(more > 20 && memory <= 64 << 10, "{more} more in {memory}");
-    // Less than it takes: nothing more, and nothing is lost.
-    assert_eq!(fill(&mut producer, 0), (0, memory));
-    let e = producer.try_send(&[0; 40_000]).unwrap_err();
-    assert_eq!(e.kind(), ErrorKind::InvalidArgument);
-    let received = std::iter::from_fn(|| consumer.receive().unwrap().map(drop)).count();
-    assert_eq!(received, first + more);
-    producer.set_bound_bytes(64 << 10);
-    producer.try_send(&[0; 40_000]).unwrap();
 }
 
 #[test]

@@ -182,7 +182,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "follow.no_unlink",
         "a segment that was read to its end stays",
         &[
-            Unit("queue::tests::a_lane_grows_to_its_bound_then_would_block_and_shrinks_again"),
+            Unit("queue::tests::growth::a_lane_grows_to_its_bound_then_would_block_and_shrinks_again"),
             Sweep("follow"),
         ],
     ),
@@ -251,6 +251,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("service::tests::failures::a_stopped_cleaner_at_one_client_holds_up_no_other")],
     ),
     fault("lock.dead_is_alive", "a dead holder of a lock counts as alive", &[Sweep("mutex")]),
+    fault(
+        "lane.shrinks_at_once",
+        "a lane that grew for a burst gives that up in the next round",
+        &[Unit("queue::tests::growth::a_stream_in_bursts_makes_no_segments_in_each_of_them")],
+    ),
     fault(
         "lifeline.by_hint",
         "a lifeline trips on the word alone",

@@ -1,0 +1,97 @@
+//! Lanes that grow, shrink and are bounded.
+
+use std::time::Instant;
+
+use super::*;
+use crate::os::time::clock::set_test_offset;
+
+/// Number of the newest segment of a lane.
+fn last_segment(dir: &TempDir) -> u64 {
+    let number = |name: String| name.strip_prefix("lane.")?.rsplit('.').next()?.parse().ok();
+    files(dir).into_iter().filter_map(number).max().unwrap()
+}
+
+#[test]
+fn a_lane_grows_to_its_bound_then_would_block_and_shrinks_again() {
+    let dir = TempDir::new("queue-grow");
+    let n = node(&dir);
+    let mut consumer = n.queue::<[u64; 16]>("q").unwrap().consumer().unwrap();
+    let builder = n.queue::<[u64; 16]>("q").unwrap().bound_bytes(1 << 20);
+    let mut producer = builder.producer().unwrap();
+    assert_eq!(producer.memory_bytes(), 16 << 10);
+    let mut sent = 0;
+    let e = loop {
+        match producer.try_send(&[sent; 16]) {
+            Ok(()) => sent += 1,
+            Err(e) => break e,
+        }
+    };
+    assert_eq!(e.kind(), ErrorKind::WouldBlock);
+    assert!(producer.memory_bytes() <= 1 << 20 && producer.memory_bytes() > 900 << 10);
+    assert!(sent * 136 > 900 << 10, "{sent}");
+    let e = producer.send_timeout(&[0; 16], Duration::from_millis(20)).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Timeout);
+    let segments = lanes(&dir);
+    assert!(segments >= 6, "{segments}");
+    for i in 0..sent {
+        assert_eq!(*consumer.receive().unwrap().unwrap(), [i; 16]);
+    }
+    assert!(consumer.receive().unwrap().is_none());
+    assert_eq!(lanes(&dir), 1, "what was left behind is unlinked");
+    // A smaller one each time that a second has passed at the end of a round.
+    for i in 0..40_000 {
+        set_test_offset(i as i64 * 1_000_000);
+        producer.send(&[i; 16]).unwrap();
+        assert_eq!(*consumer.receive().unwrap().unwrap(), [i; 16]);
+    }
+    set_test_offset(0);
+    assert!(producer.memory_bytes() <= 64 << 10, "{}", producer.memory_bytes());
+}
+
+#[test]
+fn a_stream_in_bursts_makes_no_segments_in_each_of_them() {
+    let dir = TempDir::new("queue-bursts");
+    let n = node(&dir);
+    let mut consumer = n.queue::<[u64; 16]>("q").unwrap().consumer().unwrap();
+    let mut producer = n.queue::<[u64; 16]>("q").unwrap().producer().unwrap();
+    let start = Instant::now();
+    // 16 KiB hold 120: a burst of 900 makes it 128 KiB, which 2000 one by one would make less.
+    for _ in 0..100 {
+        for (count, times) in [(900, 1), (1, 2000)] {
+            for _ in 0..times {
+                (0..count).for_each(|i| producer.try_send(&[i; 16]).unwrap());
+                (0..count).for_each(|i| {
+                    assert_eq!(*consumer.receive().unwrap().unwrap(), [i; 16]);
+                });
+            }
+        }
+    }
+    // Each second may make it small once, and the next burst large again.
+    let made = last_segment(&dir);
+    assert!((3..=3 + 4 * start.elapsed().as_secs()).contains(&made), "{made} segments");
+}
+
+#[test]
+fn a_bound_that_is_set_later_holds_and_keeps_what_was_sent() {
+    let dir = TempDir::new("queue-bound-later");
+    let n = node(&dir);
+    let mut consumer = n.queue::<[u8]>("q").unwrap().consumer().unwrap();
+    let mut producer = n.queue::<[u8]>("q").unwrap().producer().unwrap();
+    let fill = |producer: &mut Producer<[u8]>, bound: u64| {
+        producer.set_bound_bytes(bound);
+        let sent = std::iter::from_fn(|| producer.try_send(&[bound as u8; 1000]).ok()).count();
+        (sent, producer.memory_bytes())
+    };
+    let (first, memory) = fill(&mut producer, 16 << 10);
+    assert!(first > 10 && memory == 16 << 10, "{first} in {memory}");
+    let (more, memory) = fill(&mut producer, 64 << 10);
+    assert!(more > 20 && memory <= 64 << 10, "{more} more in {memory}");
+    // Less than it takes: nothing more, and nothing is lost.
+    assert_eq!(fill(&mut producer, 0), (0, memory));
+    let e = producer.try_send(&[0; 40_000]).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::InvalidArgument);
+    let received = std::iter::from_fn(|| consumer.receive().unwrap().map(drop)).count();
+    assert_eq!(received, first + more);
+    producer.set_bound_bytes(64 << 10);
+    producer.try_send(&[0; 40_000]).unwrap();
+}
