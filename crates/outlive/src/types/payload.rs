@@ -15,6 +15,8 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, TryFromB
 
 use super::describe::{Scalar, TypeDescription};
 
+use crate::sync::fault;
+
 /// A fixed-size type that may live in shared memory: no padding, no pointers, zeros are a value.
 /// [`macro@crate::message`] above a struct or enum makes it one.
 ///
@@ -280,7 +282,7 @@ pub unsafe trait Payload: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     #[inline(always)]
     unsafe fn clear(ptr: *mut u8, bytes: usize) {
-        if Self::CHECKED {
+        if Self::CHECKED && !fault("slot.old_bytes") {
             // SAFETY: by the caller; zeros are a value (FromZeros).
             unsafe { ptr.write_bytes(0, bytes) };
         }

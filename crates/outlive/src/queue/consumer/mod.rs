@@ -20,6 +20,7 @@ use super::membership::table::ProducerId;
 use super::producer::ShapeOf;
 use crate::node::NodeId;
 use crate::os::time::deadline::Deadline;
+use crate::sync::fault;
 use crate::types::payload::fault_of;
 use crate::types::{Encoding, Message, Payload};
 use crate::wait::member::{Member, Plan, Seat};
@@ -105,7 +106,7 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// How many of the first `most` messages of `hand` are valid, up to the first that is not.
     #[inline(always)]
     fn count_valid(hand: &InHand, most: u32) -> u32 {
-        if !T::CHECKED {
+        if !T::CHECKED || fault("receive.value_unchecked") {
             return most;
         }
         let is_valid = |i: &u32| {

@@ -14,11 +14,16 @@ const KIT_LIMIT: Duration = Duration::from_secs(120);
 /// A sweep finds hangs by itself; this one only ends a sweep that went wrong.
 const SWEEP_LIMIT: Duration = Duration::from_secs(300);
 
+/// The program with the tests that [`Check::Value`] names.
+pub(crate) const VALUES: &str = "checked_values";
+
 /// What may catch a fault, as small as can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Check {
     /// A test of the library by its full name.
     Unit(&'static str),
+    /// A test of its public API with values that no type has, by name.
+    Value(&'static str),
     /// A sweep of [`super::sweeps`].
     Sweep(&'static str),
     /// A kept history of `verify/testkit/histories`, by name.
@@ -34,7 +39,7 @@ impl Check {
             Self::Unit(_) => "unit test",
             Self::Sweep(_) => "kill sweep",
             Self::History(_) => "histories",
-            Self::Kit("bad_input", _) => "garbage",
+            Self::Value(_) | Self::Kit("bad_input", _) => "garbage",
             Self::Kit(..) => "processes",
         }
     }
@@ -43,7 +48,7 @@ impl Check {
 impl std::fmt::Display for Check {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Unit(name) | Self::Sweep(name) | Self::History(name) => {
+            Self::Unit(name) | Self::Value(name) | Self::Sweep(name) | Self::History(name) => {
                 write!(f, "{}: {name}", self.layer())
             }
             Self::Kit(program, name) => write!(f, "{}: {program}, {name}", self.layer()),
@@ -94,6 +99,7 @@ impl Programs {
     /// Runs `check` with `fault` planted, if any.
     pub(crate) fn run(&self, check: Check, fault: Option<&str>) -> Result<Verdict, String> {
         let kit = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let library = kit.join("../../crates/outlive");
         let mut command = match check {
             Check::Sweep(name) => {
                 let mut command = Command::new("/proc/self/exe");
@@ -105,9 +111,8 @@ impl Programs {
                 command.args(["faults", "--history", name]).current_dir(kit);
                 command
             }
-            Check::Unit(name) => {
-                test(self.find("outlive")?, name, &kit.join("../../crates/outlive"))
-            }
+            Check::Unit(name) => test(self.find("outlive")?, name, &library),
+            Check::Value(name) => test(self.find(VALUES)?, name, &library),
             Check::Kit(program, name) => test(self.find(program)?, name, kit),
         };
         if let Some(fault) = fault {
@@ -120,7 +125,7 @@ impl Programs {
         let mut child = command.spawn().map_err(|e| format!("{check}: {e}"))?;
         let mut status = None;
         let limit = match check {
-            Check::Unit(_) => LIMIT,
+            Check::Unit(_) | Check::Value(_) => LIMIT,
             Check::Sweep(_) => SWEEP_LIMIT,
             Check::Kit(..) | Check::History(_) => KIT_LIMIT,
         };

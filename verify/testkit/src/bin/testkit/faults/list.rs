@@ -1,7 +1,7 @@
 //! The faults of the library, and what catches each. Those that only the models can show are not
 //! here: see `table::models`.
 
-use super::check::Check::{self, History, Kit, Sweep, Unit};
+use super::check::Check::{self, History, Kit, Sweep, Unit, Value};
 
 /// A place where the library misbehaves on purpose.
 #[derive(Debug)]
@@ -68,6 +68,11 @@ pub(crate) const FAULTS: &[Fault] = &[
             Unit("topic::tests::modes::a_reliable_subscriber_that_never_looked_still_counts"),
             History("reliable-that-came-later"),
         ],
+    ),
+    fault(
+        "body.value_unchecked",
+        "a value that the type does not have reaches a server or client",
+        &[Value("a_service_refuses_the_request_and_a_client_the_reply")],
     ),
     fault(
         "borrow.full_unchecked",
@@ -182,7 +187,10 @@ pub(crate) const FAULTS: &[Fault] = &[
         "follow.no_unlink",
         "a segment that was read to its end stays",
         &[
-            Unit("queue::tests::growth::a_lane_grows_to_its_bound_then_would_block_and_shrinks_again"),
+            Unit(
+                "queue::tests::growth::\
+                 a_lane_grows_to_its_bound_then_would_block_and_shrinks_again",
+            ),
             Sweep("follow"),
         ],
     ),
@@ -409,6 +417,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "receive.value_unchecked",
+        "a value that the type does not have is received from a queue",
+        &[Value("a_queue_skips_the_value_alone_and_in_the_middle_of_a_batch")],
+    ),
+    fault(
         "reclaim.data_stays",
         "data segments of the dead are not unlinked",
         &[Unit("topic::tests::modes::an_unread_ring_of_a_dead_publisher_stays")],
@@ -605,6 +618,11 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
         )],
     ),
     fault(
+        "sample.value_unchecked",
+        "a value that the type does not have is received on a topic",
+        &[Value("every_call_of_a_subscriber_refuses_the_value_and_receives_the_next")],
+    ),
+    fault(
         "scan.no_hazards",
         "a chunk is used again without a look at the hazards",
         &[HELD, Kit("node", "a_stopped_process_is_alive_and_loses_only_what_the_ring_overwrote")],
@@ -678,6 +696,11 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
         "sigbus.unguarded",
         "a page that vanished is not replaced",
         &[Unit("os::fs::sigbus::tests::a_truncated_file_reads_as_zeros_and_is_poisoned")],
+    ),
+    fault(
+        "slot.old_bytes",
+        "what is lent to be filled holds the bytes of a message before",
+        &[Value("what_is_lent_to_be_filled_holds_a_value_also_where_bytes_were_before")],
     ),
     fault(
         "socket.full_is_the_peers",

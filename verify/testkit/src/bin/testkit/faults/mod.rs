@@ -56,7 +56,8 @@ fn takes_part(check: Check, all: bool) -> bool {
 }
 
 fn programs(all: bool) -> Result<Programs, String> {
-    let unit = ["-p", "outlive", "--features", "faults,crash-points", "--lib"];
+    let features = "faults,crash-points";
+    let unit = ["-p", "outlive", "--features", features, "--lib", "--test", check::VALUES];
     let mut programs = Programs::build(&unit)?;
     if all {
         let kit = ["-p", "testkit", "--features", "faults", "--test", "bad_input", "--test"];
