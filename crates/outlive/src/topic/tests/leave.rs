@@ -6,6 +6,8 @@ use std::time::Duration;
 use crate::node::Node;
 use crate::os::fixture::{TempDir, fork_child};
 use crate::os::time::deadline::Deadline;
+use crate::topic::Event;
+use crate::wait::member::Member;
 
 type Image = [u8; 100_000];
 
@@ -43,6 +45,23 @@ fn members_that_leave_together_leave_nothing() {
         }
         assert_eq!(left, 0, "rounds of {ROUNDS} after which something was left");
     });
+}
+
+#[test]
+fn a_leave_that_a_look_at_the_directory_has_passed_over_is_told() {
+    let dir = TempDir::new("leave-passed-over");
+    let n = node(&dir);
+    let mut sub = n.topic::<u64>("/t").unwrap().subscriber().unwrap();
+    let publisher = n.topic::<u64>("/t").unwrap().publisher().unwrap();
+    publisher.publish(&1).unwrap();
+    assert_eq!(*sub.receive().unwrap().unwrap(), 1);
+    drop(publisher);
+    // The look at the end of a long wait, before anybody has looked which publishers are over.
+    sub.overslept();
+    assert!(sub.receive().unwrap().is_none());
+    let told =
+        std::iter::from_fn(|| sub.next_event()).any(|e| matches!(e, Event::PublisherLeft(_)));
+    assert!(told, "nobody says that it has left");
 }
 
 #[test]

@@ -143,7 +143,8 @@ impl Reader {
             skipped: 0,
             alone: Alone::default(),
         };
-        reader.look(true)?;
+        let epoch = reader.topic.epoch_seen(Ports::Publishers);
+        reader.look(true, epoch)?;
         Ok(reader)
     }
 
@@ -302,6 +303,8 @@ impl Reader {
     #[cold]
     pub(crate) fn attend(&mut self) -> Result<bool> {
         self.topic.node.tend()?;
+        // Before the sources: one that closes behind our look at it rings for a later epoch.
+        let epoch = self.topic.epoch_seen(Ports::Publishers);
         let mut news = false;
         let mut newly_over = false;
         let mut i = 0;
@@ -334,11 +337,9 @@ impl Reader {
         }
         // Whoever has gone has made place for whoever has come.
         let mut looked = Ok(());
-        if self.topic.epoch(Ports::Publishers).load(Relaxed) != self.known.seen_epoch()
-            || self.known.is_due()
-        {
+        if epoch != self.known.seen_epoch() || self.known.is_due() {
             let before = self.sources.len();
-            looked = self.look(false);
+            looked = self.look(false, epoch);
             news |= self.sources.len() > before;
         }
         if news { Ok(true) } else { looked.map(|()| false) }
@@ -395,7 +396,7 @@ impl Reader {
             return self.attend().map(drop);
         }
         if self.known.has_retry() {
-            self.look(false)?;
+            self.look(false, self.known.seen_epoch())?;
             if !self.is_quiet() {
                 return Ok(());
             }
@@ -406,7 +407,7 @@ impl Reader {
     /// After a long sleep: looks at the directory whatever the bell says (somebody may have
     /// scribbled over it), and rings for publishers that have not noticed us.
     fn look_again(&mut self) -> Result<()> {
-        self.look(false)?;
+        self.look(false, self.known.seen_epoch())?;
         let view = self.own.view();
         let sources = &mut self.sources;
         if self.known.ring_again(|| sources.iter_mut().any(|s| !s.is_noticed(view))) {

@@ -318,6 +318,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "look.rung_meanwhile",
+        "a look at the directory settles also what rang after the look at the publishers",
+        &[Unit(
+            "topic::tests::leave::a_leave_that_a_look_at_the_directory_has_passed_over_is_told",
+        )],
+    ),
+    fault(
         "node.no_unlink",
         "a node that leaves forgets its file",
         &[Kit("node", "parts_dropped_in_any_order_leave_nothing")],
