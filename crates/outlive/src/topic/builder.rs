@@ -295,7 +295,7 @@ fn join_as_publisher<T: Payload + ?Sized>(
     options: PublisherOptions,
 ) -> Result<Publisher<T>> {
     let (topic, joining) = Topic::join(node, name, wanted)?;
-    let writer = Writer::open(Arc::clone(&topic), options);
+    let writer = Writer::open(&topic, options);
     drop(joining);
     let _ = topic.reclaim();
     Ok(Publisher::new(writer?))

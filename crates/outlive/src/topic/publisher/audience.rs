@@ -191,7 +191,7 @@ impl Audience {
     /// Those of the directory. What kept a reliable subscriber from being opened, or one of which
     /// that cannot be said: without it a message would be lost to it.
     #[cold]
-    pub(super) fn refresh(&mut self, topic: &Topic, ring: &OwnRing, next: u64) -> Result<()> {
+    pub(super) fn refresh(&mut self, topic: &Topic, ring: &OwnRing) -> Result<()> {
         let epoch = topic.epoch_seen(Ports::Subscribers);
         self.forget_departed(ring);
         let entries = topic.entries()?;
@@ -208,7 +208,7 @@ impl Audience {
         for entry in entries {
             if let DirEntry::Subscriber { node, port } = entry
                 && !self.all.iter().any(|s| s.peer.id() == node && s.port == port)
-                && let Err(e) = self.admit(topic, ring, next, (node, port))
+                && let Err(e) = self.admit(topic, ring, (node, port))
             {
                 unopened = true;
                 if may_be_reliable(topic, node, port) {
@@ -222,7 +222,7 @@ impl Audience {
         self.seen_epoch = epoch;
         let step = self.retry.filter(|r| r.epoch == epoch).map_or(1, |r| r.step * 2);
         let step = step.min(RETRY_STEP_MAX);
-        self.retry = unopened.then_some(Retry { epoch, at: next + step, step });
+        self.retry = unopened.then_some(Retry { epoch, at: ring.next() + step, step });
         if unopened {
             self.seen_epoch = u64::MAX;
         }
@@ -236,13 +236,7 @@ impl Audience {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: that of `Listing::name`.
-    fn admit(
-        &mut self,
-        topic: &Topic,
-        ring: &OwnRing,
-        next: u64,
-        (node, port): (NodeId, u64),
-    ) -> Result<()> {
+    fn admit(&mut self, topic: &Topic, ring: &OwnRing, (node, port): (NodeId, u64)) -> Result<()> {
         use ErrorKind::{Corrupt, NotFound, NotOwned, Permission, VersionMismatch};
         let peer = match topic.node.peer(node) {
             Ok(peer) => peer,
@@ -265,7 +259,7 @@ impl Audience {
         let reliable = view.reliable().load(Relaxed) == 1;
         self.newcomer |= reliable;
         let caller = Caller::default();
-        let (slot, from) = (None, next);
+        let (slot, from) = (None, ring.next());
         self.all.push(Admitted { peer, port, waiting, slot, ack, caller, reliable, from });
         Ok(())
     }

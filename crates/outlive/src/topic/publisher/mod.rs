@@ -3,6 +3,7 @@
 mod audience;
 mod headed;
 pub(crate) mod loan;
+mod named;
 pub(super) mod pulse;
 pub(in crate::topic) mod refused;
 mod ring;

@@ -16,10 +16,10 @@ pub(crate) struct Pulse {
     epoch: NonNull<AtomicU64>,
     generation: u32,
     /// Keeps the bell mapped.
-    _topic: Arc<Topic>,
+    topic: Arc<Topic>,
 }
 
-// SAFETY: the epoch is an atomic in a mapping that `_topic` keeps; nothing is bound to a thread.
+// SAFETY: the epoch is an atomic in a mapping that `topic` keeps; nothing is bound to a thread.
 unsafe impl Send for Pulse {}
 
 impl Pulse {
@@ -27,7 +27,11 @@ impl Pulse {
     pub(crate) fn new(topic: &Arc<Topic>, watched: Ports) -> Self {
         let epoch = NonNull::from(topic.epoch(watched));
         let generation = fork::fork_generation();
-        Self { epoch, generation, _topic: Arc::clone(topic) }
+        Self { epoch, generation, topic: Arc::clone(topic) }
+    }
+
+    pub(crate) fn topic(&self) -> &Arc<Topic> {
+        &self.topic
     }
 
     /// Refuses in a forked child, whose handles are the parent's.
@@ -42,7 +46,7 @@ impl Pulse {
     /// Two loads.
     #[inline]
     pub(crate) fn is_steady(&self, seen_epoch: u64) -> bool {
-        // SAFETY: it points into a mapping that `_topic` keeps.
+        // SAFETY: it points into a mapping that `topic` keeps.
         let epoch = unsafe { self.epoch.as_ref() };
         self.generation == fork::fork_generation() && epoch.load(Relaxed) == seen_epoch
     }

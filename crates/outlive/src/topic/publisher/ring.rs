@@ -18,8 +18,13 @@ use crate::topic::ring::listing::Listing;
 #[derive(Debug)]
 pub(super) struct OwnRing {
     map: Mapping,
+    id: PublisherId,
     entry_words: usize,
     mask: u64,
+    /// Payloads shorter than this travel inside entries.
+    inline_below: usize,
+    next: u64,
+    payload_bytes: u64,
 }
 
 impl OwnRing {
@@ -51,7 +56,25 @@ impl OwnRing {
         map.atomic_u32(ring::STATE)?.store(ring::STATE_OPEN, Relaxed);
         map.bytes(ring::ENTRIES, depth * entry_bytes)?;
         draft.link(&path)?;
-        Ok(Self { map, entry_words: entry_bytes / 8, mask: depth as u64 - 1 })
+        let inline_below = layout::inline_below(entry_bytes, topic.meta.align);
+        let (entry_words, mask) = (entry_bytes / 8, depth as u64 - 1);
+        Ok(Self { map, id, entry_words, mask, inline_below, next: 0, payload_bytes: 0 })
+    }
+
+    pub(super) fn id(&self) -> PublisherId {
+        self.id
+    }
+
+    /// Number of the next message, which is how many were published.
+    #[inline(always)]
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Payloads shorter than this travel inside entries.
+    #[inline(always)]
+    pub(super) fn inline_below(&self) -> usize {
+        self.inline_below
     }
 
     /// Messages that it holds.
@@ -89,15 +112,17 @@ impl OwnRing {
         unsafe { &*self.map.base().add(offset).cast::<AtomicU64>() }
     }
 
-    /// `next` messages were published, with `payload_bytes` bytes together.
+    /// One more message was published, of `bytes` bytes.
     ///
     /// # Crash safety
     /// **Strict.** Who reads it looks at the entry behind the last one counted, too.
-    #[inline]
-    pub(super) fn count(&self, next: u64, payload_bytes: u64) {
+    #[inline(always)]
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.next += 1;
+        self.payload_bytes += bytes as u64;
         // ORDERING(HEAD): pairs with `Source::head`; the entry is committed before.
-        self.word(ring::HEAD).store(next, Release);
-        self.word(ring::PAYLOAD_BYTES).store(payload_bytes, Relaxed);
+        self.word(ring::HEAD).store(self.next, Release);
+        self.word(ring::PAYLOAD_BYTES).store(self.payload_bytes, Relaxed);
     }
 
     /// Its age among the rings of the topic.

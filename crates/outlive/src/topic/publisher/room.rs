@@ -69,8 +69,8 @@ impl Room {
         self.waited
     }
 
-    /// Waits until message `next` overwrites nothing in `ring` that a live reliable subscriber has
-    /// yet to read.
+    /// Waits until the next message overwrites nothing in `ring` that a live reliable subscriber
+    /// has yet to read.
     ///
     /// # Errors
     /// `Late`; `Behind` for one that may not wait. Nothing was published.
@@ -82,7 +82,6 @@ impl Room {
         &mut self,
         ring: &OwnRing,
         audience: &mut Audience,
-        next: u64,
         at_once: bool,
     ) -> Published<()> {
         if fault("reliable.not_waited") {
@@ -91,7 +90,7 @@ impl Room {
         let at_once = at_once || self.timeout_ns == 0;
         let spins = if at_once || sched::allowed_cpus() == 1 { 0 } else { self.spins };
         for i in 0..=spins {
-            if self.look(ring, audience, next).is_none() {
+            if self.look(ring, audience).is_none() {
                 // Room at the first look says nothing about spinning.
                 self.spins = if i > 0 { SPINS } else { self.spins };
                 return Ok(());
@@ -103,7 +102,7 @@ impl Room {
             if !fault("reliable.dead_refuse") {
                 audience.forget_departed(ring);
             }
-            return match self.look(ring, audience, next) {
+            return match self.look(ring, audience) {
                 Some(_) => Err(Refused::Behind),
                 None => Ok(()),
             };
@@ -111,9 +110,9 @@ impl Room {
         self.spins = (self.spins / 2).max(1);
         let start = clock::now_ns();
         let deadline = Deadline::at_ns(start.saturating_add(self.timeout_ns));
-        let done = match self.let_others_run(ring, audience, next, deadline) {
+        let done = match self.let_others_run(ring, audience, deadline) {
             true => Ok(()),
-            false => self.sleep(ring, audience, next, deadline),
+            false => self.sleep(ring, audience, deadline),
         };
         self.waited.messages += 1;
         self.waited.total += Duration::from_nanos(clock::now_ns().saturating_sub(start));
@@ -125,12 +124,11 @@ impl Room {
         &mut self,
         ring: &OwnRing,
         audience: &mut Audience,
-        next: u64,
         deadline: Deadline,
     ) -> bool {
         for _ in 0..YIELDS {
             sched::yield_now();
-            if self.look(ring, audience, next).is_none() {
+            if self.look(ring, audience).is_none() {
                 return true;
             }
             if deadline.has_passed() {
@@ -145,7 +143,6 @@ impl Room {
         &mut self,
         ring: &OwnRing,
         audience: &mut Audience,
-        next: u64,
         deadline: Deadline,
     ) -> Published<()> {
         // ORDERING(WANTS_ROOM): pairs with `Source::show_cursor`; a request, as a waiting flag is.
@@ -154,12 +151,12 @@ impl Room {
         let mut slice = crate::wait::wake::handshake::FIRST_SLICE_NS;
         let done = loop {
             audience.forget_departed(ring);
-            let Some(slowest) = self.look(ring, audience, next) else { break Ok(()) };
+            let Some(slowest) = self.look(ring, audience) else { break Ok(()) };
             let now = clock::now_ns();
             if deadline.has_passed_by(now) {
                 break Err(Refused::Late);
             }
-            sleep_once(ring, audience, next, slowest, deadline.min(Deadline::at_ns(now + slice)));
+            sleep_once(ring, audience, slowest, deadline.min(Deadline::at_ns(now + slice)));
             // The kernel may have been unable to mark its word: ask its file lock as well.
             let _ = audience.peer(slowest).proof_of_death();
             slice = SLICE_NS;
@@ -169,7 +166,8 @@ impl Room {
     }
 
     /// Sets the room by the slowest reliable subscriber, and names it if there is none.
-    fn look(&mut self, ring: &OwnRing, audience: &mut Audience, next: u64) -> Option<usize> {
+    fn look(&mut self, ring: &OwnRing, audience: &mut Audience) -> Option<usize> {
+        let next = ring.next();
         let (mut floor, mut all_read) = ((u64::MAX, 0), true);
         for i in 0..audience.len() {
             if let Some(cursor) = audience.reliable_cursor(i, next) {
@@ -186,14 +184,14 @@ impl Room {
 }
 
 /// Sleeps until subscriber `slowest` has read on, has died, or `until`.
-fn sleep_once(ring: &OwnRing, audience: &Audience, next: u64, slowest: usize, until: Deadline) {
+fn sleep_once(ring: &OwnRing, audience: &Audience, slowest: usize, until: Deadline) {
     let Some(word) = audience.cursor_word(slowest) else {
         return clock_sleep(until);
     };
     let peer = audience.peer(slowest);
     let (token, seen) = (peer.token(), peer.token().load(Acquire));
     let at = word.load(Acquire);
-    if next < at.saturating_add(ring.depth()) || peer.death().is_some() {
+    if ring.next() < at.saturating_add(ring.depth()) || peer.death().is_some() {
         return;
     }
     let mut set = SleepSet::new(crate::os::sleep::futex::low_half(word), at as u32);

@@ -1,13 +1,13 @@
 //! The publishing half without types: ring, chunks, and the subscribers it knows.
 //!
 //! # Invariants
-//! - A chunk is in exactly one of: free, loaned, named by one entry of the ring, retired.
 //! - A subscriber is acknowledged in our file if and only if its hazards are looked at in a scan.
 //! - Nobody else stores into the ring file or the data files.
 
 use std::sync::Arc;
 
 use super::audience::Audience;
+use super::named::Named;
 use super::pulse::Pulse;
 use super::refused::{Published, Refused, TryPublishError, behind, no_memory};
 use super::ring::OwnRing;
@@ -20,35 +20,43 @@ use crate::sync::Ordering::Relaxed;
 use crate::sync::fault;
 use crate::topic::chunks::hazard;
 use crate::topic::chunks::hazard::Location;
-use crate::topic::chunks::pool::{Chunk, Pool, PoolConfig};
+use crate::topic::chunks::pool::{Chunk, PoolConfig};
 use crate::topic::membership::{Ports, PublisherId, Topic, ring_path};
-use crate::topic::ring::layout;
 use crate::{Error, ErrorKind, Result, crash_point};
 
 /// A publisher's files and private bookkeeping.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    topic: Arc<Topic>,
+    /// Keeps the topic.
     pulse: Pulse,
-    id: PublisherId,
     ring: OwnRing,
     audience: Audience,
     room: Room,
-    inline_below: usize,
-    next: u64,
-    payload_bytes: u64,
-    /// Chunk that each entry names.
-    named: Box<[Option<Location>]>,
-    /// Whether any entry ever named one.
-    names_chunks: bool,
-    pool: Pool,
+    chunks: Named,
     /// Keeps no history; see `withdraw_newest`.
     volatile: bool,
-    timestamps: bool,
-    /// The latest stamp: none of this publisher's is before it.
-    stamped_ns: u64,
+    stamps: Stamps,
     /// What a refusal says, once somebody prints it.
     refusal: Refusal,
+}
+
+/// The time stamps of its messages.
+#[derive(Debug)]
+struct Stamps {
+    wanted: bool,
+    /// The latest: none of this publisher's is before it.
+    last_ns: u64,
+}
+
+impl Stamps {
+    /// From one line of the clock to the next a thread's stamps may go back by some ns.
+    #[inline(always)]
+    fn next(&mut self) -> u64 {
+        if self.wanted {
+            self.last_ns = self.last_ns.max(clock::timestamp());
+        }
+        self.last_ns
+    }
 }
 
 /// How a publisher wants to send.
@@ -67,42 +75,34 @@ impl Writer {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the complete ring file.
-    pub(crate) fn open(topic: Arc<Topic>, options: PublisherOptions) -> Result<Self> {
+    pub(crate) fn open(topic: &Arc<Topic>, options: PublisherOptions) -> Result<Self> {
         let PublisherOptions {
             memory_bytes_max, reliable_timeout_ns, volatile, timestamps, ..
         } = options;
         let node = &topic.node;
         let id = PublisherId { node: node.id(), port: node.next_port_serial() };
         let depth = if options.depth > 0 { options.depth } else { topic.meta.depth } as usize;
-        let ring = OwnRing::create(&topic, id, depth, volatile)?;
+        let ring = OwnRing::create(topic, id, depth, volatile)?;
         crash_point!("writer.open.after_link");
-        let pool = Pool::new(PoolConfig {
+        let config = PoolConfig {
             dir: topic.dir.clone(),
             topic: topic.name.as_str().into(),
             node: id.node.0,
             port: id.port,
             mode: node.domain().access.own_mode,
             memory_bytes_max,
-        });
+        };
         let mut writer = Self {
-            pulse: Pulse::new(&topic, Ports::Subscribers),
-            id,
             ring,
             audience: Audience::new(id),
             room: Room::new(reliable_timeout_ns),
-            inline_below: layout::inline_below(topic.meta.entry_bytes, topic.meta.align),
-            next: 0,
-            payload_bytes: 0,
-            named: vec![None; depth].into(),
-            names_chunks: false,
-            pool,
+            chunks: Named::new(depth, config),
             volatile,
-            timestamps,
-            stamped_ns: 0,
+            stamps: Stamps { wanted: timestamps, last_ns: 0 },
             refusal: Refusal::new(topic.name.as_str()),
-            topic,
+            pulse: Pulse::new(topic, Ports::Subscribers),
         };
-        let born = writer.topic.ring_bell(Ports::Publishers);
+        let born = writer.topic().ring_bell(Ports::Publishers);
         // Dying here: the ring is empty and counts as seen by everybody.
         writer.ring.set_born(born);
         writer.refresh()?;
@@ -111,19 +111,19 @@ impl Writer {
     }
 
     pub(crate) fn id(&self) -> PublisherId {
-        self.id
+        self.ring.id()
     }
 
     pub(crate) fn topic(&self) -> &Arc<Topic> {
-        &self.topic
+        self.pulse.topic()
     }
 
     pub(crate) fn published(&self) -> u64 {
-        self.next
+        self.ring.next()
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.ring.bytes() + self.pool.bytes()
+        self.ring.bytes() + self.chunks.pool.bytes()
     }
 
     pub(crate) fn waited(&self) -> Waited {
@@ -138,13 +138,13 @@ impl Writer {
     /// Most bytes that travel inside an entry of this topic, where any do.
     #[cfg(feature = "msgpack")]
     pub(in crate::topic) fn inline_bytes_max(&self) -> usize {
-        self.inline_below.saturating_sub(1)
+        self.ring.inline_below().saturating_sub(1)
     }
 
     /// Whether a payload of `bytes` bytes travels inside an entry of this topic.
     #[inline(always)]
     pub(super) fn is_inline(&self, bytes: usize) -> bool {
-        bytes < self.inline_below
+        bytes < self.ring.inline_below()
     }
 
     /// Room in the ring for the next message; `at_once`: without waiting for it.
@@ -153,28 +153,19 @@ impl Writer {
         if !self.pulse.is_steady(self.audience.seen_epoch()) {
             self.attend()?;
         }
-        if self.room.is_there(self.next) { Ok(()) } else { self.make_room(at_once) }
+        if self.room.is_there(self.ring.next()) { Ok(()) } else { self.make_room(at_once) }
     }
 
     #[cold]
     fn make_room(&mut self, at_once: bool) -> Published<()> {
-        self.room.make(&self.ring, &mut self.audience, self.next, at_once)
+        self.room.make(&self.ring, &mut self.audience, at_once)
     }
 
     #[cold]
     fn attend(&mut self) -> Result<()> {
-        self.topic.node.tend()?;
-        let epoch = self.topic.epoch(Ports::Subscribers).load(Relaxed);
-        if self.audience.is_stale(epoch, self.next) { self.refresh() } else { Ok(()) }
-    }
-
-    /// From one line of the clock to the next a thread's stamps may go back by some ns.
-    #[inline(always)]
-    fn timestamp(&mut self) -> u64 {
-        if self.timestamps {
-            self.stamped_ns = self.stamped_ns.max(clock::timestamp());
-        }
-        self.stamped_ns
+        self.topic().node.tend()?;
+        let epoch = self.topic().epoch(Ports::Subscribers).load(Relaxed);
+        if self.audience.is_stale(epoch, self.ring.next()) { self.refresh() } else { Ok(()) }
     }
 
     /// Publishes `bytes` inside the entry; they fit (`is_inline`). Inlined whatever else the
@@ -186,8 +177,8 @@ impl Writer {
     pub(super) fn publish_inline(&mut self, bytes: &[u8], at_once: bool) -> Published<u64> {
         debug_assert!(self.is_inline(bytes.len()));
         self.before_publish(at_once)?;
-        let n = self.next;
-        let timestamp = self.timestamp();
+        let n = self.ring.next();
+        let timestamp = self.stamps.next();
         self.ring.entry(n).publish_inline(n, timestamp, bytes);
         self.after_commit(n, bytes.len(), None);
         Ok(n)
@@ -205,12 +196,11 @@ impl Writer {
         at_once: bool,
     ) -> Published<u64> {
         self.before_publish(at_once)?;
-        if self.pool.is_poisoned(location) {
+        if self.chunks.pool.is_poisoned(location) {
             return Err(self.truncated().into());
         }
-        let n = self.next;
-        let timestamp = self.timestamp();
-        self.names_chunks = true;
+        let n = self.ring.next();
+        let timestamp = self.stamps.next();
         self.ring.entry(n).publish_chunk(n, timestamp, location.encode(), bytes);
         self.after_commit(n, bytes, Some(location));
         Ok(n)
@@ -223,26 +213,14 @@ impl Writer {
         if self.audience.is_waiting() && !fault("publish.no_wake") {
             self.wake(n);
         }
-        self.next = n + 1;
-        self.payload_bytes += bytes as u64;
-        self.ring.count(n + 1, self.payload_bytes);
-        if self.names_chunks {
-            self.rename(n, chunk);
-        }
-    }
-
-    /// The entry of message `n` names `chunk` now, and no longer the one that it named before.
-    fn rename(&mut self, n: u64, chunk: Option<Location>) {
-        let named = &mut self.named[self.ring.index(n)];
-        if let Some(old) = std::mem::replace(named, chunk) {
-            self.pool.retire(old);
-        }
+        self.ring.count(bytes);
+        self.chunks.rename(&self.ring, n, chunk);
     }
 
     /// Wakes whoever sleeps on the entry of message `n`, and rings doorbells.
     #[cold]
     fn wake(&mut self, n: u64) {
-        self.audience.wake(self.topic.node.domain());
+        self.audience.wake(self.pulse.topic().node.domain());
         crash_point!("publish.before_wake");
         futex::wake(futex::low_half(self.ring.entry(n).word()), i32::MAX);
     }
@@ -250,7 +228,7 @@ impl Writer {
     /// After a ring of the bell: those who do not sleep on it are told as well.
     fn call_sleepers(&mut self) {
         crash_point!("writer.before_calls");
-        self.audience.call(self.topic.node.domain());
+        self.audience.call(self.pulse.topic().node.domain());
     }
 
     /// The error that `refused` stands for.
@@ -276,8 +254,8 @@ impl Writer {
 
     /// What the text of a refusal is made of.
     fn told(&mut self) -> &Refusal {
-        let [bytes, segments, allowed] = self.pool.figures();
-        let slowest = self.audience.slowest(self.next).map_or(0, |node| node.get());
+        let [bytes, segments, allowed] = self.chunks.pool.figures();
+        let slowest = self.audience.slowest(self.ring.next()).map_or(0, |node| node.get());
         self.refusal.set([slowest, self.ring.depth(), bytes, segments, allowed]);
         &self.refusal
     }
@@ -293,7 +271,7 @@ impl Writer {
         if self.volatile {
             self.withdraw_newest();
         }
-        if let Some(chunk) = self.pool.take(bytes) {
+        if let Some(chunk) = self.chunks.pool.take(bytes) {
             return Ok(chunk);
         }
         self.loan_slow(bytes, at_once)
@@ -301,23 +279,23 @@ impl Writer {
 
     #[cold]
     fn loan_slow(&mut self, bytes: usize, at_once: bool) -> Published<Chunk> {
-        self.topic.node.tend()?;
-        let align = self.topic.meta.align;
+        self.topic().node.tend()?;
+        let align = self.topic().meta.align;
         self.scan(false);
-        if let Some(chunk) = self.pool.take(bytes) {
+        if let Some(chunk) = self.chunks.pool.take(bytes) {
             return Ok(chunk);
         }
-        let at_bound = self.pool.is_at_bound(bytes, align);
+        let at_bound = self.chunks.pool.is_at_bound(bytes, align);
         if at_bound && at_once {
             return Err(Refused::NoMemory);
         }
         self.scan(true);
-        if let Some(chunk) = self.pool.take(bytes) {
+        if let Some(chunk) = self.chunks.pool.take(bytes) {
             return Ok(chunk);
         }
         let first = (self.ring.depth() as usize).min(8) + 2;
-        self.pool.grow(bytes, align, first)?;
-        self.pool.take(bytes).ok_or(Refused::NoMemory)
+        self.chunks.pool.grow(bytes, align, first)?;
+        self.chunks.pool.take(bytes).ok_or(Refused::NoMemory)
     }
 
     /// Takes the chunk of the newest message back if every live subscriber has read that: once they
@@ -328,16 +306,15 @@ impl Writer {
     /// **Strict.** Dying after the entry is withdrawn, nobody misses what all have read.
     #[cold]
     pub(in crate::topic) fn withdraw_newest(&mut self) -> Option<()> {
-        let n = self.next.checked_sub(1)?;
-        let location = self.named[self.ring.index(n)]?;
-        if !self.audience.has_read(self.next) {
+        let n = self.ring.next().checked_sub(1)?;
+        self.chunks.get(&self.ring, n)?;
+        if !self.audience.has_read(self.ring.next()) {
             return None;
         }
         // From here on it reads as being overwritten by the message that will take this entry.
         self.ring.entry(n).withdraw(n + self.ring.depth());
-        self.named[self.ring.index(n)] = None;
         crash_point!("writer.withdrawn");
-        self.pool.retire(location);
+        self.chunks.rename(&self.ring, n, None);
         self.scan(false);
         Some(())
     }
@@ -347,13 +324,13 @@ impl Writer {
     fn scan(&mut self, confirm: bool) {
         hazard::barrier();
         if let Some(held) = self.audience.held(confirm) {
-            self.pool.reclaim(held);
+            self.chunks.pool.reclaim(held);
         }
     }
 
     /// A loan that was dropped unpublished.
     pub(crate) fn give_back(&mut self, location: Location) {
-        self.pool.give_back(location);
+        self.chunks.pool.give_back(location);
     }
 
     /// Looks who subscribes: see `Audience::refresh`.
@@ -362,7 +339,7 @@ impl Writer {
     /// As `Audience::refresh`; `Corrupt` when somebody truncated our files.
     #[cold]
     pub(crate) fn refresh(&mut self) -> Result<()> {
-        let looked = self.audience.refresh(&self.topic, &self.ring, self.next);
+        let looked = self.audience.refresh(self.pulse.topic(), &self.ring);
         if self.audience.take_newcomer() {
             self.room.look_again();
         }
@@ -375,7 +352,7 @@ impl Writer {
         Error::new(
             ErrorKind::Corrupt,
             "publishing on",
-            self.topic.name.as_str(),
+            self.topic().name.as_str(),
             "somebody truncated its files: open the publisher again",
         )
     }
@@ -385,16 +362,16 @@ impl Drop for Writer {
     /// Marks the ring closed. Its files stay for those who still read; the last to leave, the
     /// next to come or a cleaner removes them.
     fn drop(&mut self) {
-        if !self.topic.node.is_own_process() {
+        if !self.topic().node.is_own_process() {
             return;
         }
         self.ring.close();
-        if self.next == 0 {
-            let _ = file::unlink(&ring_path(&self.topic.dir, self.id));
-            self.pool.unlink();
+        if self.ring.next() == 0 {
+            let _ = file::unlink(&ring_path(&self.topic().dir, self.ring.id()));
+            self.chunks.pool.unlink();
         }
-        self.topic.ring_bell(Ports::Publishers);
+        self.topic().ring_bell(Ports::Publishers);
         self.call_sleepers();
-        let _ = self.topic.reclaim();
+        let _ = self.topic().reclaim();
     }
 }
