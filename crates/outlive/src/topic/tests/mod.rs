@@ -362,11 +362,13 @@ fn a_sleeping_subscriber_wakes_for_a_message_with_and_without_waitv() {
         crate::os::sleep::futex::set_waitv_for_tests(waitv);
         let dir = TempDir::new("topic-wake");
         let n = node(&dir);
-        let mut sub = n.topic::<u64>("/n").unwrap().subscriber().unwrap();
+        // Deep enough for a subscriber that does not run for a while.
+        let topic = || n.topic::<u64>("/n").unwrap().depth(64);
+        let mut sub = topic().subscriber().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let p = n.topic::<u64>("/n").unwrap().publisher().unwrap();
-                let q = n.topic::<u64>("/n").unwrap().publisher().unwrap();
+                let p = topic().publisher().unwrap();
+                let q = topic().publisher().unwrap();
                 for i in 0..50 {
                     std::thread::sleep(Duration::from_millis(1));
                     if i % 2 == 0 {
