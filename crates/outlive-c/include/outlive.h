@@ -1083,7 +1083,7 @@ void outlive_set_free(struct outlive_set *set);
 enum outlive_status outlive_type_bytes(struct outlive_type **out);
 
 // One value of a type of fixed size, whose fields `description` tells in the form of
-// docs/SHM_LAYOUT.md: `"outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n"`.
+// docs/internals/SHM_LAYOUT.md: `"outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n"`.
 //
 // `name` is the same in all languages, such as `robot/Pose`; that of a number or of an array of
 // numbers is the number's, such as `f64`.

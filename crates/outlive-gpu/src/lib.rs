@@ -2,7 +2,7 @@
 //! in process memory, and without ever letting a dead process hurt a live one.
 //!
 //! The driver (`libcuda.so.1`) is opened at run time; without it [`Cuda::open`] answers
-//! [`ErrorKind::NoDriver`] and nothing else changes. `docs/GPU.md` has the whole story.
+//! [`ErrorKind::NoDriver`] and nothing else changes. `docs/book/gpu.md` has the whole story.
 //!
 //! | file | what |
 //! |---|---|

@@ -21,7 +21,7 @@ use outlive::{Encoding, PayloadType};
 
 use crate::ros2::{self, FromRos, ToRos};
 
-/// Encoding of the schemas: the stored form of a type description (docs/SHM_LAYOUT.md).
+/// Encoding of the schemas: the stored form of a type description (docs/internals/SHM_LAYOUT.md).
 pub(crate) const SCHEMA_ENCODING: &str = "outlive-type";
 const ATTRIBUTE: &str = "outlive.attribute.";
 
