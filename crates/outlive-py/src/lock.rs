@@ -231,8 +231,8 @@ fn in_order(exception: &Bound<'_, PyTuple>) -> bool {
 /// (``Unrecoverable``). `repair`, called with the data, does both. A ``with`` that an exception
 /// leaves counts as an owner that died inside.
 ///
-/// With `inherits_priority`, for threads of real-time priorities, the holder runs with the priority
-/// of whoever waits; it is another lock, with no condition variable.
+/// With `inherits_priority`, for threads with real-time priorities, the holder runs with the
+/// priority of the waiter; it is another lock, with no condition variable.
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct RobustMutex {
     inner: Common<RawMutex>,
@@ -303,7 +303,7 @@ impl RobustMutex {
         Self::taken(slf, got).map(|()| true)
     }
 
-    /// Lets the lock go. ``NotOwned`` when this thread does not hold it.
+    /// Releases the lock. ``NotOwned`` when this thread does not hold it.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         let lock = self.raw()?;
         self.data.views.seal_own(py);
@@ -336,8 +336,8 @@ impl RobustMutex {
         Ok(())
     }
 
-    /// The protected data as an array in shared memory, for whoever holds the lock; None without a
-    /// type. When the lock is released, and in a forked child, it becomes read-only.
+    /// The protected data as an array in shared memory, for the thread that holds the lock; None
+    /// without a type. When the lock is released, and in a forked child, it becomes read-only.
     #[getter]
     fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (data, lock) = (&slf.get().data, slf.get().raw()?);

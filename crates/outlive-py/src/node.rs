@@ -197,7 +197,7 @@ impl Node {
     }
 }
 
-/// Tells of a node's death in the instant of it.
+/// Reports a node's death as it happens.
 #[pyclass(frozen, module = "outlive")]
 #[derive(Debug)]
 pub(crate) struct Watch {

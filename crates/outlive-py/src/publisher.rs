@@ -180,8 +180,8 @@ impl Publisher {
 
     /// Copies `value` into shared memory and publishes it; returns its number.
     ///
-    /// Never waits, unless subscribers asked to be waited for. ``OutOfMemory``: they hold so many
-    /// samples that the bound is reached.
+    /// Never waits, unless subscribers asked to be waited for. ``OutOfMemory``: they hold samples
+    /// up to the memory bound.
     fn publish(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<u64> {
         let encoded = self.codec.get().encode(value)?;
         let bytes = encoded.bytes()?;

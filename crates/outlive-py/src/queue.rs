@@ -163,7 +163,7 @@ impl Lane {
 /// The one consumer of a queue. Types as of ``Publisher``; messages come as values: arrays that are
 /// copies, bytes, objects; or, from ``borrow``, as they lie in shared memory.
 ///
-/// After a dead consumer the next one goes on where that one stopped.
+/// After a dead consumer the next one continues where that one stopped.
 #[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Consumer {
     lane: Port<Lane>,
@@ -307,7 +307,7 @@ impl Consumer {
         self.lane.close(py);
     }
 
-    /// A descriptor for event loops: readable unless the last call that receives found nothing.
+    /// A descriptor for event loops: readable unless the last receiving call found nothing.
     fn fileno(&self) -> PyResult<i32> {
         Ok(self.hold()?.consumer().fd().or_raise()?.as_raw_fd())
     }
@@ -452,7 +452,7 @@ impl Received {
     }
 
     /// Puts it back: once all arrays over it are gone it is the next message of its producer again.
-    /// What can never be done is to be acknowledged, or it comes for ever.
+    /// Acknowledge what can never be done, or it comes for ever.
     fn nack(&self) {
         if let Some(kept) = self.take() {
             kept.get().failed.store(true, Ordering::Relaxed);

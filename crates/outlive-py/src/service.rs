@@ -184,7 +184,7 @@ impl Client {
     }
 
     /// As ``call``, for asyncio: ``await client.call_async(...)``. A task that is cancelled while
-    /// it waits gives its request up, and the server is told.
+    /// it waits gives its request up, and the server is notified.
     #[pyo3(signature = (request, timeout=None))]
     fn call_async<'py>(
         slf: &Bound<'py, Self>,
@@ -214,7 +214,7 @@ impl Client {
         }
     }
 
-    /// A descriptor for event loops: readable unless the last call that receives found nothing.
+    /// A descriptor for event loops: readable unless the last receiving call found nothing.
     fn fileno(&self) -> PyResult<i32> {
         let mut port = self.inner.hold()?;
         Ok(port.fd().or_raise()?.as_raw_fd())
@@ -225,7 +225,7 @@ impl Client {
         self.inner.tasks(py)
     }
 
-    /// Gives a request up: no reply to it comes any more, and the server is told.
+    /// Gives a request up: no reply to it comes any more, and the server is notified.
     fn cancel(&self, ticket: u64) -> PyResult<()> {
         let known = self.ticket(ticket)?;
         self.tickets().retain(|ticket| *ticket != known);
@@ -314,13 +314,13 @@ impl Reply {
         self.codecs.response.get().copied(py, self.inner.body().or_raise()?)
     }
 
-    /// Whose answer it is.
+    /// The request that it answers.
     #[getter]
     fn ticket(&self) -> u64 {
         self.inner.ticket().get()
     }
 
-    /// Whether no more come for that request.
+    /// Whether it is the last for that request.
     #[getter]
     fn is_last(&self) -> bool {
         self.inner.is_last()
@@ -382,7 +382,7 @@ impl Server {
         slf.py().import("outlive._aio")?.call_method1("next_value", (slf,))
     }
 
-    /// A descriptor for event loops: readable unless the last call that receives found nothing.
+    /// A descriptor for event loops: readable unless the last receiving call found nothing.
     fn fileno(&self) -> PyResult<i32> {
         let mut port = self.inner.hold()?;
         Ok(port.fd().or_raise()?.as_raw_fd())
@@ -450,7 +450,7 @@ fn answered() -> PyErr {
 
 #[pymethods]
 impl Request {
-    /// What is asked.
+    /// The type of requests.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let request = self.inner.lock().unwrap_or_else(|e| e.into_inner());

@@ -111,7 +111,7 @@ impl Subscriber {
         Ok(std::iter::from_fn(|| port.next_event()).filter_map(told).collect())
     }
 
-    /// A descriptor for event loops: readable unless the last call that receives found nothing.
+    /// A descriptor for event loops: readable unless the last receiving call found nothing.
     fn fileno(&self) -> PyResult<i32> {
         let mut port = self.inner.hold()?;
         Ok(port.fd().or_raise()?.as_raw_fd())

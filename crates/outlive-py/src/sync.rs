@@ -59,7 +59,7 @@ impl RobustCondition {
 
 #[pymethods]
 impl RobustCondition {
-    /// Opens the condition variable `name` of the node's domain, or makes it.
+    /// Opens the condition variable `name` of the node's domain, or creates it.
     #[new]
     fn new(py: Python<'_>, node: Py<Node>, name: &str) -> PyResult<Self> {
         let node = node.bind(py).get();
@@ -116,7 +116,7 @@ impl RobustCondition {
     }
 }
 
-/// A counting semaphore: at most so many threads at once, over all processes. A killed holder's
+/// A counting semaphore: each permit lets one thread in, over all processes. A killed holder's
 /// permit comes back.
 ///
 /// >>> gpu = outlive.RobustSemaphore(node, "/gpu", 2)
@@ -140,8 +140,8 @@ impl RobustSemaphore {
 
 #[pymethods]
 impl RobustSemaphore {
-    /// Opens the semaphore `name`, or makes it with so many permits, 1 to 1024. ``TypeMismatch``:
-    /// it exists with another number.
+    /// Opens the semaphore `name`, or creates it with `permits` permits, 1 to 1024.
+    /// ``TypeMismatch``: it exists with another number.
     #[new]
     fn new(py: Python<'_>, node: Py<Node>, name: &str, permits: usize) -> PyResult<Self> {
         let node = node.bind(py).get();
@@ -178,7 +178,8 @@ impl RobustSemaphore {
         Ok(self.inner.get()?.permits())
     }
 
-    /// How many are free right now; others may take them at once. Dead holders' count as held.
+    /// How many are free right now; others may take them at once. Those of dead holders count as
+    /// held.
     #[getter]
     fn available(&self) -> PyResult<usize> {
         Ok(self.inner.get()?.available())
@@ -241,7 +242,7 @@ impl Permit {
         self.index
     }
 
-    /// Whether the holder before died with it: what it guards may be in disorder.
+    /// Whether the previous holder died with it: what it guards may be inconsistent.
     #[getter]
     fn owner_died(&self) -> bool {
         self.owner_died
@@ -280,7 +281,7 @@ pub(crate) struct LocklessSet {
 
 #[pymethods]
 impl LocklessSet {
-    /// Opens the set `name`, or makes it with room for so many numbers, 1 to 16777216.
+    /// Opens the set `name`, or creates it with room for `capacity` numbers, 1 to 16777216.
     /// ``TypeMismatch``: it exists with other room.
     #[new]
     fn new(py: Python<'_>, node: Py<Node>, name: &str, capacity: usize) -> PyResult<Self> {
@@ -306,7 +307,8 @@ impl LocklessSet {
         Ok(self.inner.get()?.remove(id))
     }
 
-    /// All members in ascending order; those that come or go meanwhile may be in it or not.
+    /// All members in ascending order; ids inserted or removed meanwhile may or may not be
+    /// included.
     fn ids(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
         let inner = self.inner.get()?;
         Ok(py.detach(|| inner.ids()))

@@ -85,14 +85,14 @@ enum class acquired {
 /// A mutex whose owner may be killed at any instruction; the next one gets the lock, the data, and
 /// the news. Any number of threads may use one handle; the owner is a thread. *TimedLockable*.
 ///
-/// Data that an owner left in disorder, because its process or thread died inside or an exception
-/// left its scope, is nobody's before it is repaired. acquire() gives it, says owner_died, and wants
-/// mark_consistent(); unlocked without it, nobody gets the lock any more. lock(), behind
-/// std::scoped_lock and its like, has no way to say it: it calls what on_owner_died() was given to
-/// repair the data, and where there is nothing it throws EOWNERDEAD, leaving lock and data to
-/// whoever can repair them.
+/// Data that an owner left inconsistent, because its process or thread died inside or an exception
+/// left its scope, must be repaired first. acquire() returns it with owner_died and expects
+/// mark_consistent(); if it is unlocked without, nobody gets the lock any more. lock(), behind
+/// std::scoped_lock and the like, cannot return that: it calls the function given to
+/// on_owner_died() to repair the data. Without one it throws EOWNERDEAD and leaves lock and data
+/// to the next one who can repair them.
 ///
-/// lock() throws std::system_error where there is no lock to be had: EOWNERDEAD, ENOTRECOVERABLE, or
+/// lock() throws std::system_error if it cannot take the lock: EOWNERDEAD, ENOTRECOVERABLE, or
 /// EDEADLK when this thread holds it already.
 ///
 /// What node::pi_mutex opens is one of these, with priority inheritance; robust_condition refuses it
@@ -145,7 +145,7 @@ template <class T = void> class robust_mutex {
             ::outlive_mutex_unlock(at_.get());
         }
     }
-    /// Lets it go with its data in disorder: the next one who locks is told that the owner died.
+    /// Releases it with its data inconsistent: the next one to lock gets owner_died.
     expected<void> abandon() { return detail::done(::outlive_mutex_abandon(at_.get())); }
 
     /// As lock, with an answer instead of an exception.
@@ -219,8 +219,9 @@ template <class T = void> class robust_mutex {
 };
 
 /// A reader/writer lock whose holders may be killed at any instruction. A dead reader keeps nobody
-/// out; after a dead writer the next writer is told, or repairs, as with robust_mutex, and readers
-/// are refused (EOWNERDEAD) until the data is repaired. *SharedTimedLockable*; at most 64 threads read.
+/// out; after a dead writer the next writer gets owner_died, or repairs, as with robust_mutex, and
+/// readers are refused (EOWNERDEAD) until the data is repaired.
+/// *SharedTimedLockable*; at most 64 threads read.
 template <class T = void> class robust_shared_mutex {
   public:
     robust_shared_mutex() = default; ///< empty until one is assigned

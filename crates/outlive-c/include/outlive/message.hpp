@@ -68,7 +68,7 @@ template <class T> consteval bool has_elements() {
     }
 }
 
-/// What a duration or an instant of std::chrono is told as: its count. Descriptions have no units,
+/// A duration or an instant of std::chrono is described as its count. Descriptions have no units,
 /// so only ns are: a count of anything else would be taken for ns in the next program.
 template <class T> struct is_time : std::false_type {};
 template <class Rep, class Period>

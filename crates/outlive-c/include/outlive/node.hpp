@@ -49,8 +49,7 @@ constexpr std::int64_t ns_between(std::chrono::time_point<Clock, D1> now,
                                               : to - from;
 }
 
-/// The instant so many ns from now; nothing or less is not at all, more than the clock can count
-/// is never.
+/// The instant `ns` from now; 0 or less is not at all, more than the clock can count is never.
 inline std::uint64_t instant_in(std::int64_t ns) {
     if (ns <= 0) {
         return OUTLIVE_NO_WAIT;
@@ -130,7 +129,7 @@ inline constexpr deadline deadline::now = deadline::at_ns(OUTLIVE_NO_WAIT);
 /// Who sent something: numbers that are never reused.
 using port_id = ::outlive_port_id;
 
-/// Tells of a node's death in the instant of it.
+/// Reports a node's death as it happens.
 class watch {
   public:
     watch() = default; ///< empty until one is assigned
@@ -150,7 +149,7 @@ class watch {
     [[nodiscard]] bool wait_hint(deadline until) const noexcept {
         return ::outlive_watch_wait_hint(at_.get(), until.ns()) == OUTLIVE_OK;
     }
-    /// From here on a wait_set finds it ready as soon as seems_alive() says no. Say it before other
+    /// Makes it ready in a wait_set as soon as seems_alive() returns false. Call it before other
     /// threads use the handle.
     void on_hint() noexcept { ::outlive_watch_on_hint(at_.get()); }
     [[nodiscard]] ::outlive_watch *get() const noexcept { return at_.get(); }
@@ -161,7 +160,7 @@ class watch {
     detail::handle<::outlive_watch, ::outlive_watch_free> at_;
 };
 
-/// From here on fatal faults, abort() among them, kill the process at once and without a core: see
+/// From now on fatal faults, abort() among them, kill the process at once and without a core: see
 /// outlive_kill_on_faults.
 inline void kill_on_faults() noexcept { ::outlive_kill_on_faults(); }
 
@@ -293,7 +292,7 @@ class node {
     /// 1 to 1024 permits, the same for all who open it.
     [[nodiscard]] expected<robust_semaphore> semaphore(std::string_view name,
                                                        std::size_t permits) const;
-    /// Room for so many numbers, the same for all who open it.
+    /// Room for `capacity` numbers, the same for all who open it.
     [[nodiscard]] expected<outlive::lockless_set> lockless_set(std::string_view name,
                                                                std::size_t capacity) const;
 

@@ -141,7 +141,7 @@ template <class T> class producer {
     {
         return room(sizeof(T), until);
     }
-    /// Room for so many elements.
+    /// Room for `count` elements.
     expected<slot<T>> reserve(std::size_t count, deadline until = deadline::never) &
         requires std::is_unbounded_array_v<T>
     {

@@ -162,7 +162,7 @@ template <class T> class publisher {
     {
         return lend<T>(sizeof(T));
     }
-    /// A slot for so many elements.
+    /// A slot for `count` elements.
     expected<outlive::loan<T>> loan(std::size_t count) &
         requires std::is_unbounded_array_v<T>
     {
@@ -173,7 +173,7 @@ template <class T> class publisher {
         }
         return lend<T>(*size);
     }
-    /// A slot with `header` written, for so many elements behind it.
+    /// A slot with `header` written, for `count` elements after it.
     template <class H>
     expected<outlive::loan<T>> loan(const H &header, std::size_t count) &
         requires(!payload::is_fixed && !std::is_unbounded_array_v<T>)

@@ -69,11 +69,11 @@ class interrupt {
 };
 
 /// SIGTERM and SIGINT as requests to end this process, from on_signals() to the process's end: return
-/// from main then, and others see that its nodes left, and are not told of deaths. The second signal
-/// of a kind does what it did before. A handler of the program's is called as well.
+/// from main then, and others see that its nodes left, not that they died. The second signal of a
+/// kind does what it did before. A handler of the program's is called as well.
 class shutdown {
   public:
-    /// From here on they ask.
+    /// From now on they ask.
     static expected<shutdown> on_signals() {
         shutdown made;
         if (auto code = ::outlive_shutdown_on_signals(&made.fd_); code != OUTLIVE_OK) {

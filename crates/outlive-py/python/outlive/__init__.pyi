@@ -157,7 +157,7 @@ class Node(_Port):
         """Watches the node with this number. ``NotFound``: it left, or died and was cleaned up."""
 
 class Watch(_Port):
-    """Tells of a node's death in the instant of it."""
+    """Reports a node's death as it happens."""
 
     @property
     def is_alive(self) -> bool:
@@ -237,8 +237,8 @@ class Publisher(_Port, Generic[_T]):
     def publish(self, value: _T) -> int:
         """Copies `value` into shared memory and publishes it; returns its number.
 
-        Never waits, unless subscribers asked to be waited for. ``OutOfMemory``: they hold so many
-        samples that the bound is reached.
+        Never waits, unless subscribers asked to be waited for. ``OutOfMemory``: they hold samples
+        up to the memory bound.
         """
     def publish_cuda(
         self, array: Any, *, stream: Any = None, device: int | None = None
@@ -365,7 +365,7 @@ class Subscriber(_Port, Generic[_T]):
         "died" or "corrupt", and the publisher's node and port.
         """
     def fileno(self) -> int:
-        """A descriptor for event loops: readable unless the last call that receives found nothing."""
+        """A descriptor for event loops: readable unless the last receiving call found nothing."""
     @property
     def lost(self) -> int:
         """Messages lost so far, over all publishers."""
@@ -504,7 +504,7 @@ class Consumer(_Port, Generic[_T]):
     """The one consumer of a queue. Types as of ``Publisher``; messages come as values: arrays that are
     copies, bytes, objects; or, from ``borrow``, as they lie in shared memory.
 
-    After a dead consumer the next one goes on where that one stopped.
+    After a dead consumer the next one continues where that one stopped.
     """
 
     @overload
@@ -568,7 +568,7 @@ class Consumer(_Port, Generic[_T]):
     def events(self) -> list[Event]:
         """What happened to producers since the last call: as of ``Subscriber.events``."""
     def fileno(self) -> int:
-        """A descriptor for event loops: readable unless the last call that receives found nothing."""
+        """A descriptor for event loops: readable unless the last receiving call found nothing."""
     def __iter__(self) -> Iterator[_T]: ...
     def __aiter__(self) -> AsyncIterator[_T]: ...
 
@@ -607,7 +607,7 @@ class Received(_Scope, Generic[_T]):
         """
     def nack(self) -> None:
         """Puts it back: once all arrays over it are gone it is the next message of its producer again.
-        What can never be done is to be acknowledged, or it comes for ever.
+        Acknowledge what can never be done, or it comes for ever.
         """
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
 
@@ -680,17 +680,17 @@ class Client(_Port):
         """The next reply, to the request of `ticket` or to any, or None when `timeout` seconds passed."""
     def call_async(self, request: Any, timeout: float | None = None) -> Awaitable[Any]:
         """As ``call``, for asyncio: ``await client.call_async(...)``. A task that is cancelled while
-        it waits gives its request up, and the server is told.
+        it waits gives its request up, and the server is notified.
         """
     def receive_async(self, *, ticket: int | None = None) -> Awaitable[Reply]:
         """The next reply, to the request of `ticket` or to any, for asyncio. A task that is cancelled
         while it waits has received nothing: the reply is still there.
         """
     def fileno(self) -> int:
-        """A descriptor for event loops: readable unless the last call that receives found nothing."""
+        """A descriptor for event loops: readable unless the last receiving call found nothing."""
     def __aiter__(self) -> AsyncIterator[Reply]: ...
     def cancel(self, ticket: int) -> None:
-        """Gives a request up: no reply to it comes any more, and the server is told."""
+        """Gives a request up: no reply to it comes any more, and the server is notified."""
     def wait_for_server(self, timeout: float | None = None) -> bool:
         """Waits until a live server is there; False when `timeout` seconds passed first."""
 
@@ -704,10 +704,10 @@ class Reply:
         """
     @property
     def ticket(self) -> int:
-        """Whose answer it is."""
+        """The request that it answers."""
     @property
     def is_last(self) -> bool:
-        """Whether no more come for that request."""
+        """Whether it is the last for that request."""
 
 class Server(_Port):
     """The one server of a service. Types as of ``Client``.
@@ -734,7 +734,7 @@ class Server(_Port):
         nothing: the request is still there.
         """
     def fileno(self) -> int:
-        """A descriptor for event loops: readable unless the last call that receives found nothing."""
+        """A descriptor for event loops: readable unless the last receiving call found nothing."""
     def __iter__(self) -> Iterator[Request]: ...
     def __aiter__(self) -> AsyncIterator[Request]: ...
 
@@ -743,7 +743,7 @@ class Request:
 
     @property
     def value(self) -> Any:
-        """What is asked."""
+        """The type of requests."""
     @property
     def is_cancelled(self) -> bool:
         """Whether the client has given it up or is dead."""
@@ -766,8 +766,8 @@ class RobustMutex(_Lock):
     (``Unrecoverable``). `repair`, called with the data, does both. A ``with`` that an exception
     leaves counts as an owner that died inside.
 
-    With `inherits_priority`, for threads of real-time priorities, the holder runs with the priority
-    of whoever waits; it is another lock, with no condition variable.
+    With `inherits_priority`, for threads with real-time priorities, the holder runs with the
+    priority of the waiter; it is another lock, with no condition variable.
     """
 
     def __init__(
@@ -788,11 +788,11 @@ class RobustMutex(_Lock):
         ``Deadlock``: this thread holds it. ``Unrecoverable``: see above.
         """
     def release(self) -> None:
-        """Lets the lock go. ``NotOwned`` when this thread does not hold it."""
+        """Releases the lock. ``NotOwned`` when this thread does not hold it."""
     @property
     def data(self) -> np.ndarray | None:
-        """The protected data as an array in shared memory, for whoever holds the lock; None without a
-        type. When the lock is released, and in a forked child, it becomes read-only.
+        """The protected data as an array in shared memory, for the thread that holds the lock; None
+        without a type. When the lock is released, and in a forked child, it becomes read-only.
         """
     def __enter__(self) -> Any: ...
     def __exit__(self, *exception: Any) -> None: ...
@@ -866,7 +866,7 @@ class RobustCondition:
         """Lets go of its memory."""
 
 class RobustSemaphore:
-    """A counting semaphore: at most so many threads at once, over all processes. A killed holder's
+    """A counting semaphore: each permit lets one thread in, over all processes. A killed holder's
     permit comes back.
 
     >>> gpu = outlive.RobustSemaphore(node, "/gpu", 2)
@@ -889,7 +889,9 @@ class RobustSemaphore:
         """How many permits there are."""
     @property
     def available(self) -> int:
-        """How many are free right now; others may take them at once. Dead holders' count as held."""
+        """How many are free right now; others may take them at once. Those of dead holders count as
+    held.
+    """
     def close(self) -> None:
         """Lets go of its memory. Permits in hand stay valid."""
     def __enter__(self) -> Permit: ...
@@ -903,7 +905,7 @@ class Permit(_Scope):
         """Which of the permits it is, from 0: for instance the number of a device."""
     @property
     def owner_died(self) -> bool:
-        """Whether the holder before died with it: what it guards may be in disorder."""
+        """Whether the previous holder died with it: what it guards may be inconsistent."""
     def release(self) -> None:
         """Gives it back. Done twice, it is nothing."""
 
@@ -928,7 +930,9 @@ class LocklessSet:
     def remove(self, id: int) -> bool:
         """Ends the membership of `id`; False if it was none."""
     def ids(self) -> list[int]:
-        """All members in ascending order; those that come or go meanwhile may be in it or not."""
+        """All members in ascending order; ids inserted or removed meanwhile may or may not be
+    included.
+    """
     def close(self) -> None:
         """Lets go of its memory."""
     @property

@@ -77,8 +77,8 @@ enum Found {
 /// The one server of a service: receives the requests of all clients and answers each in its own
 /// time, in any order, at once or in parts.
 ///
-/// Requests of clients that are dead, whose deadline has passed, that were cancelled, or that were
-/// sent to an earlier server are passed over. If this process dies, its clients know at once.
+/// It skips requests whose client is dead, whose deadline has passed, that were cancelled, or that
+/// were sent to an earlier server. If this process dies, its clients know at once.
 ///
 /// # Examples
 /// ```
@@ -136,7 +136,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         self.reader.queue().name.as_str()
     }
 
-    /// Requests that nobody waits for any more, and that were therefore not handed out.
+    /// Requests that were skipped because nobody waits for them any more.
     pub fn passed_over(&self) -> u64 {
         self.passed_over
     }
@@ -144,12 +144,13 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// The next request, or `None` when there is none now. Never waits.
     ///
     /// # Errors
-    /// `ForkedChild`; `Io` when the directory of the service cannot be read. What is wrong with one
-    /// client is not told: where its reply queue cannot be opened for now (a full RAM disk, no
+    /// `ForkedChild`; `Io` when the directory of the service cannot be read. A problem with one
+    /// client is not an error here: while its reply queue cannot be opened (a full RAM disk, no
     /// descriptors), its requests wait and are tried again after 2 to 250 ms.
     ///
     /// # Crash safety
-    /// **Strict.** Received when this returns. Dying before the answer, its client is told.
+    /// **Strict.** Received when this returns. If we die before the answer, its client learns of
+    /// it.
     pub fn receive(&mut self) -> Result<Option<Request<Q>>> {
         loop {
             let request = match self.backlog.pop_front() {
@@ -162,8 +163,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         }
     }
 
-    /// A file descriptor for epoll, asyncio and other event loops: readable unless the last call
-    /// that receives found nothing, as [`Consumer::fd`](crate::Consumer::fd).
+    /// A file descriptor for epoll, asyncio and other event loops: readable unless the last
+    /// receiving call found nothing, as [`Consumer::fd`](crate::Consumer::fd).
     ///
     /// # Errors
     /// `NoSpace`, or `Io` when the process is out of descriptors.
@@ -196,7 +197,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     }
 
     /// Whether nobody waits for the answer any more: the client has given the request up or is
-    /// dead, or the deadline passed. Looks at what came in since.
+    /// dead, or the deadline passed. Checks what has arrived since.
     ///
     /// # Errors
     /// As [`Server::receive`].
@@ -216,18 +217,18 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// Answers a request.
     ///
     /// # Errors
-    /// `ClientDied`: nobody waits for the answer. `WouldBlock`: the client has read so little that
-    /// its bound is reached, or it may be ending; `InvalidArgument`: larger than that. `NoSpace`,
-    /// `Corrupt`. When it
-    /// lives and the answer could not be sent, it gets `Refused` as soon as there is room for that.
+    /// `ClientDied`: nobody waits for the answer. `WouldBlock`: the client is so far behind that
+    /// the bound is reached, or it may be ending. `InvalidArgument`: larger than the bound.
+    /// `NoSpace`, `Corrupt`. A live client whose answer could not be sent gets `Refused` as soon as
+    /// there is room for that.
     ///
     /// # Crash safety
-    /// **Strict.** As [`crate::Producer::send`]. Dying before it, the client is told.
+    /// **Strict.** As [`crate::Producer::send`]. If we die before it, the client learns of it.
     pub fn respond(&mut self, request: Request<Q>, response: &R) -> Result<()> {
         self.end(&request, frame::LAST, response.bytes())
     }
 
-    /// Answers a part of a request; more parts follow, and [`Server::respond`] ends them.
+    /// Sends one part of the answer; more parts follow, and [`Server::respond`] sends the last.
     ///
     /// # Errors
     /// As [`Server::respond`].
@@ -238,7 +239,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         self.put(request.client, request.id, frame::PART, response.bytes())
     }
 
-    /// Says that a request is not answered, and why; the client gets `Refused`.
+    /// Refuses a request and says why; the client gets `Refused`.
     ///
     /// # Errors
     /// As [`Server::respond`].

@@ -54,7 +54,7 @@ pub enum LockState {
     Unrecoverable,
 }
 
-/// A lock file and what it says.
+/// A lock file and its state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LockInfo {
@@ -230,8 +230,8 @@ fn remove(domain: &DomainPath, path: &Path, even_if_lost: bool) -> Result<Remove
 }
 
 impl Node {
-    /// Removes the lock, set or segment `name`; false if there is none. Who opens it next makes it
-    /// anew.
+    /// Removes the lock, set or segment `name`; false if there is none. Opening it creates it
+    /// again.
     ///
     /// # Errors
     /// `WouldBlock` while somebody has it open, unless it is an unrecoverable lock: its users get

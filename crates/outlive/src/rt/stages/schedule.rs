@@ -6,22 +6,22 @@ use std::time::Duration;
 use crate::os::time::clock;
 use crate::{Error, ErrorKind, Result};
 
-/// What to do with cycles whose time has passed because one before took too long.
+/// What to do with cycles whose time passed because an earlier one took too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overrun {
-    /// Leave out those whose successor is due as well; the phase is kept. Counted as skipped.
+    /// Skip those whose successor is due as well; the phase is kept. Counted as skipped.
     #[default]
     Skip,
-    /// Run every one, back to back, until caught up.
+    /// Run each of them, back to back, until caught up.
     CatchUp,
-    /// End the loop: the lifeline of those that follow finds the stage silent.
+    /// End the loop: the lifelines of later stages find this one silent.
     Stop,
 }
 
 /// The clock of a pipeline: cycle n is released at `start + n * period`, and its result is due
 /// `deadline` after that.
 ///
-/// All stages, in whatever process, must be given the same one.
+/// All stages, in every process, must have the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     start_ns: u64,
@@ -31,7 +31,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Cycles every `period`, each due at its end, from 10 ms after now on.
+    /// Cycles every `period`, each due at its end, starting 10 ms from now.
     ///
     /// # Errors
     /// `InvalidArgument` for a period below 10 us or above an hour.
