@@ -145,6 +145,18 @@ impl fmt::Display for ErrorKind {
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What failed (`what`), on which object (topic, file, node), why, and what to do next.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::ErrorKind;
+///
+/// let error = node.topic::<u64>("two words").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::InvalidName);
+/// println!("{error}"); // what failed, on which object, why, and what to do
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub struct Error(Box<Inner>);
 
 struct Inner {

@@ -416,6 +416,19 @@ impl Domain {
     ///
     /// # Errors
     /// Those of reading directories; a broken invariant is not an error but a fault in the report.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Domain;
+    ///
+    /// let publisher = node.topic::<u64>("/counter")?.publisher()?;
+    /// publisher.publish(&1)?;
+    /// let report = Domain::of_node(&node).audit()?;
+    /// assert!(report.files > 0 && report.faults.is_empty());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn audit(&self) -> Result<AuditReport> {
         let mut report = AuditReport::default();
         let nodes = self.path.nodes();

@@ -103,6 +103,16 @@ struct Inner {
 }
 
 /// Settings of a [`Node`].
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// let settings = outlive::Node::builder().root(dir.path()).domain("arm");
+/// let camera = settings.clone().name("camera").open()?;
+/// let planner = settings.name("planner").open()?;
+/// assert!(planner.watch(camera.id())?.is_alive());
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "it joins nothing until `open`"]
 pub struct NodeBuilder {

@@ -19,6 +19,22 @@ use crate::types::{Payload, PayloadType};
 pub const BOUND_BYTES_DEFAULT: u64 = 64 << 20;
 
 /// A queue about to be opened; see [`Node::queue`].
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use std::time::Duration;
+///
+/// let logs = node.queue::<[u8]>("/logs")?.ordered(Duration::from_millis(5));
+/// let mut consumer = logs.consumer()?;
+/// let mut producer = node.queue::<[u8]>("/logs")?.bound_bytes(1 << 20).producer()?;
+/// producer.send(b"ready")?;
+/// let line = consumer.receive()?.expect("sent just now");
+/// assert_eq!(&*line, b"ready");
+/// assert!(line.timestamp_ns().is_some()); // the first member asked for stamps
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "it opens no end until `producer` or `consumer`"]
 pub struct Builder<T: ?Sized> {

@@ -72,6 +72,32 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     /// For a client: what happens to unanswered requests when the server dies or leaves. Unless
     /// set, they fail with `ServerDied`. If set, they are kept and sent to the next server, which
     /// may do again what the first had already done.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.resume(true).client()?;
+    /// let ticket = client.send(&7)?;
+    /// drop(server); // it never answered
+    ///
+    /// let mut next = node.service::<u32, u32>("/plan")?.server()?;
+    /// let request = loop {
+    ///     // The client sends again while it waits.
+    ///     assert!(client.receive_timeout(Duration::from_millis(10))?.is_none());
+    ///     if let Some(request) = next.receive()? {
+    ///         break request;
+    ///     }
+    /// };
+    /// let answer = *request + 1;
+    /// next.respond(request, &answer)?;
+    /// let reply = client.receive_timeout(Duration::from_secs(5))?.expect("answered just now");
+    /// assert_eq!((reply.ticket(), *reply.body()?), (ticket, 8));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn resume(mut self, resume: bool) -> Self {
         self.resume = resume;
         self

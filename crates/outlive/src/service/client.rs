@@ -467,6 +467,25 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     ///
     /// # Errors
     /// `Timeout`; as [`Client::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Deadline;
+    ///
+    /// let mut server = node.service::<u32, u32>("/double")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/double")?.client()?;
+    /// let (first, second) = (client.send(&1)?, client.send(&2)?);
+    /// while let Some(request) = server.receive()? {
+    ///     let answer = *request * 2;
+    ///     server.respond(request, &answer)?;
+    /// }
+    /// assert_eq!(*client.receive_for(second, Deadline::AT_ONCE)?.body()?, 4);
+    /// assert_eq!(client.set_aside(), 1);
+    /// assert_eq!(client.receive()?.expect("set aside").ticket(), first);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_for(&mut self, ticket: Ticket, deadline: Deadline) -> Result<Reply<R>> {
         loop {
             let found = self.ready.iter().position(|reply| reply.ticket == ticket);
@@ -548,6 +567,20 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// # Errors
     /// `WouldBlock`, `ServerDied`, when the server could not be notified; the request is given up
     /// all the same.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/slow")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/slow")?.client()?;
+    /// let ticket = client.send(&1)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// client.cancel(ticket)?;
+    /// assert!(server.is_cancelled(&request)?); // it may stop working on it
+    /// assert_eq!(client.waiting(), 0);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn cancel(&mut self, ticket: Ticket) -> Result<()> {
         self.ready.retain(|reply| reply.ticket != ticket);
         let Some(i) = self.waiting.iter().position(|w| w.id == ticket.0) else { return Ok(()) };

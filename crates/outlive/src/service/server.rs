@@ -235,6 +235,25 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Server::respond`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/count")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/count")?.client()?;
+    /// client.send(&2)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.respond_part(&request, &1)?;
+    /// server.respond(request, &2)?;
+    ///
+    /// let mut parts = Vec::new();
+    /// while let Some(reply) = client.receive()? {
+    ///     parts.push((*reply.body()?, reply.is_last()));
+    /// }
+    /// assert_eq!(parts, [(1, false), (2, true)]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn respond_part(&mut self, request: &Request<Q>, response: &R) -> Result<()> {
         self.put(request.client, request.id, frame::PART, response.bytes())
     }
@@ -246,6 +265,21 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Server::respond`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/grip")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/grip")?.client()?;
+    /// client.send(&900)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.refuse(request, "at most 500 N")?;
+    /// let error = client.receive()?.expect("refused just now").into_response().unwrap_err();
+    /// assert_eq!(error.kind(), outlive::ErrorKind::Refused);
+    /// assert!(error.to_string().contains("at most 500 N"));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn refuse(&mut self, request: Request<Q>, why: &str) -> Result<()> {
         self.end(&request, frame::REFUSED, why.as_bytes())
     }

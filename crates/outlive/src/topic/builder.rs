@@ -25,6 +25,27 @@ pub const BORROWS_DEFAULT: usize = 8;
 pub const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
 
 /// A topic about to be opened; see [`Node::topic`].
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let publisher = node
+///     .topic::<[f32]>("/scan")?
+///     .depth(4)
+///     .attribute("unit", "m")
+///     .reliable_timeout(std::time::Duration::from_millis(20))
+///     .publisher()?;
+/// publisher.publish(&[0.5, 0.75])?;
+/// publisher.publish(&[0.25])?;
+///
+/// let late = node.topic::<[f32]>("/scan")?.history(2).reliable(true);
+/// let mut subscriber = late.subscriber()?;
+/// assert_eq!(subscriber.attributes()["unit"], "m");
+/// assert_eq!(&*subscriber.receive()?.expect("from the history"), [0.5, 0.75]);
+/// assert_eq!(&*subscriber.receive()?.expect("from the history"), [0.25]);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[must_use = "it opens no port until `publisher` or `subscriber`"]
 pub struct Builder<T: ?Sized> {
     options: TopicOptions,

@@ -192,6 +192,20 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     ///
     /// # Crash safety
     /// **Strict.** As `lock`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::LockError;
+    ///
+    /// let map = node.mutex::<u64>("/map")?;
+    /// let timeout = std::time::Duration::from_millis(5);
+    /// let late = || matches!(map.lock_timeout(timeout), Err(LockError::Timeout));
+    /// let _held = map.lock()?;
+    /// assert!(std::thread::scope(|scope| scope.spawn(late).join()).unwrap());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn lock_timeout(&self, timeout: Duration) -> Held<'_, T, H> {
         self.lock_until(Deadline::after(timeout))
     }

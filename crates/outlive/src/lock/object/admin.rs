@@ -239,6 +239,18 @@ impl Node {
     ///
     /// # Crash safety
     /// **Strict.** One unlink.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let map = node.mutex_with::<u64>("/map", &7)?;
+    /// assert!(node.remove_lock("/map").is_err()); // it is open
+    /// drop(map);
+    /// assert!(node.remove_lock("/map")?);
+    /// assert_eq!(*node.mutex::<u64>("/map")?.lock()?, 0); // a new one
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn remove_lock(&self, name: &str) -> Result<bool> {
         self.tend()?;
         let name = TopicName::of("lock name", name)?;

@@ -372,6 +372,19 @@ impl<T: Message> Consumer<T> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Consumer::receive`], for all of them together.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<u32>("/jobs")?.consumer()?;
+    /// let mut producer = node.queue::<u32>("/jobs")?.producer()?;
+    /// producer.send_batch(&[1, 2, 3])?;
+    /// let jobs = consumer.receive_slice()?.expect("sent just now");
+    /// assert_eq!(jobs.iter().sum::<u32>(), 6);
+    /// jobs.ack(); // all three
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline(always)]
     pub fn receive_slice(&mut self) -> Result<Option<Received<'_, [T]>>> {
         match self.next()? {
@@ -406,6 +419,19 @@ impl<T: Message> Consumer<T> {
     /// # Crash safety
     /// **Strict.** Each counts as received as it is appended: if the process dies with them, they
     /// are gone. To receive them again instead, use [`Consumer::receive_slice`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<u32>("/jobs")?.consumer()?;
+    /// let mut producer = node.queue::<u32>("/jobs")?.producer()?;
+    /// producer.send_batch(&[1, 2, 3])?;
+    /// let mut jobs = Vec::new();
+    /// assert_eq!(consumer.receive_batch(&mut jobs, 2)?, 2);
+    /// assert_eq!(jobs, [1, 2]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_batch(&mut self, to: &mut Vec<T>, max: usize) -> Result<usize> {
         let mut got = 0;
         while got < max {

@@ -170,6 +170,27 @@ impl<T: Payload + ?Sized> Producer<T> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::ErrorKind;
+    /// use std::time::Duration;
+    ///
+    /// let consumer = node.queue::<[u8; 1000]>("/frames")?.consumer()?; // receives nothing
+    /// let mut producer = node.queue::<[u8; 1000]>("/frames")?.bound_bytes(16 << 10).producer()?;
+    /// let full = loop {
+    ///     if let Err(e) = producer.send_timeout(&[0; 1000], Duration::from_millis(1)) {
+    ///         break e;
+    ///     }
+    /// };
+    /// assert_eq!(full.kind(), ErrorKind::Timeout);
+    /// drop(consumer);
+    /// let nobody = producer.send_timeout(&[0; 1000], Duration::from_secs(5)).unwrap_err();
+    /// assert_eq!(nobody.kind(), ErrorKind::OwnerDied);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn send_timeout(&mut self, value: &T, timeout: Duration) -> Result<()> {
         let deadline = Deadline::after(timeout);
         self.put(value, deadline).map_err(|refused| self.writer.error(refused))

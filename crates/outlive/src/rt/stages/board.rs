@@ -77,6 +77,22 @@ pub struct Counts {
 }
 
 /// A board, to write: where a stage or guard shows how far it is.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::rt::{Board, BoardView};
+/// use std::time::Duration;
+///
+/// let board = Board::create(&node, "guard")?;
+/// let seen = BoardView::open(&node, "guard", Duration::from_secs(1))?;
+/// board.moved(outlive::now_ns());
+/// assert!(seen.moved_ns() > 0 && seen.seems_alive());
+/// drop(board);
+/// assert!(seen.is_dead());
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Board {
     words: Arc<Words>,

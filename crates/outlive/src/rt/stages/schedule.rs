@@ -22,6 +22,19 @@ pub enum Overrun {
 /// `deadline` after that.
 ///
 /// All stages, in every process, must have the same one.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::Schedule;
+/// use std::time::Duration;
+///
+/// let schedule = Schedule::every(Duration::from_millis(1))?
+///     .deadline(Duration::from_micros(800))
+///     .starting_at(outlive::now_ns() + 5_000_000);
+/// assert_eq!(schedule.release_ns(3), schedule.start_ns() + 3_000_000);
+/// assert_eq!(schedule.deadline_ns(), 800_000);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     start_ns: u64,

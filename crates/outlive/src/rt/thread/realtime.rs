@@ -7,6 +7,17 @@ use crate::Result;
 use crate::os::process::{realtime, sched};
 
 /// What to ask of the kernel. The default asks for nothing.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::Realtime;
+///
+/// let wanted = Realtime { priority: Some(50), lock_memory: true, ..Realtime::default() };
+/// let granted = wanted.apply();
+/// if let Some(Err(e)) = &granted.priority {
+///     eprintln!("runs without SCHED_FIFO: {e}");
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Realtime {
     /// SCHED_FIFO at this priority, 1 to 99. Leave some above it for the kernel's own threads.

@@ -186,6 +186,19 @@ impl<T: Payload + ?Sized> Publisher<T> {
     ///
     /// # Errors
     /// As [`Publisher::publish`]; `InvalidArgument` when `len` does not make a value of `T`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<[f32]>("/scan")?.publisher()?;
+    /// let mut subscriber = node.topic::<[f32]>("/scan")?.subscriber()?;
+    /// let mut ranges = publisher.loan_slice(3)?;
+    /// ranges.copy_from_slice(&[0.5, 0.75, 1.0]);
+    /// ranges.publish()?;
+    /// assert_eq!(&*subscriber.receive()?.expect("sent just now"), [0.5, 0.75, 1.0]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn loan_slice(&self, len: usize) -> Result<Loan<'_, T>> {
         self.loan_bytes(self.length(len)?)
     }

@@ -142,6 +142,24 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// # Errors
     /// As [`Subscriber::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let left = node.topic::<u32>("/wheel")?.publisher()?;
+    /// let right = node.topic::<u32>("/wheel")?.publisher()?;
+    /// let mut wheels = node.topic::<u32>("/wheel")?.subscriber()?;
+    /// left.publish(&1)?;
+    /// right.publish(&2)?;
+    /// left.publish(&3)?;
+    /// let mut order = Vec::new();
+    /// while let Some(sample) = wheels.receive_in_order()? {
+    ///     order.push(*sample);
+    /// }
+    /// assert_eq!(order, [1, 2, 3]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_in_order(&mut self) -> Result<Option<Sample<T>>> {
         self.receive_by(Reader::take_oldest)
     }
@@ -168,6 +186,26 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// # Errors
     /// As [`Subscriber::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::{ops::ControlFlow, time::Duration};
+    ///
+    /// let publisher = node.topic::<u32>("/step")?.publisher()?;
+    /// let mut subscriber = node.topic::<u32>("/step")?.subscriber()?;
+    /// for step in [1, 2, 3] {
+    ///     publisher.publish(&step)?;
+    /// }
+    /// let mut sum = 0;
+    /// subscriber.for_each(Duration::from_secs(1), |step| {
+    ///     sum += *step;
+    ///     if *step == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    /// })?;
+    /// assert_eq!(sum, 3);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn for_each(
         &mut self,
         timeout: Duration,
@@ -290,6 +328,24 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     }
 
     /// What happened to publishers since the last call; oldest first.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::topic::Event;
+    ///
+    /// let publisher = node.topic::<u32>("/step")?.publisher()?;
+    /// let id = publisher.id();
+    /// let mut subscriber = node.topic::<u32>("/step")?.subscriber()?;
+    /// publisher.publish(&7)?;
+    /// drop(publisher);
+    /// assert_eq!(*subscriber.receive()?.expect("sent before it left"), 7);
+    /// assert!(subscriber.receive()?.is_none());
+    /// assert_eq!(subscriber.next_event(), Some(Event::PublisherJoined(id)));
+    /// assert_eq!(subscriber.next_event(), Some(Event::PublisherLeft(id)));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn next_event(&mut self) -> Option<Event> {
         self.reader.next_event()
     }
