@@ -17,7 +17,7 @@
 //!
 //! A process joins a domain, a directory of the RAM disk, by opening a [`Node`]; the node opens
 //! everything else by name. The examples below open theirs in a directory of their own; programs
-//! write `Node::open("planner")`. [`message`](macro@message) makes a struct one that may be sent.
+//! write `Node::open("planner")`. [`message`](macro@message) turns a struct into a message.
 //!
 //! ```
 //! #[outlive::message("robot/Pose")]
@@ -47,7 +47,7 @@
 //! let mut consumer = node.queue::<u32>("/orders")?.consumer()?;
 //! let mut producer = node.queue::<u32>("/orders")?.producer()?;
 //! producer.send(&7)?;
-//! drop(consumer); // dies before it receives
+//! drop(consumer); // leaves before it receives; a kill does the same
 //! let mut successor = node.queue::<u32>("/orders")?.consumer()?;
 //! assert_eq!(*successor.receive()?.expect("waiting here"), 7);
 //! # Ok::<(), outlive::Error>(())
@@ -112,7 +112,7 @@
 //!
 //! let mut poses = node.topic::<f64>("/pose")?.subscriber()?;
 //! let mut watch = node.watch(planner.id())?;
-//! drop(planner); // leaves; a kill shows in the same way
+//! drop(planner); // leaves; a kill wakes the set, too
 //! let mut set = outlive::WaitSet::new();
 //! let ready = set.wait(&mut [&mut poses, &mut watch], Duration::from_secs(5))?;
 //! assert!(ready.contains(1));
