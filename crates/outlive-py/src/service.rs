@@ -123,7 +123,7 @@ impl Client {
         Ok(Self { inner, tickets: Mutex::default(), codecs })
     }
 
-    /// Asks and waits for the answer, at most `timeout` seconds (``Timeout``).
+    /// Sends a request and waits for the answer, at most `timeout` seconds (``Timeout``).
     ///
     /// ``ServerDied`` at once when the server dies; ``Refused`` with its words.
     #[pyo3(signature = (request, timeout=None))]
@@ -148,8 +148,8 @@ impl Client {
         }
     }
 
-    /// Sends a request and returns its ticket; the answer comes with ``receive``. The server passes
-    /// it over if it comes to it only after `timeout` seconds.
+    /// Sends a request and returns its ticket; the answer comes with ``receive``. The server skips
+    /// it if it gets to it only after `timeout` seconds.
     #[pyo3(signature = (request, timeout=None))]
     fn send(
         &self,
@@ -307,8 +307,8 @@ pub(crate) struct Reply {
 
 #[pymethods]
 impl Reply {
-    /// The answer. ``Refused`` with the server's words; ``ServerDied``: it may have done what was
-    /// asked, or not.
+    /// The answer. ``Refused`` with the server's words; ``ServerDied``: the server may or may not
+    /// have done what was asked.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.codecs.response.get().copied(py, self.inner.body().or_raise()?)
@@ -370,7 +370,7 @@ impl Server {
         Ok(found.map(|request| Request { inner: Mutex::new(Some(request)), server }))
     }
 
-    /// Requests that nobody waited for any more, and that were therefore not handed out.
+    /// Requests that were skipped because nobody waited for them any more.
     #[getter]
     fn passed_over(&self) -> PyResult<u64> {
         Ok(self.inner.hold()?.passed_over())
@@ -430,7 +430,8 @@ impl Server {
     }
 }
 
-/// A request. Answer it once; dropped without an answer, its client waits until its deadline.
+/// A request. Answer it once; if it is dropped without an answer, its client waits until its
+/// deadline.
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Request {
     inner: Mutex<Option<CoreRequest<[u8]>>>,
@@ -462,7 +463,7 @@ impl Request {
         visit.call(&self.server)
     }
 
-    /// Answers it. ``ClientDied``: nobody waits for the answer; go on with the next request.
+    /// Answers it. ``ClientDied``: nobody waits for the answer; continue with the next request.
     fn respond(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let server = self.server.get();
         let encoded = server.codecs.response.get().encode(value)?;
@@ -470,7 +471,7 @@ impl Request {
         server.inner.hold()?.respond(self.take()?, bytes).or_raise()
     }
 
-    /// Answers a part of it; more follow, and ``respond`` ends them.
+    /// Sends one part of the answer; more follow, and ``respond`` sends the last.
     fn respond_part(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let server = self.server.get();
         let encoded = server.codecs.response.get().encode(value)?;
@@ -479,7 +480,7 @@ impl Request {
         server.inner.hold()?.respond_part(request, encoded.bytes()?).or_raise()
     }
 
-    /// Says that it is not answered, and why.
+    /// Refuses it and says why.
     fn refuse(&self, why: &str) -> PyResult<()> {
         self.server.get().inner.hold()?.refuse(self.take()?, why).or_raise()
     }

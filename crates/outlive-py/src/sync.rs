@@ -19,9 +19,9 @@ use crate::port::{Common, deadline};
 
 /// Waiting for a change of data under a ``RobustMutex``, between processes as between threads.
 ///
-/// Wake-ups without a cause are normal: look at the data again, or let ``wait_for`` do it. Killed
-/// waiters and notifiers keep nobody waiting. That nobody is left who *would* notify it cannot
-/// tell: wait with a timeout, or watch the node.
+/// Spurious wake-ups are normal: check the data again, or let ``wait_for`` do it. Killed waiters
+/// and notifiers leave nobody waiting. It cannot tell whether anyone is left to notify it: wait
+/// with a timeout, or watch the node.
 ///
 /// >>> goal = outlive.RobustMutex(node, "/arm/goal", np.int64)
 /// >>> changed = outlive.RobustCondition(node, "/arm/goal-changed")
@@ -68,23 +68,23 @@ impl RobustCondition {
         Ok(Self { inner })
     }
 
-    /// Lets go of its memory.
+    /// Unmaps its memory.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
 
-    /// Lets the mutex go, which this thread holds, waits for a notification, at most `timeout`
+    /// Releases the mutex, which this thread holds, waits for a notification, at most `timeout`
     /// seconds, and takes the mutex again, however long that takes; False: no notification came.
     ///
-    /// ``NotOwned``: this thread does not hold it. If its owner died meanwhile, the mutex says so
-    /// (``owner_died``), or repairs the data; with ``Unrecoverable`` it is not held any more.
+    /// ``NotOwned``: this thread does not hold it. If its owner died meanwhile, ``owner_died`` of
+    /// the mutex is true, or the data is repaired; after ``Unrecoverable`` it is not held any more.
     #[pyo3(signature = (mutex, timeout=None))]
     fn wait(&self, py: Python<'_>, mutex: Py<RobustMutex>, timeout: Option<f64>) -> PyResult<bool> {
         self.wait_by(py, &mutex, deadline(timeout))
     }
 
-    /// Waits as ``wait`` until `predicate()` is true, at most `timeout` seconds; returns what it
-    /// said last.
+    /// Waits as ``wait`` until `predicate()` is true, at most `timeout` seconds; returns its last
+    /// result.
     #[pyo3(signature = (mutex, predicate, timeout=None))]
     fn wait_for(
         &self,
@@ -185,7 +185,7 @@ impl RobustSemaphore {
         Ok(self.inner.get()?.available())
     }
 
-    /// Lets go of its memory. Permits in hand stay valid.
+    /// Unmaps its memory. Permits in hand stay valid.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
@@ -248,7 +248,7 @@ impl Permit {
         self.owner_died
     }
 
-    /// Gives it back. Done twice, it is nothing.
+    /// Gives it back. The second time it does nothing.
     fn release(&self) {
         drop(self.lent.lock().unwrap_or_else(|e| e.into_inner()).take());
     }
@@ -266,7 +266,7 @@ impl Permit {
 /// A bounded set of numbers from 1 to 2**64 - 1 that any number of threads and processes change
 /// without a lock.
 ///
-/// They belong to nobody: those that a killed process put in stay until somebody takes them out.
+/// They have no owner: those that a killed process inserted stay until somebody removes them.
 ///
 /// >>> ready = outlive.LocklessSet(node, "/fleet/ready", 16)
 /// >>> ready.insert(7), ready.insert(7), 7 in ready, len(ready)
@@ -291,18 +291,18 @@ impl LocklessSet {
         Ok(Self { inner })
     }
 
-    /// Lets go of its memory.
+    /// Unmaps its memory.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
 
-    /// Makes `id` a member; False if it was one already. Two that insert the same at the same time
-    /// may both be told True. ``NoSpace``: the set is full; ``InvalidArgument`` for 0.
+    /// Adds `id`; False if it was a member already. Two that insert the same at the same time may
+    /// both get True. ``NoSpace``: the set is full; ``InvalidArgument`` for 0.
     fn insert(&self, id: u64) -> PyResult<bool> {
         self.inner.get()?.insert(id).or_raise()
     }
 
-    /// Ends the membership of `id`; False if it was none.
+    /// Removes `id`; False if it was not a member.
     fn remove(&self, id: u64) -> PyResult<bool> {
         Ok(self.inner.get()?.remove(id))
     }
@@ -314,7 +314,7 @@ impl LocklessSet {
         Ok(py.detach(|| inner.ids()))
     }
 
-    /// For how many there is room.
+    /// How many there is room for.
     #[getter]
     fn capacity(&self) -> PyResult<usize> {
         Ok(self.inner.get()?.capacity())
