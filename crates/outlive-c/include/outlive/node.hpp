@@ -68,7 +68,7 @@ constexpr std::optional<std::size_t> bytes_of(std::size_t count, std::size_t eac
     }
     return header + count * each;
 }
-/// A name as outlive.h takes it. A zero byte would cut it short without a word.
+/// A name as outlive.h takes it. A zero byte would silently cut it short.
 inline expected<std::string> c_string(std::string_view name) {
     if (name.find('\0') != name.npos) {
         return unexpected(error(OUTLIVE_INVALID_NAME, "a name with a zero byte in it"));
@@ -82,8 +82,7 @@ inline error too_many(std::size_t count, std::size_t each) {
 }
 } // namespace detail
 
-/// A length of time among settings, ns: any duration of std::chrono; what is too long for ns is the
-/// longest.
+/// A duration in settings, ns: any duration of std::chrono; too long for ns saturates.
 class timespan {
   public:
     constexpr timespan() = default;
@@ -92,7 +91,7 @@ class timespan {
     [[nodiscard]] constexpr std::int64_t count() const noexcept { return ns_; }
     /// Where it lies, for the C library.
     [[nodiscard]] constexpr const std::int64_t *raw() const noexcept { return &ns_; }
-    /// What is less than nothing is nothing.
+    /// Negative ones count as zero.
     [[nodiscard]] constexpr std::uint64_t positive() const noexcept {
         return ns_ < 0 ? 0 : static_cast<std::uint64_t>(ns_);
     }
@@ -102,10 +101,10 @@ class timespan {
 };
 
 /// Until when to wait: a duration from now, an instant of steady_clock, `deadline::never`, or
-/// `deadline::now`. What is too far away to count is never; nothing or less, or NaN, is now.
+/// `deadline::now`. Durations too long to count mean never; 0, negative ones and NaN mean now.
 class deadline {
   public:
-    /// So long from now; nothing or less is not at all.
+    /// This long from now; 0 or less does not wait.
     template <class Rep, class Period>
     deadline(std::chrono::duration<Rep, Period> from_now)
         : at_ns_(detail::instant_in(detail::ns_of(from_now))) {}
@@ -134,18 +133,18 @@ class watch {
   public:
     watch() = default; ///< empty until one is assigned
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
-    /// One load while it lives. A stopped process is alive.
+    /// One load while it is alive. A stopped process is alive.
     [[nodiscard]] bool is_alive() const noexcept { return ::outlive_watch_is_alive(at_.get()); }
     /// Waits until it dies or leaves; false when the deadline passed first.
     [[nodiscard]] bool wait(deadline until) const noexcept {
         return ::outlive_watch_wait(at_.get(), until.ns()) == OUTLIVE_OK;
     }
-    /// A hint, for reacting early in a way that harms nobody if the node lives: a death shows at
-    /// once, however large the process, where is_alive() waits until its memory is given back.
+    /// A hint, for early reactions that do no harm if the node lives: a death shows at once, however
+    /// large the process; is_alive() shows it only once its memory is freed.
     [[nodiscard]] bool seems_alive() const noexcept {
         return ::outlive_watch_seems_alive(at_.get());
     }
-    /// As wait, until seems_alive() says no.
+    /// As wait, until seems_alive() returns false.
     [[nodiscard]] bool wait_hint(deadline until) const noexcept {
         return ::outlive_watch_wait_hint(at_.get(), until.ns()) == OUTLIVE_OK;
     }
@@ -202,8 +201,8 @@ struct node_options {
 /// A process's membership in a domain. Any thread may use it; ports keep it alive by themselves.
 /// After fork the child opens a node of its own.
 ///
-/// As with all handles, one that is made by its default constructor or was moved from is empty:
-/// false as a bool, and its calls answer OUTLIVE_INVALID_ARGUMENT.
+/// As with all handles, a default-constructed or moved-from one is empty: false as a bool, and its
+/// calls return OUTLIVE_INVALID_ARGUMENT.
 class node {
   public:
     node() = default;
@@ -227,9 +226,9 @@ class node {
         return open(options);
     }
 
-    /// Its number in the domain, never reused; 0 of an empty handle.
+    /// Its number in the domain, never reused; 0 for an empty handle.
     [[nodiscard]] std::uint64_t id() const noexcept { return ::outlive_node_id(at_.get()); }
-    /// Its name; stays as long as the handle. NULL of an empty one.
+    /// Its name; valid as long as the handle. NULL for an empty one.
     [[nodiscard]] const char *name() const noexcept { return ::outlive_node_name(at_.get()); }
 
     /// Watches the node with this number.
@@ -276,7 +275,7 @@ class node {
     [[nodiscard]] expected<robust_mutex<T>> mutex(std::string_view name) const;
     template <class T>
     [[nodiscard]] expected<robust_mutex<T>> mutex(std::string_view name, const T &first) const;
-    /// As mutex, with priority inheritance, for threads of real-time priorities: while a thread
+    /// As mutex, with priority inheritance, for threads with real-time priorities: while a thread
     /// waits, the holder runs with that thread's priority. It has no condition.
     template <class T = void>
     [[nodiscard]] expected<robust_mutex<T>> pi_mutex(std::string_view name) const;
