@@ -1,5 +1,5 @@
 # The work is in scripts/ and xtask/; these are its names.
-.PHONY: help demo demo-robot test test-all test-machines soak bench bench-peers fmt lint install header man deb wheel
+.PHONY: help demo demo-robot test test-all test-machines soak bench bench-peers fmt lint install header man deb wheel book
 
 # Where scripts/setup puts cargo.
 CARGO_HOME ?= $(HOME)/.cargo
@@ -19,7 +19,8 @@ help:
 	@echo "make deb       Debian packages into target/deb; BRIDGE=1 VIEW=1 makes those of outlive-bridge and outlive-view, too"
 	@echo "make wheel     the Python package as a wheel, into target/wheels"
 	@echo "make man       manual pages and completions into target/share"
-	@echo "make header    write outlive.h anew from crates/outlive-c"
+	@echo "make book      docs as a site with search into target/book; installs mdbook into target/tools"
+	@echo "make header    write outlive.h from crates/outlive-c"
 	@echo "make fmt       format the code"
 	@echo "make lint      clippy and tidy alone"
 
@@ -89,3 +90,7 @@ deb:
 wheel:
 	@scripts/setup --tests
 	@scripts/wheel
+
+book:
+	@scripts/setup
+	@scripts/book

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `sizes` | files <= 800 lines without tests (hint over 400), Rust lines <= 100 columns |
 //! | `labels` | an ordering label is at both ends; a crash point's name is unique |
-//! | `words` | no paths of one machine, no marks of unfinished work; in pages and in what the |
-//! | | command prints no turns that no native speaker writes |
+//! | `words` | no paths of one machine, no marks of unfinished work; in pages, in what the |
+//! | | command prints and in what libraries document no turns that no native speaker writes |
 //! | `borders` | in the core: unsafe only in files that say so, atomics only through `sync.rs`, |
 //! | | and no room imports from one beside or above it |
 //! | `links` | relative links in Markdown lead somewhere, decisions and pages are listed |

@@ -1,6 +1,6 @@
 //! A fleet in small: robots around a desk, each a network namespace with a domain and a bridge of
 //! its own. Prints what crosses the links against a model whose constants are all measured with the
-//! first number of robots; docs/SCALE.md says what follows from them.
+//! first number of robots; docs/book/scale.md says what follows from them.
 //!
 //! ```sh
 //! cargo test --test fleet                        1, 2 and 4 robots

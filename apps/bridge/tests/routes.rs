@@ -358,7 +358,7 @@ fn topics_that_there_is_no_room_for_are_counted_and_carried_once_there_is() {
     });
 }
 
-/// Prints what many topics that say nothing cost: docs/SCALE.md has the figures.
+/// Prints what many topics that say nothing cost: docs/book/scale.md has the figures.
 #[test]
 fn silent_topics_cost_no_threads_of_their_own() {
     const TOPICS: usize = 500;
@@ -433,7 +433,7 @@ fn topics_that_were_silent_bring_their_next_message_and_their_end() {
     wait_for("the end of all topics", || (spoken(&net.hosts[1], "/some/") == 0).then_some(()));
 }
 
-/// Prints what many services and queues that say nothing cost: docs/SCALE.md has the figures.
+/// Prints what many services and queues that say nothing cost: docs/book/scale.md has the figures.
 #[test]
 fn silent_services_and_queues_cost_no_threads_and_go_on_when_asked() {
     const EACH: usize = 150;

@@ -21,10 +21,10 @@
 // Do not wait.
 #define OUTLIVE_NO_WAIT 0
 
-// Wait without end; a peer's death still ends the wait.
+// Wait for ever; a peer's death still ends the wait.
 #define OUTLIVE_FOREVER UINT64_MAX
 
-// What a call answers: 0 is success. The numbers never change; new ones may be added.
+// What a call returns: 0 is success. The numbers never change; new ones may be added.
 typedef enum outlive_status {
     // Done.
     OUTLIVE_OK = 0,
@@ -70,7 +70,7 @@ typedef enum outlive_status {
     OUTLIVE_REFUSED = 20,
     // The calling thread holds the lock already.
     OUTLIVE_DEADLOCK = 21,
-    // A lock was inherited from a dead owner and let go without repair.
+    // A lock was inherited from a dead owner and released without repair.
     OUTLIVE_UNRECOVERABLE = 22,
     // The object belongs to another domain.
     OUTLIVE_OTHER_DOMAIN = 23,
@@ -90,11 +90,11 @@ typedef enum outlive_status {
 typedef enum outlive_event_kind {
     // It was found.
     OUTLIVE_JOINED = 1,
-    // It left in order; everything it sent has been received.
+    // It left cleanly; everything it sent has been received.
     OUTLIVE_LEFT = 2,
     // Its process died; everything it had committed has been received.
     OUTLIVE_DIED = 3,
-    // Its bytes are not what they must be; it is not read any more. `why` says more.
+    // Its bytes are invalid; it is no longer read. `why` says more.
     OUTLIVE_PEER_CORRUPT = 4,
 } outlive_event_kind;
 
@@ -110,7 +110,7 @@ typedef enum outlive_member_kind {
     OUTLIVE_CLIENT = 4,
     // An `outlive_watch`: ready while the node is dead; take it out of the list then.
     OUTLIVE_WATCH = 5,
-    // An `outlive_timer`: ready while it is due and `outlive_timer_fired` was not asked yet.
+    // An `outlive_timer`: ready while it is due, until `outlive_timer_fired` is called.
     OUTLIVE_TIMER = 6,
     // The descriptor `fd`, ready when it can be read; `object` is NULL.
     OUTLIVE_READABLE_FD = 7,
@@ -131,7 +131,7 @@ typedef struct outlive_condvar outlive_condvar;
 // The one consumer of a queue. One thread at a time.
 typedef struct outlive_consumer outlive_consumer;
 
-// Ends waits of this process: another thread raises it, or a signal handler. Any thread may use
+// Ends waits of this process when another thread or a signal handler raises it. Any thread may use
 // it.
 typedef struct outlive_interrupt outlive_interrupt;
 
@@ -141,8 +141,8 @@ typedef struct outlive_mutex outlive_mutex;
 
 // A process's membership in a domain. Any thread may use it. Ports keep it alive by themselves.
 //
-// After `fork` the child is not the node: every call on what it inherited answers
-// `OUTLIVE_FORKED_CHILD`. Open a node of its own there.
+// After `fork` the child is not the node: every call on an inherited handle returns
+// `OUTLIVE_FORKED_CHILD`. Open another node there.
 typedef struct outlive_node outlive_node;
 
 // Sends messages to the one consumer of a queue. One thread at a time.
@@ -176,17 +176,17 @@ typedef struct outlive_set outlive_set;
 // time. Samples outlive it.
 typedef struct outlive_subscriber outlive_subscriber;
 
-// Ready at one instant, or every so often. One thread at a time.
+// Ready once, or periodically. One thread at a time.
 typedef struct outlive_timer outlive_timer;
 
-// What is carried: name, size, alignment, encoding, and the fields. May be freed as soon as the
-// ports are open that were opened with it.
+// A payload type: name, size, alignment, encoding, and the fields. May be freed once the ports
+// opened with it are open.
 typedef struct outlive_type outlive_type;
 
 // Waits until one of several things is ready. One thread at a time.
 typedef struct outlive_waitset outlive_waitset;
 
-// Tells of a node's death in the instant of it. Any thread may use it.
+// Reports a node's death as it happens. Any thread may use it.
 typedef struct outlive_watch outlive_watch;
 
 // Settings of a node. Zero and NULL are the defaults; begin with
@@ -200,7 +200,7 @@ typedef struct outlive_node_options {
     const char *domain;
     // Directory that holds the domains, instead of `$OUTLIVE_DIR` or `/dev/shm/outlive-<uid>`.
     const char *root;
-    // Group whose members may join; 0 for nobody but the own user.
+    // Group whose members may join; 0 for only this user.
     uint32_t group;
     // 0.
     uint32_t reserved_word;
@@ -253,7 +253,7 @@ typedef struct outlive_clean_report {
     size_t live_nodes;
     // Whether the domain itself was removed, because nobody is left.
     bool domain_removed;
-    // Room for what comes; 0 today.
+    // Reserved; 0 today.
     uint64_t reserved[3];
 } outlive_clean_report;
 
@@ -273,9 +273,9 @@ typedef struct outlive_topic_options {
     // Publisher: how long one publish waits for the slowest live reliable subscriber, ns; 1 s for
     // NULL, not at all for a value of 0 or less (`OUTLIVE_WOULD_BLOCK`). Read while it is opened.
     const int64_t *reliable_timeout_ns;
-    // Subscriber: publishers wait for it before they overwrite what it has not read: 0 or 1.
+    // Subscriber: publishers wait for it before they overwrite a message it has not read: 0 or 1.
     uint32_t reliable;
-    // Publisher: keeps no message for late joiners once every subscriber has read it: 0 or 1.
+    // Publisher: drops each message once every subscriber has read it: 0 or 1.
     uint32_t is_volatile;
 } outlive_topic_options;
 
@@ -347,15 +347,15 @@ typedef struct outlive_message {
 typedef struct outlive_event {
     // What happened.
     enum outlive_event_kind kind;
-    // Of a death: it died while it wrote a message, which nobody ever sees.
+    // For a death: it died while writing a message, which nobody ever sees.
     bool unfinished;
     // To whom.
     struct outlive_port_id port;
-    // Of a death: messages lost after the last one received.
+    // For a death: messages lost after the last one received.
     uint64_t lost;
     // What is wrong, until the next call on the same port; NULL where nothing is.
     const char *why;
-    // Room for what comes; 0 today.
+    // Reserved; 0 today.
     uint64_t reserved[3];
 } outlive_event;
 
@@ -364,7 +364,8 @@ typedef struct outlive_event {
 typedef struct outlive_service_options {
     // `sizeof` of this struct, as the caller was compiled: it tells versions apart.
     size_t size;
-    // Most shared memory for what is under way from this end to another, bytes; 64 MiB by default.
+    // Most shared memory for messages in flight from this end to another, bytes; 64 MiB by
+    // default.
     uint64_t bound_bytes;
     // Client: unanswered requests are sent again to the next server when one dies: 0 or 1.
     uint32_t resume;
@@ -391,7 +392,7 @@ typedef struct outlive_meta {
     uint64_t timestamp_ns;
     // Messages of that publisher lost right before this one.
     uint64_t lost_before;
-    // Room for what comes; 0 today.
+    // Reserved; 0 today.
     uint64_t reserved[3];
 } outlive_meta;
 
@@ -401,7 +402,7 @@ typedef struct outlive_permit {
     uint32_t held;
     // Which of the permits it is, from 0: for instance the number of a device.
     uint32_t index;
-    // Whether the holder before died with it: what it guards may be in disorder.
+    // Whether the previous holder died with it: what it guards may be inconsistent.
     bool owner_died;
     // outlive's own.
     uint64_t internal[6];
@@ -426,8 +427,8 @@ extern "C" {
 #endif // __cplusplus
 
 // Calls `found` with every node of the domain that nodes of these options join, in order of
-// joining, also with dead ones that nobody has cleaned up. Joins nothing, makes nothing. `found`
-// returns: no exception and no `longjmp` may pass by the frames of this library.
+// joining, including dead ones that nobody has cleaned up. Joins nothing, creates nothing. `found`
+// must return: no exception and no `longjmp` may cross the frames of this library.
 enum outlive_status outlive_domain_nodes(const struct outlive_node_options *options,
                                          void (*found)(const struct outlive_node_info *info,
                                                        void *user),
@@ -439,25 +440,25 @@ enum outlive_status outlive_domain_topics(const struct outlive_node_options *opt
                                                         void *user),
                                           void *user);
 
-// Removes what dead nodes left and nobody uses; what lives is left alone. `report` may be NULL.
+// Removes what dead nodes left and nobody uses; leaves the living alone. `report` may be NULL.
 enum outlive_status outlive_domain_clean(const struct outlive_node_options *options,
                                          struct outlive_clean_report *report);
 
-// Opens the mutex `name` of the node's domain, or makes it. `of`: the type of the data it
-// protects, NULL for none; it is the same lock as a Rust `RobustMutex` of that type. Whoever makes
-// it stores `value`, which has the type's size; NULL is zero bytes.
+// Opens the mutex `name` of the node's domain, or creates it. `of`: the type of the data it
+// protects, NULL for none; it is the same lock as a Rust `RobustMutex` of that type. The creator
+// stores `value`, which has the type's size; NULL means zeros.
 //
-// `OUTLIVE_TYPE_MISMATCH` when the name is another type or kind of object.
+// `OUTLIVE_TYPE_MISMATCH` when the name is of another type or kind of object.
 enum outlive_status outlive_mutex_open(const struct outlive_node *node,
                                        const char *name,
                                        const struct outlive_type *of,
                                        const void *value,
                                        struct outlive_mutex **out);
 
-// As `outlive_mutex_open`, with priority inheritance, for threads of real-time priorities: while a
-// thread waits, the holder runs with that thread's priority. It is the same lock as a Rust
-// `PiMutex`; all calls on an `outlive_mutex` are as on one without, but it has no condition
-// variable (`OUTLIVE_UNSUPPORTED`), lies in no memory of the user's own, and is let go through the
+// As `outlive_mutex_open`, with priority inheritance, for threads with real-time priorities: while
+// a thread waits, the holder runs with that thread's priority. It is the same lock as a Rust
+// `PiMutex`; all calls on an `outlive_mutex` work on it, but it has no condition variable
+// (`OUTLIVE_UNSUPPORTED`), cannot lie in memory of your own, and must be released through the
 // handle that took it.
 //
 // `OUTLIVE_UNSUPPORTED`: its members are in another PID namespace.
@@ -467,12 +468,12 @@ enum outlive_status outlive_pi_mutex_open(const struct outlive_node *node,
                                           const void *value,
                                           struct outlive_mutex **out);
 
-// Bytes a mutex takes in the user's own memory, with data of type `of`, or NULL for none.
+// Bytes a mutex takes in memory of your own, with data of type `of`, or NULL for none.
 size_t outlive_mutex_bytes(const struct outlive_type *of);
 
-// Places the mutex into zeroed shared memory of the user's own, or finds it there. `memory` is
-// aligned to 64 or to the type, has `size` bytes, at least `outlive_mutex_bytes`, is mapped
-// MAP_SHARED, and stays mapped until the handle is freed.
+// Places the mutex in zeroed shared memory of your own, or finds it there. `memory` is aligned to
+// 64 or to the type, has `size` bytes, at least `outlive_mutex_bytes`, is mapped MAP_SHARED, and
+// stays mapped until the handle is freed.
 enum outlive_status outlive_mutex_place(const struct outlive_node *node,
                                         void *memory,
                                         size_t size,
@@ -483,38 +484,38 @@ enum outlive_status outlive_mutex_place(const struct outlive_node *node,
 //
 // `OUTLIVE_OWNER_DIED`: it is taken, and its last owner died inside. Repair the data and call
 // `outlive_mutex_mark_consistent`, or leave that to the next one with `outlive_mutex_abandon`;
-// unlocking it as it is makes it unrecoverable. Else it is not taken:
-// `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`, `OUTLIVE_DEADLOCK` when this thread holds it already,
+// unlocking it as it is makes it unrecoverable. Otherwise it is not taken: `OUTLIVE_WOULD_BLOCK`,
+// `OUTLIVE_TIMEOUT`, `OUTLIVE_DEADLOCK` when this thread holds it already,
 // `OUTLIVE_UNRECOVERABLE`.
 enum outlive_status outlive_mutex_lock(const struct outlive_mutex *mutex, uint64_t deadline_ns);
 
-// Lets the lock go. `OUTLIVE_NOT_OWNED` when the calling thread does not hold it.
+// Releases the lock. `OUTLIVE_NOT_OWNED` when the calling thread does not hold it.
 enum outlive_status outlive_mutex_unlock(const struct outlive_mutex *mutex);
 
-// Lets the lock go with its data in disorder, of the caller's own making or inherited from a dead
-// owner: the next one who locks gets `OUTLIVE_OWNER_DIED`. Else as `outlive_mutex_unlock`.
+// Releases the lock with its data inconsistent, left so by the caller or inherited from a dead
+// owner: the next one to lock gets `OUTLIVE_OWNER_DIED`. Else as `outlive_mutex_unlock`.
 enum outlive_status outlive_mutex_abandon(const struct outlive_mutex *mutex);
 
-// Says that the data inherited from a dead owner is in order again.
+// Declares the data inherited from a dead owner consistent again.
 enum outlive_status outlive_mutex_mark_consistent(const struct outlive_mutex *mutex);
 
-// The protected data, for whoever holds the lock; none without a type. NULL for NULL.
+// The protected data, for the thread that holds the lock; none without a type. NULL for NULL.
 void *outlive_mutex_data(const struct outlive_mutex *mutex);
 
-// Frees the handle. The lock stays. NULL is nothing.
+// Frees the handle. The lock stays. NULL does nothing.
 void outlive_mutex_free(struct outlive_mutex *mutex);
 
-// Opens the reader/writer lock `name`, or makes it; as `outlive_mutex_open`.
+// Opens the reader/writer lock `name`, or creates it; as `outlive_mutex_open`.
 enum outlive_status outlive_rwlock_open(const struct outlive_node *node,
                                         const char *name,
                                         const struct outlive_type *of,
                                         const void *value,
                                         struct outlive_rwlock **out);
 
-// Bytes a reader/writer lock takes in the user's own memory; as `outlive_mutex_bytes`.
+// Bytes a reader/writer lock takes in memory of your own; as `outlive_mutex_bytes`.
 size_t outlive_rwlock_bytes(const struct outlive_type *of);
 
-// Places the lock into zeroed shared memory of the user's own; as `outlive_mutex_place`.
+// Places the lock in zeroed shared memory of your own; as `outlive_mutex_place`.
 enum outlive_status outlive_rwlock_place(const struct outlive_node *node,
                                          void *memory,
                                          size_t size,
@@ -530,23 +531,23 @@ enum outlive_status outlive_rwlock_read(const struct outlive_rwlock *lock, uint6
 // Ends reading. `OUTLIVE_NOT_OWNED` when the calling thread does not read.
 enum outlive_status outlive_rwlock_unlock_read(const struct outlive_rwlock *lock);
 
-// Takes the lock for writing, waiting until `deadline_ns` for living readers and writers. Answers
-// as `outlive_mutex_lock`.
+// Takes the lock for writing, waiting until `deadline_ns` for living readers and writers. Returns
+// the same as `outlive_mutex_lock`.
 enum outlive_status outlive_rwlock_write(const struct outlive_rwlock *lock, uint64_t deadline_ns);
 
 // Ends writing. `OUTLIVE_NOT_OWNED` when the calling thread does not write.
 enum outlive_status outlive_rwlock_unlock_write(const struct outlive_rwlock *lock);
 
-// Ends writing with the data in disorder; as `outlive_mutex_abandon`.
+// Ends writing with the data inconsistent; as `outlive_mutex_abandon`.
 enum outlive_status outlive_rwlock_abandon(const struct outlive_rwlock *lock);
 
-// Says that the data inherited from a dead writer is in order again.
+// Declares the data inherited from a dead writer consistent again.
 enum outlive_status outlive_rwlock_mark_consistent(const struct outlive_rwlock *lock);
 
-// The protected data, for whoever holds the lock; none without a type. NULL for NULL.
+// The protected data, for the thread that holds the lock; none without a type. NULL for NULL.
 void *outlive_rwlock_data(const struct outlive_rwlock *lock);
 
-// Frees the handle. The lock stays. NULL is nothing.
+// Frees the handle. The lock stays. NULL does nothing.
 void outlive_rwlock_free(struct outlive_rwlock *lock);
 
 // The type of a ready-made message by its name: `outlive/Pose`, `outlive/Twist`, `outlive/Imu`,
@@ -556,25 +557,25 @@ void outlive_rwlock_free(struct outlive_rwlock *lock);
 // `OUTLIVE_NOT_FOUND`: no ready-made message has that name.
 enum outlive_status outlive_type_message(const char *name, struct outlive_type **out);
 
-// Whether the payload of an `outlive/Image` is a picture: then every row that its header promises
-// lies in the payload. Any program may have written anything there: ask before you read pixels.
+// Checks that the payload of an `outlive/Image` holds every row that its header promises. Any
+// program may have written anything there: call this before you read pixels.
 //
 // `OUTLIVE_CORRUPT`: rows overlap or are missing. `OUTLIVE_UNSUPPORTED`: the pixel format is
-// unknown. The header is then readable as well, unless the payload is shorter than it.
+// unknown. Even then the header is readable, unless the payload is shorter than it.
 enum outlive_status outlive_image_check(const void *payload, size_t size);
 
-// Whether the payload of an `outlive/PointCloud` has all the points that its header promises.
+// Checks that the payload of an `outlive/PointCloud` has all points that its header promises.
 //
 // `OUTLIVE_CORRUPT`: it has not.
 enum outlive_status outlive_point_cloud_check(const void *payload, size_t size);
 
-// Bytes of a pixel; 0 of compressed and unknown formats. `format` is one of `OUTLIVE_PIXEL_RGB8`
-// and its like, of `outlive/msg.h`.
+// Bytes of a pixel; 0 for compressed and unknown formats. `format` is one of `OUTLIVE_PIXEL_RGB8`
+// and the like, from `outlive/msg.h`.
 uint32_t outlive_pixel_bytes(uint32_t format);
 
-// Joins a domain, making it if it does not exist. `options` may be NULL.
+// Joins a domain, creating it if it does not exist. `options` may be NULL.
 //
-// Answers `OUTLIVE_NOT_OWNED` when the directory is a stranger's or writable by all,
+// Returns `OUTLIVE_NOT_OWNED` when the directory is another user's or writable by all,
 // `OUTLIVE_NO_SPACE` on a full RAM disk, `OUTLIVE_TIMEOUT` after 10 s when a stopped process holds
 // the domain's lock.
 enum outlive_status outlive_node_open(const struct outlive_node_options *options,
@@ -586,7 +587,7 @@ uint64_t outlive_node_id(const struct outlive_node *node);
 // Its name; stays as long as the handle. NULL for NULL.
 const char *outlive_node_name(const struct outlive_node *node);
 
-// Lets the handle go. The node leaves its domain when its ports are closed as well. NULL is
+// Frees the handle. The node leaves its domain when its ports are closed as well. NULL does
 // nothing.
 void outlive_node_close(struct outlive_node *node);
 
@@ -595,38 +596,38 @@ enum outlive_status outlive_watch_open(const struct outlive_node *node,
                                        uint64_t id,
                                        struct outlive_watch **out);
 
-// Whether the node lives: one load while it does. A stopped process is alive. False for NULL.
+// Whether the node is alive: one load while it is. A stopped process is alive. False for NULL.
 bool outlive_watch_is_alive(const struct outlive_watch *watch);
 
 // Waits until the node dies or leaves: `OUTLIVE_OK`. `OUTLIVE_TIMEOUT` when `deadline_ns` of
 // CLOCK_MONOTONIC passed first.
 enum outlive_status outlive_watch_wait(const struct outlive_watch *watch, uint64_t deadline_ns);
 
-// Whether the node lives as far as its word tells: a hint, for reacting early in a way that harms
-// nobody if it lives. A death shows in tens of microseconds, however large the process, where
-// `outlive_watch_is_alive` waits until the kernel has given its memory back. False for NULL.
+// Whether the node's word says alive: a hint, for early reactions that do no harm if it lives. A
+// death shows within tens of microseconds, however large the process; `outlive_watch_is_alive`
+// shows it only once the kernel has freed its memory. False for NULL.
 bool outlive_watch_seems_alive(const struct outlive_watch *watch);
 
-// As `outlive_watch_wait`, until `outlive_watch_seems_alive` says no.
+// As `outlive_watch_wait`, until `outlive_watch_seems_alive` returns false.
 enum outlive_status outlive_watch_wait_hint(const struct outlive_watch *watch,
                                             uint64_t deadline_ns);
 
-// From here on a wait set finds the watch ready as soon as `outlive_watch_seems_alive` says no,
-// not only once the death is certain. Call it before other threads use the handle.
+// Makes the watch ready in a wait set as soon as `outlive_watch_seems_alive` returns false, not
+// only once the death is certain. Call it before other threads use the handle.
 enum outlive_status outlive_watch_on_hint(struct outlive_watch *watch);
 
-// Ends watching. NULL is nothing.
+// Ends watching. NULL does nothing.
 void outlive_watch_free(struct outlive_watch *watch);
 
-// From here on a fatal fault in any thread (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS,
+// From now on a fatal fault in any thread (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS,
 // SIGTRAP, so also `abort`) kills the process at once, as SIGKILL does, without a core: until a
-// core is written the process's locks stay held and its death untold, 17 s for 1 GB. A handler
-// that is installed later has its signal again. `OUTLIVE_KILL_ON_FAULTS=1` in the environment does
-// the same when a node is opened.
+// core is written the process's locks stay held and nobody learns of its death, 17 s for 1 GB. A
+// handler installed later gets its signal again. `OUTLIVE_KILL_ON_FAULTS=1` in the environment
+// does the same when a node is opened.
 void outlive_kill_on_faults(void);
 
-// Joins topic `name`, like `/camera/front`, as a publisher, making the topic if it does not exist.
-// `of` NULL: raw bytes; `options` may be NULL.
+// Joins topic `name`, like `/camera/front`, as a publisher, creating the topic if it does not
+// exist. `of` NULL: raw bytes; `options` may be NULL.
 //
 // `OUTLIVE_TYPE_MISMATCH`: the detail names every field that differs.
 enum outlive_status outlive_publisher_open(const struct outlive_node *node,
@@ -638,8 +639,9 @@ enum outlive_status outlive_publisher_open(const struct outlive_node *node,
 // Copies `size` bytes in and publishes them. `seq`, unless NULL, gets the message's number.
 //
 // Never waits, unless subscribers asked to be waited for: then `OUTLIVE_TIMEOUT`.
-// `OUTLIVE_OUT_OF_MEMORY`: subscribers hold so many samples that the bound is reached. Nothing was
-// published when it fails. Killed at any instruction, the message was sent whole or not at all.
+// `OUTLIVE_OUT_OF_MEMORY`: subscribers hold samples up to the memory bound. Nothing was published
+// when it fails. If the process is killed at any instruction, the message was sent whole or not at
+// all.
 enum outlive_status outlive_publisher_publish(const struct outlive_publisher *publisher,
                                               const void *data,
                                               size_t size,
@@ -652,10 +654,10 @@ enum outlive_status outlive_publisher_loan(const struct outlive_publisher *publi
                                            size_t size,
                                            struct outlive_loan *loan);
 
-// Publishes a filled loan, which is gone afterwards, also when it fails. `seq` may be NULL.
+// Publishes a filled loan, which is gone afterwards, even when it fails. `seq` may be NULL.
 enum outlive_status outlive_loan_publish(struct outlive_loan *loan, uint64_t *seq);
 
-// Gives a loan back unpublished. One that is gone already, or NULL, is nothing.
+// Gives a loan back unpublished. Does nothing for NULL or a loan that is gone already.
 void outlive_loan_drop(struct outlive_loan *loan);
 
 // Who this is, as subscribers see it.
@@ -667,15 +669,15 @@ uint64_t outlive_publisher_published(const struct outlive_publisher *publisher);
 // Bytes of shared memory it takes.
 uint64_t outlive_publisher_memory_bytes(const struct outlive_publisher *publisher);
 
-// Looks for subscribers and counts the live ones.
+// Counts the live subscribers.
 enum outlive_status outlive_publisher_subscribers(const struct outlive_publisher *publisher,
                                                   size_t *count);
 
-// Leaves the topic. What was sent stays readable while the topic has members. NULL is nothing.
+// Leaves the topic. What was sent stays readable while the topic has members. NULL does nothing.
 void outlive_publisher_close(struct outlive_publisher *publisher);
 
-// Joins queue `name` as a producer, making the queue if it does not exist. It may come before the
-// consumer. `of` NULL: raw bytes; `options` may be NULL.
+// Joins queue `name` as a producer, creating the queue if it does not exist. It may join before
+// the consumer. `of` NULL: raw bytes; `options` may be NULL.
 enum outlive_status outlive_producer_open(const struct outlive_node *node,
                                           const char *name,
                                           const struct outlive_type *of,
@@ -685,9 +687,9 @@ enum outlive_status outlive_producer_open(const struct outlive_node *node,
 // Sends a copy of `size` bytes: 0, or -1 with `errno`. Nothing was sent when it fails.
 //
 // `EOWNERDEAD`: no live consumer, or it died while this call waited. `EAGAIN` with
-// `OUTLIVE_NO_WAIT`, `ETIMEDOUT` with a deadline: the lane is at its bound. `EINVAL`: the size is
-// none of the type, or more than the bound allows. `ENOSPC`: the RAM disk is full.
-// `outlive_producer_status` tells the same as a status.
+// `OUTLIVE_NO_WAIT`, `ETIMEDOUT` with a deadline: the lane is at its bound. `EINVAL`: the type
+// cannot have that size, or the bound does not allow it. `ENOSPC`: the RAM disk is full.
+// `outlive_producer_status` returns the same as a status.
 //
 // `deadline_ns`: how long to wait for room, an instant of CLOCK_MONOTONIC.
 int outlive_producer_send(struct outlive_producer *producer,
@@ -702,7 +704,7 @@ int outlive_producer_send_batch(struct outlive_producer *producer,
                                 size_t count,
                                 uint64_t deadline_ns);
 
-// The status behind the last answer of this producer.
+// The status behind this producer's last return value.
 enum outlive_status outlive_producer_status(const struct outlive_producer *producer);
 
 // Lends room for a message of `size` bytes in the lane, to be written and committed without a
@@ -713,11 +715,11 @@ int outlive_producer_reserve(struct outlive_producer *producer,
                              uint64_t deadline_ns,
                              struct outlive_slot *slot);
 
-// Sends what was written to the reserved room: 0, or -1 with `EINVAL` when it is not that of the
-// last reservation, or that was committed or given back. The slot is gone afterwards.
+// Sends what was written to the reserved room: 0, or -1 with `EINVAL` when it is not from the last
+// reservation, or was already committed or given back. The slot is gone afterwards.
 int outlive_producer_commit(struct outlive_producer *producer, struct outlive_slot *slot);
 
-// Gives reserved room back: nothing is sent. A slot that is gone already, or NULL, is nothing.
+// Gives reserved room back: nothing is sent. Does nothing for NULL or a slot that is gone already.
 void outlive_producer_discard(struct outlive_producer *producer, struct outlive_slot *slot);
 
 // Whether a live consumer reads the queue. It may die right after the answer.
@@ -730,12 +732,12 @@ enum outlive_status outlive_producer_wait_for_consumer(struct outlive_producer *
 // Who this is, as the consumer sees it.
 struct outlive_port_id outlive_producer_id(const struct outlive_producer *producer);
 
-// Leaves the queue. What is unread stays for the consumer. NULL is nothing.
+// Leaves the queue. Unread messages stay for the consumer. NULL does nothing.
 void outlive_producer_close(struct outlive_producer *producer);
 
-// Joins queue `name` as its consumer, making the queue if it does not exist. After a dead or
-// departed consumer it goes on where that one stopped: the message that one had in hand comes
-// again. `OUTLIVE_CONSUMER_EXISTS` while another one lives.
+// Joins queue `name` as its consumer, creating the queue if it does not exist. It resumes where a
+// dead or departed consumer stopped: the message that one had in hand comes again.
+// `OUTLIVE_CONSUMER_EXISTS` while another one lives.
 enum outlive_status outlive_consumer_open(const struct outlive_node *node,
                                           const char *name,
                                           const struct outlive_type *of,
@@ -744,36 +746,36 @@ enum outlive_status outlive_consumer_open(const struct outlive_node *node,
 
 // The next message, waiting for it until `deadline_ns`, not at all with `OUTLIVE_NO_WAIT`.
 //
-// It stays in hand until `outlive_consumer_ack` says that it is done with: only then it counts as
+// It stays in hand until `outlive_consumer_ack` acknowledges it: only then does it count as
 // received. If the process dies or closes the consumer before, the next consumer receives it
 // again; after `outlive_consumer_nack`, this one does. One message is in hand at a time:
-// `OUTLIVE_TOO_MANY_BORROWS` while one is; nothing is lost. Asking for events and waiting in a set
-// leave it in hand.
+// `OUTLIVE_TOO_MANY_BORROWS` while one is; nothing is lost. It stays in hand while you ask for
+// events or wait in a set.
 //
 // `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`, `OUTLIVE_EVENT` as of `outlive_subscriber_receive`.
 enum outlive_status outlive_consumer_receive(struct outlive_consumer *consumer,
                                              uint64_t deadline_ns,
                                              struct outlive_message *message);
 
-// Says that the message in hand is received; its bytes are not to be read any more.
+// Acknowledges the message in hand; its bytes must not be read any more.
 //
-// `OUTLIVE_INVALID_ARGUMENT`: the message is not the one in hand, but one of before or of another
-// consumer; nothing is acknowledged.
+// `OUTLIVE_INVALID_ARGUMENT`: the message is not the one in hand, but an earlier one or another
+// consumer's; nothing is acknowledged.
 enum outlive_status outlive_consumer_ack(struct outlive_consumer *consumer,
                                          const struct outlive_message *message);
 
-// Gives the message in hand back unreceived; its bytes are not to be read any more. It comes again
-// with the next receive, of this consumer or, if it is closed, of the next. Answers as
+// Puts the message in hand back unreceived; its bytes must not be read any more. It comes again
+// with the next receive, of this consumer or, if it is closed, of the next. Returns the same as
 // `outlive_consumer_ack`.
 enum outlive_status outlive_consumer_nack(struct outlive_consumer *consumer,
                                           const struct outlive_message *message);
 
-// The oldest event that was not asked for yet; `OUTLIVE_WOULD_BLOCK` when there is none.
+// The oldest event not returned yet; `OUTLIVE_WOULD_BLOCK` when there is none.
 enum outlive_status outlive_consumer_next_event(struct outlive_consumer *consumer,
                                                 struct outlive_event *event);
 
-// Leaves the queue; another process may consume it then, and receives the message in hand, if
-// there is one, again. NULL is nothing.
+// Leaves the queue. Another process may consume it then; it receives any message that was in hand
+// again. NULL does nothing.
 void outlive_consumer_close(struct outlive_consumer *consumer);
 
 // Joins service `name` as its server. `OUTLIVE_CONSUMER_EXISTS` while another one lives.
@@ -784,8 +786,8 @@ enum outlive_status outlive_server_open(const struct outlive_node *node,
                                         const struct outlive_service_options *options,
                                         struct outlive_server **out);
 
-// The next request, waiting until `deadline_ns`. Those of dead clients, cancelled and late ones
-// are passed over. `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`: there was none.
+// The next request, waiting until `deadline_ns`. It skips those of dead clients, cancelled and
+// late ones. `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`: there was none.
 enum outlive_status outlive_server_receive(struct outlive_server *server,
                                            uint64_t deadline_ns,
                                            struct outlive_request **out);
@@ -803,31 +805,31 @@ uint64_t outlive_request_deadline_ns(const struct outlive_request *request);
 bool outlive_server_is_cancelled(struct outlive_server *server,
                                  const struct outlive_request *request);
 
-// Answers a request, which is freed, also when it fails. `OUTLIVE_CLIENT_DIED`: nobody waits for
-// the answer: go on with the next request.
+// Answers a request, which is freed, even when it fails. `OUTLIVE_CLIENT_DIED`: nobody waits for
+// the answer; continue with the next request.
 enum outlive_status outlive_server_respond(struct outlive_server *server,
                                            struct outlive_request *request,
                                            const void *data,
                                            size_t size);
 
-// Answers a part of a request; more parts follow, and `outlive_server_respond` ends them.
+// Sends one part of the answer; more parts follow, and `outlive_server_respond` sends the last.
 enum outlive_status outlive_server_respond_part(struct outlive_server *server,
                                                 const struct outlive_request *request,
                                                 const void *data,
                                                 size_t size);
 
-// Says that a request is not answered, and why; the client gets `OUTLIVE_REFUSED`. Frees it.
+// Refuses a request and says why; the client gets `OUTLIVE_REFUSED`. Frees the request.
 enum outlive_status outlive_server_refuse(struct outlive_server *server,
                                           struct outlive_request *request,
                                           const char *why);
 
-// Frees a request without an answer. NULL is nothing.
+// Frees a request without an answer. NULL does nothing.
 void outlive_request_free(struct outlive_request *request);
 
-// Stops serving; clients know at once. NULL is nothing.
+// Stops serving; clients know at once. NULL does nothing.
 void outlive_server_close(struct outlive_server *server);
 
-// Joins service `name` as a client, making the service if it does not exist. It may come before
+// Joins service `name` as a client, creating the service if it does not exist. It may join before
 // the server. Types NULL: raw bytes; `options` may be NULL.
 enum outlive_status outlive_client_open(const struct outlive_node *node,
                                         const char *name,
@@ -841,7 +843,7 @@ enum outlive_status outlive_client_wait_for_server(struct outlive_client *client
                                                    uint64_t deadline_ns);
 
 // Sends a request; its number goes to `ticket`, the answer comes with `outlive_client_receive`.
-// The server passes it over if it comes to it only after `deadline_ns`.
+// The server skips it if it gets to it only after `deadline_ns`.
 //
 // `OUTLIVE_SERVER_DIED`: no live server, nothing was sent. `OUTLIVE_WOULD_BLOCK`: the server is so
 // far behind that the bound is reached.
@@ -854,19 +856,20 @@ enum outlive_status outlive_client_send(struct outlive_client *client,
 // The next reply to any request, waiting until `deadline_ns`. Free it with `outlive_reply_free`.
 //
 // If the server dies, every wait ends at once, and each unanswered request gets a reply whose
-// status is `OUTLIVE_SERVER_DIED`. A stopped server is alive: deadlines are for that.
+// status is `OUTLIVE_SERVER_DIED`. A stopped server is alive; use deadlines against that.
 // `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`: there was none.
 enum outlive_status outlive_client_receive(struct outlive_client *client,
                                            uint64_t deadline_ns,
                                            struct outlive_reply **out);
 
-// As `outlive_client_receive`, the next reply to one request only; others stay.
+// As `outlive_client_receive`, for the next reply to one request only; others are kept.
 enum outlive_status outlive_client_receive_for(struct outlive_client *client,
                                                uint64_t ticket,
                                                uint64_t deadline_ns,
                                                struct outlive_reply **out);
 
-// Asks and waits for the last answer until `deadline_ns`. The reply is NULL when it fails.
+// Sends a request and waits for the last answer until `deadline_ns`. The reply is NULL when it
+// fails.
 //
 // `OUTLIVE_REFUSED`: the detail has the server's words. `OUTLIVE_SERVER_DIED` at once when the
 // server dies; `OUTLIVE_TIMEOUT`, and the request is cancelled.
@@ -876,10 +879,10 @@ enum outlive_status outlive_client_call(struct outlive_client *client,
                                         uint64_t deadline_ns,
                                         struct outlive_reply **out);
 
-// Gives a request up: no reply to it comes any more, and the server is told.
+// Gives a request up: no reply to it comes any more, and the server is notified.
 enum outlive_status outlive_client_cancel(struct outlive_client *client, uint64_t ticket);
 
-// Leaves the service. NULL is nothing.
+// Leaves the service. NULL does nothing.
 void outlive_client_close(struct outlive_client *client);
 
 // `OUTLIVE_OK` and the payload, or why there is none: `OUTLIVE_REFUSED`, whose detail has the
@@ -889,22 +892,22 @@ enum outlive_status outlive_reply_status(const struct outlive_reply *reply);
 // The payload, until the reply is freed; NULL where there is none. `size` may be NULL.
 const void *outlive_reply_data(const struct outlive_reply *reply, size_t *size);
 
-// Whose answer it is.
+// The request that it answers.
 uint64_t outlive_reply_ticket(const struct outlive_reply *reply);
 
-// Whether no more come for that request.
+// Whether it is the last for that request.
 bool outlive_reply_is_last(const struct outlive_reply *reply);
 
-// Frees a reply. NULL is nothing.
+// Frees a reply. NULL does nothing.
 void outlive_reply_free(struct outlive_reply *reply);
 
-// From here on SIGTERM and SIGINT ask this process to end, instead of ending it; each a second
-// time does what it did before. Return from `main` then, and close the nodes: others see that it
-// left, and are not told of a death. A handler of the program's is called as well, and an ignored
+// From now on SIGTERM and SIGINT ask this process to end, instead of ending it; the second signal
+// of each kind does what it did before. Return from `main` then, and close the nodes: others see
+// that it left, not that it died. A handler of the program's is called as well, and an ignored
 // signal stays ignored.
 //
-// In a wait set it is `OUTLIVE_SHUTDOWN`. `fd`, unless NULL, is a descriptor that is readable once
-// it was asked, for a loop of your own. Do not read from it or close it.
+// In a wait set it is `OUTLIVE_SHUTDOWN`. `fd`, unless NULL, gets a descriptor that is readable
+// once the process was asked to end, for a loop of your own. Do not read from it or close it.
 enum outlive_status outlive_shutdown_on_signals(int *fd);
 
 // Whether this process was asked to end; it stays so.
@@ -916,16 +919,16 @@ void outlive_shutdown_ask(void);
 // The number of the signal that asked first; 0 while none did.
 int outlive_shutdown_signal(void);
 
-// Waits until it is asked. `OUTLIVE_TIMEOUT`: the deadline passed first.
+// Waits until this process is asked to end. `OUTLIVE_TIMEOUT`: the deadline passed first.
 enum outlive_status outlive_shutdown_wait(uint64_t deadline_ns);
 
-// A short phrase for a status, in English; it stays for ever. NULL for a number that is none.
+// A short phrase for a status, in English; valid for ever. NULL for a number that is not a status.
 const char *outlive_strerror(int status);
 
 // The detail of the calling thread's last error: what failed, on which object, what to do next.
 // Stays until the thread's next call of outlive that fails. Empty before the first.
 //
-// Answers that are no errors leave it as it is: nothing there now, deadline passed, an event.
+// Results that are not errors do not change it: nothing there now, deadline passed, an event.
 const char *outlive_last_error(void);
 
 // The number of `errno` that is closest to a status: `EOWNERDEAD`, `EAGAIN`, `ETIMEDOUT` ...
@@ -937,8 +940,8 @@ uint64_t outlive_now_ns(void);
 // The version of the bytes in shared memory; members of one object must have the same.
 uint32_t outlive_layout_version(void);
 
-// Joins topic `name` as a subscriber, making the topic if it does not exist. `of` NULL: raw bytes;
-// `options` may be NULL. Errors as `outlive_publisher_open`.
+// Joins topic `name` as a subscriber, creating the topic if it does not exist. `of` NULL: raw
+// bytes; `options` may be NULL. Errors as `outlive_publisher_open`.
 enum outlive_status outlive_subscriber_open(const struct outlive_node *node,
                                             const char *name,
                                             const struct outlive_type *of,
@@ -968,8 +971,8 @@ enum outlive_status outlive_subscriber_receive(struct outlive_subscriber *subscr
 enum outlive_status outlive_subscriber_latest(struct outlive_subscriber *subscriber,
                                               struct outlive_sample *sample);
 
-// The message that was published first among those that are there, over all publishers. Never
-// waits; else as `outlive_subscriber_receive`.
+// The earliest published of the available messages, over all publishers. Never waits; else as
+// `outlive_subscriber_receive`.
 enum outlive_status outlive_subscriber_receive_in_order(struct outlive_subscriber *subscriber,
                                                         struct outlive_sample *sample);
 
@@ -984,10 +987,10 @@ enum outlive_status outlive_sample_meta(const struct outlive_sample *sample,
 // Whether the payload lies in shared memory, without a copy.
 bool outlive_sample_is_borrowed(const struct outlive_sample *sample);
 
-// Lets the message go. One that holds none, or NULL, is nothing.
+// Releases the message. Does nothing for NULL or a sample that holds none.
 void outlive_sample_release(struct outlive_sample *sample);
 
-// The oldest event that was not asked for yet; `OUTLIVE_WOULD_BLOCK` when there is none.
+// The oldest event not returned yet; `OUTLIVE_WOULD_BLOCK` when there is none.
 enum outlive_status outlive_subscriber_next_event(struct outlive_subscriber *subscriber,
                                                   struct outlive_event *event);
 
@@ -1001,25 +1004,25 @@ const char *outlive_subscriber_type_name(const struct outlive_subscriber *subscr
 // as long as the subscriber. NULL for NULL.
 const char *outlive_subscriber_description(const struct outlive_subscriber *subscriber);
 
-// A descriptor for epoll and the like: readable unless the last call that receives found nothing.
-// It is made by the first call and goes with the subscriber; do not read from it.
+// A descriptor for epoll and the like: readable unless the last receiving call found nothing. The
+// first call makes it, and it closes with the subscriber; do not read from it.
 enum outlive_status outlive_subscriber_fd(struct outlive_subscriber *subscriber, int *fd);
 
-// Leaves the topic. Samples that are held stay readable. NULL is nothing.
+// Leaves the topic. Samples that are held stay readable. NULL does nothing.
 void outlive_subscriber_close(struct outlive_subscriber *subscriber);
 
-// Opens the condition variable `name` of the node's domain, or makes it.
+// Opens the condition variable `name` of the node's domain, or creates it.
 enum outlive_status outlive_condvar_open(const struct outlive_node *node,
                                          const char *name,
                                          struct outlive_condvar **out);
 
-// Lets the mutex go, which the calling thread holds, waits for a notification until `deadline_ns`,
-// and takes the mutex again, however long that takes. Look at the data again afterwards: it may
-// wake without a cause. `notified`, unless NULL, says whether a notification came.
+// Releases the mutex, which the calling thread holds, waits for a notification until
+// `deadline_ns`, and takes the mutex again, however long that takes. Check the data again
+// afterwards: wake-ups may be spurious. `notified`, unless NULL, gets whether a notification came.
 //
-// Answers as `outlive_mutex_lock`; with `OUTLIVE_OK` and `OUTLIVE_OWNER_DIED` the mutex is held.
-// `OUTLIVE_NOT_OWNED`: the calling thread did not hold it. That nobody is left who would notify
-// it cannot tell: give a deadline, or watch the node.
+// Returns the same as `outlive_mutex_lock`; with `OUTLIVE_OK` and `OUTLIVE_OWNER_DIED` the mutex
+// is held. `OUTLIVE_NOT_OWNED`: the calling thread did not hold it. It cannot tell whether anyone
+// is left to notify it: give a deadline, or watch the node.
 enum outlive_status outlive_condvar_wait(const struct outlive_condvar *condvar,
                                          const struct outlive_mutex *mutex,
                                          uint64_t deadline_ns,
@@ -1028,10 +1031,10 @@ enum outlive_status outlive_condvar_wait(const struct outlive_condvar *condvar,
 // Wakes one waiter, or all of them, if there are any. With or without the mutex held.
 enum outlive_status outlive_condvar_notify(const struct outlive_condvar *condvar, bool all);
 
-// Frees the handle. NULL is nothing.
+// Frees the handle. NULL does nothing.
 void outlive_condvar_free(struct outlive_condvar *condvar);
 
-// Opens the semaphore `name`, or makes it with so many permits, 1 to 1024.
+// Opens the semaphore `name`, or creates it with `permits` permits, 1 to 1024.
 // `OUTLIVE_TYPE_MISMATCH` when it exists with another number.
 enum outlive_status outlive_semaphore_open(const struct outlive_node *node,
                                            const char *name,
@@ -1046,44 +1049,46 @@ enum outlive_status outlive_semaphore_acquire(const struct outlive_semaphore *se
                                               uint64_t deadline_ns,
                                               struct outlive_permit *permit);
 
-// Gives a permit back, by the thread that took it. One that is given back, or NULL, is nothing.
+// Gives a permit back; call it from the thread that took it. Does nothing for NULL or one already
+// given back.
 void outlive_permit_release(struct outlive_permit *permit);
 
-// How many permits are free right now; others may take them at once. Dead holders' count as held.
+// How many permits are free right now; others may take them at once. Those of dead holders count
+// as held.
 size_t outlive_semaphore_available(const struct outlive_semaphore *semaphore);
 
-// Frees the handle. NULL is nothing.
+// Frees the handle. NULL does nothing.
 void outlive_semaphore_free(struct outlive_semaphore *semaphore);
 
-// Opens the set `name`, or makes it with room for so many numbers, 1 to 16777216.
-// `OUTLIVE_TYPE_MISMATCH` when it exists with other room.
+// Opens the set `name`, or creates it with room for `capacity` numbers, 1 to 16777216.
+// `OUTLIVE_TYPE_MISMATCH` when it exists with another capacity.
 enum outlive_status outlive_set_open(const struct outlive_node *node,
                                      const char *name,
                                      size_t capacity,
                                      struct outlive_set **out);
 
-// Makes `id`, not 0, a member. `added`, unless NULL: false if it was one already. Two threads that
-// insert the same id at the same time may both be told true. `OUTLIVE_NO_SPACE`: the set is full.
+// Adds `id`, which is not 0. `added`, unless NULL: false if it was a member already. Two threads
+// that insert the same id at the same time may both get true. `OUTLIVE_NO_SPACE`: the set is full.
 enum outlive_status outlive_set_insert(const struct outlive_set *set, uint64_t id, bool *added);
 
-// Ends the membership of `id`; false if it was none.
+// Removes `id`; false if it was not a member.
 bool outlive_set_remove(const struct outlive_set *set, uint64_t id);
 
 // Whether `id` is a member right now.
 bool outlive_set_contains(const struct outlive_set *set, uint64_t id);
 
-// Writes at most `room` members, in ascending order, to `ids`, and says how many there are, which
-// may be more. Those that come or go meanwhile may be among them or not.
+// Writes at most `room` members, in ascending order, to `ids`, and returns how many there are,
+// which may be more. Ids inserted or removed meanwhile may or may not be included.
 size_t outlive_set_ids(const struct outlive_set *set, uint64_t *ids, size_t room);
 
-// Frees the handle. The set stays. NULL is nothing.
+// Frees the handle. The set stays. NULL does nothing.
 void outlive_set_free(struct outlive_set *set);
 
 // Raw bytes: `[u8]` of Rust, `bytes` of Python.
 enum outlive_status outlive_type_bytes(struct outlive_type **out);
 
-// One value of a type of fixed size, whose fields `description` tells in the form of
-// docs/SHM_LAYOUT.md: `"outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n"`.
+// One value of a fixed-size type, whose fields `description` lists in the form of
+// docs/internals/SHM_LAYOUT.md: `"outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n"`.
 //
 // `name` is the same in all languages, such as `robot/Pose`; that of a number or of an array of
 // numbers is the number's, such as `f64`.
@@ -1091,18 +1096,18 @@ enum outlive_status outlive_type_fixed(const char *name,
                                        const char *description_text,
                                        struct outlive_type **out);
 
-// Any number of values of the type that is described.
+// Any number of values of the described type.
 enum outlive_status outlive_type_slice(const char *name,
                                        const char *description_text,
                                        struct outlive_type **out);
 
-// A header and any number of elements behind it. The name is that of the header.
+// A header followed by any number of elements. The name is that of the header.
 enum outlive_status outlive_type_headed(const char *name,
                                         const char *header_text,
                                         const char *element_text,
                                         struct outlive_type **out);
 
-// One MessagePack value, which outlive carries and does not look into.
+// One MessagePack value, which outlive carries without reading it.
 enum outlive_status outlive_type_msgpack(const char *name, struct outlive_type **out);
 
 // Size of the value, of an element or of the header, bytes. 0 for NULL.
@@ -1114,17 +1119,17 @@ size_t outlive_type_align(const struct outlive_type *of);
 // Its name; stays as long as the type. NULL for NULL.
 const char *outlive_type_name(const struct outlive_type *of);
 
-// Frees the type. NULL is nothing.
+// Frees the type. NULL does nothing.
 void outlive_type_free(struct outlive_type *of);
 
-// Makes a set. It takes nothing until a wait needs it.
+// Makes a set. It takes no resources until a wait needs them.
 enum outlive_status outlive_waitset_new(struct outlive_waitset **out);
 
-// Frees a set. NULL is nothing.
+// Frees a set. NULL does nothing.
 void outlive_waitset_free(struct outlive_waitset *set);
 
-// Waits until at least one of `count` members is ready, and says at each whether it is. No handle
-// may be in the list twice. The list is given anew with each wait, as to `poll`.
+// Waits until at least one of `count` members is ready, and marks each that is. No handle may be
+// in the list twice. Each wait takes the list again, as `poll` does.
 //
 // `OUTLIVE_TIMEOUT`: the deadline passed, none is ready. `OUTLIVE_NO_WAIT` only looks.
 //
@@ -1139,16 +1144,16 @@ enum outlive_status outlive_waitset_wait(struct outlive_waitset *set,
 enum outlive_status outlive_interrupt_new(struct outlive_interrupt **out);
 
 // Ends all waits for it, now and until it is cleared. Async-signal-safe: a signal handler may call
-// it, on a handle that lives; `errno` stays. NULL is nothing.
+// it on a live handle; `errno` is kept. NULL does nothing.
 void outlive_interrupt_raise(const struct outlive_interrupt *interrupt);
 
 // Whether it is raised. Async-signal-safe. False for NULL.
 bool outlive_interrupt_is_raised(const struct outlive_interrupt *interrupt);
 
-// Makes it as new, for the next use: by the one thread that waits for it. NULL is nothing.
+// Resets it for the next use; call it from the one thread that waits for it. NULL does nothing.
 void outlive_interrupt_clear(const struct outlive_interrupt *interrupt);
 
-// Frees it: nobody waits for it, and no handler may raise it any more. NULL is nothing.
+// Frees it: nobody waits for it, and no handler may raise it any more. NULL does nothing.
 void outlive_interrupt_free(struct outlive_interrupt *interrupt);
 
 // Ready from `first_ns` of CLOCK_MONOTONIC on and every `period_ns` after it; 0: once.
@@ -1156,10 +1161,10 @@ enum outlive_status outlive_timer_new(uint64_t first_ns,
                                       uint64_t period_ns,
                                       struct outlive_timer **out);
 
-// How often it became due since the last call; until it is asked, it stays ready.
+// How often it became due since the last call; it stays ready until this is called.
 uint64_t outlive_timer_fired(struct outlive_timer *timer);
 
-// Frees a timer. NULL is nothing.
+// Frees a timer. NULL does nothing.
 void outlive_timer_free(struct outlive_timer *timer);
 
 #ifdef __cplusplus

@@ -61,7 +61,7 @@ pub struct outlive_clean_report {
     pub live_nodes: usize,
     /// Whether the domain itself was removed, because nobody is left.
     pub domain_removed: bool,
-    /// Room for what comes; 0 today.
+    /// Reserved; 0 today.
     pub reserved: [u64; 3],
 }
 
@@ -75,8 +75,8 @@ fn c_string(text: &str) -> CString {
 }
 
 /// Calls `found` with every node of the domain that nodes of these options join, in order of
-/// joining, also with dead ones that nobody has cleaned up. Joins nothing, makes nothing. `found`
-/// returns: no exception and no `longjmp` may pass by the frames of this library.
+/// joining, including dead ones that nobody has cleaned up. Joins nothing, creates nothing. `found`
+/// must return: no exception and no `longjmp` may cross the frames of this library.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_domain_nodes(
     options: *const outlive_node_options,
@@ -130,7 +130,7 @@ pub extern "C" fn outlive_domain_topics(
     })
 }
 
-/// Removes what dead nodes left and nobody uses; what lives is left alone. `report` may be NULL.
+/// Removes what dead nodes left and nobody uses; leaves the living alone. `report` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_domain_clean(
     options: *const outlive_node_options,

@@ -46,11 +46,11 @@ fn first_value<'a>(of: &PayloadType, value: *const c_void) -> Result<Option<&'a 
     if value.is_null() { Ok(None) } else { bytes(value, of.size()).map(Some) }
 }
 
-/// Opens the mutex `name` of the node's domain, or makes it. `of`: the type of the data it
-/// protects, NULL for none; it is the same lock as a Rust `RobustMutex` of that type. Whoever makes
-/// it stores `value`, which has the type's size; NULL is zero bytes.
+/// Opens the mutex `name` of the node's domain, or creates it. `of`: the type of the data it
+/// protects, NULL for none; it is the same lock as a Rust `RobustMutex` of that type. The creator
+/// stores `value`, which has the type's size; NULL means zeros.
 ///
-/// `OUTLIVE_TYPE_MISMATCH` when the name is another type or kind of object.
+/// `OUTLIVE_TYPE_MISMATCH` when the name is of another type or kind of object.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_open(
     node: Option<&outlive_node>,
@@ -71,10 +71,10 @@ pub extern "C" fn outlive_mutex_open(
     })
 }
 
-/// As `outlive_mutex_open`, with priority inheritance, for threads of real-time priorities: while a
-/// thread waits, the holder runs with that thread's priority. It is the same lock as a Rust
-/// `PiMutex`; all calls on an `outlive_mutex` are as on one without, but it has no condition
-/// variable (`OUTLIVE_UNSUPPORTED`), lies in no memory of the user's own, and is let go through the
+/// As `outlive_mutex_open`, with priority inheritance, for threads with real-time priorities: while
+/// a thread waits, the holder runs with that thread's priority. It is the same lock as a Rust
+/// `PiMutex`; all calls on an `outlive_mutex` work on it, but it has no condition variable
+/// (`OUTLIVE_UNSUPPORTED`), cannot lie in memory of your own, and must be released through the
 /// handle that took it.
 ///
 /// `OUTLIVE_UNSUPPORTED`: its members are in another PID namespace.
@@ -100,15 +100,15 @@ pub extern "C" fn outlive_pi_mutex_open(
     })
 }
 
-/// Bytes a mutex takes in the user's own memory, with data of type `of`, or NULL for none.
+/// Bytes a mutex takes in memory of your own, with data of type `of`, or NULL for none.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_bytes(of: Option<&outlive_type>) -> usize {
     of.map_or(RawMutex::BYTES, |of| RawMutex::bytes_with(&of.of))
 }
 
-/// Places the mutex into zeroed shared memory of the user's own, or finds it there. `memory` is
-/// aligned to 64 or to the type, has `size` bytes, at least `outlive_mutex_bytes`, is mapped
-/// MAP_SHARED, and stays mapped until the handle is freed.
+/// Places the mutex in zeroed shared memory of your own, or finds it there. `memory` is aligned to
+/// 64 or to the type, has `size` bytes, at least `outlive_mutex_bytes`, is mapped MAP_SHARED, and
+/// stays mapped until the handle is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_place(
     node: Option<&outlive_node>,
@@ -135,8 +135,8 @@ pub extern "C" fn outlive_mutex_place(
 ///
 /// `OUTLIVE_OWNER_DIED`: it is taken, and its last owner died inside. Repair the data and call
 /// `outlive_mutex_mark_consistent`, or leave that to the next one with `outlive_mutex_abandon`;
-/// unlocking it as it is makes it unrecoverable. Else it is not taken:
-/// `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`, `OUTLIVE_DEADLOCK` when this thread holds it already,
+/// unlocking it as it is makes it unrecoverable. Otherwise it is not taken: `OUTLIVE_WOULD_BLOCK`,
+/// `OUTLIVE_TIMEOUT`, `OUTLIVE_DEADLOCK` when this thread holds it already,
 /// `OUTLIVE_UNRECOVERABLE`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_lock(
@@ -149,32 +149,32 @@ pub extern "C" fn outlive_mutex_lock(
     })
 }
 
-/// Lets the lock go. `OUTLIVE_NOT_OWNED` when the calling thread does not hold it.
+/// Releases the lock. `OUTLIVE_NOT_OWNED` when the calling thread does not hold it.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_unlock(mutex: Option<&outlive_mutex>) -> outlive_status {
     run(|| Ok(need(mutex, "a mutex")?.mutex.unlock()?))
 }
 
-/// Lets the lock go with its data in disorder, of the caller's own making or inherited from a dead
-/// owner: the next one who locks gets `OUTLIVE_OWNER_DIED`. Else as `outlive_mutex_unlock`.
+/// Releases the lock with its data inconsistent, left so by the caller or inherited from a dead
+/// owner: the next one to lock gets `OUTLIVE_OWNER_DIED`. Else as `outlive_mutex_unlock`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_abandon(mutex: Option<&outlive_mutex>) -> outlive_status {
     run(|| Ok(need(mutex, "a mutex")?.mutex.unlock_in_disorder()?))
 }
 
-/// Says that the data inherited from a dead owner is in order again.
+/// Declares the data inherited from a dead owner consistent again.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_mark_consistent(mutex: Option<&outlive_mutex>) -> outlive_status {
     run(|| Ok(need(mutex, "a mutex")?.mutex.mark_consistent()?))
 }
 
-/// The protected data, for whoever holds the lock; none without a type. NULL for NULL.
+/// The protected data, for the thread that holds the lock; none without a type. NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_data(mutex: Option<&outlive_mutex>) -> *mut c_void {
     mutex.map_or(std::ptr::null_mut(), |mutex| mutex.mutex.data().cast())
 }
 
-/// Frees the handle. The lock stays. NULL is nothing.
+/// Frees the handle. The lock stays. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_free(mutex: Option<Box<outlive_mutex>>) {
     run(|| {
@@ -183,7 +183,7 @@ pub extern "C" fn outlive_mutex_free(mutex: Option<Box<outlive_mutex>>) {
     });
 }
 
-/// Opens the reader/writer lock `name`, or makes it; as `outlive_mutex_open`.
+/// Opens the reader/writer lock `name`, or creates it; as `outlive_mutex_open`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_rwlock_open(
     node: Option<&outlive_node>,
@@ -206,13 +206,13 @@ pub extern "C" fn outlive_rwlock_open(
     })
 }
 
-/// Bytes a reader/writer lock takes in the user's own memory; as `outlive_mutex_bytes`.
+/// Bytes a reader/writer lock takes in memory of your own; as `outlive_mutex_bytes`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_rwlock_bytes(of: Option<&outlive_type>) -> usize {
     of.map_or(RawRwLock::BYTES, |of| RawRwLock::bytes_with(&of.of))
 }
 
-/// Places the lock into zeroed shared memory of the user's own; as `outlive_mutex_place`.
+/// Places the lock in zeroed shared memory of your own; as `outlive_mutex_place`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_rwlock_place(
     node: Option<&outlive_node>,
@@ -256,8 +256,8 @@ pub extern "C" fn outlive_rwlock_unlock_read(lock: Option<&outlive_rwlock>) -> o
     run(|| Ok(need(lock, "a lock")?.lock.unlock_read()?))
 }
 
-/// Takes the lock for writing, waiting until `deadline_ns` for living readers and writers. Answers
-/// as `outlive_mutex_lock`.
+/// Takes the lock for writing, waiting until `deadline_ns` for living readers and writers. Returns
+/// the same as `outlive_mutex_lock`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_rwlock_write(
     lock: Option<&outlive_rwlock>,
@@ -275,25 +275,25 @@ pub extern "C" fn outlive_rwlock_unlock_write(lock: Option<&outlive_rwlock>) -> 
     run(|| Ok(need(lock, "a lock")?.lock.unlock_write()?))
 }
 
-/// Ends writing with the data in disorder; as `outlive_mutex_abandon`.
+/// Ends writing with the data inconsistent; as `outlive_mutex_abandon`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_rwlock_abandon(lock: Option<&outlive_rwlock>) -> outlive_status {
     run(|| Ok(need(lock, "a lock")?.lock.unlock_in_disorder()?))
 }
 
-/// Says that the data inherited from a dead writer is in order again.
+/// Declares the data inherited from a dead writer consistent again.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_rwlock_mark_consistent(lock: Option<&outlive_rwlock>) -> outlive_status {
     run(|| Ok(need(lock, "a lock")?.lock.mark_consistent()?))
 }
 
-/// The protected data, for whoever holds the lock; none without a type. NULL for NULL.
+/// The protected data, for the thread that holds the lock; none without a type. NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_rwlock_data(lock: Option<&outlive_rwlock>) -> *mut c_void {
     lock.map_or(std::ptr::null_mut(), |lock| lock.lock.data().cast())
 }
 
-/// Frees the handle. The lock stays. NULL is nothing.
+/// Frees the handle. The lock stays. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_rwlock_free(lock: Option<Box<outlive_rwlock>>) {
     run(|| {

@@ -40,11 +40,11 @@ pub extern "C" fn outlive_type_message(
     })
 }
 
-/// Whether the payload of an `outlive/Image` is a picture: then every row that its header promises
-/// lies in the payload. Any program may have written anything there: ask before you read pixels.
+/// Checks that the payload of an `outlive/Image` holds every row that its header promises. Any
+/// program may have written anything there: call this before you read pixels.
 ///
 /// `OUTLIVE_CORRUPT`: rows overlap or are missing. `OUTLIVE_UNSUPPORTED`: the pixel format is
-/// unknown. The header is then readable as well, unless the payload is shorter than it.
+/// unknown. Even then the header is readable, unless the payload is shorter than it.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_image_check(payload: *const c_void, size: usize) -> outlive_status {
     run(|| {
@@ -54,7 +54,7 @@ pub extern "C" fn outlive_image_check(payload: *const c_void, size: usize) -> ou
     })
 }
 
-/// Whether the payload of an `outlive/PointCloud` has all the points that its header promises.
+/// Checks that the payload of an `outlive/PointCloud` has all points that its header promises.
 ///
 /// `OUTLIVE_CORRUPT`: it has not.
 #[unsafe(no_mangle)]
@@ -66,8 +66,8 @@ pub extern "C" fn outlive_point_cloud_check(payload: *const c_void, size: usize)
     })
 }
 
-/// Bytes of a pixel; 0 of compressed and unknown formats. `format` is one of `OUTLIVE_PIXEL_RGB8`
-/// and its like, of `outlive/msg.h`.
+/// Bytes of a pixel; 0 for compressed and unknown formats. `format` is one of `OUTLIVE_PIXEL_RGB8`
+/// and the like, from `outlive/msg.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_pixel_bytes(format: u32) -> u32 {
     PixelFormat(format).bytes_per_pixel().unwrap_or(0)

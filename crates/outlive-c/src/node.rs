@@ -10,13 +10,13 @@ use crate::status::{Fail, need, outlive_status, run, text};
 
 /// Do not wait.
 pub const OUTLIVE_NO_WAIT: u64 = 0;
-/// Wait without end; a peer's death still ends the wait.
+/// Wait for ever; a peer's death still ends the wait.
 pub const OUTLIVE_FOREVER: u64 = u64::MAX;
 
 /// A process's membership in a domain. Any thread may use it. Ports keep it alive by themselves.
 ///
-/// After `fork` the child is not the node: every call on what it inherited answers
-/// `OUTLIVE_FORKED_CHILD`. Open a node of its own there.
+/// After `fork` the child is not the node: every call on an inherited handle returns
+/// `OUTLIVE_FORKED_CHILD`. Open another node there.
 #[derive(Debug)]
 pub struct outlive_node {
     pub(crate) node: Node,
@@ -36,7 +36,7 @@ pub struct outlive_node_options {
     pub domain: *const c_char,
     /// Directory that holds the domains, instead of `$OUTLIVE_DIR` or `/dev/shm/outlive-<uid>`.
     pub root: *const c_char,
-    /// Group whose members may join; 0 for nobody but the own user.
+    /// Group whose members may join; 0 for only this user.
     pub group: u32,
     /// 0.
     pub reserved_word: u32,
@@ -68,9 +68,9 @@ pub(crate) fn builder(options: *const outlive_node_options) -> Result<NodeBuilde
     Ok(builder)
 }
 
-/// Joins a domain, making it if it does not exist. `options` may be NULL.
+/// Joins a domain, creating it if it does not exist. `options` may be NULL.
 ///
-/// Answers `OUTLIVE_NOT_OWNED` when the directory is a stranger's or writable by all,
+/// Returns `OUTLIVE_NOT_OWNED` when the directory is another user's or writable by all,
 /// `OUTLIVE_NO_SPACE` on a full RAM disk, `OUTLIVE_TIMEOUT` after 10 s when a stopped process holds
 /// the domain's lock.
 #[unsafe(no_mangle)]
@@ -99,14 +99,14 @@ pub extern "C" fn outlive_node_name(node: Option<&outlive_node>) -> *const c_cha
     node.map_or(std::ptr::null(), |node| node.name.as_ptr())
 }
 
-/// Lets the handle go. The node leaves its domain when its ports are closed as well. NULL is
+/// Frees the handle. The node leaves its domain when its ports are closed as well. NULL does
 /// nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_node_close(node: Option<Box<outlive_node>>) {
     drop(node);
 }
 
-/// Tells of a node's death in the instant of it. Any thread may use it.
+/// Reports a node's death as it happens. Any thread may use it.
 #[derive(Debug)]
 pub struct outlive_watch {
     pub(crate) watch: Watch,
@@ -127,7 +127,7 @@ pub extern "C" fn outlive_watch_open(
     })
 }
 
-/// Whether the node lives: one load while it does. A stopped process is alive. False for NULL.
+/// Whether the node is alive: one load while it is. A stopped process is alive. False for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_watch_is_alive(watch: Option<&outlive_watch>) -> bool {
     watch.is_some_and(|watch| watch.watch.is_alive())
@@ -146,15 +146,15 @@ pub extern "C" fn outlive_watch_wait(
     })
 }
 
-/// Whether the node lives as far as its word tells: a hint, for reacting early in a way that harms
-/// nobody if it lives. A death shows in tens of microseconds, however large the process, where
-/// `outlive_watch_is_alive` waits until the kernel has given its memory back. False for NULL.
+/// Whether the node's word says alive: a hint, for early reactions that do no harm if it lives. A
+/// death shows within tens of microseconds, however large the process; `outlive_watch_is_alive`
+/// shows it only once the kernel has freed its memory. False for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_watch_seems_alive(watch: Option<&outlive_watch>) -> bool {
     watch.is_some_and(|watch| watch.watch.seems_alive())
 }
 
-/// As `outlive_watch_wait`, until `outlive_watch_seems_alive` says no.
+/// As `outlive_watch_wait`, until `outlive_watch_seems_alive` returns false.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_watch_wait_hint(
     watch: Option<&outlive_watch>,
@@ -167,8 +167,8 @@ pub extern "C" fn outlive_watch_wait_hint(
     })
 }
 
-/// From here on a wait set finds the watch ready as soon as `outlive_watch_seems_alive` says no,
-/// not only once the death is certain. Call it before other threads use the handle.
+/// Makes the watch ready in a wait set as soon as `outlive_watch_seems_alive` returns false, not
+/// only once the death is certain. Call it before other threads use the handle.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_watch_on_hint(watch: Option<&mut outlive_watch>) -> outlive_status {
     run(|| {
@@ -178,17 +178,17 @@ pub extern "C" fn outlive_watch_on_hint(watch: Option<&mut outlive_watch>) -> ou
     })
 }
 
-/// Ends watching. NULL is nothing.
+/// Ends watching. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_watch_free(watch: Option<Box<outlive_watch>>) {
     drop(watch);
 }
 
-/// From here on a fatal fault in any thread (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS,
+/// From now on a fatal fault in any thread (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS,
 /// SIGTRAP, so also `abort`) kills the process at once, as SIGKILL does, without a core: until a
-/// core is written the process's locks stay held and its death untold, 17 s for 1 GB. A handler
-/// that is installed later has its signal again. `OUTLIVE_KILL_ON_FAULTS=1` in the environment does
-/// the same when a node is opened.
+/// core is written the process's locks stay held and nobody learns of its death, 17 s for 1 GB. A
+/// handler installed later gets its signal again. `OUTLIVE_KILL_ON_FAULTS=1` in the environment
+/// does the same when a node is opened.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_kill_on_faults() {
     outlive::kill_on_faults();

@@ -31,9 +31,9 @@ pub struct outlive_topic_options {
     /// Publisher: how long one publish waits for the slowest live reliable subscriber, ns; 1 s for
     /// NULL, not at all for a value of 0 or less (`OUTLIVE_WOULD_BLOCK`). Read while it is opened.
     pub reliable_timeout_ns: *const i64,
-    /// Subscriber: publishers wait for it before they overwrite what it has not read: 0 or 1.
+    /// Subscriber: publishers wait for it before they overwrite a message it has not read: 0 or 1.
     pub reliable: u32,
-    /// Publisher: keeps no message for late joiners once every subscriber has read it: 0 or 1.
+    /// Publisher: drops each message once every subscriber has read it: 0 or 1.
     pub is_volatile: u32,
 }
 
@@ -85,8 +85,8 @@ pub(crate) fn topic(
     Ok(builder.volatile(flag(options.is_volatile, "is_volatile")?))
 }
 
-/// Joins topic `name`, like `/camera/front`, as a publisher, making the topic if it does not exist.
-/// `of` NULL: raw bytes; `options` may be NULL.
+/// Joins topic `name`, like `/camera/front`, as a publisher, creating the topic if it does not
+/// exist. `of` NULL: raw bytes; `options` may be NULL.
 ///
 /// `OUTLIVE_TYPE_MISMATCH`: the detail names every field that differs.
 #[unsafe(no_mangle)]
@@ -121,8 +121,9 @@ impl outlive_publisher {
 /// Copies `size` bytes in and publishes them. `seq`, unless NULL, gets the message's number.
 ///
 /// Never waits, unless subscribers asked to be waited for: then `OUTLIVE_TIMEOUT`.
-/// `OUTLIVE_OUT_OF_MEMORY`: subscribers hold so many samples that the bound is reached. Nothing was
-/// published when it fails. Killed at any instruction, the message was sent whole or not at all.
+/// `OUTLIVE_OUT_OF_MEMORY`: subscribers hold samples up to the memory bound. Nothing was published
+/// when it fails. If the process is killed at any instruction, the message was sent whole or not at
+/// all.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_publisher_publish(
     publisher: Option<&outlive_publisher>,
@@ -200,7 +201,7 @@ pub extern "C" fn outlive_publisher_loan(
     })
 }
 
-/// Publishes a filled loan, which is gone afterwards, also when it fails. `seq` may be NULL.
+/// Publishes a filled loan, which is gone afterwards, even when it fails. `seq` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_loan_publish(
     loan: Option<&mut outlive_loan>,
@@ -216,7 +217,7 @@ pub extern "C" fn outlive_loan_publish(
     })
 }
 
-/// Gives a loan back unpublished. One that is gone already, or NULL, is nothing.
+/// Gives a loan back unpublished. Does nothing for NULL or a loan that is gone already.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_loan_drop(loan: Option<&mut outlive_loan>) {
     run(|| {
@@ -246,7 +247,7 @@ pub extern "C" fn outlive_publisher_memory_bytes(publisher: Option<&outlive_publ
     publisher.map_or(0, |p| p.publisher.memory_bytes())
 }
 
-/// Looks for subscribers and counts the live ones.
+/// Counts the live subscribers.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_publisher_subscribers(
     publisher: Option<&outlive_publisher>,
@@ -259,7 +260,7 @@ pub extern "C" fn outlive_publisher_subscribers(
     })
 }
 
-/// Leaves the topic. What was sent stays readable while the topic has members. NULL is nothing.
+/// Leaves the topic. What was sent stays readable while the topic has members. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_publisher_close(publisher: Option<Box<outlive_publisher>>) {
     run(|| {

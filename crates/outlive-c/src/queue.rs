@@ -97,8 +97,8 @@ pub struct outlive_producer {
     last: outlive_status,
 }
 
-/// Joins queue `name` as a producer, making the queue if it does not exist. It may come before the
-/// consumer. `of` NULL: raw bytes; `options` may be NULL.
+/// Joins queue `name` as a producer, creating the queue if it does not exist. It may join before
+/// the consumer. `of` NULL: raw bytes; `options` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_producer_open(
     node: Option<&outlive_node>,
@@ -132,9 +132,9 @@ fn classic(status: outlive_status) -> c_int {
 /// Sends a copy of `size` bytes: 0, or -1 with `errno`. Nothing was sent when it fails.
 ///
 /// `EOWNERDEAD`: no live consumer, or it died while this call waited. `EAGAIN` with
-/// `OUTLIVE_NO_WAIT`, `ETIMEDOUT` with a deadline: the lane is at its bound. `EINVAL`: the size is
-/// none of the type, or more than the bound allows. `ENOSPC`: the RAM disk is full.
-/// `outlive_producer_status` tells the same as a status.
+/// `OUTLIVE_NO_WAIT`, `ETIMEDOUT` with a deadline: the lane is at its bound. `EINVAL`: the type
+/// cannot have that size, or the bound does not allow it. `ENOSPC`: the RAM disk is full.
+/// `outlive_producer_status` returns the same as a status.
 ///
 /// `deadline_ns`: how long to wait for room, an instant of CLOCK_MONOTONIC.
 #[unsafe(no_mangle)]
@@ -183,7 +183,7 @@ fn noted(port: Option<&mut outlive_producer>, status: outlive_status) -> c_int {
     classic(status)
 }
 
-/// The status behind the last answer of this producer.
+/// The status behind this producer's last return value.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_producer_status(producer: Option<&outlive_producer>) -> outlive_status {
     producer.map_or(outlive_status::OUTLIVE_INVALID_ARGUMENT, |port| port.last)
@@ -246,8 +246,8 @@ fn stale_slot() -> Fail {
     invalid("a slot", "it is committed, given back, or none of this producer: reserve again")
 }
 
-/// Sends what was written to the reserved room: 0, or -1 with `EINVAL` when it is not that of the
-/// last reservation, or that was committed or given back. The slot is gone afterwards.
+/// Sends what was written to the reserved room: 0, or -1 with `EINVAL` when it is not from the last
+/// reservation, or was already committed or given back. The slot is gone afterwards.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_producer_commit(
     producer: Option<&mut outlive_producer>,
@@ -262,7 +262,7 @@ pub extern "C" fn outlive_producer_commit(
     noted(port, status)
 }
 
-/// Gives reserved room back: nothing is sent. A slot that is gone already, or NULL, is nothing.
+/// Gives reserved room back: nothing is sent. Does nothing for NULL or a slot that is gone already.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_producer_discard(
     producer: Option<&mut outlive_producer>,
@@ -314,7 +314,7 @@ pub extern "C" fn outlive_producer_id(producer: Option<&outlive_producer>) -> ou
     })
 }
 
-/// Leaves the queue. What is unread stays for the consumer. NULL is nothing.
+/// Leaves the queue. Unread messages stay for the consumer. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_producer_close(producer: Option<Box<outlive_producer>>) {
     run(|| {
@@ -333,9 +333,9 @@ pub struct outlive_consumer {
     event_why: CString,
 }
 
-/// Joins queue `name` as its consumer, making the queue if it does not exist. After a dead or
-/// departed consumer it goes on where that one stopped: the message that one had in hand comes
-/// again. `OUTLIVE_CONSUMER_EXISTS` while another one lives.
+/// Joins queue `name` as its consumer, creating the queue if it does not exist. It resumes where a
+/// dead or departed consumer stopped: the message that one had in hand comes again.
+/// `OUTLIVE_CONSUMER_EXISTS` while another one lives.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_consumer_open(
     node: Option<&outlive_node>,
@@ -374,11 +374,11 @@ pub struct outlive_message {
 
 /// The next message, waiting for it until `deadline_ns`, not at all with `OUTLIVE_NO_WAIT`.
 ///
-/// It stays in hand until `outlive_consumer_ack` says that it is done with: only then it counts as
+/// It stays in hand until `outlive_consumer_ack` acknowledges it: only then does it count as
 /// received. If the process dies or closes the consumer before, the next consumer receives it
 /// again; after `outlive_consumer_nack`, this one does. One message is in hand at a time:
-/// `OUTLIVE_TOO_MANY_BORROWS` while one is; nothing is lost. Asking for events and waiting in a set
-/// leave it in hand.
+/// `OUTLIVE_TOO_MANY_BORROWS` while one is; nothing is lost. It stays in hand while you ask for
+/// events or wait in a set.
 ///
 /// `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`, `OUTLIVE_EVENT` as of `outlive_subscriber_receive`.
 #[unsafe(no_mangle)]
@@ -446,10 +446,10 @@ fn stale_message() -> Fail {
     invalid("a message", "it is acknowledged, given back, or none of this consumer")
 }
 
-/// Says that the message in hand is received; its bytes are not to be read any more.
+/// Acknowledges the message in hand; its bytes must not be read any more.
 ///
-/// `OUTLIVE_INVALID_ARGUMENT`: the message is not the one in hand, but one of before or of another
-/// consumer; nothing is acknowledged.
+/// `OUTLIVE_INVALID_ARGUMENT`: the message is not the one in hand, but an earlier one or another
+/// consumer's; nothing is acknowledged.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_consumer_ack(
     consumer: Option<&mut outlive_consumer>,
@@ -463,8 +463,8 @@ pub extern "C" fn outlive_consumer_ack(
     })
 }
 
-/// Gives the message in hand back unreceived; its bytes are not to be read any more. It comes again
-/// with the next receive, of this consumer or, if it is closed, of the next. Answers as
+/// Puts the message in hand back unreceived; its bytes must not be read any more. It comes again
+/// with the next receive, of this consumer or, if it is closed, of the next. Returns the same as
 /// `outlive_consumer_ack`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_consumer_nack(
@@ -474,7 +474,7 @@ pub extern "C" fn outlive_consumer_nack(
     run(|| need(consumer, "a consumer")?.lay_down(message))
 }
 
-/// The oldest event that was not asked for yet; `OUTLIVE_WOULD_BLOCK` when there is none.
+/// The oldest event not returned yet; `OUTLIVE_WOULD_BLOCK` when there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_consumer_next_event(
     consumer: Option<&mut outlive_consumer>,
@@ -509,8 +509,8 @@ pub extern "C" fn outlive_consumer_next_event(
     })
 }
 
-/// Leaves the queue; another process may consume it then, and receives the message in hand, if
-/// there is one, again. NULL is nothing.
+/// Leaves the queue. Another process may consume it then; it receives any message that was in hand
+/// again. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_consumer_close(consumer: Option<Box<outlive_consumer>>) {
     run(|| {

@@ -43,8 +43,8 @@ pub extern "C" fn outlive_server_open(
     })
 }
 
-/// The next request, waiting until `deadline_ns`. Those of dead clients, cancelled and late ones
-/// are passed over. `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`: there was none.
+/// The next request, waiting until `deadline_ns`. It skips those of dead clients, cancelled and
+/// late ones. `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`: there was none.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_server_receive(
     server: Option<&mut outlive_server>,
@@ -107,8 +107,8 @@ pub extern "C" fn outlive_server_is_cancelled(
     cancelled
 }
 
-/// Answers a request, which is freed, also when it fails. `OUTLIVE_CLIENT_DIED`: nobody waits for
-/// the answer: go on with the next request.
+/// Answers a request, which is freed, even when it fails. `OUTLIVE_CLIENT_DIED`: nobody waits for
+/// the answer; continue with the next request.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_server_respond(
     server: Option<&mut outlive_server>,
@@ -122,7 +122,7 @@ pub extern "C" fn outlive_server_respond(
     })
 }
 
-/// Answers a part of a request; more parts follow, and `outlive_server_respond` ends them.
+/// Sends one part of the answer; more parts follow, and `outlive_server_respond` sends the last.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_server_respond_part(
     server: Option<&mut outlive_server>,
@@ -136,7 +136,7 @@ pub extern "C" fn outlive_server_respond_part(
     })
 }
 
-/// Says that a request is not answered, and why; the client gets `OUTLIVE_REFUSED`. Frees it.
+/// Refuses a request and says why; the client gets `OUTLIVE_REFUSED`. Frees the request.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_server_refuse(
     server: Option<&mut outlive_server>,
@@ -149,13 +149,13 @@ pub extern "C" fn outlive_server_refuse(
     })
 }
 
-/// Frees a request without an answer. NULL is nothing.
+/// Frees a request without an answer. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_request_free(request: Option<Box<outlive_request>>) {
     drop(request);
 }
 
-/// Stops serving; clients know at once. NULL is nothing.
+/// Stops serving; clients know at once. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_server_close(server: Option<Box<outlive_server>>) {
     run(|| {

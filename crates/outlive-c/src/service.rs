@@ -18,7 +18,8 @@ use crate::types::{outlive_type, payload_type};
 pub struct outlive_service_options {
     /// `sizeof` of this struct, as the caller was compiled: it tells versions apart.
     pub size: usize,
-    /// Most shared memory for what is under way from this end to another, bytes; 64 MiB by default.
+    /// Most shared memory for messages in flight from this end to another, bytes; 64 MiB by
+    /// default.
     pub bound_bytes: u64,
     /// Client: unanswered requests are sent again to the next server when one dies: 0 or 1.
     pub resume: u32,
@@ -62,7 +63,7 @@ pub struct outlive_reply {
     reply: Reply<[u8]>,
 }
 
-/// Joins service `name` as a client, making the service if it does not exist. It may come before
+/// Joins service `name` as a client, creating the service if it does not exist. It may join before
 /// the server. Types NULL: raw bytes; `options` may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_client_open(
@@ -99,7 +100,7 @@ pub extern "C" fn outlive_client_wait_for_server(
 }
 
 /// Sends a request; its number goes to `ticket`, the answer comes with `outlive_client_receive`.
-/// The server passes it over if it comes to it only after `deadline_ns`.
+/// The server skips it if it gets to it only after `deadline_ns`.
 ///
 /// `OUTLIVE_SERVER_DIED`: no live server, nothing was sent. `OUTLIVE_WOULD_BLOCK`: the server is so
 /// far behind that the bound is reached.
@@ -130,7 +131,7 @@ fn give(out: &mut MaybeUninit<*mut outlive_reply>, port: &mut outlive_client, re
 /// The next reply to any request, waiting until `deadline_ns`. Free it with `outlive_reply_free`.
 ///
 /// If the server dies, every wait ends at once, and each unanswered request gets a reply whose
-/// status is `OUTLIVE_SERVER_DIED`. A stopped server is alive: deadlines are for that.
+/// status is `OUTLIVE_SERVER_DIED`. A stopped server is alive; use deadlines against that.
 /// `OUTLIVE_WOULD_BLOCK`, `OUTLIVE_TIMEOUT`: there was none.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_client_receive(
@@ -151,7 +152,7 @@ pub extern "C" fn outlive_client_receive(
     })
 }
 
-/// As `outlive_client_receive`, the next reply to one request only; others stay.
+/// As `outlive_client_receive`, for the next reply to one request only; others are kept.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_client_receive_for(
     client: Option<&mut outlive_client>,
@@ -169,7 +170,8 @@ pub extern "C" fn outlive_client_receive_for(
     })
 }
 
-/// Asks and waits for the last answer until `deadline_ns`. The reply is NULL when it fails.
+/// Sends a request and waits for the last answer until `deadline_ns`. The reply is NULL when it
+/// fails.
 ///
 /// `OUTLIVE_REFUSED`: the detail has the server's words. `OUTLIVE_SERVER_DIED` at once when the
 /// server dies; `OUTLIVE_TIMEOUT`, and the request is cancelled.
@@ -204,7 +206,7 @@ pub extern "C" fn outlive_client_call(
     })
 }
 
-/// Gives a request up: no reply to it comes any more, and the server is told.
+/// Gives a request up: no reply to it comes any more, and the server is notified.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_client_cancel(
     client: Option<&mut outlive_client>,
@@ -220,7 +222,7 @@ pub extern "C" fn outlive_client_cancel(
     })
 }
 
-/// Leaves the service. NULL is nothing.
+/// Leaves the service. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_client_close(client: Option<Box<outlive_client>>) {
     run(|| {
@@ -249,19 +251,19 @@ pub extern "C" fn outlive_reply_data(
     body.map_or(std::ptr::null(), |body| body.as_ptr().cast())
 }
 
-/// Whose answer it is.
+/// The request that it answers.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_reply_ticket(reply: Option<&outlive_reply>) -> u64 {
     reply.map_or(0, |reply| reply.reply.ticket().get())
 }
 
-/// Whether no more come for that request.
+/// Whether it is the last for that request.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_reply_is_last(reply: Option<&outlive_reply>) -> bool {
     reply.is_some_and(|reply| reply.reply.is_last())
 }
 
-/// Frees a reply. NULL is nothing.
+/// Frees a reply. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_reply_free(reply: Option<Box<outlive_reply>>) {
     drop(reply);

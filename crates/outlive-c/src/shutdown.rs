@@ -12,13 +12,13 @@ use crate::status::{Fail, invalid, outlive_status, run};
 /// Kept for good: C has no end of a scope.
 static SHUTDOWN: OnceLock<Shutdown> = OnceLock::new();
 
-/// From here on SIGTERM and SIGINT ask this process to end, instead of ending it; each a second
-/// time does what it did before. Return from `main` then, and close the nodes: others see that it
-/// left, and are not told of a death. A handler of the program's is called as well, and an ignored
+/// From now on SIGTERM and SIGINT ask this process to end, instead of ending it; the second signal
+/// of each kind does what it did before. Return from `main` then, and close the nodes: others see
+/// that it left, not that it died. A handler of the program's is called as well, and an ignored
 /// signal stays ignored.
 ///
-/// In a wait set it is `OUTLIVE_SHUTDOWN`. `fd`, unless NULL, is a descriptor that is readable once
-/// it was asked, for a loop of your own. Do not read from it or close it.
+/// In a wait set it is `OUTLIVE_SHUTDOWN`. `fd`, unless NULL, gets a descriptor that is readable
+/// once the process was asked to end, for a loop of your own. Do not read from it or close it.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_shutdown_on_signals(
     fd: Option<&mut MaybeUninit<c_int>>,
@@ -64,7 +64,7 @@ pub(crate) fn member() -> Result<&'static Shutdown, Fail> {
     SHUTDOWN.get().ok_or_else(|| invalid("a member of kind OUTLIVE_SHUTDOWN", remedy))
 }
 
-/// Waits until it is asked. `OUTLIVE_TIMEOUT`: the deadline passed first.
+/// Waits until this process is asked to end. `OUTLIVE_TIMEOUT`: the deadline passed first.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_shutdown_wait(deadline_ns: u64) -> outlive_status {
     run(|| {

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use outlive::{Error, ErrorKind};
 
-/// What a call answers: 0 is success. The numbers never change; new ones may be added.
+/// What a call returns: 0 is success. The numbers never change; new ones may be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum outlive_status {
@@ -55,7 +55,7 @@ pub enum outlive_status {
     OUTLIVE_REFUSED = 20,
     /// The calling thread holds the lock already.
     OUTLIVE_DEADLOCK = 21,
-    /// A lock was inherited from a dead owner and let go without repair.
+    /// A lock was inherited from a dead owner and released without repair.
     OUTLIVE_UNRECOVERABLE = 22,
     /// The object belongs to another domain.
     OUTLIVE_OTHER_DOMAIN = 23,
@@ -291,7 +291,7 @@ pub(crate) fn bytes<'a>(from: *const std::ffi::c_void, size: usize) -> Result<&'
     }
 }
 
-/// A short phrase for a status, in English; it stays for ever. NULL for a number that is none.
+/// A short phrase for a status, in English; valid for ever. NULL for a number that is not a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_strerror(status: c_int) -> *const c_char {
     let found = ALL.iter().find(|s| **s as c_int == status);
@@ -301,7 +301,7 @@ pub extern "C" fn outlive_strerror(status: c_int) -> *const c_char {
 /// The detail of the calling thread's last error: what failed, on which object, what to do next.
 /// Stays until the thread's next call of outlive that fails. Empty before the first.
 ///
-/// Answers that are no errors leave it as it is: nothing there now, deadline passed, an event.
+/// Results that are not errors do not change it: nothing there now, deadline passed, an event.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_last_error() -> *const c_char {
     let empty = c"".as_ptr();

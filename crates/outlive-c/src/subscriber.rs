@@ -36,7 +36,7 @@ pub struct outlive_meta {
     pub timestamp_ns: u64,
     /// Messages of that publisher lost right before this one.
     pub lost_before: u64,
-    /// Room for what comes; 0 today.
+    /// Reserved; 0 today.
     pub reserved: [u64; 3],
 }
 
@@ -63,8 +63,8 @@ impl outlive_sample {
     }
 }
 
-/// Joins topic `name` as a subscriber, making the topic if it does not exist. `of` NULL: raw bytes;
-/// `options` may be NULL. Errors as `outlive_publisher_open`.
+/// Joins topic `name` as a subscriber, creating the topic if it does not exist. `of` NULL: raw
+/// bytes; `options` may be NULL. Errors as `outlive_publisher_open`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_subscriber_open(
     node: Option<&outlive_node>,
@@ -185,8 +185,8 @@ pub extern "C" fn outlive_subscriber_latest(
     receive(subscriber, sample, Subscriber::latest, none)
 }
 
-/// The message that was published first among those that are there, over all publishers. Never
-/// waits; else as `outlive_subscriber_receive`.
+/// The earliest published of the available messages, over all publishers. Never waits; else as
+/// `outlive_subscriber_receive`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_subscriber_receive_in_order(
     subscriber: Option<&mut outlive_subscriber>,
@@ -236,7 +236,7 @@ pub extern "C" fn outlive_sample_is_borrowed(sample: Option<&outlive_sample>) ->
     sample.and_then(outlive_sample::sample).is_some_and(Sample::is_borrowed)
 }
 
-/// Lets the message go. One that holds none, or NULL, is nothing.
+/// Releases the message. Does nothing for NULL or a sample that holds none.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_sample_release(sample: Option<&mut outlive_sample>) {
     let Some(sample) = sample else { return };
@@ -257,11 +257,11 @@ pub extern "C" fn outlive_sample_release(sample: Option<&mut outlive_sample>) {
 pub enum outlive_event_kind {
     /// It was found.
     OUTLIVE_JOINED = 1,
-    /// It left in order; everything it sent has been received.
+    /// It left cleanly; everything it sent has been received.
     OUTLIVE_LEFT = 2,
     /// Its process died; everything it had committed has been received.
     OUTLIVE_DIED = 3,
-    /// Its bytes are not what they must be; it is not read any more. `why` says more.
+    /// Its bytes are invalid; it is no longer read. `why` says more.
     OUTLIVE_PEER_CORRUPT = 4,
 }
 
@@ -271,19 +271,19 @@ pub enum outlive_event_kind {
 pub struct outlive_event {
     /// What happened.
     pub kind: outlive_event_kind,
-    /// Of a death: it died while it wrote a message, which nobody ever sees.
+    /// For a death: it died while writing a message, which nobody ever sees.
     pub unfinished: bool,
     /// To whom.
     pub port: outlive_port_id,
-    /// Of a death: messages lost after the last one received.
+    /// For a death: messages lost after the last one received.
     pub lost: u64,
     /// What is wrong, until the next call on the same port; NULL where nothing is.
     pub why: *const c_char,
-    /// Room for what comes; 0 today.
+    /// Reserved; 0 today.
     pub reserved: [u64; 3],
 }
 
-/// The oldest event that was not asked for yet; `OUTLIVE_WOULD_BLOCK` when there is none.
+/// The oldest event not returned yet; `OUTLIVE_WOULD_BLOCK` when there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_subscriber_next_event(
     subscriber: Option<&mut outlive_subscriber>,
@@ -343,8 +343,8 @@ pub extern "C" fn outlive_subscriber_description(
     subscriber.map_or(std::ptr::null(), |port| port.description.as_ptr())
 }
 
-/// A descriptor for epoll and the like: readable unless the last call that receives found nothing.
-/// It is made by the first call and goes with the subscriber; do not read from it.
+/// A descriptor for epoll and the like: readable unless the last receiving call found nothing. The
+/// first call makes it, and it closes with the subscriber; do not read from it.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_subscriber_fd(
     subscriber: Option<&mut outlive_subscriber>,
@@ -357,7 +357,7 @@ pub extern "C" fn outlive_subscriber_fd(
     })
 }
 
-/// Leaves the topic. Samples that are held stay readable. NULL is nothing.
+/// Leaves the topic. Samples that are held stay readable. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_subscriber_close(subscriber: Option<Box<outlive_subscriber>>) {
     run(|| {

@@ -17,7 +17,7 @@ pub struct outlive_condvar {
     condvar: RobustCondvar,
 }
 
-/// Opens the condition variable `name` of the node's domain, or makes it.
+/// Opens the condition variable `name` of the node's domain, or creates it.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_condvar_open(
     node: Option<&outlive_node>,
@@ -32,13 +32,13 @@ pub extern "C" fn outlive_condvar_open(
     })
 }
 
-/// Lets the mutex go, which the calling thread holds, waits for a notification until `deadline_ns`,
-/// and takes the mutex again, however long that takes. Look at the data again afterwards: it may
-/// wake without a cause. `notified`, unless NULL, says whether a notification came.
+/// Releases the mutex, which the calling thread holds, waits for a notification until
+/// `deadline_ns`, and takes the mutex again, however long that takes. Check the data again
+/// afterwards: wake-ups may be spurious. `notified`, unless NULL, gets whether a notification came.
 ///
-/// Answers as `outlive_mutex_lock`; with `OUTLIVE_OK` and `OUTLIVE_OWNER_DIED` the mutex is held.
-/// `OUTLIVE_NOT_OWNED`: the calling thread did not hold it. That nobody is left who would notify
-/// it cannot tell: give a deadline, or watch the node.
+/// Returns the same as `outlive_mutex_lock`; with `OUTLIVE_OK` and `OUTLIVE_OWNER_DIED` the mutex
+/// is held. `OUTLIVE_NOT_OWNED`: the calling thread did not hold it. It cannot tell whether anyone
+/// is left to notify it: give a deadline, or watch the node.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_condvar_wait(
     condvar: Option<&outlive_condvar>,
@@ -77,7 +77,7 @@ pub extern "C" fn outlive_condvar_notify(
     })
 }
 
-/// Frees the handle. NULL is nothing.
+/// Frees the handle. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_condvar_free(condvar: Option<Box<outlive_condvar>>) {
     run(|| {
@@ -101,7 +101,7 @@ pub struct outlive_permit {
     pub held: u32,
     /// Which of the permits it is, from 0: for instance the number of a device.
     pub index: u32,
-    /// Whether the holder before died with it: what it guards may be in disorder.
+    /// Whether the previous holder died with it: what it guards may be inconsistent.
     pub owner_died: bool,
     /// outlive's own.
     pub internal: [u64; 6],
@@ -111,7 +111,7 @@ const PERMIT_WORDS: usize = 6;
 const _: () = assert!(size_of::<Permit<'_>>() <= PERMIT_WORDS * 8);
 const _: () = assert!(align_of::<Permit<'_>>() <= 8);
 
-/// Opens the semaphore `name`, or makes it with so many permits, 1 to 1024.
+/// Opens the semaphore `name`, or creates it with `permits` permits, 1 to 1024.
 /// `OUTLIVE_TYPE_MISMATCH` when it exists with another number.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_semaphore_open(
@@ -157,7 +157,8 @@ pub extern "C" fn outlive_semaphore_acquire(
     })
 }
 
-/// Gives a permit back, by the thread that took it. One that is given back, or NULL, is nothing.
+/// Gives a permit back; call it from the thread that took it. Does nothing for NULL or one already
+/// given back.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_permit_release(permit: Option<&mut outlive_permit>) {
     run(|| {
@@ -171,13 +172,14 @@ pub extern "C" fn outlive_permit_release(permit: Option<&mut outlive_permit>) {
     });
 }
 
-/// How many permits are free right now; others may take them at once. Dead holders' count as held.
+/// How many permits are free right now; others may take them at once. Those of dead holders count
+/// as held.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_semaphore_available(semaphore: Option<&outlive_semaphore>) -> usize {
     semaphore.map_or(0, |semaphore| semaphore.semaphore.available())
 }
 
-/// Frees the handle. NULL is nothing.
+/// Frees the handle. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_semaphore_free(semaphore: Option<Box<outlive_semaphore>>) {
     run(|| {
@@ -192,8 +194,8 @@ pub struct outlive_set {
     set: LocklessSet,
 }
 
-/// Opens the set `name`, or makes it with room for so many numbers, 1 to 16777216.
-/// `OUTLIVE_TYPE_MISMATCH` when it exists with other room.
+/// Opens the set `name`, or creates it with room for `capacity` numbers, 1 to 16777216.
+/// `OUTLIVE_TYPE_MISMATCH` when it exists with another capacity.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_set_open(
     node: Option<&outlive_node>,
@@ -209,8 +211,8 @@ pub extern "C" fn outlive_set_open(
     })
 }
 
-/// Makes `id`, not 0, a member. `added`, unless NULL: false if it was one already. Two threads that
-/// insert the same id at the same time may both be told true. `OUTLIVE_NO_SPACE`: the set is full.
+/// Adds `id`, which is not 0. `added`, unless NULL: false if it was a member already. Two threads
+/// that insert the same id at the same time may both get true. `OUTLIVE_NO_SPACE`: the set is full.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_set_insert(
     set: Option<&outlive_set>,
@@ -226,7 +228,7 @@ pub extern "C" fn outlive_set_insert(
     })
 }
 
-/// Ends the membership of `id`; false if it was none.
+/// Removes `id`; false if it was not a member.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_set_remove(set: Option<&outlive_set>, id: u64) -> bool {
     set.is_some_and(|set| set.set.remove(id))
@@ -238,8 +240,8 @@ pub extern "C" fn outlive_set_contains(set: Option<&outlive_set>, id: u64) -> bo
     set.is_some_and(|set| set.set.contains(id))
 }
 
-/// Writes at most `room` members, in ascending order, to `ids`, and says how many there are, which
-/// may be more. Those that come or go meanwhile may be among them or not.
+/// Writes at most `room` members, in ascending order, to `ids`, and returns how many there are,
+/// which may be more. Ids inserted or removed meanwhile may or may not be included.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_set_ids(set: Option<&outlive_set>, ids: *mut u64, room: usize) -> usize {
     let found = set.map_or(Vec::new(), |set| set.set.ids());
@@ -255,7 +257,7 @@ fn give(found: &[u64], to: *mut u64, room: usize) {
     }
 }
 
-/// Frees the handle. The set stays. NULL is nothing.
+/// Frees the handle. The set stays. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_set_free(set: Option<Box<outlive_set>>) {
     run(|| {

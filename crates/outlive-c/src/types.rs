@@ -7,8 +7,8 @@ use outlive::{PayloadType, TypeDescription};
 
 use crate::status::{Done, Fail, need, outlive_status, run, text};
 
-/// What is carried: name, size, alignment, encoding, and the fields. May be freed as soon as the
-/// ports are open that were opened with it.
+/// A payload type: name, size, alignment, encoding, and the fields. May be freed once the ports
+/// opened with it are open.
 #[derive(Debug)]
 pub struct outlive_type {
     pub(crate) of: PayloadType,
@@ -33,8 +33,8 @@ pub extern "C" fn outlive_type_bytes(
     run(|| give(out, PayloadType::bytes()))
 }
 
-/// One value of a type of fixed size, whose fields `description` tells in the form of
-/// docs/SHM_LAYOUT.md: `"outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n"`.
+/// One value of a fixed-size type, whose fields `description` lists in the form of
+/// docs/internals/SHM_LAYOUT.md: `"outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n"`.
 ///
 /// `name` is the same in all languages, such as `robot/Pose`; that of a number or of an array of
 /// numbers is the number's, such as `f64`.
@@ -50,7 +50,7 @@ pub extern "C" fn outlive_type_fixed(
     })
 }
 
-/// Any number of values of the type that is described.
+/// Any number of values of the described type.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_type_slice(
     name: *const c_char,
@@ -63,7 +63,7 @@ pub extern "C" fn outlive_type_slice(
     })
 }
 
-/// A header and any number of elements behind it. The name is that of the header.
+/// A header followed by any number of elements. The name is that of the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_type_headed(
     name: *const c_char,
@@ -77,7 +77,7 @@ pub extern "C" fn outlive_type_headed(
     })
 }
 
-/// One MessagePack value, which outlive carries and does not look into.
+/// One MessagePack value, which outlive carries without reading it.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_type_msgpack(
     name: *const c_char,
@@ -104,7 +104,7 @@ pub extern "C" fn outlive_type_name(of: Option<&outlive_type>) -> *const c_char 
     of.map_or(std::ptr::null(), |of| of.name.as_ptr())
 }
 
-/// Frees the type. NULL is nothing.
+/// Frees the type. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_type_free(of: Option<Box<outlive_type>>) {
     drop(of);

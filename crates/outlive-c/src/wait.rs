@@ -23,13 +23,13 @@ pub struct outlive_waitset {
     set: WaitSet,
 }
 
-/// Ready at one instant, or every so often. One thread at a time.
+/// Ready once, or periodically. One thread at a time.
 #[derive(Debug)]
 pub struct outlive_timer {
     timer: Timer,
 }
 
-/// Ends waits of this process: another thread raises it, or a signal handler. Any thread may use
+/// Ends waits of this process when another thread or a signal handler raises it. Any thread may use
 /// it.
 #[derive(Debug)]
 pub struct outlive_interrupt {
@@ -50,7 +50,7 @@ pub enum outlive_member_kind {
     OUTLIVE_CLIENT = 4,
     /// An `outlive_watch`: ready while the node is dead; take it out of the list then.
     OUTLIVE_WATCH = 5,
-    /// An `outlive_timer`: ready while it is due and `outlive_timer_fired` was not asked yet.
+    /// An `outlive_timer`: ready while it is due, until `outlive_timer_fired` is called.
     OUTLIVE_TIMER = 6,
     /// The descriptor `fd`, ready when it can be read; `object` is NULL.
     OUTLIVE_READABLE_FD = 7,
@@ -78,7 +78,7 @@ pub struct outlive_member {
     pub reserved: [u8; 7],
 }
 
-/// Makes a set. It takes nothing until a wait needs it.
+/// Makes a set. It takes no resources until a wait needs them.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_waitset_new(
     out: Option<&mut MaybeUninit<*mut outlive_waitset>>,
@@ -90,14 +90,14 @@ pub extern "C" fn outlive_waitset_new(
     })
 }
 
-/// Frees a set. NULL is nothing.
+/// Frees a set. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_waitset_free(set: Option<Box<outlive_waitset>>) {
     drop(set);
 }
 
-/// Waits until at least one of `count` members is ready, and says at each whether it is. No handle
-/// may be in the list twice. The list is given anew with each wait, as to `poll`.
+/// Waits until at least one of `count` members is ready, and marks each that is. No handle may be
+/// in the list twice. Each wait takes the list again, as `poll` does.
 ///
 /// `OUTLIVE_TIMEOUT`: the deadline passed, none is ready. `OUTLIVE_NO_WAIT` only looks.
 ///
@@ -236,7 +236,7 @@ pub extern "C" fn outlive_interrupt_new(
 }
 
 /// Ends all waits for it, now and until it is cleared. Async-signal-safe: a signal handler may call
-/// it, on a handle that lives; `errno` stays. NULL is nothing.
+/// it on a live handle; `errno` is kept. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_interrupt_raise(interrupt: Option<&outlive_interrupt>) {
     if let Some(interrupt) = interrupt {
@@ -250,7 +250,7 @@ pub extern "C" fn outlive_interrupt_is_raised(interrupt: Option<&outlive_interru
     interrupt.is_some_and(|interrupt| interrupt.interrupt.is_raised())
 }
 
-/// Makes it as new, for the next use: by the one thread that waits for it. NULL is nothing.
+/// Resets it for the next use; call it from the one thread that waits for it. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_interrupt_clear(interrupt: Option<&outlive_interrupt>) {
     if let Some(interrupt) = interrupt {
@@ -258,7 +258,7 @@ pub extern "C" fn outlive_interrupt_clear(interrupt: Option<&outlive_interrupt>)
     }
 }
 
-/// Frees it: nobody waits for it, and no handler may raise it any more. NULL is nothing.
+/// Frees it: nobody waits for it, and no handler may raise it any more. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_interrupt_free(interrupt: Option<Box<outlive_interrupt>>) {
     drop(interrupt);
@@ -281,13 +281,13 @@ pub extern "C" fn outlive_timer_new(
     })
 }
 
-/// How often it became due since the last call; until it is asked, it stays ready.
+/// How often it became due since the last call; it stays ready until this is called.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_timer_fired(timer: Option<&mut outlive_timer>) -> u64 {
     timer.map_or(0, |timer| timer.timer.fired())
 }
 
-/// Frees a timer. NULL is nothing.
+/// Frees a timer. NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_timer_free(timer: Option<Box<outlive_timer>>) {
     drop(timer);

@@ -103,7 +103,7 @@ fn all_that_a_program_gets_with_the_headers_bears_our_name() {
 /// It named a handle that does not exist.
 #[test]
 fn what_the_page_on_languages_names_in_c_is_in_the_header() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/LANGUAGES.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/languages.md");
     let page = std::fs::read_to_string(page).unwrap();
     let headers = headers();
     let (_, header) = headers.iter().find(|(path, _)| path.ends_with("outlive.h")).unwrap();

@@ -8,7 +8,7 @@ use outlive::{Error, ErrorKind};
 
 use crate::status;
 
-/// How the command ended. A number never changes its meaning; `docs/CLI.md` lists them.
+/// How the command ended. A number never changes its meaning; `docs/book/cli.md` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Code {

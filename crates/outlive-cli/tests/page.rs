@@ -1,4 +1,4 @@
-//! The tables of options in `docs/CLI.md`, made from `--help`.
+//! The tables of options in `docs/book/cli.md`, made from `--help`.
 //!
 //! ```sh
 //! UPDATE_EXPECT=1 cargo test -p outlive-cli --test page
@@ -20,7 +20,7 @@ const EVERYWHERE: [&str; 3] = ["--help", "--domain", "--root"];
 #[test]
 fn the_tables_of_options_are_those_of_help() {
     let home = Home::new("page");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/CLI.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/cli.md");
     let page = fs::read_to_string(&path).unwrap();
     let (mut made, mut rest, mut tables) = (String::new(), page.as_str(), 0);
     while let Some((before, from)) = rest.split_once(BEGIN) {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use common::*;
 
-/// Where the layout version stands in every file: docs/SHM_LAYOUT.md.
+/// Where the layout version stands in every file: docs/internals/SHM_LAYOUT.md.
 const LAYOUT_AT: u64 = 8;
 
 /// Stores another layout version in every file below `dir` that has one.

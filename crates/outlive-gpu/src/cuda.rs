@@ -24,9 +24,9 @@ const NOT_PERMITTED: c_int = 800;
 
 /// A CUDA device as this process uses it; clones are the same device.
 ///
-/// Opened once per process and device, and kept for as long as the process lives, whoever drops it:
-/// what is registered with the driver is registered once, and must be known to be unregistered
-/// before it is unmapped. Uses the device's primary context, the one that torch, cupy and the CUDA
+/// Opened once per process and device, and kept for as long as the process lives, even if every
+/// clone is dropped: segments are registered with the driver once, and must be unregistered before
+/// they are unmapped. Uses the device's primary context, the one that torch, cupy and the CUDA
 /// runtime use.
 ///
 /// After `fork` a child cannot use it: CUDA does not survive a fork. Nor does a stream that is
@@ -122,7 +122,7 @@ impl Cuda {
         &self.inner.info
     }
 
-    /// What of the process's data segments is known to the driver.
+    /// Which of the process's data segments the driver knows.
     pub fn registered(&self) -> Registered {
         self.inner.registrar.registered()
     }
@@ -130,7 +130,7 @@ impl Cuda {
     /// Registers all data segments that are mapped now, which else happens with the first copy
     /// in or out of each: some 100 us per MiB.
     ///
-    /// What the driver refuses is copied without, by way of its own buffers, and said once on
+    /// Segments that the driver refuses are copied through its own buffers, and reported once on
     /// standard error.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ impl Cuda {
         Ok(self.registered())
     }
 
-    /// A new stream of the device, which goes when it is dropped.
+    /// A new stream of the device, destroyed when it is dropped.
     ///
     /// # Errors
     /// `Driver`.
@@ -157,8 +157,7 @@ impl Cuda {
         Ok(StreamGuard { cuda: self.clone(), stream: Stream(handle) })
     }
 
-    /// Waits until all that was begun on the device by this process is done, for as long as that
-    /// takes.
+    /// Waits until everything this process began on the device is done, however long that takes.
     ///
     /// # Errors
     /// `Driver`, also for earlier operations that failed.

@@ -26,7 +26,7 @@ pub enum ErrorKind {
     NotHeld,
     /// What another process said makes no sense.
     Corrupt,
-    /// An answer of the operating system.
+    /// An error of the operating system.
     Io,
     /// An error of outlive itself.
     Outlive(outlive::ErrorKind),

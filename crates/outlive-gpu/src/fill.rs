@@ -288,7 +288,7 @@ impl<'p, T: Payload + ?Sized> Fill<'p, T> {
     /// Waits until the device is done, at most `timeout`.
     ///
     /// # Errors
-    /// `Timeout`: it still is under way. `Driver`: the copy failed.
+    /// `Timeout`: it is still under way. `Driver`: the copy failed.
     pub fn wait(&self, timeout: Duration) -> Result<()> {
         self.flight.as_ref().map_or(Ok(()), |flight| flight.event.wait(timeout))
     }

@@ -51,14 +51,14 @@ impl std::fmt::Debug for Gate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(u32);
 
-/// What a look at the peer gave.
+/// The state of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// The stream may go on.
     Ready,
     /// Not yet.
     NotYet,
-    /// The peer is dead: it never will be ready.
+    /// The peer is dead: it will never be ready.
     Dead,
 }
 
@@ -106,7 +106,7 @@ impl Gate {
         unsafe { AtomicU32::from_ptr(self.page.cast()) }
     }
 
-    /// Makes `stream` wait here: what is put on it from now on is done once the ticket, or a later
+    /// Makes `stream` wait here: what is put on it from now on runs once the ticket, or a later
     /// one, is let through.
     ///
     /// # Safety
@@ -132,8 +132,8 @@ impl Gate {
         Ok(Ticket(ticket))
     }
 
-    /// Lets the ticket's stream go on, and those of all earlier tickets. Does nothing in a forked
-    /// child.
+    /// Lets the ticket's stream continue, and those of all earlier tickets. Does nothing in a
+    /// forked child.
     pub fn open(&self, ticket: Ticket) {
         if self.cuda.inner.refuse_child().is_err() {
             return;
@@ -144,11 +144,11 @@ impl Gate {
         });
     }
 
-    /// Looks at the peer until it is ready or dead or `timeout` has passed, and lets the stream go
-    /// on in each of these cases, also when `look` panics.
+    /// Looks at the peer until it is ready or dead or `timeout` has passed, and lets the stream
+    /// continue in each of these cases, even when `look` panics.
     ///
     /// # Errors
-    /// `PeerDied`, `Timeout`: the stream goes on, and what it reads is not what it waited for.
+    /// `PeerDied`, `Timeout`: the stream continues, and does not read what it waited for.
     pub fn open_when(
         &self,
         ticket: Ticket,

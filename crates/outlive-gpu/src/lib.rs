@@ -1,8 +1,8 @@
 //! Device memory in and out of outlive's shared memory: GPU -> shared memory -> GPU without a stop
 //! in process memory, and without ever letting a dead process hurt a live one.
 //!
-//! The driver (`libcuda.so.1`) is opened at run time; without it [`Cuda::open`] answers
-//! [`ErrorKind::NoDriver`] and nothing else changes. `docs/GPU.md` has the whole story.
+//! The driver (`libcuda.so.1`) is opened at run time; without it [`Cuda::open`] fails with
+//! [`ErrorKind::NoDriver`] and nothing else changes. `docs/book/gpu.md` has the whole story.
 //!
 //! | file | what |
 //! |---|---|

@@ -21,7 +21,7 @@ impl Cuda {
     /// Allocates device memory; its contents are whatever was there.
     ///
     /// # Errors
-    /// `InvalidArgument` for 0 bytes, `Driver` when there is not so much.
+    /// `InvalidArgument` for 0 bytes, `Driver` when there is not enough.
     pub fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         if bytes == 0 {
             return Err(Error::new(

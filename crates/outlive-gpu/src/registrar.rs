@@ -40,7 +40,7 @@ pub struct Registered {
     pub segments: usize,
     /// Their bytes.
     pub bytes: usize,
-    /// Segments that the driver refused: copied by way of its own buffers.
+    /// Segments that the driver refused: copied through its own buffers.
     pub refused: usize,
     /// Copies under way.
     pub copies: usize,

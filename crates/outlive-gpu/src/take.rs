@@ -91,8 +91,8 @@ impl<T: Payload + ?Sized> SampleExt<T> for Sample<T> {
     }
 }
 
-/// Copies the payload to `to` on the device and waits until it is there, at most 10 s: for those
-/// who cannot give the sample away.
+/// Copies the payload to `to` on the device and waits until it is there, at most 10 s: for callers
+/// that cannot give the sample away.
 ///
 /// # Safety
 /// As [`SampleExt::copy_to_device`]. After `Timeout` the sample must be kept for as long as the
@@ -117,7 +117,7 @@ pub unsafe fn copy_sample<T: Payload + ?Sized>(
     Ok(())
 }
 
-/// A sample that the device is reading; let go when the device is done, not before.
+/// A sample that the device is reading; released when the device is done, not before.
 ///
 /// Dropped, it waits for the device, at most a second. If the device is still not done, the sample
 /// stays borrowed for as long as the process lives.
@@ -156,12 +156,12 @@ impl<T: Payload + ?Sized> Take<T> {
     /// Waits until the device is done, at most `timeout`.
     ///
     /// # Errors
-    /// `Timeout`: it still is under way. `Driver`: the copy failed.
+    /// `Timeout`: it is still under way. `Driver`: the copy failed.
     pub fn wait(&self, timeout: Duration) -> Result<()> {
         self.flight.as_ref().map_or(Ok(()), |flight| flight.event.wait(timeout))
     }
 
-    /// Waits until the device is done, at most 10 s, and lets the sample go.
+    /// Waits until the device is done, at most 10 s, and releases the sample.
     ///
     /// # Errors
     /// As [`Take::wait`]; the sample stays borrowed if the device may still read it.

@@ -33,8 +33,8 @@ fn publisher<'py>(py: Python<'py>, p: &PublisherInfo) -> PyResult<Bound<'py, PyA
     row(py, "PublisherInfo", fields)
 }
 
-/// The domain that nodes of these settings join, or that of a node (``Domain.of``), seen from
-/// outside: who is there, and cleaning up. Joins nothing, makes nothing.
+/// The domain that nodes with these settings join, or that of a node (``Domain.of``), seen from
+/// outside: who is there, and cleaning up. Joins nothing, creates nothing.
 ///
 /// >>> [node.name for node in outlive.Domain().nodes()]
 /// ['test']
@@ -64,7 +64,7 @@ impl Domain {
         self.inner.dir().to_owned()
     }
 
-    /// All nodes in order of joining, also dead ones that nobody has cleaned up.
+    /// All nodes in order of joining, including dead ones that nobody has cleaned up.
     fn nodes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let found = py.detach(|| self.inner.nodes()).or_raise()?;
         let rows = found.into_iter();
@@ -179,8 +179,8 @@ impl Domain {
         rows.collect()
     }
 
-    /// Removes everything that dead processes left and no live one needs; the domain's directory
-    /// too, when nobody is left. Never touches what a live or stopped process uses.
+    /// Removes everything that dead processes left and no live one needs, and the domain's
+    /// directory, too, when nobody is left. Never touches what a live or stopped process uses.
     ///
     /// ``Timeout``: a stopped process holds the domain's lock.
     fn clean<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -201,8 +201,8 @@ impl Domain {
         row(py, "CleanReport", fields)
     }
 
-    /// Checks the invariants of all files, read-only, while members go on: how many files, and a
-    /// line for each broken invariant.
+    /// Checks the invariants of all files, read-only, while members keep running: how many files,
+    /// and a line for each broken invariant.
     fn audit<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let report = py.detach(|| self.inner.audit()).or_raise()?;
         row(py, "AuditReport", (report.files, report.faults))

@@ -47,8 +47,8 @@ impl Drop for LentBy {
 
 /// A writable slot in shared memory, until it is published or dropped.
 ///
-/// Do not keep arrays over it beyond that: they become read-only, and what they show changes when
-/// the memory is used again.
+/// Do not keep arrays over it any longer: they become read-only, and their contents change when the
+/// memory is used again.
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Loan {
     codec: Py<Codec>,

@@ -226,13 +226,13 @@ fn in_order(exception: &Bound<'_, PyTuple>) -> bool {
 /// ``with mutex as data: data[0] += 1``. It is the same lock as that of Rust and C++ with that
 /// type.
 ///
-/// If the last owner died inside, the data may be half written: ``owner_died`` says so until
-/// ``mark_consistent`` is called. Let go without it, nobody gets the lock any more
+/// If the last owner died inside, the data may be half written: ``owner_died`` is true until
+/// ``mark_consistent`` is called. If it is released without that, nobody gets the lock any more
 /// (``Unrecoverable``). `repair`, called with the data, does both. A ``with`` that an exception
 /// leaves counts as an owner that died inside.
 ///
-/// With `inherits_priority`, for threads of real-time priorities, the holder runs with the priority
-/// of whoever waits; it is another lock, with no condition variable.
+/// With `inherits_priority`, for threads with real-time priorities, the holder runs with the
+/// priority of the waiter; it is another lock, with no condition variable.
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct RobustMutex {
     inner: Common<RawMutex>,
@@ -303,14 +303,14 @@ impl RobustMutex {
         Self::taken(slf, got).map(|()| true)
     }
 
-    /// Lets the lock go. ``NotOwned`` when this thread does not hold it.
+    /// Releases the lock. ``NotOwned`` when this thread does not hold it.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         let lock = self.raw()?;
         self.data.views.seal_own(py);
         lock.unlock().or_raise()
     }
 
-    /// Lets go of the lock's memory. Held, it stays so until the process ends: release it first.
+    /// Unmaps the lock's memory. A held lock stays held until the process ends: release it first.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
@@ -323,21 +323,22 @@ impl RobustMutex {
         self.data.clear();
     }
 
-    /// For the thread that holds it: whether its last owner died inside and nothing is repaired.
+    /// For the thread that holds it: whether its last owner died inside and the data is not
+    /// repaired.
     #[getter]
     fn owner_died(&self) -> bool {
         self.data.owner_died.load(Ordering::Relaxed)
     }
 
-    /// For the thread that holds it: the data is in order again.
+    /// For the thread that holds it: declares the data consistent again.
     fn mark_consistent(&self) -> PyResult<()> {
         self.inner.get()?.mark_consistent().or_raise()?;
         self.data.owner_died.store(false, Ordering::Relaxed);
         Ok(())
     }
 
-    /// The protected data as an array in shared memory, for whoever holds the lock; None without a
-    /// type. When the lock is released, and in a forked child, it becomes read-only.
+    /// The protected data as an array in shared memory, for the thread that holds the lock; None
+    /// without a type. When the lock is released, and in a forked child, it becomes read-only.
     #[getter]
     fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (data, lock) = (&slf.get().data, slf.get().raw()?);
@@ -407,14 +408,14 @@ impl RobustRwLock {
         Ok(Self { inner, data })
     }
 
-    /// For ``with``: takes it for reading and gives the data, read-only. ``Timeout`` after
+    /// For ``with``: takes it for reading and returns the data, read-only. ``Timeout`` after
     /// `timeout` seconds.
     #[pyo3(signature = (timeout=None))]
     fn read(slf: Py<Self>, timeout: Option<f64>) -> Guard {
         Guard { lock: slf, writes: false, timeout }
     }
 
-    /// For ``with``: takes it for writing and gives the data.
+    /// For ``with``: takes it for writing and returns the data.
     #[pyo3(signature = (timeout=None))]
     fn write(slf: Py<Self>, timeout: Option<f64>) -> Guard {
         Guard { lock: slf, writes: true, timeout }
@@ -456,7 +457,7 @@ impl RobustRwLock {
         lock.unlock_write().or_raise()
     }
 
-    /// Lets go of the lock's memory. Held, it stays so until the process ends: release it first.
+    /// Unmaps the lock's memory. A held lock stays held until the process ends: release it first.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
@@ -469,13 +470,13 @@ impl RobustRwLock {
         self.data.clear();
     }
 
-    /// For the writer: whether a writer died inside and nothing is repaired.
+    /// For the writer: whether a writer died inside and the data is not repaired.
     #[getter]
     fn owner_died(&self) -> bool {
         self.data.owner_died.load(Ordering::Relaxed)
     }
 
-    /// For the writer: the data is in order again.
+    /// For the writer: declares the data consistent again.
     fn mark_consistent(&self) -> PyResult<()> {
         self.inner.get()?.mark_consistent().or_raise()?;
         self.data.owner_died.store(false, Ordering::Relaxed);

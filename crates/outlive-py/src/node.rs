@@ -38,9 +38,8 @@ pub(crate) fn settings(
 
 /// A process's membership in a domain. Any thread may use it.
 ///
-/// After ``os.fork`` the child is not the node: every call on what it inherited raises
-/// ``ForkedChild``. Open a node in each process, which is also what ``spawn`` and ``forkserver``
-/// need.
+/// After ``os.fork`` the child is not the node: every call on an inherited object raises
+/// ``ForkedChild``. Open a node in each process; ``spawn`` and ``forkserver`` need that, too.
 ///
 /// ``with outlive.Node("camera") as node: ...`` closes it, and everything that was opened with it.
 /// At the end of the interpreter all nodes are closed: others see that they left.
@@ -176,9 +175,9 @@ impl Node {
         Ok(Watch { inner })
     }
 
-    /// Leaves the domain: closes everything that was opened with it. What other threads wait in
-    /// raises ``InvalidArgument``. It is left for others when samples, messages and arrays that are
-    /// still in hand are gone too.
+    /// Leaves the domain: closes everything that was opened with it. Calls in which other threads
+    /// wait raise ``InvalidArgument``. Others see it leave once samples, messages and arrays still
+    /// in hand are gone, too.
     fn close(&self, py: Python<'_>) {
         self.shared.close(py);
     }
@@ -197,7 +196,7 @@ impl Node {
     }
 }
 
-/// Tells of a node's death in the instant of it.
+/// Reports a node's death as it happens.
 #[pyclass(frozen, module = "outlive")]
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -206,7 +205,7 @@ pub(crate) struct Watch {
 
 #[pymethods]
 impl Watch {
-    /// Whether the node lives. A stopped process is alive.
+    /// Whether the node is alive. A stopped process is alive.
     #[getter]
     fn is_alive(&self) -> PyResult<bool> {
         Ok(self.inner.hold()?.is_alive())

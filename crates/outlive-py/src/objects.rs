@@ -21,7 +21,7 @@ pub(crate) fn packb<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyByt
     Ok(PyBytes::new(value.py(), &pack(value)?))
 }
 
-/// The object of a MessagePack value. ValueError for bytes that are none.
+/// The object of a MessagePack value. ValueError for other bytes.
 #[pyfunction]
 pub(crate) fn unpackb<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     unpack(py, data)

@@ -180,8 +180,8 @@ impl Publisher {
 
     /// Copies `value` into shared memory and publishes it; returns its number.
     ///
-    /// Never waits, unless subscribers asked to be waited for. ``OutOfMemory``: they hold so many
-    /// samples that the bound is reached.
+    /// Never waits, unless subscribers asked to be waited for. ``OutOfMemory``: they hold samples
+    /// up to the memory bound.
     fn publish(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<u64> {
         let encoded = self.codec.get().encode(value)?;
         let bytes = encoded.bytes()?;
@@ -226,7 +226,7 @@ impl Publisher {
         Ok(Loan::new(self.codec.clone_ref(py), lent))
     }
 
-    /// Who this is, as subscribers see it: node and port.
+    /// Its identity as subscribers see it: node and port.
     #[getter]
     fn id(&self) -> (u64, u64) {
         self.id
@@ -250,12 +250,12 @@ impl Publisher {
         self.with(py, CorePublisher::memory_bytes)
     }
 
-    /// Looks for subscribers and counts the live ones.
+    /// Counts the live subscribers.
     fn subscribers(&self, py: Python<'_>) -> PyResult<usize> {
         self.with(py, CorePublisher::subscribers)?.or_raise()
     }
 
-    /// Leaves the topic; with loans out, when they are gone too. They publish no more.
+    /// Leaves the topic, once its loans are gone, too. They cannot be published any more.
     fn close(&self, py: Python<'_>) {
         while !self.shared.close(py) {
             // Another thread publishes, which a reliable subscriber may delay.

@@ -70,7 +70,7 @@ impl Producer {
         Ok(Self { inner, codec: Py::new(py, codec)? })
     }
 
-    /// Sends a copy of `value`. Where the lane is at its bound it waits for the consumer, at most
+    /// Sends a copy of `value`. If the lane is at its bound it waits for the consumer, at most
     /// `timeout` seconds (``WouldBlock`` for 0, else ``Timeout``).
     ///
     /// ``OwnerDied``: no live consumer, or it died while this call waited; nothing was sent.
@@ -87,8 +87,8 @@ impl Producer {
         port.wait_in_slices(py, until, |port, slice| port.send_until(bytes, slice))
     }
 
-    /// Sends all of `values`, or none: an array of messages of a fixed size, or what makes one.
-    /// Several times as fast as one by one. Waits as ``send``.
+    /// Sends all of `values`, or none: an array of fixed-size messages, or something that makes
+    /// one. Several times as fast as one by one. Waits as ``send``.
     ///
     /// ``InvalidArgument``: messages of this type are not all of one size.
     #[pyo3(signature = (values, timeout=None))]
@@ -117,7 +117,7 @@ impl Producer {
         self.inner.hold()?.wait_until_true(py, timeout, |port, time| port.wait_for_consumer(time))
     }
 
-    /// Leaves the queue. What is unread stays for the consumer.
+    /// Leaves the queue. Unread messages stay for the consumer.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
@@ -163,7 +163,7 @@ impl Lane {
 /// The one consumer of a queue. Types as of ``Publisher``; messages come as values: arrays that are
 /// copies, bytes, objects; or, from ``borrow``, as they lie in shared memory.
 ///
-/// After a dead consumer the next one goes on where that one stopped.
+/// After a dead consumer the next one continues where that one stopped.
 #[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Consumer {
     lane: Port<Lane>,
@@ -301,13 +301,13 @@ impl Consumer {
         Ok(std::iter::from_fn(|| held.consumer().next_event()).filter_map(told).collect())
     }
 
-    /// Leaves the queue; another process may consume it then. With a borrowed message in hand it
-    /// leaves when that is gone.
+    /// Leaves the queue; another process may consume it then. While a message is borrowed it leaves
+    /// only once that is gone.
     fn close(&self, py: Python<'_>) {
         self.lane.close(py);
     }
 
-    /// A descriptor for event loops: readable unless the last call that receives found nothing.
+    /// A descriptor for event loops: readable unless the last receiving call found nothing.
     fn fileno(&self) -> PyResult<i32> {
         Ok(self.hold()?.consumer().fd().or_raise()?.as_raw_fd())
     }
@@ -378,11 +378,11 @@ impl Drop for Kept {
 
 /// A message in its queue, without a copy: ``with consumer.borrow() as message: ...``
 ///
-/// It counts as received when it and all arrays over it are gone; ``ack`` says that it is not
-/// needed any more. If the process dies before, the next consumer receives it again.
+/// It counts as received when it and all arrays over it are gone; ``ack`` marks it as done. If the
+/// process dies before, the next consumer receives it again.
 ///
-/// An exception inside the ``with`` is no acknowledgement: the message is put back, as by ``nack``,
-/// and the next call that receives gets it again. Without a ``with`` call ``nack`` yourself.
+/// An exception inside the ``with`` does not acknowledge: the message is put back, as by ``nack``,
+/// and the next receiving call gets it again. Without a ``with`` call ``nack`` yourself.
 ///
 /// >>> consumer = outlive.Consumer(node, "/scans", np.float32, (None,))
 /// >>> producer = outlive.Producer(node, "/scans", np.float32, (None,))
@@ -452,7 +452,7 @@ impl Received {
     }
 
     /// Puts it back: once all arrays over it are gone it is the next message of its producer again.
-    /// What can never be done is to be acknowledged, or it comes for ever.
+    /// Acknowledge what can never be done, or it comes for ever.
     fn nack(&self) {
         if let Some(kept) = self.take() {
             kept.get().failed.store(true, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use crate::codec::Codec;
 use crate::{array, dlpack, gpu};
 
 /// A received message. Large ones lie in shared memory, without a copy; arrays over it keep it, so
-/// that it may outlive its subscriber, and its publisher's death changes nothing about it.
+/// that it may outlive its subscriber, and its publisher's death does not affect it.
 ///
 /// It counts against the subscriber's `borrows` until it and all arrays over it are gone.
 #[pyclass(frozen, generic, module = "outlive")]

@@ -123,7 +123,7 @@ impl Client {
         Ok(Self { inner, tickets: Mutex::default(), codecs })
     }
 
-    /// Asks and waits for the answer, at most `timeout` seconds (``Timeout``).
+    /// Sends a request and waits for the answer, at most `timeout` seconds (``Timeout``).
     ///
     /// ``ServerDied`` at once when the server dies; ``Refused`` with its words.
     #[pyo3(signature = (request, timeout=None))]
@@ -148,8 +148,8 @@ impl Client {
         }
     }
 
-    /// Sends a request and returns its ticket; the answer comes with ``receive``. The server passes
-    /// it over if it comes to it only after `timeout` seconds.
+    /// Sends a request and returns its ticket; the answer comes with ``receive``. The server skips
+    /// it if it gets to it only after `timeout` seconds.
     #[pyo3(signature = (request, timeout=None))]
     fn send(
         &self,
@@ -184,7 +184,7 @@ impl Client {
     }
 
     /// As ``call``, for asyncio: ``await client.call_async(...)``. A task that is cancelled while
-    /// it waits gives its request up, and the server is told.
+    /// it waits gives its request up, and the server is notified.
     #[pyo3(signature = (request, timeout=None))]
     fn call_async<'py>(
         slf: &Bound<'py, Self>,
@@ -214,7 +214,7 @@ impl Client {
         }
     }
 
-    /// A descriptor for event loops: readable unless the last call that receives found nothing.
+    /// A descriptor for event loops: readable unless the last receiving call found nothing.
     fn fileno(&self) -> PyResult<i32> {
         let mut port = self.inner.hold()?;
         Ok(port.fd().or_raise()?.as_raw_fd())
@@ -225,7 +225,7 @@ impl Client {
         self.inner.tasks(py)
     }
 
-    /// Gives a request up: no reply to it comes any more, and the server is told.
+    /// Gives a request up: no reply to it comes any more, and the server is notified.
     fn cancel(&self, ticket: u64) -> PyResult<()> {
         let known = self.ticket(ticket)?;
         self.tickets().retain(|ticket| *ticket != known);
@@ -307,20 +307,20 @@ pub(crate) struct Reply {
 
 #[pymethods]
 impl Reply {
-    /// The answer. ``Refused`` with the server's words; ``ServerDied``: it may have done what was
-    /// asked, or not.
+    /// The answer. ``Refused`` with the server's words; ``ServerDied``: the server may or may not
+    /// have done what was asked.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.codecs.response.get().copied(py, self.inner.body().or_raise()?)
     }
 
-    /// Whose answer it is.
+    /// The request that it answers.
     #[getter]
     fn ticket(&self) -> u64 {
         self.inner.ticket().get()
     }
 
-    /// Whether no more come for that request.
+    /// Whether it is the last for that request.
     #[getter]
     fn is_last(&self) -> bool {
         self.inner.is_last()
@@ -370,7 +370,7 @@ impl Server {
         Ok(found.map(|request| Request { inner: Mutex::new(Some(request)), server }))
     }
 
-    /// Requests that nobody waited for any more, and that were therefore not handed out.
+    /// Requests that were skipped because nobody waited for them any more.
     #[getter]
     fn passed_over(&self) -> PyResult<u64> {
         Ok(self.inner.hold()?.passed_over())
@@ -382,7 +382,7 @@ impl Server {
         slf.py().import("outlive._aio")?.call_method1("next_value", (slf,))
     }
 
-    /// A descriptor for event loops: readable unless the last call that receives found nothing.
+    /// A descriptor for event loops: readable unless the last receiving call found nothing.
     fn fileno(&self) -> PyResult<i32> {
         let mut port = self.inner.hold()?;
         Ok(port.fd().or_raise()?.as_raw_fd())
@@ -430,7 +430,8 @@ impl Server {
     }
 }
 
-/// A request. Answer it once; dropped without an answer, its client waits until its deadline.
+/// A request. Answer it once; if it is dropped without an answer, its client waits until its
+/// deadline.
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Request {
     inner: Mutex<Option<CoreRequest<[u8]>>>,
@@ -450,7 +451,7 @@ fn answered() -> PyErr {
 
 #[pymethods]
 impl Request {
-    /// What is asked.
+    /// The type of requests.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let request = self.inner.lock().unwrap_or_else(|e| e.into_inner());
@@ -462,7 +463,7 @@ impl Request {
         visit.call(&self.server)
     }
 
-    /// Answers it. ``ClientDied``: nobody waits for the answer; go on with the next request.
+    /// Answers it. ``ClientDied``: nobody waits for the answer; continue with the next request.
     fn respond(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let server = self.server.get();
         let encoded = server.codecs.response.get().encode(value)?;
@@ -470,7 +471,7 @@ impl Request {
         server.inner.hold()?.respond(self.take()?, bytes).or_raise()
     }
 
-    /// Answers a part of it; more follow, and ``respond`` ends them.
+    /// Sends one part of the answer; more follow, and ``respond`` sends the last.
     fn respond_part(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let server = self.server.get();
         let encoded = server.codecs.response.get().encode(value)?;
@@ -479,7 +480,7 @@ impl Request {
         server.inner.hold()?.respond_part(request, encoded.bytes()?).or_raise()
     }
 
-    /// Says that it is not answered, and why.
+    /// Refuses it and says why.
     fn refuse(&self, why: &str) -> PyResult<()> {
         self.server.get().inner.hold()?.refuse(self.take()?, why).or_raise()
     }

@@ -67,7 +67,7 @@ impl Subscriber {
     /// The next message, or None when `timeout` seconds passed without one; 0 never waits, None
     /// waits for ever.
     ///
-    /// ``TooManyBorrows``: let go of samples first; nothing is lost.
+    /// ``TooManyBorrows``: release samples first; nothing is lost.
     #[pyo3(signature = (timeout=None))]
     fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Sample>> {
         let mut port = self.inner.hold()?;
@@ -88,7 +88,7 @@ impl Subscriber {
         found.map(|found| self.sample(py, found)).transpose()
     }
 
-    /// The message that was published first, over all publishers, or None. Never waits.
+    /// The earliest published of the available messages, over all publishers, or None. Never waits.
     fn receive_in_order(&self, py: Python<'_>) -> PyResult<Option<Sample>> {
         let found = self.inner.hold()?.receive_in_order().or_raise()?;
         found.map(|found| self.sample(py, found)).transpose()
@@ -111,7 +111,7 @@ impl Subscriber {
         Ok(std::iter::from_fn(|| port.next_event()).filter_map(told).collect())
     }
 
-    /// A descriptor for event loops: readable unless the last call that receives found nothing.
+    /// A descriptor for event loops: readable unless the last receiving call found nothing.
     fn fileno(&self) -> PyResult<i32> {
         let mut port = self.inner.hold()?;
         Ok(port.fd().or_raise()?.as_raw_fd())
@@ -123,7 +123,7 @@ impl Subscriber {
         Ok(self.inner.hold()?.lost())
     }
 
-    /// Samples that are held right now.
+    /// Samples held right now.
     #[getter]
     fn borrowed(&self) -> PyResult<usize> {
         Ok(self.inner.hold()?.borrowed())

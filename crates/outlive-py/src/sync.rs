@@ -19,9 +19,9 @@ use crate::port::{Common, deadline};
 
 /// Waiting for a change of data under a ``RobustMutex``, between processes as between threads.
 ///
-/// Wake-ups without a cause are normal: look at the data again, or let ``wait_for`` do it. Killed
-/// waiters and notifiers keep nobody waiting. That nobody is left who *would* notify it cannot
-/// tell: wait with a timeout, or watch the node.
+/// Spurious wake-ups are normal: check the data again, or let ``wait_for`` do it. Killed waiters
+/// and notifiers leave nobody waiting. It cannot tell whether anyone is left to notify it: wait
+/// with a timeout, or watch the node.
 ///
 /// >>> goal = outlive.RobustMutex(node, "/arm/goal", np.int64)
 /// >>> changed = outlive.RobustCondition(node, "/arm/goal-changed")
@@ -59,7 +59,7 @@ impl RobustCondition {
 
 #[pymethods]
 impl RobustCondition {
-    /// Opens the condition variable `name` of the node's domain, or makes it.
+    /// Opens the condition variable `name` of the node's domain, or creates it.
     #[new]
     fn new(py: Python<'_>, node: Py<Node>, name: &str) -> PyResult<Self> {
         let node = node.bind(py).get();
@@ -68,23 +68,23 @@ impl RobustCondition {
         Ok(Self { inner })
     }
 
-    /// Lets go of its memory.
+    /// Unmaps its memory.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
 
-    /// Lets the mutex go, which this thread holds, waits for a notification, at most `timeout`
+    /// Releases the mutex, which this thread holds, waits for a notification, at most `timeout`
     /// seconds, and takes the mutex again, however long that takes; False: no notification came.
     ///
-    /// ``NotOwned``: this thread does not hold it. If its owner died meanwhile, the mutex says so
-    /// (``owner_died``), or repairs the data; with ``Unrecoverable`` it is not held any more.
+    /// ``NotOwned``: this thread does not hold it. If its owner died meanwhile, ``owner_died`` of
+    /// the mutex is true, or the data is repaired; after ``Unrecoverable`` it is not held any more.
     #[pyo3(signature = (mutex, timeout=None))]
     fn wait(&self, py: Python<'_>, mutex: Py<RobustMutex>, timeout: Option<f64>) -> PyResult<bool> {
         self.wait_by(py, &mutex, deadline(timeout))
     }
 
-    /// Waits as ``wait`` until `predicate()` is true, at most `timeout` seconds; returns what it
-    /// said last.
+    /// Waits as ``wait`` until `predicate()` is true, at most `timeout` seconds; returns its last
+    /// result.
     #[pyo3(signature = (mutex, predicate, timeout=None))]
     fn wait_for(
         &self,
@@ -116,7 +116,7 @@ impl RobustCondition {
     }
 }
 
-/// A counting semaphore: at most so many threads at once, over all processes. A killed holder's
+/// A counting semaphore: each permit lets one thread in, over all processes. A killed holder's
 /// permit comes back.
 ///
 /// >>> gpu = outlive.RobustSemaphore(node, "/gpu", 2)
@@ -140,8 +140,8 @@ impl RobustSemaphore {
 
 #[pymethods]
 impl RobustSemaphore {
-    /// Opens the semaphore `name`, or makes it with so many permits, 1 to 1024. ``TypeMismatch``:
-    /// it exists with another number.
+    /// Opens the semaphore `name`, or creates it with `permits` permits, 1 to 1024.
+    /// ``TypeMismatch``: it exists with another number.
     #[new]
     fn new(py: Python<'_>, node: Py<Node>, name: &str, permits: usize) -> PyResult<Self> {
         let node = node.bind(py).get();
@@ -178,13 +178,14 @@ impl RobustSemaphore {
         Ok(self.inner.get()?.permits())
     }
 
-    /// How many are free right now; others may take them at once. Dead holders' count as held.
+    /// How many are free right now; others may take them at once. Those of dead holders count as
+    /// held.
     #[getter]
     fn available(&self) -> PyResult<usize> {
         Ok(self.inner.get()?.available())
     }
 
-    /// Lets go of its memory. Permits in hand stay valid.
+    /// Unmaps its memory. Permits in hand stay valid.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
@@ -241,13 +242,13 @@ impl Permit {
         self.index
     }
 
-    /// Whether the holder before died with it: what it guards may be in disorder.
+    /// Whether the previous holder died with it: what it guards may be inconsistent.
     #[getter]
     fn owner_died(&self) -> bool {
         self.owner_died
     }
 
-    /// Gives it back. Done twice, it is nothing.
+    /// Gives it back. The second time it does nothing.
     fn release(&self) {
         drop(self.lent.lock().unwrap_or_else(|e| e.into_inner()).take());
     }
@@ -265,7 +266,7 @@ impl Permit {
 /// A bounded set of numbers from 1 to 2**64 - 1 that any number of threads and processes change
 /// without a lock.
 ///
-/// They belong to nobody: those that a killed process put in stay until somebody takes them out.
+/// They have no owner: those that a killed process inserted stay until somebody removes them.
 ///
 /// >>> ready = outlive.LocklessSet(node, "/fleet/ready", 16)
 /// >>> ready.insert(7), ready.insert(7), 7 in ready, len(ready)
@@ -280,7 +281,7 @@ pub(crate) struct LocklessSet {
 
 #[pymethods]
 impl LocklessSet {
-    /// Opens the set `name`, or makes it with room for so many numbers, 1 to 16777216.
+    /// Opens the set `name`, or creates it with room for `capacity` numbers, 1 to 16777216.
     /// ``TypeMismatch``: it exists with other room.
     #[new]
     fn new(py: Python<'_>, node: Py<Node>, name: &str, capacity: usize) -> PyResult<Self> {
@@ -290,29 +291,30 @@ impl LocklessSet {
         Ok(Self { inner })
     }
 
-    /// Lets go of its memory.
+    /// Unmaps its memory.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
 
-    /// Makes `id` a member; False if it was one already. Two that insert the same at the same time
-    /// may both be told True. ``NoSpace``: the set is full; ``InvalidArgument`` for 0.
+    /// Adds `id`; False if it was a member already. Two that insert the same at the same time may
+    /// both get True. ``NoSpace``: the set is full; ``InvalidArgument`` for 0.
     fn insert(&self, id: u64) -> PyResult<bool> {
         self.inner.get()?.insert(id).or_raise()
     }
 
-    /// Ends the membership of `id`; False if it was none.
+    /// Removes `id`; False if it was not a member.
     fn remove(&self, id: u64) -> PyResult<bool> {
         Ok(self.inner.get()?.remove(id))
     }
 
-    /// All members in ascending order; those that come or go meanwhile may be in it or not.
+    /// All members in ascending order; ids inserted or removed meanwhile may or may not be
+    /// included.
     fn ids(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
         let inner = self.inner.get()?;
         Ok(py.detach(|| inner.ids()))
     }
 
-    /// For how many there is room.
+    /// How many there is room for.
     #[getter]
     fn capacity(&self) -> PyResult<usize> {
         Ok(self.inner.get()?.capacity())

@@ -37,7 +37,7 @@ impl Timer {
         Ok(Self { inner: Port::new(timer) })
     }
 
-    /// How often it became due since the last call; until it is asked, it stays ready.
+    /// How often it became due since the last call; it stays ready until this is called.
     fn fired(&self) -> PyResult<u64> {
         Ok(self.inner.hold()?.fired())
     }

@@ -21,7 +21,7 @@ use outlive::{Encoding, PayloadType};
 
 use crate::ros2::{self, FromRos, ToRos};
 
-/// Encoding of the schemas: the stored form of a type description (docs/SHM_LAYOUT.md).
+/// Encoding of the schemas: the stored form of a type description (docs/internals/SHM_LAYOUT.md).
 pub(crate) const SCHEMA_ENCODING: &str = "outlive-type";
 const ATTRIBUTE: &str = "outlive.attribute.";
 
@@ -34,7 +34,7 @@ pub struct Source {
     pub payload_type: PayloadType,
     /// Messages of each ring; `None` if the file was written by others.
     pub depth: Option<u64>,
-    /// What the topic's maker said about it.
+    /// The topic's attributes, set by its creator.
     pub attributes: BTreeMap<String, String>,
     /// Node and port of the publisher; empty if the file was written by others.
     pub publisher: String,

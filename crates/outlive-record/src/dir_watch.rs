@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
 
-/// Where the directories of topics are (docs/SHM_LAYOUT.md).
+/// Where the directories of topics are (docs/internals/SHM_LAYOUT.md).
 const TOPICS: &str = "topics";
 
 /// Watches a domain; never waits.

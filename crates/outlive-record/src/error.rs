@@ -19,7 +19,7 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// A file is no recording, or its bytes are wrong.
+    /// A file is not a recording, or its bytes are wrong.
     Corrupt {
         /// Which file.
         path: PathBuf,

@@ -43,14 +43,14 @@ impl Compression {
     }
 }
 
-/// In whose form messages are written.
+/// The format of the messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Payloads as they are, described as outlive does.
+    /// Payloads as they are, with outlive's descriptions.
     #[default]
     Outlive,
-    /// As messages of ROS 2 for its tools: CDR with definitions. Topics that ROS has no message
-    /// for are left out.
+    /// Messages of ROS 2, for its tools: CDR with definitions. Topics that ROS has no message for
+    /// are left out.
     Ros2,
 }
 

@@ -1,7 +1,7 @@
 //! Records topics to [MCAP](https://mcap.dev) files and plays them again.
 //!
-//! A recorder is a subscriber like any other: it joins topics of any type, stores what they say of
-//! their types beside the messages, and holds nobody up unless it is asked to
+//! A recorder is a subscriber like any other: it joins topics of any type, stores the descriptions
+//! of their types beside the messages, and delays nobody unless it is asked to
 //! ([`RecordOptions::reliable`]).
 //!
 //! | file | what |

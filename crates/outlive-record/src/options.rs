@@ -9,10 +9,10 @@ use crate::file::{Compression, Profile};
 pub struct RecordOptions {
     /// Let publishers wait for us instead of losing messages.
     pub reliable: bool,
-    /// Also so many messages of each publisher from before the start; of topics that appear later
-    /// everything that is still there is recorded.
+    /// Also record this many messages of each publisher from before the start; of topics that
+    /// appear later, all that is still there.
     pub history: u64,
-    /// In whose form messages are written.
+    /// The format of the messages.
     pub profile: Profile,
     /// How chunks are compressed.
     pub compression: Compression,
@@ -20,21 +20,22 @@ pub struct RecordOptions {
     pub chunk_bytes: u64,
     /// Longest time that a message stays in our memory, if more come; 1 s.
     pub flush_every: Duration,
-    /// Begin another file after so many bytes.
+    /// Begin another file after this many bytes.
     pub split_bytes: Option<u64>,
-    /// Begin another file after so long.
+    /// Begin another file after this time.
     pub split_after: Option<Duration>,
-    /// Of the files of a split recording remove the oldest when there are more than so many.
+    /// Remove the oldest files of a split recording when there are more than this many.
     pub keep_files: Option<u64>,
-    /// The same when all but the current one have more than so many bytes.
+    /// The same when all but the current one have more than this many bytes.
     pub keep_bytes: Option<u64>,
-    /// The same when less than so many bytes of the disk are free.
+    /// The same when fewer than this many bytes of the disk are free.
     pub free_bytes: Option<u64>,
-    /// Keep only the last so long, in memory; see [`Recorder::save`](crate::Recorder::save).
+    /// Keep only what came within this time, in memory; see
+    /// [`Recorder::save`](crate::Recorder::save).
     pub last: Option<Duration>,
     /// Most memory for that, bytes; twice as much while a file is being saved.
     pub memory_bytes_max: u64,
-    /// Replace files that are there.
+    /// Replace existing files.
     pub overwrite: bool,
 }
 
@@ -71,7 +72,7 @@ impl RecordOptions {
     }
 }
 
-/// What was done so far.
+/// What has been done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
@@ -89,7 +90,7 @@ pub struct Progress {
     pub lost: u64,
     /// Topics that appeared and were gone before they could be joined.
     pub missed: u64,
-    /// Messages left out: ROS cannot say what they do.
+    /// Messages left out because ROS cannot express them.
     pub left_out: u64,
     /// Files begun.
     pub files: u64,

@@ -23,9 +23,9 @@ const HISTORY_NS_MAX: u64 = 1_000_000_000;
 pub struct PlayOptions {
     /// How many times as fast as recorded; above 0.
     pub rate: f64,
-    /// Leave out so much at the beginning.
+    /// Skip this much at the beginning.
     pub start: Duration,
-    /// Leave out what is later than so long after the beginning.
+    /// Leave out what is later than this after the beginning.
     pub end: Option<Duration>,
     /// Which topics, by their names in the file.
     pub selection: Selection,
@@ -61,16 +61,15 @@ pub struct Due {
     pub time_ns: u64,
 }
 
-/// What becomes of the message that is due.
+/// What to do with the message that is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Turn {
-    /// It is published, and counts as due at this instant, from which on those behind it are
-    /// counted.
+    /// Publish it. It counts as due at this instant, and later ones are timed from here.
     Play(u64),
-    /// So long after the beginning of the recording is played next.
+    /// Continue at this time after the beginning of the recording.
     Seek(Duration),
-    /// What is left is played so many times as fast as recorded.
+    /// Play the rest at this multiple of the recorded speed.
     Rate {
         /// Above 0.
         factor: f64,
@@ -79,7 +78,7 @@ pub enum Turn {
         /// When the message was due by then.
         at_ns: u64,
     },
-    /// Nothing more is played.
+    /// Play nothing more.
     End,
 }
 
@@ -89,9 +88,9 @@ pub enum Turn {
 pub struct Played {
     /// Messages published.
     pub messages: u64,
-    /// Messages left out: their bytes are no payload of their topic's type.
+    /// Messages left out: their bytes are not a payload of their topic's type.
     pub invalid: u64,
-    /// How far behind the original time the message that was furthest behind came, ns.
+    /// The longest delay of a message behind its original time, ns.
     pub late_ns_max: u64,
 }
 
@@ -107,8 +106,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// Joins all topics that are to be played, making those that are not there with the type and
-    /// depth that they had.
+    /// Joins all topics to be played, creating missing ones with the type and depth they had.
     ///
     /// # Errors
     /// `TypeMismatch` when a topic is there with another type or less depth: it lists what differs.
@@ -187,17 +185,17 @@ impl Player {
         self.played
     }
 
-    /// What of the file could not be read, in the last round.
+    /// What could not be read of the file, in the last round.
     pub fn damage(&self) -> &Damage {
         &self.damage
     }
 
     /// Plays once, from `start` to `end`. `wait_until` sleeps until an instant of CLOCK_MONOTONIC
-    /// in ns and says whether to go on; it is asked before each message.
+    /// in ns and returns whether to continue; it is called before each message.
     ///
     /// # Errors
     /// [`Error::Io`] of reading; what is damaged is left out ([`Player::damage`]). `Timeout` when a
-    /// reliable subscriber is too slow, `OutOfMemory` and their like of a topic.
+    /// reliable subscriber is too slow; `OutOfMemory` and other errors of a topic.
     pub fn play(&mut self, mut wait_until: impl FnMut(u64) -> bool) -> Result<(), Error> {
         let mut go_on = |at_ns| if wait_until(at_ns) { Turn::Play(at_ns) } else { Turn::End };
         self.play_controlled(|due| go_on(due.at_ns))

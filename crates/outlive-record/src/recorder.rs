@@ -39,8 +39,8 @@ const LAST_MESSAGES: usize = 1 << 20;
 /// that their rings still hold. While it records it is a member of its topics: they stay.
 ///
 /// # Crash safety
-/// Shared memory: **Strict**, as a subscriber's. The file: killed at any point, all chunks that
-/// were handed over are readable; they are at most [`RecordOptions::flush_every`] behind while
+/// Shared memory: **Strict**, as a subscriber's. The file: after a death at any point all chunks
+/// handed over are readable; they are at most [`RecordOptions::flush_every`] behind while
 /// [`Recorder::step`] is called.
 #[derive(Debug)]
 pub struct Recorder {
@@ -96,11 +96,11 @@ struct Publisher {
 }
 
 impl Recorder {
-    /// Begins `path` and joins all topics of `selection` that are there.
+    /// Begins `path` and joins all existing topics of `selection`.
     ///
     /// # Errors
-    /// [`Error::Io`] when the file exists and is not to be replaced, or cannot be made; the
-    /// domain's own.
+    /// [`Error::Io`] when the file exists and must not be replaced, or cannot be created; errors of
+    /// the domain.
     pub fn start(
         node: &Node,
         selection: Selection,
@@ -150,7 +150,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Records what comes until `deadline`, or until something came.
+    /// Records what arrives until `deadline`, or until something arrived.
     ///
     /// # Errors
     /// [`Error::Io`] when the disk is full or fails; what was handed over before stays readable.
@@ -184,7 +184,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// What was recorded so far.
+    /// What has been recorded so far.
     pub fn progress(&self) -> Progress {
         let topics = self.topics.len();
         let (file_bytes, memory_bytes) = match &self.sink {
@@ -200,7 +200,7 @@ impl Recorder {
         std::mem::take(&mut self.notes)
     }
 
-    /// Begins to write what is in memory into the next file, if [`RecordOptions::last`] is given:
+    /// Starts to write what is in memory into the next file, if [`RecordOptions::last`] is given:
     /// the path with the first number that no file has. All that was published before is in it.
     /// `why` is stored in it. False if a file is being written, or nothing is kept in memory.
     ///
@@ -220,13 +220,13 @@ impl Recorder {
         if let Sink::Ring(ring) = &self.sink { ring.is_saving() } else { false }
     }
 
-    /// What became of [`Recorder::save`], once, when it is known. Never waits.
+    /// The outcome of [`Recorder::save`], once, when it is known. Never waits.
     pub fn take_saved(&mut self) -> Option<Result<Saved, Error>> {
         if let Sink::Ring(ring) = &mut self.sink { ring.take_saved(false) } else { None }
     }
 
-    /// Records what is there now, leaves the topics and finishes the file; what is only in memory
-    /// is lost, but a file that is being saved is waited for.
+    /// Records what is there now, leaves the topics and finishes the file. It waits for a file
+    /// being saved; anything else that is only in memory is lost.
     ///
     /// # Errors
     /// As [`Recorder::step`].

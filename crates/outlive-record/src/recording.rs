@@ -28,9 +28,9 @@ pub struct Recording {
     pub files: Vec<PathBuf>,
     /// Their size, bytes.
     pub file_bytes: u64,
-    /// Whether it was ended in order. If not it is read up to its last whole chunk.
+    /// Whether it was finished. If not, it is read up to its last whole chunk.
     pub finished: bool,
-    /// What the file says of its kind, `ros2` for instance.
+    /// The profile that the file names, `ros2` for instance.
     pub profile: String,
     /// What wrote it.
     pub library: String,
@@ -112,19 +112,19 @@ impl std::fmt::Debug for Messages {
 }
 
 impl Recording {
-    /// Reads the index at the file's end; if there is none, because nobody finished the file, all
-    /// of it. Of a file of a split recording all files are read as one, in their order; so are
-    /// those of a directory, such as a bag of ROS 2.
+    /// Reads the index at the file's end, or all of the file if nobody finished it and there is
+    /// none. All files of a split recording are read as one, in order; so are those of a directory,
+    /// such as a bag of ROS 2.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for what is no MCAP file; [`Error::Io`]; [`Error::Usage`] for a directory
-    /// without a file, or with several that do not belong together.
+    /// [`Error::Corrupt`] for a file that is not MCAP; [`Error::Io`]; [`Error::Usage`] for a
+    /// directory without a file, or with several that do not belong together.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::open_within(path, Limits::default(), false)
     }
 
-    /// As [`Recording::open`], within limits of one's own. With `check` all of the file is read,
-    /// also where there is an index, so that [`Recording::damage`] is known.
+    /// As [`Recording::open`], within limits of your own. With `check` all of the file is read,
+    /// even if it has an index, so that [`Recording::damage`] is known.
     ///
     /// # Errors
     /// As [`Recording::open`].
@@ -155,7 +155,7 @@ impl Recording {
         }
     }
 
-    /// As [`Recording::open_within`], of this one file, also where it is part of a recording.
+    /// As [`Recording::open_within`], for this one file, even if it is part of a recording.
     ///
     /// # Errors
     /// As [`Recording::open`].
@@ -200,7 +200,7 @@ impl Recording {
     }
 
     /// The messages that were recorded from `first_ns` to `last_ns`, ns since the epoch. Chunks
-    /// before and behind them are not read where the file has an index.
+    /// before and after them are not read if the file has an index.
     ///
     /// # Errors
     /// As [`Recording::messages`].
@@ -370,7 +370,7 @@ impl Recording {
 }
 
 impl Messages {
-    /// What was left out so far.
+    /// What has been left out so far.
     pub fn damage(&self) -> Damage {
         let mut damage = self.damage.clone();
         if let Some((scanner, ..)) = &self.current {

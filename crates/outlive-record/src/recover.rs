@@ -26,8 +26,8 @@ pub struct Recovered {
 /// Writes all that can be read of `from` into a new file `to`, with an index.
 ///
 /// # Errors
-/// [`Error::Io`] when `to` exists and is not to be replaced, or cannot be written; what is
-/// unfinished is removed.
+/// [`Error::Io`] when `to` exists and must not be replaced, or cannot be written; an unfinished
+/// file is removed.
 pub fn recover(
     from: &Recording,
     to: &Path,

@@ -27,7 +27,7 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// The names of compressions are no longer.
 const NAME_BYTES_MAX: usize = 8;
 
-/// How much of a file is believed.
+/// How much of a file to believe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Largest chunk that is unpacked, and largest record, bytes; 512 MiB.
@@ -147,7 +147,7 @@ pub(crate) struct Scanner {
 
 impl Scanner {
     /// # Errors
-    /// [`Error::Corrupt`] for what is no MCAP file; [`Error::Io`].
+    /// [`Error::Corrupt`] for a file that is not MCAP; [`Error::Io`].
     pub(crate) fn open(path: &Path, limits: Limits) -> Result<Self, Error> {
         let io = |e| Error::io("open", path, e);
         let mut file = File::open(path).map_err(io)?;

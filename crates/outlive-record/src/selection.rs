@@ -4,7 +4,7 @@ use regex_lite::Regex;
 
 use crate::Error;
 
-/// Says of a topic's name whether it was asked for.
+/// Selects topics by name.
 #[derive(Clone, Debug)]
 pub struct Selection {
     patterns: Vec<Pattern>,
@@ -26,7 +26,7 @@ impl Selection {
     /// of any characters.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a regular expression that is none.
+    /// [`Error::Usage`] for an invalid regular expression.
     pub fn new(patterns: &[impl AsRef<str>], regex: bool) -> Result<Self, Error> {
         Ok(Self { patterns: read(patterns, regex)?, except: Vec::new() })
     }

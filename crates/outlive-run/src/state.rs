@@ -91,7 +91,7 @@ pub struct Status {
     pub on_supervisor_death: Orphan,
     /// The signal that asks it to end.
     pub stop_signal: i32,
-    /// SIGKILL follows after so long.
+    /// How long after that SIGKILL follows.
     pub grace_ms: u64,
     /// Differs when it would be started in another way.
     pub form: u64,

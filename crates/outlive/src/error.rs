@@ -53,7 +53,7 @@ pub enum ErrorKind {
     Refused,
     /// The caller holds the lock already: waiting for it would never end.
     Deadlock,
-    /// A lock was inherited from a dead owner and let go without repair.
+    /// A lock was inherited from a dead owner and released without repair.
     Unrecoverable,
     /// The object belongs to another domain.
     OtherDomain,
@@ -141,10 +141,22 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// Result of every fallible call of this crate, but of hot calls with an error of their own.
+/// Result of every fallible call of this crate, except hot calls with an error of their own.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What failed (`what`), on which object (topic, file, node), why, and what to do next.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::ErrorKind;
+///
+/// let error = node.topic::<u64>("two words").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::InvalidName);
+/// println!("{error}"); // what failed, on which object, why, and what to do
+/// # Ok::<(), outlive::Error>(())
+/// ```
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -223,10 +235,10 @@ impl std::error::Error for Error {
     }
 }
 
-/// What refused a call, for the text of an error that costs nothing until somebody prints it.
+/// What refused a call: the text of an error, which costs nothing until somebody prints it.
 ///
-/// It holds no string of its own but shares the name with the port that made it; figures in the
-/// text are those of the port's latest refusal.
+/// It shares the name with the port that made it instead of copying it; figures in the text are
+/// those of the port's latest refusal.
 #[derive(Clone)]
 pub struct Refusal(Arc<Facts>);
 

@@ -1,9 +1,147 @@
-//! Shared-memory messaging for robots on one Linux machine: kill any process at any instruction,
-//! and nobody else hangs, nothing committed is lost, nothing torn is read.
+//! Shared-memory messaging and locks for the processes of a robot on one Linux machine: kill any
+//! process at any instruction, and nobody else hangs, nothing committed is lost, nothing torn is
+//! read, nothing is left behind.
 //!
-//! Start with [`Node::open`], then [`Node::topic`], [`Node::queue`] or [`Node::service`]. What is
-//! used most is here; the rest is in the modules: builders, events, ids and listings of topics in
-//! [`topic`], those of queues in [`queue`], and so on.
+//! | to | use | guide |
+//! |---|---|---|
+//! | send the newest data to many | [`Publisher`], [`Subscriber`] | [`topic`] |
+//! | send work to one, losing none of it | [`Producer`], [`Consumer`] | [`queue`] |
+//! | ask and be answered | [`Client`], [`Server`] | [`service`] |
+//! | share data under a lock | [`lock::RobustMutex`] and others | [`lock`] |
+//! | know that a process died | [`Node::watch`] | [`Watch`] |
+//! | wait for several of these | [`WaitSet`] | [`WaitSet`] |
+//! | run a control loop | channels, stages, lifelines | [`rt`] |
+//! | see a domain from outside | [`Domain`] | [`Domain`] |
+//!
+//! # Node and topics
+//!
+//! A process joins a domain, a directory of the RAM disk, by opening a [`Node`]; the node opens
+//! everything else by name. The examples below open theirs in a directory of their own; programs
+//! write `Node::open("planner")`. [`message`](macro@message) turns a struct into a message.
+//!
+//! ```
+//! #[outlive::message("robot/Pose")]
+//! struct Pose {
+//!     x_m: f64,
+//!     y_m: f64,
+//! }
+//!
+//! # let dir = outlive::doc_dir();
+//! # let node = outlive::Node::builder().root(dir.path()).open()?;
+//! let publisher = node.topic::<Pose>("/pose")?.publisher()?;
+//! let mut subscriber = node.topic::<Pose>("/pose")?.subscriber()?;
+//! publisher.publish(&Pose { x_m: 1.5, y_m: 0.0 })?;
+//! let pose = subscriber.receive()?.expect("sent just now");
+//! assert_eq!((pose.x_m, pose.lost_before()), (1.5, 0));
+//! # Ok::<(), outlive::Error>(())
+//! ```
+//!
+//! # Queues
+//!
+//! Many producers, one consumer. Nothing is overwritten: a full lane grows, then senders wait. A
+//! message counts as received when it is dropped; if the consumer dies first, the next one gets it.
+//!
+//! ```
+//! # let dir = outlive::doc_dir();
+//! # let node = outlive::Node::builder().root(dir.path()).open()?;
+//! let mut consumer = node.queue::<u32>("/orders")?.consumer()?;
+//! let mut producer = node.queue::<u32>("/orders")?.producer()?;
+//! producer.send(&7)?;
+//! drop(consumer); // leaves before it receives; a kill does the same
+//! let mut successor = node.queue::<u32>("/orders")?.consumer()?;
+//! assert_eq!(*successor.receive()?.expect("waiting here"), 7);
+//! # Ok::<(), outlive::Error>(())
+//! ```
+//!
+//! # Services
+//!
+//! Requests and answers, with deadlines. A client whose server dies gets an error at once.
+//!
+//! ```
+//! # let dir = outlive::doc_dir();
+//! # let node = outlive::Node::builder().root(dir.path()).open()?;
+//! use std::time::Duration;
+//!
+//! let mut server = node.service::<f64, f64>("/root")?.server()?;
+//! let mut client = node.service::<f64, f64>("/root")?.client()?;
+//! std::thread::scope(|scope| -> outlive::Result<()> {
+//!     scope.spawn(move || {
+//!         let request = server.receive_timeout(Duration::from_secs(5))?.expect("sent below");
+//!         let root = request.sqrt();
+//!         server.respond(request, &root)
+//!     });
+//!     assert_eq!(*client.call_timeout(&2.25, Duration::from_secs(5))?, 1.5);
+//!     Ok(())
+//! })?;
+//! # Ok::<(), outlive::Error>(())
+//! ```
+//!
+//! # Locks
+//!
+//! A lock outlives its owner: the next one gets it, the data, and the news that the owner died.
+//!
+//! ```
+//! # let dir = outlive::doc_dir();
+//! # let node = outlive::Node::builder().root(dir.path()).open()?;
+//! use outlive::lock::LockError;
+//!
+//! let battery = node.mutex::<f64>("/battery")?;
+//! let mut charge = match battery.lock() {
+//!     Ok(guard) => guard,
+//!     Err(LockError::OwnerDied(mut left)) => {
+//!         *left = 0.0; // it may be half written: repair it
+//!         left.mark_consistent()
+//!     }
+//!     Err(e) => return Err(e.into()),
+//! };
+//! *charge += 0.5;
+//! # drop(charge);
+//! # Ok::<(), outlive::Error>(())
+//! ```
+//!
+//! # Who is alive, and waiting
+//!
+//! A [`WaitSet`] waits for messages, deaths, timers, file descriptors and signals together. A
+//! publisher that is killed wakes it, too.
+//!
+//! ```
+//! # let dir = outlive::doc_dir();
+//! # let node = outlive::Node::builder().root(dir.path()).open()?;
+//! # let planner = outlive::Node::builder().root(dir.path()).name("planner").open()?;
+//! use std::time::Duration;
+//!
+//! let mut poses = node.topic::<f64>("/pose")?.subscriber()?;
+//! let mut watch = node.watch(planner.id())?;
+//! drop(planner); // leaves; a kill wakes the set, too
+//! let mut set = outlive::WaitSet::new();
+//! let ready = set.wait(&mut [&mut poses, &mut watch], Duration::from_secs(5))?;
+//! assert!(ready.contains(1));
+//! # Ok::<(), outlive::Error>(())
+//! ```
+//!
+//! # Real time
+//!
+//! Channels that never wait, between threads or processes; stages with absolute release times; a
+//! lifeline that stops the robot when one of them dies or is late.
+//!
+//! ```
+//! use outlive::rt;
+//!
+//! let (mut plan, mut planned) = rt::latest::<[f64; 6]>();
+//! plan.write(&[0.1; 6])?;
+//! plan.write(&[0.2; 6])?;
+//! assert_eq!(planned.read()?.map(|newest| newest.value), Some([0.2; 6]));
+//! # Ok::<(), outlive::rt::Lost>(())
+//! ```
+//!
+//! # Features
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `derive` | yes | [`message`](macro@message) |
+//! | `msgpack` | yes | [`MsgPack`]: any serde type on topics and services |
+//! | `async` | no | [`Subscriber`] as a `futures::Stream`, on any executor |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 
 // Lets derived code name this crate in here as it does elsewhere.
@@ -48,8 +186,8 @@ pub use wait::{Descriptor, Interrupt, Ready, Shutdown, Timer, WaitSet, Waitable}
 pub use zerocopy;
 
 /// Makes a struct, or an enum without data, a [`Message`]: it fixes the layout (`#[repr(C)]`),
-/// has the compiler check that there is no padding, says which bytes are valid, and describes the
-/// fields for tools and other languages. Nothing else is needed: neither a derive nor a dependency.
+/// has the compiler check that there is no padding, defines which bytes are valid, and describes
+/// the fields for tools and other languages. You need no other derive and no other dependency.
 ///
 /// | written | means |
 /// |---|---|
@@ -68,10 +206,10 @@ pub use zerocopy;
 ///
 /// A message with a value that its type does not have (a `bool` of 2, an enum's number without a
 /// variant) is received as the error `Corrupt`, which names the field; the next message is not
-/// affected. A type without such fields is not looked at: it costs nothing. Data of locks and
-/// values of real-time channels are not checked; they take such types only.
+/// affected. A type without such fields is not checked, which costs nothing. Data of locks and
+/// values of real-time channels are never checked; only such types are allowed there.
 ///
-/// `Clone`, `Copy`, `Debug` and the like are for you to derive; a few calls ask for them
+/// Derive `Clone`, `Copy`, `Debug` and the like yourself; a few calls need them
 /// ([`Subscriber::copy_to`] for `Clone`, real-time channels for `Copy`).
 ///
 /// # Examples
@@ -108,14 +246,14 @@ pub use zerocopy;
 #[cfg(feature = "derive")]
 pub use outlive_derive::message;
 
-/// From here on a fatal fault in any thread (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS,
+/// From now on a fatal fault in any thread (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS,
 /// SIGTRAP, so also `abort`) kills the process at once, as SIGKILL does. A process that may write
-/// a core does that first, and until it is written its locks stay held and its death untold: 17 s
-/// for 1 GB. The price: no core, no message of a handler.
+/// a core does that first, and until it is written its locks stay held and nobody learns of its
+/// death: 17 s for 1 GB. The price: no core, no message from a handler.
 ///
 /// The environment variable `OUTLIVE_KILL_ON_FAULTS=1` does the same when a node is opened, in
-/// every language. Whoever installs a handler later has the signal again. A thread that overflows
-/// its stack needs an alternate signal stack (Rust's threads have one), else its core is written.
+/// every language. A handler installed later gets the signal again. A thread that overflows its
+/// stack needs an alternate signal stack (Rust's threads have one), else its core is written.
 ///
 /// # Real-time
 /// Seven system calls, once.

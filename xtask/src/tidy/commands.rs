@@ -7,12 +7,12 @@ use super::tree::{Source, Tree};
 use super::words::has_word;
 
 const CLI: &str = "crates/outlive-cli/src/";
-const PAGE: &str = "docs/CLI.md";
+const PAGE: &str = "docs/book/cli.md";
 
 /// Top commands with their subcommands, as clap's enums have them; hidden ones are none.
 type Commands = BTreeMap<String, BTreeSet<String>>;
 
-/// Every `outlive command` in a code span or a shell block is one, and `docs/CLI.md` has all.
+/// Every `outlive command` in a code span or a shell block is one, and `docs/book/cli.md` has all.
 pub(super) fn documented(tree: &Tree) -> Vec<Finding> {
     let commands = commands(tree);
     let mut findings = Vec::new();

@@ -94,7 +94,7 @@ fn anchor(heading: &str) -> String {
 /// Decisions and pages of the book are listed where people look for them.
 pub(super) fn unlisted(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (folder, index) in [("docs/adr/", "README.md"), ("docs/book/", "SUMMARY.md")] {
+    for (folder, index) in [("docs/adr/", "README.md"), ("docs/", "SUMMARY.md")] {
         let index = format!("{folder}{index}");
         let list = tree.files.iter().find(|f| f.path == index);
         let list = list.map_or("", |f| &f.text);
@@ -154,7 +154,9 @@ mod tests {
     #[test]
     fn decisions_and_pages_that_no_index_lists_are_found() {
         let list = "- [a](0001-a.md)\n- [b](0002-b.md)";
+        let pages = "- [a](adr/0001-a.md)\n- [b](adr/README.md)\n- [c](adr/0003-c.md)";
         let files = [
+            ("docs/SUMMARY.md", pages),
             ("docs/adr/README.md", list),
             ("docs/adr/0001-a.md", ""),
             ("docs/adr/0003-c.md", ""),

@@ -1,7 +1,7 @@
 //! Words that do not belong in the tree. Spelled in two halves here, so that this file passes.
 
 use super::Finding;
-use super::tree::Tree;
+use super::tree::{Source, Tree};
 
 const MACHINE_PATHS: [&str; 3] =
     [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
@@ -11,6 +11,9 @@ const MACROS: [&str; 2] = [concat!("to", "do!("), concat!("unimple", "mented!(")
 /// Whole outputs and help texts of the command.
 const PRINTED: &str = "crates/outlive-cli/tests/snapshots/";
 const REPORTS: &str = "bench/results/";
+/// Crates whose public items users read about.
+const LIBRARIES: [&str; 6] =
+    ["outlive", "outlive-c", "outlive-derive", "outlive-gpu", "outlive-record", "outlive-run"];
 /// In small letters.
 const TRANSLATED: [(&str, &str); 22] = [
     ("so many", "'N', 'this many' or 'up to N'"),
@@ -76,12 +79,13 @@ pub(super) fn unfinished(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Turns that no native speaker writes, each with what to write instead. In pages, and in what the
-/// command prints; reports of measurements stay as they were written.
+/// Turns that no native speaker writes, each with what to write instead. In pages, in what the
+/// command prints, and in the documentation of libraries, in each language; reports of measurements
+/// stay as they were written.
 pub(super) fn translated(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in tree.files.iter().filter(|f| is_read_by_users(&f.path)) {
-        for (i, line) in file.text.lines().enumerate() {
+    for file in &tree.files {
+        for (i, line) in read_by_users(file) {
             let lower = line.to_lowercase();
             for (turn, better) in TRANSLATED.iter().filter(|(turn, _)| has_word(&lower, turn)) {
                 let text = format!("'{turn}': write {better}");
@@ -92,8 +96,42 @@ pub(super) fn translated(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-fn is_read_by_users(path: &str) -> bool {
-    path.ends_with(".md") && !path.starts_with(REPORTS) || path.starts_with(PRINTED)
+/// The lines of `file` that users read, from 0.
+fn read_by_users(file: &Source) -> Vec<(usize, &str)> {
+    let path = file.path.as_str();
+    let page = path.ends_with(".md") && !path.starts_with(REPORTS) || path.starts_with(PRINTED);
+    if page || path.ends_with(".hpp") || path.ends_with(".pyi") {
+        return file.text.lines().enumerate().collect();
+    }
+    let of_crate = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
+    match of_crate {
+        Some((krate, part)) if LIBRARIES.contains(&krate) && path.ends_with(".rs") => {
+            let room = part.strip_suffix("/mod.rs").is_some_and(|room| !room.contains('/'));
+            public_docs(&file.text, part == "lib.rs" || room)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The comments `///` before public items and their variants, and with `module` also `//!`.
+fn public_docs(text: &str, module: bool) -> Vec<(usize, &str)> {
+    let (mut found, mut block, mut variants) = (Vec::new(), Vec::new(), false);
+    for (i, line) in text.lines().enumerate() {
+        let start = line.trim_start();
+        if start.starts_with("///") {
+            block.push((i, line));
+        } else if start.starts_with("//!") && module {
+            found.push((i, line));
+        } else if !start.starts_with("#[") {
+            variants = variants && line != "}" || start.starts_with("pub enum ");
+            let variant = variants && start.starts_with(|c: char| c.is_ascii_uppercase());
+            if start.starts_with("pub ") || variant {
+                found.append(&mut block);
+            }
+            block.clear();
+        }
+    }
+    found
 }
 
 /// `word` in `line`, not as a part of a longer word.
@@ -130,7 +168,7 @@ mod tests {
         let help = "crates/outlive-cli/tests/snapshots/help/x.txt";
         for (turn, better) in TRANSLATED {
             assert_eq!(turn, turn.to_lowercase());
-            for path in ["README.md", "docs/book/a.md", help] {
+            for path in ["README.md", "docs/book/a.md", "a.hpp", "a.pyi", help] {
                 assert_eq!(found(path, &format!("x, {turn}.")), 1, "{turn}");
                 assert_eq!(found(path, &turn.to_uppercase()), 1, "{turn}");
                 assert_eq!(found(path, &format!("{turn}x")), 0, "{turn}");
@@ -139,6 +177,12 @@ mod tests {
             assert!(!better.is_empty());
         }
         assert_eq!(found("docs/a.md", "so many, told anew"), 2);
+        let lib = |text: &str| found("crates/outlive/src/lib.rs", text);
+        assert_eq!(lib("/// Done anew.\n#[must_use]\npub enum X {\n/// Anew.\nKind,"), 2);
+        assert_eq!(lib("enum X {\n/// Anew.\nKind,\n}\npub enum Y {\n}\n/// Anew.\nKind"), 0);
+        assert_eq!(lib("//! Anew.\n/// Anew.\nfn x()\n/// Anew.\npub(crate) fn y() // anew"), 1);
+        assert_eq!(found("crates/outlive/src/topic/ring.rs", "//! Anew."), 0);
+        assert_eq!(found("crates/outlive-cli/src/main.rs", "/// Anew.\npub fn x()"), 0);
     }
 
     #[test]

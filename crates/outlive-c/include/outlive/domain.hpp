@@ -9,7 +9,7 @@
 
 namespace outlive::inline OUTLIVE_ABI {
 
-/// A node of a domain; also a dead one that nobody has cleaned up.
+/// A node of a domain, possibly a dead one that nobody has cleaned up.
 struct node_info {
     std::uint64_t id;
     std::string name;
@@ -79,7 +79,7 @@ expected<std::vector<To>> collected(Call &&call, Make make) {
 }
 } // namespace detail
 
-/// The domain that nodes of these options join.
+/// The domain that nodes with these options join.
 class domain {
   public:
     explicit domain(node_options options = {}) : options_(std::move(options)) {}
@@ -103,7 +103,7 @@ class domain {
                         info.publishers, info.subscribers, info.messages,    info.memory_bytes};
             });
     }
-    /// Removes what dead nodes left and nobody uses; what lives is left alone.
+    /// Removes what dead nodes left and nobody uses; leaves the living alone.
     expected<clean_report> clean() const {
         const auto raw = options_.raw();
         clean_report report{};

@@ -55,7 +55,7 @@ class error {
         case OUTLIVE_WOULD_BLOCK:
         case OUTLIVE_TIMEOUT:
         case OUTLIVE_EVENT:
-            return error(code); // answers, not faults: nothing is told, nothing is allocated
+            return error(code); // results, not faults: no detail, no allocation
         default:
             return error(code, ::outlive_last_error());
         }

@@ -282,7 +282,7 @@ template <class E> class unexpected_of {
     E error_;
 };
 
-/// A value or an error. Where an error is to be handled, ask first: value() of an error throws
+/// A value or an error. To handle an error, ask first: value() of an error throws
 /// bad_expected_access, `*` and `->` of one end the program.
 template <class T, class E> class [[nodiscard]] expected {
     static constexpr bool is_void = std::is_void_v<T>;

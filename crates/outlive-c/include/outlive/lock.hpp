@@ -78,25 +78,25 @@ template <class T> class repairing {
 
 /// How a lock was taken.
 enum class acquired {
-    clean,      ///< in good order
+    clean,      ///< cleanly
     owner_died, ///< its last owner died inside: repair the data, then mark_consistent
 };
 
 /// A mutex whose owner may be killed at any instruction; the next one gets the lock, the data, and
 /// the news. Any number of threads may use one handle; the owner is a thread. *TimedLockable*.
 ///
-/// Data that an owner left in disorder, because its process or thread died inside or an exception
-/// left its scope, is nobody's before it is repaired. acquire() gives it, says owner_died, and wants
-/// mark_consistent(); unlocked without it, nobody gets the lock any more. lock(), behind
-/// std::scoped_lock and its like, has no way to say it: it calls what on_owner_died() was given to
-/// repair the data, and where there is nothing it throws EOWNERDEAD, leaving lock and data to
-/// whoever can repair them.
+/// Data that an owner left inconsistent, because its process or thread died inside or an exception
+/// left its scope, must be repaired first. acquire() returns it with owner_died and expects
+/// mark_consistent(); if it is unlocked without, nobody gets the lock any more. lock(), behind
+/// std::scoped_lock and the like, cannot return that: it calls the function given to
+/// on_owner_died() to repair the data. Without one it throws EOWNERDEAD and leaves lock and data
+/// to the next one who can repair them.
 ///
-/// lock() throws std::system_error where there is no lock to be had: EOWNERDEAD, ENOTRECOVERABLE, or
+/// lock() throws std::system_error if it cannot take the lock: EOWNERDEAD, ENOTRECOVERABLE, or
 /// EDEADLK when this thread holds it already.
 ///
 /// What node::pi_mutex opens is one of these, with priority inheritance; robust_condition refuses it
-/// (OUTLIVE_UNSUPPORTED), and the handle that took it lets it go.
+/// (OUTLIVE_UNSUPPORTED), and only the handle that took it can release it.
 template <class T = void> class robust_mutex {
   public:
     robust_mutex() = default; ///< empty until one is assigned
@@ -104,13 +104,13 @@ template <class T = void> class robust_mutex {
     robust_mutex &operator=(robust_mutex &&) noexcept = default;
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
 
-    /// Lets lock() and try_lock() repair data in disorder, with the lock held, by `repair(data)`; by
-    /// `repair()` where there is no data. Say it before other threads use the handle.
+    /// Lets lock() and try_lock() repair inconsistent data, with the lock held, by `repair(data)`, or
+    /// `repair()` if there is no data. Call it before other threads use the handle.
     void on_owner_died(typename detail::repairing<T>::function repair) {
         repairing_.repair = std::move(repair);
     }
 
-    /// Places it into zeroed shared memory of the caller's, or finds it there. `memory` is aligned
+    /// Places it in zeroed shared memory of your own, or finds it there. `memory` is aligned
     /// to 64, has at least bytes(), and stays mapped.
     static expected<robust_mutex> place(const node &in, void *memory, std::size_t size) {
         auto type = detail::data_type<T>();
@@ -122,7 +122,7 @@ template <class T = void> class robust_mutex {
         return code == OUTLIVE_OK ? expected<robust_mutex>(robust_mutex(at))
                                   : expected<robust_mutex>(unexpected(error::last(code)));
     }
-    /// Bytes it takes in memory of the caller's.
+    /// Bytes it takes in memory of your own.
     static std::size_t bytes() {
         auto type = detail::data_type<T>();
         return type ? ::outlive_mutex_bytes(type->get()) : 0;
@@ -137,7 +137,7 @@ template <class T = void> class robust_mutex {
     bool try_lock_until(std::chrono::time_point<Clock, Duration> at) {
         return may(::outlive_mutex_lock(at_.get(), deadline(at).ns()));
     }
-    /// Lets it go. Where an exception leaves the scope that took it, the data counts as in disorder.
+    /// Releases it. If an exception leaves the scope that took it, the data counts as inconsistent.
     void unlock() noexcept {
         if (detail::exceptions_in_flight() > exceptions_) [[unlikely]] {
             ::outlive_mutex_abandon(at_.get());
@@ -145,17 +145,17 @@ template <class T = void> class robust_mutex {
             ::outlive_mutex_unlock(at_.get());
         }
     }
-    /// Lets it go with its data in disorder: the next one who locks is told that the owner died.
+    /// Releases it with its data inconsistent: the next one to lock gets owner_died.
     expected<void> abandon() { return detail::done(::outlive_mutex_abandon(at_.get())); }
 
-    /// As lock, with an answer instead of an exception.
+    /// As lock, with a result instead of an exception.
     expected<acquired> acquire(deadline until = deadline::never) {
         return taken(::outlive_mutex_lock(at_.get(), until.ns()));
     }
 
-    /// For the thread that holds it: whether its last owner died inside and nothing is repaired.
+    /// For the thread that holds it: whether its last owner died inside and the data is not repaired.
     [[nodiscard]] bool owner_died() const noexcept { return owner_died_; }
-    /// For the thread that holds it: the data is in order again.
+    /// For the thread that holds it: declares the data consistent again.
     expected<void> mark_consistent() {
         const auto code = ::outlive_mutex_mark_consistent(at_.get());
         owner_died_ = owner_died_ && code != OUTLIVE_OK;
@@ -219,8 +219,9 @@ template <class T = void> class robust_mutex {
 };
 
 /// A reader/writer lock whose holders may be killed at any instruction. A dead reader keeps nobody
-/// out; after a dead writer the next writer is told, or repairs, as with robust_mutex, and readers
-/// are refused (EOWNERDEAD) until the data is repaired. *SharedTimedLockable*; at most 64 threads read.
+/// out; after a dead writer the next writer gets owner_died, or repairs, as with robust_mutex, and
+/// readers are refused (EOWNERDEAD) until the data is repaired.
+/// *SharedTimedLockable*; at most 64 threads read.
 template <class T = void> class robust_shared_mutex {
   public:
     robust_shared_mutex() = default; ///< empty until one is assigned
@@ -266,7 +267,7 @@ template <class T = void> class robust_shared_mutex {
             ::outlive_rwlock_unlock_write(at_.get());
         }
     }
-    /// Ends writing with the data in disorder.
+    /// Ends writing with the data inconsistent.
     expected<void> abandon() { return detail::done(::outlive_rwlock_abandon(at_.get())); }
 
     void lock_shared() { may_share(::outlive_rwlock_read(at_.get(), OUTLIVE_FOREVER)); }
@@ -281,7 +282,7 @@ template <class T = void> class robust_shared_mutex {
     }
     void unlock_shared() noexcept { ::outlive_rwlock_unlock_read(at_.get()); }
 
-    /// As lock, with an answer instead of an exception.
+    /// As lock, with a result instead of an exception.
     expected<acquired> acquire(deadline until = deadline::never) {
         const auto code = ::outlive_rwlock_write(at_.get(), until.ns());
         if (code != OUTLIVE_OK && code != OUTLIVE_OWNER_DIED) {
@@ -291,14 +292,14 @@ template <class T = void> class robust_shared_mutex {
         exceptions_ = detail::exceptions_in_flight();
         return owner_died_ ? acquired::owner_died : acquired::clean;
     }
-    /// As lock_shared, with an answer. OUTLIVE_OWNER_DIED: not taken; a writer must repair first.
+    /// As lock_shared, with a result. OUTLIVE_OWNER_DIED: not taken; a writer must repair first.
     expected<void> acquire_shared(deadline until = deadline::never) {
         return detail::done(::outlive_rwlock_read(at_.get(), until.ns()));
     }
 
-    /// For the thread that writes: whether a writer died inside and nothing is repaired.
+    /// For the thread that writes: whether a writer died inside and the data is not repaired.
     [[nodiscard]] bool owner_died() const noexcept { return owner_died_; }
-    /// For the thread that writes: the data is in order again.
+    /// For the thread that writes: declares the data consistent again.
     expected<void> mark_consistent() {
         const auto code = ::outlive_rwlock_mark_consistent(at_.get());
         owner_died_ = owner_died_ && code != OUTLIVE_OK;

@@ -68,7 +68,7 @@ template <class T> consteval bool has_elements() {
     }
 }
 
-/// What a duration or an instant of std::chrono is told as: its count. Descriptions have no units,
+/// A duration or an instant of std::chrono is described as its count. Descriptions have no units,
 /// so only ns are: a count of anything else would be taken for ns in the next program.
 template <class T> struct is_time : std::false_type {};
 template <class Rep, class Period>
@@ -151,7 +151,7 @@ template <class T>
 concept shareable = (std::is_trivially_copyable_v<T> || detail::has_foreign<T>()) &&
                     !std::is_pointer_v<T> && detail::has_description<T>();
 
-/// A header and any number of elements behind it.
+/// A header followed by any number of elements.
 template <shareable H, shareable E> struct headed {};
 
 /// A name in the place of a type.
@@ -170,7 +170,7 @@ template <type_label Name> struct msgpack {};
 ///     template <> struct outlive::packed_traits<plan> {
 ///         static constexpr const char *name = "robot/Plan"; // the same in all languages
 ///         static void pack(const plan &value, std::vector<std::byte> &to);        // appends
-///         static bool unpack(std::span<const std::byte> from, plan &value);       // false: is none
+///         static bool unpack(std::span<const std::byte> from, plan &value);       // false: not one
 ///     };
 ///
 /// Bytes of others may be anything: unpack must neither throw nor trust a length.
@@ -432,9 +432,9 @@ template <class T> expected<type_handle> make_type() {
 
 /// Describes a struct for all languages: OUTLIVE_MESSAGE(pose, "robot/Pose", x, y, heading).
 ///
-/// Write it outside of all namespaces, behind the struct, with all fields in their order. A type
-/// with a comma goes into parentheses: OUTLIVE_MESSAGE((grid<int, 3>), "robot/Grid", cells). What
-/// has padding does not compile: name it, as a field of bytes.
+/// Write it outside of all namespaces, after the struct, with all fields in order. A type with a
+/// comma goes into parentheses: OUTLIVE_MESSAGE((grid<int, 3>), "robot/Grid", cells). A struct with
+/// padding does not compile: name the padding, as a field of bytes.
 #define OUTLIVE_MESSAGE(type, type_name_, ...)                                                     \
     template <> struct outlive::message_traits<OUTLIVE_BARE(type)> {                               \
         using self = OUTLIVE_BARE(type);                                                           \

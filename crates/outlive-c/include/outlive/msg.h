@@ -40,7 +40,7 @@ typedef struct outlive_header {
     char frame_id[32];
 } outlive_header;
 
-// Three coordinates; unit and frame are said by the field that holds it.
+// Three coordinates; the field that holds it gives unit and frame.
 typedef struct outlive_vector3 {
     // Forward; right in optical frames.
     double x;
@@ -53,11 +53,11 @@ typedef struct outlive_vector3 {
 // A rotation as unit quaternion `w + xi + yj + zk`: x² + y² + z² + w² = 1. The default, all
 // zero, is no rotation but "unknown".
 typedef struct outlive_quaternion {
-    // Part of i, -1 to 1.
+    // Coefficient of i, -1 to 1.
     double x;
-    // Part of j, -1 to 1.
+    // Coefficient of j, -1 to 1.
     double y;
-    // Part of k, -1 to 1.
+    // Coefficient of k, -1 to 1.
     double z;
     // Real part, -1 to 1.
     double w;
@@ -106,17 +106,17 @@ typedef struct outlive_imu {
     double linear_acceleration_covariance[9];
 } outlive_imu;
 
-// What comes before the joints; 40 bytes.
+// The header before the joints; 40 bytes.
 typedef struct outlive_joint_state_header {
     // When; the frame is that of the robot's base and may be empty.
     struct outlive_header header;
 } outlive_joint_state_header;
 
-// One joint; 56 bytes. What is not measured is NaN.
+// One joint; 56 bytes. NaN where not measured.
 typedef struct outlive_joint {
     // Its name, as in the robot's description.
     char name[32];
-    // Position: rad of a rotating joint, m of a sliding one.
+    // Position: rad for a rotating joint, m for a sliding one.
     double position;
     // Velocity: rad/s, or m/s.
     double velocity;
@@ -124,7 +124,7 @@ typedef struct outlive_joint {
     double effort;
 } outlive_joint;
 
-// What the bytes of an image mean. A number, as other programs may write any.
+// What the bytes of an image mean. A number, because other programs may write any.
 typedef uint32_t outlive_pixel_format;
 // One byte of brightness, 0 black to 255 white.
 #define OUTLIVE_PIXEL_MONO8 1
@@ -151,7 +151,7 @@ typedef uint32_t outlive_pixel_format;
 // A PNG file.
 #define OUTLIVE_PIXEL_PNG 101
 
-// What comes before the pixels; 64 bytes, so that pixels begin a cache line.
+// The header before the pixels; 64 bytes, so that the pixels begin on a cache line.
 typedef struct outlive_image_header {
     // When exposure began, and the optical frame of the camera.
     struct outlive_header header;
@@ -159,7 +159,7 @@ typedef struct outlive_image_header {
     uint32_t width;
     // Rows, pixels.
     uint32_t height;
-    // From the beginning of one row to the next, bytes; 0 of a compressed picture.
+    // From the start of one row to the next, bytes; 0 for a compressed picture.
     uint32_t row_bytes;
     // What the bytes mean.
     outlive_pixel_format format;
@@ -167,13 +167,13 @@ typedef struct outlive_image_header {
     uint32_t reserved[2];
 } outlive_image_header;
 
-// What comes before the points; 64 bytes, so that points begin a cache line.
+// The header before the points; 64 bytes, so that the points begin on a cache line.
 typedef struct outlive_point_cloud_header {
     // When, and in which frame.
     struct outlive_header header;
     // Points in a row.
     uint32_t width;
-    // Rows; 1 for a cloud without order.
+    // Rows; 1 for an unordered cloud.
     uint32_t height;
     // Zero.
     uint32_t reserved[4];

@@ -111,7 +111,7 @@ template <std::size_t N> constexpr void set(char (&to)[N], std::string_view from
 struct image_view {
     image_header header;
     std::span<const std::uint8_t> pixels; ///< rows with their gaps; a compressed picture's file
-    /// Row `y` from the top, without the gap behind it; none outside and of compressed pictures.
+    /// Row `y` from the top, without the gap behind it; none outside or in compressed pictures.
     [[nodiscard]] std::span<const std::uint8_t> row(std::uint32_t y) const {
         if (y >= header.height || ::outlive_pixel_bytes(header.format) == 0) {
             return {};

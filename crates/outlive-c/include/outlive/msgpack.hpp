@@ -59,7 +59,7 @@ template <class T> struct msgpack_traits {
 } // namespace outlive::inline OUTLIVE_ABI::detail
 
 /// Lets a type that msgpack-cxx packs travel by this name, the same in all languages. Write it
-/// outside of all namespaces, behind the struct.
+/// outside of all namespaces, after the struct.
 #define OUTLIVE_MSGPACK(type, type_name_)                                                          \
     template <> struct outlive::packed_traits<type> : ::outlive::detail::msgpack_traits<type> {    \
         static constexpr const char *name = type_name_;                                            \

@@ -49,8 +49,7 @@ constexpr std::int64_t ns_between(std::chrono::time_point<Clock, D1> now,
                                               : to - from;
 }
 
-/// The instant so many ns from now; nothing or less is not at all, more than the clock can count
-/// is never.
+/// The instant `ns` from now; 0 or less is not at all, more than the clock can count is never.
 inline std::uint64_t instant_in(std::int64_t ns) {
     if (ns <= 0) {
         return OUTLIVE_NO_WAIT;
@@ -69,7 +68,7 @@ constexpr std::optional<std::size_t> bytes_of(std::size_t count, std::size_t eac
     }
     return header + count * each;
 }
-/// A name as outlive.h takes it. A zero byte would cut it short without a word.
+/// A name as outlive.h takes it. A zero byte would silently cut it short.
 inline expected<std::string> c_string(std::string_view name) {
     if (name.find('\0') != name.npos) {
         return unexpected(error(OUTLIVE_INVALID_NAME, "a name with a zero byte in it"));
@@ -83,8 +82,7 @@ inline error too_many(std::size_t count, std::size_t each) {
 }
 } // namespace detail
 
-/// A length of time among settings, ns: any duration of std::chrono; what is too long for ns is the
-/// longest.
+/// A duration in settings, ns: any duration of std::chrono; too long for ns saturates.
 class timespan {
   public:
     constexpr timespan() = default;
@@ -93,7 +91,7 @@ class timespan {
     [[nodiscard]] constexpr std::int64_t count() const noexcept { return ns_; }
     /// Where it lies, for the C library.
     [[nodiscard]] constexpr const std::int64_t *raw() const noexcept { return &ns_; }
-    /// What is less than nothing is nothing.
+    /// Negative ones count as zero.
     [[nodiscard]] constexpr std::uint64_t positive() const noexcept {
         return ns_ < 0 ? 0 : static_cast<std::uint64_t>(ns_);
     }
@@ -103,10 +101,10 @@ class timespan {
 };
 
 /// Until when to wait: a duration from now, an instant of steady_clock, `deadline::never`, or
-/// `deadline::now`. What is too far away to count is never; nothing or less, or NaN, is now.
+/// `deadline::now`. Durations too long to count mean never; 0, negative ones and NaN mean now.
 class deadline {
   public:
-    /// So long from now; nothing or less is not at all.
+    /// This long from now; 0 or less does not wait.
     template <class Rep, class Period>
     deadline(std::chrono::duration<Rep, Period> from_now)
         : at_ns_(detail::instant_in(detail::ns_of(from_now))) {}
@@ -130,27 +128,27 @@ inline constexpr deadline deadline::now = deadline::at_ns(OUTLIVE_NO_WAIT);
 /// Who sent something: numbers that are never reused.
 using port_id = ::outlive_port_id;
 
-/// Tells of a node's death in the instant of it.
+/// Reports a node's death as it happens.
 class watch {
   public:
     watch() = default; ///< empty until one is assigned
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
-    /// One load while it lives. A stopped process is alive.
+    /// One load while it is alive. A stopped process is alive.
     [[nodiscard]] bool is_alive() const noexcept { return ::outlive_watch_is_alive(at_.get()); }
     /// Waits until it dies or leaves; false when the deadline passed first.
     [[nodiscard]] bool wait(deadline until) const noexcept {
         return ::outlive_watch_wait(at_.get(), until.ns()) == OUTLIVE_OK;
     }
-    /// A hint, for reacting early in a way that harms nobody if the node lives: a death shows at
-    /// once, however large the process, where is_alive() waits until its memory is given back.
+    /// A hint, for early reactions that do no harm if the node lives: a death shows at once, however
+    /// large the process; is_alive() shows it only once its memory is freed.
     [[nodiscard]] bool seems_alive() const noexcept {
         return ::outlive_watch_seems_alive(at_.get());
     }
-    /// As wait, until seems_alive() says no.
+    /// As wait, until seems_alive() returns false.
     [[nodiscard]] bool wait_hint(deadline until) const noexcept {
         return ::outlive_watch_wait_hint(at_.get(), until.ns()) == OUTLIVE_OK;
     }
-    /// From here on a wait_set finds it ready as soon as seems_alive() says no. Say it before other
+    /// Makes it ready in a wait_set as soon as seems_alive() returns false. Call it before other
     /// threads use the handle.
     void on_hint() noexcept { ::outlive_watch_on_hint(at_.get()); }
     [[nodiscard]] ::outlive_watch *get() const noexcept { return at_.get(); }
@@ -161,7 +159,7 @@ class watch {
     detail::handle<::outlive_watch, ::outlive_watch_free> at_;
 };
 
-/// From here on fatal faults, abort() among them, kill the process at once and without a core: see
+/// From now on fatal faults, abort() among them, kill the process at once and without a core: see
 /// outlive_kill_on_faults.
 inline void kill_on_faults() noexcept { ::outlive_kill_on_faults(); }
 
@@ -203,8 +201,8 @@ struct node_options {
 /// A process's membership in a domain. Any thread may use it; ports keep it alive by themselves.
 /// After fork the child opens a node of its own.
 ///
-/// As with all handles, one that is made by its default constructor or was moved from is empty:
-/// false as a bool, and its calls answer OUTLIVE_INVALID_ARGUMENT.
+/// As with all handles, a default-constructed or moved-from one is empty: false as a bool, and its
+/// calls return OUTLIVE_INVALID_ARGUMENT.
 class node {
   public:
     node() = default;
@@ -228,9 +226,9 @@ class node {
         return open(options);
     }
 
-    /// Its number in the domain, never reused; 0 of an empty handle.
+    /// Its number in the domain, never reused; 0 for an empty handle.
     [[nodiscard]] std::uint64_t id() const noexcept { return ::outlive_node_id(at_.get()); }
-    /// Its name; stays as long as the handle. NULL of an empty one.
+    /// Its name; valid as long as the handle. NULL for an empty one.
     [[nodiscard]] const char *name() const noexcept { return ::outlive_node_name(at_.get()); }
 
     /// Watches the node with this number.
@@ -277,7 +275,7 @@ class node {
     [[nodiscard]] expected<robust_mutex<T>> mutex(std::string_view name) const;
     template <class T>
     [[nodiscard]] expected<robust_mutex<T>> mutex(std::string_view name, const T &first) const;
-    /// As mutex, with priority inheritance, for threads of real-time priorities: while a thread
+    /// As mutex, with priority inheritance, for threads with real-time priorities: while a thread
     /// waits, the holder runs with that thread's priority. It has no condition.
     template <class T = void>
     [[nodiscard]] expected<robust_mutex<T>> pi_mutex(std::string_view name) const;
@@ -293,7 +291,7 @@ class node {
     /// 1 to 1024 permits, the same for all who open it.
     [[nodiscard]] expected<robust_semaphore> semaphore(std::string_view name,
                                                        std::size_t permits) const;
-    /// Room for so many numbers, the same for all who open it.
+    /// Room for `capacity` numbers, the same for all who open it.
     [[nodiscard]] expected<outlive::lockless_set> lockless_set(std::string_view name,
                                                                std::size_t capacity) const;
 

@@ -141,7 +141,7 @@ template <class T> class producer {
     {
         return room(sizeof(T), until);
     }
-    /// Room for so many elements.
+    /// Room for `count` elements.
     expected<slot<T>> reserve(std::size_t count, deadline until = deadline::never) &
         requires std::is_unbounded_array_v<T>
     {
@@ -181,8 +181,8 @@ template <class T> class producer {
 
 /// A message in its lane; the consumer must outlive it, and there is one at a time.
 ///
-/// It counts as received when this goes, unless it goes because of an exception: then, as after
-/// nack() and after the death of the process, it comes again.
+/// It counts as received when this is destroyed, unless by an exception: then, as after nack() and
+/// after the death of the process, it comes again.
 template <class T> class message {
     using payload = detail::payload<T>;
 
@@ -202,9 +202,9 @@ template <class T> class message {
     ~message() { finish(); }
     explicit operator bool() const noexcept { return of_ != nullptr; }
 
-    /// It is received; also what an exception that comes later cannot undo.
+    /// Acknowledges it; a later exception cannot undo that.
     expected<void> ack() && { return detail::done(::outlive_consumer_ack(std::exchange(of_, nullptr), &raw_)); }
-    /// It is not received, and comes again with the next receive, of this consumer or of the next.
+    /// Puts it back: it comes again with the next receive, of this consumer or of the next.
     expected<void> nack() && { return detail::done(::outlive_consumer_nack(std::exchange(of_, nullptr), &raw_)); }
 
     typename payload::view operator*() const & { return shown(); }
@@ -219,7 +219,7 @@ template <class T> class message {
     {
         return &shown();
     }
-    /// What was packed; OUTLIVE_CORRUPT: the bytes are none of it.
+    /// What was packed; OUTLIVE_CORRUPT: the bytes are not that.
     [[nodiscard]] expected<T> value() const
         requires packable<T>
     {
@@ -258,7 +258,7 @@ template <class T> class consumer {
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
 
     /// The next message, waiting for it until the deadline; as subscriber::receive.
-    /// OUTLIVE_TOO_MANY_BORROWS while the message before it is there; nothing is lost.
+    /// OUTLIVE_TOO_MANY_BORROWS while the previous message is in hand; nothing is lost.
     expected<message<T>> receive(deadline until = deadline::now) & {
         expected<message<T>> got(std::in_place);
         auto &to = *got;
@@ -273,7 +273,7 @@ template <class T> class consumer {
     }
     // The consumer must outlive its messages.
     expected<message<T>> receive(deadline until = deadline::now) && = delete;
-    /// The oldest event that was not asked for yet.
+    /// The oldest event not returned yet.
     std::optional<event> next_event() {
         event found;
         if (::outlive_consumer_next_event(at_.get(), &found) != OUTLIVE_OK) {

@@ -8,7 +8,7 @@ namespace outlive::inline OUTLIVE_ABI {
 
 /// Settings of a service's ends; 0: the default.
 struct service_options {
-    std::uint64_t bound_bytes = 0; ///< most shared memory for what is under way
+    std::uint64_t bound_bytes = 0; ///< most shared memory for messages in flight
     bool resume = false; ///< client: unanswered requests go to the next server when one dies
 
     [[nodiscard]] ::outlive_service_options raw() const {
@@ -24,14 +24,14 @@ struct service_options {
 template <class R> class reply {
   public:
     reply() = default; ///< empty until one is assigned
-    /// Whether it is a reply; whether there is an answer in it, says state().
+    /// Whether it is a reply; state() tells whether there is an answer in it.
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
 
     /// OUTLIVE_OK, OUTLIVE_REFUSED or OUTLIVE_SERVER_DIED.
     [[nodiscard]] expected<void> state() const {
         return detail::done(::outlive_reply_status(at_.get()));
     }
-    /// The answer; where there is none, as value() of an error: ask state() first.
+    /// The answer. Without one it fails as value() of an error does: ask state() first.
     typename detail::payload<R>::view operator*() const & { return shown(); }
     detail::copy_of<R> operator*() const &&
         requires detail::is_small<R>
@@ -44,7 +44,7 @@ template <class R> class reply {
     {
         return &shown();
     }
-    /// What was packed; OUTLIVE_CORRUPT: the bytes are none of it.
+    /// What was packed; OUTLIVE_CORRUPT: the bytes are not that.
     [[nodiscard]] expected<R> value() const
         requires packable<R>
     {
@@ -54,7 +54,7 @@ template <class R> class reply {
         return detail::unpacked<R>(shown());
     }
     [[nodiscard]] std::uint64_t ticket() const noexcept { return ::outlive_reply_ticket(at_.get()); }
-    /// Whether no more come for that request.
+    /// Whether it is the last for that request.
     [[nodiscard]] bool is_last() const noexcept { return ::outlive_reply_is_last(at_.get()); }
 
   private:
@@ -80,14 +80,14 @@ template <class Q, class R> class client {
     client() = default; ///< empty until one is assigned
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
 
-    /// Asks and waits for the answer: OUTLIVE_SERVER_DIED at once when the server dies.
+    /// Sends a request and waits for the answer: OUTLIVE_SERVER_DIED at once when the server dies.
     expected<reply<R>> call(typename payload::argument request, deadline until = deadline::never) {
         ::outlive_reply *at = nullptr;
         const auto code = ::outlive_client_call(at_.get(), payload::data(request),
                                                 payload::size(request), until.ns(), &at);
         return given(at, code);
     }
-    /// Sends a request; its ticket. The answer comes with receive.
+    /// Sends a request and returns its ticket. The answer comes with receive.
     expected<std::uint64_t> send(typename payload::argument request, deadline until = deadline::never) {
         std::uint64_t ticket = 0;
         const auto code = ::outlive_client_send(at_.get(), payload::data(request),
@@ -103,7 +103,7 @@ template <class Q, class R> class client {
         const auto code = ::outlive_client_receive(at_.get(), until.ns(), &at);
         return given(at, code);
     }
-    /// The next reply to one request; others stay.
+    /// The next reply to one request; others are kept.
     expected<reply<R>> receive_for(std::uint64_t ticket, deadline until) {
         ::outlive_reply *at = nullptr;
         const auto code = ::outlive_client_receive_for(at_.get(), ticket, until.ns(), &at);
@@ -149,7 +149,7 @@ template <class Q> class request {
     {
         return &shown();
     }
-    /// What was packed; OUTLIVE_CORRUPT: the bytes are none of it.
+    /// What was packed; OUTLIVE_CORRUPT: the bytes are not that.
     [[nodiscard]] expected<Q> value() const
         requires packable<Q>
     {
@@ -191,18 +191,18 @@ template <class Q, class R> class server {
         }
         return request<Q>(at);
     }
-    /// Answers a request. OUTLIVE_CLIENT_DIED: nobody waits for it; go on with the next.
+    /// Answers a request. OUTLIVE_CLIENT_DIED: nobody waits for it; continue with the next.
     expected<void> respond(request<Q> &&to, typename payload::argument response) {
         return detail::done(::outlive_server_respond(at_.get(), to.at_.release(),
                                                      payload::data(response),
                                                      payload::size(response)));
     }
-    /// Answers a part; more follow, and respond ends them.
+    /// Sends one part of the answer; more follow, and respond sends the last.
     expected<void> respond_part(const request<Q> &to, typename payload::argument response) {
         return detail::done(::outlive_server_respond_part(
             at_.get(), to.at_.get(), payload::data(response), payload::size(response)));
     }
-    /// Says that a request is not answered, and why.
+    /// Refuses a request and says why.
     expected<void> refuse(request<Q> &&to, std::string_view why) {
         const std::string text(why.substr(0, why.find('\0')));
         return detail::done(::outlive_server_refuse(at_.get(), to.at_.release(), text.c_str()));

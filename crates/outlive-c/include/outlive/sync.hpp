@@ -11,16 +11,16 @@ namespace outlive::inline OUTLIVE_ABI {
 /// Waiting for a change of data under a robust_mutex, between processes as between threads. With
 /// std::condition_variable_any only threads of one process can wake each other.
 ///
-/// Killed waiters and notifiers keep nobody waiting. That nobody is left who would notify it cannot
-/// tell: give a deadline, or watch the node.
+/// Killed waiters and notifiers leave nobody waiting. It cannot tell whether anyone is left to
+/// notify it: give a deadline, or watch the node.
 class robust_condition {
   public:
     robust_condition() = default; ///< empty until one is assigned
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
 
-    /// Lets the mutex go, which this thread holds, waits for a notification, and takes it again,
-    /// however long that takes; whether a notification came. Look at the data again: it may wake
-    /// without a cause.
+    /// Releases the mutex, which this thread holds, waits for a notification, and takes it again,
+    /// however long that takes; returns whether a notification came. Check the data again: wake-ups
+    /// may be spurious.
     ///
     /// OUTLIVE_OWNER_DIED: it is held, and somebody died inside meanwhile: repair the data and
     /// mark_consistent(). Any other error is one of robust_mutex::acquire, and it is not held.
@@ -79,7 +79,7 @@ class permit {
 
     /// Which of the permits it is, from 0: for instance the number of a device.
     [[nodiscard]] std::size_t index() const noexcept { return raw_.index; }
-    /// Whether the holder before died with it: what it guards may be in disorder.
+    /// Whether the previous holder died with it: what it guards may be inconsistent.
     [[nodiscard]] bool owner_died() const noexcept { return raw_.owner_died; }
 
   private:
@@ -123,7 +123,7 @@ class lockless_set {
     lockless_set() = default; ///< empty until one is assigned
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
 
-    /// Makes `id` a member; false if it was one already. OUTLIVE_NO_SPACE: the set is full.
+    /// Adds `id`; false if it was a member already. OUTLIVE_NO_SPACE: the set is full.
     expected<bool> insert(std::uint64_t id) {
         bool added = false;
         if (auto code = ::outlive_set_insert(at_.get(), id, &added); code != OUTLIVE_OK) {
@@ -131,12 +131,12 @@ class lockless_set {
         }
         return added;
     }
-    /// Ends the membership of `id`; false if it was none.
+    /// Removes `id`; false if it was not a member.
     bool remove(std::uint64_t id) noexcept { return ::outlive_set_remove(at_.get(), id); }
     [[nodiscard]] bool contains(std::uint64_t id) const noexcept {
         return ::outlive_set_contains(at_.get(), id);
     }
-    /// All members in ascending order; those that come or go meanwhile may be among them or not.
+    /// All members in ascending order; ids changed meanwhile may or may not be included.
     [[nodiscard]] std::vector<std::uint64_t> ids() const {
         std::vector<std::uint64_t> found(::outlive_set_ids(at_.get(), nullptr, 0));
         const auto count = ::outlive_set_ids(at_.get(), found.data(), found.size());

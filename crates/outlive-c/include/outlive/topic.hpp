@@ -18,7 +18,7 @@ struct topic_options {
     /// publisher: how long a publish waits for the slowest live reliable subscriber; 1 s unless
     /// given, zero or less for not at all (OUTLIVE_WOULD_BLOCK)
     std::optional<timespan> reliable_timeout;
-    bool is_volatile = false; ///< publisher: keeps nothing for late joiners
+    bool is_volatile = false; ///< publisher: drops what every subscriber has read
 
     /// Points into these options.
     [[nodiscard]] ::outlive_topic_options raw() const & {
@@ -82,7 +82,7 @@ template <class T> class loan {
     T *operator->() && = delete;
     void span() && = delete;
 
-    /// Makes it visible to subscribers; its number. The loan is gone then, also if it fails.
+    /// Makes it visible to subscribers; returns its number. The loan is gone then, even if it fails.
     expected<std::uint64_t> publish() && {
         std::uint64_t seq = 0;
         if (auto code = ::outlive_loan_publish(&raw_, &seq); code != OUTLIVE_OK) {
@@ -143,7 +143,7 @@ template <class T> class publisher {
     publisher() = default; ///< empty until one is assigned
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
 
-    /// Copies a value in and publishes it; its number.
+    /// Copies a value in and publishes it; returns its number.
     expected<std::uint64_t> publish(typename payload::argument value)
         requires requires { payload::size(value); }
     {
@@ -162,7 +162,7 @@ template <class T> class publisher {
     {
         return lend<T>(sizeof(T));
     }
-    /// A slot for so many elements.
+    /// A slot for `count` elements.
     expected<outlive::loan<T>> loan(std::size_t count) &
         requires std::is_unbounded_array_v<T>
     {
@@ -173,7 +173,7 @@ template <class T> class publisher {
         }
         return lend<T>(*size);
     }
-    /// A slot with `header` written, for so many elements behind it.
+    /// A slot with `header` written, for `count` elements after it.
     template <class H>
     expected<outlive::loan<T>> loan(const H &header, std::size_t count) &
         requires(!payload::is_fixed && !std::is_unbounded_array_v<T>)
@@ -200,7 +200,7 @@ template <class T> class publisher {
     [[nodiscard]] std::uint64_t published() const noexcept {
         return ::outlive_publisher_published(at_.get());
     }
-    /// Looks for subscribers and counts the live ones.
+    /// Counts the live subscribers.
     [[nodiscard]] expected<std::size_t> subscribers() const {
         std::size_t count = 0;
         if (auto c = ::outlive_publisher_subscribers(at_.get(), &count); c != OUTLIVE_OK) {
@@ -235,10 +235,10 @@ template <class T> class publisher {
 using meta = ::outlive_meta;
 
 /// A received message. Large ones lie in shared memory, without a copy; it may outlive its
-/// subscriber, and its publisher's death changes nothing about it.
+/// subscriber, and its publisher's death does not affect it.
 ///
-/// What `*` shows stays as long as the sample: give it a name. Of one without a name, small values
-/// are copied, and large ones and spans do not compile.
+/// What `*` refers to lives as long as the sample: give it a name. From an unnamed sample small
+/// values are copied, and large ones and spans do not compile.
 template <class T> class sample {
     using payload = detail::payload<T>;
 
@@ -273,7 +273,7 @@ template <class T> class sample {
     {
         return &shown();
     }
-    /// What was packed; OUTLIVE_CORRUPT: the bytes are none of it.
+    /// What was packed; OUTLIVE_CORRUPT: the bytes are not that.
     [[nodiscard]] expected<T> value() const
         requires packable<T>
     {
@@ -322,7 +322,7 @@ template <class T> class subscriber {
         });
     }
     /// Waits for messages and hands each to `see`, as a `const sample<T> &`. Quiet times and events
-    /// do not end it: only `see`, by returning false, or a call that fails, with its error.
+    /// do not end it: only `see`, by returning false, or a failing call, with its error.
     template <class See> expected<void> for_each(See &&see) {
         for (;;) {
             const auto got = receive(deadline::never);
@@ -347,14 +347,14 @@ template <class T> class subscriber {
         return take(
             [&](::outlive_sample *to) { return ::outlive_subscriber_latest(at_.get(), to); });
     }
-    /// The message that was published first, over all publishers. Never waits.
+    /// The earliest published of the available messages, over all publishers. Never waits.
     expected<sample<T>> receive_in_order() {
         return take([&](::outlive_sample *to) {
             return ::outlive_subscriber_receive_in_order(at_.get(), to);
         });
     }
 
-    /// The oldest event that was not asked for yet.
+    /// The oldest event not returned yet.
     std::optional<event> next_event() {
         event found;
         if (::outlive_subscriber_next_event(at_.get(), &found) != OUTLIVE_OK) {

@@ -16,16 +16,16 @@
 
 namespace outlive::inline OUTLIVE_ABI {
 
-/// Ready at one instant, or every so often.
+/// Ready once, or periodically.
 class timer {
   public:
-    /// Ready once, so long from now.
+    /// Ready once, this long from now.
     static timer after(timespan delay) { return timer(delay, 0); }
-    /// Ready every so often, the first time one period from now.
+    /// Ready once per period, the first time one period from now.
     static timer every(timespan period) {
         return timer(period, std::max<std::uint64_t>(period.positive(), 1));
     }
-    /// How often it became due since the last call; until it is asked, it stays ready.
+    /// How often it became due since the last call; it stays ready until this is called.
     std::uint64_t fired() noexcept { return ::outlive_timer_fired(at_.get()); }
     [[nodiscard]] ::outlive_timer *get() const noexcept { return at_.get(); }
 
@@ -40,14 +40,14 @@ class timer {
     detail::handle<::outlive_timer, ::outlive_timer_free> at_;
 };
 
-/// A file descriptor that is not outlive's.
+/// A file descriptor from outside outlive.
 struct descriptor {
     int fd;
     bool writable = false; ///< wait until it can be written, not read
 };
 
-/// Ends waits: another thread raises it, or a signal handler. Any number of threads may wait for it;
-/// raised, it stays so until it is cleared.
+/// Ends waits when another thread or a signal handler raises it. Any number of threads may wait for
+/// it; it stays raised until it is cleared.
 class interrupt {
   public:
     interrupt() {
@@ -56,11 +56,11 @@ class interrupt {
             at_ = decltype(at_)(at);
         }
     }
-    /// Async-signal-safe: a handler may call it, on an interrupt that lives; errno stays.
+    /// Async-signal-safe: a handler may call it on a live interrupt; errno is kept.
     void raise() const noexcept { ::outlive_interrupt_raise(at_.get()); }
     /// Async-signal-safe.
     [[nodiscard]] bool is_raised() const noexcept { return ::outlive_interrupt_is_raised(at_.get()); }
-    /// Makes it as new, for the next use: by the one thread that waits for it.
+    /// Resets it for the next use; call it from the one thread that waits for it.
     void clear() const noexcept { ::outlive_interrupt_clear(at_.get()); }
     [[nodiscard]] ::outlive_interrupt *get() const noexcept { return at_.get(); }
 
@@ -69,11 +69,11 @@ class interrupt {
 };
 
 /// SIGTERM and SIGINT as requests to end this process, from on_signals() to the process's end: return
-/// from main then, and others see that its nodes left, and are not told of deaths. The second signal
-/// of a kind does what it did before. A handler of the program's is called as well.
+/// from main then, and others see that its nodes left, not that they died. The second signal of a
+/// kind does what it did before. A handler of the program's is called as well.
 class shutdown {
   public:
-    /// From here on they ask.
+    /// From now on they ask this process to end.
     static expected<shutdown> on_signals() {
         shutdown made;
         if (auto code = ::outlive_shutdown_on_signals(&made.fd_); code != OUTLIVE_OK) {
@@ -87,11 +87,12 @@ class shutdown {
     [[nodiscard]] int signal() const noexcept { return ::outlive_shutdown_signal(); }
     /// Asks, as a signal does.
     void ask() const noexcept { ::outlive_shutdown_ask(); }
-    /// Waits until it is asked; false when the deadline passed first.
+    /// Waits until this process is asked to end; false when the deadline passed first.
     [[nodiscard]] bool wait(deadline until) const noexcept {
         return ::outlive_shutdown_wait(until.ns()) == OUTLIVE_OK;
     }
-    /// Readable once it was asked, for a loop of your own. Do not read from it or close it.
+    /// Readable once the process was asked to end, for a loop of your own. Do not read from it or
+    /// close it.
     [[nodiscard]] int fd() const noexcept { return fd_; }
 
   private:
@@ -127,7 +128,7 @@ class member {
 };
 static_assert(sizeof(member) == sizeof(::outlive_member));
 
-/// Waits until one of several things is ready. The list is given with each wait, as to poll.
+/// Waits until one of several things is ready. Each wait takes the list, as poll does.
 class wait_set {
   public:
     wait_set() {
@@ -137,8 +138,7 @@ class wait_set {
         }
     }
 
-    /// Waits for any of `members`, each of which says then whether it is ready. False: the deadline
-    /// passed first.
+    /// Waits for any of `members`, and marks each that is ready. False: the deadline passed first.
     expected<bool> wait(std::span<member> members, deadline until) {
         auto *raw = members.empty() ? nullptr : &members.front().raw_;
         const auto code = ::outlive_waitset_wait(at_.get(), raw, members.size(), until.ns());
@@ -148,7 +148,7 @@ class wait_set {
         return code == OUTLIVE_OK;
     }
 
-    /// As above; bit i of the answer says whether argument i is ready, no bit that time was up.
+    /// As above; bit i of the result says whether argument i is ready; none, that time ran out.
     template <class... Members>
         requires(std::constructible_from<member, Members &> && ...)
     expected<std::bitset<sizeof...(Members)>> wait(deadline until, Members &...members) {
@@ -157,8 +157,8 @@ class wait_set {
     }
 
 #if defined(__cpp_lib_jthread)
-    /// As above, and until `stop` is asked for: the wait ends then, and what is ready is said, if
-    /// anything is. For the function of a std::jthread.
+    /// As above, and until `stop` is requested: the wait ends then and reports what is ready, if
+    /// anything. For the function of a std::jthread.
     expected<bool> wait(std::stop_token stop, std::span<member> members, deadline until) {
         std::vector<member> list(members.begin(), members.end());
         list.emplace_back(stopped_);

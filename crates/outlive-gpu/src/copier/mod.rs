@@ -185,7 +185,7 @@ pub enum Started {
 /// A way to copy.
 ///
 /// # Safety
-/// `start` answers `Done` only once all bytes are there, and touches nothing but the job's bytes.
+/// `start` returns `Done` only once all bytes are there, and touches nothing but the job's bytes.
 pub unsafe trait Copier: fmt::Debug + Send + Sync {
     /// For tables and messages.
     fn name(&self) -> &'static str;
@@ -226,7 +226,7 @@ impl Copiers {
         copiers
     }
 
-    /// Takes `copier` before all others for jobs of so many bytes that it says it can do.
+    /// Prefers `copier` to all others for jobs of `bytes` bytes that it can do.
     pub fn put_first(&mut self, copier: Arc<dyn Copier>, bytes: RangeInclusive<usize>) {
         self.entries.insert(0, (copier, bytes));
     }

@@ -6,9 +6,9 @@
 //! borrows the message any more, a dead reader's borrows come back, and a dead writer's message was
 //! either sent or not. A message is sent once the device has done what was on the writer's stream.
 //!
-//! The memory is an allocation of the driver that a file descriptor stands for. It is handed over
-//! once for each pair of processes, over a socket, and kept; whoever has it hands it on, so that a
-//! latecomer gets it although its maker is dead. The driver frees it with its last user.
+//! The memory is an allocation of the driver with a file descriptor. It is handed over once for
+//! each pair of processes, over a socket, and kept; each process that has it hands it on, so that a
+//! latecomer gets it even if its maker is dead. The driver frees it with its last user.
 //!
 //! # Examples
 //! ```no_run

@@ -48,7 +48,7 @@ impl DevicePublisher {
     /// Those of [`Publisher::loan`]; `Driver` when the device's memory is exhausted.
     ///
     /// # Real-time
-    /// As [`Publisher::loan`], but for the first use of a chunk, which allocates.
+    /// As [`Publisher::loan`], except for the first use of a chunk, which allocates.
     pub fn loan(&self, bytes: usize) -> Result<DeviceLoan<'_>> {
         let loan = self.publisher.loan()?;
         let at = std::ptr::from_ref(&*loan).addr();

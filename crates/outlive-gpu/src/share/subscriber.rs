@@ -35,13 +35,13 @@ impl DeviceSubscriber {
 
     /// The next message, or `None` when there is none now.
     ///
-    /// A message is held from here on: its publisher does not write its memory again. That takes a
-    /// publisher that has noticed this subscriber, or one that is dead for certain.
+    /// The message is held from now on: its publisher does not write its memory again. That takes a
+    /// publisher that has noticed this subscriber, or one that is certainly dead.
     ///
     /// # Errors
-    /// Those of [`Subscriber::receive`]. The message is consumed with the others: `NotHeld` for one
-    /// of before its publisher noticed us; `PeerDied` when nobody who is alive has the memory;
-    /// `Unsupported` for memory of another device; `Corrupt`.
+    /// Those of [`Subscriber::receive`]. These consume the message: `NotHeld` for one sent before
+    /// its publisher noticed us; `PeerDied` when no live process has the memory; `Unsupported` for
+    /// memory of another device; `Corrupt`.
     pub fn receive(&mut self) -> Result<Option<DeviceSample>> {
         self.receive_by(|subscriber| subscriber.receive())
     }
@@ -111,7 +111,7 @@ pub struct DeviceSample {
 }
 
 impl DeviceSample {
-    /// Where it is; not to be written.
+    /// Where it is; do not write there.
     pub fn ptr(&self) -> DevicePtr {
         self.allocation.ptr()
     }
@@ -131,7 +131,7 @@ impl DeviceSample {
         self.sample.meta()
     }
 
-    /// Lets go once the device has done what is on `stream` now.
+    /// Releases it once the device has done what is on `stream` now.
     ///
     /// # Safety
     /// `stream` is one of this device and lives; all that reads this memory is on it or done.
@@ -174,7 +174,7 @@ impl Drop for DeviceSample {
     }
 }
 
-/// Device memory that a stream is reading; let go when the stream is done.
+/// Device memory that a stream is reading; released when the stream is done.
 #[derive(Debug)]
 #[must_use = "dropping it waits for the stream"]
 pub struct Reading {
@@ -191,7 +191,7 @@ impl Reading {
         self.take.is_done()
     }
 
-    /// Waits until the stream is done, at most 10 s, and lets go.
+    /// Waits until the stream is done, at most 10 s, and releases the memory.
     ///
     /// # Errors
     /// `Timeout`, `Driver`: it stays borrowed.

@@ -14,7 +14,7 @@ Types are NumPy dtypes, with a shape for arrays, ``bytes``, or dataclasses and p
 travel as MessagePack; ``outlive.msg`` has ready-made ones, for instance images. Structured dtypes agree with structs of Rust, C and C++ of the same layout and
 ``type_name``.
 
-A node leaves when it is closed (``with``, ``Node.close``) and when the interpreter ends: others are told
+A node leaves when it is closed (``with``, ``Node.close``) and when the interpreter ends: others see
 that it left. ``Shutdown`` ends a program in order when it is sent SIGTERM.
 
 Each process opens its own node: nothing here survives ``os.fork``; ``spawn`` and ``forkserver`` need

@@ -44,7 +44,7 @@ def packb(value: Any) -> bytes:
     {'a': [1, 2.5, None]}
     """
 def unpackb(data: bytes) -> Any:
-    """The object of a MessagePack value. ValueError for bytes that are none."""
+    """The object of a MessagePack value. ValueError for other bytes."""
 def describe(dtype: npt.DTypeLike, shape: Sequence[int] = ()) -> str:
     """The description of an array of `dtype` with a fixed shape.
 
@@ -131,9 +131,8 @@ class Headed:
 class Node(_Port):
     """A process's membership in a domain. Any thread may use it.
 
-    After ``os.fork`` the child is not the node: every call on what it inherited raises
-    ``ForkedChild``. Open a node in each process, which is also what ``spawn`` and ``forkserver``
-    need.
+    After ``os.fork`` the child is not the node: every call on an inherited object raises
+    ``ForkedChild``. Open a node in each process; ``spawn`` and ``forkserver`` need that, too.
 
     ``with outlive.Node("camera") as node: ...`` closes it, and everything that was opened with it.
     At the end of the interpreter all nodes are closed: others see that they left.
@@ -157,11 +156,11 @@ class Node(_Port):
         """Watches the node with this number. ``NotFound``: it left, or died and was cleaned up."""
 
 class Watch(_Port):
-    """Tells of a node's death in the instant of it."""
+    """Reports a node's death as it happens."""
 
     @property
     def is_alive(self) -> bool:
-        """Whether the node lives. A stopped process is alive."""
+        """Whether the node is alive. A stopped process is alive."""
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the node dies or leaves; False when `timeout` seconds passed first."""
 
@@ -237,8 +236,8 @@ class Publisher(_Port, Generic[_T]):
     def publish(self, value: _T) -> int:
         """Copies `value` into shared memory and publishes it; returns its number.
 
-        Never waits, unless subscribers asked to be waited for. ``OutOfMemory``: they hold so many
-        samples that the bound is reached.
+        Never waits, unless subscribers asked to be waited for. ``OutOfMemory``: they hold samples
+        up to the memory bound.
         """
     def publish_cuda(
         self, array: Any, *, stream: Any = None, device: int | None = None
@@ -256,7 +255,7 @@ class Publisher(_Port, Generic[_T]):
         """
     @property
     def id(self) -> tuple[int, int]:
-        """Who this is, as subscribers see it: node and port."""
+        """Its identity as subscribers see it: node and port."""
     @property
     def topic(self) -> str:
         """The topic's name."""
@@ -267,13 +266,13 @@ class Publisher(_Port, Generic[_T]):
     def memory_bytes(self) -> int:
         """Bytes of shared memory it takes."""
     def subscribers(self) -> int:
-        """Looks for subscribers and counts the live ones."""
+        """Counts the live subscribers."""
 
 class Loan:
     """A writable slot in shared memory, until it is published or dropped.
 
-    Do not keep arrays over it beyond that: they become read-only, and what they show changes when
-    the memory is used again.
+    Do not keep arrays over it any longer: they become read-only, and their contents change when the
+    memory is used again.
     """
 
     @property
@@ -354,24 +353,24 @@ class Subscriber(_Port, Generic[_T]):
         """The next message, or None when `timeout` seconds passed without one; 0 never waits, None
         waits for ever.
 
-        ``TooManyBorrows``: let go of samples first; nothing is lost.
+        ``TooManyBorrows``: release samples first; nothing is lost.
         """
     def latest(self) -> Sample[_T] | None:
         """The newest message, or None; older ones are skipped. Never waits."""
     def receive_in_order(self) -> Sample[_T] | None:
-        """The message that was published first, over all publishers, or None. Never waits."""
+        """The earliest published of the available messages, over all publishers, or None. Never waits."""
     def events(self) -> list[Event]:
         """What happened to publishers since the last call, oldest first: tuples of "joined", "left",
         "died" or "corrupt", and the publisher's node and port.
         """
     def fileno(self) -> int:
-        """A descriptor for event loops: readable unless the last call that receives found nothing."""
+        """A descriptor for event loops: readable unless the last receiving call found nothing."""
     @property
     def lost(self) -> int:
         """Messages lost so far, over all publishers."""
     @property
     def borrowed(self) -> int:
-        """Samples that are held right now."""
+        """Samples held right now."""
     @property
     def topic(self) -> str:
         """The topic's name."""
@@ -383,7 +382,7 @@ class Subscriber(_Port, Generic[_T]):
 
 class Sample(Generic[_T]):
     """A received message. Large ones lie in shared memory, without a copy; arrays over it keep it, so
-    that it may outlive its subscriber, and its publisher's death changes nothing about it.
+    that it may outlive its subscriber, and its publisher's death does not affect it.
 
     It counts against the subscriber's `borrows` until it and all arrays over it are gone.
     """
@@ -483,14 +482,14 @@ class Producer(_Port, Generic[_T]):
         stamped: bool = False,
     ) -> None: ...
     def send(self, value: _T, timeout: float | None = None) -> None:
-        """Sends a copy of `value`. Where the lane is at its bound it waits for the consumer, at most
+        """Sends a copy of `value`. If the lane is at its bound it waits for the consumer, at most
         `timeout` seconds (``WouldBlock`` for 0, else ``Timeout``).
 
         ``OwnerDied``: no live consumer, or it died while this call waited; nothing was sent.
         """
     def send_batch(self, values: npt.ArrayLike, timeout: float | None = None) -> None:
-        """Sends all of `values`, or none: an array of messages of a fixed size, or what makes one.
-        Several times as fast as one by one. Waits as ``send``.
+        """Sends all of `values`, or none: an array of fixed-size messages, or something that makes
+        one. Several times as fast as one by one. Waits as ``send``.
 
         ``InvalidArgument``: messages of this type are not all of one size.
         """
@@ -504,7 +503,7 @@ class Consumer(_Port, Generic[_T]):
     """The one consumer of a queue. Types as of ``Publisher``; messages come as values: arrays that are
     copies, bytes, objects; or, from ``borrow``, as they lie in shared memory.
 
-    After a dead consumer the next one goes on where that one stopped.
+    After a dead consumer the next one continues where that one stopped.
     """
 
     @overload
@@ -568,18 +567,18 @@ class Consumer(_Port, Generic[_T]):
     def events(self) -> list[Event]:
         """What happened to producers since the last call: as of ``Subscriber.events``."""
     def fileno(self) -> int:
-        """A descriptor for event loops: readable unless the last call that receives found nothing."""
+        """A descriptor for event loops: readable unless the last receiving call found nothing."""
     def __iter__(self) -> Iterator[_T]: ...
     def __aiter__(self) -> AsyncIterator[_T]: ...
 
 class Received(_Scope, Generic[_T]):
     """A message in its queue, without a copy: ``with consumer.borrow() as message: ...``
 
-    It counts as received when it and all arrays over it are gone; ``ack`` says that it is not
-    needed any more. If the process dies before, the next consumer receives it again.
+    It counts as received when it and all arrays over it are gone; ``ack`` marks it as done. If the
+    process dies before, the next consumer receives it again.
 
-    An exception inside the ``with`` is no acknowledgement: the message is put back, as by ``nack``,
-    and the next call that receives gets it again. Without a ``with`` call ``nack`` yourself.
+    An exception inside the ``with`` does not acknowledge: the message is put back, as by ``nack``,
+    and the next receiving call gets it again. Without a ``with`` call ``nack`` yourself.
 
     >>> consumer = outlive.Consumer(node, "/scans", np.float32, (None,))
     >>> producer = outlive.Producer(node, "/scans", np.float32, (None,))
@@ -607,7 +606,7 @@ class Received(_Scope, Generic[_T]):
         """
     def nack(self) -> None:
         """Puts it back: once all arrays over it are gone it is the next message of its producer again.
-        What can never be done is to be acknowledged, or it comes for ever.
+        Acknowledge what can never be done, or it comes for ever.
         """
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
 
@@ -666,13 +665,13 @@ class Client(_Port):
         resume: bool = False,
     ) -> None: ...
     def call(self, request: Any, timeout: float | None = None) -> Any:
-        """Asks and waits for the answer, at most `timeout` seconds (``Timeout``).
+        """Sends a request and waits for the answer, at most `timeout` seconds (``Timeout``).
 
         ``ServerDied`` at once when the server dies; ``Refused`` with its words.
         """
     def send(self, request: Any, timeout: float | None = None) -> int:
-        """Sends a request and returns its ticket; the answer comes with ``receive``. The server passes
-        it over if it comes to it only after `timeout` seconds.
+        """Sends a request and returns its ticket; the answer comes with ``receive``. The server skips
+        it if it gets to it only after `timeout` seconds.
         """
     def receive(
         self, timeout: float | None = None, *, ticket: int | None = None
@@ -680,17 +679,17 @@ class Client(_Port):
         """The next reply, to the request of `ticket` or to any, or None when `timeout` seconds passed."""
     def call_async(self, request: Any, timeout: float | None = None) -> Awaitable[Any]:
         """As ``call``, for asyncio: ``await client.call_async(...)``. A task that is cancelled while
-        it waits gives its request up, and the server is told.
+        it waits gives its request up, and the server is notified.
         """
     def receive_async(self, *, ticket: int | None = None) -> Awaitable[Reply]:
         """The next reply, to the request of `ticket` or to any, for asyncio. A task that is cancelled
         while it waits has received nothing: the reply is still there.
         """
     def fileno(self) -> int:
-        """A descriptor for event loops: readable unless the last call that receives found nothing."""
+        """A descriptor for event loops: readable unless the last receiving call found nothing."""
     def __aiter__(self) -> AsyncIterator[Reply]: ...
     def cancel(self, ticket: int) -> None:
-        """Gives a request up: no reply to it comes any more, and the server is told."""
+        """Gives a request up: no reply to it comes any more, and the server is notified."""
     def wait_for_server(self, timeout: float | None = None) -> bool:
         """Waits until a live server is there; False when `timeout` seconds passed first."""
 
@@ -699,15 +698,15 @@ class Reply:
 
     @property
     def value(self) -> Any:
-        """The answer. ``Refused`` with the server's words; ``ServerDied``: it may have done what was
-        asked, or not.
+        """The answer. ``Refused`` with the server's words; ``ServerDied``: the server may or may not
+        have done what was asked.
         """
     @property
     def ticket(self) -> int:
-        """Whose answer it is."""
+        """The request that it answers."""
     @property
     def is_last(self) -> bool:
-        """Whether no more come for that request."""
+        """Whether it is the last for that request."""
 
 class Server(_Port):
     """The one server of a service. Types as of ``Client``.
@@ -728,31 +727,33 @@ class Server(_Port):
         """The next request, or None when `timeout` seconds passed without one."""
     @property
     def passed_over(self) -> int:
-        """Requests that nobody waited for any more, and that were therefore not handed out."""
+        """Requests that were skipped because nobody waited for them any more."""
     def receive_async(self) -> Awaitable[Request]:
         """The next request, for asyncio. A task that is cancelled while it waits has received
         nothing: the request is still there.
         """
     def fileno(self) -> int:
-        """A descriptor for event loops: readable unless the last call that receives found nothing."""
+        """A descriptor for event loops: readable unless the last receiving call found nothing."""
     def __iter__(self) -> Iterator[Request]: ...
     def __aiter__(self) -> AsyncIterator[Request]: ...
 
 class Request:
-    """A request. Answer it once; dropped without an answer, its client waits until its deadline."""
+    """A request. Answer it once; if it is dropped without an answer, its client waits until its
+    deadline.
+    """
 
     @property
     def value(self) -> Any:
-        """What is asked."""
+        """The type of requests."""
     @property
     def is_cancelled(self) -> bool:
         """Whether the client has given it up or is dead."""
     def respond(self, value: Any) -> None:
-        """Answers it. ``ClientDied``: nobody waits for the answer; go on with the next request."""
+        """Answers it. ``ClientDied``: nobody waits for the answer; continue with the next request."""
     def respond_part(self, value: Any) -> None:
-        """Answers a part of it; more follow, and ``respond`` ends them."""
+        """Sends one part of the answer; more follow, and ``respond`` sends the last."""
     def refuse(self, why: str) -> None:
-        """Says that it is not answered, and why."""
+        """Refuses it and says why."""
 
 class RobustMutex(_Lock):
     """A mutex whose owner may be killed at any instruction; the next one gets the lock and the data.
@@ -761,13 +762,13 @@ class RobustMutex(_Lock):
     ``with mutex as data: data[0] += 1``. It is the same lock as that of Rust and C++ with that
     type.
 
-    If the last owner died inside, the data may be half written: ``owner_died`` says so until
-    ``mark_consistent`` is called. Let go without it, nobody gets the lock any more
+    If the last owner died inside, the data may be half written: ``owner_died`` is true until
+    ``mark_consistent`` is called. If it is released without that, nobody gets the lock any more
     (``Unrecoverable``). `repair`, called with the data, does both. A ``with`` that an exception
     leaves counts as an owner that died inside.
 
-    With `inherits_priority`, for threads of real-time priorities, the holder runs with the priority
-    of whoever waits; it is another lock, with no condition variable.
+    With `inherits_priority`, for threads with real-time priorities, the holder runs with the
+    priority of the waiter; it is another lock, with no condition variable.
     """
 
     def __init__(
@@ -788,11 +789,11 @@ class RobustMutex(_Lock):
         ``Deadlock``: this thread holds it. ``Unrecoverable``: see above.
         """
     def release(self) -> None:
-        """Lets the lock go. ``NotOwned`` when this thread does not hold it."""
+        """Releases the lock. ``NotOwned`` when this thread does not hold it."""
     @property
     def data(self) -> np.ndarray | None:
-        """The protected data as an array in shared memory, for whoever holds the lock; None without a
-        type. When the lock is released, and in a forked child, it becomes read-only.
+        """The protected data as an array in shared memory, for the thread that holds the lock; None
+        without a type. When the lock is released, and in a forked child, it becomes read-only.
         """
     def __enter__(self) -> Any: ...
     def __exit__(self, *exception: Any) -> None: ...
@@ -806,11 +807,11 @@ class RobustRwLock(_Lock):
     """
 
     def read(self, timeout: float | None = None) -> Guard:
-        """For ``with``: takes it for reading and gives the data, read-only. ``Timeout`` after
+        """For ``with``: takes it for reading and returns the data, read-only. ``Timeout`` after
         `timeout` seconds.
         """
     def write(self, timeout: float | None = None) -> Guard:
-        """For ``with``: takes it for writing and gives the data."""
+        """For ``with``: takes it for writing and returns the data."""
     def acquire_read(self, timeout: float | None = None) -> bool:
         """Takes it for reading; False when `timeout` seconds passed first."""
     def release_read(self) -> None:
@@ -829,9 +830,9 @@ class Guard(ContextManager[Any]):
 class RobustCondition:
     """Waiting for a change of data under a ``RobustMutex``, between processes as between threads.
 
-    Wake-ups without a cause are normal: look at the data again, or let ``wait_for`` do it. Killed
-    waiters and notifiers keep nobody waiting. That nobody is left who *would* notify it cannot
-    tell: wait with a timeout, or watch the node.
+    Spurious wake-ups are normal: check the data again, or let ``wait_for`` do it. Killed waiters
+    and notifiers leave nobody waiting. It cannot tell whether anyone is left to notify it: wait
+    with a timeout, or watch the node.
 
     >>> goal = outlive.RobustMutex(node, "/arm/goal", np.int64)
     >>> changed = outlive.RobustCondition(node, "/arm/goal-changed")
@@ -846,27 +847,27 @@ class RobustCondition:
 
     def __init__(self, node: Node, name: str) -> None: ...
     def wait(self, mutex: RobustMutex, timeout: float | None = None) -> bool:
-        """Lets the mutex go, which this thread holds, waits for a notification, at most `timeout`
+        """Releases the mutex, which this thread holds, waits for a notification, at most `timeout`
         seconds, and takes the mutex again, however long that takes; False: no notification came.
 
-        ``NotOwned``: this thread does not hold it. If its owner died meanwhile, the mutex says so
-        (``owner_died``), or repairs the data; with ``Unrecoverable`` it is not held any more.
+        ``NotOwned``: this thread does not hold it. If its owner died meanwhile, ``owner_died`` of
+        the mutex is true, or the data is repaired; after ``Unrecoverable`` it is not held any more.
         """
     def wait_for(
         self, mutex: RobustMutex, predicate: Callable[[], Any], timeout: float | None = None
     ) -> Any:
-        """Waits as ``wait`` until `predicate()` is true, at most `timeout` seconds; returns what it
-        said last.
+        """Waits as ``wait`` until `predicate()` is true, at most `timeout` seconds; returns its last
+        result.
         """
     def notify(self) -> None:
         """Wakes one waiter, if there is any. With or without the mutex held."""
     def notify_all(self) -> None:
         """Wakes all waiters."""
     def close(self) -> None:
-        """Lets go of its memory."""
+        """Unmaps its memory."""
 
 class RobustSemaphore:
-    """A counting semaphore: at most so many threads at once, over all processes. A killed holder's
+    """A counting semaphore: each permit lets one thread in, over all processes. A killed holder's
     permit comes back.
 
     >>> gpu = outlive.RobustSemaphore(node, "/gpu", 2)
@@ -889,9 +890,11 @@ class RobustSemaphore:
         """How many permits there are."""
     @property
     def available(self) -> int:
-        """How many are free right now; others may take them at once. Dead holders' count as held."""
+        """How many are free right now; others may take them at once. Those of dead holders count as
+    held.
+    """
     def close(self) -> None:
-        """Lets go of its memory. Permits in hand stay valid."""
+        """Unmaps its memory. Permits in hand stay valid."""
     def __enter__(self) -> Permit: ...
     def __exit__(self, *exception: Any) -> None: ...
 
@@ -903,15 +906,15 @@ class Permit(_Scope):
         """Which of the permits it is, from 0: for instance the number of a device."""
     @property
     def owner_died(self) -> bool:
-        """Whether the holder before died with it: what it guards may be in disorder."""
+        """Whether the previous holder died with it: what it guards may be inconsistent."""
     def release(self) -> None:
-        """Gives it back. Done twice, it is nothing."""
+        """Gives it back. The second time it does nothing."""
 
 class LocklessSet:
     """A bounded set of numbers from 1 to 2**64 - 1 that any number of threads and processes change
     without a lock.
 
-    They belong to nobody: those that a killed process put in stay until somebody takes them out.
+    They have no owner: those that a killed process inserted stay until somebody removes them.
 
     >>> ready = outlive.LocklessSet(node, "/fleet/ready", 16)
     >>> ready.insert(7), ready.insert(7), 7 in ready, len(ready)
@@ -922,25 +925,27 @@ class LocklessSet:
 
     def __init__(self, node: Node, name: str, capacity: int) -> None: ...
     def insert(self, id: int) -> bool:
-        """Makes `id` a member; False if it was one already. Two that insert the same at the same time
-        may both be told True. ``NoSpace``: the set is full; ``InvalidArgument`` for 0.
+        """Adds `id`; False if it was a member already. Two that insert the same at the same time may
+        both get True. ``NoSpace``: the set is full; ``InvalidArgument`` for 0.
         """
     def remove(self, id: int) -> bool:
-        """Ends the membership of `id`; False if it was none."""
+        """Removes `id`; False if it was not a member."""
     def ids(self) -> list[int]:
-        """All members in ascending order; those that come or go meanwhile may be in it or not."""
+        """All members in ascending order; ids inserted or removed meanwhile may or may not be
+    included.
+    """
     def close(self) -> None:
-        """Lets go of its memory."""
+        """Unmaps its memory."""
     @property
     def capacity(self) -> int:
-        """For how many there is room."""
+        """How many there is room for."""
     def __contains__(self, id: int) -> bool: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[int]: ...
 
 class Domain:
-    """The domain that nodes of these settings join, or that of a node (``Domain.of``), seen from
-    outside: who is there, and cleaning up. Joins nothing, makes nothing.
+    """The domain that nodes with these settings join, or that of a node (``Domain.of``), seen from
+    outside: who is there, and cleaning up. Joins nothing, creates nothing.
 
     >>> [node.name for node in outlive.Domain().nodes()]
     ['test']
@@ -974,7 +979,7 @@ class Domain:
     def dir(self) -> pathlib.Path:
         """Its directory."""
     def nodes(self) -> list[NodeInfo]:
-        """All nodes in order of joining, also dead ones that nobody has cleaned up."""
+        """All nodes in order of joining, including dead ones that nobody has cleaned up."""
     def topics(self) -> list[TopicInfo]:
         """All topics in order of names."""
     def subscribers(self, topic: str) -> list[SubscriberInfo] | None:
@@ -988,14 +993,14 @@ class Domain:
     def locks(self) -> list[LockInfo]:
         """All locks, condition variables, semaphores, sets and segments in order of names."""
     def clean(self) -> CleanReport:
-        """Removes everything that dead processes left and no live one needs; the domain's directory
-        too, when nobody is left. Never touches what a live or stopped process uses.
+        """Removes everything that dead processes left and no live one needs, and the domain's
+        directory, too, when nobody is left. Never touches what a live or stopped process uses.
 
         ``Timeout``: a stopped process holds the domain's lock.
         """
     def audit(self) -> AuditReport:
-        """Checks the invariants of all files, read-only, while members go on: how many files, and a
-        line for each broken invariant.
+        """Checks the invariants of all files, read-only, while members keep running: how many files,
+        and a line for each broken invariant.
         """
 
 class Timer:
@@ -1003,7 +1008,7 @@ class Timer:
 
     def __init__(self, period: float | None = None, *, delay: float | None = None) -> None: ...
     def fired(self) -> int:
-        """How often it became due since the last call; until it is asked, it stays ready."""
+        """How often it became due since the last call; it stays ready until this is called."""
 
 class WaitSet:
     """Waits until one of several things is ready."""

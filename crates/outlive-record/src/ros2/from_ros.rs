@@ -34,8 +34,8 @@ enum Form {
 }
 
 impl FromRos {
-    /// Of messages `name`, as defined by `text` or, if there is none, by this program, and the
-    /// type that they become; `native` is the one that they came from.
+    /// For messages `name`, defined by `text` or, if there is none, by this program, and the type
+    /// that they become; `native` is the type that they came from.
     ///
     /// # Errors
     /// What the definition lacks.

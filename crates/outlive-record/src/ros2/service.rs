@@ -7,7 +7,7 @@ use super::cdr;
 use super::definition::{NO_FIELDS, Schema};
 use super::value::Value;
 
-/// A service of ROS: what is asked, and what is answered.
+/// A service of ROS: its request and its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
     /// Named like `std_srvs/srv/Trigger_Request`.
@@ -49,15 +49,15 @@ impl Service {
 }
 
 impl ServicePart {
-    /// What it is here.
+    /// Its type in outlive.
     pub fn payload_type(&self) -> &PayloadType {
         &self.of
     }
 
-    /// A payload as CDR. What it lacks is zero, empty or false.
+    /// A payload as CDR. Missing fields are zero, empty or false.
     ///
     /// # Errors
-    /// What does not fit the definition, by its name; bytes that are no MessagePack.
+    /// The field that does not fit the definition, by name; bytes that are not MessagePack.
     pub fn message(&self, payload: &[u8]) -> Result<Vec<u8>, String> {
         let value: Value<'_> =
             MsgPack::<()>::new(payload).decode_as().map_err(|e| e.to_string())?;

@@ -35,8 +35,8 @@ enum Form {
 }
 
 impl ToRos {
-    /// Of payloads of the type `of`; `None` if ROS has nothing like it. `epoch_ns` is what to add
-    /// to [`outlive::now_ns`] for the time since 1970: so stamps are written.
+    /// For payloads of the type `of`; `None` if ROS has nothing like it. `epoch_ns` is added to
+    /// [`outlive::now_ns`] to write stamps as the time since 1970.
     pub fn of(of: &PayloadType, epoch_ns: u64) -> Option<Self> {
         let (form, names) = form(of)?;
         let schemas = names.iter().map(|name| Schema::embedded(name)).collect::<Option<_>>()?;
@@ -62,7 +62,7 @@ impl ToRos {
     /// A payload as CDR, and which of the names it has: a topic of images has two.
     ///
     /// # Errors
-    /// What ROS cannot say, and bytes that are no payload of the type.
+    /// What ROS cannot express, and bytes that are not a payload of the type.
     pub fn message(&self, payload: &[u8]) -> Result<(usize, Vec<u8>), String> {
         let (which, value) =
             self.value(payload).ok_or("its bytes are no payload of its type")??;

@@ -19,7 +19,7 @@ pub struct Config {
     pub logs: Option<PathBuf>,
     /// No file of a log is larger, bytes.
     pub log_bytes: u64,
-    /// What is kept of each process's prints in the long run, bytes a second.
+    /// How much of each process's output is kept in the long run, bytes a second.
     pub log_rate: u64,
     /// Rotated logs kept for each process.
     pub log_files: u32,
@@ -29,7 +29,7 @@ pub struct Config {
     pub processes: Vec<ProcessSpec>,
 }
 
-/// What the end of a process means.
+/// What a process's end means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -39,13 +39,13 @@ pub enum Kind {
     Service,
 }
 
-/// What the end of a core does, or a service at its limit.
+/// What happens when a core ends, or a service reaches its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Then {
     /// All processes are stopped, in reverse order, and `run` ends with code 1.
     StopRobot,
-    /// The others go on.
+    /// The others keep running.
     Stay,
 }
 
@@ -53,7 +53,7 @@ pub enum Then {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
-    /// Whatever its end was.
+    /// However it ended.
     Always,
     /// Unless it ended with code 0.
     OnFailure,
@@ -65,7 +65,7 @@ pub enum Restart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Orphan {
-    /// It goes on; the next `run` takes it over.
+    /// It keeps running; the next `run` takes it over.
     Adopt,
     /// The kernel sends it its stop signal at once; the next `run` ends what is left.
     Stop,
@@ -80,13 +80,13 @@ pub struct Backoff {
     pub first: Duration,
     /// At most.
     pub max: Duration,
-    /// What each wait is longer by.
+    /// How much longer each wait is than the last, as a factor.
     pub factor: f64,
-    /// Share of a wait that is drawn by chance, 0 to 1.
+    /// Random share of a wait, 0 to 1.
     pub jitter: f64,
     /// Restarts within [`Backoff::within`], after which it counts as failed.
     pub limit: u32,
-    /// The time in which restarts count; one that lasts longer begins anew.
+    /// The time in which restarts count; a process that runs longer starts counting again.
     pub within: Duration,
 }
 
@@ -99,7 +99,7 @@ pub struct Ready {
     pub services: Vec<String>,
     /// Names of nodes that it opens.
     pub nodes: Vec<String>,
-    /// A process that is not ready by then is ended, and restarted.
+    /// A process that is not ready by then is ended and restarted.
     pub timeout: Duration,
 }
 
@@ -110,14 +110,14 @@ impl Ready {
     }
 }
 
-/// What shows that a process that runs also works.
+/// What shows that a running process works.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Heartbeat {
     /// It must have a live node.
     pub node: bool,
     /// Topics on which messages must come.
     pub topics: Vec<String>,
-    /// Silence or absence of so long means that it hangs: it is killed, and restarted.
+    /// Silence or absence this long means that it hangs: it is killed and restarted.
     pub timeout: Duration,
 }
 
@@ -184,7 +184,7 @@ pub struct ProcessSpec {
     pub core_dumps: bool,
     /// The signal that asks it to end.
     pub stop_signal: i32,
-    /// SIGKILL follows after so long.
+    /// How long after that SIGKILL follows.
     pub grace: Duration,
     /// When its supervisor dies.
     pub on_supervisor_death: Orphan,

@@ -56,9 +56,9 @@ pub(crate) struct Plan {
     pub(crate) logs: Vec<(PathBuf, PathBuf)>,
 }
 
-/// Keeps the logs of the supervisor of `dir` until it is told to end, or nobody is left who could
-/// print. For a program that was started as
-/// [`SupervisorOptions::log_keeper`](crate::SupervisorOptions) says; it is to do nothing else.
+/// Keeps the logs of the supervisor of `dir` until it must end, or nobody is left to print. For a
+/// program started as [`SupervisorOptions::log_keeper`](crate::SupervisorOptions) says; it must do
+/// nothing else.
 ///
 /// # Errors
 /// Its plan cannot be read, or it cannot have the lock. Errors of the disk are said in the logs.

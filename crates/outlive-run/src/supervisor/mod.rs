@@ -57,12 +57,12 @@ const SHORT_TURN: Duration = Duration::from_millis(10);
 /// So many names a service manager shows; it cuts what is longer than 4 KiB.
 const NAMES_MAX: usize = 8;
 
-/// How a supervisor is to behave.
+/// How a supervisor behaves.
 #[derive(Clone, Debug, Default)]
 pub struct SupervisorOptions {
     /// Print nothing of what the processes say; the logs have it.
     pub quiet: bool,
-    /// End what an earlier supervisor left, whatever the file says, and start anew.
+    /// End what an earlier supervisor left, whatever the file says, and start everything again.
     pub fresh: bool,
     /// Program and first arguments of the process that keeps the logs; the directory and the
     /// number for [`keep_logs`](crate::keep_logs) follow. Empty: this program with `keep-logs`.

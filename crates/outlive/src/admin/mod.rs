@@ -38,7 +38,7 @@ pub struct Domain {
     path: DomainPath,
 }
 
-/// A node file and what it says.
+/// A node file and its contents.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NodeInfo {
@@ -76,7 +76,7 @@ pub struct CleanReport {
     pub locks: usize,
     /// Files of real-time channels and boards.
     pub realtime_files: usize,
-    /// Shared memory of all files that went meanwhile, bytes.
+    /// Shared memory of all removed files, bytes.
     pub bytes: u64,
     /// Nodes that are alive and were left alone.
     pub live_nodes: usize,
@@ -95,7 +95,7 @@ pub struct AuditReport {
 }
 
 impl Domain {
-    /// The domain that nodes of these settings join. Makes nothing.
+    /// The domain that nodes with these settings join. Creates nothing.
     ///
     /// # Errors
     /// `InvalidName`; `NotOwned` when no directory of the RAM disk can be ours.
@@ -113,7 +113,7 @@ impl Domain {
         &self.path.dir
     }
 
-    /// The layout version that its files are of; `None` if there is no domain. This build's is
+    /// The layout version of its files; `None` if there is no domain. This build's is
     /// [`LAYOUT_VERSION`](crate::LAYOUT_VERSION).
     ///
     /// # Errors
@@ -157,7 +157,7 @@ impl Domain {
         Ok(out)
     }
 
-    /// All topics by name. Topics that are being made or removed are left out.
+    /// All topics by name. Topics that are being created or removed are left out.
     ///
     /// # Errors
     /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
@@ -176,7 +176,7 @@ impl Domain {
         Ok(out)
     }
 
-    /// The topic `name`; `None` if there is none, or it is being made or removed.
+    /// The topic `name`; `None` if there is none, or it is being created or removed.
     ///
     /// # Errors
     /// `InvalidName`; those of reading its files.
@@ -212,9 +212,9 @@ impl Domain {
         found(inspect::subscribers(&self.path, &self.path.topics().join(name.file())))
     }
 
-    /// When the messages that `publisher` of topic `name` has in its ring were published: their
-    /// numbers and ns of CLOCK_MONOTONIC, in order. Without those that have no time stamp; empty
-    /// once the publisher is gone.
+    /// When the messages in the ring of `publisher` of topic `name` were published: their numbers
+    /// and ns of CLOCK_MONOTONIC, in order. Messages without a time stamp are left out; empty once
+    /// the publisher is gone.
     ///
     /// # Errors
     /// `InvalidName`; those of reading its files.
@@ -298,7 +298,7 @@ impl Domain {
         }))
     }
 
-    /// All queues by name. Queues that are being made or removed are left out.
+    /// All queues by name. Queues that are being created or removed are left out.
     ///
     /// # Errors
     /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
@@ -331,7 +331,7 @@ impl Domain {
         found(queue::peek::unread(&self.path, &self.path.queues().join(name.file()), max))
     }
 
-    /// All services by name. Services that are being made or removed are left out.
+    /// All services by name. Services that are being created or removed are left out.
     ///
     /// # Errors
     /// Those of reading the directory; `VersionMismatch` for a domain of another layout.
@@ -349,16 +349,16 @@ impl Domain {
         lock::object::admin::list(&self.path)
     }
 
-    /// Removes everything that dead processes left behind and no live one needs; the domain's
-    /// directory too, when nobody is left. Never touches what a live or stopped process uses. A
-    /// domain of another layout goes as a whole, once nobody is left in it.
+    /// Removes everything that dead processes left behind and no live one needs, and the domain's
+    /// directory, too, when nobody is left. Never touches what a live or stopped process uses. A
+    /// domain of another layout is removed as a whole, once nobody is left in it.
     ///
     /// # Errors
-    /// `Timeout` when a stopped process holds the domain's lock; else the first thing that is not
-    /// what it should be, after everything that could be cleaned was.
+    /// `Timeout` when a stopped process holds the domain's lock; else the first problem found,
+    /// after cleaning everything else.
     ///
     /// # Crash safety
-    /// **Strict.** Killed at any point, the next call goes on.
+    /// **Strict.** After a death at any point the next call continues.
     pub fn clean(&self) -> Result<CleanReport> {
         let mut report = CleanReport::default();
         let Some(lock) = self.path.lock_existing()? else { return Ok(report) };
@@ -409,13 +409,26 @@ impl Domain {
         strange.map_or(Ok(report), Err)
     }
 
-    /// Checks the invariants of all files of the domain, read-only, while members go on.
+    /// Checks the invariants of all files of the domain, read-only, while members keep running.
     ///
     /// Not checked: payloads, and whether a borrowed chunk is also free in its publisher's
     /// private list.
     ///
     /// # Errors
     /// Those of reading directories; a broken invariant is not an error but a fault in the report.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Domain;
+    ///
+    /// let publisher = node.topic::<u64>("/counter")?.publisher()?;
+    /// publisher.publish(&1)?;
+    /// let report = Domain::of_node(&node).audit()?;
+    /// assert!(report.files > 0 && report.faults.is_empty());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn audit(&self) -> Result<AuditReport> {
         let mut report = AuditReport::default();
         let nodes = self.path.nodes();

@@ -1,4 +1,4 @@
-//! The 64 bytes every file begins with. `docs/SHM_LAYOUT.md` is the specification.
+//! The 64 bytes every file begins with. `docs/internals/SHM_LAYOUT.md` is the specification.
 
 use crate::os::fs::map::Mapping;
 use crate::sync::Ordering::Relaxed;

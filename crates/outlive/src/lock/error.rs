@@ -7,18 +7,18 @@ use std::ops::{Deref, DerefMut};
 use super::mutex::word::Refused;
 use crate::{Error, ErrorKind};
 
-/// Why a lock was not taken in good order.
+/// Why a lock was not taken, or not cleanly.
 ///
-/// `?` turns it into an [`Error`]. With `OwnerDied` that lets the lock go without repair, and it
-/// is then unrecoverable: handle that case wherever a lock protects something.
+/// `?` turns it into an [`Error`]. For `OwnerDied` that releases the lock without repair and makes
+/// it unrecoverable: handle that case wherever a lock protects something.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LockError<G> {
     /// The lock is taken, but its owner died or panicked inside: repair the data, then call
     /// [`Inherited::mark_consistent`].
     OwnerDied(G),
-    /// It was inherited from a dead owner and let go without repair. Remove it with
-    /// [`Node::remove_lock`](crate::Node::remove_lock) and open it anew.
+    /// It was inherited from a dead owner and released without repair. Remove it with
+    /// [`Node::remove_lock`](crate::Node::remove_lock) and open it again.
     Unrecoverable,
     /// The calling thread holds it already, for reading or writing.
     Deadlock,
@@ -27,12 +27,12 @@ pub enum LockError<G> {
     /// It is held, and the call does not wait.
     WouldBlock,
     /// The caller could not take part: a forked child, too many threads, a file that cannot be
-    /// read. Of kind `Unrecoverable`: the owner's thread forgot its guard and ended, and its
-    /// process lives; once that has ended, too, the next taker inherits.
+    /// read. Of kind `Unrecoverable`: the owner's thread leaked its guard and ended while its
+    /// process lives on; once the process has ended, too, the next taker inherits.
     Failed(Error),
 }
 
-/// What taking a lock gives; `G` is what comes with `OwnerDied`.
+/// The result of taking a lock; `G` is what comes with `OwnerDied`.
 pub type LockResult<T, G = Infallible> = std::result::Result<T, LockError<G>>;
 
 impl<G> LockError<G> {
@@ -110,8 +110,8 @@ impl<G: fmt::Debug> std::error::Error for LockError<G> {}
 
 /// A guard over data that a dead owner may have left half written.
 ///
-/// Dropped without [`mark_consistent`](Self::mark_consistent) the lock becomes unrecoverable, and
-/// every later call says so. If its taker dies too, the next one inherits again.
+/// Dropping it without [`mark_consistent`](Self::mark_consistent) makes the lock unrecoverable:
+/// every later call fails. If its taker dies too, the next one inherits again.
 #[derive(Debug)]
 #[must_use = "dropping it makes the lock unrecoverable"]
 pub struct Inherited<G: Guard>(G);
@@ -133,10 +133,10 @@ impl<G: Guard> Inherited<G> {
         Self(guard)
     }
 
-    /// Says that the data is in order again; from here on the lock is like any other.
+    /// Declares the data consistent again; from now on the lock is like any other.
     ///
     /// # Crash safety
-    /// **Strict.** One store; dying before it, the next taker inherits again.
+    /// **Strict.** One store; after a death before it the next taker inherits again.
     pub fn mark_consistent(self) -> G {
         self.0.mark();
         self.0
@@ -157,6 +157,6 @@ impl<G: Guard + DerefMut> DerefMut for Inherited<G> {
     }
 }
 
-/// A writer died inside a reader/writer lock: only who takes it for writing can repair the data.
+/// A writer died inside a reader/writer lock: take it for writing to repair the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeedsWriter;

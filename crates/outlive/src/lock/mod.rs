@@ -1,6 +1,32 @@
 //! Locks that survive their holder: kill it at any instruction, and the next one gets the lock,
 //! the data, and the news.
 //!
+//! [`Node::mutex`](crate::Node::mutex) and its neighbours open a lock by name. After a death
+//! [`LockError::OwnerDied`] hands over the data, to be repaired.
+//!
+//! # Examples
+//! ```
+//! # let dir = outlive::doc_dir();
+//! # let node = outlive::Node::builder().root(dir.path()).open()?;
+//! use outlive::{ErrorKind, lock::LockError};
+//!
+//! let map = node.rwlock::<[u32; 4]>("/map")?;
+//! let writer = || {
+//!     let mut cells = map.write().unwrap();
+//!     cells[0] = 1;
+//!     panic!("before the others"); // counts as a death
+//! };
+//! std::thread::scope(|scope| scope.spawn(writer).join()).unwrap_err();
+//! assert_eq!(map.read().unwrap_err().kind(), ErrorKind::OwnerDied);
+//! let Err(LockError::OwnerDied(mut cells)) = map.write() else { panic!("a writer died") };
+//! *cells = [0; 4];
+//! drop(cells.mark_consistent());
+//! assert_eq!(*map.read()?, [0; 4]);
+//! # Ok::<(), outlive::Error>(())
+//! ```
+//!
+//! # Where it is
+//!
 //! | module | what |
 //! |---|---|
 //! | `mutex/` | the lock word, waiting for it, mutexes, the condition variable |
@@ -34,12 +60,12 @@ use crate::types::Message;
 use object::Object;
 
 impl Node {
-    /// Opens the mutex `name`, or makes it with a value of zero bytes.
+    /// Opens the mutex `name`, or creates it with its value all zeros.
     ///
     /// It stays until nobody has it open and somebody cleans the domain.
     ///
     /// # Errors
-    /// `TypeMismatch` when the name is another type or kind of object; `InvalidName`; `NoSpace`.
+    /// `TypeMismatch` when the name is of another type or kind of object; `InvalidName`; `NoSpace`.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the complete file.
@@ -47,7 +73,7 @@ impl Node {
         open_mutex(self, name, None)
     }
 
-    /// As [`mutex`](Self::mutex); whoever makes it stores `value`.
+    /// As [`mutex`](Self::mutex); the creator stores `value`.
     ///
     /// # Errors
     /// As `mutex`.
@@ -58,7 +84,7 @@ impl Node {
         open_mutex(self, name, Some(value))
     }
 
-    /// Opens the mutex `name` with priority inheritance, or makes it with a value of zero bytes.
+    /// Opens the mutex `name` with priority inheritance, or creates it with its value all zeros.
     ///
     /// # Errors
     /// As [`mutex`](Self::mutex). A `RobustMutex` of that name is a `TypeMismatch`. `Unsupported`
@@ -70,7 +96,7 @@ impl Node {
         PiMutex::open(self, name, None)
     }
 
-    /// As [`pi_mutex`](Self::pi_mutex); whoever makes it stores `value`.
+    /// As [`pi_mutex`](Self::pi_mutex); the creator stores `value`.
     ///
     /// # Errors
     /// As `pi_mutex`.
@@ -81,7 +107,7 @@ impl Node {
         PiMutex::open(self, name, Some(value))
     }
 
-    /// Opens the reader/writer lock `name`, or makes it with a value of zero bytes.
+    /// Opens the reader/writer lock `name`, or creates it with its value all zeros.
     ///
     /// It stays until nobody has it open and somebody cleans the domain.
     ///
@@ -94,7 +120,7 @@ impl Node {
         open_rwlock(self, name, None)
     }
 
-    /// As [`rwlock`](Self::rwlock); whoever makes it stores `value`.
+    /// As [`rwlock`](Self::rwlock); the creator stores `value`.
     ///
     /// # Errors
     /// As [`mutex`](Self::mutex).
@@ -105,7 +131,7 @@ impl Node {
         open_rwlock(self, name, Some(value))
     }
 
-    /// Opens the condition variable `name`, or makes it. Errors: as [`mutex`](Self::mutex).
+    /// Opens the condition variable `name`, or creates it. Errors: as [`mutex`](Self::mutex).
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
@@ -114,11 +140,11 @@ impl Node {
         Ok(RobustCondvar::new(object))
     }
 
-    /// Opens the semaphore `name`, or makes it with so many permits, 1 to 1024.
+    /// Opens the semaphore `name`, or creates it with `permits` permits, 1 to 1024.
     ///
     /// # Errors
     /// As [`mutex`](Self::mutex); `TypeMismatch` also for another number of permits;
-    /// `InvalidArgument` for a number out of range.
+    /// `InvalidArgument` for one out of range.
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.
@@ -128,7 +154,7 @@ impl Node {
         Ok(RobustSemaphore::new(object, permits))
     }
 
-    /// Opens the set `name`, or makes it with room for so many ids, 1 to 16777216.
+    /// Opens the set `name`, or creates it with room for `capacity` ids, 1 to 16777216.
     ///
     /// # Errors
     /// As [`semaphore`](Self::semaphore).
@@ -141,7 +167,7 @@ impl Node {
         Ok(LocklessSet::new(object, capacity))
     }
 
-    /// Opens the segment `name`, or makes it with zero bytes: a place for locks.
+    /// Opens the segment `name`, or creates it filled with zeros: a place for locks.
     ///
     /// # Errors
     /// As [`mutex`](Self::mutex).
@@ -152,7 +178,7 @@ impl Node {
         Segment::open(self, name, None)
     }
 
-    /// As [`segment`](Self::segment); whoever makes it stores `value`.
+    /// As [`segment`](Self::segment); the creator stores `value`.
     ///
     /// # Errors
     /// As [`mutex`](Self::mutex).

@@ -66,11 +66,11 @@ pub(crate) const POLL_NS: u64 = 2_000_000;
 
 /// A process's membership in a domain. Cheap to clone; the last clone leaves the domain.
 ///
-/// Each open node has a thread of its own, `outlive-token`, which only sleeps: the kernel tells
-/// others of the process's death by it. It takes 68 KiB of address space for its stack and about
-/// 8 KiB of memory, and has the priority and the cores of the thread that opens the node.
+/// Each open node has a thread, `outlive-token`, which only sleeps: through it the kernel reports
+/// the process's death to others. It takes 68 KiB of address space for its stack and about 8 KiB of
+/// memory, and inherits the priority and the cores of the thread that opens the node.
 ///
-/// After `fork` the child is not the node: every call on an inherited handle answers
+/// After `fork` the child is not the node: every call on an inherited handle fails with
 /// [`ErrorKind::ForkedChild`]. `exec` counts as death.
 ///
 /// # Examples
@@ -103,6 +103,16 @@ struct Inner {
 }
 
 /// Settings of a [`Node`].
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// let settings = outlive::Node::builder().root(dir.path()).domain("arm");
+/// let camera = settings.clone().name("camera").open()?;
+/// let planner = settings.name("planner").open()?;
+/// assert!(planner.watch(camera.id())?.is_alive());
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "it joins nothing until `open`"]
 pub struct NodeBuilder {
@@ -148,13 +158,13 @@ impl NodeBuilder {
         DomainPath::new(self.root.clone(), &self.domain, access)
     }
 
-    /// Joins the domain, making it if it does not exist.
+    /// Joins the domain, creating it if it does not exist.
     ///
     /// # Errors
-    /// `InvalidName`; `NotOwned` when the directory is a stranger's or writable by all;
-    /// `NoSpace` on a full RAM disk; `Timeout` after 10 s when a stopped process holds the
-    /// domain's lock; `Corrupt` or `VersionMismatch` naming the file; `Io`, `OutOfMemory` or
-    /// `Permission` when the node's thread cannot be made (`ulimit -u`, `ulimit -v`, a filter).
+    /// `InvalidName`; `NotOwned` when the directory is another user's or writable by all; `NoSpace`
+    /// on a full RAM disk; `Timeout` after 10 s when a stopped process holds the domain's lock;
+    /// `Corrupt` or `VersionMismatch` naming the file; `Io`, `OutOfMemory` or `Permission` when the
+    /// node's thread cannot be started (`ulimit -u`, `ulimit -v`, a seccomp filter).
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the node's file. Before it nothing is visible.

@@ -12,7 +12,7 @@ use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
 
-/// Tells of a node's death in the instant of it.
+/// Reports a node's death as it happens.
 ///
 /// # Examples
 /// ```
@@ -41,9 +41,9 @@ impl Watch {
         &self.peer
     }
 
-    /// From here on a [`WaitSet`](crate::WaitSet) finds this watch ready as soon as
-    /// [`Watch::seems_alive`] says no, not only once the death is certain: for what can be done
-    /// early and harms nobody if the node lives, such as slowing down.
+    /// Makes this watch ready in a [`WaitSet`](crate::WaitSet) as soon as [`Watch::seems_alive`]
+    /// returns false, not only once the death is certain. For early reactions that do no harm if
+    /// the node lives, such as slowing down.
     pub fn on_hint(mut self) -> Self {
         self.on_hint = true;
         self
@@ -59,8 +59,8 @@ impl Watch {
         self.peer.id()
     }
 
-    /// Whether the node lives: one load while it does, a look at its file lock when its word
-    /// says dead. A stopped process is alive.
+    /// Whether the node is alive: one load while it is, a check of its file lock when its word says
+    /// dead. A stopped process is alive.
     ///
     /// # Real-time
     /// No system call while the node lives, 0.6 ns.
@@ -69,10 +69,10 @@ impl Watch {
         self.peer.death().is_none()
     }
 
-    /// Whether the node lives as far as its word tells, whatever its file lock says: a hint, for
-    /// reacting early. A death shows in tens of microseconds, however large the process, where
-    /// `is_alive` waits until the kernel has given its memory back (most of a second for 4 GB).
-    /// Its last threads may still run then, for a moment.
+    /// Whether the node's word says alive, whatever its file lock says: a hint, for reacting early.
+    /// A death shows within tens of microseconds, however large the process; `is_alive` shows it
+    /// only once the kernel has freed the process's memory (most of a second for 4 GB). Its last
+    /// threads may still run for a moment after the hint.
     ///
     /// # Real-time
     /// No system call, 0.6 ns.
@@ -81,10 +81,10 @@ impl Watch {
         self.peer.hint().is_alive()
     }
 
-    /// As [`Watch::wait`], for the hint: until [`Watch::seems_alive`] says no. The kernel gives it
-    /// in the instant in which a killed process begins to end, whatever memory it has to give back,
-    /// also while one of its threads sleeps uninterruptibly. A process that writes a core dump does
-    /// not begin to end before that is over ([`kill_on_faults`](crate::kill_on_faults)).
+    /// As [`Watch::wait`], for the hint: until [`Watch::seems_alive`] returns false. The kernel
+    /// gives the hint as soon as a killed process begins to end, however much memory it has to
+    /// free, even while one of its threads is in uninterruptible sleep. A process that dumps core
+    /// begins to end only after the dump ([`kill_on_faults`](crate::kill_on_faults)).
     #[must_use]
     pub fn wait_hint(&self, timeout: Duration) -> bool {
         let deadline = Deadline::after(timeout);
@@ -113,7 +113,7 @@ impl Watch {
     /// Waits until the node dies or leaves; `false` when `timeout` passed first.
     ///
     /// The kernel wakes the caller when the process begins to die. From then on its file lock,
-    /// which is free when its memory has been given back, is looked at every 2 ms.
+    /// which is released once its memory is freed, is checked every 2 ms.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = Deadline::after(timeout);

@@ -39,11 +39,11 @@ pub struct LaneInfo {
     pub producer: ProducerId,
     /// Whether its node is alive.
     pub alive: bool,
-    /// Whether the producer left in order.
+    /// Whether the producer left cleanly.
     pub closed: bool,
     /// Messages sent and not received yet.
     pub unread: u64,
-    /// Messages received; stored by the consumer now and then.
+    /// Messages received; updated by the consumer now and then.
     pub received: u64,
     /// Shared memory it takes, bytes.
     pub memory_bytes: u64,
@@ -57,7 +57,7 @@ pub struct Info {
     pub name: String,
     /// Type that all members agree on.
     pub type_name: String,
-    /// How payloads are to be read.
+    /// How payloads are encoded.
     pub encoding: Encoding,
     /// Size of the type, or of one element, bytes.
     pub element_bytes: usize,
@@ -68,7 +68,7 @@ pub struct Info {
     pub schema: Vec<u8>,
     /// The node of the live consumer.
     pub consumer: Option<NodeId>,
-    /// Lanes, also of the dead and departed that are not drained.
+    /// Lanes, including those of the dead and departed that are not drained.
     pub lanes: Vec<LaneInfo>,
 }
 

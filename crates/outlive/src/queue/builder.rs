@@ -19,6 +19,22 @@ use crate::types::{Payload, PayloadType};
 pub const BOUND_BYTES_DEFAULT: u64 = 64 << 20;
 
 /// A queue about to be opened; see [`Node::queue`].
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use std::time::Duration;
+///
+/// let logs = node.queue::<[u8]>("/logs")?.ordered(Duration::from_millis(5));
+/// let mut consumer = logs.consumer()?;
+/// let mut producer = node.queue::<[u8]>("/logs")?.bound_bytes(1 << 20).producer()?;
+/// producer.send(b"ready")?;
+/// let line = consumer.receive()?.expect("sent just now");
+/// assert_eq!(&*line, b"ready");
+/// assert!(line.timestamp_ns().is_some()); // the first member asked for stamps
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "it opens no end until `producer` or `consumer`"]
 pub struct Builder<T: ?Sized> {
@@ -34,7 +50,7 @@ pub struct Builder<T: ?Sized> {
 }
 
 impl Node {
-    /// Begins to open queue `name` for messages of type `T`: a [`crate::Message`], a slice of
+    /// A builder that opens queue `name` for messages of type `T`: a [`crate::Message`], a slice of
     /// them, or `[u8]` for raw bytes.
     ///
     /// # Errors
@@ -55,8 +71,8 @@ impl Node {
 }
 
 impl Builder<[u8]> {
-    /// Opens ends for messages of a type that is known only now, instead of raw bytes. What they
-    /// carry stays bytes; a length that is none of the type is refused.
+    /// Opens ends for messages of a type known only at run time, instead of raw bytes. Messages
+    /// stay bytes; a length that the type cannot have is refused.
     pub fn of_type(mut self, payload_type: &PayloadType) -> Self {
         self.payload_type = Some(payload_type.clone());
         self
@@ -65,7 +81,7 @@ impl Builder<[u8]> {
 
 impl<T: Payload + ?Sized> Builder<T> {
     /// For a producer: most shared memory its lane may take, bytes; 64 MiB unless given. The lane
-    /// begins small and doubles when the consumer is slow; at the bound, sends wait or answer
+    /// begins small and doubles when the consumer is slow; at the bound, sends wait or return
     /// `WouldBlock`. A message must fit, with its header, into the largest power of two up to it.
     pub fn bound_bytes(mut self, bytes: u64) -> Self {
         self.bound_bytes = bytes;
@@ -73,17 +89,16 @@ impl<T: Payload + ?Sized> Builder<T> {
     }
 
     /// For a producer: shared memory its lane takes at first and keeps, bytes; 16 KiB unless given
-    /// or four messages need more. As large as the bound, a lane never grows. A stream of small
-    /// messages at full speed is up to twice as quick in one that outgrows the cores' caches, as
-    /// with 4 MiB.
+    /// or four messages need more. A lane that begins as large as its bound never grows. A stream
+    /// of small messages at full speed is up to twice as fast in a lane larger than the cores'
+    /// caches, such as 4 MiB.
     pub fn first_bytes(mut self, bytes: u64) -> Self {
         self.first_bytes = bytes;
         self
     }
 
-    /// Wants a time stamp on every message. What the first member asked for holds: with stamps
-    /// each message takes 8 bytes more and a look at the clock, and small ones do not share a
-    /// cache line.
+    /// Asks for a time stamp on every message; the first member decides. With stamps each message
+    /// takes 8 bytes more and one read of the clock, and small ones do not share a cache line.
     pub fn stamped(mut self) -> Self {
         self.stamped = true;
         self
@@ -94,17 +109,16 @@ impl<T: Payload + ?Sized> Builder<T> {
     /// two producers' messages with the same stamp, in ns, come in either order.
     ///
     /// A message is held back until every other producer has a later one waiting, or for at most
-    /// `holdback`: a producer may have taken its stamp and not yet committed. That delay, and a
-    /// look at every lane for each message, are the price. One that was committed later than
-    /// `holdback` after its stamp comes late, and is counted ([`Consumer::late`]).
+    /// `holdback`: a producer may have taken its stamp and not yet committed. The price is that
+    /// delay, and a look at every lane for each message. A message committed more than `holdback`
+    /// after its stamp comes late and is counted ([`Consumer::late`]).
     pub fn ordered(mut self, holdback: Duration) -> Self {
         self.stamped = true;
         self.holdback = Some(holdback);
         self
     }
 
-    /// A description of the type for tools instead of the one that the type brings, at most
-    /// 64 KiB.
+    /// A description of the type for tools, at most 64 KiB, instead of the type's own.
     pub fn schema(mut self, schema: impl Into<Vec<u8>>) -> Self {
         self.schema = Some(schema.into());
         self
@@ -122,12 +136,12 @@ impl<T: Payload + ?Sized> Builder<T> {
         Site::of_queue(self.node.domain(), self.name.clone())
     }
 
-    /// Joins as a producer, making the queue if it does not exist. It may come before the
-    /// consumer; its sends answer `OwnerDied` until there is one.
+    /// Joins as a producer, creating the queue if it does not exist. It may join before the
+    /// consumer; sends fail with `OwnerDied` until there is one.
     ///
     /// # Errors
-    /// `TypeMismatch` naming every field that differs; `InvalidArgument` for a bound that holds no
-    /// message; `TooManyMembers` past 512 producers; `NoSpace`; `Corrupt`, `VersionMismatch` or
+    /// `TypeMismatch` naming every field that differs; `InvalidArgument` for a bound too small for
+    /// a message; `TooManyMembers` past 512 producers; `NoSpace`; `Corrupt`, `VersionMismatch` or
     /// `NotOwned` naming the file.
     ///
     /// # Crash safety
@@ -142,15 +156,15 @@ impl<T: Payload + ?Sized> Builder<T> {
         Ok(Producer::new(writer))
     }
 
-    /// Joins as the consumer, making the queue if it does not exist. After a dead or departed
-    /// consumer it resumes where that one stopped: the message that one had in hand comes again.
+    /// Joins as the consumer, creating the queue if it does not exist. It resumes where a dead or
+    /// departed consumer stopped: the message that one had in hand comes again.
     ///
     /// # Errors
     /// `ConsumerExists` while another consumer lives; else as [`Builder::producer`].
     ///
     /// # Crash safety
-    /// **Strict.** Commit point: the store that names this node as the consumer. Dying before or
-    /// after it, the next one does the same again.
+    /// **Strict.** Commit point: the store that names this node as the consumer. After a death
+    /// before or after it the next one does the same again.
     pub fn consumer(self) -> Result<Consumer<T>> {
         self.node.tend()?;
         let (queue, joining) = Queue::join(&self.node, &self.site(), &self.meta())?;

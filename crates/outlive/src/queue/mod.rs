@@ -20,7 +20,7 @@
 //!
 //! # Theory of operation
 //! Each producer writes a *lane* of its own; the consumer reads all lanes and writes only how far
-//! it is. Neither waits for the other, and nobody writes what another writes.
+//! it has read. Neither waits for the other, and nobody writes what another writes.
 //!
 //! | file                          | written by       | read by                                   |
 //! |-------------------------------|------------------|-------------------------------------------|
@@ -30,13 +30,13 @@
 //! | `meta`                        | nobody           | all: type and shape of the messages       |
 //!
 //! A send loads who consumes and that node's liveness token; writes the payload behind the last
-//! record; and commits by storing the record's header. A full lane goes on in a new segment of
-//! twice the size; a `JUMP` leads the consumer there, who unlinks the old one. At the bound the
+//! record; and commits by storing the record's header. A full lane continues in a new segment of
+//! twice the size; a `JUMP` leads the consumer there, and it unlinks the old one. At the bound the
 //! producer sleeps on its position word, on the consumer's token and on the word that names it.
 //!
-//! The consumer holds the file lock on `consumer` for life. Whoever gets it next takes the file
-//! over and goes on at its positions. A death between two stores leaves a state that is legal by
-//! itself: see the tables in `lane` and `position`.
+//! The consumer holds the file lock on `consumer` for life. The next process to get it takes the
+//! file over and continues at its positions. A death between two stores leaves a state that is
+//! legal by itself: see the tables in `lane` and `position`.
 //!
 //! | module | what |
 //! |---|---|

@@ -47,7 +47,7 @@ pub(crate) fn record(words: &[AtomicU64], ns: u64) {
     add(&words[COUNT], 1);
 }
 
-/// Times as counted up to now, ns. Percentiles are known to 3 %, the maximum exactly.
+/// Times counted so far, ns. Percentiles are accurate to 3 %, the maximum is exact.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     buckets: Vec<u64>,
@@ -73,7 +73,7 @@ impl Histogram {
         self.count
     }
 
-    /// The mean, ns; 0 of none.
+    /// The mean, ns; 0 if nothing was counted.
     pub fn mean_ns(&self) -> u64 {
         self.sum_ns.checked_div(self.count).unwrap_or(0)
     }
@@ -83,7 +83,8 @@ impl Histogram {
         self.max_ns
     }
 
-    /// What was counted after `before`, an earlier copy of the same. Its maximum is known to 3 %.
+    /// What was counted after `before`, an earlier copy of the same. Accurate to 3 %, as is its
+    /// maximum.
     pub fn since(&self, before: &Self) -> Self {
         let both = self.buckets.iter().zip(&before.buckets);
         let buckets: Vec<u64> = both.map(|(now, then)| now.saturating_sub(*then)).collect();
@@ -107,8 +108,8 @@ impl Histogram {
         }
     }
 
-    /// The value that a share `q` of all does not exceed, ns, at most 3 % too large; `None` when
-    /// no sample lies beyond it: then there are too few to say.
+    /// The value that a share `q` of all does not exceed, ns, at most 3 % too large; `None` when no
+    /// sample lies beyond it, because there are too few.
     pub fn percentile_ns(&self, q: f64) -> Option<u64> {
         let rank = (q * self.count as f64).ceil() as u64;
         if rank >= self.count {

@@ -9,13 +9,38 @@
 //! | [`spsc()`], [`SpscWriter`] | every value in order, bounded |
 //! | [`Pipeline`], [`Member`] | stages on one thread, on threads, in processes |
 //! | [`Realtime`] | priority, core, locked memory, and what was granted |
-//! | [`Lifeline`] | who must live and move, how fresh data must be, what happens when not |
+//! | [`Lifeline`] | who must live and move, how fresh data must be, and what happens otherwise |
 //!
-//! A channel has two ends, each with one owner, which may be replaced while the other lives on: its
-//! calls then answer [`Lost`] until it has found the successor (`reconnect`).
+//! A channel has two ends, each with one owner. Either may be replaced while the other lives on:
+//! the other's calls then return [`Lost`] until it has found the successor (`reconnect`).
 //!
-//! Between processes each writes only files of its own (`rt/` in the domain), which the others map
-//! read-only: the death of one leaves the others' memory as it was.
+//! Each process writes only files of its own (`rt/` in the domain), which the others map read-only:
+//! a death does not damage the others' memory.
+//!
+//! # Examples
+//! A channel between processes; each end opens, then connects:
+//! ```
+//! # let dir = outlive::doc_dir();
+//! use outlive::rt::{LatestReader, LatestWriter};
+//! use std::time::Duration;
+//!
+//! let planner = outlive::Node::builder().root(dir.path()).name("planner").open()?;
+//! let drive = outlive::Node::builder().root(dir.path()).name("drive").open()?;
+//! let writer = LatestWriter::<f64>::open(&planner, "speed")?;
+//! let reader = LatestReader::<f64>::open(&drive, "speed")?;
+//! std::thread::scope(|scope| -> outlive::Result<()> {
+//!     let planner = scope.spawn(move || {
+//!         let mut speed = writer.connect(Duration::from_secs(5))?;
+//!         speed.write(&1.5).expect("the drive lives");
+//!         Ok::<_, outlive::Error>(speed)
+//!     });
+//!     let mut speed = reader.connect(Duration::from_secs(5))?;
+//!     let _alive = planner.join().expect("does not panic")?;
+//!     assert_eq!(speed.read().expect("the planner lives").map(|s| s.value), Some(1.5));
+//!     Ok(())
+//! })?;
+//! # Ok::<(), outlive::Error>(())
+//! ```
 #![deny(unsafe_code)]
 
 pub(crate) mod channel;

@@ -18,9 +18,9 @@ use crate::{ErrorKind, Result};
 pub struct Info {
     /// Its name.
     pub name: String,
-    /// What is asked.
+    /// The type of requests.
     pub request: PayloadType,
-    /// What is answered.
+    /// The type of responses.
     pub response: PayloadType,
     /// The node of the live server.
     pub server: Option<NodeId>,

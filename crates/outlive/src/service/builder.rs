@@ -30,8 +30,8 @@ pub struct Builder<Q: ?Sized, R: ?Sized> {
 }
 
 impl Node {
-    /// Begins to open service `name`, which answers requests of type `Q` with responses of type
-    /// `R`.
+    /// A builder that opens service `name`, which answers requests of type `Q` with responses of
+    /// type `R`.
     ///
     /// # Errors
     /// `InvalidName`: names are like `/planner/plan`, at most 200 bytes.
@@ -53,8 +53,8 @@ impl Node {
 }
 
 impl Builder<[u8], [u8]> {
-    /// Opens ends for requests and responses of types that are known only now, instead of raw
-    /// bytes. What they carry stays bytes; a length that is none of the type is refused.
+    /// Opens ends for requests and responses of types known only at run time, instead of raw bytes.
+    /// They stay bytes; a length that the type cannot have is refused.
     pub fn of_types(mut self, request: &PayloadType, reply: &PayloadType) -> Self {
         (self.request, self.reply) = (request.clone(), reply.clone());
         self
@@ -62,16 +62,42 @@ impl Builder<[u8], [u8]> {
 }
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
-    /// Most shared memory for what is under way from this end to another, bytes; 64 MiB unless
+    /// Most shared memory for messages in flight from this end to another, bytes; 64 MiB unless
     /// given. For a server: to each client.
     pub fn bound_bytes(mut self, bytes: u64) -> Self {
         self.bound_bytes = bytes;
         self
     }
 
-    /// For a client: what happens to requests that are not answered when the server dies or
-    /// leaves. Unless set, they fail with `ServerDied`. Resumed, they are kept, and sent again to
-    /// the next server, which may do for the second time what the first had done unseen.
+    /// For a client: what happens to unanswered requests when the server dies or leaves. Unless
+    /// set, they fail with `ServerDied`. If set, they are kept and sent to the next server, which
+    /// may do again what the first had already done.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::time::Duration;
+    ///
+    /// let server = node.service::<u32, u32>("/plan")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/plan")?.resume(true).client()?;
+    /// let ticket = client.send(&7)?;
+    /// drop(server); // it never answered
+    ///
+    /// let mut next = node.service::<u32, u32>("/plan")?.server()?;
+    /// let request = loop {
+    ///     // The client sends again while it waits.
+    ///     assert!(client.receive_timeout(Duration::from_millis(10))?.is_none());
+    ///     if let Some(request) = next.receive()? {
+    ///         break request;
+    ///     }
+    /// };
+    /// let answer = *request + 1;
+    /// next.respond(request, &answer)?;
+    /// let reply = client.receive_timeout(Duration::from_secs(5))?.expect("answered just now");
+    /// assert_eq!((reply.ticket(), *reply.body()?), (ticket, 8));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn resume(mut self, resume: bool) -> Self {
         self.resume = resume;
         self
@@ -93,16 +119,16 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
         Meta::of_replies(&self.reply, site::type_name(&self.request, &self.reply))
     }
 
-    /// Joins as a client, making the service if it does not exist. It may come before the server;
-    /// its requests answer `ServerDied` until there is one.
+    /// Joins as a client, creating the service if it does not exist. It may join before the server;
+    /// requests fail with `ServerDied` until there is one.
     ///
     /// # Errors
     /// `TypeMismatch` naming both types; `InvalidArgument` for a bound that is too small;
     /// `NoSpace`; `Corrupt`, `VersionMismatch` or `NotOwned` naming the file.
     ///
     /// # Crash safety
-    /// **Strict.** Commit point: the link of its lane of requests. What it made before goes with
-    /// the next member that comes or leaves, or with `clean`.
+    /// **Strict.** Commit point: the link of its lane of requests. What it made before is removed
+    /// by the next member that joins or leaves, or by `clean`.
     pub fn client(self) -> Result<Client<Q, R>> {
         self.node.tend()?;
         let domain = self.node.domain();
@@ -119,7 +145,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
         Ok(Client::new(reader, writer, port, self.resume))
     }
 
-    /// Joins as the server, making the service if it does not exist.
+    /// Joins as the server, creating the service if it does not exist.
     ///
     /// # Errors
     /// `ConsumerExists` while another server lives; `InvalidArgument` for a bound that is too

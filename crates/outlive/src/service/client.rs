@@ -40,9 +40,9 @@ const AGAIN_NS: u64 = 1_000_000;
 
 /// Sends requests to a service's server and receives its answers, each in its own time.
 ///
-/// If the server dies, every wait ends at once: what it had answered is received, then the rest
-/// fails with `ServerDied`, or is sent again to the next server (`Builder::resume`). A
-/// stopped server is alive; deadlines are for that.
+/// If the server dies, every wait ends at once: its answers are received, then the other requests
+/// fail with `ServerDied` or are sent to the next server (`Builder::resume`). A stopped server is
+/// alive; use deadlines against that.
 ///
 /// # Examples
 /// ```
@@ -132,12 +132,12 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         self.writer.wait_for_consumer(Deadline::after(timeout))
     }
 
-    /// Sends a request; the answer comes with [`Client::receive`] and its like.
+    /// Sends a request; the answer comes by [`Client::receive`] and its variants.
     ///
     /// # Errors
     /// `ServerDied`: no live server, nothing was sent. `WouldBlock`: the server is so far behind
     /// that the bound is reached. `InvalidArgument`: larger than the bound. `NoSpace`. `Corrupt`:
-    /// the lane is, or the one that the replies of this server come in.
+    /// the lane is, or the one that carries this server's replies.
     ///
     /// # Crash safety
     /// **Strict.** As [`crate::Producer::send`].
@@ -146,8 +146,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         self.send_until(request, Deadline::NEVER)
     }
 
-    /// As [`Client::send`]; at `deadline` the request fails with `Timeout`, and the server passes
-    /// it over if it comes to it later.
+    /// As [`Client::send`]; at `deadline` the request fails with `Timeout`, and the server skips it
+    /// if it gets to it later.
     ///
     /// # Errors
     /// As [`Client::send`].
@@ -380,7 +380,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         Ok(self.ready.pop_front())
     }
 
-    /// The next reply to any request, or the news that one fails; `None` when there is none now.
+    /// The next reply to any request, or the news that one failed; `None` when there is none now.
     /// Never waits.
     ///
     /// # Errors
@@ -406,12 +406,13 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         self.reader.rest_also(server, self.again_ns.is_some_and(|at| at > 0))
     }
 
-    /// A file descriptor for epoll, asyncio and other event loops: readable unless the last call
-    /// that receives found nothing, as [`Consumer::fd`](crate::Consumer::fd). What
-    /// [`Client::receive_for`] set aside for other requests was found: ask for that before waiting.
+    /// A file descriptor for epoll, asyncio and other event loops: readable unless the last
+    /// receiving call found nothing, as [`Consumer::fd`](crate::Consumer::fd). Replies that
+    /// [`Client::receive_for`] set aside for other requests count as found: receive them before
+    /// waiting.
     ///
-    /// The end of the server makes it readable; that a deadline passed or that the next server
-    /// came, at most 100 ms later.
+    /// The server's end makes it readable at once; a passed deadline or a new server, at most 100
+    /// ms later.
     ///
     /// # Errors
     /// `NoSpace`, or `Io` when the process is out of descriptors.
@@ -462,10 +463,29 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         }
     }
 
-    /// As [`Client::receive_until`], the next reply to one request only; others stay.
+    /// As [`Client::receive_until`], for the next reply to one request only; others are kept.
     ///
     /// # Errors
     /// `Timeout`; as [`Client::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::Deadline;
+    ///
+    /// let mut server = node.service::<u32, u32>("/double")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/double")?.client()?;
+    /// let (first, second) = (client.send(&1)?, client.send(&2)?);
+    /// while let Some(request) = server.receive()? {
+    ///     let answer = *request * 2;
+    ///     server.respond(request, &answer)?;
+    /// }
+    /// assert_eq!(*client.receive_for(second, Deadline::AT_ONCE)?.body()?, 4);
+    /// assert_eq!(client.set_aside(), 1);
+    /// assert_eq!(client.receive()?.expect("set aside").ticket(), first);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_for(&mut self, ticket: Ticket, deadline: Deadline) -> Result<Reply<R>> {
         loop {
             let found = self.ready.iter().position(|reply| reply.ticket == ticket);
@@ -507,8 +527,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         slept
     }
 
-    /// Asks and waits for the last answer, for as long as the server lives; earlier parts of a
-    /// streamed answer are dropped.
+    /// Sends a request and waits for the last answer, for as long as the server lives; earlier
+    /// parts of a streamed answer are dropped.
     ///
     /// # Errors
     /// `ServerDied` at once when it dies; `Refused` with the server's words; as [`Client::send`].
@@ -542,11 +562,25 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         }
     }
 
-    /// Gives a request up: no reply to it comes any more, and the server is told.
+    /// Gives a request up: no reply to it comes any more, and the server is notified.
     ///
     /// # Errors
-    /// `WouldBlock`, `ServerDied`, when the server could not be told; the request is given up all
-    /// the same.
+    /// `WouldBlock`, `ServerDied`, when the server could not be notified; the request is given up
+    /// all the same.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/slow")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/slow")?.client()?;
+    /// let ticket = client.send(&1)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// client.cancel(ticket)?;
+    /// assert!(server.is_cancelled(&request)?); // it may stop working on it
+    /// assert_eq!(client.waiting(), 0);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn cancel(&mut self, ticket: Ticket) -> Result<()> {
         self.ready.retain(|reply| reply.ticket != ticket);
         let Some(i) = self.waiting.iter().position(|w| w.id == ticket.0) else { return Ok(()) };

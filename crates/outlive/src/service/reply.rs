@@ -65,12 +65,12 @@ pub struct Reply<R: Payload + ?Sized> {
 }
 
 impl<R: Payload + ?Sized> Reply<R> {
-    /// Whose answer it is.
+    /// The request that it answers.
     pub fn ticket(&self) -> Ticket {
         self.ticket
     }
 
-    /// Whether no more come for that request.
+    /// Whether it is the last for that request.
     pub fn is_last(&self) -> bool {
         !matches!(self.outcome, Outcome::Part(_))
     }
@@ -78,9 +78,9 @@ impl<R: Payload + ?Sized> Reply<R> {
     /// The answer.
     ///
     /// # Errors
-    /// `Refused` with the server's words; `Timeout`: its deadline passed; `ServerDied`: it may have
-    /// done what was asked, or not; `Corrupt`: the lane of its replies is, or this reply has a
-    /// value that `R` does not have, and the same holds.
+    /// `Refused` with the server's words; `Timeout`: its deadline passed; `ServerDied`: the server
+    /// may or may not have done what was asked; `Corrupt`, with the same doubt: the lane of its
+    /// replies is, or this reply has a value that `R` does not have.
     pub fn body(&self) -> Result<&R> {
         match &self.outcome {
             Outcome::Part(body) | Outcome::Last(body) => Ok(body),

@@ -9,8 +9,8 @@ use crate::types::Payload;
 
 /// A request, copied out of shared memory. Answer it with [`crate::Server::respond`].
 ///
-/// Dropped without an answer, its client waits until its deadline, or until the server dies or
-/// leaves.
+/// If it is dropped without an answer, its client waits until its deadline, or until the server
+/// dies or leaves.
 #[derive(Debug)]
 #[must_use = "its client waits for an answer"]
 pub struct Request<Q: Payload + ?Sized> {

@@ -77,8 +77,8 @@ enum Found {
 /// The one server of a service: receives the requests of all clients and answers each in its own
 /// time, in any order, at once or in parts.
 ///
-/// Requests of clients that are dead, whose deadline has passed, that were cancelled, or that were
-/// sent to an earlier server are passed over. If this process dies, its clients know at once.
+/// It skips requests whose client is dead, whose deadline has passed, that were cancelled, or that
+/// were sent to an earlier server. If this process dies, its clients know at once.
 ///
 /// # Examples
 /// ```
@@ -136,7 +136,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         self.reader.queue().name.as_str()
     }
 
-    /// Requests that nobody waits for any more, and that were therefore not handed out.
+    /// Requests that were skipped because nobody waits for them any more.
     pub fn passed_over(&self) -> u64 {
         self.passed_over
     }
@@ -144,12 +144,13 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// The next request, or `None` when there is none now. Never waits.
     ///
     /// # Errors
-    /// `ForkedChild`; `Io` when the directory of the service cannot be read. What is wrong with one
-    /// client is not told: where its reply queue cannot be opened for now (a full RAM disk, no
+    /// `ForkedChild`; `Io` when the directory of the service cannot be read. A problem with one
+    /// client is not an error here: while its reply queue cannot be opened (a full RAM disk, no
     /// descriptors), its requests wait and are tried again after 2 to 250 ms.
     ///
     /// # Crash safety
-    /// **Strict.** Received when this returns. Dying before the answer, its client is told.
+    /// **Strict.** Received when this returns. If we die before the answer, its client learns of
+    /// it.
     pub fn receive(&mut self) -> Result<Option<Request<Q>>> {
         loop {
             let request = match self.backlog.pop_front() {
@@ -162,8 +163,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         }
     }
 
-    /// A file descriptor for epoll, asyncio and other event loops: readable unless the last call
-    /// that receives found nothing, as [`Consumer::fd`](crate::Consumer::fd).
+    /// A file descriptor for epoll, asyncio and other event loops: readable unless the last
+    /// receiving call found nothing, as [`Consumer::fd`](crate::Consumer::fd).
     ///
     /// # Errors
     /// `NoSpace`, or `Io` when the process is out of descriptors.
@@ -196,7 +197,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     }
 
     /// Whether nobody waits for the answer any more: the client has given the request up or is
-    /// dead, or the deadline passed. Looks at what came in since.
+    /// dead, or the deadline passed. Checks what has arrived since.
     ///
     /// # Errors
     /// As [`Server::receive`].
@@ -216,35 +217,69 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// Answers a request.
     ///
     /// # Errors
-    /// `ClientDied`: nobody waits for the answer. `WouldBlock`: the client has read so little that
-    /// its bound is reached, or it may be ending; `InvalidArgument`: larger than that. `NoSpace`,
-    /// `Corrupt`. When it
-    /// lives and the answer could not be sent, it gets `Refused` as soon as there is room for that.
+    /// `ClientDied`: nobody waits for the answer. `WouldBlock`: the client is so far behind that
+    /// the bound is reached, or it may be ending. `InvalidArgument`: larger than the bound.
+    /// `NoSpace`, `Corrupt`. A live client whose answer could not be sent gets `Refused` as soon as
+    /// there is room for that.
     ///
     /// # Crash safety
-    /// **Strict.** As [`crate::Producer::send`]. Dying before it, the client is told.
+    /// **Strict.** As [`crate::Producer::send`]. If we die before it, the client learns of it.
     pub fn respond(&mut self, request: Request<Q>, response: &R) -> Result<()> {
         self.end(&request, frame::LAST, response.bytes())
     }
 
-    /// Answers a part of a request; more parts follow, and [`Server::respond`] ends them.
+    /// Sends one part of the answer; more parts follow, and [`Server::respond`] sends the last.
     ///
     /// # Errors
     /// As [`Server::respond`].
     ///
     /// # Crash safety
     /// **Strict.** As [`Server::respond`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/count")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/count")?.client()?;
+    /// client.send(&2)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.respond_part(&request, &1)?;
+    /// server.respond(request, &2)?;
+    ///
+    /// let mut parts = Vec::new();
+    /// while let Some(reply) = client.receive()? {
+    ///     parts.push((*reply.body()?, reply.is_last()));
+    /// }
+    /// assert_eq!(parts, [(1, false), (2, true)]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn respond_part(&mut self, request: &Request<Q>, response: &R) -> Result<()> {
         self.put(request.client, request.id, frame::PART, response.bytes())
     }
 
-    /// Says that a request is not answered, and why; the client gets `Refused`.
+    /// Refuses a request and says why; the client gets `Refused`.
     ///
     /// # Errors
     /// As [`Server::respond`].
     ///
     /// # Crash safety
     /// **Strict.** As [`Server::respond`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut server = node.service::<u32, u32>("/grip")?.server()?;
+    /// let mut client = node.service::<u32, u32>("/grip")?.client()?;
+    /// client.send(&900)?;
+    /// let request = server.receive()?.expect("sent just now");
+    /// server.refuse(request, "at most 500 N")?;
+    /// let error = client.receive()?.expect("refused just now").into_response().unwrap_err();
+    /// assert_eq!(error.kind(), outlive::ErrorKind::Refused);
+    /// assert!(error.to_string().contains("at most 500 N"));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn refuse(&mut self, request: Request<Q>, why: &str) -> Result<()> {
         self.end(&request, frame::REFUSED, why.as_bytes())
     }

@@ -17,10 +17,10 @@ where
     Q: Serialize + 'static,
     R: DeserializeOwned + 'static,
 {
-    /// Asks with a value and waits for the answer, decoded; as [`Client::call_timeout`].
+    /// Sends a value and waits for the answer, decoded; as [`Client::call_timeout`].
     ///
     /// # Errors
-    /// `InvalidArgument` when serde cannot encode the value; `Corrupt` when the answer is no
+    /// `InvalidArgument` when serde cannot encode the value; `Corrupt` when the answer is not
     /// MessagePack of an `R`; else as [`Client::call_timeout`].
     ///
     /// # Examples

@@ -25,6 +25,27 @@ pub const BORROWS_DEFAULT: usize = 8;
 pub const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
 
 /// A topic about to be opened; see [`Node::topic`].
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let publisher = node
+///     .topic::<[f32]>("/scan")?
+///     .depth(4)
+///     .attribute("unit", "m")
+///     .reliable_timeout(std::time::Duration::from_millis(20))
+///     .publisher()?;
+/// publisher.publish(&[0.5, 0.75])?;
+/// publisher.publish(&[0.25])?;
+///
+/// let late = node.topic::<[f32]>("/scan")?.history(2).reliable(true);
+/// let mut subscriber = late.subscriber()?;
+/// assert_eq!(subscriber.attributes()["unit"], "m");
+/// assert_eq!(&*subscriber.receive()?.expect("from the history"), [0.5, 0.75]);
+/// assert_eq!(&*subscriber.receive()?.expect("from the history"), [0.25]);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[must_use = "it opens no port until `publisher` or `subscriber`"]
 pub struct Builder<T: ?Sized> {
     options: TopicOptions,
@@ -64,7 +85,7 @@ impl<T: Payload + ?Sized> fmt::Debug for Builder<T> {
 }
 
 impl Node {
-    /// Begins to open topic `name` for messages of type `T`: a [`crate::Message`], a slice of
+    /// A builder that opens topic `name` for messages of type `T`: a [`crate::Message`], a slice of
     /// them, a [`crate::Headed`] slice, `MsgPack`, or `[u8]` for raw bytes.
     ///
     /// # Errors
@@ -91,17 +112,17 @@ impl Node {
 }
 
 impl<T: Payload + ?Sized> Builder<T> {
-    /// For a publisher: messages its ring holds, 1 to 65536, rounded up to a power of two. One that
-    /// does not ask gets what the first member of the topic asked for, else 16.
+    /// For a publisher: messages its ring holds, 1 to 65536, rounded up to a power of two. Unless
+    /// given, what the first member of the topic asked for, else 16.
     pub fn depth(mut self, messages: u64) -> Self {
         self.options.depth = Some(messages);
         self
     }
 
-    /// For a subscriber: how many messages from before it joined to receive: the youngest of the
-    /// topic by their time stamps, over all publishers, also those that are dead or have left.
-    /// Messages without a stamp count as the oldest, in the order in which their publishers came.
-    /// 0 unless given; what the rings have overwritten is gone.
+    /// For a subscriber: how many messages from before it joined to receive; 0 unless given. These
+    /// are the newest by time stamp over all publishers, including those that died or left.
+    /// Messages without a stamp count as the oldest, in the order in which their publishers joined.
+    /// Overwritten messages are gone.
     pub fn history(mut self, messages: u64) -> Self {
         self.options.history = messages;
         self
@@ -120,18 +141,19 @@ impl<T: Payload + ?Sized> Builder<T> {
         self
     }
 
-    /// A description of the payload for tools, at most 64 KiB, instead of the one that the type
-    /// has ([`crate::Message::describe`]); must be the same for all members that give one.
+    /// A description of the payload for tools, at most 64 KiB, instead of the type's own
+    /// ([`crate::Message::describe`]). All members that give one must give the same.
     pub fn schema(mut self, schema: impl Into<Vec<u8>>) -> Self {
         self.options.schema = Some(schema.into());
         self
     }
 
-    /// Something about the topic for people and tools, such as a unit or a frame; the last value of
-    /// a key counts. Who makes the topic gives them; those of later members are left aside.
+    /// Adds an attribute for people and tools, such as a unit or a frame; the last value of a key
+    /// counts. Only the member that creates the topic sets its attributes; those of later members
+    /// are ignored.
     ///
     /// A key has 1 to 64 letters, digits, `_`, `-`, `.` and `/`; a value up to 1024 bytes without
-    /// control characters; at most 64 attributes and 16 KiB in all, else opening is
+    /// control characters; at most 64 attributes and 16 KiB in all, else opening fails with
     /// `InvalidArgument`.
     pub fn attribute(mut self, key: &str, value: &str) -> Self {
         self.options.attributes.insert(key.into(), value.into());
@@ -145,33 +167,34 @@ impl<T: Payload + ?Sized> Builder<T> {
         self
     }
 
-    /// For a subscriber: publishers wait for it before they overwrite what it has not read, up to
-    /// their `reliable_timeout`. Each subscriber chooses for itself; the dead are not waited for.
+    /// For a subscriber: before publishers overwrite a message that it has not read, they wait for
+    /// it, up to their `reliable_timeout`. Each subscriber chooses for itself; nobody waits for the
+    /// dead.
     pub fn reliable(mut self, reliable: bool) -> Self {
         self.options.reliable = reliable;
         self
     }
 
     /// For a publisher: how long one publish waits for the slowest live reliable subscriber; 1 s
-    /// unless given, zero for not at all (`WouldBlock`). The same in every language.
+    /// unless given, in every language. With zero it does not wait (`WouldBlock`).
     pub fn reliable_timeout(mut self, timeout: Duration) -> Self {
         self.options.reliable_timeout_ns = timeout.as_nanos().min(1 << 62) as u64;
         self
     }
 
-    /// For a publisher: keeps no message for late joiners once every subscriber has read it, so
-    /// that its memory, still in the cache, serves the next one. For large loans.
+    /// For a publisher: drops each message once every subscriber has read it, keeping none for late
+    /// joiners, so that the next one reuses memory that is still in the cache. For large loans.
     pub fn volatile(mut self, volatile: bool) -> Self {
         self.options.volatile = volatile;
         self
     }
 
-    /// For a publisher: whether its messages say when they were published; they do unless told
-    /// otherwise. Without, [`Meta::timestamp_ns`](crate::topic::Meta::timestamp_ns) is 0, and among
-    /// several publishers its messages count as the oldest.
+    /// For a publisher: whether its messages carry the time of publishing; `true` unless given.
+    /// Without it [`Meta::timestamp_ns`](crate::topic::Meta::timestamp_ns) is 0, and among several
+    /// publishers its messages count as the oldest.
     ///
-    /// Reading the time costs about 10 ns, and several times that on the way of a small message to
-    /// a subscriber that spins: nothing else in `publish` waits for the processor.
+    /// Reading the clock costs about 10 ns, and several times that in the latency of a small
+    /// message to a subscriber that spins: nothing else in `publish` stalls the processor.
     pub fn timestamps(mut self, timestamps: bool) -> Self {
         self.options.timestamps = timestamps;
         self
@@ -220,8 +243,8 @@ impl<T: Payload + ?Sized> Builder<T> {
         Ok(wanted)
     }
 
-    /// Joins as a publisher, making the topic if it does not exist. A topic of another type whose
-    /// members are all dead or gone is made anew: what they sent, also unread, goes with it.
+    /// Joins as a publisher, creating the topic if it does not exist. A topic of another type whose
+    /// members are all dead or gone is replaced; what they sent goes with it, read or not.
     ///
     /// # Errors
     /// `TypeMismatch` naming every field that differs and the live members; `InvalidArgument`;
@@ -235,7 +258,7 @@ impl<T: Payload + ?Sized> Builder<T> {
         join_as_publisher(&self.options.node, self.options.name, Some(&wanted), options)
     }
 
-    /// Joins as a subscriber, making the topic if it does not exist, or anew as a publisher does.
+    /// Joins as a subscriber, creating or replacing the topic as [`Builder::publisher`] does.
     ///
     /// # Errors
     /// As [`Builder::publisher`]; `InvalidArgument` for `borrows` out of range.
@@ -251,8 +274,8 @@ impl<T: Payload + ?Sized> Builder<T> {
 }
 
 impl Builder<[u8]> {
-    /// Opens ports for payloads of a type that is known only now, instead of raw bytes. What they
-    /// carry stays bytes: see [`PayloadType`].
+    /// Opens ports for payloads of a type known only at run time, instead of raw bytes. Payloads
+    /// stay bytes: see [`PayloadType`].
     pub fn of_type(mut self, payload_type: &PayloadType) -> Self {
         self.options.payload_type = Some(payload_type.clone());
         self
@@ -261,7 +284,7 @@ impl Builder<[u8]> {
     /// Joins an existing topic of any type and receives its payloads as bytes; for tools.
     ///
     /// # Errors
-    /// `NotFound` when there is no such topic yet; else as [`Builder::subscriber`].
+    /// `NotFound` when the topic does not exist; else as [`Builder::subscriber`].
     pub fn subscriber_of_any_type(self) -> Result<Subscriber<[u8]>> {
         self.options.node.tend()?;
         let options = self.subscriber_options();
@@ -270,11 +293,11 @@ impl Builder<[u8]> {
         Ok(Subscriber::new(reader, any))
     }
 
-    /// Joins an existing topic of any type as a publisher of payloads that are bytes already; for
-    /// tools. What is no payload of the topic's type is refused by its subscribers, not here.
+    /// Joins an existing topic of any type and publishes payloads given as bytes; for tools. Bytes
+    /// that are not a payload of the topic's type are refused by its subscribers, not here.
     ///
     /// # Errors
-    /// `NotFound` when there is no such topic yet; else as [`Builder::publisher`].
+    /// `NotFound` when the topic does not exist; else as [`Builder::publisher`].
     ///
     /// # Crash safety
     /// **Strict.** As [`Builder::publisher`].

@@ -69,7 +69,7 @@ pub type Subscriber<T> = subscriber::Subscriber<MsgPack<T>>;
 const ATTEMPTS_MAX: usize = 3;
 
 impl Node {
-    /// Begins to open topic `name` for values of type `T` as MessagePack; the same as
+    /// A builder that opens topic `name` for values of type `T` as MessagePack; the same as
     /// `topic::<MsgPack<T>>(name)`.
     ///
     /// # Errors
@@ -82,8 +82,8 @@ impl Node {
 impl<T: 'static> Builder<MsgPack<T>> {
     /// Name of the type that all members must agree on, 1 to 256 bytes, like `robot/Plan`.
     ///
-    /// Without it the name is Rust's own path of `T`, which another language does not know, which
-    /// changes when the type moves, and which compilers do not promise to keep.
+    /// Without it the name is the Rust path of `T`: other languages do not know it, it changes when
+    /// the type moves, and compilers do not promise to keep it.
     pub fn type_name(self, name: &str) -> Self {
         self.named(name)
     }
@@ -92,8 +92,8 @@ impl<T: 'static> Builder<MsgPack<T>> {
 impl<T: Serialize + 'static> publisher::Publisher<MsgPack<T>> {
     /// Encodes `value` straight into shared memory and publishes it; returns its `seq`.
     ///
-    /// The slot is as long as the last value and an eighth; a value that needs more is encoded
-    /// once more into one that holds it.
+    /// The slot is an eighth longer than the last value; a value that needs more is encoded again
+    /// into a larger one.
     ///
     /// # Errors
     /// `InvalidArgument` when serde cannot encode the value; else as
@@ -104,7 +104,7 @@ impl<T: Serialize + 'static> publisher::Publisher<MsgPack<T>> {
     ///
     /// # Real-time
     /// As [`publish`](publisher::Publisher::publish), once the topic has seen values of this size;
-    /// what `T` does to serialise itself comes on top.
+    /// serialising `T` comes on top.
     pub fn publish_value(&self, value: &T) -> Result<u64> {
         let inline_max = self.writer.borrow().inline_bytes_max().min(SLICE_INLINE_BYTES_MAX);
         let mut wanted = self.length_hint.get();
@@ -213,7 +213,7 @@ impl<T: 'static> Sample<MsgPack<T>> {
     /// Decodes the value; as [`MsgPack::decode`], with an error that says which message it was.
     ///
     /// # Errors
-    /// `Corrupt`: the message is no MessagePack of a `T`.
+    /// `Corrupt`: the message is not MessagePack of a `T`.
     pub fn decode<'a>(&'a self) -> Result<T>
     where
         T: Deserialize<'a>,
@@ -224,7 +224,7 @@ impl<T: 'static> Sample<MsgPack<T>> {
     /// Decodes as another type; as [`MsgPack::decode_as`].
     ///
     /// # Errors
-    /// `Corrupt`: the message is no MessagePack of a `U`.
+    /// `Corrupt`: the message is not MessagePack of a `U`.
     pub fn decode_as<'a, U: Deserialize<'a>>(&'a self) -> Result<U> {
         decode(self.as_bytes()).map_err(|why| {
             let object = format!("message {} of publisher {}", self.seq(), self.publisher());
@@ -237,8 +237,8 @@ impl<T: DeserializeOwned + 'static> subscriber::Subscriber<MsgPack<T>> {
     /// The next message, decoded, or `None` when there is none now. Never waits.
     ///
     /// # Errors
-    /// `Corrupt`, naming the topic: a message is no MessagePack of a `T`; it is consumed, the next
-    /// call goes on behind it. Else as [`receive`](subscriber::Subscriber::receive).
+    /// `Corrupt`, naming the topic: a message is not MessagePack of a `T`; it is consumed, and the
+    /// next call continues after it. Else as [`receive`](subscriber::Subscriber::receive).
     pub fn receive_value(&mut self) -> Result<Option<Decoded<T>>> {
         let sample = self.receive()?;
         sample.map(|sample| self.value_of(&sample)).transpose()

@@ -13,8 +13,8 @@ use zerocopy::IntoBytes;
 use super::describe::TypeDescription;
 use super::payload::{Encoding, Message, Payload, are_elements, is_element, sealed};
 
-/// A header `H` and any number of elements `E` behind it, as one payload: an image with its
-/// pixels, a scan with its ranges. The type's name is that of the header.
+/// A header `H` followed by any number of elements `E`, as one payload: an image with its pixels, a
+/// scan with its ranges. The type's name is that of the header.
 ///
 /// `E` may not be aligned to more than `H`: then the elements follow the header without a gap.
 ///
@@ -59,8 +59,7 @@ impl<H: Message, E: Message> Headed<H, E> {
         assert!(size_of::<E>() > 0, "elements have no size");
     };
 
-    /// The bytes of any payload as this type; `None` if they are none, by length, alignment or
-    /// value.
+    /// The bytes of any payload as this type; `None` if length, alignment or a value does not fit.
     pub fn parse(bytes: &[u8]) -> Option<&Self> {
         // SAFETY: all that is asked for is checked; the bytes are borrowed for as long.
         Self::is_one(bytes).then(|| unsafe { Self::cast(bytes.as_ptr(), bytes.len()) })

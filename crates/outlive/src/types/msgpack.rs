@@ -14,8 +14,7 @@ use crate::{Error, ErrorKind, Result};
 /// Deepest nesting that is decoded: garbage must not exhaust the stack.
 const DEPTH_MAX: usize = 128;
 
-/// The MessagePack of a `T`, as it lies in shared memory; what it says is read by
-/// [`MsgPack::decode`].
+/// The MessagePack of a `T`, as it lies in shared memory; [`MsgPack::decode`] reads it.
 #[repr(transparent)]
 pub struct MsgPack<T> {
     _type: PhantomData<fn() -> T>,
@@ -42,7 +41,7 @@ impl<T> MsgPack<T> {
     /// Decodes the value.
     ///
     /// # Errors
-    /// `Corrupt`: the bytes are no MessagePack of a `T`.
+    /// `Corrupt`: the bytes are not MessagePack of a `T`.
     pub fn decode<'a>(&'a self) -> Result<T>
     where
         T: Deserialize<'a>,
@@ -54,7 +53,7 @@ impl<T> MsgPack<T> {
     /// has fewer fields.
     ///
     /// # Errors
-    /// `Corrupt`: the bytes are no MessagePack of a `U`.
+    /// `Corrupt`: the bytes are not MessagePack of a `U`.
     pub fn decode_as<'a, U: Deserialize<'a>>(&'a self) -> Result<U> {
         let decoded = decode(&self.bytes);
         decoded.map_err(|why| undecoded::<U>("a MessagePack value", self.bytes.len(), &why))

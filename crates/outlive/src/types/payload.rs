@@ -20,8 +20,8 @@ use crate::sync::fault;
 /// A fixed-size type that may live in shared memory: no padding, no pointers, zeros are a value.
 /// [`macro@crate::message`] above a struct or enum makes it one.
 ///
-/// Without the macro (feature `derive`) implement it by hand, beside the traits of `zerocopy`,
-/// which check all that. A type without a description agrees with every type of its name, size and
+/// Without the macro (feature `derive`) implement it by hand, with the traits of `zerocopy`, which
+/// check all that. A type without a description agrees with every type of its name, size and
 /// alignment.
 ///
 /// # Examples
@@ -78,7 +78,7 @@ pub struct Validity<T> {
 }
 
 impl<T: Message> Validity<T> {
-    /// Some bytes are no `T`, as of a `bool`: received bytes are checked.
+    /// Some bytes are not a `T`, as for a `bool`: received bytes are checked.
     pub const fn checked() -> Self {
         Self::of(false)
     }
@@ -94,7 +94,7 @@ impl<T: Message> Validity<T> {
     /// Any bytes are a `T` if `any`.
     ///
     /// # Safety
-    /// `any` only if `T` has no bytes but those of its fields, and of each any bytes are a value.
+    /// `any` only if `T` has no bytes but those of its fields, and any bytes are a value of each.
     #[doc(hidden)]
     pub const unsafe fn of_fields(any: bool) -> Self {
         Self::of(any)
@@ -173,7 +173,7 @@ impl<T: Message, const N: usize> Message for [T; N] {
     }
 }
 
-/// How payload bytes are to be read; stored in the topic's `meta`.
+/// How payload bytes are encoded; stored in the topic's `meta`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u32)]
@@ -239,7 +239,7 @@ pub(crate) mod sealed {
 pub unsafe trait Payload: sealed::Sealed + Send + Sync + 'static {
     /// The type itself, that of the elements, or that of the header.
     type Element: Message;
-    /// How the bytes are to be read.
+    /// How the bytes are encoded.
     const ENCODING: Encoding;
     /// Whether some bytes of a length that fits are no payload.
     #[doc(hidden)]

@@ -6,14 +6,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use super::member::{Member, Plan};
 use crate::os::sleep::poll;
 
-/// A file descriptor that is not of this crate: a socket, a pipe, a terminal, a device.
+/// A file descriptor from outside this crate: a socket, a pipe, a terminal, a device.
 ///
-/// Ready when `poll` says so, which includes the other side's hang-up and errors: then it stays
-/// ready until it is taken out of the list.
+/// Ready when `poll` says so, including hang-ups and errors: after those it stays ready until you
+/// take it out of the list.
 ///
-/// Costs: with one of these in a wait the whole wait goes through descriptors. Each sleep is then
-/// one `ppoll` more, and each publisher that wakes it sends a datagram instead of waking a futex
-/// (a few us instead of below 1 us). See [`WaitSet`](crate::WaitSet).
+/// Costs: with one of these in the list the whole wait goes through descriptors. Each sleep takes
+/// one more `ppoll`, and each publisher that wakes it sends a datagram instead of waking a futex (a
+/// few us instead of below 1 us). See [`WaitSet`](crate::WaitSet).
 ///
 /// # Examples
 /// ```

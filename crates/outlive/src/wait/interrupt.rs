@@ -3,10 +3,10 @@
 use super::member::{Member, Plan};
 use crate::os::sleep::event::Event;
 
-/// Ends a wait of this process: another thread raises it, or a signal handler.
+/// Ends waits of this process when another thread or a signal handler raises it.
 ///
-/// Raised, it stays so until it is cleared: waits that begin later end at once. Any number of
-/// threads may wait for one. A forked child has one of its own, as its parent left it.
+/// It stays raised until it is cleared: later waits end at once. Any number of threads may wait for
+/// it. A forked child gets its own, in the state in which its parent left it.
 ///
 /// # Examples
 /// ```
@@ -34,7 +34,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// One that is not raised.
+    /// An interrupt that is not raised.
     pub const fn new() -> Self {
         Self { event: Event::new() }
     }
@@ -55,8 +55,8 @@ impl Interrupt {
         self.event.raised() != 0
     }
 
-    /// Makes it as new, for the next use: by the one thread that waits for it. What is raised while
-    /// this runs may count as raised before.
+    /// Resets it for the next use. Call it from the one thread that waits for it; a raise during
+    /// the call may count as one before it.
     pub fn clear(&self) {
         self.event.clear();
     }

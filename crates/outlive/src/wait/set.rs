@@ -59,29 +59,30 @@ fn doorbells() -> u32 {
 /// Waits until one of several things is ready: a message, the death of a node, a timer, a foreign
 /// file descriptor.
 ///
-/// The list of members is given with each wait; what is ready is named by its index in the list.
-/// Ready means that a call on the member gives something now, and it stays so until it has been
-/// called for (level-triggered):
+/// Each wait takes the list of members and reports what is ready by its index in the list. Ready
+/// means that a call on the member returns something now; it stays ready until that call
+/// (level-triggered):
 ///
 /// | member | ready while |
 /// |---|---|
 /// | [`Subscriber`](crate::Subscriber) | there is a message; and once for each event that is new |
 /// | [`Consumer`](crate::Consumer) | there is a message; and once for each event that is new |
 /// | [`Watch`](crate::Watch) | the node is dead: take it out of the list then |
-/// | [`Timer`](crate::Timer) | it is due and [`fired`](crate::Timer::fired) was not asked yet |
+/// | [`Timer`](crate::Timer) | it is due, until [`fired`](crate::Timer::fired) is called |
 /// | [`Descriptor`](crate::Descriptor) | `poll` says so |
 /// | [`Shutdown`](crate::Shutdown) | the process was asked to end |
 /// | `&`[`Interrupt`](crate::Interrupt) | it is raised |
 ///
-/// All that are ready are reported, beginning each time with another one. So also who serves only
-/// the first of them starves nobody.
+/// All ready members are reported, starting each time with another one, so handling only the first
+/// starves nobody.
 ///
 /// A publisher killed at any instruction wakes the set: by its message if that was committed, and
 /// by its death. Any number of threads may wait, each with a set and members of its own.
 ///
 /// # Real-time
 /// No allocation once the list has had this length before, and no system call while something is
-/// ready, unless foreign descriptors or deaths are looked at. A sleep is one system call per wake.
+/// ready, unless foreign descriptors or deaths must be checked. A sleep is one system call per
+/// wake.
 ///
 /// # Examples
 /// ```
@@ -129,12 +130,12 @@ pub struct WaitSet {
     polls: u32,
 }
 
-/// The indices of what is ready; none when the time is up. See [`WaitSet::wait`].
+/// The indices of what is ready; none when the time ran out. See [`WaitSet::wait`].
 #[derive(Clone, Debug)]
 pub struct Ready<'a>(std::iter::Copied<std::slice::Iter<'a, usize>>);
 
 impl Ready<'_> {
-    /// Whether the time was up first.
+    /// Whether the time ran out first.
     pub fn is_empty(&self) -> bool {
         self.0.len() == 0
     }
@@ -166,7 +167,7 @@ impl Default for WaitSet {
 }
 
 impl WaitSet {
-    /// A set. It takes nothing until a wait needs a doorbell or a descriptor.
+    /// Makes a set. It takes no resources until a wait needs a doorbell or a descriptor.
     pub fn new() -> Self {
         Self {
             turn: 0,
@@ -184,8 +185,8 @@ impl WaitSet {
     /// Waits until a member is ready, at most `timeout`; 0 only looks.
     ///
     /// # Errors
-    /// `NoSpace` or `Io` when a doorbell or a socket is needed and cannot be made. What is wrong
-    /// with a member makes that member ready, and the call on it says what it is.
+    /// `NoSpace` or `Io` when a doorbell or a socket is needed and cannot be made. A problem with a
+    /// member makes that member ready, and the call on it returns the error.
     ///
     /// # Crash safety
     /// **Strict.** Dying asleep leaves raised flags; the next wake finds us dead.

@@ -9,16 +9,16 @@ use crate::os::process::stop;
 use crate::os::sleep::futex;
 use crate::os::time::deadline::Deadline;
 
-/// Says when this process is asked to end, by SIGTERM or SIGINT, instead of being ended by it.
+/// Reports that SIGTERM or SIGINT asked this process to end, instead of the signal ending it.
 ///
-/// A program that then returns from `main` drops its nodes: others see that it left, and are not
-/// told of a death. `outlive stop`, a terminal's Ctrl-C and service managers ask in this way.
+/// A program that then returns from `main` drops its nodes: others see that it left, not that it
+/// died. `outlive stop`, a terminal's Ctrl-C and service managers ask this way.
 ///
-/// The first signal of each kind is noted, the second does what it did before: by default it ends
-/// the process. A handler that the program has installed before is called as well; a signal that is
-/// ignored stays ignored. When the last `Shutdown` is dropped, everything is as it was. Blocking
-/// system calls of the program go on (SA_RESTART): wait with a [`WaitSet`](crate::WaitSet), or look
-/// at [`is_asked`](Self::is_asked) now and then. In a forked child nothing of it counts.
+/// The first signal of each kind is noted; the second does what it did before: by default it ends
+/// the process. A handler installed earlier is called as well; an ignored signal stays ignored.
+/// Dropping the last `Shutdown` restores everything. The program's blocking system calls are
+/// restarted (SA_RESTART): wait with a [`WaitSet`](crate::WaitSet), or check
+/// [`is_asked`](Self::is_asked) now and then. None of this applies in a forked child.
 ///
 /// # Examples
 /// ```
@@ -44,7 +44,7 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// From here on SIGTERM and SIGINT ask.
+    /// From now on SIGTERM and SIGINT ask this process to end.
     ///
     /// # Errors
     /// `Io` when the process is out of descriptors.
@@ -66,12 +66,12 @@ impl Shutdown {
         Some(stop::asked()).filter(|by| !matches!(*by, 0 | stop::BY_ITSELF)).map(|by| by as i32)
     }
 
-    /// Asks this process to end, as a signal does: all that wait for it are woken.
+    /// Asks this process to end, as a signal does, and wakes all that wait for it.
     pub fn ask(&self) {
         stop::ask(stop::BY_ITSELF);
     }
 
-    /// Waits until it is asked, at most `timeout`; whether it was.
+    /// Waits until this process is asked to end, at most `timeout`; returns whether it was.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = Deadline::after(timeout);

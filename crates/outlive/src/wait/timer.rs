@@ -6,11 +6,11 @@ use super::member::{Member, Plan};
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 
-/// Ready at one instant, or every so often.
+/// Ready once, or periodically.
 ///
-/// A periodic timer keeps to its grid: however late it is looked at, it is next ready at the first
-/// instant of `first + n * period` that is still to come. It is no descriptor and costs no system
-/// call: the sleep of the set ends when it is due.
+/// A periodic timer keeps its grid: however late it is checked, it is next ready at the first
+/// instant of `first + n * period` that is still to come. It is not a descriptor and costs no
+/// system call: the set's sleep ends when it is due.
 ///
 /// # Examples
 /// ```
@@ -54,8 +54,8 @@ impl Timer {
         Self { next_ns: first_ns, period_ns }
     }
 
-    /// How often it became due since the last call; until it is asked, it stays ready. More than 1
-    /// says that periods were missed.
+    /// How often it became due since the last call; it stays ready until this is called. More than
+    /// 1 means that periods were missed.
     pub fn fired(&mut self) -> u64 {
         let now = clock::now_ns();
         if now < self.next_ns {
@@ -70,12 +70,12 @@ impl Timer {
         times
     }
 
-    /// When it is ready next, ns of CLOCK_MONOTONIC; `None` when never.
+    /// When it is next ready, ns of CLOCK_MONOTONIC; `None` if never.
     pub fn next_ns(&self) -> Option<u64> {
         (self.next_ns != u64::MAX).then_some(self.next_ns)
     }
 
-    /// Never ready from here on.
+    /// Stops it: it is never ready again.
     pub fn stop(&mut self) {
         (self.next_ns, self.period_ns) = (u64::MAX, 0);
     }

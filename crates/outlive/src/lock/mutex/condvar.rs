@@ -22,16 +22,17 @@ use crate::{Error, ErrorKind, Result};
 
 /// Waiting for a change of data under a [`RobustMutex`](crate::lock::RobustMutex).
 ///
-/// Killed waiters and notifiers keep nobody waiting: who was to be woken by a notifier that died
-/// between its two steps, or after a waiter that died with its wake, looks again within 100 ms.
-/// Wake-ups without a cause are normal: look at the data again.
+/// Killed waiters and notifiers leave nobody waiting: a waiter whose notifier died between its two
+/// steps, or whose wake-up went to a waiter that died, looks again within 100 ms. Spurious wake-ups
+/// are normal: check the data again.
 ///
-/// That nobody is left who *would* notify it cannot tell: wait with a deadline, or watch the node.
+/// It cannot tell whether anyone is left to notify it: wait with a deadline, or watch the node.
 ///
 /// # Theory of operation
-/// `notify` adds one to a change count and wakes sleepers if somebody says it sleeps; a waiter says
-/// so, reads the count while it holds the mutex, lets go, and sleeps while the count is the same.
-/// A killed waiter stays counted, which costs each later `notify` a system call and nothing else.
+/// `notify` increments a change count and wakes sleepers if any waiter is counted; a waiter counts
+/// itself, reads the change count while it holds the mutex, releases it, and sleeps while the count
+/// is unchanged. A killed waiter stays counted, which costs each later `notify` a system call and
+/// nothing else.
 ///
 /// # Examples
 /// ```
@@ -65,7 +66,7 @@ unsafe impl Sync for RobustCondvar {}
 type Held<'a, R, T> = LockResult<R, Inherited<MutexGuard<'a, T>>>;
 
 impl RobustCondvar {
-    /// Bytes it takes in a segment or in memory of the user's own, aligned to 64.
+    /// Bytes it takes in a segment or in memory of your own, aligned to 64.
     pub const BYTES: usize = head::BYTES;
 
     pub(in crate::lock) fn object_type() -> ObjectType {
@@ -77,17 +78,17 @@ impl RobustCondvar {
         Self { object, count }
     }
 
-    /// Places it into zeroed shared memory of the user's own, or finds it there.
+    /// Places it in zeroed shared memory of your own, or finds it there.
     ///
     /// # Errors
     /// As [`RobustMutex::place`](crate::lock::RobustMutex::place).
     ///
     /// # Safety
     /// - `memory` starts `len` bytes that stay mapped for as long as the condition variable lives.
-    /// - Nobody writes to its first `BYTES` bytes but through this type.
+    /// - Nobody writes to its first `BYTES` bytes except through this type.
     ///
     /// # Crash safety
-    /// **Strict.** Zeroed memory is a condition variable; what marks it as one is two CAS.
+    /// **Strict.** Zeroed memory is a condition variable; two CAS mark it as one.
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
         Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::object_type())? }))
@@ -103,20 +104,20 @@ impl RobustCondvar {
         unsafe { self.object.word(head::DRAIN).as_ref() }
     }
 
-    /// Lets the mutex go, waits for a notification, and takes the mutex again.
+    /// Releases the mutex, waits for a notification, and takes the mutex again.
     ///
     /// # Errors
     /// Those of [`RobustMutex::lock`](super::RobustMutex::lock), from taking it again; `OwnerDied`
     /// comes with the data.
     ///
     /// # Crash safety
-    /// **Strict.** Dying here: the mutex is free or a dead thread's, as anywhere.
+    /// **Strict.** A death here leaves the mutex free or owned by a dead thread, as anywhere.
     pub fn wait<'a, T: Message>(&self, guard: MutexGuard<'a, T>) -> Held<'a, MutexGuard<'a, T>, T> {
         self.wait_by(guard, Deadline::NEVER).map(|(guard, _)| guard)
     }
 
-    /// As `wait`, until `deadline`; says whether a notification came. The mutex is taken again in
-    /// either case, however long that takes.
+    /// As `wait`, until `deadline`; returns whether a notification came. The mutex is taken again
+    /// in either case, however long that takes.
     ///
     /// # Errors
     /// As `wait`.
@@ -174,9 +175,9 @@ impl RobustCondvar {
         self.wait_raw_while(mutex, deadline, || true)
     }
 
-    /// As [`wait_raw`](Self::wait_raw), as long as `go_on` says so. It is asked without the mutex,
+    /// As [`wait_raw`](Self::wait_raw), while `go_on` returns true. It is called without the mutex,
     /// after at most 100 ms and after every signal that the thread handled; no notification is
-    /// missed for it.
+    /// missed because of it.
     ///
     /// # Errors
     /// As `wait_raw`.
@@ -236,7 +237,8 @@ impl RobustCondvar {
     /// Wakes one waiter, if there is any. With or without the mutex held.
     ///
     /// # Crash safety
-    /// **Strict.** Commit point: the count. Dying before the wake: a waiter looks within 100 ms.
+    /// **Strict.** Commit point: the count. After a death before the wake a waiter looks within 100
+    /// ms.
     pub fn notify_one(&self) {
         self.notify(1);
     }

@@ -32,13 +32,13 @@ pub trait Hold: Debug + Send + Sync {
     /// holds it.
     ///
     /// # Crash safety
-    /// **Strict.** Commit point: one CAS. Dying before its wake-up call wakes the waiters.
+    /// **Strict.** Commit point: one CAS. A death before its wake-up call wakes the waiters, too.
     fn release(&self, me: u64) -> bool;
 
     /// As `release`, and the next one is told that the owner died.
     ///
     /// # Crash safety
-    /// **Strict.** One store; dying before it comes to the same.
+    /// **Strict.** One store; a death before it has the same effect.
     fn abandon(&self, me: u64) -> bool;
 
     /// The holder `me` has repaired what it inherited; whether it did inherit.

@@ -29,14 +29,14 @@ use hold::Hold;
 use pi::Pi;
 use word::Got;
 
-/// A mutex whose owner may be killed at any instruction: the next one gets the data, and is told.
+/// A mutex whose owner may be killed at any instruction: the next one gets the data, and the news.
 ///
 /// It lies in a file of the domain ([`Node::mutex`]), in a [`Segment`](super::Segment), or in
-/// shared memory of the user's own. Any number of threads may use one handle.
+/// shared memory of your own. Any number of threads may use one handle.
 ///
-/// A panic that drops the guard counts as the owner's death. A guard that is leaked or forgotten
-/// may leave references to the data behind: after its thread has ended others get an error of kind
-/// `Unrecoverable`, and they inherit once its process has ended, too.
+/// A panic that drops the guard counts as the owner's death. A leaked or forgotten guard may leave
+/// references to the data behind: once its thread has ended, others get an error of kind
+/// `Unrecoverable`; once its process has ended, too, they inherit.
 ///
 /// # Examples
 /// ```
@@ -64,14 +64,15 @@ pub struct RobustMutex<T: Message, H: Hold = Gated> {
     data: NonNull<T>,
 }
 
-/// As [`RobustMutex`], for threads of real-time priorities: while a thread waits, the holder runs
-/// with that thread's priority (the kernel's futex with priority inheritance), so that none in
-/// between keeps both from running. The lock then goes to the waiter of the highest priority.
+/// As [`RobustMutex`], for threads with real-time priorities: while a thread waits, the holder runs
+/// with that thread's priority (the kernel's priority-inheritance futex), so that no thread of a
+/// priority in between keeps both from running. The lock then goes to the waiter with the highest
+/// priority.
 ///
-/// It lies in a file of the domain ([`Node::pi_mutex`]). All its members are in one PID namespace:
-/// the kernel finds the holder by its number. It has no condition variable. A thread's first lock
-/// aside, taking it and letting it go while nobody waits is without a system call; whoever waits
-/// makes one.
+/// It lies in a file of the domain ([`Node::pi_mutex`]). All its members must be in one PID
+/// namespace: the kernel finds the holder by its thread id. It has no condition variable. After a
+/// thread's first lock, taking and releasing it while nobody waits takes no system call; waiting
+/// takes one.
 ///
 /// # Examples
 /// ```
@@ -99,7 +100,7 @@ unsafe impl<T: Message, H: Hold> Sync for RobustMutex<T, H> {}
 type Held<'a, T, H> = LockResult<MutexGuard<'a, T, H>, Inherited<MutexGuard<'a, T, H>>>;
 
 impl<T: Message> RobustMutex<T> {
-    /// Bytes it takes in a segment or in memory of the user's own.
+    /// Bytes it takes in a segment or in memory of your own.
     pub const BYTES: usize = layout::mutex_data(align_of::<T>()) + size_of::<T>();
     /// Alignment it needs there.
     pub const ALIGN: usize =
@@ -122,8 +123,8 @@ impl<T: Message> RobustMutex<T> {
         Self { hold: Gated::for_guards(object), data }
     }
 
-    /// Places the mutex into zeroed shared memory of the user's own, or finds it there. The value
-    /// begins as all zero bytes.
+    /// Places the mutex in zeroed shared memory of your own, or finds it there. The value begins as
+    /// all zeros.
     ///
     /// # Errors
     /// `InvalidArgument` for memory that is null, too small, misaligned or not shared;
@@ -131,10 +132,10 @@ impl<T: Message> RobustMutex<T> {
     ///
     /// # Safety
     /// - `memory` starts `len` bytes that stay mapped for as long as the mutex lives.
-    /// - Nobody writes to its first `BYTES` bytes but through this type.
+    /// - Nobody writes to its first `BYTES` bytes except through this type.
     ///
     /// # Crash safety
-    /// **Strict.** Zeroed memory is a free mutex; what marks it as one is two CAS.
+    /// **Strict.** Zeroed memory is a free mutex; two CAS mark it as one.
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
         Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::object_type())? }))
@@ -161,8 +162,8 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     ///
     /// # Real-time
     /// One CAS when free; no system call, no allocation after the thread's first lock of a node.
-    /// Otherwise it spins a little and sleeps; a waiter woken 16 times in vain goes next, unless it
-    /// needs over 0.5 ms to wake.
+    /// Otherwise it spins a little and sleeps; a waiter that was woken 16 times and found the lock
+    /// taken goes next, unless it needs over 0.5 ms to wake.
     #[inline]
     pub fn lock(&self) -> Held<'_, T, H> {
         self.lock_by(Deadline::NEVER)
@@ -191,6 +192,20 @@ impl<T: Message, H: Hold> RobustMutex<T, H> {
     ///
     /// # Crash safety
     /// **Strict.** As `lock`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::lock::LockError;
+    ///
+    /// let map = node.mutex::<u64>("/map")?;
+    /// let timeout = std::time::Duration::from_millis(5);
+    /// let late = || matches!(map.lock_timeout(timeout), Err(LockError::Timeout));
+    /// let _held = map.lock()?;
+    /// assert!(std::thread::scope(|scope| scope.spawn(late).join()).unwrap());
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn lock_timeout(&self, timeout: Duration) -> Held<'_, T, H> {
         self.lock_until(Deadline::after(timeout))
     }

@@ -108,10 +108,10 @@ pub(in crate::lock) fn check_data(
 }
 
 impl RawMutex {
-    /// Bytes it takes in memory of the user's own, aligned to 64.
+    /// Bytes it takes in memory of your own, aligned to 64.
     pub const BYTES: usize = head::BYTES;
 
-    /// Opens the mutex `name` of the node's domain, or makes it.
+    /// Opens the mutex `name` of the node's domain, or creates it.
     ///
     /// # Errors
     /// `TypeMismatch` when the name is another kind of object; `InvalidName`; `NoSpace`.
@@ -123,8 +123,8 @@ impl RawMutex {
     }
 
     /// As [`open`](Self::open), with priority inheritance: the same lock as a
-    /// [`PiMutex`](super::PiMutex). It has no condition variable, and is let go through the object
-    /// it was taken by.
+    /// [`PiMutex`](super::PiMutex). It has no condition variable, and must be released through the
+    /// object that took it.
     ///
     /// # Errors
     /// As `open`; `Unsupported` when its members are in another PID namespace.
@@ -164,7 +164,7 @@ impl RawMutex {
         Ok(Self { rests_on: RestsOn::Pi(pi.for_calls()), data })
     }
 
-    /// Places the mutex into zeroed shared memory of the user's own, or finds it there.
+    /// Places the mutex in zeroed shared memory of your own, or finds it there.
     ///
     /// # Errors
     /// `InvalidArgument` for memory that is null, too small, misaligned or not shared;
@@ -172,10 +172,10 @@ impl RawMutex {
     ///
     /// # Safety
     /// - `memory` starts `len` bytes that stay mapped for as long as the mutex lives.
-    /// - Nobody writes to its first `BYTES` bytes but through this type.
+    /// - Nobody writes to its first `BYTES` bytes except through this type.
     ///
     /// # Crash safety
-    /// **Strict.** Zeroed memory is a free mutex; what marks it as one is two CAS.
+    /// **Strict.** Zeroed memory is a free mutex; two CAS mark it as one.
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
         Ok(Self::new(unsafe { Object::placed(node, memory, len, &object_type())? }))
@@ -194,17 +194,17 @@ impl RawMutex {
         }
     }
 
-    /// Bytes it takes in memory of the user's own together with data of type `of`.
+    /// Bytes it takes in memory of your own together with data of type `of`.
     pub fn bytes_with(of: &PayloadType) -> usize {
         layout::mutex_data(of.align()).saturating_add(of.size())
     }
 
-    /// As [`open`](Self::open), with data of a type that is known only now: the same lock as a
-    /// [`RobustMutex`](super::RobustMutex) of that type. Whoever makes it stores `value`, or zero
-    /// bytes.
+    /// As [`open`](Self::open), with data of a type known only at run time: the same lock as a
+    /// [`RobustMutex`](super::RobustMutex) of that type. The creator stores `value`, or zeros.
     ///
     /// # Errors
-    /// As `open`; `InvalidArgument` for a type that is no single value, or a value of another size.
+    /// As `open`; `InvalidArgument` for a type that is not a single value, or a value of another
+    /// size.
     ///
     /// # Crash safety
     /// **Strict.** As `open`.
@@ -246,8 +246,8 @@ impl RawMutex {
         Self { data, ..Self::new(object) }
     }
 
-    /// The protected data, for whoever holds the lock: as many bytes as the type has that it was
-    /// opened with; none without a type.
+    /// The protected data, for the thread that holds the lock: as many bytes as the type that it
+    /// was opened with; none without a type.
     #[inline]
     pub fn data(&self) -> *mut u8 {
         self.data.as_ptr()
@@ -310,27 +310,27 @@ impl RawMutex {
         self.lock_by(deadline)
     }
 
-    /// Lets the lock go.
+    /// Releases the lock.
     ///
     /// # Errors
     /// `NotOwned` when the calling thread does not hold it; `ForkedChild`.
     ///
     /// # Crash safety
-    /// **Strict.** Commit point: one CAS. Dying before its wake-up call wakes the waiters.
+    /// **Strict.** Commit point: one CAS. A death before its wake-up call wakes the waiters, too.
     #[inline]
     pub fn unlock(&self) -> Result<()> {
         let done = hold!(self, hold => hold.release(me(hold)?));
         if done { Ok(()) } else { Err(not_owner("letting go of")) }
     }
 
-    /// Lets the lock go with its data in disorder, as a thread that panics inside does: the next
-    /// taker is told that the owner died. For other languages, whose guards are not ours.
+    /// Releases the lock with its data inconsistent, as a panic inside does: the next taker gets
+    /// `OwnerDied`. For other languages, which have guards of their own.
     ///
     /// # Errors
     /// `NotOwned` when the calling thread does not hold it; `ForkedChild`.
     ///
     /// # Crash safety
-    /// **Strict.** One store; dying before it comes to the same.
+    /// **Strict.** One store; a death before it has the same effect.
     #[cold]
     pub fn unlock_in_disorder(&self) -> Result<()> {
         let as_good = fault("lock.disorder_as_good");
@@ -341,7 +341,7 @@ impl RawMutex {
         if done { Ok(()) } else { Err(not_owner("letting go of")) }
     }
 
-    /// Says that the data inherited from a dead owner is in order again.
+    /// Declares the data inherited from a dead owner consistent again.
     ///
     /// # Errors
     /// `NotOwned` when the calling thread does not hold the lock, or did not inherit it.

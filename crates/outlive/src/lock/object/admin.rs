@@ -54,7 +54,7 @@ pub enum LockState {
     Unrecoverable,
 }
 
-/// A lock file and what it says.
+/// A lock file and its state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LockInfo {
@@ -230,8 +230,8 @@ fn remove(domain: &DomainPath, path: &Path, even_if_lost: bool) -> Result<Remove
 }
 
 impl Node {
-    /// Removes the lock, set or segment `name`; false if there is none. Who opens it next makes it
-    /// anew.
+    /// Removes the lock, set or segment `name`; false if there is none. Opening it creates it
+    /// again.
     ///
     /// # Errors
     /// `WouldBlock` while somebody has it open, unless it is an unrecoverable lock: its users get
@@ -239,6 +239,18 @@ impl Node {
     ///
     /// # Crash safety
     /// **Strict.** One unlink.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let map = node.mutex_with::<u64>("/map", &7)?;
+    /// assert!(node.remove_lock("/map").is_err()); // it is open
+    /// drop(map);
+    /// assert!(node.remove_lock("/map")?);
+    /// assert_eq!(*node.mutex::<u64>("/map")?.lock()?, 0); // a new one
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn remove_lock(&self, name: &str) -> Result<bool> {
         self.tend()?;
         let name = TopicName::of("lock name", name)?;

@@ -76,7 +76,7 @@ impl LockKind {
         all.into_iter().find(|k| *k as u64 == raw)
     }
 
-    /// One word for people.
+    /// Its name, one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Mutex => "mutex",

@@ -1,4 +1,4 @@
-//! Where an object lies: in a file by name, in a segment, or in memory of the user's own.
+//! Where an object lies: in a file by name, in a segment, or in memory of your own.
 #![allow(unsafe_code)]
 
 pub(crate) mod admin;
@@ -280,7 +280,7 @@ impl Object {
         Ok(object)
     }
 
-    /// An object in memory of the user's own.
+    /// An object in memory of your own.
     ///
     /// # Safety
     /// - `base` starts `len` bytes that stay mapped for as long as the object lives.

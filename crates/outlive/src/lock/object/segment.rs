@@ -20,12 +20,12 @@ use crate::types::Message;
 use crate::types::payload::require_any_bytes;
 use crate::{Error, ErrorKind, Result};
 
-/// Shared memory laid out by a type of the user's own, in which locks may be placed.
+/// Shared memory with the layout of a type of yours, in which locks may be placed.
 ///
 /// The file appears complete, with its first value. A lock is placed at an offset that is a
 /// multiple of 64 (the segment itself is aligned to 64 or to `T`), in bytes that are zero at first;
-/// its own data follows it. Objects may not overlap: which bytes each takes is written down in the
-/// file, for up to 16384 of them. Many locks in one segment take one file descriptor.
+/// its own data follows it. Objects may not overlap: the file records which bytes each takes, for
+/// up to 16384 of them. Many locks in one segment take one file descriptor.
 ///
 /// # Examples
 /// ```
@@ -156,7 +156,7 @@ impl<T: Message> Segment<T> {
         wrong(ErrorKind::TooManyMembers, "the table of the segment's objects is full".into())
     }
 
-    /// The mutex at `offset` bytes, placed there by whoever comes first; it takes
+    /// The mutex at `offset` bytes, placed there by the first caller; it takes
     /// [`RobustMutex::BYTES`].
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl<T: Message> Segment<T> {
     /// `TypeMismatch` when something else was placed there; `TooManyMembers`.
     ///
     /// # Crash safety
-    /// **Strict.** Zeroed memory is a free mutex; what marks it as one is two CAS.
+    /// **Strict.** Zeroed memory is a free mutex; two CAS mark it as one.
     pub fn mutex<U: Message>(&self, offset: usize) -> Result<RobustMutex<U>> {
         Ok(RobustMutex::new(self.place(offset, &RobustMutex::<U>::object_type())?))
     }

@@ -26,9 +26,9 @@ use readers::Line;
 
 /// A reader/writer lock whose holders may be killed at any instruction.
 ///
-/// A dead reader keeps nobody out; after a dead writer the next writer gets the data and is told,
-/// and readers are refused until it has repaired it. Readers share no cache line with each other.
-/// At most 64 threads read at once. Writers do not starve: readers that come later wait.
+/// A dead reader keeps nobody out. After a writer's death the next writer gets the data with
+/// `OwnerDied`, and readers are refused until it has repaired the data. Readers share no cache line
+/// with each other. At most 64 threads read at once. Writers do not starve: later readers wait.
 ///
 /// A thread that holds the lock in any form and asks for it again gets `Deadlock`.
 ///
@@ -55,7 +55,7 @@ type Reading<'a, T> = LockResult<ReadGuard<'a, T>, NeedsWriter>;
 type Writing<'a, T> = LockResult<WriteGuard<'a, T>, Inherited<WriteGuard<'a, T>>>;
 
 impl<T: Message> RobustRwLock<T> {
-    /// Bytes it takes in a segment or in memory of the user's own.
+    /// Bytes it takes in a segment or in memory of your own.
     pub const BYTES: usize = layout::rwlock_data(align_of::<T>()) + size_of::<T>();
     /// Alignment it needs there.
     pub const ALIGN: usize =
@@ -78,18 +78,18 @@ impl<T: Message> RobustRwLock<T> {
         Self { raw: RawRwLock::for_guards(object), data }
     }
 
-    /// Places the lock into zeroed shared memory of the user's own, or finds it there. The value
-    /// begins as all zero bytes.
+    /// Places the lock in zeroed shared memory of your own, or finds it there. The value begins as
+    /// all zeros.
     ///
     /// # Errors
     /// As [`RobustMutex::place`](super::RobustMutex::place).
     ///
     /// # Safety
     /// - `memory` starts `len` bytes that stay mapped for as long as the lock lives.
-    /// - Nobody writes to its first `BYTES` bytes but through this type.
+    /// - Nobody writes to its first `BYTES` bytes except through this type.
     ///
     /// # Crash safety
-    /// **Strict.** Zeroed memory is a free lock; what marks it as one is two CAS.
+    /// **Strict.** Zeroed memory is a free lock; two CAS mark it as one.
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
         Ok(Self::new(unsafe { Object::placed(node, memory, len, &Self::object_type())? }))

@@ -66,10 +66,10 @@ fn wake_writer(line: &AtomicU64) {
 }
 
 impl RawRwLock {
-    /// Bytes it takes in memory of the user's own, aligned to 64.
+    /// Bytes it takes in memory of your own, aligned to 64.
     pub const BYTES: usize = layout::rwlock_data(1);
 
-    /// Opens the lock `name` of the node's domain, or makes it.
+    /// Opens the lock `name` of the node's domain, or creates it.
     ///
     /// # Errors
     /// `TypeMismatch` when the name is another kind of object; `InvalidName`; `NoSpace`.
@@ -80,17 +80,17 @@ impl RawRwLock {
         Ok(Self::new(Object::named(node, name, &object_type(), None)?))
     }
 
-    /// Places the lock into zeroed shared memory of the user's own, or finds it there.
+    /// Places the lock in zeroed shared memory of your own, or finds it there.
     ///
     /// # Errors
     /// As [`RawMutex::place`](crate::lock::RawMutex::place).
     ///
     /// # Safety
     /// - `memory` starts `len` bytes that stay mapped for as long as the lock lives.
-    /// - Nobody writes to its first `BYTES` bytes but through this type.
+    /// - Nobody writes to its first `BYTES` bytes except through this type.
     ///
     /// # Crash safety
-    /// **Strict.** Zeroed memory is a free lock; what marks it as one is two CAS.
+    /// **Strict.** Zeroed memory is a free lock; two CAS mark it as one.
     pub unsafe fn place(node: &Node, memory: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
         Ok(Self::new(unsafe { Object::placed(node, memory, len, &object_type())? }))
@@ -109,7 +109,7 @@ impl RawRwLock {
         }
     }
 
-    /// Bytes it takes in memory of the user's own together with data of type `of`.
+    /// Bytes it takes in memory of your own together with data of type `of`.
     pub fn bytes_with(of: &PayloadType) -> usize {
         layout::rwlock_data(of.align()).saturating_add(of.size())
     }
@@ -160,8 +160,8 @@ impl RawRwLock {
         Self { data, ..Self::new(object) }
     }
 
-    /// The protected data, for whoever holds the lock: as many bytes as the type has that it was
-    /// opened with; none without a type.
+    /// The protected data, for the thread that holds the lock: as many bytes as the type that it
+    /// was opened with; none without a type.
     #[inline]
     pub fn data(&self) -> *mut u8 {
         self.data.as_ptr()
@@ -413,7 +413,7 @@ impl RawRwLock {
     /// `NotOwned` when the calling thread does not hold it for writing; `ForkedChild`.
     ///
     /// # Crash safety
-    /// **Strict.** Commit point: one CAS. Dying before its wake-up call wakes the waiters.
+    /// **Strict.** Commit point: one CAS. A death before its wake-up call wakes the waiters, too.
     #[inline]
     pub fn unlock_write(&self) -> Result<()> {
         let me = self.object.own_id().map(|id| id | self.calls);
@@ -430,14 +430,14 @@ impl RawRwLock {
         Err(not_owner("letting go of"))
     }
 
-    /// Lets the lock go with its data in disorder, as a thread that panics inside does: the next
-    /// writer is told that the owner died. For other languages, whose guards are not ours.
+    /// Releases the lock with its data inconsistent, as a panic inside does: the next writer gets
+    /// `OwnerDied`. For other languages, which have guards of their own.
     ///
     /// # Errors
     /// `NotOwned` when the calling thread does not hold it; `ForkedChild`.
     ///
     /// # Crash safety
-    /// **Strict.** One store; dying before it comes to the same.
+    /// **Strict.** One store; a death before it has the same effect.
     #[cold]
     pub fn unlock_in_disorder(&self) -> Result<()> {
         let me = self.id()?;
@@ -451,7 +451,7 @@ impl RawRwLock {
         Ok(())
     }
 
-    /// Says that the data inherited from a dead writer is in order again.
+    /// Declares the data inherited from a dead writer consistent again.
     ///
     /// # Errors
     /// `NotOwned` when the calling thread does not hold it for writing, or did not inherit it.

@@ -21,7 +21,7 @@ use crate::sync::Ordering::Relaxed;
 use crate::{Error, ErrorKind, Result};
 use permits::Permits;
 
-/// A counting semaphore: at most so many threads at once. A killed holder's permit comes back.
+/// A counting semaphore: each permit lets one thread in. A killed holder's permit comes back.
 ///
 /// A thread may hold several permits; one that holds all and wants another gets `Deadlock`.
 ///
@@ -43,7 +43,7 @@ pub struct RobustSemaphore {
 }
 
 impl RobustSemaphore {
-    /// Bytes it takes in a segment or in memory of the user's own, aligned to 64.
+    /// Bytes it takes in a segment or in memory of your own, aligned to 64.
     pub const fn bytes(permits: usize) -> usize {
         layout::words_bytes(permits)
     }
@@ -65,17 +65,17 @@ impl RobustSemaphore {
         Self { object, permits, spin: Spin::new() }
     }
 
-    /// Places it into zeroed shared memory of the user's own, or finds it there.
+    /// Places it in zeroed shared memory of your own, or finds it there.
     ///
     /// # Errors
     /// As [`RobustMutex::place`](super::RobustMutex::place).
     ///
     /// # Safety
     /// - `memory` starts `len` bytes that stay mapped for as long as the semaphore lives.
-    /// - Nobody writes to its first `bytes(permits)` bytes but through this type.
+    /// - Nobody writes to its first `bytes(permits)` bytes except through this type.
     ///
     /// # Crash safety
-    /// **Strict.** Zeroed memory is a semaphore; what marks it as one is two CAS.
+    /// **Strict.** Zeroed memory is a semaphore; two CAS mark it as one.
     pub unsafe fn place(node: &Node, permits: usize, memory: *mut u8, len: usize) -> Result<Self> {
         let ty = Self::object_type(permits)?;
         // SAFETY: the caller's promise.
@@ -154,7 +154,8 @@ impl RobustSemaphore {
         self.permits
     }
 
-    /// How many are free right now; others may take them at once. Dead holders' count as held.
+    /// How many are free right now; others may take them at once. Those of dead holders count as
+    /// held.
     pub fn available(&self) -> usize {
         self.words().words.iter().filter(|word| word.load(Relaxed) == 0).count()
     }
@@ -178,7 +179,7 @@ impl Permit<'_> {
         self.at
     }
 
-    /// Whether the holder before died with it: what it guards may be in disorder.
+    /// Whether the previous holder died with it: what it guards may be inconsistent.
     pub fn owner_died(&self) -> bool {
         self.got == Got::Broken
     }

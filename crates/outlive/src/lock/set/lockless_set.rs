@@ -13,11 +13,11 @@ use crate::{Error, ErrorKind, Result};
 
 /// A bounded set of 64-bit ids that any number of threads and processes change without a lock.
 ///
-/// Ids belong to nobody: those that a killed process put in stay until somebody takes them out.
-/// Up to 64 places are searched one by one, larger sets by hash.
+/// Ids have no owner: those that a killed process inserted stay until somebody removes them. Up to
+/// 64 places are searched one by one, larger sets by hash.
 ///
 /// # Memory ordering
-/// What a thread did before `insert` is visible to whoever sees the id.
+/// What a thread did before `insert` is visible to any thread that sees the id.
 ///
 /// # Examples
 /// ```
@@ -36,7 +36,7 @@ pub struct LocklessSet {
 }
 
 impl LocklessSet {
-    /// Bytes it takes in a segment or in memory of the user's own, aligned to 64.
+    /// Bytes it takes in a segment or in memory of your own, aligned to 64.
     pub const fn bytes(capacity: usize) -> usize {
         layout::words_bytes(capacity)
     }
@@ -58,17 +58,17 @@ impl LocklessSet {
         Self { object, capacity }
     }
 
-    /// Places it into zeroed shared memory of the user's own, or finds it there.
+    /// Places it in zeroed shared memory of your own, or finds it there.
     ///
     /// # Errors
     /// As [`RobustMutex::place`](crate::lock::RobustMutex::place).
     ///
     /// # Safety
     /// - `memory` starts `len` bytes that stay mapped for as long as the set lives.
-    /// - Nobody writes to its first `bytes(capacity)` bytes but through this type.
+    /// - Nobody writes to its first `bytes(capacity)` bytes except through this type.
     ///
     /// # Crash safety
-    /// **Strict.** Zeroed memory is an empty set; what marks it as one is two CAS.
+    /// **Strict.** Zeroed memory is an empty set; two CAS mark it as one.
     pub unsafe fn place(node: &Node, capacity: usize, memory: *mut u8, len: usize) -> Result<Self> {
         let ty = Self::object_type(capacity)?;
         // SAFETY: the caller's promise.
@@ -86,8 +86,8 @@ impl LocklessSet {
         }
     }
 
-    /// Makes `id` a member; false if it was one already. Two threads that insert the same id at
-    /// the same time may both be told true.
+    /// Adds `id`; false if it was a member already. Two threads that insert the same id at the same
+    /// time may both get true.
     ///
     /// # Errors
     /// `NoSpace` when all places are taken; `InvalidArgument` for id 0; `ForkedChild`.
@@ -111,7 +111,7 @@ impl LocklessSet {
         }
     }
 
-    /// Ends the membership of `id`; false if it was none.
+    /// Removes `id`; false if it was not a member.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: one CAS.
@@ -124,7 +124,8 @@ impl LocklessSet {
         id != 0 && self.places().contains(id)
     }
 
-    /// All members in ascending order; those that come or go meanwhile may be in it or not.
+    /// All members in ascending order; ids inserted or removed meanwhile may or may not be
+    /// included.
     pub fn ids(&self) -> Vec<u64> {
         let mut ids: Vec<u64> = self.places().ids().collect();
         ids.sort_unstable();
@@ -132,7 +133,7 @@ impl LocklessSet {
         ids
     }
 
-    /// For how many ids there is room.
+    /// How many ids there is room for.
     pub fn capacity(&self) -> usize {
         self.capacity
     }

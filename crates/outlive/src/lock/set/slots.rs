@@ -108,7 +108,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Ends the membership of `id`; false if it was none.
+    /// Removes `id`; false if it was not a member.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the CAS.

@@ -41,7 +41,7 @@ impl Deadline {
         Self(ns)
     }
 
-    /// `timeout` from now; far away where that is past counting.
+    /// `timeout` from now; saturates at the far future.
     #[inline]
     pub fn after(timeout: Duration) -> Self {
         Self::in_ns(timeout.as_nanos().min(1 << 62) as u64)

@@ -32,8 +32,8 @@ use received::Received;
 /// The one consumer of a queue: receives the messages of all producers, in order per producer.
 ///
 /// Producers take turns. A dead producer's messages are received first, then
-/// [`Event::ProducerDied`] is reported and its lane removed. If the consumer dies, the next
-/// one resumes where it stopped; at most the message in hand comes again. So it does after a panic
+/// [`Event::ProducerDied`] is reported and its lane removed. If the consumer dies, the next one
+/// resumes where it stopped; at most the message in hand comes again. The same goes for a panic
 /// with a message in hand: see [`Received`].
 ///
 /// # Examples
@@ -58,7 +58,7 @@ pub struct Consumer<T: Payload + ?Sized> {
     _type: PhantomData<fn() -> Box<T>>,
 }
 
-/// A message that is held: see [`Consumer::hold`].
+/// A held message: see [`Consumer::hold`].
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Held<'a, T: Payload + ?Sized> {
@@ -160,18 +160,18 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// # Errors
     /// `ForkedChild`. `Corrupt` for a message with a value that `T` does not have, such as a `bool`
     /// of 2: it counts as received. `OutOfMemory`, `Io`, `Permission` or the like when a producer's
-    /// file cannot be opened: only when nothing of the others is there; it is tried again after 2
-    /// to 250 ms. A producer whose bytes are corrupt is reported as [`Event::ProducerCorrupt`] and
-    /// not read any more.
+    /// file cannot be opened: only while there is nothing from the others; it is tried again after
+    /// 2 to 250 ms. A producer whose bytes are corrupt is reported as [`Event::ProducerCorrupt`]
+    /// and no longer read.
     ///
     /// # Crash safety
-    /// **Strict.** The message counts as received when it is dropped, by one store. Dying before
-    /// it, or dropping it in a panic, it is received again: see [`Received`].
+    /// **Strict.** The message counts as received when it is dropped, by one store. After a death
+    /// before that, or if a panic drops it, it is received again: see [`Received`].
     ///
     /// # Real-time
-    /// No lock. No system call while there is a message, but where a lane goes on in a larger
-    /// segment, ends, or its producer waits for room. Where a stream was received up to its end,
-    /// it looks twice, and between that leaves its producers alone for at most 64 pauses of the
+    /// No lock. No system call while there is a message, except where a lane continues in a larger
+    /// segment, ends, or its producer waits for room. Where a stream was received up to its end, it
+    /// looks twice, and in between leaves its producers alone for at most 64 pauses of the
     /// processor (1 to 3 us).
     #[inline(always)]
     pub fn receive(&mut self) -> Result<Option<Received<'_, T>>> {
@@ -181,9 +181,9 @@ impl<T: Payload + ?Sized> Consumer<T> {
         }
     }
 
-    /// Waits for the next message, at most `timeout`; `None` when it passed, or earlier when there
-    /// is an event to look at ([`Consumer::next_event`]): one that comes meanwhile, or the end of a
-    /// producer that an earlier call noticed. An end that is not looked at ends one wait.
+    /// Waits for the next message, at most `timeout`; `None` when it passed, or earlier for an
+    /// event ([`Consumer::next_event`]): one that comes meanwhile, or the end of a producer that an
+    /// earlier call noticed. An end that nobody asks for ends only one wait.
     ///
     /// # Errors
     /// As [`Consumer::receive`].
@@ -223,15 +223,15 @@ impl<T: Payload + ?Sized> Consumer<T> {
         }
     }
 
-    /// For the interfaces of other languages, which keep the message in structs of their own: the
-    /// next message without a borrow of the consumer. It stays in its lane and is the next one
-    /// until [`let_go`](Self::let_go) acknowledges it; not to call that is [`Received::nack`].
+    /// For other languages' interfaces, which keep the message in structs of their own: the next
+    /// message, without borrowing the consumer. It stays in its lane and remains the next one until
+    /// [`let_go`](Self::let_go) acknowledges it; not calling that is [`Received::nack`].
     ///
     /// # Errors
     /// As [`receive`](Self::receive).
     ///
     /// # Crash safety
-    /// **Strict.** As `receive`; it counts as received when it is let go.
+    /// **Strict.** As `receive`; it counts as received once it is let go.
     #[doc(hidden)]
     #[inline(always)]
     pub fn hold(&mut self) -> Result<Option<Held<'_, T>>> {
@@ -243,8 +243,8 @@ impl<T: Payload + ?Sized> Consumer<T> {
         Ok(Some(Held { message, producer, timestamp_ns: reader.stamp() }))
     }
 
-    /// The message that [`hold`](Self::hold) showed last is received now. Only once for each, with
-    /// no other call between.
+    /// Acknowledges the message that [`hold`](Self::hold) showed last. Once for each, with no other
+    /// call in between.
     ///
     /// # Crash safety
     /// **Strict.** One store.
@@ -256,13 +256,13 @@ impl<T: Payload + ?Sized> Consumer<T> {
         }
     }
 
-    /// A file descriptor for epoll, asyncio and other event loops: readable unless the last call
-    /// that receives found nothing. So: wait until it is readable, receive until there is nothing,
+    /// A file descriptor for epoll, asyncio and other event loops: readable unless the last
+    /// receiving call found nothing. So: wait until it is readable, receive until there is nothing,
     /// look at the events, wait again. Do not read from it.
     ///
-    /// It is open as long as the consumer. What [`Subscriber::fd`](crate::Subscriber::fd) says of
-    /// costs and loops goes for this one too. In an ordered queue it is readable every 2 ms while a
-    /// message is held back.
+    /// It is open as long as the consumer. For costs and loops see
+    /// [`Subscriber::fd`](crate::Subscriber::fd). In an ordered queue it is readable every 2 ms
+    /// while a message is held back.
     ///
     /// # Errors
     /// `NoSpace`, or `Io` when the process is out of descriptors.
@@ -297,8 +297,8 @@ impl<T: Payload + ?Sized> Consumer<T> {
         self.reader.producers().collect()
     }
 
-    /// Messages that came later than their time stamp would have it, in an ordered queue: they
-    /// were committed later than the holdback allows for.
+    /// Messages of an ordered queue that came later than their time stamp demands, because they
+    /// were committed later than the holdback allows.
     pub fn late(&self) -> u64 {
         self.reader.late()
     }
@@ -365,14 +365,27 @@ impl<T: Message> Consumer<T> {
         Ok(true)
     }
 
-    /// The next messages that lie one behind the other, as one slice without a copy: a batch, or
-    /// a few that were sent alone. They are acknowledged together, when it is dropped.
+    /// The next adjacent messages, as one slice without a copy: a batch, or a few that were sent
+    /// one by one. Dropping the slice acknowledges them together.
     ///
     /// # Errors
     /// As [`Consumer::receive`].
     ///
     /// # Crash safety
     /// **Strict.** As [`Consumer::receive`], for all of them together.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<u32>("/jobs")?.consumer()?;
+    /// let mut producer = node.queue::<u32>("/jobs")?.producer()?;
+    /// producer.send_batch(&[1, 2, 3])?;
+    /// let jobs = consumer.receive_slice()?.expect("sent just now");
+    /// assert_eq!(jobs.iter().sum::<u32>(), 6);
+    /// jobs.ack(); // all three
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     #[inline(always)]
     pub fn receive_slice(&mut self) -> Result<Option<Received<'_, [T]>>> {
         match self.next()? {
@@ -399,7 +412,7 @@ impl<T: Message> Consumer<T> {
         }
     }
 
-    /// Appends what is there to `to`, at most `max` messages; returns how many. Never waits.
+    /// Appends the available messages to `to`, at most `max`; returns how many. Never waits.
     ///
     /// # Errors
     /// As [`Consumer::receive`]; what was appended before is received.
@@ -407,6 +420,19 @@ impl<T: Message> Consumer<T> {
     /// # Crash safety
     /// **Strict.** Each counts as received as it is appended: if the process dies with them, they
     /// are gone. To receive them again instead, use [`Consumer::receive_slice`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let mut consumer = node.queue::<u32>("/jobs")?.consumer()?;
+    /// let mut producer = node.queue::<u32>("/jobs")?.producer()?;
+    /// producer.send_batch(&[1, 2, 3])?;
+    /// let mut jobs = Vec::new();
+    /// assert_eq!(consumer.receive_batch(&mut jobs, 2)?, 2);
+    /// assert_eq!(jobs, [1, 2]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_batch(&mut self, to: &mut Vec<T>, max: usize) -> Result<usize> {
         let mut got = 0;
         while got < max {

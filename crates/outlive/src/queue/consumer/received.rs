@@ -15,9 +15,9 @@ use crate::types::Payload;
 /// acknowledged: by [`ack`](Self::ack), or by dropping it. If the process dies before, the next
 /// consumer receives it again.
 ///
-/// A panic is no acknowledgement: what is dropped while its thread unwinds is received again, by
-/// this consumer where somebody catches the panic, else by the next. [`nack`](Self::nack) puts it
-/// back without a panic.
+/// A panic does not acknowledge: a message dropped while its thread unwinds is received again, by
+/// this consumer if somebody catches the panic, else by the next. [`nack`](Self::nack) puts it back
+/// without a panic.
 ///
 /// It trusts the producer to keep to the protocol; [`crate::Consumer::copy_to`] trusts nobody.
 ///
@@ -60,23 +60,24 @@ impl<'c, T: Payload + ?Sized> Received<'c, T> {
         Self { reader, ptr: hand.ptr, bytes, count, unwinding, _type: PhantomData }
     }
 
-    /// It is received now: as dropping it, also in a thread that unwinds.
+    /// Acknowledges it, as dropping does, even in a thread that unwinds.
     ///
     /// # Crash safety
-    /// **Strict.** Commit point: one store. Dying before it, the next consumer receives it again.
+    /// **Strict.** Commit point: one store. After a death before it the next consumer receives the
+    /// message again.
     #[inline(always)]
     pub fn ack(mut self) {
         self.unwinding = true;
     }
 
-    /// Puts it back: it is not received, and stays the first message of its producer. The next
-    /// call that receives gives it again, of several in a row one or all; after a wait of a
-    /// [`WaitSet`](crate::WaitSet) other producers may have their turn before it. Nothing of its
-    /// producer overtakes it.
+    /// Puts it back: it does not count as received and stays its producer's first message. The next
+    /// receiving call returns it again (of several in a row, one or all); after a wait of a
+    /// [`WaitSet`](crate::WaitSet) other producers may come first. Nothing from its producer
+    /// overtakes it.
     ///
-    /// The consumer's position stays where it is, so a successor begins with it, and its producer's
-    /// lane fills behind it: for what cannot be done *yet*. What can never be done is to be
-    /// acknowledged, or it comes for ever.
+    /// The consumer's position stays where it is, so a successor begins with this message, and its
+    /// producer's lane fills up behind it. That is for what cannot be done *yet*; acknowledge what
+    /// can never be done, or it comes back for ever.
     ///
     /// # Crash safety
     /// Writes nothing.
@@ -91,9 +92,9 @@ impl<'c, T: Payload + ?Sized> Received<'c, T> {
         self.reader.sender().unwrap_or(ProducerId { node: NodeId::from_raw(0), port: 0 })
     }
 
-    /// Where it lies in its producer's lane: the same whoever receives it, and another for each
-    /// other message of that producer (of the last 8 TiB). For those who hand messages on and must
-    /// not do so twice, also after one of them was killed.
+    /// Where it lies in its producer's lane: the same for every consumer that receives it, and
+    /// another for each other message of that producer (of the last 8 TiB). For programs that
+    /// forward messages and must not forward one twice, even after one of them was killed.
     pub fn place(&self) -> (u64, u64) {
         self.reader.place().unwrap_or_default()
     }

@@ -20,12 +20,12 @@ use writer::Writer;
 
 /// Sends messages to the one consumer of a queue, through a lane of its own.
 ///
-/// A lane that is full grows up to its bound; then sends wait or say so. Without a live consumer
-/// every send answers `OwnerDied` at once and puts nothing in the queue, also a send that is
-/// waiting when the consumer dies. A stopped consumer is alive.
+/// A full lane grows up to its bound; then sends wait or are refused. Without a live consumer every
+/// send fails with `OwnerDied` at once and puts nothing in the queue, even a send that is waiting
+/// when the consumer dies. A stopped consumer is alive.
 ///
-/// Messages sent before this process dies are received. Dropping the producer leaves what is
-/// unread to the consumer.
+/// Messages sent before this process dies are received. Dropping the producer leaves unread
+/// messages to the consumer.
 ///
 /// # Examples
 /// ```
@@ -96,27 +96,26 @@ impl<T: Payload + ?Sized> Producer<T> {
         self.writer.memory_bytes()
     }
 
-    /// Changes the most shared memory that the lane may take, 4096 bytes to 1 TiB (others count as
-    /// the nearer of these), as [`Builder::bound_bytes`](crate::queue::Builder::bound_bytes) sets
-    /// it: to share memory out among many lanes. What the lane takes already stays until it is
-    /// received. A message that the lane has no room for and the new bound excludes is
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument).
+    /// Changes the lane's bound ([`Builder::bound_bytes`](crate::queue::Builder::bound_bytes)),
+    /// clamped to between 4096 bytes and 1 TiB: to divide memory among many lanes. Memory in use
+    /// stays until its messages are received. A message that the lane has no room for and the new
+    /// bound excludes fails with [`InvalidArgument`](crate::ErrorKind::InvalidArgument).
     pub fn set_bound_bytes(&mut self, bytes: u64) {
         self.writer.set_bound_bytes(bytes);
     }
 
-    /// Whether a live consumer reads the queue, by its word. It may die right after the answer;
+    /// Whether a live consumer reads the queue, according to its word. It may die right after;
     /// [`Producer::wait_for_consumer`] asks the kernel, too.
     ///
     /// # Real-time
-    /// Three loads while it lives. Who it is, is looked up once.
+    /// Three loads while it lives. Its identity is looked up once.
     #[inline]
     pub fn has_consumer(&mut self) -> bool {
         self.writer.check_served().is_ok()
     }
 
-    /// Waits until a live consumer reads the queue; `false` when `timeout` passed first. Asks for
-    /// the file lock of the consumer's node, also where `timeout` is zero.
+    /// Waits until a live consumer reads the queue; `false` when `timeout` passed first. Checks the
+    /// file lock of the consumer's node, even if `timeout` is zero.
     ///
     /// # Errors
     /// `ForkedChild`; `Corrupt`.
@@ -124,7 +123,7 @@ impl<T: Payload + ?Sized> Producer<T> {
         self.writer.wait_for_consumer(Deadline::after(timeout))
     }
 
-    /// Sends a copy of `value`. At the bound it waits for the consumer, for as long as that lives.
+    /// Sends a copy of `value`. At the bound it waits, for as long as the consumer lives.
     ///
     /// # Errors
     /// `OwnerDied`: no live consumer, or it died while this call waited. `InvalidArgument`: the
@@ -132,14 +131,14 @@ impl<T: Payload + ?Sized> Producer<T> {
     /// consumer refused the lane, or somebody truncated a file. In each case nothing was sent.
     ///
     /// # Crash safety
-    /// **Strict.** Dying before the commit point nothing was sent; after it the message is sent
-    /// and a sleeping consumer wakes, also if we die before waking it.
+    /// **Strict.** A death before the commit point sends nothing; after it the message is sent and
+    /// a sleeping consumer wakes, even if we die before waking it.
     ///
     /// # Real-time
     /// Allocates nothing, takes no lock and makes no system call while the consumer is awake and
-    /// the lane has room, but where that shrinks: with `first_bytes` as large as `bound_bytes` it
-    /// never does. Where the lane is full, it looks for room for some us, asks for the file lock
-    /// of the consumer's node, grows the lane, and at the bound sleeps.
+    /// the lane has room, except where the lane shrinks: with `first_bytes` as large as
+    /// `bound_bytes` it never does. If the lane is full, it looks for room for some us, checks the
+    /// file lock of the consumer's node, grows the lane, and at the bound sleeps.
     #[inline(always)]
     pub fn send(&mut self, value: &T) -> Result<()> {
         self.put(value, Deadline::NEVER).map_err(|refused| self.writer.error(refused))
@@ -155,10 +154,10 @@ impl<T: Payload + ?Sized> Producer<T> {
     ///
     /// # Real-time
     /// As [`Producer::send`] while the lane has room. A lane below its bound grows, which takes
-    /// system calls, also in vain where there is no space. At the bound, and without a consumer,
-    /// it allocates nothing, takes no lock and makes no system call: the consumer's word is
-    /// enough to refuse. A consumer whose death the kernel could not mark there is found by the
-    /// calls that wait, and by [`Producer::wait_for_consumer`] with a timeout of zero.
+    /// system calls, even where it fails for lack of space. At the bound, and without a consumer,
+    /// it allocates nothing, takes no lock and makes no system call: the consumer's word is enough
+    /// to refuse. The calls that wait, and [`Producer::wait_for_consumer`] with a timeout of zero,
+    /// also find a consumer whose death the kernel could not mark there.
     #[inline(always)]
     pub fn try_send(&mut self, value: &T) -> std::result::Result<(), TrySendError> {
         self.put(value, Deadline::AT_ONCE).map_err(|refused| self.writer.not_sent(refused))
@@ -171,6 +170,27 @@ impl<T: Payload + ?Sized> Producer<T> {
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::ErrorKind;
+    /// use std::time::Duration;
+    ///
+    /// let consumer = node.queue::<[u8; 1000]>("/frames")?.consumer()?; // receives nothing
+    /// let mut producer = node.queue::<[u8; 1000]>("/frames")?.bound_bytes(16 << 10).producer()?;
+    /// let full = loop {
+    ///     if let Err(e) = producer.send_timeout(&[0; 1000], Duration::from_millis(1)) {
+    ///         break e;
+    ///     }
+    /// };
+    /// assert_eq!(full.kind(), ErrorKind::Timeout);
+    /// drop(consumer);
+    /// let nobody = producer.send_timeout(&[0; 1000], Duration::from_secs(5)).unwrap_err();
+    /// assert_eq!(nobody.kind(), ErrorKind::OwnerDied);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn send_timeout(&mut self, value: &T, timeout: Duration) -> Result<()> {
         let deadline = Deadline::after(timeout);
         self.put(value, deadline).map_err(|refused| self.writer.error(refused))
@@ -333,10 +353,10 @@ impl<T: Message> Producer<T> {
     }
 
     /// Sends all of `values`, or none: they become visible with one store and lie one behind the
-    /// other, which is several times as fast as sending each alone. At the bound it waits.
+    /// other, which is several times as fast as sending them one by one. At the bound it waits.
     ///
     /// # Errors
-    /// As [`Producer::send`], for all of them together. No values are nothing to send.
+    /// As [`Producer::send`], for all of them together. An empty slice sends nothing.
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].
@@ -399,8 +419,8 @@ impl<T: Message> Producer<T> {
 }
 
 impl Producer<[u8]> {
-    /// As [`Producer::send_batch`], for a queue whose type of fixed size is known at run time only:
-    /// messages one behind the other, waiting until `deadline`.
+    /// As [`Producer::send_batch`], for a queue whose fixed-size type is known only at run time:
+    /// `bytes` are whole messages, one behind the other. Waits until `deadline`.
     ///
     /// # Errors
     /// `InvalidArgument` where the type has no fixed size or `bytes` are not whole messages;

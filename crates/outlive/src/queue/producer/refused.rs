@@ -9,8 +9,8 @@ use crate::{Error, ErrorKind};
 
 /// Why a call that does not wait sent nothing.
 ///
-/// A refusal allocates nothing. `?` turns it into an [`Error`] with the same words. The list is
-/// closed: whatever else may go wrong is `Failed`.
+/// A refusal allocates nothing. `?` turns it into an [`Error`] with the same message. The list is
+/// closed: any other failure is `Failed`.
 ///
 /// # Examples
 /// ```
@@ -33,7 +33,7 @@ pub enum TrySendError {
     Full(Refusal),
     /// No live consumer reads the queue.
     NoConsumer(Refusal),
-    /// Anything else that [`Producer::send`](crate::Producer::send) answers.
+    /// Any other error of [`Producer::send`](crate::Producer::send).
     Failed(Error),
 }
 

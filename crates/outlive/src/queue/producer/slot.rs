@@ -27,7 +27,7 @@ impl<'p, T: Payload + ?Sized> Slot<'p, T> {
         Self { writer, ptr, bytes, _type: PhantomData }
     }
 
-    /// Sends what was written. In a forked child it means nothing: the place is its parent's.
+    /// Sends what was written. In a forked child it does nothing: the place is its parent's.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the store of the record's header.

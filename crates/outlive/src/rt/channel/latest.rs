@@ -22,9 +22,9 @@ use crate::types::Message;
 use crate::types::payload::bytes_mut;
 use crate::{Error, ErrorKind, Result};
 
-/// What travels through real-time channels: a [`Message`], copied word by word. Both ends must
-/// have the same: name, size, alignment and every field, in order. Where the type lies in a program
-/// does not matter. Has no `bool`, `char` or enum in it, as nobody checks its bytes: use
+/// What travels through real-time channels: a [`Message`], copied word by word. Both ends must have
+/// the same: name, size, alignment and every field, in order; its path in each program does not
+/// matter. It may not contain a `bool`, `char` or enum, because nobody checks its bytes: use
 /// [`msg::Bool`](crate::msg::Bool), or an integer.
 ///
 /// At most [`VALUE_BYTES_MAX`] bytes; larger data belongs on a topic.
@@ -51,7 +51,7 @@ pub(in crate::rt) const fn body_words<T>() -> usize {
 pub struct Stamped<T> {
     /// The value.
     pub value: T,
-    /// Which one: the first has 1.
+    /// Its number: the first has 1.
     pub seq: u64,
     /// When it was sent, ns of CLOCK_MONOTONIC.
     pub sent_ns: u64,
@@ -127,9 +127,9 @@ pub struct LatestReader<T> {
     _type: PhantomData<fn() -> T>,
 }
 
-/// One end of a channel between processes, made, while the other end may still be missing.
+/// One end of a channel between processes that is open while the other end may still be missing.
 ///
-/// Open all ends of a process first, then connect them: no order of starting can block.
+/// Open all ends of a process first, then connect them: then no start order can deadlock.
 #[derive(Debug)]
 #[must_use = "it is no end until `connect`"]
 pub struct Opening<End> {
@@ -139,15 +139,15 @@ pub struct Opening<End> {
 }
 
 impl<End> Opening<End> {
-    /// Waits at most `timeout` for the other end to connect to this one. An other end that had
-    /// another one before has to call `reconnect`.
+    /// Waits at most `timeout` for the other end to connect to this one. If the other end was
+    /// connected to another end before, it must call `reconnect`.
     ///
     /// # Errors
     /// `Timeout`; `TypeMismatch` when the other end has another type or depth.
     ///
     /// # Crash safety
-    /// **Strict.** Commit point: the store of the other end's number. Who lives on when the other
-    /// one dies in the middle is told by its next call, and reconnects.
+    /// **Strict.** Commit point: the store of the other end's number. If one end dies in the
+    /// middle, the other gets an error from its next call, and reconnects.
     pub fn connect(self, timeout: Duration) -> Result<End> {
         let pair = self.waiting.connect(Deadline::after(timeout))?;
         Ok((self.end)(pair, self.depth))
@@ -193,12 +193,12 @@ fn shapes<T: Value>() -> (Shape, Shape) {
 }
 
 impl<T: Value> LatestWriter<T> {
-    /// Makes the writing end of channel `name` between processes.
+    /// Creates the writing end of channel `name` between processes.
     ///
     /// # Errors
     /// `InvalidName`, `InvalidArgument` for a value too large, `NoSpace`; `AlreadyExists` while a
-    /// living node has a writing end of that name, also a stopped one; `Timeout` after 10 s when a
-    /// stopped process is in the middle of making an end.
+    /// living node, even a stopped one, has a writing end of that name; `Timeout` after 10 s when a
+    /// stopped process is in the middle of creating an end.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of this end's file.
@@ -214,12 +214,12 @@ impl<T: Value> LatestWriter<T> {
     /// Makes `value` the newest. What the reader has not read is replaced.
     ///
     /// # Errors
-    /// [`Lost`] when the reader left or works with another writer, and in a forked child; nothing
-    /// is written then. A reader that was killed is not told here: ask
+    /// [`Lost`] when the reader left or is connected to another writer, and in a forked child;
+    /// nothing is written then. A killed reader is not reported here: ask
     /// [`seems_alive`](Self::seems_alive).
     ///
     /// # Crash safety
-    /// **Strict.** Killed in the middle, the value before stays the newest.
+    /// **Strict.** After a death in the middle the previous value stays the newest.
     #[inline]
     pub fn write(&mut self, value: &T) -> std::result::Result<(), Lost> {
         self.pair.check()?;
@@ -230,16 +230,16 @@ impl<T: Value> LatestWriter<T> {
         Ok(())
     }
 
-    /// Finds the reader, or the one that came in its place, waiting at most `timeout`; done at
-    /// once while the reader is there. The new reader gets the newest value, old as it may be.
+    /// Finds the reader or its successor, waiting at most `timeout`; returns at once while the
+    /// reader is there. A new reader gets the newest value, however old.
     ///
     /// # Errors
-    /// `Timeout`; calls answer [`Lost`] meanwhile, and no more once the other end has connected.
-    /// `TypeMismatch`; `NotFound` on the heap, where nobody else can come.
+    /// `Timeout`; until the other end has connected, calls return [`Lost`]. `TypeMismatch`;
+    /// `NotFound` on the heap, where there can be no successor.
     ///
     /// # Real-time
-    /// A slow path: it allocates, lists a directory and maps a file, also with a timeout of 0. A
-    /// loop calls it while it has nothing to write for.
+    /// A slow path: it allocates, lists a directory and maps a file, even with a timeout of 0. Call
+    /// it from a loop while there is nobody to write for.
     pub fn reconnect(&mut self, timeout: Duration) -> Result<()> {
         self.pair.offer(Deadline::after(timeout), |_| 0)
     }
@@ -252,7 +252,7 @@ impl<T: Value> LatestWriter<T> {
 }
 
 impl<T: Value> LatestReader<T> {
-    /// Makes the reading end of channel `name` between processes. Errors and crash safety: as
+    /// Creates the reading end of channel `name` between processes. Errors and crash safety: as
     /// [`LatestWriter::open`].
     pub fn open(node: &Node, name: &str) -> Result<Opening<Self>> {
         check_size::<T>(name)?;
@@ -264,10 +264,10 @@ impl<T: Value> LatestReader<T> {
     }
 
     /// The newest value; `None` before the first. A killed writer's last value stays readable:
-    /// look at its age.
+    /// check its age.
     ///
     /// # Errors
-    /// [`Lost`] when the writer left and its last value was read, when it works with another
+    /// [`Lost`] when the writer left and its last value was read, when it is connected to another
     /// reader, and in a forked child.
     #[inline]
     pub fn read(&mut self) -> std::result::Result<Option<Stamped<T>>, Lost> {
@@ -297,9 +297,9 @@ impl<T: Value> LatestReader<T> {
         }
     }
 
-    /// Finds the writer, or the one that came in its place, waiting at most `timeout`; done at
-    /// once while the writer is there. Errors and real-time: as [`LatestWriter::reconnect`]; until
-    /// it succeeds, the old writer's last value stays readable.
+    /// Finds the writer or its successor, waiting at most `timeout`; returns at once while the
+    /// writer is there. Errors and real-time: as [`LatestWriter::reconnect`]; until it succeeds,
+    /// the old writer's last value stays readable.
     pub fn reconnect(&mut self, timeout: Duration) -> Result<()> {
         let seen = &mut self.seen;
         let take = |_: &Words| {

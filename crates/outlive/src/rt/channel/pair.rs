@@ -38,12 +38,12 @@ use crate::{Error, ErrorKind, Result};
 /// Between two looks for a peer that has not come yet.
 const LOOK_NS: u64 = 500_000;
 
-/// The other end is no longer there for this one: `reconnect` finds its successor.
+/// The other end is gone: `reconnect` finds its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lost {
     /// It was dropped.
     Left,
-    /// It works with another end than this one, or its successor has not connected yet.
+    /// It is connected to another end, or its successor has not connected yet.
     Unpaired,
     /// This process was forked from the one that opened this end, and nothing was done.
     Forked,

@@ -28,7 +28,7 @@ pub const DEPTH_MAX: usize = 65536;
 pub enum NotPushed {
     /// The ring is full: the reader is slow, stopped or dead.
     Full,
-    /// The reader left, or works with another writer.
+    /// The reader left, or is connected to another writer.
     Lost(Lost),
 }
 
@@ -126,7 +126,7 @@ fn shapes<T: Value>(depth: usize) -> (Shape, Shape) {
 }
 
 impl<T: Value> SpscWriter<T> {
-    /// Makes the writing end of ring `name` between processes; both ends give the same `depth`.
+    /// Creates the writing end of ring `name` between processes; both ends give the same `depth`.
     ///
     /// # Errors
     /// `InvalidName`; `InvalidArgument` for depth or size out of range; `NoSpace`; `AlreadyExists`.
@@ -145,12 +145,12 @@ impl<T: Value> SpscWriter<T> {
     /// Appends a value.
     ///
     /// # Errors
-    /// [`NotPushed::Full`]: nothing is overwritten. [`NotPushed::Lost`] when the reader left or
-    /// works with another writer. A reader that was killed is not told here: ask
-    /// [`seems_alive`](Self::seems_alive); what was pushed meanwhile is its successor's.
+    /// [`NotPushed::Full`]: nothing is overwritten. [`NotPushed::Lost`] when the reader left or is
+    /// connected to another writer. A killed reader is not reported here: ask
+    /// [`seems_alive`](Self::seems_alive); its successor gets what is pushed meanwhile.
     ///
     /// # Crash safety
-    /// **Strict.** Killed in the middle, nothing was sent.
+    /// **Strict.** A death in the middle sends nothing.
     #[inline]
     pub fn push(&mut self, value: &T) -> std::result::Result<(), NotPushed> {
         self.pair.check().map_err(NotPushed::Lost)?;
@@ -164,9 +164,9 @@ impl<T: Value> SpscWriter<T> {
         Ok(())
     }
 
-    /// Finds the reader, or the one that came in its place, waiting at most `timeout`; done at
-    /// once while the reader is there. The new one goes on where the old one ended: it gets every
-    /// value that was accepted and that the old one had not popped.
+    /// Finds the reader or its successor, waiting at most `timeout`; returns at once while the
+    /// reader is there. A new reader continues where the old one ended: it gets every accepted
+    /// value that the old one had not popped.
     ///
     /// # Errors
     /// As [`LatestWriter::reconnect`](crate::rt::LatestWriter::reconnect).
@@ -193,7 +193,7 @@ impl<T: Value> SpscWriter<T> {
 }
 
 impl<T: Value> SpscReader<T> {
-    /// Makes the reading end of ring `name` between processes. Errors and crash safety: as
+    /// Creates the reading end of ring `name` between processes. Errors and crash safety: as
     /// [`SpscWriter::open`].
     pub fn open(node: &Node, name: &str, depth: usize) -> Result<Opening<Self>> {
         check::<T>(name, depth)?;
@@ -204,14 +204,14 @@ impl<T: Value> SpscReader<T> {
         Ok(Opening { waiting, end: reader_end, depth })
     }
 
-    /// The oldest value that was not read; `None` when there is none.
+    /// The oldest unread value; `None` when there is none.
     ///
     /// # Errors
-    /// [`Lost`] when the writer left and all its values were popped, or when it works with another
-    /// reader, which gets them.
+    /// [`Lost`] when the writer left and all its values were popped, or when it is connected to
+    /// another reader, which gets them.
     ///
     /// # Crash safety
-    /// **Strict.** Killed in the middle, it is as if not read: the next reader gets it.
+    /// **Strict.** After a death in the middle the value counts as unread: the next reader gets it.
     #[inline]
     pub fn pop(&mut self) -> std::result::Result<Option<Stamped<T>>, Lost> {
         self.pair.check_owner()?;
@@ -234,11 +234,11 @@ impl<T: Value> SpscReader<T> {
         self.take().map_or(Err(Lost::Left), |value| Ok(Some(value)))
     }
 
-    /// Finds the writer, or the one that came in its place, waiting at most `timeout`; done at
-    /// once while the writer is there.
+    /// Finds the writer or its successor, waiting at most `timeout`; returns at once while the
+    /// writer is there.
     ///
     /// # Errors
-    /// `WouldBlock` while values of the old writer are to be popped first; the others as
+    /// `WouldBlock` while values of the old writer must be popped first; else as
     /// [`LatestWriter::reconnect`](crate::rt::LatestWriter::reconnect).
     ///
     /// # Real-time

@@ -8,19 +8,19 @@ use crate::os::time::deadline::Deadline;
 use crate::rt::stages::signal;
 use crate::sync::AtomicU64;
 
-/// How a stage waits. What is best depends on the cores it has: see [`Wait::for_stages`].
+/// How a stage waits. The best choice depends on the cores it has: see [`Wait::for_stages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Looks all the time. The shortest reaction, a whole core. No system call.
+    /// Polls all the time. The shortest reaction, a whole core. No system call.
     Spin,
-    /// Looks and lets others run in between. One system call a look, a whole core.
+    /// Polls and lets others run in between. One system call per poll, a whole core.
     Yield,
-    /// Looks for `spin_ns`, then sleeps in the kernel: a timer for releases, a futex for stages.
+    /// Polls for `spin_ns`, then sleeps in the kernel: a timer for releases, a futex for stages.
     SpinThenSleep {
         /// How long it looks first, ns.
         spin_ns: u64,
     },
-    /// Sleeps until `lead_ns` before the moment, then looks. For a stage that waits for another
+    /// Sleeps until `lead_ns` before the moment, then polls. For a stage that waits for another,
     /// the moment is its `offset_ns` after the release.
     Park {
         /// How long before the moment it wakes up, ns.
@@ -29,8 +29,8 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// Spins a little before sleeping when each of `busy` stages has a core of those allowed to
-    /// this process, and never otherwise: who spins then takes the core from whom it waits for.
+    /// Spins a little before sleeping if this process may use a core for each of `busy` stages, and
+    /// not otherwise: a spinning stage would take the core from the one it waits for.
     pub fn for_stages(busy: usize) -> Self {
         let spin_ns = if sched::allowed_cpus() > busy { 20_000 } else { 0 };
         Self::SpinThenSleep { spin_ns }

@@ -42,7 +42,7 @@ const WORDS: usize = OWN_TIME + histogram::WORDS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
-    /// Not begun yet, or ended.
+    /// Not started yet, or ended.
     Idle = 0,
     /// Waits for its release or for the stage before it.
     Waiting = 1,
@@ -68,21 +68,37 @@ pub struct Doing {
 pub struct Counts {
     /// Cycles run.
     pub run: u64,
-    /// Cycles whose input did not come in time.
+    /// Cycles whose input timed out.
     pub late: u64,
     /// Cycles handed on after the deadline.
     pub missed: u64,
-    /// Cycles left out because the stage was too slow.
+    /// Cycles skipped because the stage was too slow.
     pub skipped: u64,
 }
 
-/// Our own board.
+/// A board, to write: where a stage or guard shows how far it is.
+///
+/// # Examples
+/// ```
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// use outlive::rt::{Board, BoardView};
+/// use std::time::Duration;
+///
+/// let board = Board::create(&node, "guard")?;
+/// let seen = BoardView::open(&node, "guard", Duration::from_secs(1))?;
+/// board.moved(outlive::now_ns());
+/// assert!(seen.moved_ns() > 0 && seen.seems_alive());
+/// drop(board);
+/// assert!(seen.is_dead());
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Board {
     words: Arc<Words>,
 }
 
-/// Anybody's board, to read.
+/// A board, to read: the caller's own or another's.
 #[derive(Clone, Debug)]
 pub struct BoardView {
     words: Arc<Words>,
@@ -101,7 +117,7 @@ impl Board {
     /// A board that other processes can read under `name`.
     ///
     /// # Errors
-    /// `InvalidName`, `NoSpace`; `AlreadyExists` while a living node has it, also a stopped one.
+    /// `InvalidName`, `NoSpace`; `AlreadyExists` while a living node, even a stopped one, has it.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of its file, which stays readable after a death.
@@ -134,8 +150,8 @@ impl Board {
         &self.words[REQUEST]
     }
 
-    /// Says that its owner moves, without a cycle: for loops that are not run by a pipeline. Does
-    /// nothing in a forked child.
+    /// Shows that its owner moves, without a cycle: for loops that no pipeline runs. Does nothing
+    /// in a forked child.
     ///
     /// # Crash safety
     /// **Strict.** One store.
@@ -181,7 +197,7 @@ impl BoardView {
     /// Finds the board `name` of a living node, waiting for it at most `timeout`.
     ///
     /// # Errors
-    /// `Timeout` when nobody made it, `Corrupt`.
+    /// `Timeout` when nobody created it, `Corrupt`.
     pub fn open(node: &Node, name: &str, timeout: Duration) -> Result<Self> {
         let words = file::find(node, name, shape(), Deadline::after(timeout))?;
         Ok(Self { words })
@@ -204,8 +220,8 @@ impl BoardView {
         self.words.seems_alive()
     }
 
-    /// Whether its owner is dead for certain, or has dropped it: no hint, and no system call while
-    /// the owner looks alive.
+    /// Whether its owner is certainly dead, or has dropped it: not a hint. No system call while the
+    /// owner looks alive.
     #[inline]
     pub fn is_dead(&self) -> bool {
         self.words.is_dead()
@@ -246,7 +262,7 @@ impl BoardView {
         Latch::load(&self.words[LATCH..AFTER_RELEASE])
     }
 
-    /// Times from a cycle's scheduled release until the stage had handed it on.
+    /// Times from a cycle's scheduled release until the stage handed it on.
     pub fn after_release(&self) -> Histogram {
         Histogram::copy(&self.words[AFTER_RELEASE..OWN_TIME])
     }

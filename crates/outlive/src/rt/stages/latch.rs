@@ -13,7 +13,7 @@ use crate::sync::Ordering::{Acquire, Relaxed, Release};
 pub enum Cause {
     /// Its process died.
     Died = 1,
-    /// It has not moved for too long: hung, stopped, starved.
+    /// It has not moved for too long: hung, stopped or starved.
     Silent = 2,
     /// It has not handed its cycle on by the deadline.
     MissedDeadline = 3,
@@ -21,7 +21,7 @@ pub enum Cause {
     Stale = 4,
     /// A command is NaN or infinite.
     NotFinite = 5,
-    /// A command is outside its range, or too far from the one before.
+    /// A command is outside its range, or too far from the previous one.
     OutOfRange = 6,
     /// Its own lifeline has tripped.
     Told = 7,
@@ -63,7 +63,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// What is being done.
+/// The action under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Step {
@@ -83,10 +83,10 @@ pub enum Step {
 pub struct Latch {
     /// Why.
     pub cause: Cause,
-    /// Whom it was about: the order in which subjects were given to the lifeline, from 0; 255 for
-    /// none of them.
+    /// Which subject it is about: its place in the order in which subjects were given to the
+    /// lifeline, from 0; 255 for none of them.
     pub subject: u8,
-    /// How far the actions are.
+    /// The action that has been reached.
     pub step: Step,
     /// The cycle in which it was found.
     pub cycle: u64,
@@ -99,7 +99,7 @@ const WHAT: usize = 0;
 const AT_NS: usize = 1;
 const CYCLE: usize = 2;
 
-/// Subject of a cause that is about none of the given ones.
+/// The subject of a cause that is about none of the given ones.
 pub const NOBODY: u8 = 255;
 
 impl Latch {

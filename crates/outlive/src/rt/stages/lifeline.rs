@@ -23,7 +23,7 @@ use crate::node::Watch;
 use crate::sync::fault;
 use crate::{Error, ErrorKind, Result};
 
-/// What to do to be safe. Every action may come any number of times.
+/// The actions that make the robot safe. Each may be called any number of times.
 pub trait SafeState {
     /// Keep the position.
     fn hold(&mut self);
@@ -55,7 +55,7 @@ struct Subject {
     kind: Kind,
 }
 
-/// Watches its subjects and leads to the safe state.
+/// Watches its subjects and brings the robot to a safe state.
 ///
 /// # Examples
 /// ```
@@ -94,7 +94,8 @@ pub struct Lifeline {
 }
 
 impl Lifeline {
-    /// Without subjects; `board` holds its latch. Holds one cycle, quick-stops for 500.
+    /// A lifeline without subjects; `board` holds its latch. Holds for one cycle, quick-stops for
+    /// 500.
     pub fn new(board: Board) -> Self {
         Self {
             board,
@@ -119,7 +120,7 @@ impl Lifeline {
         self
     }
 
-    /// How many cycles to quick-stop before braking, if it does not stand still earlier.
+    /// How many cycles to quick-stop before braking, unless it stands still earlier.
     #[must_use]
     pub fn stop_cycles(mut self, cycles: u32) -> Self {
         self.stop_cycles = cycles;
@@ -132,7 +133,7 @@ impl Lifeline {
         self.subjects.len() - 1
     }
 
-    /// A node that must live. Of a large process the death is told late: give it a board and a
+    /// A node that must live. A large process's death is reported late: give it a board and a
     /// deadline as well ([`moves`](Self::moves)).
     pub fn node(&mut self, name: &str, watch: Watch) {
         self.add(name, Kind::Node(watch));
@@ -148,8 +149,8 @@ impl Lifeline {
         self.add(name, Kind::OnTime { board, schedule });
     }
 
-    /// From now on `name` is the stage or guard with this board: the one that came in its place,
-    /// which [`reset`](Self::reset) then asks about.
+    /// From now on `name` is the stage or guard with this board, the successor, which
+    /// [`reset`](Self::reset) then checks.
     ///
     /// # Errors
     /// `NotFound` when no board was given under that name.
@@ -164,7 +165,7 @@ impl Lifeline {
         Err(Error::new(ErrorKind::NotFound, "replacing a subject of the lifeline", name, why))
     }
 
-    /// Data that must not be older than `ns_max`; say with [`saw`](Self::saw) how old it is.
+    /// Data that must not be older than `ns_max`; report its age with [`saw`](Self::saw).
     pub fn fresh(&mut self, name: &str, ns_max: u64) -> Freshness {
         Freshness(self.add(name, Kind::Fresh { stamp_ns: 0, ns_max }))
     }
@@ -179,17 +180,19 @@ impl Lifeline {
         }
     }
 
-    /// From now on everything counts; who has not moved or sent yet gets its time from here.
+    /// From now on everything counts; the time of a subject that has not moved or sent yet starts
+    /// here.
     ///
-    /// Arm before motors get power: a fault before it trips nothing.
+    /// Arm before the motors get power: an earlier fault trips nothing.
     pub fn arm(&mut self, now_ns: u64) {
         self.armed_ns = Some(now_ns);
     }
 
-    /// Looks at all subjects: the first cause.
+    /// Checks all subjects and returns the first cause.
     ///
     /// # Real-time
-    /// A few loads a subject; one system call where the word says dead and the lock is still held.
+    /// A few loads per subject; one system call where the word says dead and the lock is still
+    /// held.
     #[must_use = "the actions follow from it"]
     pub fn look(&self, now_ns: u64) -> Option<(Cause, u8)> {
         let armed_ns = self.armed_ns?;
@@ -219,8 +222,8 @@ impl Lifeline {
     /// Trips, unless it has already: the first cause stays.
     ///
     /// # Crash safety
-    /// **Strict.** Commit point: the latch, before any action. Dying after it, whoever watches
-    /// this board does the actions.
+    /// **Strict.** Commit point: the latch, before any action. After a death beyond it, the watcher
+    /// of this board takes the actions.
     pub fn trip(&mut self, cause: Cause, subject: u8, now_ns: u64, cycle: u64) {
         if self.latch.is_none() {
             let step = if self.hold_cycles > 0 { Step::Hold } else { Step::QuickStop };
@@ -234,7 +237,7 @@ impl Lifeline {
         self.repeated = 0;
     }
 
-    /// Once a cycle: looks, and does the action of the current step.
+    /// Call this once a cycle: it checks the subjects and takes the action of the current step.
     pub fn step(&mut self, now_ns: u64, cycle: u64, actions: &mut dyn SafeState) -> Step {
         if self.latch.is_none()
             && let Some((cause, subject)) = self.look(now_ns)
@@ -273,10 +276,10 @@ impl Lifeline {
         self.subjects.get(usize::from(latch.subject)).map_or("", |s| &s.name)
     }
 
-    /// Takes the latch back, on a person's word.
+    /// Clears the latch, when a person says so.
     ///
     /// # Errors
-    /// `Refused` before the brakes are on, and while any subject gives a cause.
+    /// `Refused` before the brakes are on, and while any subject still gives a cause.
     pub fn reset(&mut self, now_ns: u64) -> Result<()> {
         let refuse =
             |why: String| Err(Error::new(ErrorKind::Refused, "resetting", "the lifeline", why));

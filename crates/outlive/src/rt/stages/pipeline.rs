@@ -13,7 +13,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// Stages of one process. Each cycle runs through all of them in order.
 ///
-/// The pipeline only says when: what the stages hand on goes through channels
+/// The pipeline only decides when: what the stages hand on goes through channels
 /// ([`latest`](crate::rt::latest()), [`spsc`](crate::rt::spsc())) that they own.
 ///
 /// # Examples
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Pipeline<'_> {
 }
 
 impl<'a> Pipeline<'a> {
-    /// Without stages yet.
+    /// A pipeline without stages.
     pub fn new(schedule: Schedule) -> Self {
         Self { schedule, stages: Vec::new() }
     }
@@ -102,7 +102,7 @@ impl<'a> Pipeline<'a> {
     /// the first stage hold for all.
     ///
     /// # Real-time
-    /// Nothing is handed over, so nothing waits but for the release.
+    /// Nothing is handed between threads, so it waits only for the release.
     pub fn run_inline(&mut self, stop: &Stop) -> Vec<StageReport> {
         let runners: Vec<_> = (0..self.stages.len()).map(|at| self.runner(at)).collect();
         let Some(first) = self.stages.first() else { return Vec::new() };
@@ -175,7 +175,7 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-/// One stage of a pipeline whose stages are in several processes, or in one and others.
+/// One stage of a pipeline whose stages are in several processes.
 ///
 /// Each process opens its members first, all of them, then connects them.
 #[derive(Debug)]
@@ -196,11 +196,11 @@ pub struct Joining {
 }
 
 impl Member {
-    /// Makes the board of stage `at` of `stages`, which all processes give alike.
+    /// Creates the board of stage `at` of `stages`; all processes give the same `stages`.
     ///
     /// # Errors
     /// `InvalidName`; `InvalidArgument` when there is no such stage; `NoSpace`; `AlreadyExists`
-    /// while a living node plays that stage, also a stopped one.
+    /// while a living node, even a stopped one, has that stage.
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the link of the board's file.
@@ -238,8 +238,8 @@ impl Member {
         self.runner.before.as_ref()
     }
 
-    /// Runs the stage on the calling thread. A neighbour that dies or leaves is late; once another
-    /// process has its place, the stage goes on with that one.
+    /// Runs the stage on the calling thread. A neighbour that dies or leaves counts as late; once
+    /// another process has taken its place, the stage continues with that one.
     ///
     /// # Real-time
     /// As [`Pipeline::run_threads`]; while a neighbour is gone, a look for its successor every
@@ -273,7 +273,7 @@ impl Joining {
     }
 }
 
-/// The name under which the board of a stage is found.
+/// The name of a stage's board.
 pub fn board_name(pipeline: &str, stage: &str) -> String {
     format!("{pipeline}/{stage}")
 }

@@ -6,22 +6,35 @@ use std::time::Duration;
 use crate::os::time::clock;
 use crate::{Error, ErrorKind, Result};
 
-/// What to do with cycles whose time has passed because one before took too long.
+/// What to do with cycles whose time passed because an earlier one took too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overrun {
-    /// Leave out those whose successor is due as well; the phase is kept. Counted as skipped.
+    /// Skip those whose successor is due as well; the phase is kept. Counted as skipped.
     #[default]
     Skip,
-    /// Run every one, back to back, until caught up.
+    /// Run each of them, back to back, until caught up.
     CatchUp,
-    /// End the loop: the lifeline of those that follow finds the stage silent.
+    /// End the loop: the lifelines of later stages find this one silent.
     Stop,
 }
 
 /// The clock of a pipeline: cycle n is released at `start + n * period`, and its result is due
 /// `deadline` after that.
 ///
-/// All stages, in whatever process, must be given the same one.
+/// All stages, in every process, must have the same one.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::Schedule;
+/// use std::time::Duration;
+///
+/// let schedule = Schedule::every(Duration::from_millis(1))?
+///     .deadline(Duration::from_micros(800))
+///     .starting_at(outlive::now_ns() + 5_000_000);
+/// assert_eq!(schedule.release_ns(3), schedule.start_ns() + 3_000_000);
+/// assert_eq!(schedule.deadline_ns(), 800_000);
+/// # Ok::<(), outlive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     start_ns: u64,
@@ -31,7 +44,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Cycles every `period`, each due at its end, from 10 ms after now on.
+    /// Cycles every `period`, each due at its end, starting 10 ms from now.
     ///
     /// # Errors
     /// `InvalidArgument` for a period below 10 us or above an hour.

@@ -19,14 +19,14 @@ use crate::sync::Ordering::Relaxed;
 /// Longest wait for input before `stop` is looked at again.
 const STOP_SLICE_NS: u64 = 50_000_000;
 
-/// What a stage has to work on.
+/// What a cycle of a stage has to work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// It is the first: the release itself.
     Clock,
     /// The stage before has handed this cycle on.
     Ready,
-    /// The stage before has not, and the time for it is over.
+    /// The stage before has not, and the time for it has passed.
     Late,
 }
 
@@ -35,7 +35,7 @@ pub enum Input {
 pub struct Cycle {
     /// Its number.
     pub number: u64,
-    /// When it was to begin, ns of CLOCK_MONOTONIC.
+    /// Its scheduled release, ns of CLOCK_MONOTONIC.
     pub release_ns: u64,
     /// When its result is due, ns.
     pub due_ns: u64,
@@ -54,7 +54,7 @@ pub enum Outcome {
     Stop,
 }
 
-/// The work of a stage. It must not allocate, lock or block if its cycle is to be bounded.
+/// The work of a stage. It must not allocate, lock or block if its cycle needs a bound.
 ///
 /// Closures are stages.
 pub trait Stage: Send {
@@ -100,7 +100,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Loops that were given this go on until [`stop`](Self::stop).
+    /// Loops that were given this run until [`stop`](Self::stop).
     pub fn new() -> Self {
         Self::default()
     }

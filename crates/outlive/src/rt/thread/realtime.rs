@@ -6,7 +6,18 @@ use std::fmt;
 use crate::Result;
 use crate::os::process::{realtime, sched};
 
-/// What to ask for. The default asks for nothing.
+/// What to ask of the kernel. The default asks for nothing.
+///
+/// # Examples
+/// ```
+/// use outlive::rt::Realtime;
+///
+/// let wanted = Realtime { priority: Some(50), lock_memory: true, ..Realtime::default() };
+/// let granted = wanted.apply();
+/// if let Some(Err(e)) = &granted.priority {
+///     eprintln!("runs without SCHED_FIFO: {e}");
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Realtime {
     /// SCHED_FIFO at this priority, 1 to 99. Leave some above it for the kernel's own threads.
@@ -19,11 +30,11 @@ pub struct Realtime {
     pub stack_bytes: usize,
 }
 
-/// What the kernel granted of a [`Realtime`]. Refusals are no errors: look, and decide.
+/// What the kernel granted of a [`Realtime`]. Refusals are not errors: check, and decide.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Granted {
-    /// SCHED_FIFO; `None` where it was not asked for.
+    /// SCHED_FIFO; `None` if it was not asked for.
     pub priority: Option<Result<()>>,
     /// The core.
     pub cpu: Option<Result<()>>,
@@ -37,7 +48,7 @@ impl Realtime {
     /// Applies to the calling thread (memory: to the process).
     ///
     /// # Real-time
-    /// Before the loop only: blocks, and locking memory takes as long as bringing it in.
+    /// Call it before the loop only: it blocks, and locking memory takes as long as paging it in.
     pub fn apply(&self) -> Granted {
         // Memory first: what is touched after it stays.
         let lock_memory = self.lock_memory.then(realtime::lock_memory);

@@ -47,12 +47,12 @@ impl Segment {
         self.bytes
     }
 
-    /// Whether it is a publisher's own; a subscriber's faults on a store.
+    /// Whether it is a publisher's own; a store to a subscriber's faults.
     pub fn is_writable(&self) -> bool {
         self.writable
     }
 
-    /// Tells it from every other segment this process ever maps, also from one at its address.
+    /// Distinguishes it from every other segment this process ever maps, even at the same address.
     pub fn serial(&self) -> u64 {
         self.serial
     }
@@ -64,7 +64,7 @@ impl Segment {
     }
 }
 
-/// What to do with a segment that nobody in this process needs any more.
+/// What to do with a segment that this process no longer needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmap {
     /// Unmap it.
@@ -73,14 +73,14 @@ pub enum Unmap {
     Never,
 }
 
-/// Is told of segments before they go.
+/// Is notified of segments before they are unmapped.
 pub trait SegmentWatcher: Send + Sync {
     /// `segment` is about to be unmapped. Called once for each, by whichever thread lets the last
     /// user go; must not call into the topic. In a forked child nobody is called.
     fn unmapping(&self, segment: &Segment) -> Unmap;
 }
 
-/// Tells `watcher`, while it lives, of every segment before it is unmapped.
+/// Notifies `watcher`, while it lives, of every segment before it is unmapped.
 pub fn watch(watcher: &Arc<impl SegmentWatcher + 'static>) {
     let watcher = Arc::downgrade(watcher);
     let mut table = lock();
@@ -88,13 +88,13 @@ pub fn watch(watcher: &Arc<impl SegmentWatcher + 'static>) {
     table.watchers.push(watcher);
 }
 
-/// All that are mapped now, over all topics and nodes of the process.
+/// All segments mapped now, over all topics and nodes of the process.
 pub fn segments() -> Vec<Segment> {
     lock().mapped.clone()
 }
 
-/// The segment that `address` lies in. It stays for as long as the caller holds the loan or the
-/// sample that the address came from.
+/// The segment that `address` lies in. It stays mapped for as long as the caller holds the loan or
+/// the sample that the address came from.
 pub fn segment_at(address: usize) -> Option<Segment> {
     lock().mapped.iter().find(|s| s.holds(address, 1)).copied()
 }

@@ -1,7 +1,7 @@
 //! What tools see of a topic: its publishers and subscribers, what they hold, how far they are.
 //!
-//! Everything is read from outside and read-only, while members go on: each number was true at
-//! some moment during the look. Since when a sample is held is written nowhere.
+//! Everything is read from outside and read-only, while members go on: each number was true at some
+//! moment during the look. How long a sample has been held is not recorded.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -37,7 +37,7 @@ pub struct PublisherInfo {
     pub id: PublisherId,
     /// Whether its node is alive.
     pub alive: bool,
-    /// Whether it left in order.
+    /// Whether it left cleanly.
     pub closed: bool,
     /// Messages published.
     pub messages: u64,
@@ -60,18 +60,19 @@ pub struct Info {
     pub name: String,
     /// Type that all members agree on.
     pub type_name: String,
-    /// How payloads are to be read.
+    /// How payloads are encoded.
     pub encoding: Encoding,
     /// Size of the type, or of one element, bytes.
     pub element_bytes: usize,
     pub(crate) align: usize,
-    /// Messages in the deepest of the rings; without any, in that of a publisher that does not ask.
+    /// Messages that the deepest ring holds; without rings, what one of a publisher that does not
+    /// ask for a depth would hold.
     pub depth: u64,
     /// Description of the type for tools, as stored; see [`Info::description`].
     pub schema: Vec<u8>,
-    /// What its creator said about it.
+    /// Its attributes, set by its creator.
     pub attributes: BTreeMap<String, String>,
-    /// Rings, also of the dead and departed that are still readable.
+    /// Rings, including those of the dead and departed that are still readable.
     pub publishers: Vec<PublisherInfo>,
     /// Nodes of the subscribers.
     pub subscribers: Vec<NodeId>,
@@ -90,7 +91,7 @@ impl Info {
     }
 }
 
-/// A subscriber port and what it says.
+/// A subscriber port and its state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SubscriberInfo {
@@ -98,7 +99,7 @@ pub struct SubscriberInfo {
     pub node: NodeId,
     /// Number of the port within the node; never reused.
     pub port: u64,
-    /// Whether its node is alive. What a dead one says is what it said last.
+    /// Whether its node is alive. The state of a dead one is its last.
     pub alive: bool,
     /// Whether publishers wait for it before they overwrite what it has not read.
     pub reliable: bool,
@@ -118,8 +119,8 @@ pub struct SubscriberInfo {
 pub struct SourceInfo {
     /// The publisher.
     pub publisher: PublisherId,
-    /// The message it reads next. It says so when it finds nothing to read, and every few
-    /// messages; it may have read more.
+    /// The message it reads next. Updated when it finds nothing to read and every few messages, so
+    /// it may have read more.
     pub next: u64,
 }
 

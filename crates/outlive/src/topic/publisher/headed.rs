@@ -37,8 +37,8 @@ impl Publisher<Image> {
     /// whatever was there before. For a compressed one use [`Publisher::publish_headed`].
     ///
     /// # Errors
-    /// `InvalidArgument` for formats whose pixels have no fixed size, and for pictures of 4 GiB a
-    /// row; else as [`Publisher::loan_slice`].
+    /// `InvalidArgument` for formats whose pixels have no fixed size, and for pictures with rows of
+    /// 4 GiB; else as [`Publisher::loan_slice`].
     pub fn loan_image(
         &self,
         header: Header,

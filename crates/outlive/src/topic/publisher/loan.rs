@@ -53,11 +53,11 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
         sent
     }
 
-    /// As [`Loan::publish`], without waiting for a reliable subscriber; refused, it hands the loan
-    /// back as it was filled.
+    /// As [`Loan::publish`], without waiting for a reliable subscriber; a refusal hands the filled
+    /// loan back.
     ///
     /// # Errors
-    /// As [`Publisher::try_publish`], but for `NoMemory`.
+    /// As [`Publisher::try_publish`], except `NoMemory`.
     ///
     /// # Crash safety
     /// **Strict.** As [`Loan::publish`].
@@ -70,8 +70,8 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
         }
     }
 
-    /// The slot's bytes, for those who fill it without looking at its type. Does not compile for
-    /// types with a `bool`, `char` or enum, of which not any bytes are a value.
+    /// The slot's bytes, to fill it without regard to its type. Does not compile for types with a
+    /// `bool`, `char` or enum, for which some bytes are not a value.
     #[inline]
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
         const { assert!(!T::CHECKED, "not any bytes are a value of this type") };

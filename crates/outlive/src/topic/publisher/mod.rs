@@ -26,11 +26,12 @@ use refused::TryPublishError;
 use room::Waited;
 use writer::Writer;
 
-/// Sends messages on a topic. It waits for reliable subscribers only; for others the ring
-/// overwrites its oldest entry, and who was too slow is told how many messages it lost.
+/// Sends messages on a topic. It waits only for reliable subscribers; for others the ring
+/// overwrites its oldest entry, and a subscriber that was too slow learns how many messages it
+/// lost.
 ///
-/// A dead subscriber costs nothing but the chunk it was reading, which comes back once its death
-/// is confirmed. Dropping the publisher keeps what it sent readable while the topic has members.
+/// A dead subscriber costs nothing but the chunk it was reading, which is freed once its death is
+/// confirmed. Dropping the publisher keeps what it sent readable while the topic has members.
 ///
 /// # Examples
 /// ```
@@ -72,7 +73,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.writer.borrow().topic().name.as_str().to_owned()
     }
 
-    /// What the topic's creator said about it ([`Builder::attribute`](crate::topic::Builder)).
+    /// The topic's attributes, set by its creator ([`Builder::attribute`](crate::topic::Builder)).
     pub fn attributes(&self) -> BTreeMap<String, String> {
         self.writer.borrow().topic().meta.attributes.clone()
     }
@@ -94,8 +95,8 @@ impl<T: Payload + ?Sized> Publisher<T> {
         Ok(writer.subscribers())
     }
 
-    /// How often and how long it waited for slow reliable subscribers so far. What a few looks (a
-    /// few us) settle does not count.
+    /// How often and how long it has waited for slow reliable subscribers. Waits that a few looks
+    /// (a few us) settle do not count.
     pub fn waited(&self) -> Waited {
         self.writer.borrow().waited()
     }
@@ -108,18 +109,18 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// Copies `value` in and publishes it; returns its `seq`.
     ///
     /// # Errors
-    /// `OutOfMemory` when subscribers hold so many samples that the publisher's bound is reached;
-    /// `NoSpace` on a full RAM disk; `Corrupt` when somebody truncated its files. Nothing was
-    /// published then, and no subscriber notices.
+    /// `OutOfMemory` when subscribers hold samples up to the publisher's memory bound; `NoSpace` on
+    /// a full RAM disk; `Corrupt` when somebody truncated its files. Nothing was published then,
+    /// and no subscriber notices.
     ///
     /// # Crash safety
-    /// **Strict.** Dying before the commit point nothing was sent; after it the message is sent
-    /// and sleepers wake, also if we die before waking them.
+    /// **Strict.** A death before the commit point sends nothing; after it the message is sent and
+    /// sleepers wake, even if we die before waking them.
     ///
     /// # Real-time
-    /// No lock. It waits for reliable subscribers only, up to the publisher's
+    /// No lock. It waits only for reliable subscribers, up to the publisher's
     /// [`reliable_timeout`](crate::topic::Builder::reliable_timeout). No system call and no
-    /// allocation while nobody sleeps or joins, a chunk is free and it need not wait.
+    /// allocation while nobody sleeps or joins, a chunk is free and there is nobody to wait for.
     #[inline]
     pub fn publish(&self, value: &T) -> Result<u64> {
         let bytes = value.bytes();
@@ -144,9 +145,9 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// **Strict.** As [`Publisher::publish`].
     ///
     /// # Real-time
-    /// As [`Publisher::publish`]. Refused as `Behind`, or as `NoMemory` while no holder seems dead,
-    /// it allocates nothing, spins not and makes no system call. A holder whose death the kernel
-    /// could not mark is found by [`Publisher::publish`] and [`Publisher::loan`].
+    /// As [`Publisher::publish`]. A refusal as `Behind`, or as `NoMemory` while no holder seems
+    /// dead, allocates nothing, does not spin and makes no system call. [`Publisher::publish`] and
+    /// [`Publisher::loan`] also find a holder whose death the kernel could not mark.
     #[inline]
     pub fn try_publish(&self, value: &T) -> std::result::Result<u64, TryPublishError> {
         let bytes = value.bytes();
@@ -186,6 +187,19 @@ impl<T: Payload + ?Sized> Publisher<T> {
     ///
     /// # Errors
     /// As [`Publisher::publish`]; `InvalidArgument` when `len` does not make a value of `T`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let publisher = node.topic::<[f32]>("/scan")?.publisher()?;
+    /// let mut subscriber = node.topic::<[f32]>("/scan")?.subscriber()?;
+    /// let mut ranges = publisher.loan_slice(3)?;
+    /// ranges.copy_from_slice(&[0.5, 0.75, 1.0]);
+    /// ranges.publish()?;
+    /// assert_eq!(&*subscriber.receive()?.expect("sent just now"), [0.5, 0.75, 1.0]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn loan_slice(&self, len: usize) -> Result<Loan<'_, T>> {
         self.loan_bytes(self.length(len)?)
     }
@@ -262,7 +276,7 @@ impl<T: Payload> Publisher<T> {
     /// [`TryPublishError::NoMemory`] (`OutOfMemory`); else as [`Publisher::loan`].
     ///
     /// # Real-time
-    /// Refused as `NoMemory` while no holder seems dead, it allocates nothing and makes no system
+    /// A refusal as `NoMemory` while no holder seems dead allocates nothing and makes no system
     /// call. Memory below its bound grows, which takes system calls.
     #[inline]
     pub fn try_loan(&self) -> std::result::Result<Loan<'_, T>, TryPublishError> {

@@ -11,8 +11,8 @@ use crate::{Error, ErrorKind};
 
 /// Why a call that does not wait published or lent nothing.
 ///
-/// A refusal allocates nothing. `?` turns it into an [`Error`] with the same words. The list is
-/// closed: whatever else may go wrong is `Failed`.
+/// A refusal allocates nothing. `?` turns it into an [`Error`] with the same message. The list is
+/// closed: any other failure is `Failed`.
 ///
 /// # Examples
 /// ```
@@ -41,7 +41,7 @@ pub enum TryPublishError {
     Behind(Refusal),
     /// All chunks are loaned, held or published, and the publisher's memory is at its bound.
     NoMemory(Refusal),
-    /// Anything else that [`Publisher::publish`](crate::Publisher::publish) answers.
+    /// Any other error of [`Publisher::publish`](crate::Publisher::publish).
     Failed(Error),
 }
 

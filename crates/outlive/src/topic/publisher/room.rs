@@ -28,13 +28,13 @@ const YIELDS: u32 = 32;
 /// Longest sleep between two looks; bounds what a lost wake can cost.
 const SLICE_NS: u64 = 5 * POLL_NS;
 
-/// Back-pressure: what a publisher waited for reliable subscribers.
+/// Back-pressure: how much a publisher waited for reliable subscribers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waited {
-    /// Messages that had to wait, also those that were then not sent.
+    /// Messages that had to wait, including those then not sent.
     pub messages: u64,
-    /// In all.
+    /// The time they waited, in all.
     pub total: Duration,
 }
 

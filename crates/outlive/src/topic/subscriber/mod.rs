@@ -70,22 +70,22 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// The next message, or `None` when there is none now. Never waits.
     ///
     /// # Errors
-    /// `TooManyBorrows` when as many samples are held as `borrows` allows: nothing is consumed,
-    /// and nobody else notices. `OutOfMemory`, likewise. `ForkedChild`. `Corrupt` for a message
-    /// with a value that `T` does not have, such as a `bool` of 2: that one is skipped. A publisher
-    /// whose bytes are corrupt is reported as [`Event::PublisherCorrupt`] and not read any more.
+    /// `TooManyBorrows` when as many samples are held as `borrows` allows: nothing is consumed, and
+    /// nobody else notices. `OutOfMemory`, likewise. `ForkedChild`. `Corrupt` for a message with a
+    /// value that `T` does not have, such as a `bool` of 2: that one is skipped. A publisher whose
+    /// bytes are corrupt is reported as [`Event::PublisherCorrupt`] and no longer read.
     ///
     /// # Crash safety
-    /// **Deferred** (one chunk): dying while holding a sample, its chunk comes back to the
-    /// publisher once our death is confirmed.
+    /// **Deferred** (one chunk): if we die holding a sample, its chunk returns to the publisher
+    /// once our death is confirmed.
     ///
     /// # Real-time
     /// No lock, no wait. No system call while there is a message, and none without one unless
     /// membership changed or a publisher's token says dead. No allocation unless more samples are
-    /// held than ever before, and more than [`borrows`](crate::topic::Builder::borrows). Beside a
+    /// held than ever before, and more than [`borrows`](crate::topic::Builder::borrows). Against a
     /// publisher that overwrites each message while it is read, a call tries the oldest message
-    /// left, then up to 7 times one in the middle of the ring, and returns `None`; what it passed
-    /// over counts as lost.
+    /// left, then up to 7 times one in the middle of the ring, and returns `None`; what it skipped
+    /// counts as lost.
     #[inline]
     pub fn receive(&mut self) -> Result<Option<Sample<T>>> {
         self.receive_by(Reader::take)
@@ -106,8 +106,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         }
     }
 
-    /// The newest message, or `None` when there is none that is new; everything older is skipped
-    /// and counted by [`Subscriber::skipped`], not as lost.
+    /// The newest message, or `None` when there is no new one; everything older is skipped and
+    /// counted by [`Subscriber::skipped`], not as lost.
     ///
     /// Among several publishers the newest by time stamp.
     ///
@@ -132,16 +132,34 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.receive_by(Reader::take_newest)
     }
 
-    /// The message that was published first among those that are there, over all publishers; in
-    /// order per publisher as always.
+    /// The earliest published of the available messages, over all publishers; in order per
+    /// publisher as always.
     ///
-    /// A message that is committed later than another but stamped earlier (its publisher was
-    /// interrupted in between) comes late: the order is that of the stamps of what has arrived.
-    /// Equal stamps of two publishers, in ns, come in either order.
-    /// Costs one look at every publisher's ring per message.
+    /// A message stamped before another but committed after it (its publisher was interrupted in
+    /// between) comes late: only what has arrived is ordered. Two publishers' messages with the
+    /// same stamp, in ns, come in either order. Costs one look at every publisher's ring per
+    /// message.
     ///
     /// # Errors
     /// As [`Subscriber::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// let left = node.topic::<u32>("/wheel")?.publisher()?;
+    /// let right = node.topic::<u32>("/wheel")?.publisher()?;
+    /// let mut wheels = node.topic::<u32>("/wheel")?.subscriber()?;
+    /// left.publish(&1)?;
+    /// right.publish(&2)?;
+    /// left.publish(&3)?;
+    /// let mut order = Vec::new();
+    /// while let Some(sample) = wheels.receive_in_order()? {
+    ///     order.push(*sample);
+    /// }
+    /// assert_eq!(order, [1, 2, 3]);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn receive_in_order(&mut self) -> Result<Option<Sample<T>>> {
         self.receive_by(Reader::take_oldest)
     }
@@ -164,10 +182,30 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         std::iter::from_fn(|| self.receive().transpose())
     }
 
-    /// Calls `each` with every message until it answers `Break` or `timeout` passes without one.
+    /// Calls `each` with every message until it returns `Break` or `timeout` passes without one.
     ///
     /// # Errors
     /// As [`Subscriber::receive`].
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use std::{ops::ControlFlow, time::Duration};
+    ///
+    /// let publisher = node.topic::<u32>("/step")?.publisher()?;
+    /// let mut subscriber = node.topic::<u32>("/step")?.subscriber()?;
+    /// for step in [1, 2, 3] {
+    ///     publisher.publish(&step)?;
+    /// }
+    /// let mut sum = 0;
+    /// subscriber.for_each(Duration::from_secs(1), |step| {
+    ///     sum += *step;
+    ///     if *step == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    /// })?;
+    /// assert_eq!(sum, 3);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn for_each(
         &mut self,
         timeout: Duration,
@@ -186,7 +224,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     }
 
     /// Copies the payload of the next message into `to`, which is cleared first, and returns where
-    /// it came from; the sample is let go at once.
+    /// it came from; the sample is released at once.
     ///
     /// # Errors
     /// As [`Subscriber::receive`].
@@ -202,9 +240,9 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.reader.skipped()
     }
 
-    /// Waits for the next message, at most `timeout`; `None` when it passed, or earlier when
-    /// there is an event to look at ([`Subscriber::next_event`]): one that comes meanwhile, or the
-    /// end of a publisher that an earlier call noticed. An end that is not looked at ends one wait.
+    /// Waits for the next message, at most `timeout`; `None` when it passed, or earlier for an
+    /// event ([`Subscriber::next_event`]): one that comes meanwhile, or the end of a publisher that
+    /// an earlier call noticed. An end that nobody asks for ends only one wait.
     ///
     /// # Errors
     /// As [`Subscriber::receive`].
@@ -244,29 +282,29 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     }
 
     /// A descriptor for epoll, `poll`, `select`, asyncio and the like: readable unless the last
-    /// call that receives, of whatever kind, found nothing; then also once for events that are new.
+    /// receiving call, of any kind, found nothing; even then once for new events.
     ///
     /// So the loop is: wait until it is readable, receive until there is nothing, look at the
-    /// events, wait again. It is made by the first call, is the same ever after, and goes with the
-    /// subscriber; do not read from it. Waiting for edges (EPOLLET) is as good.
+    /// events, wait again. The first call makes it; it stays the same and closes with the
+    /// subscriber. Do not read from it. Both level- and edge-triggered (EPOLLET) epoll work.
     ///
     /// | readable because of | how soon |
     /// |---|---|
     /// | a message; a publisher that joins or leaves | at once: the publisher sends a datagram |
-    /// | the death of a publisher, also between commit and datagram | at once: the kernel tells |
-    /// | nothing; time to look | 100 ms after the last time, 10 ms where inotify cannot be had |
+    /// | a publisher's death, even between commit and datagram | at once: the kernel reports it |
+    /// | nothing; time to look | 100 ms after the last time, 10 ms where inotify is not available |
     ///
-    /// The last row bounds what is missed: a message whose publisher looked before we were seen to
-    /// wait, a datagram that could not be sent.
+    /// The last row bounds the delay of what is missed: a message whose publisher looked before it
+    /// could see us wait, a datagram that could not be sent.
     ///
-    /// Costs three descriptors, a socket file on the RAM disk, and for each publisher one datagram
-    /// (a few us) each time we wait. Nothing while it is not asked for.
+    /// Costs three descriptors, a socket file on the RAM disk, and one datagram (a few us) per
+    /// publisher each time we wait; nothing before the first call.
     ///
     /// # Errors
     /// `NoSpace`, `ForkedChild`, or `Io` when the process is out of descriptors.
     ///
     /// # Crash safety
-    /// **Strict.** The socket file goes with its node.
+    /// **Strict.** The socket file is removed with its node.
     ///
     /// # Examples
     /// ```
@@ -290,6 +328,24 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     }
 
     /// What happened to publishers since the last call; oldest first.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::topic::Event;
+    ///
+    /// let publisher = node.topic::<u32>("/step")?.publisher()?;
+    /// let id = publisher.id();
+    /// let mut subscriber = node.topic::<u32>("/step")?.subscriber()?;
+    /// publisher.publish(&7)?;
+    /// drop(publisher);
+    /// assert_eq!(*subscriber.receive()?.expect("sent before it left"), 7);
+    /// assert!(subscriber.receive()?.is_none());
+    /// assert_eq!(subscriber.next_event(), Some(Event::PublisherJoined(id)));
+    /// assert_eq!(subscriber.next_event(), Some(Event::PublisherLeft(id)));
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
     pub fn next_event(&mut self) -> Option<Event> {
         self.reader.next_event()
     }
@@ -299,7 +355,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.reader.lost()
     }
 
-    /// Samples of this subscriber that are held right now.
+    /// Samples of this subscriber held right now.
     pub fn borrowed(&self) -> usize {
         self.reader.borrowed()
     }
@@ -314,12 +370,12 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         &self.reader.topic().meta.type_name
     }
 
-    /// How the topic's payloads are to be read.
+    /// How the topic's payloads are encoded.
     pub fn encoding(&self) -> Encoding {
         self.reader.topic().meta.encoding
     }
 
-    /// The topic's type as a value: opens ports of the same type elsewhere, such as for a tool
+    /// The topic's type as a value, to open ports of the same type elsewhere, such as in a tool
     /// that copies messages of any type.
     pub fn payload_type(&self) -> PayloadType {
         let meta = &self.reader.topic().meta;
@@ -327,8 +383,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         PayloadType::from_parts(meta.encoding, &meta.type_name, form, meta.schema.clone())
     }
 
-    /// Messages that the deepest ring of the publishers that are being read holds; without any,
-    /// that of one that does not ask for a depth.
+    /// Messages that the deepest of the rings being read holds; without any, what the ring of a
+    /// publisher that does not ask for a depth would hold.
     pub fn depth(&self) -> u64 {
         self.reader.depth()
     }
@@ -338,7 +394,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         TypeDescription::parse(&self.reader.topic().meta.schema).ok()
     }
 
-    /// What the topic's creator said about it ([`Builder::attribute`](crate::topic::Builder)).
+    /// The topic's attributes, set by its creator ([`Builder::attribute`](crate::topic::Builder)).
     pub fn attributes(&self) -> BTreeMap<String, String> {
         self.reader.topic().meta.attributes.clone()
     }

@@ -36,9 +36,9 @@ pub struct Meta {
     pub publisher: PublisherId,
     /// Its number among the messages of that publisher, from 0.
     pub seq: u64,
-    /// When it was published, ns of CLOCK_MONOTONIC; 0 when its publisher does not say
-    /// ([`Builder::timestamps`](crate::topic::Builder::timestamps)). From one publisher it
-    /// never goes back; two in a row may be equal.
+    /// When it was published, ns of CLOCK_MONOTONIC; 0 when its publisher leaves it out
+    /// ([`Builder::timestamps`](crate::topic::Builder::timestamps)). From one publisher it never
+    /// decreases; two in a row may be equal.
     pub timestamp_ns: u64,
     /// Messages of that publisher lost right before this one.
     pub lost_before: u64,

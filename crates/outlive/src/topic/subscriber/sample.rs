@@ -11,9 +11,9 @@ use crate::topic::membership::PublisherId;
 use crate::types::payload::{Payload, fault_of};
 use crate::{Error, ErrorKind, Result};
 
-/// A received message. Large ones are borrowed: they lie in shared memory, are yours to read for
-/// as long as you keep the sample, and count against the subscriber's `borrows`. The publisher's
-/// death changes nothing about them.
+/// A received message. Large ones are borrowed: they lie in shared memory, are yours to read for as
+/// long as you keep the sample, and count against the subscriber's `borrows`. The publisher's death
+/// does not affect them.
 ///
 /// A borrowed sample trusts its publisher to keep to the protocol; [`crate::Subscriber::copy_to`]
 /// trusts nobody.
@@ -97,7 +97,7 @@ impl<T: Payload + ?Sized> Sample<T> {
         self.raw.meta().publisher
     }
 
-    /// When it was published, ns of CLOCK_MONOTONIC; 0 when its publisher does not say.
+    /// When it was published, ns of CLOCK_MONOTONIC; 0 when its publisher leaves it out.
     pub fn timestamp_ns(&self) -> u64 {
         self.raw.meta().timestamp_ns
     }

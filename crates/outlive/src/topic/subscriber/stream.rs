@@ -26,7 +26,7 @@ use crate::{Error, ErrorKind, Result};
 /// Looks in one poll, before others get their turn.
 const LOOKS: usize = 4;
 
-/// An executor's way to wait for a descriptor; closures with this signature are one.
+/// An executor's way to wait for a descriptor; closures with this signature implement it.
 pub trait Readable {
     /// Ready when the descriptor may be readable since the last call that said so; else `cx` is
     /// woken once it is.
@@ -44,9 +44,9 @@ impl<F: FnMut(&mut Context<'_>) -> Poll<io::Result<()>>> Readable for F {
 
 /// A subscriber whose messages can be awaited; made by [`Subscriber::stream`].
 ///
-/// As a `futures::Stream` it gives the messages and never ends: publishers may come again. Dropping
-/// a future of it loses nothing. The task is woken as [`Subscriber::fd`] says: at once by a message
-/// and by a death, and every 100 ms to look around.
+/// As a `futures::Stream` it yields the messages and never ends: new publishers may come. Dropping
+/// one of its futures loses nothing. The task is woken as [`Subscriber::fd`] describes: at once by
+/// a message or a death, and every 100 ms to look again.
 #[derive(Debug)]
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct Messages<T: Payload + ?Sized, R> {
@@ -54,19 +54,19 @@ pub struct Messages<T: Payload + ?Sized, R> {
     readable: R,
 }
 
-/// What a subscriber has to tell.
+/// A message or an event.
 #[derive(Debug)]
 pub enum News<T: Payload + ?Sized> {
     /// A message came.
     Message(Sample<T>),
-    /// A publisher came, left, died or is corrupt. What it had sent was told before.
+    /// A publisher joined, left, died or is corrupt. Its messages came before this.
     Event(Event),
 }
 
 impl<T: Payload + ?Sized> Subscriber<T> {
     /// Makes a `futures::Stream` of the messages.
     ///
-    /// `register` gets a descriptor to wait for and answers how its executor does that.
+    /// `register` gets a descriptor and returns the executor's way to wait for it.
     ///
     /// # Errors
     /// As [`Subscriber::fd`]; `Io` when `register` fails.
@@ -119,7 +119,7 @@ fn failed<T: Payload + ?Sized>(subscriber: &Subscriber<T>, what: &str, e: io::Er
 }
 
 impl<T: Payload + ?Sized, R> Messages<T, R> {
-    /// The subscriber, for all that does not wait.
+    /// The subscriber, for calls that do not wait.
     pub fn subscriber(&self) -> &Subscriber<T> {
         &self.subscriber
     }
@@ -136,7 +136,7 @@ impl<T: Payload + ?Sized, R> Messages<T, R> {
 }
 
 impl<T: Payload + ?Sized, R: Readable> Messages<T, R> {
-    /// The next message. Dropped before it is ready, nothing is lost.
+    /// The next message. Dropping the future before it is ready loses nothing.
     ///
     /// # Errors
     /// As [`Subscriber::receive`]; `Io` from the executor.

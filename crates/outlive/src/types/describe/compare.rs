@@ -19,8 +19,8 @@ pub(crate) fn differences(topic: &[u8], ours: &[u8]) -> Vec<String> {
 }
 
 impl TypeDescription {
-    /// What differs between this type, which a topic has, and `ours`, one line each; empty when
-    /// they agree. What either side does not describe agrees with everything of its size.
+    /// The differences between this type, which a topic has, and `ours`, one line each; empty when
+    /// they agree. What either side leaves undescribed agrees with anything of its size.
     pub fn differences(&self, ours: &Self) -> Vec<String> {
         let mut lines = self.root.differences(&ours.root);
         if self.align != ours.align {

@@ -7,7 +7,7 @@
 //!  24 struct:16 detail            offsets count from the struct that the field is in
 //!   0 u8 flag
 //! ```
-//! docs/SHM_LAYOUT.md has the grammar and the bounds.
+//! docs/internals/SHM_LAYOUT.md has the grammar and the bounds.
 
 use std::fmt::{self, Write};
 use std::iter::Peekable;

@@ -236,12 +236,12 @@ impl TypeDescription {
         Self::of(Kind::Scalar(scalar), scalar.size())
     }
 
-    /// One of `values`, numbers with their names, in an integer of the width `width`.
+    /// One of `values`, numbers with their names, stored in an integer of type `width`.
     ///
     /// # Panics
-    /// When there is none, or more than 1024, or `width` is no integer of at most 64 bits, or a
-    /// number is outside it or twice there, or a name is empty, longer than 128 bytes or twice
-    /// there: the caller's own mistake.
+    /// When there are no values or more than 1024, when `width` is not an integer of at most 64
+    /// bits, when a number does not fit in it or occurs twice, or when a name is empty, longer than
+    /// 128 bytes or occurs twice: the caller's own mistakes.
     pub fn enumeration<'a>(
         width: Scalar,
         values: impl IntoIterator<Item = (&'a str, i128)>,
@@ -253,7 +253,7 @@ impl TypeDescription {
         }
     }
 
-    /// Of `T` nothing but size and alignment: agrees with every type that has the same.
+    /// Only the size and alignment of `T`: agrees with every type that has the same.
     pub fn opaque<T>() -> Self {
         Self::of(Kind::Opaque { size: size_of::<T>() }, align_of::<T>())
     }

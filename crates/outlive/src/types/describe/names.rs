@@ -59,7 +59,7 @@ impl Names {
         Some(&self.values[at].0)
     }
 
-    /// The number of the value `name`, if there is one; case and `_` are not looked at.
+    /// The number of the value `name`, if there is one; ignores case and `_`.
     pub fn number_of(&self, name: &str) -> Option<i128> {
         self.iter().find(|(known, _)| is_same(known, name)).map(|(_, number)| number)
     }

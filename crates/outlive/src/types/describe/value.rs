@@ -19,14 +19,14 @@ pub enum Value<'a> {
     F32(f32),
     /// `f64`.
     F64(f64),
-    /// One of the values of an enum, or another number that is none of them.
+    /// One of the values of an enum, or a number that is not one of them.
     Enum {
         /// Its name, if it is one.
         name: Option<&'a str>,
         /// Its number.
         number: i128,
     },
-    /// Text up to its first 0; what is no UTF-8 is replaced by U+FFFD.
+    /// Text up to its first 0; invalid UTF-8 is replaced by U+FFFD.
     Text(Cow<'a, str>),
     /// Bytes that nobody described.
     Bytes(&'a [u8]),
@@ -54,10 +54,10 @@ pub struct Struct<'a> {
 }
 
 impl TypeDescription {
-    /// The payload `bytes` as this type; `None` if they have not its length.
+    /// The payload `bytes` as this type; `None` if their length does not fit.
     ///
-    /// Looks at nothing yet: numbers are read when they are asked for, so the first field of a
-    /// large payload costs no more than that of a small one.
+    /// Reads nothing yet: numbers are read when you ask for them, so the first field of a large
+    /// payload costs no more than that of a small one.
     ///
     /// # Examples
     /// ```

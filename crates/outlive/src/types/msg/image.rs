@@ -8,8 +8,8 @@ use crate::{Error, ErrorKind, Result};
 
 /// A header and the bytes of a picture, in the camera's optical frame `header.frame_id`.
 ///
-/// The layout, for those who write it without this type: 64 bytes [`ImageHeader`], then the pixels,
-/// row by row from the top, `row_bytes` apart; a compressed picture's bytes as they are.
+/// The layout, for programs that write it without this type: 64 bytes [`ImageHeader`], then the
+/// pixels, row by row from the top, `row_bytes` apart; a compressed picture's bytes as they are.
 ///
 /// # Examples
 /// ```
@@ -33,7 +33,7 @@ use crate::{Error, ErrorKind, Result};
 /// ```
 pub type Image = Headed<ImageHeader, u8>;
 
-/// What comes before the pixels; 64 bytes, so that pixels begin a cache line.
+/// The header before the pixels; 64 bytes, so that the pixels begin on a cache line.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct ImageHeader {
@@ -43,7 +43,7 @@ pub struct ImageHeader {
     pub width: u32,
     /// Rows, pixels.
     pub height: u32,
-    /// From the beginning of one row to the next, bytes; 0 of a compressed picture.
+    /// From the start of one row to the next, bytes; 0 for a compressed picture.
     pub row_bytes: u32,
     /// What the bytes mean.
     pub format: PixelFormat,
@@ -52,7 +52,7 @@ pub struct ImageHeader {
 }
 message!(ImageHeader, "outlive/Image", header, width, height, row_bytes, format, reserved);
 
-/// What the bytes of an image mean. A number, as other programs may write any.
+/// What the bytes of an image mean. A number, because other programs may write any.
 #[derive(
     FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq, Eq,
 )]
@@ -94,7 +94,7 @@ impl PixelFormat {
     /// A PNG file.
     pub const PNG: Self = Self(101);
 
-    /// Bytes of a pixel; `None` of compressed and unknown formats.
+    /// Bytes of a pixel; `None` for compressed and unknown formats.
     pub const fn bytes_per_pixel(self) -> Option<u32> {
         match self {
             Self::MONO8 | Self::BAYER_RGGB8 => Some(1),
@@ -126,8 +126,7 @@ impl PixelFormat {
 }
 
 impl ImageHeader {
-    /// Whether a payload with `pixel_bytes` bytes behind this header is a picture: every row that
-    /// the header promises is there.
+    /// Checks that `pixel_bytes` bytes after this header hold every row that the header promises.
     ///
     /// # Errors
     /// `Corrupt` when rows overlap or are missing; `Unsupported` for an unknown format.
@@ -161,7 +160,7 @@ impl ImageHeader {
 }
 
 impl Headed<ImageHeader, u8> {
-    /// Whether the pixels are as the header says; see [`ImageHeader::check`].
+    /// Checks the pixels against the header; see [`ImageHeader::check`].
     ///
     /// # Errors
     /// As [`ImageHeader::check`].

@@ -5,8 +5,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{Header, Text, message};
 use crate::types::Headed;
 
-/// A header and one [`Joint`] for each joint that was measured. Of any number: a gripper has one, a
-/// humanoid forty, and neither pays for the other's.
+/// A header and one [`Joint`] for each measured joint, however many: a gripper has one, a humanoid
+/// forty, and neither pays for the other's.
 ///
 /// # Examples
 /// ```
@@ -24,7 +24,7 @@ use crate::types::Headed;
 /// ```
 pub type JointState = Headed<JointStateHeader, Joint>;
 
-/// What comes before the joints; 40 bytes.
+/// The header before the joints; 40 bytes.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct JointStateHeader {
@@ -33,13 +33,13 @@ pub struct JointStateHeader {
 }
 message!(JointStateHeader, "outlive/JointState", header);
 
-/// One joint; 56 bytes. What is not measured is NaN.
+/// One joint; 56 bytes. NaN where not measured.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Joint {
     /// Its name, as in the robot's description.
     pub name: Text<32>,
-    /// Position: rad of a rotating joint, m of a sliding one.
+    /// Position: rad for a rotating joint, m for a sliding one.
     pub position: f64,
     /// Velocity: rad/s, or m/s.
     pub velocity: f64,

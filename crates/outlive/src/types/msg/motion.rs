@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Header, message};
 
-/// Three coordinates; unit and frame are said by the field that holds it.
+/// Three coordinates; the field that holds it gives unit and frame.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Vector3 {
@@ -22,11 +22,11 @@ message!(Vector3, "outlive/Vector3", x, y, z);
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Quaternion {
-    /// Part of i, -1 to 1.
+    /// Coefficient of i, -1 to 1.
     pub x: f64,
-    /// Part of j, -1 to 1.
+    /// Coefficient of j, -1 to 1.
     pub y: f64,
-    /// Part of k, -1 to 1.
+    /// Coefficient of k, -1 to 1.
     pub z: f64,
     /// Real part, -1 to 1.
     pub w: f64,

@@ -9,10 +9,10 @@ use super::Bool;
 use crate::types::describe::TypeDescription;
 use crate::types::{Message, Validity};
 
-/// A value that may be absent, where `Option` has no layout that other programs know: a `bool`
-/// named `present`, 7 bytes that are zero, and the value, which is zero where it is absent.
+/// A value that may be absent. Other programs do not know the layout of `Option`, so this is a
+/// `bool` named `present`, 7 zero bytes, and the value, which is zero if absent.
 ///
-/// Has no alignment of its own. In a struct with other fields put it where 8 divides its offset,
+/// Has no alignment of its own. In a struct with other fields put it at an offset divisible by 8,
 /// so that the value is where a C compiler would put it.
 ///
 /// # Examples

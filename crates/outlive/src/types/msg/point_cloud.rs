@@ -27,7 +27,7 @@ use crate::{Error, ErrorKind, Result};
 /// ```
 pub type PointCloud = Headed<PointCloudHeader, PointXyzi>;
 
-/// What comes before the points; 64 bytes, so that points begin a cache line.
+/// The header before the points; 64 bytes, so that the points begin on a cache line.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct PointCloudHeader {
@@ -35,7 +35,7 @@ pub struct PointCloudHeader {
     pub header: Header,
     /// Points in a row.
     pub width: u32,
-    /// Rows; 1 for a cloud without order.
+    /// Rows; 1 for an unordered cloud.
     pub height: u32,
     /// Zero.
     pub reserved: [u32; 4],
@@ -43,12 +43,12 @@ pub struct PointCloudHeader {
 message!(PointCloudHeader, "outlive/PointCloud", header, width, height, reserved);
 
 impl PointCloudHeader {
-    /// Of a cloud without order: `points` points in one row.
+    /// For an unordered cloud: `points` points in one row.
     pub fn row(header: Header, points: u32) -> Self {
         Self { header, width: points, height: 1, reserved: [0; 4] }
     }
 
-    /// Whether `points` points behind this header are all that it promises.
+    /// Checks that `points` points are as many as this header promises.
     ///
     /// # Errors
     /// `Corrupt` when they are fewer.
@@ -82,7 +82,7 @@ pub struct PointXyzi {
 message!(PointXyzi, "outlive/PointXyzi", x, y, z, intensity);
 
 impl Headed<PointCloudHeader, PointXyzi> {
-    /// Whether all points that the header promises are there.
+    /// Checks that all points the header promises are there.
     ///
     /// # Errors
     /// As [`PointCloudHeader::check`].

@@ -39,7 +39,7 @@ impl<const N: usize> Text<N> {
         Self(bytes)
     }
 
-    /// The text; only its beginning, should another program have written what is no UTF-8.
+    /// The text; only its beginning if another program wrote invalid UTF-8.
     pub fn as_str(&self) -> &str {
         let text = self.0.split(|b| *b == 0).next().unwrap_or_default();
         match std::str::from_utf8(text) {
@@ -76,9 +76,9 @@ impl<const N: usize> fmt::Debug for Text<N> {
     }
 }
 
-/// A truth value in one byte of which any value is good, so that nobody need check it: for data of
-/// locks and real-time channels, which cannot have a `bool` in them. The same type as `bool` for
-/// other programs.
+/// A truth value in one byte for which every value is valid, so nobody need check it: for data of
+/// locks and real-time channels, which cannot contain a `bool`. Other programs see the same type as
+/// `bool`.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy, Default)]
 #[repr(transparent)]
 pub struct Bool(u8);

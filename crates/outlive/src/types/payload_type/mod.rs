@@ -13,7 +13,7 @@ pub(crate) const SCHEMA_BYTES_MAX: usize = 65536;
 /// description, as all members of a topic, queue or service must agree on them.
 ///
 /// Ports opened with one ([`topic::Builder::of_type`](crate::topic::Builder::of_type) and its like)
-/// carry bytes. Whether bytes are a payload of the type, [`PayloadType::accepts`] says: ask before
+/// carry bytes. [`PayloadType::accepts`] tells whether bytes are a payload of the type: ask before
 /// publishing and after receiving. Queues check lengths by themselves.
 ///
 /// # Examples
@@ -76,8 +76,8 @@ impl PayloadType {
         Self { encoding, name: name.into(), size, align, schema, tail }
     }
 
-    /// A type that was written down before, by a recorder for instance: what [`PayloadType`]'s
-    /// other methods say of it, and the description as it was stored ([`PayloadType::schema`]).
+    /// A type stored earlier, by a recorder for instance, from what [`PayloadType`]'s other methods
+    /// return for it and the stored description ([`PayloadType::schema`]).
     ///
     /// # Errors
     /// `InvalidArgument` as [`PayloadType::fixed`], or for a description of more than 64 KiB.
@@ -120,7 +120,7 @@ impl PayloadType {
         Self::new(Encoding::Fixed, name, element, element.to_schema())
     }
 
-    /// Any number of values of a described type. Of the number `u8` that is raw bytes.
+    /// Any number of values of a described type. For the number `u8` that is raw bytes.
     ///
     /// # Errors
     /// As [`PayloadType::fixed`].
@@ -131,7 +131,7 @@ impl PayloadType {
         Self::new(Encoding::Slice, name, element, element.clone().slice().to_schema())
     }
 
-    /// A header and any number of elements behind it, as [`Headed`](crate::Headed).
+    /// A header followed by any number of elements, as [`Headed`](crate::Headed).
     ///
     /// # Errors
     /// As [`PayloadType::fixed`]; `InvalidArgument` when elements are aligned to more than the
@@ -185,7 +185,7 @@ impl PayloadType {
         Ok(())
     }
 
-    /// How payloads are to be read.
+    /// How payloads are encoded.
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
@@ -210,8 +210,8 @@ impl PayloadType {
         TypeDescription::parse(&self.schema).ok()
     }
 
-    /// The description as it is stored: nothing if there is none, or what the topic's maker gave
-    /// instead ([`topic::Builder::schema`](crate::topic::Builder::schema)).
+    /// The description as stored: empty if there is none, or what the topic's creator gave instead
+    /// ([`topic::Builder::schema`](crate::topic::Builder::schema)).
     pub fn schema(&self) -> &[u8] {
         &self.schema
     }

@@ -38,11 +38,11 @@ use crate::{Result, crash_point};
 pub enum Event {
     /// A producer was found.
     ProducerJoined(ProducerId),
-    /// A producer left in order; everything it sent has been received.
+    /// A producer left cleanly; everything it sent has been received.
     ProducerLeft(ProducerId),
     /// A producer's process died; everything it had sent has been received.
     ProducerDied(ProducerId),
-    /// A producer's bytes are not what a producer writes; its lane is not read any more.
+    /// A producer's bytes are invalid; its lane is no longer read.
     ProducerCorrupt {
         /// Whose bytes they are.
         producer: ProducerId,

@@ -35,7 +35,7 @@ use crate::{Error, ErrorKind, Result, crash_point};
 pub enum Event {
     /// A publisher was found.
     PublisherJoined(PublisherId),
-    /// A publisher left in order; everything it sent has been received.
+    /// A publisher left cleanly; everything it sent has been received.
     PublisherLeft(PublisherId),
     /// A publisher's process died; everything it had committed has been received.
     PublisherDied {
@@ -46,9 +46,8 @@ pub enum Event {
         /// Messages lost after the last one received: the unfinished one had overwritten them.
         lost: u64,
     },
-    /// A publisher's bytes are not what a publisher writes; it is not read any more. Or the system
-    /// does not let us look at its ring: that is tried again, and once it succeeds
-    /// `PublisherJoined` tells.
+    /// A publisher's bytes are invalid; it is no longer read. Or the system does not let us read
+    /// its ring: that is tried again, and `PublisherJoined` reports success.
     PublisherCorrupt {
         /// Whose bytes they are.
         publisher: PublisherId,
@@ -170,7 +169,7 @@ impl Reader {
         self.own.view()
     }
 
-    /// Samples of this subscriber that are held right now.
+    /// Samples of this subscriber held right now.
     pub(crate) fn borrowed(&self) -> usize {
         hazard::held_count(self.view().hazards())
     }
