@@ -121,8 +121,8 @@ impl Control {
     }
 
     fn look_at_nodes(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
-        // A node's last message is on its way before its death is told: those that follow it come
-        // from another publisher there, and in no order with the first.
+        // A node's last messages are on their way before its death is told: after that nobody waits
+        // long for them.
         let last_words = self.routes.of(Kind::TopicOut).last_words();
         self.nodes.retain(|id, _| live.contains_key(id) || last_words.contains(id));
         for (id, node) in live {
@@ -260,7 +260,7 @@ impl Control {
         self.remember(&bridge, &of, token.there);
         match of {
             Of::Node { id, host, name } if token.there => {
-                self.node_joined(bridge, id, &host, &name)
+                self.node_joined(bridge.clone(), id, &host, &name)
             }
             Of::Node { id, .. } => self.node_gone(&bridge, id),
             Of::Topic(name) if token.there => {
@@ -268,6 +268,9 @@ impl Control {
             }
             // The next look sees the rest.
             _ => {}
+        }
+        if !self.bridges.contains_key(&bridge) {
+            self.routes.of(Kind::TopicIn).tell_all(&bridge, &News::BridgeGone);
         }
     }
 

@@ -30,6 +30,8 @@ pub(crate) const LINGER: Duration = Duration::from_millis(300);
 /// What a bridge says of a topic: a schema of up to 64 KiB as a list of numbers, and attributes.
 const NOTE_BYTES_MAX: usize = 1 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long the last messages of a node that is gone are waited for while none comes.
+const LAST_WAIT: Duration = Duration::from_secs(3);
 
 /// Where the numbers of a topic of a bridge go on, also after a broken link.
 pub(crate) type Expected = Arc<Mutex<Option<u64>>>;
@@ -37,8 +39,12 @@ pub(crate) type Expected = Arc<Mutex<Option<u64>>>;
 #[derive(Debug)]
 enum Item {
     Message(Header, ZBytes),
-    /// That node is gone: so is who speaks for it here.
+    /// That node has no publisher there any more.
+    Last(u64),
+    /// That node is gone: so is who speaks for it here, once its last messages have come.
     NodeGone(u64),
+    /// No more comes.
+    BridgeGone,
 }
 
 /// Begins to publish the topic `name` of `bridge`. Its end comes after what has come.
@@ -65,6 +71,7 @@ pub(crate) fn start(shared: &Arc<Shared>, bridge: &str, name: &str, expected: Ex
             match news {
                 // No room: the node is let go of with the topic.
                 News::NodeGone(node) => drop(to.try_send(Item::NodeGone(node))),
+                News::BridgeGone => drop(to.try_send(Item::BridgeGone)),
                 News::Again => again.store(true, Relaxed),
                 News::Keeps(_) | News::Stop => {}
             }
@@ -88,6 +95,11 @@ impl Intake {
     fn take(&self, sample: &Sample) {
         let header = sample.attachment().and_then(|a| Header::parse(&a.to_bytes()));
         let Some(header) = header else { return self.counted.with(|c| c.bad += 1) };
+        if header.last {
+            // No room: the node is let go of a little later.
+            drop(self.to.try_send(Item::Last(header.node)));
+            return self.slot.wake();
+        }
         let lost = {
             let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
             // A lower one than before: its counters have begun again.
@@ -178,6 +190,7 @@ impl Job for Coming {
                 _ => {}
             }
             self.ports.renew()?;
+            self.ports.let_go();
             let item = match self.next.take() {
                 Some(item) => Ok(item),
                 None => self.from.recv_timeout(LOOK_EVERY),
@@ -188,14 +201,18 @@ impl Job for Coming {
                     self.intake.waiting_bytes.fetch_sub(payload.len() as u64, Relaxed);
                     self.ports.publish(&header, &payload, &self.intake.counted);
                 }
-                Ok(Item::NodeGone(node)) => drop(self.ports.of_nodes.remove(&node)),
+                Ok(Item::Last(node)) => self.ports.tell(node, |of| of.finished = true),
+                Ok(Item::NodeGone(node)) => {
+                    self.ports.tell(node, |of| of.gone = Some(Instant::now()));
+                }
+                Ok(Item::BridgeGone) => self.ports.of_nodes.retain(|_, of| of.gone.is_none()),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(Turn::Ended),
             }
             if self.until.is_some_and(|until| Instant::now() >= until) && stop.ends() {
                 return Ok(Turn::Ended);
             }
-            if self.until.is_none() && busy.elapsed() > QUIET {
+            if self.until.is_none() && !self.ports.waits() && busy.elapsed() > QUIET {
                 return Ok(Turn::Quiet);
             }
         }
@@ -232,7 +249,16 @@ struct Ports {
     of: PayloadType,
     /// For nodes that nobody speaks for yet, or any more.
     own: Port,
-    of_nodes: HashMap<u64, Port>,
+    of_nodes: HashMap<u64, OfNode>,
+}
+
+/// The publisher of a remote node.
+struct OfNode {
+    port: Port,
+    /// Its last message has come.
+    finished: bool,
+    /// Since when the node is gone, or when a message of it came after that.
+    gone: Option<Instant>,
 }
 
 impl Ports {
@@ -295,14 +321,38 @@ impl Ports {
         })
     }
 
+    fn tell(&mut self, node: u64, what: impl FnOnce(&mut OfNode)) {
+        self.of_nodes.get_mut(&node).map(what);
+    }
+
+    /// Whether the last messages of a node that is gone are to come.
+    fn waits(&self) -> bool {
+        self.of_nodes.values().any(|of| of.gone.is_some())
+    }
+
+    /// Lets go of nodes that are gone and have nothing more on the way: what goes on by another
+    /// publisher is in no order with what they said.
+    fn let_go(&mut self) {
+        let ends = |since: Instant| since.elapsed() > LAST_WAIT;
+        self.of_nodes.retain(|_, of| !of.gone.is_some_and(|since| of.finished || ends(since)));
+    }
+
     fn port(&mut self, node: u64) -> &mut Port {
         let route = &self.route;
+        if let Some(of) = self.of_nodes.get_mut(&node) {
+            of.finished = false;
+            of.gone = of.gone.map(|_| Instant::now());
+            // It was out of reach, and is there again.
+            if of.gone.is_some() && route.shared.proxy(&route.bridge, node).is_some() {
+                self.of_nodes.remove(&node);
+            }
+        }
         if !self.of_nodes.contains_key(&node)
             && let Some(proxy) = route.shared.proxy(&route.bridge, node)
             && let Ok(port) = route.port(&self.note, &self.of, Some(proxy))
         {
-            self.of_nodes.insert(node, port);
+            self.of_nodes.insert(node, OfNode { port, finished: false, gone: None });
         }
-        self.of_nodes.get_mut(&node).unwrap_or(&mut self.own)
+        self.of_nodes.get_mut(&node).map_or(&mut self.own, |of| &mut of.port)
     }
 }

@@ -3,13 +3,13 @@
 //! No local publisher waits for it: a link that is too slow costs messages, which are counted. Of a
 //! topic that is not reliable the newest goes next: what has waited in the ring gives way to it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use outlive::topic::{self, PublisherId, PublisherInfo};
+use outlive::topic::{self, Event, PublisherId, PublisherInfo};
 use outlive::{Sample, Subscriber, now_ns};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
@@ -73,7 +73,8 @@ fn begin(
     let counted = shared.stats.of(true, name);
     let pump = Pump::new(shared, subscriber, rule.rate_hz, heard, counted.clone())?;
     let pump = pump.newest_first(!rule.reliable);
-    let sends = Route { rule, publisher, counted, _note: note };
+    let (shared, spoke) = (shared.clone(), HashSet::new());
+    let sends = Route { shared, rule, publisher, counted, spoke, _note: note };
     Ok(Some(Box::new(Carried { pump, sends, _token: token })))
 }
 
@@ -86,6 +87,16 @@ pub(crate) fn reader(shared: &Shared, name: &str) -> outlive::Result<topic::Buil
 pub(crate) trait Sends: Send {
     /// A sample that passes, the time, and whether somebody hears it.
     fn send(&mut self, sample: Sample<[u8]>, now: u64, heard: bool) -> Result<(), Failed>;
+
+    /// `node` has no publisher any more, and all that it sent went before this.
+    fn last_of(&mut self, _node: u64) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    /// The same of all nodes.
+    fn last_of_all(&mut self) -> Result<(), Failed> {
+        Ok(())
+    }
 }
 
 /// A topic on its way out.
@@ -98,16 +109,20 @@ pub(crate) struct Carried<S> {
 
 impl<S: Sends> Job for Carried<S> {
     fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
-        self.pump.run(stop, |sample, now, heard| self.sends.send(sample, now, heard))
+        let turn = self.pump.run(stop, &mut self.sends)?;
+        if turn == Turn::Ended {
+            self.sends.last_of_all()?;
+        }
+        Ok(turn)
     }
 
     fn rests(&mut self) -> Rests<'_> {
         Rests::ForLocal(&mut self.pump.from)
     }
 
-    /// Publishers that came or went are no reason; a message behind them is the next.
+    /// A publisher that came is no reason; a message behind it is the next.
     fn wakes(&mut self) -> bool {
-        !self.pump.had_events()
+        !self.pump.had_events() || !self.pump.gone.is_empty()
     }
 }
 
@@ -155,6 +170,8 @@ pub(crate) struct Pump {
     next_ns: u64,
     /// The next message of each publisher.
     places: HashMap<PublisherId, u64>,
+    /// Nodes of which a publisher has gone, whose last message may have passed.
+    gone: HashSet<u64>,
     /// Set once it is to end.
     rest: Option<Rest>,
 }
@@ -180,6 +197,7 @@ impl Pump {
             empty_ns: 0,
             next_ns: 0,
             places,
+            gone: HashSet::new(),
             rest: None,
         };
         pump.places = pump.heads()?.into_iter().map(|p| (p.id, p.messages)).collect();
@@ -196,13 +214,9 @@ impl Pump {
         Self { newest_first, ..self }
     }
 
-    /// Until there was nothing for a while, or it is to stop: calls `send` with each sample that
-    /// passes, the time, and whether somebody hears it.
-    fn run(
-        &mut self,
-        stop: &Stop,
-        mut send: impl FnMut(Sample<[u8]>, u64, bool) -> Result<(), Failed>,
-    ) -> Result<Turn, Failed> {
+    /// Until there was nothing for a while, or it is to stop: each sample that passes, and the last
+    /// of each node.
+    fn run(&mut self, stop: &Stop, sends: &mut impl Sends) -> Result<Turn, Failed> {
         let mut busy = Instant::now();
         self.empty_ns = now_ns();
         loop {
@@ -213,13 +227,17 @@ impl Pump {
                 (false, Some(_)) => self.rest = None,
                 _ => {}
             }
+            self.had_events();
+            for node in self.finished() {
+                sends.last_of(node)?;
+            }
             match self.next(if last { Duration::ZERO } else { LOOK_EVERY }) {
                 Ok(Some(sample)) => {
                     busy = Instant::now();
                     let now = now_ns();
                     self.read(sample.publisher(), sample.seq());
                     if let Some(heard) = self.passes(&sample, now) {
-                        send(sample, now, heard)?;
+                        sends.send(sample, now, heard)?;
                     }
                 }
                 Ok(None) => {
@@ -302,11 +320,28 @@ impl Pump {
 
     /// Whether publishers have come or gone.
     fn had_events(&mut self) -> bool {
-        let had = std::iter::from_fn(|| self.from.next_event()).count() > 0;
+        let mut had = false;
+        while let Some(event) = self.from.next_event() {
+            had = true;
+            if let Event::PublisherLeft(id) | Event::PublisherDied { publisher: id, .. } = event {
+                self.gone.insert(id.node.get());
+            }
+        }
         if had {
             self.shared.topics_changed.store(true, Relaxed);
         }
         had
+    }
+
+    /// Nodes from which nothing more comes: without a publisher here, or a message in hand.
+    fn finished(&mut self) -> Vec<u64> {
+        if self.gone.is_empty() {
+            return Vec::new();
+        }
+        let (there, in_hand) = (self.from.publishers(), &self.in_hand);
+        self.gone.retain(|node| there.iter().all(|id| id.node.get() != *node));
+        let held = |node: &u64| in_hand.iter().any(|s| s.publisher().node.get() == *node);
+        self.gone.extract_if(|node| !held(node)).collect()
     }
 
     /// A message of that publisher was read.
@@ -414,9 +449,12 @@ pub(crate) fn wall_ns(sample: &Sample<[u8]>, now: u64) -> u64 {
 }
 
 struct Route {
+    shared: Arc<Shared>,
     rule: TopicRule,
     publisher: Publisher<'static>,
     counted: Counted,
+    /// Nodes of which a message is on its way, and no last one yet.
+    spoke: HashSet<u64>,
     _note: Note,
 }
 
@@ -434,8 +472,10 @@ impl Sends for Route {
             c.sent += 1;
             c.sent - 1
         });
+        self.spoke.insert(node);
         let header = Header {
             compressed: packed.is_some(),
+            last: false,
             node,
             seq,
             wall_ns: wall_ns(&sample, now),
@@ -453,6 +493,26 @@ impl Sends for Route {
             c.wire_bytes += wire + crate::wire::HEADER_BYTES as u64;
         });
         Ok(())
+    }
+
+    /// On the same way as the messages, which its token overtakes; never dropped.
+    fn last_of(&mut self, node: u64) -> Result<(), Failed> {
+        if self.spoke.remove(&node) {
+            self.shared
+                .session
+                .put(self.publisher.key_expr(), ZBytes::new())
+                .attachment(Header::last_of(node).to_bytes())
+                .congestion_control(CongestionControl::Block)
+                .priority(priority(self.rule.priority))
+                .allowed_destination(Locality::Remote)
+                .wait()?;
+        }
+        Ok(())
+    }
+
+    fn last_of_all(&mut self) -> Result<(), Failed> {
+        let nodes: Vec<u64> = self.spoke.iter().copied().collect();
+        nodes.into_iter().try_for_each(|node| self.last_of(node))
     }
 }
 

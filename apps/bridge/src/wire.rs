@@ -9,7 +9,8 @@
 //! outlive/1/NAMESPACE/BRIDGE/note/topic/NAME          answers with the type, as JSON
 //! outlive/1/NAMESPACE/BRIDGE/note/service/NAME        ... with both types
 //! outlive/1/NAMESPACE/BRIDGE/note/queue/NAME          ... as that of a topic
-//! outlive/1/NAMESPACE/BRIDGE/data/NAME                messages; the header is the attachment
+//! outlive/1/NAMESPACE/BRIDGE/data/NAME                messages; the header is the attachment.
+//!                                                     Behind a node's last one: only a header
 //! outlive/1/NAMESPACE/BRIDGE/call/NAME                requests; answers are replies
 //! outlive/1/NAMESPACE/BRIDGE/send/NAME                a message of a queue; the reply: it is in
 //! ```
@@ -29,12 +30,15 @@ pub(crate) const HEADER_BYTES: usize = 40;
 pub(crate) const PAYLOAD_BYTES_MAX: u64 = 1 << 30;
 
 const FLAG_LZ4: u8 = 1;
+const FLAG_LAST: u8 = 2;
 
 /// What goes before a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// The payload is an LZ4 block.
     pub(crate) compressed: bool,
+    /// No message: the node has no publisher of the topic any more, and all of it went before this.
+    pub(crate) last: bool,
     /// Ordinal of the node that published it, in its own domain.
     pub(crate) node: u64,
     /// Number among what this bridge has sent on this topic, from 0; it goes on when the topic is
@@ -47,11 +51,16 @@ pub(crate) struct Header {
 }
 
 impl Header {
+    /// Goes behind the last message of `node`.
+    pub(crate) fn last_of(node: u64) -> Self {
+        Self { compressed: false, last: true, node, seq: 0, wall_ns: 0, payload_bytes: 0 }
+    }
+
     /// version, flags, 6 x 0, node, seq, wall_ns, payload_bytes; little-endian.
     pub(crate) fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut out = [0; HEADER_BYTES];
         out[0] = VERSION;
-        out[1] = if self.compressed { FLAG_LZ4 } else { 0 };
+        out[1] = if self.compressed { FLAG_LZ4 } else { 0 } | if self.last { FLAG_LAST } else { 0 };
         let words = [self.node, self.seq, self.wall_ns, self.payload_bytes];
         for (to, word) in out[8..].chunks_exact_mut(8).zip(words) {
             to.copy_from_slice(&word.to_le_bytes());
@@ -69,13 +78,17 @@ impl Header {
 
     /// None for what no bridge writes.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
-        if bytes.len() != HEADER_BYTES || bytes[0] != VERSION || bytes[1] & !FLAG_LZ4 != 0 {
+        if bytes.len() != HEADER_BYTES
+            || bytes[0] != VERSION
+            || bytes[1] & !(FLAG_LZ4 | FLAG_LAST) != 0
+        {
             return None;
         }
         let mut words =
             bytes[8..].chunks_exact(8).filter_map(|w| w.try_into().ok()).map(u64::from_le_bytes);
         let header = Self {
             compressed: bytes[1] & FLAG_LZ4 != 0,
+            last: bytes[1] & FLAG_LAST != 0,
             node: words.next()?,
             seq: words.next()?,
             wall_ns: words.next()?,
@@ -222,6 +235,7 @@ mod tests {
     fn a_header_survives_the_wire_and_garbage_is_none() {
         let header = Header {
             compressed: true,
+            last: false,
             node: 7,
             seq: u64::MAX,
             wall_ns: 1_700_000_000_000_000_000,
@@ -229,6 +243,8 @@ mod tests {
         };
         let bytes = header.to_bytes();
         assert_eq!(Header::parse(&bytes), Some(header));
+        let last = Header::last_of(7);
+        assert_eq!(Header::parse(&last.to_bytes()), Some(last));
         assert_eq!(Header::parse(&bytes[1..]), None);
         for (at, value) in [(0, 2), (1, 0x80), (38, 1)] {
             let mut wrong = bytes;
@@ -239,8 +255,14 @@ mod tests {
 
     #[test]
     fn no_few_bytes_are_many_packed() {
-        let packed =
-            |payload_bytes| Header { compressed: true, node: 1, seq: 1, wall_ns: 1, payload_bytes };
+        let packed = |payload_bytes| Header {
+            compressed: true,
+            last: false,
+            node: 1,
+            seq: 1,
+            wall_ns: 1,
+            payload_bytes,
+        };
         assert!(!packed(1 << 30).is_possible(20));
         assert!(packed(5100).is_possible(20) && !packed(5101).is_possible(20));
         for of in [vec![0; 1 << 20], vec![7; 5000]] {

@@ -182,7 +182,7 @@ fn up(net: &Net, fleet: &mut [Robot], desk: &mut Counters, seconds: u32) -> Phas
     let sent = |fleet: &mut [Robot]| {
         let all = fleet.iter_mut().map(|robot| robot.counters.newest());
         all.fold((0, 0, 0), |(state, scan, rest), c| {
-            let spoken = ["dropped", "overrun", "unheard", "bad"];
+            let spoken = ["dropped", "skipped", "overrun", "unheard", "bad"];
             let rest = rest + spoken.map(|k| sum(&c, "out", "/", k)).iter().sum::<u64>();
             (state + sum(&c, "out", "/state", "sent"), scan + sum(&c, "out", "/scan", "sent"), rest)
         })

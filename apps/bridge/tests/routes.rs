@@ -71,32 +71,46 @@ fn narrow(rate: &str, rules: &str) -> Option<Net> {
     Some(net)
 }
 
-#[test]
-fn what_is_still_in_the_ring_when_a_publisher_leaves_arrives() {
-    let Some(net) = narrow("16mbit", RELIABLE) else { return };
+/// How many of 60 messages arrived of a publisher that left, and how many its bridge left behind.
+fn last_messages(net: &Net) -> (u64, u64) {
     let (here, there) = (net.hosts[0].node("talker"), net.hosts[1].node("listener"));
     let from = publisher(&here, "/n");
     let mut to = subscriber(&there, "/n");
     connect(&from, &mut to);
     // More than the link takes at once.
-    for n in 2..202 {
+    for n in 2..62 {
         from.publish(&message(n, 20_000)).expect("published");
     }
     drop((from, here));
+    // Read only now: of two publishers the messages would come in any order.
+    wait_for("the end of the topic there", || (spoken(&net.hosts[1], "/n") == 0).then_some(()));
     let (mut next, mut arrived) = (2, 0);
-    let mut counters = Counters::of(&net.hosts[1].node("counters"));
-    let mut last = counters.newest();
-    wait_for("all messages, or their end", || {
-        while let Some(sample) = to.receive().expect("a sample") {
-            assert!(number(&sample) >= next, "in order");
-            (next, arrived) = (number(&sample) + 1, arrived + 1);
-        }
-        last = counters.newest();
-        let ended = to.publishers().is_empty();
-        (next == 202 || ended).then_some(())
+    while let Some(sample) = to.receive().expect("a sample") {
+        let n = number(&sample);
+        assert!(n >= next, "{n} from {} when {next} was to come", sample.publisher());
+        (next, arrived) = (n + 1, arrived + 1);
+    }
+    let mut left = 0;
+    Counters::of(&net.hosts[0].node("counters")).until("each message in one counter", |c| {
+        left = count(c, "out", "/n", "overrun");
+        arrived + left >= 60
     });
-    println!("{arrived} of 200 messages arrived; counted: {}", last["in"]["/n"]);
-    assert_eq!(arrived, 200);
+    (arrived, left)
+}
+
+#[test]
+fn what_is_still_in_the_ring_when_a_publisher_leaves_arrives() {
+    // What takes more than 3 s stays behind; on a busy machine that may be some of it.
+    for _ in 0..5 {
+        let Some(net) = narrow("16mbit", RELIABLE) else { return };
+        let (arrived, left) = last_messages(&net);
+        println!("{arrived} of 60 messages arrived, {left} were left behind");
+        assert_eq!(arrived + left, 60);
+        if left == 0 {
+            return;
+        }
+    }
+    panic!("0.6 s of a link took more than 3 s five times");
 }
 
 /// Not a test: the process that others kill. It has so many topics.
@@ -438,9 +452,12 @@ fn topics_that_were_silent_bring_their_next_message_and_their_end() {
 fn silent_services_and_queues_cost_no_threads_and_go_on_when_asked() {
     const EACH: usize = 150;
     let Some(mut net) = Net::new(2) else { return };
-    let rules = "[[service]]\npattern = \"/**\"\n[[queue]]\npattern = \"/**\"\n";
-    net.bridge(0, rules);
-    net.bridge(1, rules);
+    let rules =
+        "[[service]]\npattern = \"/**\"\ntimeout_ms = 100000\n[[queue]]\npattern = \"/**\"\n";
+    // What breaks the link of a busy machine would refuse calls.
+    let lease = "lease_ms = 60000";
+    net.bridge_by(0, &format!("{lease}\nlisten = [\"tcp/0.0.0.0:7447\"]"), rules);
+    net.bridge_by(1, &format!("{lease}\nconnect = [\"tcp/10.0.1.1:7447\"]"), rules);
     let (here, there) = (net.hosts[0].node("server"), net.hosts[1].node("client"));
     let threads = |net: &Net| [0, 1].map(|i| net.hosts[i].status("Threads"));
     let memory = |net: &Net| [0, 1].map(|i| net.hosts[i].status("VmRSS"));

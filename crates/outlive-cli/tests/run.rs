@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use common::robot::{IDLE, Robot, kill, publisher};
-use common::{DONE, FAILED, NOT_FOUND, USAGE};
+use common::{DONE, FAILED, Home, NOT_FOUND, USAGE};
 use serde_json::Value;
 use testkit::Rng;
 
@@ -220,8 +220,9 @@ fn a_relative_directory_is_the_same_for_all_of_the_robot() {
 #[test]
 fn whatever_a_killed_supervisor_left_the_next_one_finds() {
     let kills = std::env::var("OUTLIVE_RUN_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
-    let robot = Robot::new(
-        "run-killed",
+    // A kill and a start take a second, on a busy machine some.
+    let robot = Robot::at(
+        Home::lasting("run-killed", Duration::from_secs(12 * kills)),
         &format!(
             "[process.core]\nkind = 'core'\ncommand = {IDLE}\n\
              [process.camera]\ncommand = {IDLE}\nafter = 'core'\n\

@@ -27,8 +27,11 @@ fn publisher(node: &Node) -> outlive::Result<Publisher<[u64]>> {
     node.topic::<[u64]>(TOPIC)?.depth(DEPTH).attribute("unit", "m").publisher()
 }
 
+/// What the topic's other publishers have sent since counts as history, too.
+const ALL: u64 = 1000;
+
 fn subscriber(node: &Node) -> outlive::Result<Subscriber<[u64]>> {
-    node.topic::<[u64]>(TOPIC)?.depth(DEPTH).history(DEPTH).subscriber()
+    node.topic::<[u64]>(TOPIC)?.depth(DEPTH).history(ALL).subscriber()
 }
 
 fn send(publisher: &Publisher<[u64]>, value: u64) -> outlive::Result<()> {
@@ -133,7 +136,7 @@ impl World {
                     Ok(watch) => drop((watch.is_alive(), watch.wait(Duration::from_micros(100)))),
                     Err(e) => note(e),
                 }
-                let any = node.topic::<[u8]>(TOPIC).unwrap().history(2).subscriber_of_any_type();
+                let any = node.topic::<[u8]>(TOPIC).unwrap().history(ALL).subscriber_of_any_type();
                 match any {
                     Ok(mut sub) => drop(sub.receive().map_err(&mut note)),
                     Err(e) => note(e),
@@ -176,9 +179,7 @@ impl World {
 
     /// With everything as it was, the idle publisher can be read whole.
     fn idle_can_be_read(&self) {
-        // What the topic's other publishers have sent since counts, too.
-        let topic = self.healthy.topic::<[u64]>(TOPIC).unwrap();
-        let mut sub = topic.depth(DEPTH).history(1000).subscriber().unwrap();
+        let mut sub = subscriber(&self.healthy).unwrap();
         let mut got = Vec::new();
         while let Some(sample) = sub.receive().unwrap() {
             if sample.publisher().node == self.idle {
@@ -256,26 +257,24 @@ fn values(old: u64) -> Vec<u64> {
     near.into_iter().chain(far).chain(packed).filter(|v| *v != old).collect()
 }
 
-/// Puts every value into every one of these words of `file`, and lets everybody look.
-fn garbage_in(world: &World, file: &Path, words: impl Iterator<Item = u64>) {
-    for word in words {
-        let offset = word * 8;
-        let mut old = [0; 8];
-        File::open(file).unwrap().read_exact_at(&mut old, offset).unwrap();
-        let closes = |v: &u64| offset == 64 && *v == 2 && file == world.ring();
-        // A ring that says it is closed is taken at its word and removed.
-        for value in values(u64::from_le_bytes(old)).into_iter().filter(|v| !closes(v)) {
-            let name = file.strip_prefix(world.dir.path()).unwrap().display();
-            let _case = Case(format!("{name}: {value:#x} at {offset}"));
-            let mut member = subscriber(&world.healthy).unwrap();
-            let spoilt = Spoilt::new(file, offset, value);
-            world.everything();
-            read(&mut member, |e| assert_eq!(e.kind(), ErrorKind::Corrupt, "{e}"));
-            world.healthy_go_on(&mut member);
-            drop(spoilt);
-            drop(member);
-            world.idle_can_be_read();
-        }
+/// Puts every value into this word of `file`, and lets everybody look.
+fn garbage_in(world: &World, file: &Path, word: u64) {
+    let offset = word * 8;
+    let mut old = [0; 8];
+    File::open(file).unwrap().read_exact_at(&mut old, offset).unwrap();
+    let closes = |v: &u64| offset == 64 && *v == 2 && file == world.ring();
+    // A ring that says it is closed is taken at its word and removed.
+    for value in values(u64::from_le_bytes(old)).into_iter().filter(|v| !closes(v)) {
+        let name = file.strip_prefix(world.dir.path()).unwrap().display();
+        let _case = Case(format!("{name}: {value:#x} at {offset}"));
+        let mut member = subscriber(&world.healthy).unwrap();
+        let spoilt = Spoilt::new(file, offset, value);
+        world.everything();
+        read(&mut member, |e| assert_eq!(e.kind(), ErrorKind::Corrupt, "{e}"));
+        world.healthy_go_on(&mut member);
+        drop(spoilt);
+        drop(member);
+        world.idle_can_be_read();
     }
 }
 
@@ -285,10 +284,13 @@ fn watchdog(test: &str) -> Watchdog {
 
 type Pick = fn(&World) -> PathBuf;
 
+/// A world for each word: what all newcomers of a world have sent is read again and again.
 fn garbage(test: &str, file: Pick, words: impl Iterator<Item = u64>) {
-    let world = World::new(test);
-    garbage_in(&world, &file(&world), words);
-    world.end();
+    for word in words {
+        let world = World::new(test);
+        garbage_in(&world, &file(&world), word);
+        world.end();
+    }
 }
 
 /// Tests that start this program again as the idle publisher.

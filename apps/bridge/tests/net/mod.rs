@@ -11,7 +11,7 @@ use outlive::{Domain, Node, NodeBuilder, Subscriber};
 use serde_json::Value;
 
 /// No test waits longer for an event.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 static NETS: AtomicU32 = AtomicU32::new(0);
 

@@ -225,7 +225,12 @@ fn services_in_ros_answer_clients_here() {
             asked.push(request);
             calls += 1;
         }
-        let told: Vec<_> = place.peer.told().to_vec();
+        // What they tell of it comes on another way than their answers.
+        let told = wait_for("what they were asked", || {
+            let told = place.peer.told().to_vec();
+            let count = |what| told.iter().filter(|told| told[what] == *name).count();
+            (count("asked").min(count("called")) >= asked.len()).then_some(told)
+        });
         let theirs: Vec<_> =
             told.iter().filter(|t| t["asked"] == *name).map(|t| t["value"].clone()).collect();
         assert_eq!(theirs, asked, "{of}");

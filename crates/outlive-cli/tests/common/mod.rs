@@ -38,7 +38,7 @@ impl Home {
         Self::lasting(label, Duration::from_secs(120))
     }
 
-    /// For a test that a browser slows down.
+    /// For a test that a browser slows down, or that goes on for long.
     pub(crate) fn lasting(label: &str, time: Duration) -> Self {
         let temp = TempDomain::new(&format!("cli-{label}")).unwrap();
         let root = temp.path().join("root");

@@ -72,7 +72,10 @@ pub(crate) const IDLE: &str = "['sh', '-c', 'echo up; while :; do sleep 0.05; do
 
 impl Robot {
     pub(crate) fn new(label: &str, text: &str) -> Self {
-        let home = Home::new(label);
+        Self::at(Home::new(label), text)
+    }
+
+    pub(crate) fn at(home: Home, text: &str) -> Self {
         let dir = home.root().parent().unwrap().to_path_buf();
         let robot = Self { home, file: dir.join("robot.toml") };
         robot.write(text);

@@ -60,9 +60,15 @@ fn programs(all: bool) -> Result<Programs, String> {
     let unit = ["-p", "outlive", "--features", features, "--lib", "--test", check::VALUES];
     let mut programs = Programs::build(&unit)?;
     if all {
-        let kit = ["-p", "testkit", "--features", "faults", "--test", "bad_input", "--test"];
-        let more = ["node", "--test", "fork", "--test", "full_disk", "--test", "scarcity_members"];
-        programs.merge(Programs::build(&[&kit[..], &more[..]].concat())?);
+        let kit = FAULTS.iter().flat_map(|fault| fault.caught_by).filter_map(|check| match check {
+            Check::Kit(program, _) => Some(*program),
+            _ => None,
+        });
+        let kit: BTreeSet<&str> = kit.collect();
+        let tests = kit.into_iter().flat_map(|program| ["--test", program]);
+        let targets: Vec<&str> =
+            ["-p", "testkit", "--features", "faults"].into_iter().chain(tests).collect();
+        programs.merge(Programs::build(&targets)?);
     }
     Ok(programs)
 }
