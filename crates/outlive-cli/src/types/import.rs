@@ -61,7 +61,7 @@ pub(super) fn run(args: &ImportArgs) -> Outcome {
     let form = args.form.form(args.msgpack);
     let sources = find::sources(&args.paths, args.package.as_deref())?;
     let library = model::load(&sources, form)?;
-    check_names(&library, &languages)?;
+    check_names(&library, form, &languages)?;
     let files = files(&library, form, &languages)?;
     write(&args.output, &files, args.overwrite)?;
     note(format_args!(
@@ -87,22 +87,37 @@ fn languages(args: &ImportArgs) -> Result<Vec<Language>, Failure> {
 }
 
 /// Every name must be one in every language that is written.
-fn check_names(library: &Library, languages: &[Language]) -> Result<(), Failure> {
+fn check_names(library: &Library, form: Form, languages: &[Language]) -> Result<(), Failure> {
     let mut faults = Vec::new();
-    let mut check = |at: String, name: &str| {
-        if let Some(language) = languages.iter().find(|language| language.refuses(name)) {
-            let without = languages.iter().filter(|l| !l.refuses(name)).map(|l| l.option());
-            let without = without.collect::<Vec<_>>().join(",");
-            let or = if without.is_empty() { "" } else { ", or use --language " };
-            let taken = format!("{at}: the name {name} is taken in {}", language.title());
-            faults.push(format!("{taken}: rename it{or}{without}"));
-        }
+    let mut check = |at: String, name: &str, refuses: &dyn Fn(Language) -> bool| {
+        let Some(language) = languages.iter().find(|language| refuses(**language)) else { return };
+        let others = languages.iter().filter(|l| !refuses(**l)).map(|l| l.option());
+        let others = others.collect::<Vec<_>>().join(",");
+        let or = if others.is_empty() { "" } else { ", or use --language " };
+        let taken = format!("{at}: the name {name} is taken in {}", language.title());
+        faults.push(format!("{taken}: rename it{or}{others}"));
     };
     for message in &library.messages {
-        check(message.at(1), &message.package);
-        check(message.at(1), &message.ident);
-        message.fields.iter().for_each(|field| check(message.at(field.line), &field.name));
-        message.constants.iter().for_each(|item| check(message.at(item.line), &item.name));
+        let plain = |name: &str| {
+            let name = name.to_owned();
+            move |language: Language| language.refuses(&name)
+        };
+        let own = ["std", "outlive"].contains(&message.package.as_str());
+        let of_package = plain(&message.package);
+        check(message.at(1), &message.package, &|l| own || of_package(l));
+        check(message.at(1), &message.ident, &plain(&message.ident));
+        for field in &message.fields {
+            // Fields of a dtype are text.
+            let refuses = |language| match language {
+                Language::Python if !form.msgpack => false,
+                Language::Cpp if field.name == message.ident => true,
+                language => language.refuses(&field.name),
+            };
+            check(message.at(field.line), &field.name, &refuses);
+        }
+        for item in &message.constants {
+            check(message.at(item.line), &item.name, &plain(&item.name));
+        }
     }
     for message in library.messages.iter().filter(|_| languages.contains(&Language::Cpp)) {
         if message.members.len().max(message.fields.len()) > CPP_FIELDS_MAX {
@@ -155,6 +170,10 @@ fn files(
 fn write(dir: &Path, files: &[(String, String)], overwrite: bool) -> Result<(), Failure> {
     for (name, _) in files {
         let path = dir.join(name);
+        if path.is_dir() {
+            let why = format!("{} is a directory: use another --output", path.display());
+            return Err(Failure::new(Code::Failed, why));
+        }
         if !overwrite && path.symlink_metadata().is_ok() {
             let why = format!("{} exists: --overwrite replaces it", path.display());
             return Err(Failure::new(Code::Failed, why));

@@ -130,7 +130,8 @@ impl Library {
             let done = |name: &String| ordered.iter().any(|(known, _)| known == name);
             let next = needs.iter().position(|(_, needed)| needed.iter().all(done));
             let Some(next) = next else {
-                let names: Vec<_> = needs.iter().map(|(name, _)| name.as_str()).collect();
+                let mut names: Vec<_> = needs.iter().map(|(name, _)| name.as_str()).collect();
+                names.sort_unstable();
                 let why = format!("the packages {} need each other", names.join(", "));
                 return Err(Failure::new(Code::Usage, why));
             };
@@ -189,48 +190,55 @@ impl Loader {
         self.faults.push(format!("{at}: {why}"));
     }
 
+    /// Takes in what a file declares. A neighbour that nobody asked for is needed or is not: what is
+    /// wrong in it is left out.
     fn read(&mut self, source: &Source) -> Result<(), Failure> {
-        let file = source.path.display().to_string();
-        let Source { package, name, sort, wanted, .. } = source;
-        for (what, name) in [("package", package), ("type", name)] {
-            let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-            if !plain || !name.starts_with(|c: char| c.is_ascii_alphabetic()) || name.len() > 64 {
-                let remedy =
-                    if what == "package" { "give --package NAME" } else { "rename the file" };
-                self.fault(&file, &format!("'{name}' is no name of a {what}: {remedy}"));
-                return Ok(());
-            }
-        }
-        let parts = match Interface::parse(&find::read(&source.path)?) {
-            Ok(parts) => parts,
-            // A neighbour that nobody asked for is needed or is not.
-            Err(_) if !wanted => return Ok(()),
-            Err(faults) => {
+        match self.declared(source, &find::read(&source.path)?) {
+            Ok(known) => self.known.extend(known),
+            Err(faults) if source.wanted => {
+                let file = source.path.display();
                 self.faults.extend(faults.iter().map(|fault| format!("{file}:{fault}")));
-                return Ok(());
             }
-        };
-        let expected = sort.parts();
-        if parts.len() != expected.len() {
-            let (expected, found) = (expected.len(), parts.len());
-            let why = format!("expected {expected} parts separated by '---', found {found}");
-            self.fault(&file, &why);
-            return Ok(());
+            Err(_) => {}
         }
+        Ok(())
+    }
+
+    fn declared(&self, source: &Source, bytes: &[u8]) -> Result<Vec<Known>, Vec<String>> {
+        let Source { package, name, sort, wanted, path } = source;
+        let plain = |name: &str| {
+            name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && name.len() <= 64
+        };
+        if !plain(package) || !package.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            let why = format!(" '{package}' is no name of a package: give --package NAME");
+            return Err(vec![why]);
+        }
+        if !plain(name) || !name.starts_with(|c: char| c.is_ascii_uppercase()) {
+            let why = format!(" '{name}' is no name of a type: rename the file, like MyType.msg");
+            return Err(vec![why]);
+        }
+        let parts = Interface::parse(bytes)
+            .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let (expected, found) = (sort.parts(), parts.len());
+        if found != expected.len() {
+            let expected = expected.len();
+            let why = format!(" expected {expected} parts separated by '---', found {found}");
+            return Err(vec![why]);
+        }
+        let mut declared = Vec::new();
         for (part, interface) in expected.iter().zip(parts) {
             let joint = if *sort == Sort::Message { "" } else { "_" };
             let full = format!("{package}/{}/{name}{joint}{part}", sort.folder());
-            let ident = format!("{name}{part}");
-            let taken = |k: &&Known| k.full == full || (&k.package, &k.ident) == (package, &ident);
+            let ident = format!("{name}{part}").replace('_', "");
+            let taken = |k: &&Known| (&k.package, &k.ident) == (package, &ident);
             if let Some(taken) = self.known.iter().find(taken) {
                 let other = taken.file.clone().unwrap_or_default();
-                self.fault(&file, &format!("the name {package}/{ident} is taken by {other}"));
-                continue;
+                return Err(vec![format!(" the name {package}/{ident} is taken by {other}")]);
             }
-            let (package, file) = (package.clone(), Some(file.clone()));
-            self.known.push(Known { full, package, ident, interface, file, wanted: *wanted });
+            let (package, file) = (package.clone(), Some(path.display().to_string()));
+            declared.push(Known { full, package, ident, interface, file, wanted: *wanted });
         }
-        Ok(())
+        Ok(declared)
     }
 
     /// Its index; `None` after a fault, which was noted.
@@ -388,9 +396,14 @@ impl Loader {
             plan.push(&field.name, described, Member::Field(index)).map_err(wrong)?;
             if let Many::AtMost(most) = field.many {
                 let name = format!("{}_count", field.name);
-                if of.fields.iter().any(|f| f.name == name) || plan.taken.contains(&name) {
-                    let why = format!("{name} is needed for how many {} there are", field.name);
-                    return Err(wrong(format!("{why}: rename the other field of that name")));
+                for (needed, what) in
+                    [(&name, "how many"), (&format!("{}_span", field.name), "those of")]
+                {
+                    let is_taken = of.fields.iter().any(|f| f.name == *needed);
+                    if is_taken || of.constants.iter().any(|c| c.name == *needed) {
+                        let why = format!("{needed} is needed for {what} {} there are", field.name);
+                        return Err(wrong(format!("{why}: rename the other field of that name")));
+                    }
                 }
                 if u32::try_from(most).is_err() {
                     return Err(wrong(too_large(&field.name)));

@@ -56,7 +56,7 @@ impl Language {
         }
     }
 
-    /// Whether no field, constant or package can have this name.
+    /// Whether nothing in its source code can have this name.
     pub(super) fn refuses(self, name: &str) -> bool {
         let has = |words: &str| words.split_whitespace().any(|word| word == name);
         match self {

@@ -48,7 +48,7 @@ impl Rust<'_> {
         let mut inside: Vec<String> = self.message.constants.iter().map(constant).collect();
         inside.extend(self.message.fields.iter().filter_map(|field| self.accessor(field)));
         out += &block(ident, &inside);
-        out += &format!("\nimpl Default for {ident} {{\n    fn default() -> Self {{\n");
+        out += &self.impl_default();
         let zeroed = "outlive::zerocopy::FromZeros::new_zeroed()";
         match self.library.has_defaults(self.message) {
             false => out += &format!("        {zeroed}\n"),
@@ -161,6 +161,11 @@ impl Rust<'_> {
         out
     }
 
+    fn impl_default(&self) -> String {
+        let of = self.std("Default", "std::default::Default");
+        format!("\nimpl {of} for {} {{\n    fn default() -> Self {{\n", self.message.ident)
+    }
+
     fn packed(&self) -> String {
         let Message { full, ident, doc, fields, .. } = self.message;
         let is_plain = fields.iter().all(|f| f.default.is_none() && self.long(f).is_none());
@@ -193,7 +198,7 @@ impl Rust<'_> {
         inside.extend(self.message.constants.iter().map(constant));
         out += &block(ident, &inside);
         if !is_plain {
-            out += &format!("\nimpl Default for {ident} {{\n    fn default() -> Self {{\n");
+            out += &self.impl_default();
             out += "        Self {\n";
             for field in fields {
                 let made = self.packed_default(field);

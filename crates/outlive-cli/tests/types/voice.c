@@ -95,7 +95,7 @@ static void see(outlive_node *node, outlive_type *type) {
 }
 
 int main(int count, char **arguments) {
-    const char *role = count > 1 ? arguments[1] : "";
+    const char *role = count > 1 ? arguments[1] : "layout";
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (strcmp(role, "layout") == 0) {
         layouts();

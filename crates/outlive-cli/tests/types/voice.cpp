@@ -32,8 +32,8 @@ arm_msgs::Arm arm(int number) {
 
 std::string text(const char *from, std::size_t most) { return {from, strnlen(from, most)}; }
 
-int main(int, char **arguments) {
-    const std::string role = arguments[1];
+int main(int count, char **arguments) {
+    const std::string role = count > 1 ? arguments[1] : "layout";
     using namespace arm_msgs;
     if (role == "layout") {
         layout<Arm>();

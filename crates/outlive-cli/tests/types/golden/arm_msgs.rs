@@ -164,7 +164,10 @@ impl Default for Defaults {
         made.gains[..3].copy_from_slice(&[1, -2, 3]);
         made.speeds[..2].copy_from_slice(&[0.5, 1.5]);
         made.speeds_count = 2;
-        made.names[..2].copy_from_slice(&[outlive::msg::Text::<8>::cut("left"), outlive::msg::Text::<8>::cut("right")]);
+        made.names[..2].copy_from_slice(&[
+            outlive::msg::Text::<8>::cut("left"),
+            outlive::msg::Text::<8>::cut("right"),
+        ]);
         made.rotations = [super::geo_msgs::Quaternion::default(); 2];
         made
     }
