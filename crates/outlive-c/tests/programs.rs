@@ -99,6 +99,19 @@ fn ready_made_messages_of_c_and_cpp_are_checked() {
     }
 }
 
+/// What `outlive types import` wrote; crates/outlive-py/tests/test_types.py lets them talk.
+#[test]
+fn messages_from_interface_files_compile_without_a_warning() {
+    let with = |standard: &str| format!("{standard} -I../outlive-cli/tests/types/golden");
+    let said = run("cc", &with(&sanitized("cc", "c11")), "../outlive-cli/tests/types/voice.c");
+    assert!(said.contains("arm_msgs/srv/Reach_Request 0000"), "{said}");
+    for (compiler, standard) in cpp_ways() {
+        let standard = with(&sanitized(compiler, standard));
+        let said = run(compiler, &standard, "../outlive-cli/tests/types/voice.cpp");
+        assert!(said.contains("geo_msgs/msg/Flag outlive-type 1 align 1|struct:1| 0 bool on| 00"));
+    }
+}
+
 #[test]
 fn the_examples_in_c_run() {
     for (name, says) in [

@@ -7,6 +7,7 @@
 //! | `record/` | `record`, `play`, `info`, `convert`, `recover`: MCAP files |
 //! | `look/`, `top/`, `metrics/` | a domain at one moment; in a terminal; for Prometheus |
 //! | `dashboard/`, `http` | the same in a browser; the server of both |
+//! | `types/` | message types from interface files of ROS 2 |
 //! | `bridge`, `view`, `program` | hand over to `outlive-bridge` and `outlive-view` |
 //! | `man`, `complete` | manual pages; completion in shells |
 //! | `absent` | what is said of a name or domain that is not there |
@@ -50,6 +51,7 @@ mod status;
 mod top;
 mod topic;
 mod tree;
+mod types;
 mod value;
 mod view;
 
@@ -119,6 +121,9 @@ enum Command {
     Info(record::InfoArgs),
     Convert(record::ConvertArgs),
     Recover(record::RecoverArgs),
+    /// Types: source code from interface files of ROS 2; show and compare layouts.
+    #[command(subcommand)]
+    Types(types::TypesCommand),
     Metrics(metrics::MetricsArgs),
     View(view::ViewArgs),
     Bridge(bridge::BridgeArgs),
@@ -156,6 +161,7 @@ fn main() -> ExitCode {
         Command::Info(args) => record::info(&args),
         Command::Convert(args) => record::convert(&args),
         Command::Recover(args) => record::recover(&args),
+        Command::Types(command) => types::run(&command),
         Command::Metrics(args) => metrics::run(&args, &options),
         Command::View(args) => view::run(&args, &options),
         Command::Bridge(args) => bridge::run(&args, &options),

@@ -9,12 +9,14 @@
 //! | `names` | a name; a file's name | names of everything, listings |
 //! | `msgpack` | MessagePack | types of all shapes |
 //! | `config` | `robot.toml` | the supervisor |
+//! | `interfaces` | `.msg`, `.srv`, `.action` | `outlive types`; definitions in recordings |
 //! | `cli` | payloads, descriptions, JSON | the command; not for libFuzzer: a process each |
 
 pub mod cli;
 pub mod config;
 pub mod files;
 pub mod input;
+pub mod interfaces;
 pub mod live;
 pub mod msgpack;
 pub mod names;
@@ -26,12 +28,13 @@ pub mod world;
 pub type Target = (&'static str, fn(&[u8]), usize);
 
 /// All targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     ("files", files::run, 96),
     ("live", live::run, 96),
     ("types", types::run, 400),
     ("names", names::run, 64),
     ("msgpack", msgpack::run, 200),
     ("config", config::run, 600),
+    ("interfaces", interfaces::run, 300),
     ("cli", cli::run, 300),
 ];

@@ -21,6 +21,15 @@ namespace outlive::inline OUTLIVE_ABI {
 /// Name and fields of a struct; OUTLIVE_MESSAGE writes it.
 template <class T> struct message_traits;
 
+/// A truth value in a message: the `bool` of other languages. Another program may have written any
+/// byte, and all but 0 are true here; a bool of C++ must not hold them.
+struct boolean {
+    constexpr boolean() = default;
+    constexpr boolean(bool value) : byte(value) {}
+    constexpr operator bool() const { return byte != 0; }
+    std::uint8_t byte = 0;
+};
+
 namespace detail {
 template <class T> struct is_array : std::false_type {};
 template <class E, std::size_t N> struct is_array<std::array<E, N>> : std::true_type {
@@ -101,6 +110,8 @@ template <class T> consteval bool has_description() {
         return has_description<typename is_array<T>::element>();
     } else if constexpr (std::is_enum_v<T>) {
         return enum_is_fixed<T> && number<std::underlying_type_t<T>>;
+    } else if constexpr (std::is_same_v<T, boolean>) {
+        return true;
     } else if constexpr (is_chrono<T>) {
         return is_time<T>::value && number<typename is_time<T>::count>;
     } else {
@@ -206,6 +217,8 @@ template <class T> constexpr const char *type_name() {
         return type_name<typename is_array<T>::element>();
     } else if constexpr (std::is_enum_v<T>) {
         return number_name<std::underlying_type_t<T>>();
+    } else if constexpr (std::is_same_v<T, boolean>) {
+        return "bool";
     } else if constexpr (is_chrono<T>) {
         return number_name<typename is_time<T>::count>();
     } else if constexpr (number<T>) {
@@ -259,7 +272,7 @@ template <class T> struct payload {
     static_assert(shareable<T>,
                   "outlive: this type cannot be shared. Describe a trivially copyable struct with "
                   "OUTLIVE_MESSAGE(type, \"name\", fields...); use std::array instead of "
-                  "std::vector or std::string, std::uint8_t instead of bool, float or double, "
+                  "std::vector or std::string, outlive::boolean instead of bool, float or double, "
                   "enums with a fixed underlying type, nanoseconds of std::chrono, of Eigen what is "
                   "of a fixed size and Eigen::DontAlign (outlive/eigen.hpp); nothing const, "
                   "no arrays of no elements, and no pointers");

@@ -30,7 +30,7 @@ Type = Any
 Shape = int | None | Sequence[int | None]
 ServiceType = Type | tuple[Type, Shape] | tuple[Type, Shape, str]
 Event = tuple[str, tuple[int, int]]
-_Numbers = type[np.generic] | type[float] | type[int] | type[msg._Fixed]
+_Numbers = type[np.generic] | type[float] | type[int] | type[msg.Fixed]
 """Types whose values are arrays, and are made from whatever NumPy makes arrays from."""
 _T = TypeVar("_T")
 """What is sent: ``Plan`` of ``Publisher(node, "/plan", Plan)``; of dtypes, arrays."""

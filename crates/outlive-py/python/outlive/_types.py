@@ -127,7 +127,8 @@ def resolve(of, shape, type_name):
         return "bytes", "u8", "", np.dtype(np.uint8), ()
     if isinstance(of, type) and dataclasses.is_dataclass(of):
         _no_shape(shape, "objects")
-        return "object", type_name or of.__name__, "", of, ()
+        type_name = type_name or getattr(of, "__outlive_type__", of.__name__)
+        return "object", type_name, "", of, ()
     if isinstance(of, Headed):
         _no_shape(shape, "a header and its elements")
         if type_name is None:

@@ -42,6 +42,7 @@ _Self = TypeVar("_Self", bound="_Headed")
 
 __all__ = [
     "FORMATS",
+    "Fixed",
     "Header",
     "Image",
     "Imu",
@@ -73,30 +74,46 @@ FORMATS: dict[str, tuple[int, str | None, tuple[int, ...]]] = {
 _NAMES = {number: name for name, (number, _, _) in FORMATS.items()}
 
 
-class _Fixed(ReadyMade):
-    """A message of a fixed size: a structured dtype."""
+class Fixed(ReadyMade):
+    """A message of a fixed size: a structured dtype with the name that all languages have for it.
+
+    Subclasses are types for ports; ``outlive types import`` writes them.
+
+    >>> class Grip(msg.Fixed):
+    ...     type_name = "example/Grip"
+    ...     dtype = np.dtype([("opening_m", "<f4"), ("name", "S12")])
+    ...     defaults = {"opening_m": 0.5}
+    >>> grips = outlive.Publisher(node, "/grip", Grip)
+    >>> grips.publish(Grip.new(name="left"))
+    0
+    """
 
     type_name: ClassVar[str]
     dtype: ClassVar[np.dtype]
+    defaults: ClassVar[dict[str, Any]] = {}
+    """Values of fields that ``new`` is not given, where they are not zero."""
 
     @classmethod
     def new(cls, **fields: Any) -> np.ndarray:
-        """One with these fields, all others zero: an array of no dimensions, for ``publish``."""
+        """One with these fields, all others as in ``defaults`` or zero: an array of no dimensions,
+        for ``publish``."""
         made = np.zeros((), cls.dtype)
-        for name, value in fields.items():
+        for name, value in {**cls.defaults, **fields}.items():
             if name not in cls.dtype.names:
                 known = ", ".join(cls.dtype.names)
                 raise InvalidArgument(f"{cls.__name__} has no field {name}; it has {known}")
-            made[name] = _text(value) if isinstance(value, str) else value
+            if isinstance(value, str):
+                value = _text(value, cls.dtype[name].itemsize)
+            made[name] = value
         return made
 
 
-def _text(text: str) -> bytes:
-    """The whole characters of a text that fit 32 bytes, up to its first zero."""
-    return text.split("\0")[0].encode()[:32].decode(errors="ignore").encode()
+def _text(text: str, bytes_max: int = 32) -> bytes:
+    """The whole characters of a text that fit, up to its first zero."""
+    return text.split("\0")[0].encode()[:bytes_max].decode(errors="ignore").encode()
 
 
-class Header(_Fixed):
+class Header(Fixed):
     """When something was measured and in which frame its coordinates are; 40 bytes.
 
     ``stamp_ns`` (ns of CLOCK_MONOTONIC, 0 unknown), ``frame_id`` (like ``base_link``).
@@ -111,14 +128,14 @@ class Header(_Fixed):
         return cls.new(stamp_ns=now_ns(), frame_id=frame_id)
 
 
-class Vector3(_Fixed):
+class Vector3(Fixed):
     """``x``, ``y``, ``z``; the field that holds it says unit and frame. 24 bytes."""
 
     type_name = "outlive/Vector3"
     dtype = np.dtype([("x", "<f8"), ("y", "<f8"), ("z", "<f8")])
 
 
-class Quaternion(_Fixed):
+class Quaternion(Fixed):
     """A rotation as unit quaternion: ``x``, ``y``, ``z``, ``w``; 32 bytes.
 
     All zero is "unknown".
@@ -130,7 +147,7 @@ class Quaternion(_Fixed):
     """No rotation."""
 
 
-class Pose(_Fixed):
+class Pose(Fixed):
     """Position and orientation of a body in the frame of ``header``; 96 bytes.
 
     ``header``, ``position`` (m), ``orientation`` (from the body's axes to those of the frame).
@@ -142,7 +159,7 @@ class Pose(_Fixed):
     )
 
 
-class Twist(_Fixed):
+class Twist(Fixed):
     """Velocity of a body in its own axes; 88 bytes.
 
     ``header`` (the body's frame), ``linear`` (m/s), ``angular`` (rad/s about each axis).
@@ -154,7 +171,7 @@ class Twist(_Fixed):
     )
 
 
-class Imu(_Fixed):
+class Imu(Fixed):
     """Reading of an inertial measurement unit, in the sensor's frame; 336 bytes.
 
     ``header``, ``orientation`` (to a frame whose z points up), ``angular_velocity`` (rad/s),
@@ -176,7 +193,7 @@ class Imu(_Fixed):
     )
 
 
-class Joint(_Fixed):
+class Joint(Fixed):
     """One joint of a ``JointState``; 56 bytes. What is not measured is NaN.
 
     ``name``, ``position`` (rad or m), ``velocity`` (rad/s or m/s), ``effort`` (N m or N).
@@ -188,7 +205,7 @@ class Joint(_Fixed):
     )
 
 
-class PointXyzi(_Fixed):
+class PointXyzi(Fixed):
     """One point of a ``PointCloud``; 16 bytes. A ray without an echo has NaN coordinates.
 
     ``x``, ``y``, ``z`` (m), ``intensity`` (0 to 1, or as the sensor counts; 0 without).

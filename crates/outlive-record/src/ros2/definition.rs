@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::interface;
 use super::value::Value;
 
 /// Deepest nesting, and most types of one message: definitions may come from anywhere.
@@ -132,7 +133,7 @@ impl Base {
         }
     }
 
-    fn of(name: &str) -> Option<Self> {
+    pub(crate) fn of(name: &str) -> Option<Self> {
         Some(match name {
             "bool" => Self::Bool,
             "byte" | "char" | "uint8" => Self::U8,
@@ -147,6 +148,17 @@ impl Base {
             "float64" => Self::F64,
             _ => return None,
         })
+    }
+
+    /// Least and greatest number of an integer; of others, of the integers of their size.
+    pub(crate) fn range(self) -> (i128, i128) {
+        let bits = 8 * self.size() as u32;
+        match self {
+            Self::I8 | Self::I16 | Self::I32 | Self::I64 => {
+                (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+            }
+            _ => (0, (1 << bits) - 1),
+        }
     }
 
     /// A little-endian scalar; 0 if `bytes` are not as many as it has.
@@ -281,36 +293,24 @@ impl Resolver<'_> {
 
     /// `None` for a constant.
     fn field(&mut self, package: &str, line: &str, depth: usize) -> Result<Option<Field>, String> {
-        let wrong = || format!("'{line}' is no field");
-        let (of, rest) = line.split_once(char::is_whitespace).ok_or_else(wrong)?;
-        let rest = rest.trim_start();
-        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-        let (name, after) = rest.split_at(end);
-        if name.is_empty() {
-            return Err(wrong());
-        }
-        if after.trim_start().starts_with('=') {
+        let said = interface::statement(line)?;
+        if said.is_constant {
             return Ok(None);
         }
-        let number = |text: &str| text.parse().map_err(|_| wrong());
-        let (of, many, form, capacity) =
-            match of.strip_suffix(']').and_then(|of| of.rsplit_once('[')) {
-                None => (of, Many::One, 0, 0),
-                Some((of, "")) => (of, Many::Any, UNBOUNDED, 0),
-                Some((of, len)) => match len.strip_prefix("<=") {
-                    Some(bound) => (of, Many::Any, BOUNDED, number(bound)?),
-                    None => (of, Many::Fixed(number(len)?), FIXED, number(len)?),
-                },
-            };
-        let (bare, string_capacity) = match of.split_once("<=") {
-            Some(("string", bound)) => ("string<=", number(bound)?),
-            _ => (of, 0),
+        let of = said.of.name.as_str();
+        let (many, form, capacity) = match said.of.many {
+            interface::Many::One => (Many::One, 0, 0),
+            interface::Many::Any => (Many::Any, UNBOUNDED, 0),
+            interface::Many::AtMost(bound) => (Many::Any, BOUNDED, bound),
+            interface::Many::Fixed(len) => (Many::Fixed(len), FIXED, len),
         };
+        let bare = if said.of.text_max.is_some() { "string<=" } else { of };
+        let string_capacity = said.of.text_max.unwrap_or(0);
         let declared = Declared { type_id: form + type_id(bare), capacity, string_capacity };
         let kind = match Base::of(of) {
             Some(base) => Kind::Base(base),
-            None if of == "string" || of.starts_with("string<=") => Kind::Text,
-            None if of.starts_with("wstring") => return Err("it has text of wide letters".into()),
+            None if of == "string" => Kind::Text,
+            None if of == "wstring" => return Err("it has text of wide letters".into()),
             None => {
                 let name = match full(of) {
                     Some(name) => name,
@@ -320,7 +320,7 @@ impl Resolver<'_> {
                 Kind::Message(self.resolve(&name, depth - 1)?)
             }
         };
-        Ok(Some(Field { name: name.into(), kind, many, declared }))
+        Ok(Some(Field { name: said.name.into(), kind, many, declared }))
     }
 }
 
@@ -362,6 +362,11 @@ fn full(name: &str) -> Option<String> {
         [package, "srv", part] if !package.is_empty() && !part.is_empty() => Some(name.to_owned()),
         _ => None,
     }
+}
+
+/// The definition of a message that the program knows, like `sensor_msgs/msg/Image`.
+pub fn embedded_text(name: &str) -> Option<&'static str> {
+    EMBEDDED.get(name).map(Cow::as_ref)
 }
 
 /// Names of the messages that the program knows, like `sensor_msgs/msg/Image`.

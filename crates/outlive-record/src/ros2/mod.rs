@@ -17,6 +17,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `interface` | interface files as they are written |
 //! | `definitions.msgs`, `.srvs`, `definition` | definitions of messages, ours and those in files |
 //! | `value`, `cdr` | a message as a tree, and its bytes |
 //! | `to_ros`, `from_ros` | the table above in both directions |
@@ -45,6 +46,7 @@ mod cdr;
 mod definition;
 mod description;
 mod from_ros;
+mod interface;
 mod service;
 mod to_ros;
 mod value;
@@ -52,9 +54,10 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use definition::{embedded, embedded_services};
+pub use definition::{embedded, embedded_services, embedded_text};
 pub use description::type_description;
 pub use from_ros::FromRos;
+pub use interface::{Fault, INTERFACE_BYTES_MAX, Interface, Item, Literal, Many, TypeName};
 pub use service::{Service, ServicePart};
 pub use to_ros::ToRos;
 

@@ -1,0 +1,201 @@
+//! `outlive types import`: source code of messages, in every language.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::model::{self, Form, Library};
+use super::names::Language;
+use super::{FormArgs, c, cpp, find, python, rust};
+use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
+use crate::output::count;
+
+const EXAMPLES: &str = "\
+Examples:
+  outlive types import my_msgs -o messages                       Rust, C++, C and Python
+  outlive types import my_msgs/msg/Pose.msg -o src/messages --language rust
+  outlive types import my_msgs -o messages --text-max 32 --list-max 100
+  outlive types import my_msgs -o messages --msgpack";
+
+/// Most fields that OUTLIVE_MESSAGE of C++ takes.
+const CPP_FIELDS_MAX: usize = 256;
+
+/// Write source code of the messages in .msg, .srv and .action files.
+///
+/// For each package it writes NAME.rs, .hpp, .h and .py, also for packages of ROS that are part of
+/// the messages. The types are named as in ROS, like geometry_msgs/msg/Point, and are the same in
+/// all languages. Nothing is written if anything is wrong.
+///
+/// Messages get a fixed layout; a bounded list becomes an array and a count. Text and lists without
+/// a bound need --text-max, --list-max or --msgpack.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
+pub(crate) struct ImportArgs {
+    /// Files, and directories to search for files.
+    #[arg(required = true, value_name = "FILE|DIR")]
+    paths: Vec<PathBuf>,
+    /// Directory to write.
+    #[arg(long, short, value_name = "DIR")]
+    output: PathBuf,
+    /// Only these languages, separated by commas.
+    #[arg(long, value_name = "LANGUAGE", value_delimiter = ',')]
+    language: Vec<Language>,
+    #[command(flatten)]
+    form: FormArgs,
+    /// Make all messages MessagePack, without bounds and as the bridge to ROS 2 sends them; not in
+    /// C.
+    #[arg(long, conflicts_with_all = ["text_max", "list_max"])]
+    msgpack: bool,
+    /// Package of the files [default: name in package.xml, else that of the directory].
+    #[arg(long, value_name = "NAME")]
+    package: Option<String>,
+    /// Replace files of the same names.
+    #[arg(long)]
+    overwrite: bool,
+}
+
+pub(super) fn run(args: &ImportArgs) -> Outcome {
+    let languages = languages(args)?;
+    let form = args.form.form(args.msgpack);
+    let sources = find::sources(&args.paths, args.package.as_deref())?;
+    let library = model::load(&sources, form)?;
+    check_names(&library, form, &languages)?;
+    let files = files(&library, form, &languages)?;
+    write(&args.output, &files, args.overwrite)?;
+    note(format_args!(
+        "{} in {} to {}",
+        count(library.messages.len() as u64, "message"),
+        count(files.len() as u64, "file"),
+        args.output.display()
+    ));
+    Ok(Code::Done)
+}
+
+fn languages(args: &ImportArgs) -> Result<Vec<Language>, Failure> {
+    let mut languages = args.language.clone();
+    if args.msgpack && languages.contains(&Language::C) {
+        let why = "C has no MessagePack: leave --msgpack or C out";
+        return Err(Failure::new(Code::Usage, why));
+    }
+    if languages.is_empty() {
+        languages = Language::ALL.to_vec();
+        languages.retain(|language| !args.msgpack || *language != Language::C);
+    }
+    Ok(languages)
+}
+
+/// Every name must be one in every language that is written.
+fn check_names(library: &Library, form: Form, languages: &[Language]) -> Result<(), Failure> {
+    let mut faults = Vec::new();
+    let mut check = |at: String, name: &str, refuses: &dyn Fn(Language) -> bool| {
+        let Some(language) = languages.iter().find(|language| refuses(**language)) else { return };
+        let others = languages.iter().filter(|l| !refuses(**l)).map(|l| l.option());
+        let others = others.collect::<Vec<_>>().join(",");
+        let or = if others.is_empty() { "" } else { ", or use --language " };
+        let taken = format!("{at}: the name {name} is taken in {}", language.title());
+        faults.push(format!("{taken}: rename it{or}{others}"));
+    };
+    for message in &library.messages {
+        let plain = |name: &str| {
+            let name = name.to_owned();
+            move |language: Language| language.refuses(&name)
+        };
+        let own = ["std", "outlive"].contains(&message.package.as_str());
+        let of_package = plain(&message.package);
+        check(message.at(1), &message.package, &|l| own || of_package(l));
+        check(message.at(1), &message.ident, &plain(&message.ident));
+        for field in &message.fields {
+            // Fields of a dtype are text.
+            let refuses = |language| match language {
+                Language::Python if !form.msgpack => false,
+                Language::Cpp if field.name == message.ident => true,
+                language => language.refuses(&field.name),
+            };
+            check(message.at(field.line), &field.name, &refuses);
+        }
+        for item in &message.constants {
+            check(message.at(item.line), &item.name, &plain(&item.name));
+        }
+    }
+    for message in library.messages.iter().filter(|_| languages.contains(&Language::Cpp)) {
+        if message.members.len().max(message.fields.len()) > CPP_FIELDS_MAX {
+            let why = format!("C++ describes at most {CPP_FIELDS_MAX} fields");
+            faults.push(format!("{}: {why}: put some into a message of their own", message.at(1)));
+        }
+    }
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::new(Code::Usage, faults.join("\n"))),
+    }
+}
+
+/// Names and contents.
+fn files(
+    library: &Library,
+    form: Form,
+    languages: &[Language],
+) -> Result<Vec<(String, String)>, Failure> {
+    let (packages, msgpack) = (library.packages()?, form.msgpack);
+    let mut files = Vec::new();
+    for (package, needs) in &packages {
+        for language in languages {
+            files.push(match language {
+                Language::Rust => {
+                    (format!("{package}.rs"), rust::package(library, package, msgpack))
+                }
+                Language::Cpp => {
+                    (format!("{package}.hpp"), cpp::package(library, package, needs, msgpack))
+                }
+                Language::C => (format!("{package}.h"), c::package(library, package, needs)),
+                Language::Python => {
+                    (format!("{package}.py"), python::package(library, package, needs, msgpack))
+                }
+            });
+        }
+    }
+    if languages.contains(&Language::Rust) {
+        let mut names: Vec<&str> = packages.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        files.push(("mod.rs".into(), rust::root(names.into_iter())));
+    }
+    if languages.contains(&Language::Python) {
+        files.push(("__init__.py".into(), python::root()));
+    }
+    Ok(files)
+}
+
+/// Every file under a name of its own first: what fails leaves none of them.
+fn write(dir: &Path, files: &[(String, String)], overwrite: bool) -> Result<(), Failure> {
+    for (name, _) in files {
+        let path = dir.join(name);
+        if path.is_dir() {
+            let why = format!("{} is a directory: use another --output", path.display());
+            return Err(Failure::new(Code::Failed, why));
+        }
+        if !overwrite && path.symlink_metadata().is_ok() {
+            let why = format!("{} exists: --overwrite replaces it", path.display());
+            return Err(Failure::new(Code::Failed, why));
+        }
+    }
+    let failed =
+        |path: &Path, e: io::Error| Failure::io(&format!("writing {}", path.display()), &e);
+    fs::create_dir_all(dir).map_err(|e| failed(dir, e))?;
+    let part = |name: &str| dir.join(format!(".{name}.{}", std::process::id()));
+    let written = files.iter().try_for_each(|(name, text)| {
+        let path = part(name);
+        let mut file = fs::File::create(&path).map_err(|e| failed(&path, e))?;
+        file.write_all(text.as_bytes()).map_err(|e| failed(&path, e))
+    });
+    let renamed = written.and_then(|()| {
+        files.iter().try_for_each(|(name, _)| {
+            let path = dir.join(name);
+            fs::rename(part(name), &path).map_err(|e| failed(&path, e))
+        })
+    });
+    if renamed.is_err() {
+        files.iter().for_each(|(name, _)| drop(fs::remove_file(part(name))));
+    }
+    renamed
+}

@@ -1,0 +1,109 @@
+//! `outlive types show` and `diff`: the fields of a type, before anybody publishes it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use outlive_record::ros2::embedded_text;
+
+use super::model::{self, Form, Library, Message, full_name};
+use super::{FormArgs, find};
+use crate::exit::{CODES_HELP, Code, Failure, Outcome};
+use crate::output::print;
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  outlive types show my_msgs/msg/Pose.msg
+  outlive types show geometry_msgs/Twist          a message of ROS
+  outlive types show std_msgs/Header --text-max 32";
+
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  outlive types diff old/msg/Pose.msg new/msg/Pose.msg";
+
+/// Show the fixed layout of a message: offset, type and name of each field.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{SHOW_EXAMPLES}\n\n{CODES_HELP}"))]
+pub(crate) struct ShowArgs {
+    /// A .msg, .srv or .action file, or a message of ROS, like geometry_msgs/Point.
+    #[arg(value_name = "TYPE|FILE")]
+    of: String,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+/// Show what differs between two messages; code 6 if something does.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{DIFF_EXAMPLES}\n\n{CODES_HELP}"))]
+pub(crate) struct DiffArgs {
+    /// The first, as for 'outlive types show'.
+    #[arg(value_name = "A")]
+    first: String,
+    /// The second.
+    #[arg(value_name = "B")]
+    second: String,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+pub(super) fn show(args: &ShowArgs) -> Outcome {
+    let (library, wanted) = load(&args.of, args.form.form(false))?;
+    let text = wanted.iter().map(|index| {
+        let Message { full, description, .. } = &library.messages[*index];
+        let text = description.to_text();
+        // The first line is for programs.
+        let fields = text.split_once('\n').map_or("", |(_, fields)| fields);
+        let (size, align) = (description.size(), description.align());
+        let rest = fields.split_once('\n').map_or("", |(_, rest)| rest);
+        format!("{full}, {size} bytes, aligned to {align}\n{rest}")
+    });
+    print(&text.collect::<Vec<_>>().join("\n"))
+}
+
+pub(super) fn diff(args: &DiffArgs) -> Outcome {
+    let form = args.form.form(false);
+    let ((first, a), (second, b)) = (load(&args.first, form)?, load(&args.second, form)?);
+    let mut lines = Vec::new();
+    if a.len() != b.len() {
+        lines.push(format!(
+            "{} has {} parts, {} has {}",
+            args.first,
+            a.len(),
+            args.second,
+            b.len()
+        ));
+    }
+    for (a, b) in a.iter().zip(&b) {
+        let (a, b) = (&first.messages[*a], &second.messages[*b]);
+        if a.full != b.full {
+            lines.push(format!("the name is {}, in the second {}", a.full, b.full));
+        }
+        let differences = a.description.differences(&b.description);
+        lines.extend(differences.iter().map(|line| line.replace("this program", "the second")));
+    }
+    if lines.is_empty() {
+        return print("both are the same type\n");
+    }
+    print(&(lines.join("\n") + "\n"))?;
+    Ok(Code::Mismatch)
+}
+
+/// A file or a name, and which of the messages are meant.
+fn load(of: &str, form: Form) -> Result<(Library, Vec<usize>), Failure> {
+    let is_file = [".msg", ".srv", ".action"].iter().any(|end| of.ends_with(end));
+    if is_file {
+        let sources = find::sources(&[PathBuf::from(of)], None)?;
+        let library = model::load(&sources, form)?;
+        let is_meant = |m: &Message| m.file.as_deref() == Some(of);
+        let meant = (0..library.messages.len()).filter(|i| is_meant(&library.messages[*i]));
+        let meant = meant.collect();
+        return Ok((library, meant));
+    }
+    let full = full_name("", of);
+    if embedded_text(&full).is_none() {
+        let why = format!("{of} is no file, and no message of ROS that this program knows");
+        return Err(Failure::new(Code::NotFound, why));
+    }
+    let library = model::load_known(&full, form)?;
+    let last = library.messages.len().saturating_sub(1);
+    Ok((library, vec![last]))
+}

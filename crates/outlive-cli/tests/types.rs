@@ -1,0 +1,217 @@
+//! `outlive types`: source code from interface files.
+//!
+//! The sources made of `tests/types` are kept in `tests/types/golden`, where programs of all four
+//! languages use them (`voice.*`); write them anew with
+//!
+//! ```sh
+//! UPDATE_EXPECT=1 cargo test -p outlive-cli --test types
+//! ```
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::*;
+use expect_test::expect_file;
+use testkit::TempDomain;
+
+fn here() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/types")
+}
+
+/// A directory with these files.
+struct Files(TempDomain);
+
+impl Files {
+    fn new(label: &str, files: &[(&str, &str)]) -> Self {
+        let temp = TempDomain::new(&format!("types-{label}")).unwrap();
+        for (name, text) in files {
+            let path = temp.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Self(temp)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    fn names(&self, dir: &str) -> BTreeSet<String> {
+        let entries = fs::read_dir(self.0.path().join(dir)).into_iter().flatten().flatten();
+        entries.map(|e| e.file_name().to_string_lossy().into_owned()).collect()
+    }
+}
+
+fn is_golden(given: &[&str], options: &str, golden: &str) {
+    let (home, files) = (Home::new("types-golden"), Files::new("golden", &[]));
+    let paths: Vec<_> = given.iter().map(|dir| here().join(dir).display().to_string()).collect();
+    let out = files.path("out");
+    home.run(&format!("types import {} -o {out} {options}", paths.join(" "))).expect(DONE);
+    let names = files.names("out");
+    for name in &names {
+        let text = fs::read_to_string(files.path(&format!("out/{name}"))).unwrap();
+        expect_file![here().join(golden).join(name)].assert_eq(&text);
+    }
+    let kept = fs::read_dir(here().join(golden)).unwrap().flatten();
+    let kept: BTreeSet<_> = kept.map(|e| e.file_name().into_string().unwrap()).collect();
+    let kept: BTreeSet<_> = kept.into_iter().filter(|name| name != "__pycache__").collect();
+    assert_eq!(kept, names, "files that nobody writes any more");
+}
+
+#[test]
+fn sources_are_those_that_programs_of_all_languages_use() {
+    is_golden(&["arm_msgs", "geo_msgs"], "", "golden");
+    is_golden(&["plan_msgs"], "--msgpack", "golden_msgpack");
+}
+
+#[test]
+fn what_is_wrong_is_told_by_file_and_line_and_nothing_is_written() {
+    let cases: &[(&str, &[(&str, &str)], &str, &str)] = &[
+        ("broken", &[("a/msg/A.msg", "bool a\nx\n")], "", "A.msg:2: 'x' is no field"),
+        ("twice", &[("a/msg/A.msg", "bool a\nint8 a\n")], "", "A.msg:2: the name a is taken"),
+        ("range", &[("a/msg/A.msg", "uint8 A=256\n")], "", "A.msg:1: uint8 A: 256 cannot be"),
+        ("unknown", &[("a/msg/A.msg", "\nb/B b\n")], "", "A.msg:2: b/B is not known: give"),
+        ("self", &[("a/msg/A.msg", "A a\n")], "", "A.msg:1: a/msg/A contains itself: a/msg/A -> "),
+        (
+            "circle",
+            &[("a/msg/A.msg", "b/B b\n"), ("b/msg/B.msg", "bool x\na/A a\n")],
+            "",
+            "B.msg:2: a/msg/A contains itself: a/msg/A -> b/msg/B -> a/msg/A",
+        ),
+        (
+            "packages",
+            &[
+                ("a/msg/A.msg", "b/B b\n"),
+                ("b/msg/B.msg", "bool x\n"),
+                ("b/msg/C.msg", "a/D d\n"),
+                ("a/msg/D.msg", "bool x\n"),
+            ],
+            "",
+            "the packages a, b need each other",
+        ),
+        ("text", &[("a/msg/A.msg", "string s\n")], "", "A.msg:1: s (string) has no bound"),
+        ("list", &[("a/msg/A.msg", "int8[] s\n")], "", "A.msg:1: s (int8[]) has no bound"),
+        (
+            "ways",
+            &[("a/msg/A.msg", "std_msgs/Header header\n")],
+            "",
+            "A.msg:1: header: frame_id of std_msgs/msg/Header (string) has no bound",
+        ),
+        ("remedy", &[("a/msg/A.msg", "string s\n")], "", "use --text-max, --list-max or --msgpack"),
+        ("huge", &[("a/msg/A.msg", "float64[200000000] s\n")], "", "A.msg:1: s makes the message"),
+        (
+            "huger",
+            &[("a/msg/A.msg", "B[1000000] s\n"), ("a/msg/B.msg", "int8[1000000] b\n")],
+            "",
+            "A.msg:1: s makes the message larger than 1 GiB",
+        ),
+        ("wide", &[("a/msg/A.msg", "wstring s\n")], "", "text of 16-bit characters"),
+        ("time", &[("a/msg/A.msg", "time s\n")], "", "use builtin_interfaces/Time"),
+        (
+            "keyword",
+            &[("a/msg/A.msg", "bool ok\nbool default\n")],
+            "",
+            "A.msg:2: the name default is taken in C++: rename it, or use --language rust,python",
+        ),
+        ("python", &[("a/msg/A.msg", "bool dtype=true\n")], "", "taken in Python"),
+        ("class", &[("a/msg/A.msg", "bool A\n")], "", "the name A is taken in C++"),
+        ("std", &[("std/msg/A.msg", "bool a\n")], "", "the name std is taken"),
+        ("lower", &[("a/msg/u8.msg", "bool a\n")], "", "'u8' is no name of a type"),
+        ("count", &[("a/msg/A.msg", "int8[<=2] a\nint8 a_count\n")], "", "a_count is needed for"),
+        (
+            "parts",
+            &[("a/srv/A.srv", "bool a\n")],
+            "",
+            "expected 2 parts separated by '---', found 1",
+        ),
+        ("ident", &[("a/srv/A.srv", "---\n"), ("a/msg/ARequest.msg", "")], "", "is taken by"),
+        ("package", &[("a-b/msg/A.msg", "bool a\n")], "", "'a-b' is no name of a package: give"),
+        ("file", &[("a/msg/A-B.msg", "bool a\n")], "", "'A-B' is no name of a type: rename"),
+        ("none", &[("a/msg/A.txt", "bool a\n")], "", "has no .msg, .srv or .action file"),
+        ("c", &[("a/msg/A.msg", "bool a\n")], "--msgpack --language c", "C has no MessagePack"),
+    ];
+    let home = Home::new("types-bad");
+    for (label, given, options, why) in cases {
+        let files = Files::new(label, given);
+        let (dir, out) = (files.path(""), files.path("out"));
+        let ran = home.run(&format!("types import {dir} -o {out} {options}")).expect(USAGE);
+        assert!(ran.err.contains(why), "{label}: {}", ran.err);
+        assert!(!Path::new(&out).exists(), "{label}");
+    }
+    let files = Files::new("bytes", &[]);
+    fs::write(files.path("A.msg"), b"bool a\nbool \xff\n").unwrap();
+    let (file, out) = (files.path("A.msg"), files.path("out"));
+    let ran = home.run(&format!("types import {file} -o {out} --package a")).expect(USAGE);
+    assert!(ran.err.contains("A.msg:2: the text is not UTF-8"), "{}", ran.err);
+    let ran = home.run(&format!("types import {} -o {out}", files.path("B.msg")));
+    assert!(ran.expect(NOT_FOUND).err.contains("no file "));
+}
+
+#[test]
+fn files_of_others_stay_and_one_that_is_in_the_way_stops_all() {
+    let home = Home::new("types-overwrite");
+    let files = Files::new("overwrite", &[("a/msg/A.msg", "bool a\n"), ("out/a.py", "mine")]);
+    let args = format!("types import {} -o {}", files.path("a"), files.path("out"));
+    let ran = home.run(&args).expect(FAILED);
+    assert!(ran.err.contains("a.py exists: --overwrite replaces it"), "{}", ran.err);
+    assert_eq!(files.names("out"), BTreeSet::from(["a.py".into()]));
+    assert_eq!(fs::read_to_string(files.path("out/a.py")).unwrap(), "mine");
+    home.run(&format!("{args} --overwrite")).expect(DONE);
+    assert_eq!(files.names("out").len(), 6);
+    // A directory in the way of the last file: nothing half written stays beside it.
+    fs::remove_dir_all(files.path("out")).unwrap();
+    fs::create_dir_all(files.path("out/__init__.py")).unwrap();
+    home.run(&format!("{args} --overwrite")).expect(FAILED);
+    assert_eq!(files.names("out"), BTreeSet::from(["__init__.py".into()]));
+}
+
+#[test]
+fn a_file_brings_the_messages_beside_it_and_a_package_may_be_named() {
+    let home = Home::new("types-beside");
+    let given = [("d/A.msg", "B b\n"), ("d/B.msg", "bool b\n"), ("d/C.msg", "broken\n")];
+    let files = Files::new("beside", &given);
+    let args = format!("types import {} -o {}", files.path("d/A.msg"), files.path("out"));
+    home.run(&format!("{args} --language rust")).expect(DONE);
+    assert_eq!(files.names("out"), ["d.rs", "mod.rs"].map(String::from).into());
+    let text = fs::read_to_string(files.path("out/d.rs")).unwrap();
+    assert!(text.contains("d/msg/B") && !text.contains("d/msg/C"), "{text}");
+    home.run(&format!("{args} --language rust,c --package e")).expect(FAILED);
+    home.run(&format!("{args} --language c --package e")).expect(DONE);
+    assert!(files.names("out").contains("e.h"));
+}
+
+#[test]
+fn bounds_given_to_the_command_make_a_fixed_layout() {
+    let home = Home::new("types-bounds");
+    let given = [("a/msg/A.msg", "std_msgs/Header header\nfloat32[] ranges\n")];
+    let files = Files::new("bounds", &given);
+    let file = files.path("a/msg/A.msg");
+    let show = format!("types show {file} --text-max 30 --list-max 5");
+    let said = home.run(&show).expect(DONE);
+    let text = "a/msg/A, 64 bytes, aligned to 4\n 0 struct:40 header\n  0 struct:8 stamp\n   \
+                0 i32 sec\n   4 u32 nanosec\n  8 char[30] frame_id\n  38 u8[2] reserved\n \
+                40 f32[5] ranges\n 60 u32 ranges_count\n";
+    assert_eq!(said.text(), text);
+}
+
+#[test]
+fn two_types_are_compared_field_by_field() {
+    let home = Home::new("types-diff");
+    let given = [("a/msg/A.msg", "int8 x\nint8 y\n"), ("b/msg/A.msg", "int8 x\nuint8 y\n")];
+    let files = Files::new("diff", &given);
+    let (a, b) = (files.path("a/msg/A.msg"), files.path("b/msg/A.msg"));
+    let ran = home.run(&format!("types diff {a} {b}")).expect(MISMATCH);
+    let text = "the name is a/msg/A, in the second b/msg/A\n\
+                field y is i8 at 1, the second has u8 at 1\n";
+    assert_eq!(ran.text(), text);
+    assert_eq!(
+        home.run(&format!("types diff {a} {a}")).expect(DONE).text(),
+        "both are the same type\n"
+    );
+    home.run("types show geometry_msgs/Twist").expect(DONE);
+    let ran = home.run("types show geometry_msgs/Twirl").expect(NOT_FOUND);
+    assert!(ran.err.contains("geometry_msgs/Twirl is no file"), "{}", ran.err);
+}

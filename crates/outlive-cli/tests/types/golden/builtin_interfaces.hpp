@@ -1,0 +1,14 @@
+// Messages of builtin_interfaces, made by `outlive types import`.
+#pragma once
+
+#include <cstdint>
+
+#include <outlive.hpp>
+
+namespace builtin_interfaces {
+struct Time {
+    std::int32_t sec{};
+    std::uint32_t nanosec{};
+};
+} // namespace builtin_interfaces
+OUTLIVE_MESSAGE(builtin_interfaces::Time, "builtin_interfaces/msg/Time", sec, nanosec)

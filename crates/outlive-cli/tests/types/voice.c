@@ -1,0 +1,116 @@
+/* Generated messages in C: their descriptions, sent and seen; see test_types.py. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "arm_msgs.h"
+
+static void must(outlive_status status) {
+    if (status != OUTLIVE_OK) {
+        fprintf(stderr, "%s\n", outlive_last_error());
+        exit(1);
+    }
+}
+
+static void layout(outlive_status made, outlive_type *type, const void *data, size_t size) {
+    must(made);
+    if (outlive_type_size(type) != size) {
+        exit(2);
+    }
+    printf("%s ", outlive_type_name(type));
+    for (size_t i = 0; i < size; i++) {
+        printf("%02x", ((const unsigned char *)data)[i]);
+    }
+    printf("\n");
+    outlive_type_free(type);
+}
+
+#define LAYOUT(name)                                                                               \
+    do {                                                                                           \
+        name made = name##_default();                                                              \
+        outlive_type *type = NULL;                                                                 \
+        outlive_status status = name##_type(&type);                                                \
+        layout(status, type, &made, sizeof made);                                                  \
+    } while (0)
+
+static arm_msgs_Arm arm(int number) {
+    arm_msgs_Arm made = arm_msgs_Arm_default();
+    made.header.stamp.sec = number;
+    memcpy(made.header.frame_id, "base", 4);
+    made.joints[1].position = 0.5f;
+    made.joints[1].brakes[2] = 1;
+    made.reach.corners[0] = (geo_msgs_Point){.x = 1.0, .y = -2.0, .z = number};
+    made.reach.corners_count = 1;
+    return made;
+}
+
+static void layouts(void) {
+    LAYOUT(arm_msgs_Arm);
+    LAYOUT(arm_msgs_Battery);
+    LAYOUT(arm_msgs_Defaults);
+    LAYOUT(geo_msgs_Flag);
+    LAYOUT(arm_msgs_FollowGoal);
+    LAYOUT(arm_msgs_Grid);
+    LAYOUT(arm_msgs_Imu);
+    LAYOUT(arm_msgs_Joint);
+    LAYOUT(geo_msgs_Nothing);
+    LAYOUT(arm_msgs_Numbers);
+    LAYOUT(arm_msgs_ReachRequest);
+    LAYOUT(arm_msgs_Scan);
+    LAYOUT(arm_msgs_Text);
+    LAYOUT(arm_msgs_Wheels);
+    printf("%" PRId64 " %" PRIu64 " %s\n", (int64_t)ARM_MSGS_NUMBERS_LEAST64,
+           (uint64_t)ARM_MSGS_NUMBERS_MOST64, ARM_MSGS_NUMBERS_GREETING);
+}
+
+static void send(outlive_node *node, outlive_type *type) {
+    outlive_publisher *publisher;
+    int number;
+    must(outlive_publisher_open(node, "/t/arm", type, NULL, &publisher));
+    puts("ready");
+    while (scanf("%d", &number) == 1) {
+        arm_msgs_Arm made = arm(number);
+        must(outlive_publisher_publish(publisher, &made, sizeof made, NULL));
+        puts("ok");
+    }
+}
+
+static void see(outlive_node *node, outlive_type *type) {
+    outlive_subscriber *subscriber;
+    must(outlive_subscriber_open(node, "/t/arm", type, NULL, &subscriber));
+    puts("ready");
+    for (;;) {
+        outlive_sample sample;
+        if (outlive_subscriber_receive(subscriber, OUTLIVE_FOREVER, &sample) != OUTLIVE_OK) {
+            continue;
+        }
+        const arm_msgs_Arm *arm = outlive_sample_data(&sample, NULL);
+        const arm_msgs_Joint *joint = &arm->joints[1];
+        printf("%d %.16s %g %d %d %.12s %g %u %g\n", (int)arm->header.stamp.sec,
+               arm->header.frame_id, (double)joint->position, joint->brakes[1], joint->brakes[2],
+               joint->name, arm->tool.orientation.w, (unsigned)arm->reach.corners_count,
+               arm->reach.corners[0].z);
+        outlive_sample_release(&sample);
+    }
+}
+
+int main(int count, char **arguments) {
+    const char *role = count > 1 ? arguments[1] : "layout";
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (strcmp(role, "layout") == 0) {
+        layouts();
+        return 0;
+    }
+    outlive_node *node;
+    outlive_type *type;
+    must(outlive_node_open(NULL, &node));
+    must(arm_msgs_Arm_type(&type));
+    if (strcmp(role, "send") == 0) {
+        send(node, type);
+    } else {
+        see(node, type);
+    }
+    outlive_type_free(type);
+    outlive_node_close(node);
+    return 0;
+}

@@ -1,0 +1,118 @@
+//! Generated messages in Rust: their descriptions, sent and seen; see test_types.py.
+
+use std::io::{BufRead, stdin};
+
+use outlive::zerocopy::IntoBytes;
+use outlive::{Message, Node};
+
+#[path = "golden/mod.rs"]
+mod messages;
+#[path = "golden_msgpack/mod.rs"]
+mod plans;
+
+use messages::arm_msgs::{Arm, Battery, Defaults, Grid, Imu, Joint, Numbers, ReachRequest, Scan};
+use messages::arm_msgs::{FollowGoal, Text, Wheels};
+use messages::geo_msgs::{Flag, Nothing, Point};
+use plans::plan_msgs::{Goal, Plan};
+
+fn layout<T: Message + Default + IntoBytes + outlive::zerocopy::Immutable>() {
+    let bytes: String = T::default().as_bytes().iter().map(|b| format!("{b:02x}")).collect();
+    println!("{} {} {bytes}", T::TYPE_NAME, T::describe().to_text().replace('\n', "|"));
+}
+
+fn arm(number: i32) -> Arm {
+    let mut arm = Arm::default();
+    arm.header.stamp.sec = number;
+    arm.header.frame_id = outlive::msg::Text::cut("base");
+    arm.joints[1].position = 0.5;
+    arm.joints[1].brakes[2] = true;
+    arm.reach.corners[0] = Point { x: 1.0, y: -2.0, z: number.into() };
+    arm.reach.corners_count = 1;
+    arm
+}
+
+fn plan(number: i64) -> Plan {
+    let goal = Goal { name: "dock".into(), ..Goal::default() };
+    let tags = vec!["a".into(), "b".into()];
+    Plan { goals: vec![goal], tags, number, digest: vec![1, 2, 255], ..Plan::default() }
+}
+
+/// Plans travel as MessagePack.
+fn plans(node: &Node, role: &str) -> Result<(), outlive::Error> {
+    let topic = || Ok(node.msgpack::<Plan>("/t/plan")?.type_name(Plan::TYPE_NAME));
+    if role == "plan" {
+        let publisher = topic()?.publisher()?;
+        println!("ready");
+        for line in stdin().lock().lines() {
+            let number = line.ok().and_then(|line| line.parse().ok()).unwrap_or(0);
+            publisher.publish_value(&plan(number))?;
+            println!("ok");
+        }
+        return Ok(());
+    }
+    let mut plans = topic()?.subscriber()?;
+    println!("ready");
+    loop {
+        let Some(plan) = plans.receive_timeout(std::time::Duration::from_secs(60))? else {
+            continue;
+        };
+        let plan: Plan = plan.decode_as()?;
+        let (goal, digest) = (&plan.goals[0], &plan.digest);
+        let sum = goal.covariance.len() + usize::from(digest[2]) + plan.key.len();
+        println!("{} {} {} {} {}", plan.number, goal.name, goal.at[0], plan.tags[1], sum);
+    }
+}
+
+fn main() -> Result<(), outlive::Error> {
+    let role = std::env::args().nth(1).unwrap_or_default();
+    if role == "layout" {
+        layout::<Arm>();
+        layout::<Battery>();
+        layout::<Defaults>();
+        layout::<Flag>();
+        layout::<FollowGoal>();
+        layout::<Grid>();
+        layout::<Imu>();
+        layout::<Joint>();
+        layout::<Nothing>();
+        layout::<Numbers>();
+        layout::<ReachRequest>();
+        layout::<Scan>();
+        layout::<Text>();
+        layout::<Wheels>();
+        println!("{} {} {}", Numbers::LEAST64, Numbers::MOST64, Numbers::GREETING);
+        return Ok(());
+    }
+    let node = Node::open("rust")?;
+    if ["plan", "follow"].contains(&&*role) {
+        return plans(&node, &role);
+    }
+    if role == "send" {
+        let publisher = node.topic::<Arm>("/t/arm")?.publisher()?;
+        println!("ready");
+        for line in stdin().lock().lines() {
+            let number = line.ok().and_then(|line| line.parse().ok()).unwrap_or(0);
+            publisher.publish(&arm(number))?;
+            println!("ok");
+        }
+        return Ok(());
+    }
+    let mut arms = node.topic::<Arm>("/t/arm")?.subscriber()?;
+    println!("ready");
+    loop {
+        let Some(arm) = arms.receive_timeout(std::time::Duration::from_secs(60))? else { continue };
+        let joint = &arm.joints[1];
+        println!(
+            "{} {} {} {} {} {} {} {} {}",
+            arm.header.stamp.sec,
+            arm.header.frame_id,
+            joint.position,
+            u8::from(joint.brakes[1]),
+            u8::from(joint.brakes[2]),
+            joint.name,
+            arm.tool.orientation.w,
+            arm.reach.corners().len(),
+            arm.reach.corners[0].z
+        );
+    }
+}

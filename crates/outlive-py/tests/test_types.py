@@ -1,0 +1,105 @@
+"""Messages that `outlive types import` wrote: the same in all languages, sent by each to each.
+
+Each voice is a process: crates/outlive-cli/tests/types/voice.{rs,cpp,c,py}.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+from test_conversation import LANGUAGES, Voice
+
+REPO = pathlib.Path(__file__).resolve().parents[3]
+TYPES = REPO / "crates/outlive-cli/tests/types"
+
+
+MSGPACK = pathlib.Path("/usr/include/msgpack.hpp")
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory):
+    """The command of each language's voice."""
+    if shutil.which("cargo") is None or not TYPES.exists():
+        pytest.skip("needs the repository and cargo")
+    at = tmp_path_factory.mktemp("voices")
+    environment = {k: v for k, v in os.environ.items() if k != "OUTLIVE_DIR"}
+
+    def run(*command, **extra):
+        subprocess.run(command, check=True, cwd=REPO, env={**environment, **extra})
+
+    run("cargo", "build", "-q", "-p", "outlive-c", "--lib")
+    run("cargo", "build", "-q", "-p", "outlive-cli", "--bin", "outlive", "--example", "voice")
+    built = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", REPO / "target")) / "debug"
+    run("scripts/install", str(at), OUTLIVE_BUILT=str(built))
+    flags = ["-O2", "-Wall", "-Wextra", "-Werror", f"-I{at}/include", f"-I{TYPES}/golden"]
+    flags += [f"-L{at}/lib", "-loutlive", f"-Wl,-rpath,{at}/lib"]
+    run("cc", "-std=gnu11", str(TYPES / "voice.c"), "-o", str(at / "voice_c"), *flags)
+    run("g++", "-std=c++20", str(TYPES / "voice.cpp"), "-o", str(at / "voice_cpp"), *flags)
+    if MSGPACK.exists():
+        flags[flags.index(f"-I{TYPES}/golden")] += "_msgpack"
+        source = str(TYPES / "plan.cpp")
+        run("g++", "-std=c++20", source, "-o", str(at / "plan_cpp"), *flags)
+    return {
+        "rust": [str(built / "examples/voice")],
+        "c": [str(at / "voice_c")],
+        "cpp": [str(at / "voice_cpp")],
+        "plan_cpp": [str(at / "plan_cpp")],
+        "python": [sys.executable, str(TYPES / "voice.py")],
+        "command": [str(built / "outlive")],
+    }
+
+
+@pytest.fixture
+def voices(programs):
+    started = []
+
+    def start(role, languages=LANGUAGES):
+        new = [Voice(programs, language, role) for language in languages]
+        started.extend(new)
+        return new
+
+    yield start
+    for voice in started:
+        voice.kill()
+
+
+def test_descriptions_defaults_and_constants_are_the_same_in_all_languages(programs):
+    def layout(language):
+        command = [*programs[language], "layout"]
+        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return out.splitlines()
+
+    rust = layout("rust")
+    assert len(rust) == 15 and rust[0].startswith("arm_msgs/msg/Arm outlive-type 1 align 8|")
+    assert rust[-1] == '-9223372036854775808 18446744073709551615 say "hi" # loud'
+    assert layout("cpp") == rust
+    assert layout("python") == rust
+    # C has a type and no text of it; ports compare the two, below.
+    named = [f"{line.split()[0]} {line.split()[-1]}" for line in rust[:-1]]
+    assert layout("c") == [*named, rust[-1]]
+
+
+def test_a_message_of_every_language_is_read_in_every_language(voices, programs):
+    senders, viewers = voices("send"), voices("see")
+    for number, sender in enumerate(senders, 7):
+        assert sender.ask(number) == "ok", sender.name
+        for viewer in viewers:
+            line = f"{number} base 0.5 0 1 elbow 1 1 {number}"
+            assert viewer.says() == line, (sender.name, viewer.name)
+    echo = "topic echo /t/arm --history 1 --count 1 --timeout 60 --field joints[1].name"
+    command = [*programs["command"], *echo.split()]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert "elbow" in said, said
+
+
+@pytest.mark.skipif(not MSGPACK.exists(), reason="needs libmsgpack-cxx-dev")
+def test_messagepack_of_every_language_is_read_in_every_language_that_has_it(voices):
+    languages = ["rust", "plan_cpp", "python"]
+    senders, viewers = voices("plan", languages), voices("follow", languages)
+    for number, sender in enumerate(senders, 5):
+        assert sender.ask(number) == "ok", sender.name
+        for viewer in viewers:
+            assert viewer.says() == f"{number} dock 0.5 b 295", (sender.name, viewer.name)
