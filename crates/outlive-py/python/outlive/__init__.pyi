@@ -891,8 +891,8 @@ class RobustSemaphore:
     @property
     def available(self) -> int:
         """How many are free right now; others may take them at once. Those of dead holders count as
-    held.
-    """
+        held.
+        """
     def close(self) -> None:
         """Unmaps its memory. Permits in hand stay valid."""
     def __enter__(self) -> Permit: ...
@@ -932,8 +932,8 @@ class LocklessSet:
         """Removes `id`; False if it was not a member."""
     def ids(self) -> list[int]:
         """All members in ascending order; ids inserted or removed meanwhile may or may not be
-    included.
-    """
+        included.
+        """
     def close(self) -> None:
         """Unmaps its memory."""
     @property
