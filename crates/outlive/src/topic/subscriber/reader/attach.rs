@@ -34,6 +34,7 @@ impl Reader {
     /// the others meanwhile.
     #[cold]
     pub(super) fn look(&mut self, first: bool) -> Result<()> {
+        self.glance.forget();
         let epoch = self.topic.epoch_seen(Ports::Publishers);
         self.let_go();
         let mut present = HashSet::new();

@@ -204,6 +204,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "glance.cut_unseen",
+        "a look at an idle subscriber misses that its publisher's ring was cut",
+        &[Unit(
+            "topic::subscriber::reader::glance::tests::\
+             a_ring_that_is_cut_while_nothing_was_sent_is_noticed",
+        )],
+    ),
+    fault(
         "hazard.count_unchecked",
         "the number of a peer's hazards is believed",
         &[Kit("bad_input", "garbage_in_a_port_harms_its_node_alone")],
