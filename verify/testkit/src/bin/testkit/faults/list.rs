@@ -714,6 +714,13 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
         &[Unit("topic::tests::modes::a_subscriber_counts_from_when_it_misses_nothing_any_more")],
     ),
     fault(
+        "sweep.same_turn",
+        "an open beside many nodes looks at the same files as the one before",
+        &[Unit(
+            "node::tests::an_open_beside_many_looks_at_some_files_and_the_next_ones_at_the_rest",
+        )],
+    ),
+    fault(
         "token.not_passed",
         "a thread woken by a token's change tells no other",
         &[
