@@ -6,7 +6,7 @@ use crate::domain::name::TopicName;
 use crate::domain::path::DomainPath;
 use crate::lock::{self, LockInfo};
 use crate::node::peer::{Peer, proof_by_name};
-use crate::node::{Node, NodeBuilder, NodeId, sweep_dead};
+use crate::node::{Node, NodeBuilder, NodeId, Sweep, sweep_dead};
 use crate::os::fs::file;
 use crate::queue;
 use crate::rt;
@@ -391,7 +391,7 @@ impl Domain {
             Ok(done) => report.realtime_files = done,
             Err(e) => strange = strange.or(Some(e)),
         }
-        report.node_files = sweep_dead(&self.path)?;
+        report.node_files = sweep_dead(&self.path, Sweep::All)?;
         if !lock.is_of_another_layout() {
             report.live_nodes = self.nodes()?.iter().filter(|n| n.alive).count();
         } else {

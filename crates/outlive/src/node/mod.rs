@@ -61,6 +61,11 @@ pub(crate) fn set_slice_ns_max(ns: u64) {
     SLICE_NS.store(ns, Relaxed);
 }
 
+/// Files of nodes that one open looks at, if there are no more: each costs some system calls.
+const SWEEP_ALL: usize = 64;
+/// Where there are more: about so many, those whose turn it is.
+const SWEEP_SHARE: usize = 8;
+
 /// Between two looks at a file lock, while only that can tell of a death.
 pub(crate) const POLL_NS: u64 = 2_000_000;
 
@@ -178,8 +183,15 @@ impl NodeBuilder {
         sigbus::install();
         faults::as_environment_says();
         let lock = domain.lock_or_create()?;
-        sweep_dead(&domain)?;
-        let id = NodeId(lock.next_node()?);
+        let id = NodeId(match lock.next_node() {
+            Ok(ordinal) => ordinal,
+            // Without `id`, and with nobody but the dead, the domain begins again.
+            Err(_) => {
+                sweep_dead(&domain, Sweep::All)?;
+                lock.next_node()?
+            }
+        });
+        sweep_dead(&domain, Sweep::TurnOf(id))?;
         let inner = register(domain, id, name)?;
         drop(lock);
         Ok(Node { inner: Arc::new(inner) })
@@ -247,20 +259,55 @@ fn register(domain: DomainPath, id: NodeId, name: String) -> Result<Inner> {
     })
 }
 
-/// Unlinks the files of nodes that are dead for certain. The caller holds the domain's lock.
+/// Which files a sweep looks at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sweep {
+    All,
+    /// Those whose turn it is when this node opens.
+    TurnOf(NodeId),
+}
+
+impl Sweep {
+    /// How many opens in a row look at all of `files` files: a power of two, so that each file's
+    /// turn comes within that many however their number changes meanwhile, if it never exceeds
+    /// `files`.
+    fn turns(files: usize) -> u64 {
+        match files {
+            0..=SWEEP_ALL => 1,
+            _ => files.div_ceil(SWEEP_SHARE).next_power_of_two() as u64,
+        }
+    }
+
+    /// Whether it looks at what `owner` has left; at all that is not a node's.
+    fn looks_at(self, owner: &str, turns: u64) -> bool {
+        match (self, owner.parse::<u64>()) {
+            (Self::TurnOf(_), Ok(node)) if fault("sweep.same_turn") => node % turns == 0,
+            (Self::TurnOf(opener), Ok(node)) => node % turns == opener.0 % turns,
+            _ => true,
+        }
+    }
+}
+
+/// Unlinks the files of nodes that are dead for certain, as far as `sweep` looks at them. The
+/// caller holds the domain's lock.
 ///
 /// # Crash safety
 /// **Strict.** Each unlink stands alone; the next sweep goes on.
-pub(crate) fn sweep_dead(domain: &DomainPath) -> Result<usize> {
+pub(crate) fn sweep_dead(domain: &DomainPath, sweep: Sweep) -> Result<usize> {
     let dir = domain.nodes();
     let mut removed = 0;
-    for name in file::open_dir(&dir)?.entries()? {
-        let path = dir.join(&name);
+    let names = file::open_dir(&dir)?.entries()?;
+    let turns = Sweep::turns(names.len());
+    for name in names {
         // Doorbells, threads and sockets go with their node; everything else speaks for itself.
         let owner = match name.split_once('.') {
             Some((node, rest)) if is_of_node(rest) => node,
             _ => &name,
         };
+        if !sweep.looks_at(owner, turns) {
+            continue;
+        }
+        let path = dir.join(&name);
         let expect = file::Expect { writable: false, min_len: 0, owner: None };
         let held = match file::open_checked(&dir.join(owner), expect) {
             Ok((fd, _)) => filelock::is_locked(&fd)?,

@@ -80,6 +80,16 @@ impl Dead {
 /// A node that a port deals with: its file, or the proof that it was gone when first looked for.
 pub(crate) type Life = std::result::Result<Arc<Peer>, Dead>;
 
+/// Deaths that this process has proofs of so far.
+static PROVED: AtomicU32 = AtomicU32::new(0);
+
+/// How many nodes this process has found dead so far: while that stays, `hint` changes only with
+/// the word.
+#[inline]
+pub(crate) fn deaths_proved() -> u32 {
+    PROVED.load(Relaxed)
+}
+
 /// Whether it is dead: one load while its word says that it lives.
 #[inline]
 pub(crate) fn death_of(life: &Life) -> Option<Dead> {
@@ -165,8 +175,8 @@ impl Peer {
     #[cold]
     pub(crate) fn proof_of_death(&self) -> Option<Dead> {
         let gone = self.gone.load(Acquire) == 1 || self.is_unlocked();
-        if gone {
-            self.gone.store(1, Release);
+        if gone && self.gone.swap(1, Release) == 0 {
+            PROVED.fetch_add(1, Relaxed);
         }
         gone.then_some(Dead { node: self.id })
     }

@@ -21,7 +21,7 @@ use crate::queue::producer::writer::Writer;
 use crate::sync::fault;
 use crate::types::Payload;
 use crate::wait::WaitSet;
-use crate::wait::member::{Member, Plan, Seat};
+use crate::wait::member::{Look, Member, Plan, Seat};
 use crate::{Error, ErrorKind, Result};
 
 /// A request that is not answered yet.
@@ -651,8 +651,8 @@ struct Ends<'c, Q: Payload + ?Sized, R: Payload + ?Sized> {
 }
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Ends<'_, Q, R> {
-    fn is_ready(&mut self, now: u64) -> bool {
-        self.client.reader.is_ready(now)
+    fn is_ready(&mut self, look: &mut Look) -> bool {
+        self.client.reader.is_ready(look)
     }
 
     fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
@@ -673,7 +673,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Ends<'_, Q, R> {
 }
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Client<Q, R> {
-    fn is_ready(&mut self, _now: u64) -> bool {
+    fn is_ready(&mut self, look: &mut Look) -> bool {
         if self.ready.is_empty() {
             match self.look() {
                 Ok(Some(reply)) => self.ready.push_back(reply),
@@ -682,6 +682,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Client<Q, R> {
                 Err(_) => return true,
             }
         }
+        look.due(self.next_due());
         !self.ready.is_empty()
     }
 
@@ -699,9 +700,5 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Client<Q, R> {
 
     fn overslept(&mut self) -> bool {
         self.reader.overslept()
-    }
-
-    fn due(&self) -> Deadline {
-        self.next_due()
     }
 }

@@ -24,7 +24,7 @@ use crate::queue::producer::refused::Refused;
 use crate::queue::producer::writer::Writer;
 use crate::sync::fault;
 use crate::types::Payload;
-use crate::wait::member::{Member, Plan, Seat};
+use crate::wait::member::{Look, Member, Plan, Seat};
 use crate::{Error, ErrorKind, Result};
 
 /// Requests that are taken in while the caller looks for cancellations.
@@ -566,9 +566,11 @@ fn failed(e: Error) -> Result<Found> {
 }
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Server<Q, R> {
-    fn is_ready(&mut self, _now: u64) -> bool {
+    fn is_ready(&mut self, look: &mut Look) -> bool {
         // What is wrong, the next call says.
-        self.take_in(1).is_err() || !self.backlog.is_empty()
+        let ready = self.take_in(1).is_err() || !self.backlog.is_empty();
+        look.due(self.next_due());
+        ready
     }
 
     fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
@@ -585,9 +587,5 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Server<Q, R> {
 
     fn overslept(&mut self) -> bool {
         self.reader.overslept()
-    }
-
-    fn due(&self) -> Deadline {
-        self.next_due()
     }
 }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-use super::member::{Member, Plan};
+use super::member::{Look, Member, Plan};
 use crate::os::sleep::poll;
 
 /// A file descriptor from outside this crate: a socket, a pipe, a terminal, a device.
@@ -79,19 +79,17 @@ impl<'fd> Descriptor<'fd> {
 }
 
 impl Member for Descriptor<'_> {
-    fn is_ready(&mut self, _now: u64) -> bool {
-        self.found != 0
+    fn is_ready(&mut self, look: &mut Look) -> bool {
+        look.ask(self.fd, self.wanted);
+        false
     }
 
     fn plan<'a>(&'a self, _plan: &mut Plan<'a>) -> bool {
         true
     }
 
-    fn descriptor(&self) -> Option<(RawFd, i16)> {
-        Some((self.fd, self.wanted))
-    }
-
-    fn found(&mut self, events: i16) {
+    fn found(&mut self, events: i16) -> bool {
         self.found = events;
+        events != 0
     }
 }

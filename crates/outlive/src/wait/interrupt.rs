@@ -1,6 +1,6 @@
 //! What ends a wait from another thread or from a signal handler.
 
-use super::member::{Member, Plan};
+use super::member::{Look, Member, Plan};
 use crate::os::sleep::event::Event;
 
 /// Ends waits of this process when another thread or a signal handler raises it.
@@ -69,7 +69,7 @@ impl Default for Interrupt {
 }
 
 impl Member for &Interrupt {
-    fn is_ready(&mut self, _now: u64) -> bool {
+    fn is_ready(&mut self, _look: &mut Look) -> bool {
         self.is_raised()
     }
 

@@ -31,8 +31,9 @@ impl<T: Member + ?Sized> Waitable for T {}
 /// One thing to wait for.
 #[doc(hidden)]
 pub trait Member {
-    /// Notices what changed by `now`; whether a call on it would give something.
-    fn is_ready(&mut self, now: u64) -> bool;
+    /// Notices what changed; whether a call on it would give something. One call per member and
+    /// look: what else a look has to know of a member goes into `look`.
+    fn is_ready(&mut self, look: &mut Look) -> bool;
 
     /// The caller was told that it is ready.
     fn told(&mut self) {}
@@ -53,19 +54,35 @@ pub trait Member {
         false
     }
 
-    /// When it will be ready by itself.
-    fn due(&self) -> Deadline {
-        Deadline::NEVER
+    /// What was found out about the descriptor it asked for; whether that makes it ready.
+    fn found(&mut self, events: i16) -> bool {
+        events != 0
+    }
+}
+
+/// A look at all members.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Look {
+    pub(crate) now: u64,
+    pub(super) due: Deadline,
+    pub(super) asked: Option<(RawFd, i16)>,
+}
+
+impl Look {
+    pub(crate) fn at(now: u64) -> Self {
+        Self { now, due: Deadline::NEVER, asked: None }
     }
 
-    /// The foreign descriptor it stands for, and the events it waits for.
-    fn descriptor(&self) -> Option<(RawFd, i16)> {
-        None
+    /// The member that is looked at will be ready by itself at `due`.
+    #[inline]
+    pub(crate) fn due(&mut self, due: Deadline) {
+        self.due = self.due.min(due);
     }
 
-    /// What was found out about that descriptor.
-    fn found(&mut self, events: i16) {
-        let _ = events;
+    /// It stands for this foreign descriptor; [`Member::found`] gets what becomes of it.
+    pub(crate) fn ask(&mut self, fd: RawFd, events: i16) {
+        self.asked = Some((fd, events));
     }
 }
 

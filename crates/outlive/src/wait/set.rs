@@ -26,7 +26,7 @@
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use super::member::{Mode, Plan, Seat, Waitable};
+use super::member::{Look, Mode, Plan, Seat, Waitable};
 use super::wake::bells::{DOORBELLS, Doorbells};
 use super::wake::bridge::Bridge;
 use super::wake::handshake;
@@ -122,6 +122,8 @@ pub struct WaitSet {
     again: usize,
     ready: Vec<usize>,
     fds: Vec<PollFd>,
+    /// The members that asked for these.
+    asking: Vec<usize>,
     /// Doorbells of the members' nodes, by `Node::instance`.
     bells: Vec<(u64, Doorbells)>,
     doorbell: u32,
@@ -174,6 +176,7 @@ impl WaitSet {
             again: 0,
             ready: Vec::new(),
             fds: Vec::new(),
+            asking: Vec::new(),
             bells: Vec::new(),
             // What its number has room for in a flag is far less than there may be sets.
             doorbell: NEXT_DOORBELL.fetch_add(1, Relaxed) % doorbells(),
@@ -228,24 +231,34 @@ impl WaitSet {
     /// Notes who is ready; returns when the next timer is due.
     fn look(&mut self, members: &mut [&mut dyn Waitable], now: u64) -> Deadline {
         self.fds.clear();
-        let wanted = members.iter().filter_map(|m| m.descriptor());
-        self.fds.extend(wanted.map(|(fd, events)| PollFd::new(fd, events)));
-        if !self.fds.is_empty() {
-            poll::poll(&mut self.fds, Deadline::AT_ONCE);
-        }
-        let mut found = self.fds.iter();
+        self.asking.clear();
         self.ready.clear();
-        let mut due = Deadline::NEVER;
+        let mut look = Look::at(now);
         for (i, member) in members.iter_mut().enumerate() {
-            if member.descriptor().is_some() {
-                member.found(found.next().map_or(0, PollFd::found));
-            }
-            if member.is_ready(now) {
+            if member.is_ready(&mut look) {
                 self.ready.push(i);
             }
-            due = due.min(member.due());
+            if let Some((fd, events)) = look.asked {
+                look.asked = None;
+                self.fds.push(PollFd::new(fd, events));
+                self.asking.push(i);
+            }
         }
-        due
+        if !self.fds.is_empty() {
+            self.ask(members);
+        }
+        look.due
+    }
+
+    /// Looks at the foreign descriptors among the members.
+    fn ask(&mut self, members: &mut [&mut dyn Waitable]) {
+        poll::poll(&mut self.fds, Deadline::AT_ONCE);
+        for (&i, fd) in self.asking.iter().zip(&self.fds) {
+            if members[i].found(fd.found()) {
+                self.ready.push(i);
+            }
+        }
+        self.ready.sort_unstable();
     }
 
     /// Sleeps until something may have changed, at most until `until`.

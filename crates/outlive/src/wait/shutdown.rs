@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use super::member::{Member, Plan};
+use super::member::{Look, Member, Plan};
 use crate::Result;
 use crate::os::process::stop;
 use crate::os::sleep::futex;
@@ -96,7 +96,7 @@ impl Drop for Shutdown {
 }
 
 impl Member for Shutdown {
-    fn is_ready(&mut self, _now: u64) -> bool {
+    fn is_ready(&mut self, _look: &mut Look) -> bool {
         self.is_asked()
     }
 
@@ -106,7 +106,7 @@ impl Member for Shutdown {
 }
 
 impl Member for &Shutdown {
-    fn is_ready(&mut self, _now: u64) -> bool {
+    fn is_ready(&mut self, _look: &mut Look) -> bool {
         self.is_asked()
     }
 

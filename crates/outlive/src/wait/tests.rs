@@ -330,8 +330,8 @@ fn what_dead_nodes_left_of_their_sockets_is_swept() {
 struct Counted<'a>(&'a mut Subscriber<u64>, std::cell::Cell<u32>);
 
 impl member::Member for Counted<'_> {
-    fn is_ready(&mut self, now: u64) -> bool {
-        self.0.is_ready(now)
+    fn is_ready(&mut self, look: &mut member::Look) -> bool {
+        self.0.is_ready(look)
     }
 
     fn plan<'a>(&'a self, plan: &mut member::Plan<'a>) -> bool {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::member::{Member, Plan};
+use super::member::{Look, Member, Plan};
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 
@@ -82,16 +82,13 @@ impl Timer {
 }
 
 impl Member for Timer {
-    fn is_ready(&mut self, now: u64) -> bool {
-        now >= self.next_ns
+    fn is_ready(&mut self, look: &mut Look) -> bool {
+        look.due(Deadline::at_ns(self.next_ns));
+        look.now >= self.next_ns
     }
 
     fn plan<'a>(&'a self, _plan: &mut Plan<'a>) -> bool {
         true
-    }
-
-    fn due(&self) -> Deadline {
-        Deadline::at_ns(self.next_ns)
     }
 }
 
@@ -116,9 +113,9 @@ mod tests {
     #[test]
     fn a_single_shot_is_fired_once_and_a_stopped_one_never() {
         let mut once = Timer::after(Duration::ZERO);
-        assert!(once.is_ready(clock::now_ns()));
+        assert!(once.is_ready(&mut Look::at(clock::now_ns())));
         assert_eq!((once.fired(), once.fired(), once.next_ns()), (1, 0, None));
-        assert!(!once.is_ready(u64::MAX - 1));
+        assert!(!once.is_ready(&mut Look::at(u64::MAX - 1)));
         let mut stopped = Timer::every(Duration::from_nanos(0));
         stopped.stop();
         assert_eq!(stopped.fired(), 0);

@@ -23,7 +23,7 @@ use crate::os::time::deadline::Deadline;
 use crate::sync::fault;
 use crate::types::payload::fault_of;
 use crate::types::{Encoding, Message, Payload};
-use crate::wait::member::{Member, Plan, Seat};
+use crate::wait::member::{Look, Member, Plan, Seat};
 use crate::{Error, ErrorKind, Result};
 use hand::InHand;
 use reader::{Event, Reader};
@@ -305,8 +305,8 @@ impl<T: Payload + ?Sized> Consumer<T> {
 }
 
 impl<T: Payload + ?Sized> Member for Consumer<T> {
-    fn is_ready(&mut self, now: u64) -> bool {
-        self.reader.is_ready(now)
+    fn is_ready(&mut self, look: &mut Look) -> bool {
+        self.reader.is_ready(look)
     }
 
     fn told(&mut self) {
@@ -327,10 +327,6 @@ impl<T: Payload + ?Sized> Member for Consumer<T> {
 
     fn overslept(&mut self) -> bool {
         self.reader.overslept()
-    }
-
-    fn due(&self) -> Deadline {
-        self.reader.due()
     }
 }
 

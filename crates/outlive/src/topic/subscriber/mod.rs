@@ -24,7 +24,7 @@ use crate::os::time::deadline::Deadline;
 use crate::types::describe::TypeDescription;
 use crate::types::payload::{Encoding, Payload};
 use crate::types::payload_type::PayloadType;
-use crate::wait::member::{Member, Plan, Seat};
+use crate::wait::member::{Look, Member, Plan, Seat};
 use raw::{Meta, RawSample};
 use reader::{Event, Reader};
 use sample::Sample;
@@ -406,8 +406,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
 }
 
 impl<T: Payload + ?Sized> Member for Subscriber<T> {
-    fn is_ready(&mut self, now: u64) -> bool {
-        self.reader.is_ready(now)
+    fn is_ready(&mut self, look: &mut Look) -> bool {
+        self.reader.is_ready(look)
     }
 
     fn told(&mut self) {

@@ -212,9 +212,16 @@ impl Source {
     /// The word that the commit of the next message changes, and its value now; `None` when
     /// there is something to read.
     pub(crate) fn sleep_word(&self) -> Option<(&AtomicU32, u32)> {
+        let (word, seen) = self.empty_word()?;
+        Some((futex::low_half(word), seen as u32))
+    }
+
+    /// As `sleep_word`, the whole of it.
+    #[inline]
+    pub(super) fn empty_word(&self) -> Option<(&AtomicU64, u64)> {
         let entry = self.entry();
         let seen = entry.seen_empty(self.cursor, self.depth)?;
-        Some((futex::low_half(entry.word()), seen as u32))
+        Some((entry.word(), seen))
     }
 
     /// Whether its publisher left in order; remembered, so that `is_steady` need not look.

@@ -1,10 +1,10 @@
 //! A node's death as a member of a wait.
 
 use crate::node::Watch;
-use crate::wait::member::{Member, Plan};
+use crate::wait::member::{Look, Member, Plan};
 
 impl Member for Watch {
-    fn is_ready(&mut self, _now: u64) -> bool {
+    fn is_ready(&mut self, _look: &mut Look) -> bool {
         self.has_news()
     }
 

@@ -41,6 +41,8 @@ static HIGH: AtomicU32 = AtomicU32::new(0);
 static DISABLED: AtomicU32 = AtomicU32::new(0);
 /// 1: see `kill_instead`.
 static KILLS: AtomicU32 = AtomicU32::new(0);
+/// Pages of this process that were replaced so far.
+static REPLACED: AtomicU32 = AtomicU32::new(0);
 /// The thread that last handed a signal on. Python's faulthandler raises it again, to be called by
 /// the default: without this it would go round between the two for ever.
 static HANDED_ON: AtomicU32 = AtomicU32::new(0);
@@ -52,6 +54,12 @@ static PREVIOUS_FLAGS: AtomicU64 = AtomicU64::new(0);
 /// A mapping's place in the table; frees it on drop.
 #[derive(Debug)]
 pub(crate) struct Guarded(usize);
+
+/// How many pages of mappings of this process had vanished so far.
+#[inline]
+pub(crate) fn replaced() -> u32 {
+    REPLACED.load(Ordering::Relaxed)
+}
 
 /// Turns the guard off for this process; only before the first mapping. The environment variable
 /// `OUTLIVE_NO_SIGBUS_GUARD=1` does the same.
@@ -191,6 +199,7 @@ fn replace_page(address: u64) -> bool {
     let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // ORDERING(POISON): pairs with `is_poisoned`; set before the zero page can be read.
     range.poisoned.store(1, Ordering::Release);
+    REPLACED.fetch_add(1, Ordering::Relaxed);
     // SAFETY: replaces one page inside a live mapping of ours, which is still being read (that is
     // the fault), so nobody is unmapping it. The raw call takes no lock of the C library.
     let rc = unsafe {

@@ -10,7 +10,7 @@ use crate::os::time::deadline::Deadline;
 use crate::queue::consumer::lanes::Lane;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::wait::alone::Alone;
-use crate::wait::member::{Member, Plan, Seat};
+use crate::wait::member::{Look, Member, Plan, Seat};
 
 impl Reader {
     /// Sleeps until there is something to do, at most until `deadline`.
@@ -76,6 +76,12 @@ impl Reader {
         self.news.end_wait(events, |event| !matches!(event, Event::ProducerJoined(_)))
     }
 
+    /// When a message that is held back, or a look that failed, has its turn.
+    fn due(&self) -> Deadline {
+        let held_back = self.order.and_then(|order| order.due_ns());
+        Deadline::at_ns(held_back.unwrap_or(u64::MAX).min(self.next_try_ns()))
+    }
+
     /// A message shows, and is held back until its turn.
     fn holds_back(&self, lane: &Lane) -> bool {
         self.order.is_some() && lane.shows_message()
@@ -83,12 +89,14 @@ impl Reader {
 }
 
 impl Member for Reader {
-    fn is_ready(&mut self, _now: u64) -> bool {
+    fn is_ready(&mut self, look: &mut Look) -> bool {
         // What is wrong, the next call that receives says.
-        self.news.is_untold()
+        let ready = self.news.is_untold()
             || self.next_slow().unwrap_or(true)
             || self.news.is_untold()
-            || self.later.has_trouble()
+            || self.later.has_trouble();
+        look.due(self.due());
+        ready
     }
 
     fn told(&mut self) {
@@ -125,10 +133,5 @@ impl Member for Reader {
         let quiet = self.queue.epoch().load(Relaxed) == self.later.seen_epoch()
             && self.lanes.iter().all(|lane| lane.sleep_word().is_some());
         gone || self.look().is_err() || !quiet
-    }
-
-    fn due(&self) -> Deadline {
-        let held_back = self.order.and_then(|order| order.due_ns());
-        Deadline::at_ns(held_back.unwrap_or(u64::MAX).min(self.next_try_ns()))
     }
 }

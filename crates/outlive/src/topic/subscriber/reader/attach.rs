@@ -36,6 +36,7 @@ impl Reader {
     /// the others meanwhile.
     #[cold]
     pub(super) fn look(&mut self, first: bool, mut epoch: u64) -> Result<()> {
+        self.glance.forget();
         if fault("look.rung_meanwhile") {
             epoch = self.topic.epoch_seen(Ports::Publishers);
         }

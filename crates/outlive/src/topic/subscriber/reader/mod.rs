@@ -6,6 +6,7 @@
 //! - The ring is read before the token is looked at: a dead publisher's last message counts.
 
 mod attach;
+mod glance;
 mod waiting;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::topic::ring::layout;
 use crate::wait::alone::Alone;
 use crate::wait::news::News;
 use crate::{Error, ErrorKind, Result, crash_point};
+use glance::Glance;
 
 /// What happened to the publishers of a topic, in the order in which the subscriber noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,10 +76,11 @@ pub(crate) struct Reader {
     lingering: Vec<Source>,
     known: Known,
     news: News<Event>,
+    /// What a wait looks at first.
+    glance: Glance,
     turn: usize,
     /// So many sources, the first ones, are of publishers that are over, the oldest first.
     past: usize,
-    taken: u64,
     lost: u64,
     skipped: u64,
     alone: Alone,
@@ -137,7 +140,7 @@ impl Reader {
             news: News::default(),
             turn: 0,
             past: 0,
-            taken: 0,
+            glance: Glance::new(),
             lost: 0,
             skipped: 0,
             alone: Alone::default(),
@@ -206,8 +209,8 @@ impl Reader {
     fn take_in_turn(&mut self) -> Result<Option<RawSample>> {
         self.pulse.check_process()?;
         // One busy publisher must not hide the coming and going of others.
-        self.taken += 1;
-        if self.taken % LOOK_EVERY == 0 {
+        self.glance.taken += 1;
+        if self.glance.taken % LOOK_EVERY == 0 {
             // What is wrong is told once there is no message to give.
             let _ = self.attend_if_needed();
         }
@@ -245,10 +248,15 @@ impl Reader {
     /// `true` when there may be news.
     #[inline]
     fn attend_if_needed(&mut self) -> Result<bool> {
-        let steady = !self.known.has_retry()
+        if self.is_steady() { Ok(false) } else { self.attend() }
+    }
+
+    /// Nothing to attend to.
+    #[inline]
+    fn is_steady(&self) -> bool {
+        !self.known.has_retry()
             && self.pulse.is_steady(self.known.seen_epoch())
-            && self.sources.iter().all(Source::is_steady);
-        if steady { Ok(false) } else { self.attend() }
+            && self.sources.iter().all(Source::is_steady)
     }
 
     /// As `take`, the message that was published first of those that are there.
@@ -301,6 +309,7 @@ impl Reader {
     /// Membership changed, somebody died, or it is time to look: `true` when there may be news.
     #[cold]
     pub(crate) fn attend(&mut self) -> Result<bool> {
+        self.glance.forget();
         self.topic.node.tend()?;
         // Before the sources: one that closes behind our look at it rings for a later epoch.
         let epoch = self.topic.epoch_seen(Ports::Publishers);
@@ -365,6 +374,7 @@ impl Reader {
     /// Stops reading source `i`, and says how many of its messages were lost since the last one
     /// received; its maps stay while one of its samples is held.
     fn detach(&mut self, i: usize) -> (PublisherId, u64) {
+        self.glance.forget();
         let mut source = self.sources.remove(i);
         self.past -= usize::from(i < self.past);
         let lost = source.count_lost();

@@ -1,12 +1,13 @@
 //! A subscriber as a member of a wait, and behind a descriptor of its own.
+#![allow(unsafe_code)]
 
 use std::os::fd::BorrowedFd;
 
-use super::{Event, Reader};
+use super::{Event, Reader, glance};
 use crate::Result;
 use crate::sync::Ordering::Acquire;
 use crate::topic::membership::Ports;
-use crate::wait::member::{Member, Plan, Seat};
+use crate::wait::member::{Look, Member, Plan, Seat};
 use crate::wait::wake::call;
 use crate::wait::wake::handshake::Request;
 
@@ -58,19 +59,52 @@ impl Reader {
     }
 }
 
-impl Member for Reader {
-    fn is_ready(&mut self, _now: u64) -> bool {
+impl Reader {
+    /// As `is_ready`, looking at everything.
+    #[inline(never)]
+    fn look_fully(&mut self) -> bool {
+        let before = glance::upheavals();
         loop {
             if self.news.is_untold() || self.sources.iter().any(|s| s.sleep_word().is_none()) {
                 return true;
             }
             match if self.is_cut() { self.attend() } else { self.attend_if_needed() } {
                 Ok(true) => {}
-                Ok(false) => return self.news.is_untold(),
+                Ok(false) if self.news.is_untold() => return true,
+                Ok(false) => {
+                    self.glance_next(before);
+                    return false;
+                }
                 // The next call that receives says what is wrong.
                 Err(_) => return true,
             }
         }
+    }
+
+    /// A full look found nothing: has the next one be a glance, where that can tell.
+    fn glance_next(&mut self, before: u32) {
+        let source = match &self.sources[..] {
+            _ if !self.is_steady() => return,
+            [] => None,
+            [source] => {
+                let (Some((word, empty)), Ok(peer)) = (source.empty_word(), &source.peer) else {
+                    return;
+                };
+                Some((word, empty, peer.token()))
+            }
+            _ => return,
+        };
+        let bell = (self.topic.epoch(Ports::Publishers), self.known.seen_epoch());
+        // SAFETY: `self.topic` keeps the bell for as long as `self` lives; the source keeps its
+        // ring and its peer, and `detach` forgets them before it lets the source go.
+        unsafe { self.glance.remember(source, bell, before) };
+    }
+}
+
+impl Member for Reader {
+    #[inline]
+    fn is_ready(&mut self, _look: &mut Look) -> bool {
+        !self.glance.is_idle() && self.look_fully()
     }
 
     fn told(&mut self) {

@@ -212,6 +212,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "glance.cut_unseen",
+        "a look at an idle subscriber misses that its publisher's ring was cut",
+        &[Unit(
+            "topic::subscriber::reader::glance::tests::\
+             a_ring_that_is_cut_while_nothing_was_sent_is_noticed",
+        )],
+    ),
+    fault(
         "hazard.count_unchecked",
         "the number of a peer's hazards is believed",
         &[Kit("bad_input", "garbage_in_a_port_harms_its_node_alone")],
@@ -739,6 +747,13 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
         "subscribers.unopened_counts",
         "a subscriber that is still being opened counts as one that receives all",
         &[Unit("topic::tests::modes::a_subscriber_counts_from_when_it_misses_nothing_any_more")],
+    ),
+    fault(
+        "sweep.same_turn",
+        "an open beside many nodes looks at the same files as the one before",
+        &[Unit(
+            "node::tests::an_open_beside_many_looks_at_some_files_and_the_next_ones_at_the_rest",
+        )],
     ),
     fault(
         "token.not_passed",
