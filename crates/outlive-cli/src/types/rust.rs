@@ -132,7 +132,11 @@ impl Rust<'_> {
             match (&field.default, field.kind, field.many) {
                 (Some(Literal::List(values)), kind, many) => {
                     let list = values.iter().map(|v| value(kind, v)).collect::<Vec<_>>();
-                    if !list.is_empty() {
+                    if let Kind::Text(_) = kind {
+                        for (i, text) in list.iter().enumerate() {
+                            out += &format!("        made.{name}[{i}] = {text};\n");
+                        }
+                    } else if !list.is_empty() {
                         let (len, list) = (list.len(), list.join(", "));
                         out +=
                             &format!("        made.{name}[..{len}].copy_from_slice(&[{list}]);\n");
