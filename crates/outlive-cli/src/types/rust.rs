@@ -117,7 +117,8 @@ impl Rust<'_> {
         let Many::AtMost(_) = field.many else { return None };
         let (name, of) = (rust(&field.name), self.element(field));
         Some(format!(
-            "    /// Those of `{}` that there are.\n    pub fn {name}(&self) -> &[{of}] {{\n        \
+            "    /// Those of `{}` that there are.\n    \
+             pub fn {name}(&self) -> &[{of}] {{\n        \
              let count = self.{}_count as usize;\n        \
              &self.{name}[..count.min(self.{name}.len())]\n    }}\n",
             field.name, field.name
