@@ -17,6 +17,12 @@ const HEADERS: [(&str, &str); 7] = [
     ("vector", "std::vector"),
 ];
 
+/// A message without fields: MSGPACK_DEFINE_MAP needs one.
+const EMPTY_MAP: &str = "    \
+    template <class Packer> void msgpack_pack(Packer &packer) const { packer.pack_map(0); }
+    void msgpack_unpack(const ::msgpack::object &) {}
+";
+
 /// The header of one package.
 pub(super) fn package(library: &Library, package: &str, needs: &[String], msgpack: bool) -> String {
     let messages = library.messages.iter().filter(|m| m.package == package);
@@ -58,7 +64,9 @@ impl Cpp<'_> {
             false => members.iter().map(|member| self.member(member, &mut out)).collect(),
         };
         let list = wrapped(&names);
-        if msgpack {
+        if msgpack && names.is_empty() {
+            out += EMPTY_MAP;
+        } else if msgpack {
             out += &format!("    MSGPACK_DEFINE_MAP({list})\n");
         } else {
             out += &fields.iter().map(|field| self.accessor(field)).collect::<String>();

@@ -23,7 +23,8 @@ pub(super) fn package(library: &Library, package: &str, msgpack: bool) -> String
 pub(super) fn root<'a>(packages: impl Iterator<Item = &'a str>) -> String {
     let mut out = String::from("//! Messages made by `outlive types import`.\n");
     for package in packages {
-        out += "\n#[allow(missing_docs, non_snake_case, non_upper_case_globals)]\n";
+        out += "\n#[allow(dead_code, missing_docs, unreachable_pub)]\n";
+        out += "#[allow(non_snake_case, non_upper_case_globals)]\n";
         out += "#[allow(clippy::approx_constant, clippy::excessive_precision)]\n";
         out += &format!("pub mod {};\n", rust(package));
     }
@@ -179,7 +180,7 @@ impl Rust<'_> {
         let serde = "serde::Serialize, serde::Deserialize";
         out +=
             &format!("#[derive(Clone, Debug, {default}PartialEq, {serde})]\n#[serde(default)]\n");
-        out += &format!("pub struct {ident} {{\n");
+        out += &format!("pub struct {ident} {{{}", if fields.is_empty() { "" } else { "\n" });
         for field in fields {
             let mut doc = field.doc.clone();
             match (field.many, self.long(field)) {
