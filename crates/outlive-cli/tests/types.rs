@@ -67,9 +67,12 @@ fn sources_are_those_that_programs_of_all_languages_use() {
     is_golden(&["plan_msgs"], "--msgpack", "golden_msgpack");
 }
 
+/// A label, files, options, and what is said.
+type Wrong<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
+
 #[test]
 fn what_is_wrong_is_told_by_file_and_line_and_nothing_is_written() {
-    let cases: &[(&str, &[(&str, &str)], &str, &str)] = &[
+    let cases: &[Wrong<'_>] = &[
         ("broken", &[("a/msg/A.msg", "bool a\nx\n")], "", "A.msg:2: 'x' is no field"),
         ("twice", &[("a/msg/A.msg", "bool a\nint8 a\n")], "", "A.msg:2: the name a is taken"),
         ("range", &[("a/msg/A.msg", "uint8 A=256\n")], "", "A.msg:1: uint8 A: 256 cannot be"),

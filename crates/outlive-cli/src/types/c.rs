@@ -3,9 +3,9 @@
 use outlive::describe::Scalar;
 use outlive_record::ros2::{Item, Literal, Many};
 
-use super::cpp::{docs as doxygen, number as literal, number_type};
+use super::cpp::{docs as doxygen, number as literal, number_type, quoted};
 use super::model::{Field, Kind, Library, Member, Message};
-use super::names::{quoted, upper};
+use super::names::upper;
 
 /// The header of one package.
 pub(super) fn package(library: &Library, package: &str, needs: &[String]) -> String {

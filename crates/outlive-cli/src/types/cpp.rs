@@ -4,7 +4,7 @@ use outlive::describe::Scalar;
 use outlive_record::ros2::{Item, Literal, Many};
 
 use super::model::{Field, Kind, Library, Member, Message};
-use super::names::{float, quoted};
+use super::names::{float, quoted as plainly_quoted};
 
 /// Headers of the standard library, and what each is for.
 const HEADERS: [(&str, &str); 7] = [
@@ -17,13 +17,19 @@ const HEADERS: [(&str, &str); 7] = [
     ("vector", "std::vector"),
 ];
 
+/// A message without fields: MSGPACK_DEFINE_MAP needs one.
+const EMPTY_MAP: &str = "    \
+    template <class Packer> void msgpack_pack(Packer &packer) const { packer.pack_map(0); }
+    void msgpack_unpack(const ::msgpack::object &) {}
+";
+
 /// The header of one package.
 pub(super) fn package(library: &Library, package: &str, needs: &[String], msgpack: bool) -> String {
     let messages = library.messages.iter().filter(|m| m.package == package);
     let body: String = messages.map(|message| Cpp { library, message }.text(msgpack)).collect();
     let mut out = format!("// Messages of {package}, made by `outlive types import`.\n");
     out += "#pragma once\n\n";
-    for (header, name) in HEADERS.iter().filter(|(_, name)| body.contains(name)) {
+    for (header, _) in HEADERS.iter().filter(|(_, name)| body.contains(name)) {
         out += &format!("#include <{header}>\n");
     }
     out += if msgpack {
@@ -58,7 +64,9 @@ impl Cpp<'_> {
             false => members.iter().map(|member| self.member(member, &mut out)).collect(),
         };
         let list = wrapped(&names);
-        if msgpack {
+        if msgpack && names.is_empty() {
+            out += EMPTY_MAP;
+        } else if msgpack {
             out += &format!("    MSGPACK_DEFINE_MAP({list})\n");
         } else {
             out += &fields.iter().map(|field| self.accessor(field)).collect::<String>();
@@ -206,6 +214,11 @@ fn text(of: &Literal) -> String {
     }
 }
 
+/// Text in quotes, without trigraphs.
+pub(super) fn quoted(text: &str) -> String {
+    plainly_quoted(text).replace("??", "?\\?")
+}
+
 /// Text without the zero behind it, of which an array may have no room.
 fn characters(text: &str) -> String {
     let one = |byte: u8| match byte {
@@ -264,6 +277,10 @@ fn wrapped(names: &[String]) -> String {
 
 /// A backslash at the end would take the next line with it.
 pub(super) fn docs(indent: &str, lines: &[String]) -> String {
-    let line = |line: &String| format!("{indent}/// {}", line.trim_end_matches(['\\', ' ']));
+    let line = |line: &String| {
+        // `??/` is one as well.
+        let line = line.replace("??/", "?? /");
+        format!("{indent}/// {}", line.trim_end_matches(['\\', ' ']))
+    };
     lines.iter().map(|l| line(l).trim_end().to_owned() + "\n").collect()
 }

@@ -78,7 +78,7 @@ pub(super) fn sources(given: &[PathBuf], package: Option<&str>) -> Result<Vec<So
                 return Err(Failure::new(Code::Usage, why));
             }
         } else {
-            if Sort::of(&whole).is_none() {
+            if Sort::of(&whole).is_none() || !whole.is_file() {
                 let why = format!("{} is no .msg, .srv or .action file", path.display());
                 return Err(Failure::new(Code::Usage, why));
             }

@@ -190,8 +190,8 @@ impl Loader {
         self.faults.push(format!("{at}: {why}"));
     }
 
-    /// Takes in what a file declares. A neighbour that nobody asked for is needed or is not: what is
-    /// wrong in it is left out.
+    /// Takes in what a file declares. A neighbour that nobody asked for may not be needed: if
+    /// something is wrong in it, it is left out.
     fn read(&mut self, source: &Source) -> Result<(), Failure> {
         match self.declared(source, &find::read(&source.path)?) {
             Ok(known) => self.known.extend(known),
@@ -428,8 +428,8 @@ impl Loader {
         }
         if self.unbounded {
             self.faults.push(
-                "a fixed layout needs bounds: write them into the file (string<=32, float32[<=64]), \
-                 or use --text-max, --list-max or --msgpack"
+                "a fixed layout needs bounds: write them into the file (string<=32, \
+                 float32[<=64]), or use --text-max, --list-max or --msgpack"
                     .into(),
             );
         }

@@ -11,27 +11,32 @@ pub(super) enum Language {
     Python,
 }
 
-const RUST: &str = "as async await break const continue crate dyn else enum extern false fn for gen \
-    if impl in let loop match mod move mut pub ref return self Self static struct super trait true \
-    type unsafe use where while abstract become box do final macro override priv try typeof unsized \
-    virtual yield";
+const RUST: &str = "\
+    as async await break const continue crate dyn else enum extern false fn for gen if impl \
+    in let loop match mod move mut pub ref return self Self static struct super trait true \
+    type unsafe use where while abstract become box do final macro override priv try typeof \
+    unsized virtual yield";
 /// No raw identifier may be one of these.
 const RUST_NEVER: [&str; 4] = ["self", "Self", "super", "crate"];
-const C: &str = "auto break case char const continue default do double else enum extern float for \
-    goto if inline int long register restrict return short signed sizeof static struct switch \
+const C: &str = "\
+    auto break case char const continue default do double else enum extern float for goto if \
+    inline int long register restrict return short signed sizeof static struct switch \
     typedef union unsigned void volatile while alignas alignof bool constexpr false nullptr \
     static_assert thread_local true typeof typeof_unqual asm errno NULL EOF";
-const CPP: &str = "and and_eq bitand bitor catch char16_t char32_t char8_t class co_await co_return \
-    co_yield compl concept const_cast consteval constinit decltype delete dynamic_cast explicit \
-    export friend mutable namespace new noexcept not not_eq operator or or_eq private protected \
-    public reinterpret_cast requires static_cast template this throw try typeid typename using \
-    virtual wchar_t xor xor_eq INFINITY NAN";
-const PYTHON: &str = "False None True and as assert async await break class continue def del elif \
-    else except finally for from global if import in is lambda nonlocal not or pass raise return \
-    try while with yield";
+const CPP: &str = "\
+    and and_eq bitand bitor catch char16_t char32_t char8_t class co_await co_return \
+    co_yield compl concept const_cast consteval constinit decltype delete dynamic_cast \
+    explicit export friend mutable namespace new noexcept not not_eq operator or or_eq \
+    private protected public reinterpret_cast requires static_cast template this throw try \
+    typeid typename using virtual wchar_t xor xor_eq INFINITY NAN";
+const PYTHON: &str = "\
+    False None True and as assert async await break class continue def del elif else except \
+    finally for from global if import in is lambda nonlocal not or pass raise return try \
+    while with yield";
 /// What generated Python uses by these names.
-const PYTHON_USED: &str = "bool bytes dtype field float int list msg new np str type_name defaults \
-    dataclass ClassVar";
+const PYTHON_USED: &str = "\
+    bool bytes dtype field float int list msg new np str type_name defaults dataclass \
+    ClassVar";
 
 impl Language {
     pub(super) const ALL: [Self; 4] = [Self::Rust, Self::Cpp, Self::C, Self::Python];

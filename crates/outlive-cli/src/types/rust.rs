@@ -23,7 +23,8 @@ pub(super) fn package(library: &Library, package: &str, msgpack: bool) -> String
 pub(super) fn root<'a>(packages: impl Iterator<Item = &'a str>) -> String {
     let mut out = String::from("//! Messages made by `outlive types import`.\n");
     for package in packages {
-        out += "\n#[allow(missing_docs, non_snake_case, non_upper_case_globals)]\n";
+        out += "\n#[allow(dead_code, missing_docs, unreachable_pub)]\n";
+        out += "#[allow(non_snake_case, non_upper_case_globals)]\n";
         out += "#[allow(clippy::approx_constant, clippy::excessive_precision)]\n";
         out += &format!("pub mod {};\n", rust(package));
     }
@@ -117,7 +118,8 @@ impl Rust<'_> {
         let Many::AtMost(_) = field.many else { return None };
         let (name, of) = (rust(&field.name), self.element(field));
         Some(format!(
-            "    /// Those of `{}` that there are.\n    pub fn {name}(&self) -> &[{of}] {{\n        \
+            "    /// Those of `{}` that there are.\n    \
+             pub fn {name}(&self) -> &[{of}] {{\n        \
              let count = self.{}_count as usize;\n        \
              &self.{name}[..count.min(self.{name}.len())]\n    }}\n",
             field.name, field.name
@@ -132,7 +134,11 @@ impl Rust<'_> {
             match (&field.default, field.kind, field.many) {
                 (Some(Literal::List(values)), kind, many) => {
                     let list = values.iter().map(|v| value(kind, v)).collect::<Vec<_>>();
-                    if !list.is_empty() {
+                    if let Kind::Text(_) = kind {
+                        for (i, text) in list.iter().enumerate() {
+                            out += &format!("        made.{name}[{i}] = {text};\n");
+                        }
+                    } else if !list.is_empty() {
                         let (len, list) = (list.len(), list.join(", "));
                         out +=
                             &format!("        made.{name}[..{len}].copy_from_slice(&[{list}]);\n");
@@ -174,7 +180,7 @@ impl Rust<'_> {
         let serde = "serde::Serialize, serde::Deserialize";
         out +=
             &format!("#[derive(Clone, Debug, {default}PartialEq, {serde})]\n#[serde(default)]\n");
-        out += &format!("pub struct {ident} {{\n");
+        out += &format!("pub struct {ident} {{{}", if fields.is_empty() { "" } else { "\n" });
         for field in fields {
             let mut doc = field.doc.clone();
             match (field.many, self.long(field)) {

@@ -39,7 +39,9 @@ fn plan(number: i64) -> Plan {
 
 /// Plans travel as MessagePack.
 fn plans(node: &Node, role: &str) -> Result<(), outlive::Error> {
-    let topic = || Ok(node.msgpack::<Plan>("/t/plan")?.type_name(Plan::TYPE_NAME));
+    let topic = || -> Result<_, outlive::Error> {
+        Ok(node.msgpack::<Plan>("/t/plan")?.type_name(Plan::TYPE_NAME))
+    };
     if role == "plan" {
         let publisher = topic()?.publisher()?;
         println!("ready");

@@ -423,6 +423,8 @@ typedef struct arm_msgs_Numbers {
 #define ARM_MSGS_NUMBERS_HALF 0.5f
 #define ARM_MSGS_NUMBERS_PI 3.141592653589793
 #define ARM_MSGS_NUMBERS_GREETING "say \"hi\" # loud"
+// not a trigraph ?? /
+#define ARM_MSGS_NUMBERS_ODD "?\?= \\ ä"
 static_assert(sizeof(arm_msgs_Numbers) == 56, "its layout");
 // Its type, for ports; free it with outlive_type_free.
 static inline outlive_status arm_msgs_Numbers_type(outlive_type **type) {

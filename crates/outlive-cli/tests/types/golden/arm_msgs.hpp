@@ -175,6 +175,8 @@ struct Numbers {
     static constexpr float HALF = 0.5f;
     static constexpr double PI = 3.141592653589793;
     static constexpr const char *GREETING = "say \"hi\" # loud";
+    /// not a trigraph ?? /
+    static constexpr const char *ODD = "?\?= \\ ä";
     outlive::boolean b{true};
     std::uint8_t o{1};
     std::uint8_t c{65};

@@ -223,6 +223,8 @@ class Numbers(msg.Fixed):
     HALF = 0.5
     PI = 3.141592653589793
     GREETING = "say \"hi\" # loud"
+    # not a trigraph ??/
+    ODD = "??= \\ ä"
     defaults = {
         "b": True,
         "o": 1,

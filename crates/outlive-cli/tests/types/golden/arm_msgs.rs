@@ -164,10 +164,8 @@ impl Default for Defaults {
         made.gains[..3].copy_from_slice(&[1, -2, 3]);
         made.speeds[..2].copy_from_slice(&[0.5, 1.5]);
         made.speeds_count = 2;
-        made.names[..2].copy_from_slice(&[
-            outlive::msg::Text::<8>::cut("left"),
-            outlive::msg::Text::<8>::cut("right"),
-        ]);
+        made.names[0] = outlive::msg::Text::<8>::cut("left");
+        made.names[1] = outlive::msg::Text::<8>::cut("right");
         made.rotations = [super::geo_msgs::Quaternion::default(); 2];
         made
     }
@@ -266,6 +264,8 @@ impl Numbers {
     pub const HALF: f32 = 0.5;
     pub const PI: f64 = 3.141592653589793;
     pub const GREETING: &'static str = "say \"hi\" # loud";
+    /// not a trigraph ??/
+    pub const ODD: &'static str = "??= \\ ä";
 }
 
 impl Default for Numbers {

@@ -1,17 +1,21 @@
 //! Messages made by `outlive types import`.
 
-#[allow(missing_docs, non_snake_case, non_upper_case_globals)]
+#[allow(dead_code, missing_docs, unreachable_pub)]
+#[allow(non_snake_case, non_upper_case_globals)]
 #[allow(clippy::approx_constant, clippy::excessive_precision)]
 pub mod arm_msgs;
 
-#[allow(missing_docs, non_snake_case, non_upper_case_globals)]
+#[allow(dead_code, missing_docs, unreachable_pub)]
+#[allow(non_snake_case, non_upper_case_globals)]
 #[allow(clippy::approx_constant, clippy::excessive_precision)]
 pub mod builtin_interfaces;
 
-#[allow(missing_docs, non_snake_case, non_upper_case_globals)]
+#[allow(dead_code, missing_docs, unreachable_pub)]
+#[allow(non_snake_case, non_upper_case_globals)]
 #[allow(clippy::approx_constant, clippy::excessive_precision)]
 pub mod geo_msgs;
 
-#[allow(missing_docs, non_snake_case, non_upper_case_globals)]
+#[allow(dead_code, missing_docs, unreachable_pub)]
+#[allow(non_snake_case, non_upper_case_globals)]
 #[allow(clippy::approx_constant, clippy::excessive_precision)]
 pub mod std_msgs;

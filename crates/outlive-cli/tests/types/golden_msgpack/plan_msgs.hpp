@@ -24,6 +24,14 @@ struct Goal {
 OUTLIVE_MSGPACK(plan_msgs::Goal, "plan_msgs/msg/Goal")
 
 namespace plan_msgs {
+struct Nothing {
+    template <class Packer> void msgpack_pack(Packer &packer) const { packer.pack_map(0); }
+    void msgpack_unpack(const ::msgpack::object &) {}
+};
+} // namespace plan_msgs
+OUTLIVE_MSGPACK(plan_msgs::Nothing, "plan_msgs/msg/Nothing")
+
+namespace plan_msgs {
 struct Plan {
     static constexpr std::uint8_t FAST = 2;
     ::std_msgs::Header header{};

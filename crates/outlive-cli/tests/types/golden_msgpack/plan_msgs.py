@@ -23,6 +23,11 @@ class Goal:
 
 
 @dataclass
+class Nothing:
+    __outlive_type__: ClassVar[str] = "plan_msgs/msg/Nothing"
+
+
+@dataclass
 class Plan:
     __outlive_type__: ClassVar[str] = "plan_msgs/msg/Plan"
     FAST: ClassVar[int] = 2

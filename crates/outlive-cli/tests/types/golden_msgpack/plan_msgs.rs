@@ -25,6 +25,15 @@ impl Default for Goal {
     }
 }
 
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct Nothing {}
+
+impl Nothing {
+    /// The name that all languages have for it.
+    pub const TYPE_NAME: &'static str = "plan_msgs/msg/Nothing";
+}
+
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Plan {
