@@ -550,8 +550,8 @@ fn several_nodes_of_one_process_die_together_and_leave_alone() {
 /// What a process holds: dropped in any order.
 enum Part {
     Node(#[allow(dead_code)] Node),
-    Publisher(#[allow(dead_code)] Publisher<Large>),
-    Subscriber(#[allow(dead_code)] Subscriber<Large>),
+    Publisher(#[allow(dead_code)] Box<Publisher<Large>>),
+    Subscriber(#[allow(dead_code)] Box<Subscriber<Large>>),
     Sample(#[allow(dead_code)] outlive::Sample<Large>),
 }
 
@@ -587,8 +587,8 @@ fn parts_dropped_in_any_order_leave_nothing() {
             drop(other);
             let mut parts = [
                 Some(Part::Node(node)),
-                Some(Part::Publisher(publisher)),
-                Some(Part::Subscriber(subscriber)),
+                Some(Part::Publisher(Box::new(publisher))),
+                Some(Part::Subscriber(Box::new(subscriber))),
                 Some(Part::Sample(sample)),
             ];
             for &i in &order {

@@ -61,7 +61,7 @@ pub(super) struct Field {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     Scalar(Scalar),
-    /// Text of at most so many bytes.
+    /// Text of up to this many bytes.
     Text(Option<usize>),
     /// Index in [`Library::messages`].
     Message(usize),

@@ -100,7 +100,7 @@ impl Actor {
                     .reliable(step.arg("reliable") == 1)
                     .borrows(step.arg("borrows") as usize)
                     .subscriber()?;
-                self.shared.put(new, Thing::Subscriber(subscriber));
+                self.shared.put(new, Thing::Subscriber(Box::new(subscriber)));
             }
             Verb::Producer => {
                 let node = self.shared.node(step.arg("node"));
@@ -110,7 +110,7 @@ impl Actor {
                 }
                 let producer = queue.producer()?;
                 reply.id = (producer.id().node.get(), producer.id().port);
-                self.shared.put(new, Thing::Producer(producer));
+                self.shared.put(new, Thing::Producer(Box::new(producer)));
             }
             Verb::Consumer => {
                 let node = self.shared.node(step.arg("node"));

@@ -49,7 +49,7 @@ fn open(shared: &Shared, step: &Step, handle: Handle, count: u64) -> Result<(Thi
             let mut producer = node.queue::<[u8]>(&queue(name))?.of_type(&type_).producer()?;
             seen.id = (producer.id().node.get(), producer.id().port);
             seen.n = u64::from(producer.try_send(&body).is_ok());
-            Thing::Producer(producer)
+            Thing::Producer(Box::new(producer))
         }
         2 => {
             let mut client = super::services::client(shared, step)?;
@@ -60,7 +60,7 @@ fn open(shared: &Shared, step: &Step, handle: Handle, count: u64) -> Result<(Thi
         }
         _ => {
             let topic = node.topic::<[u8]>(&topic(name))?.of_type(&type_);
-            Thing::Subscriber(topic.subscriber()?)
+            Thing::Subscriber(Box::new(topic.subscriber()?))
         }
     };
     Ok((end, seen))

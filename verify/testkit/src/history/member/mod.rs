@@ -50,9 +50,9 @@ struct AsTold;
 enum Thing {
     Node(Node),
     Publisher(Box<Publisher<[u8]>>),
-    Subscriber(Subscriber<[u8]>),
+    Subscriber(Box<Subscriber<[u8]>>),
     Sample(Sample<[u8]>, Seen),
-    Producer(Producer<[u8]>),
+    Producer(Box<Producer<[u8]>>),
     /// Not a box: a message in hand borrows from what it points to.
     Consumer(Lasting<Consumer<[u8]>>),
     /// Kept for its drop.
