@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use net::{Counters, Host, Net, count, wait_for};
 use outlive::{Node, Publisher, Subscriber};
 
-const RELIABLE: &str = "[[topic]]\npattern = \"/**\"\nreliable = true\n";
+/// A busy machine is no broken link.
+const RELIABLE: &str = "lease_ms = 10000\n[[topic]]\npattern = \"/**\"\nreliable = true\n";
 
 fn publisher(node: &Node, name: &str) -> Publisher<[u8]> {
     node.topic::<[u8]>(name).expect("a name").depth(1024).publisher().expect("a publisher")
@@ -452,12 +453,10 @@ fn topics_that_were_silent_bring_their_next_message_and_their_end() {
 fn silent_services_and_queues_cost_no_threads_and_go_on_when_asked() {
     const EACH: usize = 150;
     let Some(mut net) = Net::new(2) else { return };
-    let rules =
-        "[[service]]\npattern = \"/**\"\ntimeout_ms = 100000\n[[queue]]\npattern = \"/**\"\n";
-    // What breaks the link of a busy machine would refuse calls.
-    let lease = "lease_ms = 60000";
-    net.bridge_by(0, &format!("{lease}\nlisten = [\"tcp/0.0.0.0:7447\"]"), rules);
-    net.bridge_by(1, &format!("{lease}\nconnect = [\"tcp/10.0.1.1:7447\"]"), rules);
+    let rules = "lease_ms = 10000\n[[service]]\npattern = \"/**\"\ntimeout_ms = 100000\n\
+                 [[queue]]\npattern = \"/**\"\n";
+    net.bridge(0, rules);
+    net.bridge(1, rules);
     let (here, there) = (net.hosts[0].node("server"), net.hosts[1].node("client"));
     let threads = |net: &Net| [0, 1].map(|i| net.hosts[i].status("Threads"));
     let memory = |net: &Net| [0, 1].map(|i| net.hosts[i].status("VmRSS"));
