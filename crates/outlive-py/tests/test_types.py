@@ -10,12 +10,10 @@ import subprocess
 import sys
 
 import pytest
-from test_conversation import LANGUAGES, Voice
+from test_conversation import voices  # noqa: F401, with the programs of this file
 
 REPO = pathlib.Path(__file__).resolve().parents[3]
 TYPES = REPO / "crates/outlive-cli/tests/types"
-
-
 MSGPACK = pathlib.Path("/usr/include/msgpack.hpp")
 
 
@@ -50,20 +48,6 @@ def programs(tmp_path_factory):
         "python": [sys.executable, str(TYPES / "voice.py")],
         "command": [str(built / "outlive")],
     }
-
-
-@pytest.fixture
-def voices(programs):
-    started = []
-
-    def start(role, languages=LANGUAGES):
-        new = [Voice(programs, language, role) for language in languages]
-        started.extend(new)
-        return new
-
-    yield start
-    for voice in started:
-        voice.kill()
 
 
 def test_descriptions_defaults_and_constants_are_the_same_in_all_languages(programs):
