@@ -188,11 +188,13 @@ impl Control {
     fn look_at_queues(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
         let shared = &self.shared;
         let side = self.routes.of(Kind::QueueIn);
-        let mut left_behind = 0;
+        let (known, mut lanes) = (shared.room.known(), HashMap::new());
         for queue in shared.domain.queues()? {
-            let gone = queue.lanes.iter().filter(|lane| lane.closed || !lane.alive);
-            let gone = gone.filter(|lane| shared.is_bridge(lane.producer.node));
-            left_behind += gone.map(|lane| lane.memory_bytes).sum::<u64>();
+            for lane in queue.lanes.iter().filter(|lane| shared.is_bridge(lane.producer.node)) {
+                let gone = lane.closed || !lane.alive;
+                let bytes = gone.then_some(lane.memory_bytes);
+                lanes.insert((queue.name.clone(), lane.producer), bytes);
+            }
             let comes_in = shared.config.queue(&queue.name).is_some_and(|r| r.direction.comes_in());
             let consumed = queue.consumer.is_some_and(|node| live.contains_key(&node.get()));
             if comes_in && consumed {
@@ -200,7 +202,7 @@ impl Control {
             }
         }
         side.settle();
-        shared.room.set_left_behind(left_behind);
+        shared.room.found(&known, lanes);
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! What comes from elsewhere, within what the file lets that take of the RAM disk; and a publisher
 //! of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use outlive::queue::ProducerId;
 use outlive::{Encoding, Error, ErrorKind, Node, PayloadType, Publisher};
 
 use crate::config::Limits;
@@ -17,26 +18,39 @@ const SMALL_VALUE_BYTES: usize = 1024;
 const ENTRY_HEAD_BYTES: usize = 24;
 const HEAD_BYTES: u64 = 24 << 10;
 
+/// A lane: its queue, and who writes it.
+pub(crate) type LaneName = (String, ProducerId);
+
+/// Bytes by lane.
+type LeftBehind = HashMap<LaneName, u64>;
+
 /// Shared memory of all that comes in.
 #[derive(Debug)]
 pub(crate) struct Room {
     pub(crate) limits: Limits,
     /// By publishers and lanes that are there.
     taken: AtomicU64,
-    /// By lanes of bridges that have left them, which are not drained yet.
-    left_behind: AtomicU64,
+    /// By lanes that bridges have left, which are not drained yet.
+    left_behind: Mutex<LeftBehind>,
     growing: Mutex<()>,
     waiting: AtomicU64,
 }
 
 impl Room {
     pub(crate) fn new(limits: Limits) -> Self {
-        let (taken, left_behind, waiting) = Default::default();
-        Self { limits, taken, left_behind, growing: Mutex::default(), waiting }
+        let (taken, waiting) = Default::default();
+        let (left_behind, growing) = (Mutex::default(), Mutex::default());
+        Self { limits, taken, left_behind, growing, waiting }
     }
 
     fn in_use(&self) -> u64 {
-        self.taken.load(Relaxed) + self.left_behind.load(Relaxed)
+        // In this order: what is left behind meanwhile counts twice rather than not at all.
+        let taken = self.taken.load(Relaxed);
+        taken + self.left_behind().values().sum::<u64>()
+    }
+
+    fn left_behind(&self) -> MutexGuard<'_, LeftBehind> {
+        self.left_behind.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether so many bytes more are too many.
@@ -48,8 +62,19 @@ impl Room {
         self.limits.total_bytes.saturating_sub(self.in_use())
     }
 
-    pub(crate) fn set_left_behind(&self, bytes: u64) {
-        self.left_behind.store(bytes, Relaxed);
+    /// The lanes that are known to be left behind, for [`Room::found`].
+    pub(crate) fn known(&self) -> HashSet<LaneName> {
+        self.left_behind().keys().cloned().collect()
+    }
+
+    /// A look at the domain, begun after `known` was taken, has found these lanes of bridges; with
+    /// their bytes, where their bridge has left them. A lane that was left during the look may
+    /// have been seen as it was before.
+    pub(crate) fn found(&self, known: &HashSet<LaneName>, lanes: HashMap<LaneName, Option<u64>>) {
+        let mut left_behind = self.left_behind();
+        left_behind.retain(|lane, _| lanes.contains_key(lane) || !known.contains(lane));
+        let left = lanes.into_iter().filter_map(|(lane, bytes)| Some((lane, bytes?)));
+        left_behind.extend(left);
     }
 
     /// One lane grows at a time: what is left is there for each of them.
@@ -75,9 +100,9 @@ impl Share {
         Self { room: room.clone(), taken: 0 }
     }
 
-    /// What it takes stays when it goes, until the next look at the domain says how much that is.
-    pub(crate) fn leave_behind(&mut self) {
-        self.room.left_behind.fetch_add(self.taken, Relaxed);
+    /// What it takes stays in that lane, until a look at the domain says otherwise.
+    pub(crate) fn leave_behind(&mut self, lane: LaneName) {
+        self.room.left_behind().insert(lane, self.taken);
         self.set(0);
     }
 
@@ -228,5 +253,44 @@ impl Port {
             return Err(bad());
         }
         loan.publish().map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(total_bytes: u64) -> Limits {
+        Limits { depth: 1, publisher_bytes: total_bytes, total_bytes }
+    }
+
+    fn lane(port: u64) -> LaneName {
+        let node = outlive::NodeId::from_raw(1);
+        ("/q".to_owned(), ProducerId { node, port })
+    }
+
+    /// A share of so many bytes.
+    fn share(room: &Arc<Room>, bytes: u64) -> Share {
+        let mut share = Share::new(room);
+        share.set(bytes);
+        share
+    }
+
+    #[test]
+    fn a_lane_left_during_a_look_keeps_its_bytes() {
+        let room = Arc::new(Room::new(limits(100)));
+        let (mut first, mut second) = (share(&room, 40), share(&room, 30));
+        first.leave_behind(lane(1));
+        let known = room.known();
+        // Listed while it was alive, and not at all.
+        second.leave_behind(lane(2));
+        room.found(&known, HashMap::from([(lane(1), Some(40)), (lane(2), None)]));
+        assert_eq!(room.left(), 30);
+        room.found(&known, HashMap::from([(lane(1), Some(40))]));
+        assert_eq!(room.left(), 30);
+        // The next look knows both: the one is smaller now, the other drained.
+        let known = room.known();
+        room.found(&known, HashMap::from([(lane(1), Some(10))]));
+        assert_eq!(room.left(), 90);
     }
 }

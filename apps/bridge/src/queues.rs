@@ -172,6 +172,13 @@ struct Sunk {
     slot: Arc<Slot>,
 }
 
+impl Drop for Sunk {
+    /// Before the lane goes: what is unread stays in it.
+    fn drop(&mut self) {
+        self.share.leave_behind((self.name.clone(), self.producer.id()));
+    }
+}
+
 impl Job for Sunk {
     fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
         let mut busy = Instant::now();
@@ -196,7 +203,6 @@ impl Job for Sunk {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        self.share.leave_behind();
         Ok(Turn::Ended)
     }
 

@@ -152,8 +152,11 @@ fn many_queues_share_what_the_file_allows_and_lose_nothing() {
         names.iter().map(|name| queue(&desk, name).consumer().expect("the only one")).collect();
     let mut from: Vec<_> =
         names.iter().map(|name| queue(&robot, name).producer().expect("a producer")).collect();
+    // All begin before any takes room from them.
     for from in &mut from {
         wait_for("the consumer elsewhere", || from.has_consumer().then_some(()));
+    }
+    for from in &mut from {
         for n in 0..EACH {
             from.send(&[n as u8; 40_000]).expect("its own lane has room");
         }
