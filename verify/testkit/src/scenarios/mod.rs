@@ -10,6 +10,7 @@ pub mod queue;
 pub mod realtime;
 pub mod service;
 pub mod topic;
+pub mod value;
 pub mod waitset;
 
 use std::path::{Path, PathBuf};

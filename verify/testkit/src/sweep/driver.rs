@@ -27,7 +27,7 @@ pub(crate) struct Run {
 /// The single-threaded process that traces.
 #[derive(Debug)]
 pub(crate) struct Driver<'a, S> {
-    scenario: &'a S,
+    pub(crate) scenario: &'a S,
     pub(crate) options: &'a SweepOptions,
     pub(crate) control: &'static Control,
     pub(crate) report: Report,

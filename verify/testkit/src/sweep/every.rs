@@ -51,6 +51,11 @@ fn record<S: Scenario>(driver: &mut Driver<'_, S>) -> Option<Segment> {
         stop = advance(&mut run.tracee, address, rest);
     }
     driver.conclude_baseline(run, stop);
+    let most = driver.scenario.instructions_max();
+    if stop == Stop::Trap && trace.len() > most {
+        let what = format!("{} instructions, at most {most} are expected", trace.len());
+        driver.fail(Place::AfterOp, Trouble::Failed(what));
+    }
     (stop == Stop::Trap).then_some(trace)
 }
 

@@ -43,6 +43,12 @@ pub trait Scenario {
         &[]
     }
 
+    /// Most instructions that the operation may take, for those whose speed is a promise. Counted
+    /// in the sweep's own build.
+    fn instructions_max(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Peer: prepares the directory and everything that lives through the kill.
     ///
     /// # Errors

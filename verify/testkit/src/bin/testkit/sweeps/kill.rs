@@ -8,6 +8,7 @@ use testkit::scenarios::merged::Merged;
 use testkit::scenarios::modes::Mode;
 use testkit::scenarios::realtime;
 use testkit::scenarios::topic::{Publish, Receive, Send, Sleep, Wake};
+use testkit::scenarios::value;
 use testkit::scenarios::waitset::{self, Way};
 
 use super::SweepArgs;
@@ -17,6 +18,9 @@ pub(crate) fn run(args: &SweepArgs) -> ExitCode {
     for how in [Send::Inline, Send::Loan] {
         suite.every_instruction(&Publish(how));
         suite.every_instruction(&Receive(how));
+    }
+    for step in value::Step::ALL {
+        suite.every_instruction(&step);
     }
     for form in Merged::ALL {
         suite.every_instruction(&form);
