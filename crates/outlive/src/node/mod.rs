@@ -219,7 +219,7 @@ fn register(domain: DomainPath, id: NodeId, name: String) -> Result<Inner> {
     let path = domain.nodes().join(id.0.to_string());
     let draft = Draft::new(&domain.nodes(), bytes as u64, domain.access.own_mode)?;
     // A descriptor of its own: maps are made through the draft's, and a map keeps its file's locks.
-    let fd = NotInChild::open(|| draft.reopen())?;
+    let fd = NotInChild::open_for_life(|| draft.reopen())?;
     let locked = filelock::try_lock_write(&fd)?;
     // Mapped for all ports it may ever have; only the part that exists is ever touched.
     let map = draft.map_reserve(layout::file_bytes(offset, layout::PORTS_MAX), &path)?;

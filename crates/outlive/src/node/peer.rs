@@ -12,7 +12,6 @@
 //! that is gone. An answer that cannot be had is no proof.
 #![allow(unsafe_code)]
 
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,6 +23,7 @@ use crate::os::death::robust;
 use crate::os::fs::file;
 use crate::os::fs::file::{Access, Expect};
 use crate::os::fs::filelock;
+use crate::os::fs::kept::KeptFd;
 use crate::os::fs::map::Mapping;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicU32, AtomicU64, fault};
@@ -110,7 +110,7 @@ impl std::fmt::Display for NodeId {
 pub(crate) struct Peer {
     id: NodeId,
     map: Mapping,
-    fd: OwnedFd,
+    fd: KeptFd,
     ports_offset: usize,
     /// 1 once its death is confirmed.
     gone: AtomicU32,
@@ -138,6 +138,7 @@ impl Peer {
         if header.node != id.0 || ports != ports_offset {
             return Err(corrupt(&path, id));
         }
+        let fd = KeptFd::new(fd, &path)?;
         Ok(Self { id, map, fd, ports_offset, gone: AtomicU32::new(0), watched: AtomicU32::new(0) })
     }
 
@@ -191,7 +192,11 @@ impl Peer {
             let pid = self.map.atomic_u32(layout::PID).map_or(0, |word| word.load(Relaxed));
             return !Path::new(&format!("/proc/{pid}")).exists();
         }
-        filelock::is_locked(&self.fd).is_ok_and(|held| !held)
+        match self.fd.now(self.map.path(), false) {
+            Ok(file) => filelock::is_locked(&file).is_ok_and(|held| !held),
+            // Ours was closed, and the name is gone: only those proved dead are removed.
+            Err(e) => e.kind() == ErrorKind::NotFound,
+        }
     }
 
     /// From here on its death is news of the process's `deaths`; look at it after this.
@@ -221,7 +226,8 @@ impl Peer {
 
     /// Port blocks its file has room for right now.
     pub(crate) fn port_blocks(&self) -> Result<usize> {
-        let bytes = file::len_of(&self.fd, self.map.path())? as usize;
+        let path = self.map.path();
+        let bytes = file::len_of(&self.fd.now(path, false)?, path)? as usize;
         let blocks = bytes.saturating_sub(self.ports_offset) / layout::PORT_BYTES;
         Ok(blocks.min(layout::PORTS_MAX))
     }

@@ -85,7 +85,8 @@ impl Ports {
         }
         if block >= table.capacity {
             let capacity = (table.capacity * 2).min(layout::PORTS_MAX);
-            file::grow(fd, layout::file_bytes(self.offset, capacity) as u64)?;
+            let file = fd.now(token.map().path())?;
+            file::grow(&file, layout::file_bytes(self.offset, capacity) as u64)?;
             table.capacity = capacity;
         }
         if block == table.used.len() {

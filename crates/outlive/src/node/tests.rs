@@ -72,3 +72,69 @@ fn without_its_counter_a_domain_of_the_dead_begins_again() {
     assert_eq!(node(&dir).id().get(), 1);
     assert_eq!(files(&dir), 0);
 }
+
+/// As a daemon does, or who closes one twice: all descriptors, then files under their numbers.
+fn close_all_and_open_others(dir: &TempDir) -> Vec<std::fs::File> {
+    crate::os::fixture::close_all_descriptors();
+    let others = (0..100).map(|n| std::fs::File::create(dir.join(&format!("other-{n}"))).unwrap());
+    others.collect()
+}
+
+/// What the child of the next test sees; 0 if all is well.
+fn lives_without_descriptors(dir: &TempDir, parent: NodeId) -> i32 {
+    let node = node(dir);
+    let (mine, theirs) = (node.mutex::<u64>("/m").unwrap(), node.mutex::<u64>("/p").unwrap());
+    let held = mine.lock().unwrap();
+    let consumer = node.queue::<u64>("/q").unwrap().consumer().unwrap();
+    let watch = node.watch(parent).unwrap();
+    let others = close_all_and_open_others(dir);
+    std::fs::write(dir.join("closed"), node.id().to_string()).unwrap();
+    crate::os::fixture::until(|| dir.join("go").exists());
+    if watch.wait(Duration::from_millis(5)) || watch.peer().proof_of_death().is_some() {
+        return 1;
+    }
+    match theirs.try_lock() {
+        Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+        _ => return 2,
+    }
+    // More than there is room for in the file, so that it grows.
+    let topic = |_| node.topic::<u64>("/t").unwrap().subscriber();
+    if (0..2 * layout::PORTS_FIRST).map(topic).any(|opened| opened.is_err()) {
+        return 3;
+    }
+    drop(held);
+    drop((mine, theirs, consumer, watch, node));
+    for other in &others {
+        match other.metadata() {
+            Ok(file) if file.len() == 0 => {}
+            _ => return 4,
+        }
+    }
+    0
+}
+
+#[test]
+fn a_member_lives_on_when_its_program_closes_all_descriptors() {
+    let dir = TempDir::new("node-closed");
+    let parent = node(&dir);
+    let theirs = parent.mutex::<u64>("/p").unwrap();
+    let held = theirs.lock().unwrap();
+    let child = crate::os::fixture::fork_child(|| lives_without_descriptors(&dir, parent.id()));
+    crate::os::fixture::until(|| {
+        std::fs::read_to_string(dir.join("closed")).is_ok_and(|said| !said.is_empty())
+    });
+    // Who joins sweeps.
+    let late = node(&dir);
+    let mine = late.mutex::<u64>("/m").unwrap();
+    assert_eq!(mine.try_lock().unwrap_err().kind(), ErrorKind::WouldBlock);
+    let second = late.queue::<u64>("/q").unwrap().consumer().unwrap_err();
+    assert_eq!(second.kind(), ErrorKind::ConsumerExists);
+    let domain = crate::Domain::of(&Node::builder().root(dir.join("root"))).unwrap();
+    let alive = domain.nodes().unwrap().iter().filter(|node| node.alive).count();
+    assert_eq!(alive, 3);
+    std::fs::write(dir.join("go"), []).unwrap();
+    assert_eq!(child.wait(), 0);
+    drop(held);
+    drop(mine.try_lock().unwrap());
+    drop(late.queue::<u64>("/q").unwrap().consumer().unwrap());
+}

@@ -57,6 +57,12 @@ pub(crate) fn fork_child(body: impl FnOnce() -> i32) -> Child {
     }
 }
 
+/// As a program does that becomes a daemon.
+pub(crate) fn close_all_descriptors() {
+    // SAFETY: in a child that the test has to itself.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
+}
+
 /// From here on SIGUSR1 runs `handler`; returns what sends it to the calling thread.
 pub(crate) fn on_sigusr1(handler: extern "C" fn(i32)) -> impl Fn() + Send + Sync + Copy {
     // SAFETY: a sigaction is plain data, without flags: what it interrupts is not begun again.

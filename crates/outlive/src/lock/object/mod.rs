@@ -7,7 +7,7 @@ pub(super) mod segment;
 
 use std::any::Any;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ use crate::os::fs::map::Mapping;
 use crate::os::process::fork::NotInChild;
 use crate::os::process::{fork, memory, sched};
 use crate::os::sleep::pi::PiWord;
+use crate::os::syserr;
 use crate::os::time::deadline::Deadline;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
@@ -86,9 +87,9 @@ impl ObjectType {
 /// What keeps the object's memory.
 #[derive(Debug)]
 enum Memory {
-    /// A file of its own, its map, and its shared lock, which says "in use" to cleaners: on a
-    /// descriptor that is never mapped and that a forked child loses.
-    File(OwnedFd, Mapping, #[expect(dead_code)] NotInChild),
+    /// A file of its own, at that path: its map, and its shared lock, which says "in use" to
+    /// cleaners, on a descriptor that a forked child loses.
+    File(PathBuf, #[expect(dead_code)] Mapping, NotInChild),
     Segment(#[expect(dead_code)] Arc<dyn Kept>),
     /// The user's promise.
     Foreign,
@@ -159,10 +160,16 @@ impl Object {
 
     /// The word at the end of the object's file.
     pub(super) fn pi_word(&self, ty: &ObjectType) -> Result<PiWord> {
-        let Memory::File(fd, map, _) = &self.memory else {
+        let Memory::File(path, _, lock) = &self.memory else {
             unreachable!("it has a file of its own")
         };
-        PiWord::map(fd, layout::file_bytes(ty.kind, ty.bytes), map.path())
+        // Not the lock's descriptor: a forked child keeps this map, and with it the lock.
+        let (fd, _) = file::open_checked(path, Expect { writable: true, min_len: 0, owner: None })?;
+        if file::identity(&fd, path)? != lock.file() {
+            let remedy = "somebody removed its file: open it again";
+            return Err(Error::new(ErrorKind::Corrupt, "opening", syserr::show(path), remedy));
+        }
+        PiWord::map(&fd, layout::file_bytes(ty.kind, ty.bytes), path)
     }
 
     /// Places the object into zeroed memory, or finds it there.
@@ -237,10 +244,10 @@ impl Object {
                 other => other,
             };
             match opened {
-                Ok(Some((fd, map, lock))) => {
+                Ok(Some((map, lock))) => {
                     let base = map.bytes(at::OBJECT, ty.bytes)?.cast_mut();
                     let Some(base) = NonNull::new(base) else { unreachable!("inside a mapping") };
-                    return Self::new(node, base, ty, Memory::File(fd, map, lock));
+                    return Self::new(node, base, ty, Memory::File(path, map, lock));
                 }
                 // A cleaner has it, or was quicker.
                 Ok(None) => {}
@@ -332,12 +339,12 @@ fn check_place(ty: &ObjectType, base: NonNull<u8>) -> Result<()> {
     ))
 }
 
-type Opened = Option<(OwnedFd, Mapping, NotInChild)>;
+type Opened = Option<(Mapping, NotInChild)>;
 
 /// The shared lock on the file at `path`, which must still be that of `fd`; `None` when a cleaner
 /// is at it.
 fn in_use(fd: &OwnedFd, path: &Path, expect: Expect) -> Result<Option<NotInChild>> {
-    let lock = match NotInChild::open(|| Ok(file::open_checked(path, expect)?.0)) {
+    let lock = match NotInChild::open_for_life(|| Ok(file::open_checked(path, expect)?.0)) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         lock => lock?,
     };
@@ -363,7 +370,7 @@ fn open(domain: &DomainPath, path: &Path, ty: &ObjectType, name: &str) -> Result
             format!("{}: use the same type, or another name", ty.differences(&has)),
         ));
     }
-    Ok(Some((fd, map, lock)))
+    Ok(Some((map, lock)))
 }
 
 /// What a lock file says it holds. The object lies inside the map.
@@ -434,5 +441,5 @@ fn create(
     // Only now: on some file systems linking gives the draft's own lock back.
     let owner = domain.access.owner_required();
     let lock = in_use(&fd, path, Expect { writable: true, min_len: bytes as u64, owner })?;
-    Ok(lock.map(|lock| (fd, map, lock)))
+    Ok(lock.map(|lock| (map, lock)))
 }

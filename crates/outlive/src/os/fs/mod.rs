@@ -3,5 +3,6 @@
 pub(crate) mod dir;
 pub(crate) mod file;
 pub(crate) mod filelock;
+pub(crate) mod kept;
 pub(crate) mod map;
 pub(crate) mod sigbus;

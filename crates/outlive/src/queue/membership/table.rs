@@ -100,7 +100,7 @@ impl Table {
         if !own {
             return Ok(Self { map, lock: None });
         }
-        let lock = NotInChild::open(|| Ok(file::open_checked(&path, expect)?.0))?;
+        let lock = NotInChild::open_for_life(|| Ok(file::open_checked(&path, expect)?.0))?;
         if !file::same_file(&fd, &path)? {
             return Err(Error::new(
                 ErrorKind::NotFound,

@@ -24,7 +24,6 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::peers::{ThreadPeer, threads_path};
@@ -38,6 +37,7 @@ use crate::node::token::forked_child;
 use crate::os::death::robust;
 use crate::os::fs::file;
 use crate::os::fs::file::Draft;
+use crate::os::fs::kept::KeptFd;
 use crate::os::fs::map::Mapping;
 use crate::os::process::fork;
 use crate::sync::Ordering::{Relaxed, Release, SeqCst};
@@ -82,7 +82,7 @@ pub(crate) struct Threads {
 #[derive(Debug)]
 struct Places {
     map: Mapping,
-    fd: OwnedFd,
+    fd: KeptFd,
     table: Mutex<Table>,
 }
 
@@ -143,7 +143,7 @@ impl Threads {
         let total_bytes = bytes as u64;
         FileHeader { kind: FileKind::Threads, total_bytes, node: node.0, port: 0 }.write(&map)?;
         map.atomic_u64(at::PLACES)?.store(at::PLACES_FIRST as u64, Relaxed);
-        let fd = draft.link(&path)?;
+        let fd = KeptFd::new(draft.link(&path)?, &path)?;
         let table = Table { used: Vec::new(), capacity: at::PLACES_FIRST, closed: false };
         Ok(Self {
             key: KEYS.fetch_add(1, Relaxed),
@@ -185,7 +185,11 @@ impl Threads {
     pub(crate) fn is_caller(&self, id: u64) -> bool {
         // SAFETY: this thread's own list, or null; borrowed by nobody else for that long.
         let records = OWN.with(|own| unsafe { own.records.get().as_ref() });
-        let is_it = |r: &Record| r.id == id && r.domain_id == self.domain_id;
+        // Those of another generation are the parent's, whose thread is another one.
+        let here = |r: &Record| {
+            r.generation == self.generation || crate::sync::fault("lock.parents_thread")
+        };
+        let is_it = |r: &Record| r.id == id && r.domain_id == self.domain_id && here(r);
         !crate::sync::fault("lock.two_nodes") && records.is_some_and(|all| all.iter().any(is_it))
     }
 
@@ -328,7 +332,8 @@ impl Places {
         }
         if place >= table.capacity {
             let capacity = (table.capacity * 2).min(at::PLACES_MAX);
-            file::grow(&self.fd, at::file_bytes(capacity) as u64)?;
+            let file = self.fd.now(self.map.path(), true)?;
+            file::grow(&file, at::file_bytes(capacity) as u64)?;
             table.capacity = capacity;
             // ORDERING(PLACES): pairs with `ThreadPeer::find`; the file is that long by now.
             self.map.atomic_u64(at::PLACES)?.store(capacity as u64, Release);

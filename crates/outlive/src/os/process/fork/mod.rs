@@ -14,10 +14,13 @@
 
 use std::ffi::c_void;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::ptr::NonNull;
 
 use crate::os::fs::filelock;
+use crate::os::fs::kept::{KeptFd, Now};
 use crate::os::syserr;
-use crate::sync::{AtomicU32, Ordering, fault};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fault};
 use crate::{Error, ErrorKind, Result};
 
 /// A word alone in its pages, which the kernel clears in children (`MADV_WIPEONFORK`, Linux 4.14).
@@ -50,8 +53,11 @@ pub(crate) fn fork_generation() -> u32 {
 pub(crate) const CLOSE_MAX: usize = 16384;
 /// Tries to open a file while nobody forks.
 const TRIES_MAX: u32 = 1000;
-/// `fd + 1`, or 0 for a free slot.
+/// `fd + 1`, 0 for a free slot, or `BEING_SET`.
 static CLOSE: [AtomicU32; CLOSE_MAX] = [const { AtomicU32::new(0) }; CLOSE_MAX];
+/// The inode of each: a number that is another file's by now is left alone.
+static INODES: [AtomicU64; CLOSE_MAX] = [const { AtomicU64::new(0) }; CLOSE_MAX];
+const BEING_SET: u32 = 1 << 31;
 
 /// Forks that this process has begun and ended; they differ while one is under way.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
@@ -111,8 +117,48 @@ unsafe extern "C" fn ends() {
 /// A descriptor whose lock must not live on in a forked child.
 #[derive(Debug)]
 pub(crate) struct NotInChild {
-    fd: OwnedFd,
+    fd: KeptFd,
+    page: Option<Page>,
     born: u32,
+}
+
+/// A page of the file, mapped through the descriptor and never touched: with it the kernel keeps
+/// the lock when somebody closes the descriptor. Children do not get it.
+#[derive(Debug)]
+struct Page(NonNull<c_void>);
+
+// SAFETY: an address that is only unmapped.
+unsafe impl Send for Page {}
+// SAFETY: the same.
+unsafe impl Sync for Page {}
+
+impl Page {
+    fn of(fd: &impl AsFd) -> Result<Option<Self>> {
+        if fault("lock.by_descriptor_alone") {
+            return Ok(None);
+        }
+        let number = fd.as_fd().as_raw_fd();
+        // SAFETY: a new map, which nobody accesses.
+        unsafe {
+            let start =
+                libc::mmap(std::ptr::null_mut(), 1, libc::PROT_NONE, libc::MAP_SHARED, number, 0);
+            if start == libc::MAP_FAILED {
+                return Err(syserr::last("map", "the file of a lock"));
+            }
+            let page = NonNull::new(start).map(Self);
+            if libc::madvise(start, 1, libc::MADV_DONTFORK) != 0 {
+                libc::munmap(start, 1);
+                return Ok(None);
+            }
+            Ok(page)
+        }
+    }
+
+    /// In the process that has mapped it.
+    fn unmap(self) {
+        // SAFETY: mapped by `of`, and by nobody used.
+        unsafe { libc::munmap(self.0.as_ptr(), 1) };
+    }
 }
 
 impl NotInChild {
@@ -120,12 +166,30 @@ impl NotInChild {
     ///
     /// # Errors
     /// Those of `open`; as `register_close_in_child`.
-    pub(crate) fn open(mut open: impl FnMut() -> Result<OwnedFd>) -> Result<Self> {
+    pub(crate) fn open(open: impl FnMut() -> Result<OwnedFd>) -> Result<Self> {
+        Self::beside_no_fork(open, |_| Ok(None))
+    }
+
+    /// As `open`, for a lock that says that somebody lives: it stays when a program closes
+    /// descriptors that are not its own. `open` opens a regular file.
+    ///
+    /// # Errors
+    /// Those of `open`, and of a map.
+    pub(crate) fn open_for_life(open: impl FnMut() -> Result<OwnedFd>) -> Result<Self> {
+        Self::beside_no_fork(open, Page::of)
+    }
+
+    fn beside_no_fork(
+        mut open: impl FnMut() -> Result<OwnedFd>,
+        page: impl Fn(&OwnedFd) -> Result<Option<Page>>,
+    ) -> Result<Self> {
         install();
         let mut tries = 0;
         loop {
             let ended = ENDED.load(Ordering::SeqCst);
-            let fd = Self::new(open()?)?;
+            let fd = open()?;
+            let page = page(&fd)?;
+            let fd = Self::new(fd, page)?;
             tries += 1;
             // A child forked in between has the same open file and would share its lock. SeqCst
             // with `begins` and `ends`: a fork that this misses comes after the registration.
@@ -135,9 +199,21 @@ impl NotInChild {
         }
     }
 
-    fn new(fd: OwnedFd) -> Result<Self> {
-        register_close_in_child(fd.as_raw_fd())?;
-        Ok(Self { fd, born: fork_generation() })
+    fn new(fd: OwnedFd, page: Option<Page>) -> Result<Self> {
+        let held =
+            Self { fd: KeptFd::new(fd, Path::new("a lock"))?, page, born: fork_generation() };
+        register_close_in_child(held.fd.number(), held.fd.file().1)?;
+        Ok(held)
+    }
+
+    /// Device and inode of the file.
+    pub(crate) fn file(&self) -> (u64, u64) {
+        self.fd.file()
+    }
+
+    /// The file at `path`, even if the descriptor was closed.
+    pub(crate) fn now(&self, path: &Path) -> Result<Now<'_>> {
+        self.fd.now(path, true)
     }
 }
 
@@ -151,17 +227,25 @@ impl Drop for NotInChild {
     fn drop(&mut self) {
         // In a child the lock is the parent's, which a raw clone still could let go.
         if self.born == fork_generation() {
-            filelock::unlock(&self.fd);
-            unregister_close_in_child(self.fd.as_raw_fd());
+            if let Some(fd) = self.fd.ours() {
+                filelock::unlock(&fd);
+            }
+            if let Some(page) = self.page.take() {
+                page.unmap();
+            }
+            unregister_close_in_child(self.fd.number());
         }
     }
 }
 
 /// Makes every later forked child lose this descriptor; its number stays taken by an inert one, so
 /// that the child's copy of the owner may close it. Errors: `TooManyMembers` past `CLOSE_MAX`.
-pub(crate) fn register_close_in_child(fd: RawFd) -> Result<()> {
+pub(crate) fn register_close_in_child(fd: RawFd, inode: u64) -> Result<()> {
     install();
-    if replace_slot(0, fd as u32 + 1) {
+    if let Some(slot) = replace_slot(0, BEING_SET) {
+        INODES[slot].store(inode, Ordering::Relaxed);
+        // ORDERING(CLOSE): pairs with `lose_descriptors`; carries the inode.
+        CLOSE[slot].store(fd as u32 + 1, Ordering::Release);
         return Ok(());
     }
     let (what, object) = ("guard against fork", format!("descriptor {fd}"));
@@ -173,12 +257,12 @@ pub(crate) fn unregister_close_in_child(fd: RawFd) {
     replace_slot(fd as u32 + 1, 0);
 }
 
-fn replace_slot(from: u32, to: u32) -> bool {
+fn replace_slot(from: u32, to: u32) -> Option<usize> {
     let replace = |slot: &AtomicU32| {
         slot.load(Ordering::Relaxed) == from
             && slot.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     };
-    CLOSE.iter().any(replace)
+    CLOSE.iter().position(replace)
 }
 
 /// Runs in the child between `fork` and its return: async-signal-safe calls only.
@@ -192,12 +276,17 @@ fn lose_descriptors() {
     // Forks of other threads that were under way are none of the child's.
     ENDED.store(BEGUN.load(Ordering::Relaxed), Ordering::Relaxed);
     let mut inert = -1;
-    for slot in &CLOSE {
-        let fd = slot.load(Ordering::Relaxed) as RawFd - 1;
-        if fd < 0 {
+    for (slot, inode) in CLOSE.iter().zip(&INODES) {
+        // ORDERING(CLOSE): pairs with `register_close_in_child`, in a thread that forked beside it.
+        let value = slot.load(Ordering::Acquire);
+        if matches!(value, 0 | BEING_SET) {
             continue;
         }
+        let fd = value as RawFd - 1;
         slot.store(0, Ordering::Relaxed);
+        if inode_of(fd) != Some(inode.load(Ordering::Relaxed)) {
+            continue;
+        }
         // SAFETY: system calls on numbers; `fd` was open in the parent, so it is here, and nobody
         // else runs in the child yet. A plain close is the last resort (no descriptors left).
         unsafe {
@@ -212,6 +301,14 @@ fn lose_descriptors() {
     if inert >= 0 {
         // SAFETY: opened above.
         unsafe { libc::close(inert) };
+    }
+}
+
+fn inode_of(fd: RawFd) -> Option<u64> {
+    // SAFETY: a stat struct is integers, filled by the call, which is async-signal-safe.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        (libc::fstat(fd, &mut stat) == 0).then_some(stat.st_ino)
     }
 }
 

@@ -88,7 +88,7 @@ fn a_lock_that_means_alive_is_not_kept_by_a_child() {
         let lock = open();
         until(|| filelock::try_lock_write(&lock).unwrap());
         if registered {
-            register_close_in_child(lock.as_raw_fd()).unwrap();
+            register_close_in_child(lock.as_raw_fd(), inode_of(lock.as_raw_fd()).unwrap()).unwrap();
         }
         let fd = lock.as_raw_fd();
         // SAFETY: asks whether a descriptor is open.
@@ -123,11 +123,11 @@ fn a_full_table_is_an_error() {
     let child = fork_child(|| {
         // Numbers that are no descriptors, and none that the children of this child would miss.
         for fd in 0..CLOSE_MAX as i32 {
-            if !replace_slot(0, fd as u32 + 1_000_000) {
+            if replace_slot(0, fd as u32 + 1_000_000).is_none() {
                 return i32::from(fd < CLOSE_MAX as i32 - 100);
             }
         }
-        i32::from(replace_slot(0, 7))
+        i32::from(replace_slot(0, 7).is_some())
     });
     assert_eq!(child.wait(), 0);
 }

@@ -163,3 +163,22 @@ fn check_id() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
+
+/// A place where the library misbehaves on purpose.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// As in the sources: `fault("name")`.
+    pub(crate) name: &'static str,
+    /// In a few words.
+    pub(crate) what: &'static str,
+    /// By whom, besides a model that plants it too.
+    pub(crate) caught_by: &'static [Check],
+}
+
+pub(crate) const fn fault(
+    name: &'static str,
+    what: &'static str,
+    caught_by: &'static [Check],
+) -> Fault {
+    Fault { name, what, caught_by }
+}

@@ -2,21 +2,7 @@
 //! here: see `table::models`.
 
 use super::check::Check::{self, History, Kit, Sweep, Unit, Value};
-
-/// A place where the library misbehaves on purpose.
-#[derive(Debug)]
-pub(crate) struct Fault {
-    /// As in the sources: `fault("name")`.
-    pub(crate) name: &'static str,
-    /// In a few words.
-    pub(crate) what: &'static str,
-    /// By whom, besides a model that plants it too.
-    pub(crate) caught_by: &'static [Check],
-}
-
-const fn fault(name: &'static str, what: &'static str, caught_by: &'static [Check]) -> Fault {
-    Fault { name, what, caught_by }
-}
+use super::check::{Fault, fault};
 
 const GIVEN_UP: Check =
     Unit("lock::tests::a_taker_that_dies_leaves_it_to_the_next_and_one_that_gives_up_ends_it");
@@ -25,6 +11,8 @@ const GARBAGE_IN_A_CHUNK: Check =
 const OTHERS: Check =
     Kit("scarcity_members", "a_client_that_cannot_be_served_now_keeps_none_from_the_others");
 const BLIND: Check = Kit("scarcity_members", "a_member_that_cannot_open_a_lane_takes_nothing_away");
+const CLOSED: Check =
+    Unit("node::tests::a_member_lives_on_when_its_program_closes_all_descriptors");
 const HELD: Check =
     Unit("topic::tests::a_held_sample_never_changes_and_the_limit_is_told_to_its_holder_only");
 
@@ -132,6 +120,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "depart.unread_is_gone",
         "a subscriber whose port cannot be read counts as departed",
         &[Unit("topic::tests::refused::a_chunk_is_not_written_while_its_holder_cannot_be_asked")],
+    ),
+    fault(
+        "descriptor.of_a_stranger",
+        "a descriptor that was closed is used, whatever has its number",
+        &[Unit("os::fs::kept::tests::a_number_that_is_another_files_is_left_alone")],
     ),
     fault(
         "events.only_new",
@@ -277,6 +270,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "a lifeline trips on the word alone",
         &[Unit("rt::tests::a_lifeline_does_not_trip_on_a_word_that_says_dead")],
     ),
+    fault("lock.by_descriptor_alone", "a lock that says alive goes with its descriptor", &[CLOSED]),
     fault(
         "lock.death_untold",
         "who takes a lock over is not told of the death",
@@ -307,6 +301,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault("lock.no_wake", "who lets a lock go wakes nobody", &[]),
+    fault("lock.parents_thread", "a forked child has its parent's locks", &[CLOSED]),
     fault(
         "lock.repair_unasked",
         "a lock given up unrepaired goes on as if it were",

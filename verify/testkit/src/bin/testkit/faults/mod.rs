@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use check::{Check, Programs, Verdict};
-use list::{FAULTS, Fault};
+use check::{Check, Fault, Programs, Verdict};
+use list::FAULTS;
 use testkit::process::Affinity;
 
 /// A check with a fault planted, or none.
