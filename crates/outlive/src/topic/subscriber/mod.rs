@@ -1,14 +1,11 @@
 //! The receiving port of a topic.
 
-pub(super) mod history;
-mod known;
 mod parked;
 pub(super) mod raw;
 pub(super) mod reader;
 mod records;
 pub(crate) mod sample;
-mod segments;
-pub(super) mod source;
+pub(super) mod sources;
 #[cfg(feature = "async")]
 pub(super) mod stream;
 

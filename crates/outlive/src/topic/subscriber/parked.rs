@@ -25,7 +25,6 @@ pub(in crate::topic) enum Parked {
     /// What borrowed ones lie in.
     Port {
         topic: Arc<Topic>,
-        port: u64,
         own: OwnPort,
         /// What maps the chunks: kept, and looked at by nobody.
         maps: Box<dyn Debug + Send>,
@@ -58,8 +57,8 @@ impl Parked {
     }
 
     fn close(self) {
-        if let Self::Port { topic, port, maps, .. } = self {
-            topic.node.release_port(port);
+        if let Self::Port { topic, own, maps } = self {
+            topic.node.release_port(own.id());
             drop(maps);
             topic.ring_bell(Ports::Subscribers);
         }
