@@ -149,6 +149,14 @@ pub(crate) fn open_dir(path: &Path) -> Result<Dir> {
     Ok(Dir { fd, path: path.to_path_buf() })
 }
 
+/// The names in the directory at `path`; none if there is no such.
+pub(crate) fn names_in(path: &Path) -> Result<Vec<String>> {
+    match open_dir(path).and_then(|dir| dir.entries()) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        names => names,
+    }
+}
+
 /// Opens the directory at `path` and holds it shared: while held nobody removes it.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, Permi
 use std::path::{Path, PathBuf};
 
 pub(crate) use super::dir::{
-    Access, Dir, is_own_dir, make_dir, now_dir_lock_shared, open_dir, remove_dir,
+    Access, Dir, is_own_dir, make_dir, names_in, now_dir_lock_shared, open_dir, remove_dir,
 };
 use super::filelock;
 use super::map::Mapping;

@@ -118,7 +118,7 @@ impl Source {
             ring: map,
             topic: Arc::clone(topic),
             entry_words: entry_bytes / 8,
-            inline_below: layout::inline_below(entry_bytes, topic.meta.align),
+            inline_below: layout::inline_below(entry_bytes, topic.meta.of.align),
             depth,
             cursor: 0,
             shown: 0,
@@ -601,7 +601,7 @@ impl Source {
             Err(_) if !self.entry().unchanged(self.cursor) => return Ok(false),
             Err(e) => return Err(e),
         };
-        if !vacant.copied(ptr, bytes, self.topic.meta.align, meta) {
+        if !vacant.copied(ptr, bytes, self.topic.meta.of.align, meta) {
             return Err(Error::new(
                 ErrorKind::OutOfMemory,
                 "copying a sample of",
