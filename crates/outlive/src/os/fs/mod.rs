@@ -5,3 +5,4 @@ pub(crate) mod file;
 pub(crate) mod filelock;
 pub(crate) mod map;
 pub(crate) mod sigbus;
+pub(crate) mod stat;

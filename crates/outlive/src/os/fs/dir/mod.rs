@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use super::file::same_file;
+use super::stat::same_file;
 use crate::os::process::fork::NotInChild;
 use crate::os::process::sched;
 use crate::os::syserr;

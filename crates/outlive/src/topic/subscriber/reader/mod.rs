@@ -11,7 +11,7 @@ mod waiting;
 
 use std::sync::Arc;
 
-use super::parked::{self, Parked};
+use super::parked::{self, Remains};
 use super::raw::RawSample;
 use super::records::Records;
 use super::sources::Sources;
@@ -366,8 +366,8 @@ impl Drop for Reader {
         sources.iter().for_each(|source| source.leave(view));
         if self.borrowed() > 0 {
             // The port stays open for publishers until the samples are gone.
-            let (own, maps) = (self.own.clone(), Box::new(sources));
-            parked::park(Parked::Port { topic: Arc::clone(&topic), own, maps });
+            let own = self.own.clone();
+            parked::park(Parked { topic: Arc::clone(&topic), own, maps: sources });
         } else {
             topic.node.release_port(self.own.id());
             drop(sources);
@@ -375,6 +375,32 @@ impl Drop for Reader {
         topic.ring_bell(Ports::Subscribers);
         let _ = topic.reclaim();
         parked::sweep();
+    }
+}
+
+/// What borrowed samples lie in after their subscriber is gone.
+#[derive(Debug)]
+struct Parked {
+    topic: Arc<Topic>,
+    own: OwnPort,
+    /// Kept for what they map.
+    maps: Vec<Source>,
+}
+
+impl Remains for Parked {
+    fn is_held(&mut self) -> bool {
+        hazard::held_count(self.own.view().hazards()) > 0
+    }
+
+    fn is_ours(&self) -> bool {
+        self.topic.node.is_own_process()
+    }
+
+    fn close(self: Box<Self>) {
+        let Self { topic, own, maps } = *self;
+        topic.node.release_port(own.id());
+        drop(maps);
+        topic.ring_bell(Ports::Subscribers);
     }
 }
 
