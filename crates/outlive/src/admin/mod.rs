@@ -1,8 +1,8 @@
 //! A domain as tools see it: listing, auditing and cleaning, without becoming a member.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::domain::name::TopicName;
+use crate::domain::name::{TopicName, named_dirs};
 use crate::domain::path::DomainPath;
 use crate::lock::{self, LockInfo};
 use crate::node::peer::{Peer, proof_by_name};
@@ -140,7 +140,7 @@ impl Domain {
         self.must_be_readable()?;
         let dir = self.path.nodes();
         let mut out = Vec::new();
-        for name in entries(&dir)? {
+        for name in file::names_in(&dir)? {
             let Ok(ordinal) = name.parse() else { continue };
             let id = NodeId(ordinal);
             let Ok(peer) = Peer::open(&dir, id, &self.path.access) else { continue };
@@ -164,7 +164,7 @@ impl Domain {
     pub fn topics(&self) -> Result<Vec<topic::Info>> {
         self.must_be_readable()?;
         let mut out = Vec::new();
-        for (name, dir) in self.topic_dirs()? {
+        for (name, dir) in named_dirs(&self.path.topics())? {
             match self.topic(&name, &dir) {
                 Ok(info) => out.push(info),
                 // `audit` says what is wrong with one that cannot be read.
@@ -238,13 +238,6 @@ impl Domain {
         Ok(found(inspect::stamps(&self.path, &dir, publisher))?.unwrap_or_default())
     }
 
-    fn topic_dirs(&self) -> Result<Vec<(TopicName, PathBuf)>> {
-        let topics = self.path.topics();
-        let names = entries(&topics)?;
-        let named = |file: &String| TopicName::from_file(file).map(|n| (n, topics.join(file)));
-        Ok(names.iter().filter_map(named).collect())
-    }
-
     fn topic(&self, name: &TopicName, dir: &Path) -> Result<topic::Info> {
         let meta = Meta::read(dir, &self.path.access)?;
         let mut publishers = Vec::new();
@@ -260,12 +253,12 @@ impl Domain {
         subscribers.sort();
         Ok(topic::Info {
             name: name.as_str().into(),
-            type_name: meta.type_name,
-            encoding: meta.encoding,
-            element_bytes: meta.size,
-            align: meta.align,
+            type_name: meta.of.name,
+            encoding: meta.of.encoding,
+            element_bytes: meta.of.size,
+            align: meta.of.align,
             depth: publishers.iter().map(|p| p.depth).max().unwrap_or(meta.depth),
-            schema: meta.schema,
+            schema: meta.of.schema,
             attributes: meta.attributes,
             publishers,
             subscribers,
@@ -281,7 +274,7 @@ impl Domain {
             Err(e) => return Err(e),
         };
         let data = format!("data.{}.{}.", id.node, id.port);
-        let names = entries(dir)?;
+        let names = file::names_in(dir)?;
         let segments = names.iter().filter(|n| n.starts_with(&data));
         let data_bytes: u64 =
             segments.filter_map(|n| dir.join(n).metadata().ok()).map(|m| m.len()).sum();
@@ -364,7 +357,7 @@ impl Domain {
         let Some(lock) = self.path.lock_existing()? else { return Ok(report) };
         let mut strange = None;
         let before = freed::Before::of(self.dir());
-        for (_, dir) in self.topic_dirs()? {
+        for (_, dir) in named_dirs(&self.path.topics())? {
             match reclaim(&self.path, &dir) {
                 Ok(r) => {
                     report.topic_files += r.files;
@@ -396,7 +389,8 @@ impl Domain {
             report.live_nodes = self.nodes()?.iter().filter(|n| n.alive).count();
         } else {
             // Its nodes cannot be read, but the sweep has left those that are alive.
-            report.live_nodes = entries(&self.path.nodes())?.iter().filter(is_node_file).count();
+            report.live_nodes =
+                file::names_in(&self.path.nodes())?.iter().filter(is_node_file).count();
             strange = None;
             if report.live_nodes == 0 {
                 lock.remove_contents()?;
@@ -432,7 +426,7 @@ impl Domain {
     pub fn audit(&self) -> Result<AuditReport> {
         let mut report = AuditReport::default();
         let nodes = self.path.nodes();
-        for name in entries(&nodes)? {
+        for name in file::names_in(&nodes)? {
             let Ok(ordinal) = name.parse() else { continue };
             report.files += 1;
             match Peer::open(&nodes, NodeId(ordinal), &self.path.access) {
@@ -441,7 +435,7 @@ impl Domain {
                 Err(e) => report.faults.push(e.to_string()),
             }
         }
-        for (_, dir) in self.topic_dirs()? {
+        for (_, dir) in named_dirs(&self.path.topics())? {
             match audit::check_topic(&self.path, &dir, &mut report.faults) {
                 Ok(files) => report.files += files,
                 Err(e) => report.faults.push(e.to_string()),
@@ -470,13 +464,5 @@ fn found<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         outcome => outcome.map(Some),
-    }
-}
-
-/// Names in a directory; none if it does not exist.
-fn entries(dir: &Path) -> Result<Vec<String>> {
-    match file::open_dir(dir).and_then(|d| d.entries()) {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        other => other,
     }
 }

@@ -3,16 +3,39 @@
 use std::path::Path;
 
 use super::header::{FileHeader, FileKind};
+use super::name::TopicName;
 use super::path::{DomainPath, open_or_create};
 use crate::os::fs::file::{Dir, Expect};
 use crate::os::fs::map::Mapping;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
-use crate::{ErrorKind, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Held while a member joins; frees the directory for removal when dropped.
 #[derive(Debug)]
 pub(crate) struct Joining {
     pub(crate) _dir: Dir,
+}
+
+/// Tries to join `object` until it is `deadline`; `attempt` answers `None` where the next may do.
+///
+/// # Errors
+/// `Timeout`; those of `attempt`.
+pub(crate) fn join_until<J>(
+    what: &str,
+    object: &TopicName,
+    deadline: Deadline,
+    attempt: impl Fn() -> Result<Option<J>>,
+) -> Result<J> {
+    loop {
+        if let Some(joined) = attempt()? {
+            return Ok(joined);
+        }
+        if deadline.has_passed() {
+            let remedy = "a stopped 'outlive clean' may hold its directory: continue or end it";
+            return Err(Error::new(ErrorKind::Timeout, what, object.as_str(), remedy));
+        }
+    }
 }
 
 /// Reads what all members agree on, or makes it if nobody has yet; somebody may make or remove it

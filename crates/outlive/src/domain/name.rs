@@ -1,5 +1,8 @@
 //! Names of topics, domains and nodes, and how a name becomes a file name.
 
+use std::path::{Path, PathBuf};
+
+use crate::os::fs::file;
 use crate::{Error, ErrorKind, Result};
 
 /// Longest name, in bytes of UTF-8.
@@ -111,6 +114,20 @@ fn decode(file: &str) -> Option<String> {
         }
     }
     String::from_utf8(out).ok()
+}
+
+/// What the name of a member's file says: a kind, and the numbers behind it; `None` where one of
+/// these is no number.
+pub(crate) fn kind_and_numbers(file: &str) -> (&str, Option<Vec<u64>>) {
+    let mut parts = file.split('.');
+    let kind = parts.next().unwrap_or("");
+    (kind, parts.map(|part| part.parse().ok()).collect())
+}
+
+/// The directories in `parent` that bear a name; none while that is missing.
+pub(crate) fn named_dirs(parent: &Path) -> Result<Vec<(TopicName, PathBuf)>> {
+    let named = |file: &String| TopicName::from_file(file).map(|name| (name, parent.join(file)));
+    Ok(file::names_in(parent)?.iter().filter_map(named).collect())
 }
 
 #[cfg(test)]

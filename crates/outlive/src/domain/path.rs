@@ -151,11 +151,7 @@ impl DomainPath {
             self.locks(),
             self.realtime(),
         ] {
-            let names = match file::open_dir(&dir).and_then(|dir| dir.entries()) {
-                Err(e) if e.kind() == ErrorKind::NotFound => continue,
-                names => names?,
-            };
-            if names.iter().any(|name| !name.starts_with(TMP_PREFIX)) {
+            if file::names_in(&dir)?.iter().any(|name| !name.starts_with(TMP_PREFIX)) {
                 return Ok(true);
             }
         }

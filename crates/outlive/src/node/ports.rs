@@ -158,13 +158,18 @@ pub(crate) struct OwnPort {
     token: Arc<Token>,
     ports: usize,
     block: usize,
+    id: u64,
 }
 
 impl OwnPort {
     pub(super) fn new(token: &Arc<Token>, ports: &Ports, id: u64) -> Result<Self> {
         let (ports, block) = (ports.offset, Ports::block(id));
         PortView::new(token.map(), ports, block)?;
-        Ok(Self { token: Arc::clone(token), ports, block })
+        Ok(Self { token: Arc::clone(token), ports, block, id })
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     #[inline]

@@ -8,7 +8,7 @@
 //!
 //! Not checked: payloads, and lanes that a consumer refused.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::lane::head::{Head, Next};
 use super::lane::position::{Place, Position};
@@ -19,11 +19,10 @@ use super::membership::reclaim;
 use super::membership::reclaim::{Unread, has_consumer};
 use super::membership::table::{ProducerId, Table};
 use super::membership::{self, Entry};
-use crate::domain::name::TopicName;
+use crate::domain::name::{TopicName, named_dirs};
 use crate::domain::path::DomainPath;
 use crate::node::NodeId;
 use crate::node::peer::proof_by_name;
-use crate::os::fs::file;
 use crate::sync::AtomicU64;
 use crate::types::{Encoding, PayloadType};
 use crate::{Error, ErrorKind, Result};
@@ -83,7 +82,7 @@ impl Info {
 /// All queues by name. Queues that are being made or removed are left out.
 pub(crate) fn list(domain: &DomainPath) -> Result<Vec<Info>> {
     let mut out = Vec::new();
-    for (name, dir) in dirs(domain)? {
+    for (name, dir) in named_dirs(&domain.queues())? {
         match info(domain, &name, &dir) {
             Ok(info) => out.push(info),
             // `check` says what is wrong with one that cannot be read.
@@ -98,7 +97,7 @@ pub(crate) fn list(domain: &DomainPath) -> Result<Vec<Info>> {
 /// Removes what no live member needs, unread messages too; returns files and whole queues.
 pub(crate) fn clean(domain: &DomainPath) -> Result<(usize, usize)> {
     let (mut files, mut queues, mut strange) = (0, 0, None);
-    for (_, dir) in dirs(domain)? {
+    for (_, dir) in named_dirs(&domain.queues())? {
         match reclaim::reclaim(domain, &dir, Unread::Remove) {
             Ok(r) => {
                 files += r.files;
@@ -115,7 +114,7 @@ pub(crate) fn clean(domain: &DomainPath) -> Result<(usize, usize)> {
 /// Checks all queues; returns the number of files looked at.
 pub(crate) fn check(domain: &DomainPath, faults: &mut Vec<String>) -> Result<usize> {
     let mut files = 0;
-    for (_, dir) in dirs(domain)? {
+    for (_, dir) in named_dirs(&domain.queues())? {
         match check_queue(domain, &dir, faults) {
             Ok(n) => files += n,
             Err(e) if e.kind() == ErrorKind::NotFound => {}
@@ -123,16 +122,6 @@ pub(crate) fn check(domain: &DomainPath, faults: &mut Vec<String>) -> Result<usi
         }
     }
     Ok(files)
-}
-
-fn dirs(domain: &DomainPath) -> Result<Vec<(TopicName, PathBuf)>> {
-    let queues = domain.queues();
-    let names = match file::open_dir(&queues).and_then(|d| d.entries()) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        names => names?,
-    };
-    let named = |file: &String| TopicName::from_file(file).map(|n| (n, queues.join(file)));
-    Ok(names.iter().filter_map(named).collect())
 }
 
 pub(crate) fn is_unreadable(e: &Error) -> bool {
@@ -151,12 +140,12 @@ pub(crate) fn info(domain: &DomainPath, name: &TopicName, dir: &Path) -> Result<
     let table = Table::open_existing(dir, domain)?;
     let mut out = Info {
         name: name.as_str().into(),
-        type_name: meta.type_name.clone(),
-        encoding: meta.encoding,
-        element_bytes: meta.size,
-        align: meta.align,
+        type_name: meta.of.name.clone(),
+        encoding: meta.of.encoding,
+        element_bytes: meta.of.size,
+        align: meta.of.align,
         stamped: meta.stamped,
-        schema: meta.schema.clone(),
+        schema: meta.of.schema.clone(),
         consumer: if has_consumer(dir)? { table.owner().node() } else { None },
         lanes: Vec::new(),
     };

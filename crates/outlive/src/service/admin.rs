@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::wire::site;
-use crate::domain::name::TopicName;
+use crate::domain::name::named_dirs;
 use crate::domain::path::DomainPath;
 use crate::node::NodeId;
 use crate::os::fs::file;
@@ -32,28 +32,15 @@ pub struct Info {
     pub memory_bytes: u64,
 }
 
-fn dirs(domain: &DomainPath) -> Result<Vec<(TopicName, PathBuf)>> {
-    let services = domain.services();
-    let names = match file::open_dir(&services).and_then(|d| d.entries()) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        names => names?,
-    };
-    let named = |file: &String| TopicName::from_file(file).map(|n| (n, services.join(file)));
-    Ok(names.iter().filter_map(named).collect())
-}
-
-/// The queues of the service in `dir`.
-fn queues(dir: &Path) -> Result<Vec<PathBuf>> {
-    match file::open_dir(dir).and_then(|d| d.entries()) {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        names => Ok(names?.iter().map(|name| dir.join(name)).collect()),
-    }
+/// The files in `dir`; none if it is gone.
+fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
+    Ok(file::names_in(dir)?.iter().map(|name| dir.join(name)).collect())
 }
 
 /// All services by name. Services that are being made or removed are left out.
 pub(crate) fn list(domain: &DomainPath) -> Result<Vec<Info>> {
     let mut out = Vec::new();
-    for (name, dir) in dirs(domain)? {
+    for (name, dir) in named_dirs(&domain.services())? {
         let requests = site::requests(domain, &name).dir;
         let looked = admin::info(domain, &name, &requests)
             .and_then(|info| Ok((info, Meta::read(&requests, &domain.access)?)));
@@ -63,10 +50,10 @@ pub(crate) fn list(domain: &DomainPath) -> Result<Vec<Info>> {
             Err(e) => return Err(e),
         };
         let Some(answer) = meta.answer.clone() else { continue };
-        let (request, response) = site::names(&meta.type_name);
+        let (request, response) = site::names(meta.of.name());
         let mut memory_bytes = 0;
-        for queue in queues(&dir)? {
-            for file in queues(&queue)? {
+        for queue in files_in(&dir)? {
+            for file in files_in(&queue)? {
                 memory_bytes += file.metadata().map_or(0, |m| m.len());
             }
         }
@@ -88,7 +75,7 @@ pub(crate) fn list(domain: &DomainPath) -> Result<Vec<Info>> {
 /// Removes what no live member needs; returns files and whole services.
 pub(crate) fn clean(domain: &DomainPath) -> Result<(usize, usize)> {
     let (mut files, mut services, mut strange) = (0, 0, None);
-    for (_, dir) in dirs(domain)? {
+    for (_, dir) in named_dirs(&domain.services())? {
         match site::sweep(domain, &dir) {
             Ok(removed) => files += removed,
             Err(e) if e.kind() == ErrorKind::NotFound => {}
@@ -103,8 +90,8 @@ pub(crate) fn clean(domain: &DomainPath) -> Result<(usize, usize)> {
 /// Checks the queues of all services; returns the number of files looked at.
 pub(crate) fn check(domain: &DomainPath, faults: &mut Vec<String>) -> Result<usize> {
     let mut files = 0;
-    for (_, dir) in dirs(domain)? {
-        for queue in queues(&dir)? {
+    for (_, dir) in named_dirs(&domain.services())? {
+        for queue in files_in(&dir)? {
             match admin::check_queue(domain, &queue, faults) {
                 Ok(n) => files += n,
                 Err(e) if e.kind() == ErrorKind::NotFound => {}

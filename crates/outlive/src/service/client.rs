@@ -210,7 +210,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         deadline: Deadline,
         bytes: &[u8],
     ) -> Result<()> {
-        let at = request_bytes(self.writer.queue().meta.align);
+        let at = request_bytes(self.writer.queue().meta.of.align);
         let shape = *self.writer.shape();
         let total = (at + bytes.len()) as u64;
         let room = self.writer.reserve_at_once(total, &shape);
@@ -240,7 +240,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     fn next_reply(&mut self) -> Result<Option<Reply<R>>> {
         while self.reader.next()? {
             let Some(hand) = self.reader.in_hand() else { break };
-            let align = self.reader.queue().meta.align;
+            let align = self.reader.queue().meta.of.align;
             // SAFETY: the message in hand has `bytes` bytes, aligned to 8 at least.
             let head = unsafe { ReplyHead::read(hand.ptr, hand.bytes, align) };
             let known = head.and_then(|h| self.waiting.iter().position(|w| w.id == h.id));

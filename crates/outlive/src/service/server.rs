@@ -340,7 +340,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             let (Some(hand), Some(client)) = (self.reader.in_hand(), self.reader.sender()) else {
                 break;
             };
-            let align = self.reader.queue().meta.align;
+            let align = self.reader.queue().meta.of.align;
             // SAFETY: the message in hand has `bytes` bytes, aligned to 8 at least.
             let head = unsafe { RequestHead::read(hand.ptr, hand.bytes, align) };
             let Some(head) = head.filter(|h| matches!(h.kind, frame::REQUEST | frame::CANCEL))
@@ -472,7 +472,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         if kind != frame::REFUSED && !meta.fits(bytes.len()) {
             return Err(self.misfit(bytes.len()));
         }
-        let at = reply_bytes(meta.align);
+        let at = reply_bytes(meta.of.align);
         let (shape, total) = (*way.writer.shape(), (at + bytes.len()) as u64);
         let to = match way.writer.reserve_at_once(total, &shape) {
             Ok(to) => to,

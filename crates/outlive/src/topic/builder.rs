@@ -233,12 +233,12 @@ impl<T: Payload + ?Sized> Builder<T> {
     fn meta(&self) -> Result<WantedMeta> {
         let depth = self.checked_depth()?;
         let wanted = match &self.options.payload_type {
-            Some(payload_type) => WantedMeta::of_type(payload_type),
+            Some(payload_type) => WantedMeta::of_type(payload_type.clone()),
             None => WantedMeta::of::<T>(),
         };
         let mut wanted = WantedMeta { depth, ..wanted };
-        wanted.type_name = self.options.type_name.clone().unwrap_or(wanted.type_name);
-        wanted.schema = self.options.schema.clone().unwrap_or(wanted.schema);
+        wanted.of.name = self.options.type_name.clone().unwrap_or(wanted.of.name);
+        wanted.of.schema = self.options.schema.clone().unwrap_or(wanted.of.schema);
         wanted.attributes.clone_from(&self.options.attributes);
         Ok(wanted)
     }
@@ -289,7 +289,7 @@ impl Builder<[u8]> {
         self.options.node.tend()?;
         let options = self.subscriber_options();
         let reader = join_as_reader(&self.options.node, self.options.name, None, options)?;
-        let any = reader.topic().meta.encoding != Encoding::Bytes;
+        let any = reader.topic().meta.of.encoding != Encoding::Bytes;
         Ok(Subscriber::new(reader, any))
     }
 

@@ -49,7 +49,8 @@ pub use builder::{BORROWS_DEFAULT, Builder, MEMORY_BYTES_DEFAULT};
 pub use chunks::segments;
 pub use look::inspect::{HeldInfo, Info, PublisherInfo, SourceInfo, SubscriberInfo};
 pub use membership::PublisherId;
-pub use publisher::refused::{TryPublishError, Unpublished};
+pub use publisher::loan::Unpublished;
+pub use publisher::refused::TryPublishError;
 pub use publisher::room::Waited;
 #[doc(no_inline)]
 pub use publisher::{Publisher, loan::Loan};

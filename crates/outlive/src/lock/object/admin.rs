@@ -111,18 +111,10 @@ impl File {
     }
 }
 
-/// Names and files in `locks/`; none if it does not exist.
-fn names(domain: &DomainPath) -> Result<Vec<String>> {
-    match file::open_dir(&domain.locks()).and_then(|dir| dir.entries()) {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        other => other,
-    }
-}
-
 /// All locks by name. Files that cannot be read are left out.
 pub(crate) fn list(domain: &DomainPath) -> Result<Vec<LockInfo>> {
     let mut out = Vec::new();
-    for file_name in names(domain)? {
+    for file_name in file::names_in(&domain.locks())? {
         let Some(name) = TopicName::from_file(&file_name) else { continue };
         let Ok(file) = File::open(&domain.locks().join(&file_name), domain) else { continue };
         out.push(describe(domain, name.as_str(), &file)?);
@@ -189,7 +181,7 @@ fn describe(domain: &DomainPath, name: &str, file: &File) -> Result<LockInfo> {
 /// **Strict.** Each unlink stands alone.
 pub(crate) fn clean(domain: &DomainPath) -> Result<usize> {
     let mut removed = 0;
-    for name in names(domain)? {
+    for name in file::names_in(&domain.locks())? {
         let path = domain.locks().join(&name);
         if name.starts_with(TMP_PREFIX) {
             removed += file::remove_unfinished(&path)?;
@@ -271,7 +263,7 @@ impl Node {
 /// Checks all lock files; returns how many were looked at.
 pub(crate) fn check(domain: &DomainPath, faults: &mut Vec<String>) -> Result<usize> {
     let mut files = 0;
-    for name in names(domain)? {
+    for name in file::names_in(&domain.locks())? {
         if name.starts_with(TMP_PREFIX) {
             continue;
         }

@@ -6,3 +6,4 @@ pub(crate) mod filelock;
 pub(crate) mod kept;
 pub(crate) mod map;
 pub(crate) mod sigbus;
+pub(crate) mod stat;

@@ -5,18 +5,13 @@ use crate::os::PAGE;
 
 /// `meta`: what every member must agree on. Never changes. As a topic's, but for `FLAGS`.
 pub(crate) mod meta {
-    pub(crate) const ENCODING: usize = 64;
     pub(crate) const FLAGS: usize = 68;
-    pub(crate) const SIZE: usize = 72;
-    pub(crate) const ALIGN: usize = 80;
     /// Bytes of what describes a service's answers, behind the schema at a multiple of 8; or 0.
     pub(crate) const ANSWER_LEN: usize = 88;
     pub(crate) const ANSWER_ENCODING: usize = 0;
     pub(crate) const ANSWER_SIZE: usize = 8;
     pub(crate) const ANSWER_ALIGN: usize = 16;
     pub(crate) const ANSWER_SCHEMA: usize = 24;
-    pub(crate) const NAME_LEN: usize = 104;
-    pub(crate) const SCHEMA_LEN: usize = 112;
     pub(crate) const NAME: usize = 128;
     /// A service's names two types.
     pub(crate) const NAME_BYTES_MAX: usize = 1024;

@@ -5,33 +5,30 @@ use std::path::Path;
 use crate::domain::header::{FileHeader, FileKind, round_up};
 use crate::domain::joining::read_or_create;
 use crate::domain::name::TopicName;
-use crate::os::PAGE;
 use crate::os::fs::file;
 use crate::os::fs::file::{Access, Draft, Expect};
 use crate::os::fs::map::Mapping;
 use crate::queue::lane::layout::meta;
 use crate::queue::lane::record::Shape;
 use crate::sync::Ordering::Relaxed;
-use crate::types::describe;
 use crate::types::payload_type::SCHEMA_BYTES_MAX;
-use crate::types::{Encoding, PayloadType};
+use crate::types::payload_type::shared::{Bounds, Parsed, Unreadable};
+use crate::types::{Encoding, PayloadType, describe};
 use crate::{Error, ErrorKind, Result};
 
 /// Largest message type, bytes.
 const SIZE_BYTES_MAX: usize = 1 << 39;
+const BOUNDS: Bounds = Bounds { name_bytes: meta::NAME_BYTES_MAX, size_bytes: SIZE_BYTES_MAX };
+const _: () = assert!(BOUNDS.schema() == meta::SCHEMA);
 
 /// The type of a queue's messages, and how its records are laid out.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Meta {
-    pub(crate) encoding: Encoding,
-    pub(crate) type_name: String,
-    pub(crate) size: usize,
-    pub(crate) align: usize,
+    pub(crate) of: PayloadType,
     /// Every record carries a time stamp.
     pub(crate) stamped: bool,
     /// Every message begins with the head of a request or a reply.
     pub(crate) framed: bool,
-    pub(crate) schema: Vec<u8>,
     /// What a service's answers look like; in its queue of requests.
     pub(crate) answer: Option<PayloadType>,
 }
@@ -39,11 +36,11 @@ pub(crate) struct Meta {
 impl Meta {
     /// What a member with messages of type `of` expects; `stamped` as it is or as it wants it;
     /// `schema` instead of the type's own description.
-    pub(crate) fn of_type(of: PayloadType, stamped: bool, schema: Option<&[u8]>) -> Self {
-        let PayloadType { encoding, size, align, .. } = of;
-        let schema = schema.map_or(of.schema, <[u8]>::to_vec);
-        let (type_name, framed, answer) = (of.name, false, None);
-        Self { encoding, type_name, size, align, stamped, framed, schema, answer }
+    pub(crate) fn of_type(mut of: PayloadType, stamped: bool, schema: Option<&[u8]>) -> Self {
+        if let Some(schema) = schema {
+            of.schema = schema.to_vec();
+        }
+        Self { of, stamped, framed: false, answer: None }
     }
 
     /// What a member of a service expects of its queue of requests.
@@ -53,50 +50,37 @@ impl Meta {
 
     /// What a member of a service expects of a queue of replies.
     pub(crate) fn of_replies(of: &PayloadType, type_name: String) -> Self {
-        Self { framed: true, type_name, ..Self::of_type(of.clone(), false, None) }
+        let of = of.clone().renamed(&type_name);
+        Self { framed: true, ..Self::of_type(of, false, None) }
     }
 
     /// The type of the messages, by that name.
     pub(crate) fn payload_type(&self, name: &str) -> PayloadType {
-        let Self { encoding, size, align, .. } = *self;
-        PayloadType::from_parts(encoding, name, (size, align), self.schema.clone())
+        self.of.clone().renamed(name)
     }
 
     /// Whether a message may have `bytes` bytes, as far as this tells.
     #[inline]
     pub(crate) fn fits(&self, bytes: usize) -> bool {
-        match self.encoding {
-            Encoding::Fixed => bytes == self.size,
-            Encoding::Slice => bytes % self.size == 0,
-            Encoding::Headed => bytes >= self.size,
+        match self.of.encoding {
+            Encoding::Fixed => bytes == self.of.size,
+            Encoding::Slice => bytes % self.of.size == 0,
+            Encoding::Headed => bytes >= self.of.size,
             Encoding::Bytes | Encoding::MessagePack => true,
         }
     }
 
     pub(crate) fn shape(&self) -> Shape {
-        let fixed = self.encoding == Encoding::Fixed && !self.framed;
-        Shape::new(fixed, self.size, self.align, self.stamped)
+        let PayloadType { encoding, size, align, .. } = self.of;
+        Shape::new(encoding == Encoding::Fixed && !self.framed, size, align, self.stamped)
     }
 
     fn check(&self, queue: &TopicName) -> Result<()> {
         let bad = |why: String| {
             Err(Error::new(ErrorKind::InvalidArgument, "opening queue", queue.as_str(), why))
         };
-        if self.size == 0 || self.align > PAGE {
-            return bad("types of 0 bytes or aligned to more than 4096 cannot be shared".into());
-        }
-        if self.type_name.is_empty() || self.type_name.len() > meta::NAME_BYTES_MAX {
-            return bad(format!("a type name has 1 to {} bytes", meta::NAME_BYTES_MAX));
-        }
-        let answer = self.answer.as_ref();
-        if answer.is_some_and(|a| a.size == 0 || a.align > PAGE) {
-            return bad("types of 0 bytes or aligned to more than 4096 cannot be shared".into());
-        }
-        let longest = self.schema.len().max(answer.map_or(0, |a| a.schema.len()));
-        if longest > SCHEMA_BYTES_MAX {
-            return bad(format!("a schema has at most {} bytes", SCHEMA_BYTES_MAX));
-        }
-        Ok(())
+        let answer = self.answer.as_ref().map_or(Ok(()), |answer| answer.check_shareable(BOUNDS));
+        self.of.check_shareable(BOUNDS).and(answer).or_else(bad)
     }
 
     /// Reads `meta` in the queue's directory; `NotFound` while the queue is being made or removed.
@@ -106,49 +90,22 @@ impl Meta {
         let expect = Expect { writable: false, min_len: meta::SCHEMA as u64, owner };
         let (fd, len) = file::open_checked(&path, expect)?;
         let map = Mapping::map_peer(&fd, len as usize, &path)?;
-        Self::parse(&map, len).map_err(|e| match e {
-            Parse::Error(e) => e,
-            Parse::Field(field) => Error::new(
-                ErrorKind::Corrupt,
-                "reading",
-                path.display().to_string(),
-                format!("its {field} is out of range: stop the members and run 'outlive clean'"),
-            ),
-        })
+        Self::parse(&map, len).map_err(|e| e.error(&map))
     }
 
-    fn parse(map: &Mapping, len: u64) -> std::result::Result<Self, Parse> {
+    fn parse(map: &Mapping, len: u64) -> Parsed<Self> {
         FileHeader::read(map, FileKind::QueueMeta, len)?;
-        let at = |offset| Ok::<_, Error>(map.atomic_u64(offset)?.load(Relaxed) as usize);
-        let encoding = Encoding::from_raw(map.atomic_u32(meta::ENCODING)?.load(Relaxed))
-            .ok_or(Parse::Field("encoding"))?;
+        let of = PayloadType::read(map, len, BOUNDS)?;
         let flags = map.atomic_u32(meta::FLAGS)?.load(Relaxed);
         if flags & !(meta::FLAG_STAMPED | meta::FLAG_FRAMED) != 0 {
-            return Err(Parse::Field("flags"));
+            return Err(Unreadable::Field("flags"));
         }
-        let (size, align) = (at(meta::SIZE)?, at(meta::ALIGN)?);
-        check_form(size, align)?;
-        let (name_len, schema_len) = (at(meta::NAME_LEN)?, at(meta::SCHEMA_LEN)?);
-        if name_len == 0 || name_len > meta::NAME_BYTES_MAX {
-            return Err(Parse::Field("type name"));
-        }
-        if schema_len > SCHEMA_BYTES_MAX || meta::SCHEMA + schema_len > len as usize {
-            return Err(Parse::Field("schema"));
-        }
-        let type_name = String::from_utf8(map.copy_out(meta::NAME, name_len)?)
-            .map_err(|_| Parse::Field("type name"))?;
-        let schema = map.copy_out(meta::SCHEMA, schema_len)?;
         let (stamped, framed) = (flags & meta::FLAG_STAMPED != 0, flags & meta::FLAG_FRAMED != 0);
-        let from = round_up(meta::SCHEMA + schema_len, 8);
-        let answer = Self::parse_answer(map, from, len)?;
-        Ok(Self { encoding, type_name, size, align, stamped, framed, schema, answer })
+        let answer = Self::parse_answer(map, answer_at(&of), len)?;
+        Ok(Self { of, stamped, framed, answer })
     }
 
-    fn parse_answer(
-        map: &Mapping,
-        from: usize,
-        len: u64,
-    ) -> std::result::Result<Option<PayloadType>, Parse> {
+    fn parse_answer(map: &Mapping, from: usize, len: u64) -> Parsed<Option<PayloadType>> {
         let at = |offset| Ok::<_, Error>(map.atomic_u64(offset)?.load(Relaxed) as usize);
         let bytes = at(meta::ANSWER_LEN)?;
         if bytes == 0 {
@@ -156,12 +113,13 @@ impl Meta {
         }
         let most = meta::ANSWER_SCHEMA + SCHEMA_BYTES_MAX;
         if bytes < meta::ANSWER_SCHEMA || bytes > most || from + bytes > len as usize {
-            return Err(Parse::Field("description of answers"));
+            return Err(Unreadable::Field("description of answers"));
         }
         let (size, align) = (at(from + meta::ANSWER_SIZE)?, at(from + meta::ANSWER_ALIGN)?);
-        check_form(size, align)?;
+        BOUNDS.check(size, align)?;
         let encoding = u32::try_from(at(from + meta::ANSWER_ENCODING)?).ok();
-        let encoding = encoding.and_then(Encoding::from_raw).ok_or(Parse::Field("encoding"))?;
+        let encoding =
+            encoding.and_then(Encoding::from_raw).ok_or(Unreadable::Field("encoding"))?;
         let schema = map.copy_out(from + meta::ANSWER_SCHEMA, bytes - meta::ANSWER_SCHEMA)?;
         Ok(Some(PayloadType::from_parts(encoding, "", (size, align), schema)))
     }
@@ -182,7 +140,7 @@ impl Meta {
     }
 
     fn create(&self, dir: &Path, access: &Access) -> Result<()> {
-        let behind = round_up(meta::SCHEMA + self.schema.len(), 8);
+        let behind = answer_at(&self.of);
         let answer_bytes = self.answer.as_ref().map_or(0, |a| meta::ANSWER_SCHEMA + a.schema.len());
         let bytes = round_up(behind + answer_bytes, 64);
         let draft = Draft::new(dir, bytes as u64, access.own_mode)?;
@@ -190,21 +148,11 @@ impl Meta {
             let map = draft.map()?;
             let total_bytes = bytes as u64;
             FileHeader { kind: FileKind::QueueMeta, total_bytes, node: 0, port: 0 }.write(&map)?;
-            map.atomic_u32(meta::ENCODING)?.store(self.encoding as u32, Relaxed);
+            self.of.write(&map, BOUNDS)?;
             let stamped = if self.stamped { meta::FLAG_STAMPED } else { 0 };
             let flags = stamped | if self.framed { meta::FLAG_FRAMED } else { 0 };
             map.atomic_u32(meta::FLAGS)?.store(flags, Relaxed);
-            for (offset, value) in [
-                (meta::SIZE, self.size),
-                (meta::ALIGN, self.align),
-                (meta::ANSWER_LEN, answer_bytes),
-                (meta::NAME_LEN, self.type_name.len()),
-                (meta::SCHEMA_LEN, self.schema.len()),
-            ] {
-                map.atomic_u64(offset)?.store(value as u64, Relaxed);
-            }
-            map.copy_in(meta::NAME, self.type_name.as_bytes())?;
-            map.copy_in(meta::SCHEMA, &self.schema)?;
+            map.atomic_u64(meta::ANSWER_LEN)?.store(answer_bytes as u64, Relaxed);
             if let Some(answer) = &self.answer {
                 for (offset, value) in [
                     (meta::ANSWER_ENCODING, answer.encoding as usize),
@@ -221,17 +169,7 @@ impl Meta {
 
     /// Compares with what a member expects; the error lists every field that differs.
     fn accept(self, queue: &TopicName, wanted: &Self) -> Result<Self> {
-        let mut differences = Vec::new();
-        let mut differs = |field: &str, has: String, want: String| {
-            if has != want {
-                differences.push(format!("{field} is {has}, this program has {want}"));
-            }
-        };
-        differs("type", self.type_name.clone(), wanted.type_name.clone());
-        differs("size", self.size.to_string(), wanted.size.to_string());
-        differs("alignment", self.align.to_string(), wanted.align.to_string());
-        differs("encoding", self.encoding.as_str().into(), wanted.encoding.as_str().into());
-        differences.extend(describe::differences(&self.schema, &wanted.schema));
+        let mut differences = self.of.differences(&wanted.of);
         if let (Some(has), Some(want)) = (&self.answer, &wanted.answer) {
             // Sizes and encodings stand in the type's name.
             let of_answers = describe::differences(&has.schema, &want.schema);
@@ -261,24 +199,7 @@ impl Meta {
     }
 }
 
-fn check_form(size: usize, align: usize) -> std::result::Result<(), Parse> {
-    if size == 0 || size > SIZE_BYTES_MAX {
-        return Err(Parse::Field("element size"));
-    }
-    if !align.is_power_of_two() || align > PAGE {
-        return Err(Parse::Field("alignment"));
-    }
-    Ok(())
-}
-
-/// Why a `meta` cannot be used.
-enum Parse {
-    Error(Error),
-    Field(&'static str),
-}
-
-impl From<Error> for Parse {
-    fn from(e: Error) -> Self {
-        Self::Error(e)
-    }
+/// Where the description of a service's answers begins.
+fn answer_at(of: &PayloadType) -> usize {
+    round_up(meta::SCHEMA + of.schema.len(), 8)
 }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use super::lane::layout::bell;
 use super::lane::segment::segment_path;
-use crate::domain::joining::{Joining, open_bell};
-use crate::domain::name::TopicName;
+use crate::domain::joining::{Joining, join_until, open_bell};
+use crate::domain::name::{TopicName, kind_and_numbers};
 use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
 use crate::node::{Node, NodeId};
 use crate::os::fs::file;
@@ -24,7 +24,7 @@ use crate::os::sleep::futex;
 use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::{Acquire, Release};
 use crate::sync::{AtomicU32, AtomicU64, fault};
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 use meta::Meta;
 use reclaim::{Reclaimed, Unread, reclaim};
 use table::ProducerId;
@@ -72,9 +72,7 @@ pub(crate) enum Entry {
 
 impl Entry {
     pub(crate) fn parse(name: &str) -> Self {
-        let mut parts = name.split('.');
-        let kind = parts.next().unwrap_or("");
-        let numbers: Option<Vec<u64>> = parts.map(|p| p.parse().ok()).collect();
+        let (kind, numbers) = kind_and_numbers(name);
         match (kind, numbers.as_deref()) {
             ("meta", Some([])) => Self::Meta,
             ("bell", Some([])) => Self::Bell,
@@ -99,23 +97,13 @@ impl Queue {
     /// whoever comes next makes what is missing.
     pub(crate) fn join(node: &Node, site: &Site, wanted: &Meta) -> Result<(Arc<Self>, Joining)> {
         let deadline = Deadline::in_ns(SLOW_PATH_NS_MAX);
-        loop {
+        join_until("joining queue", &site.name, deadline, || {
             match Self::try_join(node, site, wanted, deadline) {
-                Ok(Some(joined)) => return Ok(joined),
-                Ok(None) => {}
                 // Removed under us: make it again.
-                Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => return Err(e),
+                Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+                joined => joined,
             }
-            if deadline.has_passed() {
-                return Err(Error::new(
-                    ErrorKind::Timeout,
-                    "joining queue",
-                    site.name.as_str(),
-                    "a stopped 'outlive clean' may hold its directory: continue or end it",
-                ));
-            }
-        }
+        })
     }
 
     /// As `join`, without ever waiting; `None` while somebody removes or cleans it.

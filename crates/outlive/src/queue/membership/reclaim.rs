@@ -25,9 +25,10 @@ use super::meta::Meta;
 use super::table::{ProducerId, Table};
 use super::{Entry, list};
 use crate::domain::path::DomainPath;
+use crate::domain::removing::Removing;
 use crate::node::peer::{Dead, proof_by_name};
 use crate::os::fs::file;
-use crate::os::fs::file::{Dir, Expect, TMP_PREFIX};
+use crate::os::fs::file::Expect;
 use crate::os::fs::filelock;
 use crate::queue::lane::head::{Head, Next};
 use crate::queue::lane::layout::consumer::SLOTS_MAX;
@@ -103,7 +104,7 @@ impl Crowd {
 
 /// Proof that nobody consumes, for as long as the directory's lock is held.
 #[derive(Debug)]
-struct Unserved<'l>(PhantomData<&'l Dir>);
+struct Unserved<'l>(PhantomData<&'l Removing>);
 
 /// Whether a consumer holds the queue's `consumer` file.
 pub(crate) fn has_consumer(dir: &Path) -> Result<bool> {
@@ -140,23 +141,18 @@ pub(crate) fn lanes(names: impl IntoIterator<Item = Entry>) -> Vec<(ProducerId, 
 /// **Strict.** Lanes go before `consumer`, `meta` last: what remains is found by the next look.
 pub(crate) fn reclaim(domain: &DomainPath, dir: &Path, unread: Unread) -> Result<Reclaimed> {
     let mut out = Reclaimed::default();
-    let lock = file::open_dir(dir)?;
-    // Somebody is joining or cleaning: then it is not for us to remove anything.
-    if !lock.try_lock_exclusive()? || !lock.still_at(dir)? {
+    let Some(removing) = Removing::begin(dir)? else {
         out.live_members = 1;
         return Ok(out);
-    }
-    let names = lock.entries()?;
-    for name in names.iter().filter(|n| n.starts_with(TMP_PREFIX)) {
-        out.files += file::remove_unfinished(&dir.join(name))?;
-    }
+    };
+    out.files += removing.remove_unfinished()?;
     // A live consumer ends its lanes itself.
-    let Some(unserved) = unserved(&lock, dir)? else {
+    let Some(unserved) = unserved(&removing, dir)? else {
         out.live_members = 1;
         return Ok(out);
     };
     let (mut kept, mut unknown) = (0, None);
-    for (id, segments) in lanes(names.iter().map(|name| Entry::parse(name))) {
+    for (id, segments) in lanes(removing.names().iter().map(|name| Entry::parse(name))) {
         match over(domain, dir, id, &segments) {
             Ok(None) => out.live_members += 1,
             Ok(Some(over)) => match drained(domain, dir, id) {
@@ -176,8 +172,8 @@ pub(crate) fn reclaim(domain: &DomainPath, dir: &Path, unread: Unread) -> Result
         }
     }
     if out.live_members == 0 && (kept == 0 || unread != Unread::Keep) {
-        out.files += remove_queue(dir, &names, &unserved)?;
-        out.removed_queue = file::remove_dir(dir)?;
+        let (files, removed_queue) = remove_queue(&removing, &unserved)?;
+        (out.files, out.removed_queue) = (out.files + files, removed_queue);
     }
     unknown.map_or(Ok(out), Err)
 }
@@ -221,7 +217,7 @@ pub(crate) fn thin_out(domain: &DomainPath, dir: &Path, unread: Unread) -> Resul
     Ok(crowd)
 }
 
-fn unserved<'l>(_: &'l Dir, dir: &Path) -> Result<Option<Unserved<'l>>> {
+fn unserved<'l>(_: &'l Removing, dir: &Path) -> Result<Option<Unserved<'l>>> {
     Ok((!has_consumer(dir)?).then_some(Unserved(PhantomData)))
 }
 
@@ -333,17 +329,11 @@ fn remove_lane(
 }
 
 /// Unlinks all files of a queue that has no member; the caller has seen each lane to be over.
-fn remove_queue(dir: &Path, names: &[String], _: &Unserved<'_>) -> Result<usize> {
-    let order = |name: &String| match Entry::parse(name) {
-        Entry::Lane { .. } => 0,
-        Entry::Meta => 2,
-        _ => 1,
-    };
-    let mut names: Vec<_> = names.iter().filter(|n| Entry::parse(n) != Entry::Unknown).collect();
-    names.sort_by_key(|n| order(n));
-    let mut removed = 0;
-    for name in names {
-        removed += usize::from(file::unlink(&dir.join(name))?);
-    }
-    Ok(removed)
+fn remove_queue(removing: &Removing, _: &Unserved<'_>) -> Result<(usize, bool)> {
+    removing.remove_all(|name| match Entry::parse(name) {
+        Entry::Lane { .. } => Some(0),
+        Entry::Meta => Some(2),
+        Entry::Unknown => None,
+        _ => Some(1),
+    })
 }

@@ -253,7 +253,7 @@ impl<T: Payload + ?Sized> Producer<T> {
 
     /// Name of the queue's type.
     pub fn type_name(&self) -> &str {
-        &self.writer.queue().meta.type_name
+        self.writer.queue().meta.of.name()
     }
 
     /// Room in the lane for a slice of `len` elements, to fill and commit without a copy. Holds

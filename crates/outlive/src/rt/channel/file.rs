@@ -164,7 +164,7 @@ fn lock(dir: &Path, deadline: Deadline) -> Result<Dir> {
 fn living(node: &Node, dir: &Path, prefix: &str) -> Result<Option<NodeId>> {
     let domain = node.domain();
     remove_dead(domain, |file| file.starts_with(prefix))?;
-    for file in entries(domain)? {
+    for file in file::names_in(&domain.realtime())? {
         let Some(owner) = of_prefix(&file, prefix) else { continue };
         if fault("rt_file.second_end") && owner != node.id() {
             continue;
@@ -247,8 +247,10 @@ pub(in crate::rt) fn look(node: &Node, name: &str, shape: Shape) -> Result<Optio
     let name = TopicName::of("real-time name", name)?;
     let prefix = prefix(&name, shape.role);
     let domain = node.domain();
-    let mut there: Vec<NodeId> =
-        entries(domain)?.iter().filter_map(|file| of_prefix(file, &prefix)).collect();
+    let mut there: Vec<NodeId> = file::names_in(&domain.realtime())?
+        .iter()
+        .filter_map(|file| of_prefix(file, &prefix))
+        .collect();
     there.sort_unstable();
     for owner in there.into_iter().rev() {
         if proof_by_name(&domain.nodes(), owner)?.is_some() {
@@ -292,21 +294,13 @@ fn open(domain: &DomainPath, path: &Path, shape: Shape) -> Result<Mapping> {
     Ok(map)
 }
 
-/// Files in `rt/`; none if it does not exist.
-fn entries(domain: &DomainPath) -> Result<Vec<String>> {
-    match file::open_dir(&domain.realtime()).and_then(|dir| dir.entries()) {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        other => other,
-    }
-}
-
 fn owner_of(file: &str) -> Option<NodeId> {
     file.rsplit_once('.')?.1.parse().ok().map(NodeId::from_raw)
 }
 
 fn remove_dead(domain: &DomainPath, of: impl Fn(&str) -> bool) -> Result<usize> {
     let mut removed = 0;
-    for file in entries(domain)? {
+    for file in file::names_in(&domain.realtime())? {
         let path = domain.realtime().join(&file);
         if file.starts_with(TMP_PREFIX) {
             removed += file::remove_unfinished(&path)?;
@@ -331,7 +325,9 @@ pub(crate) fn clean(domain: &DomainPath) -> Result<usize> {
 /// Checks the headers; returns how many files were looked at.
 pub(crate) fn check(domain: &DomainPath, faults: &mut Vec<String>) -> Result<usize> {
     let mut files = 0;
-    for name in entries(domain)?.iter().filter(|name| !name.starts_with(TMP_PREFIX)) {
+    for name in
+        file::names_in(&domain.realtime())?.iter().filter(|name| !name.starts_with(TMP_PREFIX))
+    {
         files += 1;
         let path = domain.realtime().join(name);
         let serial = |map: &Mapping| map.atomic_u64(HEADER_BYTES).map(|word| word.load(Relaxed));

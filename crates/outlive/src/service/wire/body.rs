@@ -61,7 +61,7 @@ impl<T: Payload + ?Sized> Body<T> {
             return Err(NoBody::Length);
         }
         // The same, unless `T` is bytes that stand for another type.
-        let align = align_of::<T::Element>().max(meta.align);
+        let align = align_of::<T::Element>().max(meta.of.align);
         let store = if bytes <= WORDS * 8 && align <= 8 {
             let mut words = [0; WORDS];
             // SAFETY: the source by the caller; the words have room.

@@ -1,25 +1,25 @@
 //! `meta`: what all members of a topic agree on, written once by the first.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use super::attributes;
 use crate::domain::header::{FileHeader, FileKind, round_up};
 use crate::domain::joining::read_or_create;
 use crate::domain::name::TopicName;
-use crate::os::PAGE;
 use crate::os::fs::file;
 use crate::os::fs::file::{Access, Draft, Expect};
 use crate::os::fs::map::Mapping;
 use crate::sync::Ordering::Relaxed;
 use crate::topic::ring::layout;
 use crate::topic::ring::layout::meta;
-use crate::types::describe;
 use crate::types::payload::{Encoding, Payload};
-use crate::types::payload_type::PayloadType;
-use crate::types::payload_type::{PAYLOAD_BYTES_MAX, SCHEMA_BYTES_MAX};
+use crate::types::payload_type::shared::{Bounds, Parsed, Unreadable};
+use crate::types::payload_type::{PAYLOAD_BYTES_MAX, PayloadType};
 use crate::{Error, ErrorKind, Result};
+
+const BOUNDS: Bounds = Bounds { name_bytes: meta::NAME_BYTES_MAX, size_bytes: PAYLOAD_BYTES_MAX };
+const _: () = assert!(BOUNDS.schema() == meta::SCHEMA);
 
 /// Depth of a topic whose creator did not ask for one, messages.
 pub(crate) const DEPTH_DEFAULT: u64 = 16;
@@ -27,35 +27,21 @@ pub(crate) const DEPTH_DEFAULT: u64 = 16;
 /// What a member expects of a topic.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WantedMeta {
-    pub(crate) encoding: Encoding,
-    pub(crate) type_name: String,
-    pub(crate) size: usize,
-    pub(crate) align: usize,
+    pub(crate) of: PayloadType,
     /// Messages asked for, 0 for "whatever it has". Each publisher has its own; whoever makes the
     /// topic says what those get that do not ask.
     pub(crate) depth: u64,
-    pub(crate) schema: Vec<u8>,
     /// Of no account unless it makes the topic.
     pub(crate) attributes: BTreeMap<String, String>,
 }
 
 impl WantedMeta {
     pub(crate) fn of<T: Payload + ?Sized>() -> Self {
-        Self {
-            encoding: T::ENCODING,
-            type_name: T::payload_type_name().into(),
-            size: size_of::<T::Element>(),
-            align: align_of::<T::Element>(),
-            depth: 0,
-            schema: T::describe_payload().to_schema(),
-            attributes: BTreeMap::new(),
-        }
+        Self::of_type(PayloadType::of::<T>())
     }
 
-    pub(crate) fn of_type(of: &PayloadType) -> Self {
-        let (type_name, schema) = (of.name.clone(), of.schema.clone());
-        let PayloadType { encoding, size, align, .. } = *of;
-        Self { encoding, type_name, size, align, depth: 0, schema, attributes: BTreeMap::new() }
+    pub(crate) fn of_type(of: PayloadType) -> Self {
+        Self { of, depth: 0, attributes: BTreeMap::new() }
     }
 
     fn check(&self, topic: &TopicName) -> Result<()> {
@@ -69,19 +55,7 @@ impl WantedMeta {
                 layout::DEPTH_MAX
             ));
         }
-        if self.size == 0 || self.align > PAGE {
-            return bad("types of 0 bytes or aligned to more than 4096 cannot be shared".into());
-        }
-        if self.type_name.is_empty() || self.type_name.len() > meta::NAME_BYTES_MAX {
-            return bad(format!(
-                "a type name has 1 to 256 bytes and '{}' has {}: give another",
-                self.type_name,
-                self.type_name.len()
-            ));
-        }
-        if self.schema.len() > SCHEMA_BYTES_MAX {
-            return bad(format!("a schema has at most {} bytes", SCHEMA_BYTES_MAX));
-        }
+        self.of.check_shareable(BOUNDS).or_else(bad)?;
         attributes::to_text(&self.attributes).map(drop).or_else(bad)
     }
 }
@@ -89,14 +63,10 @@ impl WantedMeta {
 /// The checked content of a topic's `meta`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Meta {
-    pub(crate) encoding: Encoding,
-    pub(crate) type_name: String,
-    pub(crate) size: usize,
-    pub(crate) align: usize,
+    pub(crate) of: PayloadType,
     /// Of the rings of publishers that do not ask for another.
     pub(crate) depth: u64,
     pub(crate) entry_bytes: usize,
-    pub(crate) schema: Vec<u8>,
     pub(crate) attributes: BTreeMap<String, String>,
 }
 
@@ -104,61 +74,31 @@ impl Meta {
     /// Reads `meta` in the topic's directory; `NotFound` while the topic is being made or removed.
     pub(crate) fn read(dir: &Path, access: &Access) -> Result<Self> {
         let path = dir.join("meta");
-        let expect = Expect {
-            writable: false,
-            min_len: meta::SCHEMA as u64,
-            owner: access.owner_required(),
-        };
+        let owner = access.owner_required();
+        let expect = Expect { writable: false, min_len: meta::SCHEMA as u64, owner };
         let (fd, len) = file::open_checked(&path, expect)?;
-        Self::parse(&fd, len, &path)
+        let map = Mapping::map_peer(&fd, len as usize, &path)?;
+        Self::parse(&map, len).map_err(|e| e.error(&map))
     }
 
-    fn parse(fd: &OwnedFd, len: u64, path: &Path) -> Result<Self> {
-        let corrupt = |field: &str| {
-            Error::new(
-                ErrorKind::Corrupt,
-                "reading",
-                path.display().to_string(),
-                format!("its {field} is out of range: stop the members and run 'outlive clean'"),
-            )
-        };
-        let map = Mapping::map_peer(fd, len as usize, path)?;
-        FileHeader::read(&map, FileKind::Meta, len)?;
+    fn parse(map: &Mapping, len: u64) -> Parsed<Self> {
+        FileHeader::read(map, FileKind::Meta, len)?;
         let at = |offset| Ok::<_, Error>(map.atomic_u64(offset)?.load(Relaxed) as usize);
-        let encoding = Encoding::from_raw(map.atomic_u32(meta::ENCODING)?.load(Relaxed))
-            .ok_or_else(|| corrupt("encoding"))?;
-        let (size, align) = (at(meta::SIZE)?, at(meta::ALIGN)?);
-        if size == 0 || size > PAYLOAD_BYTES_MAX {
-            return Err(corrupt("element size"));
-        }
-        if !align.is_power_of_two() || align > PAGE {
-            return Err(corrupt("alignment"));
-        }
+        let of = PayloadType::read(map, len, BOUNDS)?;
         let depth = at(meta::DEPTH)? as u64;
         if !layout::is_depth(depth) {
-            return Err(corrupt("depth"));
+            return Err(Unreadable::Field("depth"));
         }
         let entry_bytes = at(meta::ENTRY_BYTES)?;
         if !layout::is_entry_bytes(entry_bytes) {
-            return Err(corrupt("entry size"));
+            return Err(Unreadable::Field("entry size"));
         }
-        let name_len = at(meta::NAME_LEN)?;
-        if name_len == 0 || name_len > meta::NAME_BYTES_MAX {
-            return Err(corrupt("type name"));
+        let (from, length) = (meta::SCHEMA + of.schema().len(), at(meta::ATTRIBUTES_LEN)?);
+        if length > attributes::BYTES_MAX || from + length > len as usize {
+            return Err(Unreadable::Field("length of the attributes"));
         }
-        let schema_len = at(meta::SCHEMA_LEN)?;
-        if schema_len > SCHEMA_BYTES_MAX || meta::SCHEMA + schema_len > len as usize {
-            return Err(corrupt("schema"));
-        }
-        let (from, attributes_len) = (meta::SCHEMA + schema_len, at(meta::ATTRIBUTES_LEN)?);
-        if attributes_len > attributes::BYTES_MAX || from + attributes_len > len as usize {
-            return Err(corrupt("length of the attributes"));
-        }
-        let type_name = String::from_utf8(map.copy_out(meta::NAME, name_len)?)
-            .map_err(|_| corrupt("type name"))?;
-        let schema = map.copy_out(meta::SCHEMA, schema_len)?;
-        let attributes = attributes::parse(&map.copy_out(from, attributes_len)?);
-        Ok(Self { encoding, type_name, size, align, depth, entry_bytes, schema, attributes })
+        let attributes = attributes::parse(&map.copy_out(from, length)?);
+        Ok(Self { of, depth, entry_bytes, attributes })
     }
 
     /// Reads the topic's `meta`, or makes it from `wanted` if nobody has yet.
@@ -178,54 +118,38 @@ impl Meta {
     }
 
     fn create(dir: &Path, wanted: &WantedMeta, access: &Access) -> Result<()> {
-        let slice = wanted.encoding != Encoding::Fixed;
-        let entry_bytes = layout::entry_bytes(wanted.size, wanted.align, slice);
+        let of = &wanted.of;
+        let slice = of.encoding() != Encoding::Fixed;
+        let entry_bytes = layout::entry_bytes(of.size(), of.align(), slice);
         let depth = match wanted.depth {
             0 => DEPTH_DEFAULT,
             n => n.next_power_of_two(),
         };
         // Checked by the caller.
         let attributes = attributes::to_text(&wanted.attributes).unwrap_or_default();
-        let behind = meta::SCHEMA + wanted.schema.len();
+        let behind = meta::SCHEMA + of.schema().len();
         let bytes = round_up(behind + attributes.len(), 64);
-        let path = dir.join("meta");
         let draft = Draft::new(dir, bytes as u64, access.own_mode)?;
         {
             let map = draft.map()?;
             let total_bytes = bytes as u64;
             FileHeader { kind: FileKind::Meta, total_bytes, node: 0, port: 0 }.write(&map)?;
-            map.atomic_u32(meta::ENCODING)?.store(wanted.encoding as u32, Relaxed);
+            of.write(&map, BOUNDS)?;
             for (offset, value) in [
-                (meta::SIZE, wanted.size),
-                (meta::ALIGN, wanted.align),
                 (meta::DEPTH, depth as usize),
                 (meta::ENTRY_BYTES, entry_bytes),
-                (meta::NAME_LEN, wanted.type_name.len()),
-                (meta::SCHEMA_LEN, wanted.schema.len()),
                 (meta::ATTRIBUTES_LEN, attributes.len()),
             ] {
                 map.atomic_u64(offset)?.store(value as u64, Relaxed);
             }
-            map.copy_in(meta::NAME, wanted.type_name.as_bytes())?;
-            map.copy_in(meta::SCHEMA, &wanted.schema)?;
             map.copy_in(behind, &attributes)?;
         }
-        draft.link(&path).map(drop)
+        draft.link(&dir.join("meta")).map(drop)
     }
 
     /// Compares with what a member expects; the error lists every field that differs.
     fn accept(self, topic: &TopicName, wanted: &WantedMeta) -> Result<Self> {
-        let mut differences = Vec::new();
-        let mut differs = |field: &str, has: String, want: String| {
-            if has != want {
-                differences.push(format!("{field} is {has}, this program has {want}"));
-            }
-        };
-        differs("type", self.type_name.clone(), wanted.type_name.clone());
-        differs("size", self.size.to_string(), wanted.size.to_string());
-        differs("alignment", self.align.to_string(), wanted.align.to_string());
-        differs("encoding", self.encoding.as_str().into(), wanted.encoding.as_str().into());
-        differences.extend(describe::differences(&self.schema, &wanted.schema));
+        let differences = self.of.differences(&wanted.of);
         if differences.is_empty() {
             return Ok(self);
         }

@@ -24,8 +24,8 @@ use super::ring::layout;
 use super::ring::layout::{bell, ring};
 use super::ring::listing::Listing;
 use crate::domain::header::{FileHeader, FileKind, HEADER_BYTES};
-use crate::domain::joining::{Joining, open_bell};
-use crate::domain::name::TopicName;
+use crate::domain::joining::{Joining, join_until, open_bell};
+use crate::domain::name::{TopicName, kind_and_numbers};
 use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
 use crate::node::peer::{Peer, Place};
 use crate::node::{Node, NodeId};
@@ -92,9 +92,7 @@ pub(crate) enum Entry {
 
 impl Entry {
     pub(crate) fn parse(name: &str) -> Self {
-        let mut parts = name.split('.');
-        let kind = parts.next().unwrap_or("");
-        let numbers: Option<Vec<u64>> = parts.map(|p| p.parse().ok()).collect();
+        let (kind, numbers) = kind_and_numbers(name);
         match (kind, numbers.as_deref()) {
             ("meta", Some([])) => Self::Meta,
             ("bell", Some([])) => Self::Bell,
@@ -136,43 +134,35 @@ impl Topic {
         let domain = node.domain();
         let path = domain.topics().join(name.file());
         let deadline = Deadline::in_ns(SLOW_PATH_NS_MAX);
-        loop {
+        join_until("joining topic", &name, deadline, || {
             match Self::try_join(node, &name, &path, wanted, deadline) {
-                Ok(Some(joined)) => return Ok(joined),
-                Ok(None) => {}
                 Err(e) if e.kind() == ErrorKind::NotFound && !domain.topics().exists() => {
-                    return Err(Error::new(
+                    Err(Error::new(
                         ErrorKind::NotFound,
                         "joining topic in",
                         domain.topics().display().to_string(),
                         "somebody removed it: open the nodes of the domain again",
-                    ));
+                    ))
                 }
                 // Removed under us: make it again, unless we are not to make it.
-                Err(e) if e.kind() == ErrorKind::NotFound && wanted.is_some() => {}
+                Err(e) if e.kind() == ErrorKind::NotFound && wanted.is_some() => Ok(None),
                 Err(e) if e.kind() == ErrorKind::TypeMismatch && !fault("join.dead_keep_type") => {
                     // The dead hold on to no type.
                     let living = give_way(domain, &path, deadline)?;
-                    if !living.is_empty() {
-                        let who = format!("{}; it has live members: {}", e.remedy(), living);
-                        return Err(Error::new(e.kind(), "opening topic", name.as_str(), who));
+                    if living.is_empty() {
+                        return Ok(None);
                     }
+                    let who = format!("{}; it has live members: {}", e.remedy(), living);
+                    Err(Error::new(e.kind(), "opening topic", name.as_str(), who))
                 }
                 Err(e) => {
                     // What it has made so far.
                     let _ = reclaim(domain, &path);
-                    return Err(e);
+                    Err(e)
                 }
+                joined => joined,
             }
-            if deadline.has_passed() {
-                return Err(Error::new(
-                    ErrorKind::Timeout,
-                    "joining topic",
-                    name.as_str(),
-                    "a stopped 'outlive clean' may hold its directory: continue or end it",
-                ));
-            }
-        }
+        })
     }
 
     fn try_join(

@@ -10,6 +10,7 @@ use std::path::Path;
 use super::meta::Meta;
 use super::{Entry, PublisherId, RingHeader, existing_bell, list, listing, ring_path};
 use crate::domain::path::DomainPath;
+use crate::domain::removing::Removing;
 use crate::node::NodeId;
 use crate::node::peer::{Dead, Peer, proof_by_name, unlink_of};
 use crate::os::fs::file;
@@ -97,17 +98,16 @@ pub(in crate::topic) fn reclaim_by(
 
 fn reclaim_once(domain: &DomainPath, dir: &Path) -> Result<Reclaimed> {
     let mut out = Reclaimed::default();
-    let lock = file::open_dir(dir)?;
-    // Somebody is joining or cleaning: then it is not for us to remove anything.
-    if !lock.try_lock_exclusive()? || !lock.still_at(dir)? {
+    let Some(removing) = Removing::begin(dir)? else {
         out.busy = true;
         return Ok(out);
-    }
-    let names = lock.entries()?;
+    };
+    out.files += removing.remove_unfinished()?;
+    let names = removing.names();
     let mut alive = Liveness { domain, known: HashMap::new() };
     let mut subscribers = Vec::new();
     let mut rings = Vec::new();
-    for name in &names {
+    for name in names {
         match Entry::parse(name) {
             Entry::Subscriber { node, port } => {
                 if let Some(dead) = alive.death(node)? {
@@ -133,18 +133,14 @@ fn reclaim_once(domain: &DomainPath, dir: &Path) -> Result<Reclaimed> {
                     None => out.living.push(id.node),
                 }
             }
-            _ if name.starts_with(TMP_PREFIX) => {
-                out.files += file::remove_unfinished(&dir.join(name))?
-            }
             _ => {}
         }
     }
     if out.living.is_empty() {
-        out.files += remove_topic(dir, &names, &Deserted(()))?;
-        out.removed_topic = file::remove_dir(dir)?;
-        return Ok(out);
+        let (files, removed_topic) = remove_topic(&removing, &Deserted(()))?;
+        return Ok(Reclaimed { files: out.files + files, removed_topic, ..out });
     }
-    out.files += remove_old_rings(domain, dir, &names, rings, &subscribers)?;
+    out.files += remove_old_rings(domain, dir, names, rings, &subscribers)?;
     Ok(out)
 }
 
@@ -168,22 +164,14 @@ impl Liveness<'_> {
 
 /// Everything of a topic without live members; `bell` and `meta` last, so that no member's file
 /// outlives them.
-fn remove_topic(dir: &Path, names: &[String], _: &Deserted) -> Result<usize> {
-    let order = |name: &String| match Entry::parse(name) {
-        Entry::Publisher(_) => 0,
-        Entry::Bell => 2,
-        Entry::Meta => 3,
-        _ => 1,
-    };
-    let mut names: Vec<_> = names.iter().collect();
-    names.sort_by_key(|n| order(n));
-    let mut removed = 0;
-    for name in names {
-        if Entry::parse(name) != Entry::Unknown || name.starts_with(TMP_PREFIX) {
-            removed += usize::from(file::unlink(&dir.join(name))?);
-        }
-    }
-    Ok(removed)
+fn remove_topic(removing: &Removing, _: &Deserted) -> Result<(usize, bool)> {
+    removing.remove_all(|name| match Entry::parse(name) {
+        Entry::Publisher(_) => Some(0),
+        Entry::Bell => Some(2),
+        Entry::Meta => Some(3),
+        Entry::Unknown if !name.starts_with(TMP_PREFIX) => None,
+        _ => Some(1),
+    })
 }
 
 /// Rings of the dead and departed that every live subscriber has looked at, beyond the history.

@@ -1,14 +1,15 @@
 //! A writable slot in shared memory, lent to a publisher.
 #![allow(unsafe_code)]
 
+use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 
 use super::Publisher;
-use super::refused::Unpublished;
-use crate::Result;
+use super::refused::TryPublishError;
 use crate::topic::chunks::hazard::Location;
 use crate::types::payload::Payload;
+use crate::{Error, Result};
 
 /// A slot lent by [`Publisher::loan`]. Write through it, then [`Loan::publish`]; dropped
 /// unpublished, the slot is free again.
@@ -19,6 +20,35 @@ pub struct Loan<'p, T: Payload + ?Sized> {
     location: Location,
     ptr: *mut u8,
     bytes: usize,
+}
+
+/// A loan that could not be published, filled as it was, and why.
+#[derive(Debug)]
+#[must_use = "its loan is still to be published"]
+pub struct Unpublished<'p, T: Payload + ?Sized> {
+    /// To publish later, or to drop.
+    pub loan: Loan<'p, T>,
+    /// Why it was not published.
+    pub why: TryPublishError,
+}
+
+impl<T: Payload + ?Sized> From<Unpublished<'_, T>> for Error {
+    #[cold]
+    fn from(refused: Unpublished<'_, T>) -> Self {
+        refused.why.into()
+    }
+}
+
+impl<T: Payload + ?Sized> fmt::Display for Unpublished<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.why.fmt(f)
+    }
+}
+
+impl<T: Payload + ?Sized + fmt::Debug> std::error::Error for Unpublished<'_, T> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.why.source()
+    }
 }
 
 impl<'p, T: Payload + ?Sized> Loan<'p, T> {

@@ -3,10 +3,8 @@
 
 use std::fmt;
 
-use super::loan::Loan;
 use crate::error::Refusal;
 use crate::topic::chunks::pool;
-use crate::types::payload::Payload;
 use crate::{Error, ErrorKind};
 
 /// Why a call that does not wait published or lent nothing.
@@ -83,35 +81,6 @@ impl std::error::Error for TryPublishError {
             Self::Failed(e) => e.source(),
             _ => None,
         }
-    }
-}
-
-/// A loan that could not be published, filled as it was, and why.
-#[derive(Debug)]
-#[must_use = "its loan is still to be published"]
-pub struct Unpublished<'p, T: Payload + ?Sized> {
-    /// To publish later, or to drop.
-    pub loan: Loan<'p, T>,
-    /// Why it was not published.
-    pub why: TryPublishError,
-}
-
-impl<T: Payload + ?Sized> From<Unpublished<'_, T>> for Error {
-    #[cold]
-    fn from(refused: Unpublished<'_, T>) -> Self {
-        refused.why.into()
-    }
-}
-
-impl<T: Payload + ?Sized> fmt::Display for Unpublished<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.why.fmt(f)
-    }
-}
-
-impl<T: Payload + ?Sized + fmt::Debug> std::error::Error for Unpublished<'_, T> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.why.source()
     }
 }
 

@@ -56,7 +56,7 @@ impl OwnRing {
         map.atomic_u32(ring::STATE)?.store(ring::STATE_OPEN, Relaxed);
         map.bytes(ring::ENTRIES, depth * entry_bytes)?;
         draft.link(&path)?;
-        let inline_below = layout::inline_below(entry_bytes, topic.meta.align);
+        let inline_below = layout::inline_below(entry_bytes, topic.meta.of.align);
         let (entry_words, mask) = (entry_bytes / 8, depth as u64 - 1);
         Ok(Self { map, id, entry_words, mask, inline_below, next: 0, payload_bytes: 0 })
     }

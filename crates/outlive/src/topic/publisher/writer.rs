@@ -280,7 +280,7 @@ impl Writer {
     #[cold]
     fn loan_slow(&mut self, bytes: usize, at_once: bool) -> Published<Chunk> {
         self.topic().node.tend()?;
-        let align = self.topic().meta.align;
+        let align = self.topic().meta.of.align;
         self.scan(false);
         if let Some(chunk) = self.chunks.pool.take(bytes) {
             return Ok(chunk);

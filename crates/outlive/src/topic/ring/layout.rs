@@ -5,14 +5,9 @@ use crate::os::PAGE;
 
 /// `meta`: what every member must agree on. Never changes.
 pub(crate) mod meta {
-    pub(crate) const ENCODING: usize = 64;
-    pub(crate) const SIZE: usize = 72;
-    pub(crate) const ALIGN: usize = 80;
     /// Of the rings of publishers that do not ask for another.
     pub(crate) const DEPTH: usize = 88;
     pub(crate) const ENTRY_BYTES: usize = 96;
-    pub(crate) const NAME_LEN: usize = 104;
-    pub(crate) const SCHEMA_LEN: usize = 112;
     /// They follow the schema.
     pub(crate) const ATTRIBUTES_LEN: usize = 120;
     pub(crate) const NAME: usize = 128;

@@ -1,14 +1,11 @@
 //! The receiving port of a topic.
 
-pub(super) mod history;
-mod known;
 mod parked;
 pub(super) mod raw;
 pub(super) mod reader;
 mod records;
 pub(crate) mod sample;
-mod segments;
-pub(super) mod source;
+pub(super) mod sources;
 #[cfg(feature = "async")]
 pub(super) mod stream;
 
@@ -367,20 +364,18 @@ impl<T: Payload + ?Sized> Subscriber<T> {
 
     /// Name of the topic's type.
     pub fn type_name(&self) -> &str {
-        &self.reader.topic().meta.type_name
+        self.reader.topic().meta.of.name()
     }
 
     /// How the topic's payloads are encoded.
     pub fn encoding(&self) -> Encoding {
-        self.reader.topic().meta.encoding
+        self.reader.topic().meta.of.encoding
     }
 
     /// The topic's type as a value, to open ports of the same type elsewhere, such as in a tool
     /// that copies messages of any type.
     pub fn payload_type(&self) -> PayloadType {
-        let meta = &self.reader.topic().meta;
-        let form = (meta.size, meta.align);
-        PayloadType::from_parts(meta.encoding, &meta.type_name, form, meta.schema.clone())
+        self.reader.topic().meta.of.clone()
     }
 
     /// Messages that the deepest of the rings being read holds; without any, what the ring of a
@@ -391,7 +386,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
 
     /// What the topic's payloads look like, if its first member described its type.
     pub fn description(&self) -> Option<TypeDescription> {
-        TypeDescription::parse(&self.reader.topic().meta.schema).ok()
+        TypeDescription::parse(&self.reader.topic().meta.of.schema).ok()
     }
 
     /// The topic's attributes, set by its creator ([`Builder::attribute`](crate::topic::Builder)).

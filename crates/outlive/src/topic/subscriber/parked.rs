@@ -5,72 +5,36 @@
 //! another thread, both may miss the other. Then the next sample or subscriber to go does it.
 
 use std::fmt::Debug;
-use std::sync::{Arc, TryLockError};
+use std::sync::TryLockError;
 
-use super::records::Records;
-use crate::node::OwnPort;
 use crate::os::process::per_process::PerProcess;
 use crate::sync::Ordering::{Relaxed, SeqCst};
 use crate::sync::{AtomicU32, MutexGuard};
-use crate::topic::chunks::hazard;
-use crate::topic::membership::{Ports, Topic};
 
 static PARKED: PerProcess<Vec<Parked>> = PerProcess::new();
 /// How many are parked: all that a sample looks at.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// What the samples of a dropped subscriber need.
-#[derive(Debug)]
-pub(in crate::topic) enum Parked {
-    /// What borrowed ones lie in.
-    Port {
-        topic: Arc<Topic>,
-        port: u64,
-        own: OwnPort,
-        /// What maps the chunks: kept, and looked at by nobody.
-        maps: Box<dyn Debug + Send>,
-    },
-    /// What says where they lie, or what they lie in; no sample has those before that number.
-    Records(Records, usize),
-}
+type Parked = Box<dyn Remains>;
 
-impl Parked {
-    fn is_held(&mut self) -> bool {
-        match self {
-            Self::Port { own, .. } => hazard::held_count(own.view().hazards()) > 0,
-            Self::Records(records, first) => match records.held_from(*first) {
-                Some(held) => {
-                    *first = held;
-                    true
-                }
-                None => false,
-            },
-        }
-    }
+/// What the samples of a dropped subscriber need.
+pub(super) trait Remains: Debug + Send {
+    /// Whether a sample still does.
+    fn is_held(&mut self) -> bool;
 
     /// Whether this process may use it: not in a forked child, where a port is the parent's and
     /// inherited samples may still be read.
-    fn is_ours(&self) -> bool {
-        match self {
-            Self::Port { topic, .. } => topic.node.is_own_process(),
-            Self::Records(..) => true,
-        }
-    }
+    fn is_ours(&self) -> bool;
 
-    fn close(self) {
-        if let Self::Port { topic, port, maps, .. } = self {
-            topic.node.release_port(port);
-            drop(maps);
-            topic.ring_bell(Ports::Subscribers);
-        }
-    }
+    /// The last sample is gone.
+    fn close(self: Box<Self>);
 }
 
 /// Keeps what a dropped subscriber's samples need.
 #[cold]
-pub(in crate::topic) fn park(parked: Parked) {
+pub(super) fn park(remains: impl Remains + 'static) {
     let mut all = PARKED.get().lock().unwrap_or_else(|e| e.into_inner());
-    all.push(parked);
+    all.push(Box::new(remains));
     COUNT.store(all.len() as u32, SeqCst);
 }
 
@@ -99,7 +63,7 @@ fn sweep_slow() {
     COUNT.store(all.len() as u32, Relaxed);
     drop(all);
     // Outside the lock: the last reference may close a node, and that takes time.
-    done.into_iter().for_each(Parked::close);
+    done.into_iter().for_each(|parked| parked.close());
 }
 
 fn try_lock() -> Option<MutexGuard<'static, Vec<Parked>>> {

@@ -4,7 +4,7 @@
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
 
-use super::parked::{self, Parked};
+use super::parked::{self, Remains};
 use super::raw::{Record, Vacant};
 use crate::sync::fault;
 
@@ -93,14 +93,41 @@ impl Records {
     pub(super) fn park(&mut self) {
         if self.held_from(0).is_some() && !fault("sample.records_freed") {
             let (all, blocks) = (std::mem::take(&mut self.all), std::mem::take(&mut self.blocks));
-            parked::park(Parked::Records(Self { all, blocks, free: Vec::new(), ..*self }, 0));
+            let records = Self { all, blocks, free: Vec::new(), ..*self };
+            parked::park(Parked { records, first: 0 });
         }
     }
 
     /// The first from number `first` on that a sample has.
-    pub(super) fn held_from(&self, first: usize) -> Option<usize> {
+    fn held_from(&self, first: usize) -> Option<usize> {
         (first..self.all.len()).find(|i| is_held(self.all[*i]))
     }
+}
+
+/// Where the payloads of samples lie, or what says so, after their subscriber is gone.
+#[derive(Debug)]
+struct Parked {
+    records: Records,
+    /// No sample has those before that number.
+    first: usize,
+}
+
+impl Remains for Parked {
+    fn is_held(&mut self) -> bool {
+        match self.records.held_from(self.first) {
+            Some(held) => {
+                self.first = held;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn is_ours(&self) -> bool {
+        true
+    }
+
+    fn close(self: Box<Self>) {}
 }
 
 /// Whether a sample has `record`, one of a subscriber's.

@@ -412,7 +412,8 @@ fn waiting_ends_at_its_deadline() {
 #[test]
 fn a_reliable_subscriber_loses_nothing_of_its_history_while_it_joins() {
     use super::membership::{Ports, Topic, link_subscriber};
-    use super::subscriber::source::Source;
+    use super::subscriber::sources::history;
+    use super::subscriber::sources::source::Source;
     use crate::sync::Ordering::Relaxed;
 
     for while_it_joins in [1, 40] {
@@ -428,11 +429,11 @@ fn a_reliable_subscriber_loses_nothing_of_its_history_while_it_joins() {
         link_subscriber(&topic, port).unwrap();
         topic.ring_bell(Ports::Subscribers);
         let mut source = Source::open(&topic, publisher.id()).unwrap();
-        subscriber::history::begin(std::slice::from_mut(&mut source), 8);
+        history::begin(std::slice::from_mut(&mut source), 8);
         let head = 20 + send(while_it_joins);
         let own = node.own_port(port).unwrap();
         source.show(0, own.view());
-        subscriber::history::begin(std::slice::from_mut(&mut source), 8);
+        history::begin(std::slice::from_mut(&mut source), 8);
         source.begin(own.view());
         let begins = own.view().source(0).cursor.load(Relaxed);
         assert_eq!(begins, head - 8);

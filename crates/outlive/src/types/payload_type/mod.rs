@@ -1,5 +1,7 @@
 //! Payload types that are known only when the program runs: what other languages open ports with.
 
+pub(crate) mod shared;
+
 use super::describe::TypeDescription;
 use super::payload::{Encoding, Payload};
 use crate::{Error, ErrorKind, Result};

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use super::file::same_file;
+use super::stat::same_file;
 use crate::os::process::fork::NotInChild;
 use crate::os::process::sched;
 use crate::os::syserr;
@@ -147,6 +147,14 @@ pub(crate) fn open_dir(path: &Path) -> Result<Dir> {
         file.map(OwnedFd::from).map_err(|e| syserr::from_io("open directory", show(path), e))
     })?;
     Ok(Dir { fd, path: path.to_path_buf() })
+}
+
+/// The names in the directory at `path`; none if there is no such.
+pub(crate) fn names_in(path: &Path) -> Result<Vec<String>> {
+    match open_dir(path).and_then(|dir| dir.entries()) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        names => names,
+    }
 }
 
 /// Opens the directory at `path` and holds it shared: while held nobody removes it.

@@ -8,10 +8,11 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, Permi
 use std::path::{Path, PathBuf};
 
 pub(crate) use super::dir::{
-    Access, Dir, is_own_dir, make_dir, now_dir_lock_shared, open_dir, remove_dir,
+    Access, Dir, is_own_dir, make_dir, names_in, now_dir_lock_shared, open_dir, remove_dir,
 };
 use super::filelock;
 use super::map::Mapping;
+pub(crate) use super::stat::{identity, len_of, same_file};
 use crate::os::process::sched;
 use crate::os::syserr;
 use crate::os::syserr::show;
@@ -276,47 +277,12 @@ fn refuse(kind: ErrorKind, path: &Path, why: &str) -> Error {
     Error::new(kind, "open", show(path), why)
 }
 
-/// Whether the file at `path` is still the open one. Check after locking a file that others may
-/// unlink.
-pub(crate) fn same_file(fd: &impl AsFd, path: &Path) -> Result<bool> {
-    let here = stat(fd, path)?;
-    match std::fs::symlink_metadata(path) {
-        Ok(there) => Ok((here.st_dev, here.st_ino) == (there.dev(), there.ino())),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(syserr::from_io("check", show(path), e)),
-    }
-}
-
-/// Device and inode of an open file: the same for two descriptors if and only if they are of one
-/// file. `path` is for messages.
-pub(crate) fn identity(fd: &impl AsFd, path: &Path) -> Result<(u64, u64)> {
-    stat(fd, path).map(|s| (s.st_dev, s.st_ino))
-}
-
-/// Length of an open file; `path` is for messages.
-pub(crate) fn len_of(fd: &impl AsFd, path: &Path) -> Result<u64> {
-    #[cfg(test)]
-    crate::os::fixture::may("stat", path)?;
-    Ok(stat(fd, path)?.st_size as u64)
-}
-
 /// The word at `at`, without mapping the file.
 pub(crate) fn read_u64(fd: OwnedFd, at: u64, path: &Path) -> Result<u64> {
     let mut bytes = [0; 8];
     let read = File::from(fd).read_exact_at(&mut bytes, at);
     read.map_err(|e| syserr::from_io("read", show(path), e))?;
     Ok(u64::from_le_bytes(bytes))
-}
-
-fn stat(fd: &impl AsFd, path: &Path) -> Result<libc::stat> {
-    // SAFETY: a stat struct is integers, filled by the call.
-    unsafe {
-        let mut stat: libc::stat = std::mem::zeroed();
-        match libc::fstat(fd.as_fd().as_raw_fd(), &mut stat) {
-            0 => Ok(stat),
-            _ => Err(syserr::last("check", show(path))),
-        }
-    }
 }
 
 /// Makes a file longer, reserved in full. Errors: `NoSpace`.

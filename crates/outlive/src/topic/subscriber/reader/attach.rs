@@ -6,53 +6,39 @@ use super::{Event, Reader, is_of_its_files};
 use crate::node::peer::port;
 use crate::sync::Ordering::Release;
 use crate::sync::fault;
-use crate::topic::chunks::hazard;
 use crate::topic::membership::{Entry as DirEntry, Ports, listing, subscriber_path};
-use crate::topic::subscriber::history;
-use crate::topic::subscriber::source::Source;
+use crate::topic::subscriber::sources::history;
+use crate::topic::subscriber::sources::source::Source;
 use crate::{Error, ErrorKind, Result, crash_point};
 
 impl Reader {
-    /// Frees the slots of detached sources that no sample refers to.
-    pub(super) fn let_go(&mut self) {
-        let view = self.own.view();
-        self.lingering.retain(|source| {
-            let mut held = false;
-            hazard::held(view.hazards(), source.slot, |_| held = true);
-            if !held {
-                listing(view.source(source.slot)).clear();
-            }
-            held
-        });
-    }
-
     /// Looks at the topic's directory and attaches publishers that are new. What the bell rang for
     /// up to `epoch` is done then: whoever read that there has looked since which of the sources
     /// are over.
     ///
     /// # Errors
     /// The first failure to attach, after all others were attached; the next look tries again. A
-    /// ring that may not be looked at is one only at the `first` look: one who is open goes on with
-    /// the others meanwhile.
+    /// ring that may not be looked at is one only at the first look, with a `history`: one who is
+    /// open goes on with the others meanwhile.
     #[cold]
-    pub(super) fn look(&mut self, first: bool, mut epoch: u64) -> Result<()> {
+    pub(super) fn look(&mut self, history: Option<u64>, mut epoch: u64) -> Result<()> {
         self.glance.forget();
         if fault("look.rung_meanwhile") {
-            epoch = self.topic.epoch_seen(Ports::Publishers);
+            epoch = self.topic().epoch_seen(Ports::Publishers);
         }
-        self.let_go();
+        self.sources.let_go(self.own.view());
         let mut present = HashSet::new();
         let (mut found, mut failed) = (Vec::new(), None);
-        let (me, mut listed) = (self.topic.node.id(), false);
+        let (me, mut listed) = (self.topic().node.id(), false);
         let mut refused = false;
-        for entry in self.topic.entries()? {
-            listed |= entry == DirEntry::Subscriber { node: me, port: self.port };
+        for entry in self.topic().entries()? {
+            listed |= entry == DirEntry::Subscriber { node: me, port: self.own.id() };
             let DirEntry::Publisher(id) = entry else { continue };
             present.insert(id);
             if self.known.contains(id) {
                 continue;
             }
-            match Source::open(&self.topic, id) {
+            match Source::open(self.topic(), id) {
                 Ok(source) => found.push(source),
                 Err(e) if is_of_its_files(&e) || is_given_up(&e) => {
                     self.known.settle(id);
@@ -62,7 +48,7 @@ impl Reader {
                         self.news.push(Event::PublisherCorrupt { publisher: id, why });
                     }
                 }
-                Err(e) if e.kind() == ErrorKind::Permission && !first => {
+                Err(e) if e.kind() == ErrorKind::Permission && history.is_none() => {
                     refused = true;
                     if self.known.refuse(id) {
                         let why = e.to_string();
@@ -74,17 +60,17 @@ impl Reader {
         }
         self.known.keep(&present, refused);
         if !found.is_empty() {
-            failed = self.attach(found, first).err().or(failed);
+            failed = self.attach(found, history).err().or(failed);
         }
         if let Some(e) = failed {
             return Err(e);
         }
-        self.topic.node.must_be_listed()?;
+        self.topic().node.must_be_listed()?;
         if !listed {
             return Err(Error::new(
                 ErrorKind::Corrupt,
                 "receiving by",
-                subscriber_path(&self.topic.dir, me, self.port).display().to_string(),
+                subscriber_path(&self.topic().dir, me, self.own.id()).display().to_string(),
                 "somebody removed it: open the subscriber again",
             ));
         }
@@ -97,26 +83,25 @@ impl Reader {
         Ok(())
     }
 
-    /// Begins to read `found`; `first`: of what they sent before, only the history asked for.
+    /// Begins to read `found`; of what they sent before, only the `history` asked for, if any.
     ///
     /// # Errors
     /// `TooManyMembers`; those that have no place are found again by the next look.
-    fn attach(&mut self, mut found: Vec<Source>, first: bool) -> Result<()> {
-        found.sort_by_key(|source| (source.birth(), source.id));
-        if first {
-            history::begin(&mut found, self.history);
+    fn attach(&mut self, mut found: Vec<Source>, history: Option<u64>) -> Result<()> {
+        found.sort_by_key(Source::age);
+        if let Some(wanted) = history {
+            history::begin(&mut found, wanted);
         }
         // Whoever is gone already and has nothing for us need not be mentioned.
         let known = &mut self.known;
         found.retain_mut(|source| {
-            source.over = source.death().is_some() || source.has_closed();
-            let over = source.over && source.sleep_word().is_some();
-            over.then(|| known.settle(source.id));
+            let over = source.departure().is_some() && source.sleep_word().is_some();
+            over.then(|| known.settle(source.id()));
             !over
         });
-        let before = self.sources.len();
+        let before = self.sources.all().len();
         let mut done = Ok(());
-        for mut source in found {
+        for source in found {
             let slot = match self.free_place() {
                 Ok(slot) => slot,
                 Err(e) => {
@@ -124,33 +109,19 @@ impl Reader {
                     break;
                 }
             };
-            if self.reliable {
-                source.set_reliable();
-            }
-            source.show(slot, self.own.view());
-            self.known.settle(source.id);
-            self.news.push(Event::PublisherJoined(source.id));
-            self.sources.push(source);
+            self.known.settle(source.id());
+            self.news.push(Event::PublisherJoined(source.id()));
+            self.sources.add(source, slot, self.own.view());
         }
         crash_point!("reader.attached");
         // Now that they see how far we are: what they overwrote meanwhile is from before we joined.
-        let new = &mut self.sources[before..];
-        if first {
-            history::begin(new, self.history);
+        let new = &mut self.sources.all_mut()[before..];
+        if let Some(wanted) = history {
+            history::begin(new, wanted);
         }
         new.iter_mut().for_each(|source| source.begin(self.own.view()));
-        self.sort_sources();
+        self.sources.sort();
         done
-    }
-
-    /// By age, those that are over in front of those that live.
-    pub(super) fn sort_sources(&mut self) {
-        if fault("sources.unsorted") {
-            return;
-        }
-        self.sources.sort_by_key(|source| (!source.over, source.birth(), source.id));
-        self.past = self.sources.iter().take_while(|source| source.over).count();
-        self.turn = 0;
     }
 
     fn free_place(&self) -> Result<usize> {
@@ -159,7 +130,8 @@ impl Reader {
         if let Some(slot) = free().or(fault("attach.full_unchecked").then_some(0)) {
             return Ok(slot);
         }
-        let more = !fault("attach.no_more_places") && self.topic.node.extend_port(self.port)?;
+        let more =
+            !fault("attach.no_more_places") && self.topic().node.extend_port(self.own.id())?;
         if more { free() } else { None }.ok_or_else(|| self.too_many_publishers())
     }
 
@@ -168,7 +140,7 @@ impl Reader {
         Error::new(
             ErrorKind::TooManyMembers,
             "attaching to",
-            self.topic.name.as_str(),
+            self.topic().name.as_str(),
             format!("more than {} publishers: spread them over topics", port::SOURCES_MAX),
         )
     }

@@ -46,7 +46,7 @@ pub(super) struct Glance {
     /// `taken` at that look.
     taken_then: u64,
     /// Calls that receive, so far.
-    pub(super) taken: u64,
+    taken: u64,
 }
 
 const _: () = assert!(size_of::<Glance>() == 64);
@@ -78,6 +78,13 @@ impl Glance {
             taken_then: FORGOTTEN,
             taken: 0,
         }
+    }
+
+    /// Notes a call that receives; answers which it is.
+    #[inline]
+    pub(super) fn count_call(&mut self) -> u64 {
+        self.taken += 1;
+        self.taken
     }
 
     /// Whether a full look would find nothing; `false` where only that can tell.

@@ -2,22 +2,22 @@
 //!
 //! # Invariants
 //! - A hazard word of our port is non-zero only while a sample borrowed through it exists.
-//! - A source slot is reused only once no hazard word names it.
 //! - The ring is read before the token is looked at: a dead publisher's last message counts.
 
 mod attach;
 mod glance;
+mod known;
 mod waiting;
 
 use std::sync::Arc;
 
-use super::known::Known;
-use super::parked::{self, Parked};
+use super::parked::{self, Remains};
 use super::raw::RawSample;
 use super::records::Records;
-use super::source::Source;
+use super::sources::Sources;
+use super::sources::source::{Departure, Source, Standing};
 use crate::node::OwnPort;
-use crate::node::peer::{Dead, PortView, port};
+use crate::node::peer::{PortView, port};
 use crate::os::fs::file;
 use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
@@ -30,6 +30,7 @@ use crate::wait::alone::Alone;
 use crate::wait::news::News;
 use crate::{Error, ErrorKind, Result, crash_point};
 use glance::Glance;
+use known::Known;
 
 /// What happened to the publishers of a topic, in the order in which the subscriber noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,25 +65,15 @@ const LOOK_EVERY: u64 = 64;
 /// A subscriber's port, its sources and private bookkeeping.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    topic: Arc<Topic>,
+    /// Keeps the topic.
     pulse: Pulse,
-    port: u64,
     own: OwnPort,
-    history: u64,
-    reliable: bool,
     records: Records,
-    sources: Vec<Source>,
-    /// Detached, but a sample of theirs is still held.
-    lingering: Vec<Source>,
+    sources: Sources,
     known: Known,
     news: News<Event>,
     /// What a wait looks at first.
     glance: Glance,
-    turn: usize,
-    /// So many sources, the first ones, are of publishers that are over, the oldest first.
-    past: usize,
-    lost: u64,
-    skipped: u64,
     alone: Alone,
 }
 
@@ -92,12 +83,6 @@ pub(crate) struct SubscriberOptions {
     pub(crate) history: u64,
     pub(crate) borrows: usize,
     pub(crate) reliable: bool,
-}
-
-/// Why a publisher is not there any more.
-enum Departure {
-    Left,
-    Died(Dead),
 }
 
 impl Reader {
@@ -129,42 +114,38 @@ impl Reader {
         let mut reader = Self {
             pulse: Pulse::new(&topic, Ports::Publishers),
             own: topic.node.own_port(port)?,
-            topic,
-            port,
-            history,
-            reliable,
             records,
-            sources: Vec::new(),
-            lingering: Vec::new(),
+            sources: Sources::new(reliable),
             known: Known::new(),
             news: News::default(),
-            turn: 0,
-            past: 0,
             glance: Glance::new(),
-            lost: 0,
-            skipped: 0,
             alone: Alone::default(),
         };
-        let epoch = reader.topic.epoch_seen(Ports::Publishers);
-        reader.look(true, epoch)?;
+        let epoch = topic.epoch_seen(Ports::Publishers);
+        reader.look(Some(history), epoch)?;
         Ok(reader)
     }
 
     pub(crate) fn topic(&self) -> &Arc<Topic> {
-        &self.topic
+        self.pulse.topic()
     }
 
     pub(crate) fn lost(&self) -> u64 {
-        self.lost
+        self.sources.lost()
+    }
+
+    /// Messages that `take_newest` skipped.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.sources.skipped()
     }
 
     pub(crate) fn publishers(&self) -> impl Iterator<Item = PublisherId> {
-        self.sources.iter().map(|s| s.id)
+        self.sources.all().iter().map(Source::id)
     }
 
     pub(crate) fn depth(&self) -> u64 {
-        let deepest = self.sources.iter().map(Source::depth).max();
-        deepest.unwrap_or(self.topic.meta.depth)
+        let deepest = self.sources.all().iter().map(Source::depth).max();
+        deepest.unwrap_or(self.topic().meta.depth)
     }
 
     #[inline]
@@ -190,47 +171,28 @@ impl Reader {
     /// order in which they had come; all others in turn.
     #[inline]
     pub(crate) fn take(&mut self) -> Result<Option<RawSample>> {
-        if self.past > 0 {
-            self.turn_to_the_past();
-        }
+        self.sources.turn_to_the_past();
         self.take_in_turn()
-    }
-
-    #[cold]
-    fn turn_to_the_past(&mut self) {
-        match self.turn > self.past {
-            // The last message was of one that lives: the others have been read.
-            true => self.past = 0,
-            false => self.turn = 0,
-        }
     }
 
     #[inline]
     fn take_in_turn(&mut self) -> Result<Option<RawSample>> {
         self.pulse.check_process()?;
         // One busy publisher must not hide the coming and going of others.
-        self.glance.taken += 1;
-        if self.glance.taken % LOOK_EVERY == 0 {
+        if self.glance.count_call() % LOOK_EVERY == 0 {
             // What is wrong is told once there is no message to give.
             let _ = self.attend_if_needed();
         }
         'look: loop {
-            let n = self.sources.len();
-            let mut at = self.turn;
+            let n = self.sources.all().len();
+            let mut at = self.sources.turn();
             for _ in 0..n {
                 at = if at >= n { 0 } else { at };
                 let Some(vacant) = self.records.vacant() else {
-                    return Err(no_memory(&self.topic));
+                    return Err(no_memory(self.topic()));
                 };
-                match self.sources[at].take(&self.own, vacant) {
-                    Ok(Some(raw)) => {
-                        self.turn = at + 1;
-                        let lost_before = raw.meta().lost_before;
-                        if lost_before != 0 {
-                            self.lost = self.lost.saturating_add(lost_before);
-                        }
-                        return Ok(Some(raw));
-                    }
+                match self.sources.take(at, &self.own, vacant) {
+                    Ok(Some(raw)) => return Ok(Some(raw)),
                     Ok(None) => {}
                     Err(e) => {
                         self.refused(at, e)?;
@@ -256,42 +218,21 @@ impl Reader {
     fn is_steady(&self) -> bool {
         !self.known.has_retry()
             && self.pulse.is_steady(self.known.seen_epoch())
-            && self.sources.iter().all(Source::is_steady)
+            && self.sources.all().iter().all(Source::is_steady)
     }
 
     /// As `take`, the message that was published first of those that are there.
     pub(crate) fn take_oldest(&mut self) -> Result<Option<RawSample>> {
         self.attend_if_needed()?;
-        if let Some((_, first)) = self.times().min() {
-            self.turn = first;
-        }
+        self.sources.turn_to_oldest();
         self.take_in_turn()
     }
 
     /// As `take`, the message that was published last; all others are skipped.
     pub(crate) fn take_newest(&mut self) -> Result<Option<RawSample>> {
         self.attend_if_needed()?;
-        for source in &mut self.sources {
-            self.skipped = self.skipped.saturating_add(source.skip_to_newest());
-        }
-        if let Some((_, last)) = self.times().max() {
-            for (i, source) in self.sources.iter_mut().enumerate() {
-                let skipped = if i == last { 0 } else { source.skip_one(&self.own) };
-                self.skipped = self.skipped.saturating_add(skipped);
-            }
-            self.turn = last;
-        }
+        self.sources.skip_to_newest(&self.own);
         self.take_in_turn()
-    }
-
-    /// When the next message of each source that has one was published.
-    fn times(&mut self) -> impl Iterator<Item = (u64, usize)> {
-        self.sources.iter_mut().enumerate().filter_map(|(i, s)| Some((s.next_time()?, i)))
-    }
-
-    /// Messages that `take_newest` skipped.
-    pub(crate) fn skipped(&self) -> u64 {
-        self.skipped
     }
 
     /// Source `at` cannot be read: for good, or right now.
@@ -301,8 +242,7 @@ impl Reader {
             self.give_up(at, e.to_string());
             return Ok(());
         }
-        // The next call begins with another publisher: this one must not hide them.
-        self.turn = at + 1;
+        self.sources.pass(at);
         Err(e)
     }
 
@@ -310,52 +250,38 @@ impl Reader {
     #[cold]
     pub(crate) fn attend(&mut self) -> Result<bool> {
         self.glance.forget();
-        self.topic.node.tend()?;
+        self.topic().node.tend()?;
         // Before the sources: one that closes behind our look at it rings for a later epoch.
-        let epoch = self.topic.epoch_seen(Ports::Publishers);
-        let mut news = false;
-        let mut newly_over = false;
-        let mut i = 0;
-        while i < self.sources.len() {
-            if let Some(e) = self.sources[i].poisoned() {
-                self.give_up(i, e.to_string());
-                continue;
-            }
-            let death = self.sources[i].death();
-            // After the look at the token: who closed and then ended left in order.
-            let departure = match (self.sources[i].has_closed(), death) {
-                (true, _) => Departure::Left,
-                (false, Some(dead)) => Departure::Died(dead),
-                (false, None) => {
+        let epoch = self.topic().epoch_seen(Ports::Publishers);
+        let (mut news, mut newly_over, mut i) = (false, false, 0);
+        while let Some(source) = self.sources.all_mut().get_mut(i) {
+            match source.standing() {
+                Standing::Lives => i += 1,
+                Standing::Cut(e) => self.give_up(i, e.to_string()),
+                Standing::Unread { newly } => {
+                    news = true;
+                    newly_over |= newly;
                     i += 1;
-                    continue;
                 }
-            };
-            // What it committed before it went is visible now: drain once more, then detach.
-            if self.sources[i].sleep_word().is_none() {
-                news = true;
-                newly_over |= !std::mem::replace(&mut self.sources[i].over, true);
-                i += 1;
-                continue;
+                Standing::Over(departure) => self.tell_departure(i, departure),
             }
-            self.tell_departure(i, departure);
         }
         if newly_over {
-            self.sort_sources();
+            self.sources.sort();
         }
         // Whoever has gone has made place for whoever has come.
         let mut looked = Ok(());
         if epoch != self.known.seen_epoch() || self.known.is_due() {
-            let before = self.sources.len();
-            looked = self.look(false, epoch);
-            news |= self.sources.len() > before;
+            let before = self.sources.all().len();
+            looked = self.look(None, epoch);
+            news |= self.sources.all().len() > before;
         }
         if news { Ok(true) } else { looked.map(|()| false) }
     }
 
     /// Detaches publisher `i` and says why: of a death only with its proof.
     fn tell_departure(&mut self, i: usize, departure: Departure) {
-        let unfinished = self.sources[i].is_busy();
+        let unfinished = self.sources.all()[i].is_busy();
         let (publisher, lost) = self.detach(i);
         self.news.push(match departure {
             Departure::Left => Event::PublisherLeft(publisher),
@@ -371,29 +297,21 @@ impl Reader {
         self.news.push(Event::PublisherCorrupt { publisher, why });
     }
 
-    /// Stops reading source `i`, and says how many of its messages were lost since the last one
-    /// received; its maps stay while one of its samples is held.
     fn detach(&mut self, i: usize) -> (PublisherId, u64) {
         self.glance.forget();
-        let mut source = self.sources.remove(i);
-        self.past -= usize::from(i < self.past);
-        let lost = source.count_lost();
-        self.lost = self.lost.saturating_add(lost);
-        let id = source.id;
-        self.lingering.push(source);
-        self.let_go();
-        (id, lost)
+        self.sources.detach(i, self.own.view())
     }
 
     /// A truncated ring reads as empty for ever: nothing else would tell.
     fn is_cut(&self) -> bool {
-        self.sources.iter().any(|s| s.poisoned().is_some())
+        self.sources.all().iter().any(|s| s.poisoned().is_some())
     }
 
     /// Whether `take` would do anything: a message, a death, a change of membership.
     fn is_quiet(&self) -> bool {
-        self.topic.epoch(Ports::Publishers).load(Relaxed) == self.known.seen_epoch()
-            && self.sources.iter().all(|s| s.sleep_word().is_some() && s.death().is_none())
+        let sources = self.sources.all();
+        self.topic().epoch(Ports::Publishers).load(Relaxed) == self.known.seen_epoch()
+            && sources.iter().all(|s| s.sleep_word().is_some() && s.death().is_none())
     }
 
     /// Sleeps until there is something to do, at most until `deadline`.
@@ -405,7 +323,7 @@ impl Reader {
             return self.attend().map(drop);
         }
         if self.known.has_retry() {
-            self.look(false, self.known.seen_epoch())?;
+            self.look(None, self.known.seen_epoch())?;
             if !self.is_quiet() {
                 return Ok(());
             }
@@ -416,11 +334,11 @@ impl Reader {
     /// After a long sleep: looks at the directory whatever the bell says (somebody may have
     /// scribbled over it), and rings for publishers that have not noticed us.
     fn look_again(&mut self) -> Result<()> {
-        self.look(false, self.known.seen_epoch())?;
+        self.look(None, self.known.seen_epoch())?;
         let view = self.own.view();
-        let sources = &mut self.sources;
+        let sources = self.sources.all_mut();
         if self.known.ring_again(|| sources.iter_mut().any(|s| !s.is_noticed(view))) {
-            self.topic.ring_bell(Ports::Subscribers);
+            self.topic().ring_bell(Ports::Subscribers);
         }
         Ok(())
     }
@@ -429,20 +347,19 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.records.park();
-        let mut sources = std::mem::take(&mut self.sources);
-        sources.append(&mut self.lingering);
-        if !self.topic.node.is_own_process() {
+        let sources = self.sources.take_maps();
+        let topic = Arc::clone(self.topic());
+        if !topic.node.is_own_process() {
             // A forked child may still read samples that it inherited.
             if !fault("fork.child_unmaps") {
                 std::mem::forget(sources);
             }
             return;
         }
-        let path = subscriber_path(&self.topic.dir, self.topic.node.id(), self.port);
+        let path = subscriber_path(&topic.dir, topic.node.id(), self.own.id());
         if !fault("subscriber.no_unlink") {
             let _ = file::unlink(&path);
         }
-        let topic = Arc::clone(&self.topic);
         let view = self.own.view();
         // Nobody waits for one that reads no more, whatever is still held of it.
         view.reliable().store(0, Relaxed);
@@ -450,15 +367,40 @@ impl Drop for Reader {
         if self.borrowed() > 0 {
             // The port stays open for publishers until the samples are gone.
             let own = self.own.clone();
-            let maps = Box::new(sources);
-            parked::park(Parked::Port { topic, port: self.port, own, maps });
+            parked::park(Parked { topic: Arc::clone(&topic), own, maps: sources });
         } else {
-            topic.node.release_port(self.port);
+            topic.node.release_port(self.own.id());
             drop(sources);
         }
-        self.topic.ring_bell(Ports::Subscribers);
-        let _ = self.topic.reclaim();
+        topic.ring_bell(Ports::Subscribers);
+        let _ = topic.reclaim();
         parked::sweep();
+    }
+}
+
+/// What borrowed samples lie in after their subscriber is gone.
+#[derive(Debug)]
+struct Parked {
+    topic: Arc<Topic>,
+    own: OwnPort,
+    /// Kept for what they map.
+    maps: Vec<Source>,
+}
+
+impl Remains for Parked {
+    fn is_held(&mut self) -> bool {
+        hazard::held_count(self.own.view().hazards()) > 0
+    }
+
+    fn is_ours(&self) -> bool {
+        self.topic.node.is_own_process()
+    }
+
+    fn close(self: Box<Self>) {
+        let Self { topic, own, maps } = *self;
+        topic.node.release_port(own.id());
+        drop(maps);
+        topic.ring_bell(Ports::Subscribers);
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Event, Reader, glance};
 use crate::Result;
 use crate::sync::Ordering::Acquire;
 use crate::topic::membership::Ports;
+use crate::topic::subscriber::sources::source::Source;
 use crate::wait::member::{Look, Member, Plan, Seat};
 use crate::wait::wake::call;
 use crate::wait::wake::handshake::Request;
@@ -21,8 +22,8 @@ impl Reader {
     /// # Errors
     /// `NoSpace`, or `Io` when the process is out of descriptors.
     pub(crate) fn fd(&mut self) -> Result<BorrowedFd<'_>> {
-        self.topic.node.tend()?;
-        self.alone.fd(&self.topic.node)
+        self.topic().node.tend()?;
+        self.alone.fd(&self.pulse.topic().node)
     }
 
     /// Nothing was found: with a descriptor, makes it quiet. `true` when there is something now;
@@ -37,8 +38,9 @@ impl Reader {
     #[cold]
     fn rest_with_fd(&mut self) -> bool {
         let Some(mut bridge) = self.alone.take_bridge() else { return false };
-        let peers = self.sources.iter().filter_map(|s| s.peer.as_ref().ok());
-        let found = bridge.rest(&self.topic.node, self.request(), peers, false, || self.is_quiet());
+        let peers = self.sources.all().iter().filter_map(Source::peer);
+        let found =
+            bridge.rest(&self.topic().node, self.request(), peers, false, || self.is_quiet());
         let news = self.news.is_untold();
         if news {
             self.news.tell();
@@ -65,7 +67,8 @@ impl Reader {
     fn look_fully(&mut self) -> bool {
         let before = glance::upheavals();
         loop {
-            if self.news.is_untold() || self.sources.iter().any(|s| s.sleep_word().is_none()) {
+            if self.news.is_untold() || self.sources.all().iter().any(|s| s.sleep_word().is_none())
+            {
                 return true;
             }
             match if self.is_cut() { self.attend() } else { self.attend_if_needed() } {
@@ -83,19 +86,19 @@ impl Reader {
 
     /// A full look found nothing: has the next one be a glance, where that can tell.
     fn glance_next(&mut self, before: u32) {
-        let source = match &self.sources[..] {
+        let source = match self.sources.all() {
             _ if !self.is_steady() => return,
             [] => None,
             [source] => {
-                let (Some((word, empty)), Ok(peer)) = (source.empty_word(), &source.peer) else {
+                let (Some((word, empty)), Some(peer)) = (source.empty_word(), source.peer()) else {
                     return;
                 };
                 Some((word, empty, peer.token()))
             }
             _ => return,
         };
-        let bell = (self.topic.epoch(Ports::Publishers), self.known.seen_epoch());
-        // SAFETY: `self.topic` keeps the bell for as long as `self` lives; the source keeps its
+        let bell = (self.pulse.topic().epoch(Ports::Publishers), self.known.seen_epoch());
+        // SAFETY: `self.pulse` keeps the bell for as long as `self` lives; the source keeps its
         // ring and its peer, and `detach` forgets them before it lets the source go.
         unsafe { self.glance.remember(source, bell, before) };
     }
@@ -112,20 +115,20 @@ impl Member for Reader {
     }
 
     fn plan<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
-        for source in &self.sources {
+        for source in self.sources.all() {
             let Some((word, seen)) = source.sleep_word() else { return false };
             plan.word(word, seen);
-            let Ok(peer) = &source.peer else { return false };
+            let Some(peer) = source.peer() else { return false };
             if source.poisoned().is_some() || !plan.life(peer) {
                 return false;
             }
         }
-        plan.bell(self.topic.bell_word(Ports::Publishers), self.known.seen_epoch() as u32);
-        self.topic.epoch(Ports::Publishers).load(Acquire) == self.known.seen_epoch()
+        plan.bell(self.topic().bell_word(Ports::Publishers), self.known.seen_epoch() as u32);
+        self.topic().epoch(Ports::Publishers).load(Acquire) == self.known.seen_epoch()
     }
 
     fn seat(&self) -> Option<Seat<'_>> {
-        Some(Seat { request: self.request(), node: &self.topic.node })
+        Some(Seat { request: self.request(), node: &self.topic().node })
     }
 
     fn awake(&mut self) {
@@ -133,7 +136,7 @@ impl Member for Reader {
     }
 
     fn overslept(&mut self) -> bool {
-        let gone = self.sources.iter().any(|s| s.proof_of_death().is_some());
+        let gone = self.sources.all().iter().any(|s| s.proof_of_death().is_some());
         gone || self.look_again().is_err() || !self.is_quiet()
     }
 }

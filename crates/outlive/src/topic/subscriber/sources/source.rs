@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use super::raw::{Meta, RawSample, Vacant};
 use super::segments::{Segments, corrupt};
 use crate::domain::header::{FileHeader, FileKind};
 use crate::node::OwnPort;
-use crate::node::peer::{Dead, Life, PortView, death_of};
+use crate::node::peer::{Dead, Life, Peer, PortView, death_of};
 use crate::os::fs::file;
 use crate::os::fs::file::Expect;
 use crate::os::fs::map::Mapping;
@@ -21,16 +20,17 @@ use crate::topic::ring::entries::{Chase, Descriptor, Entry, Peek};
 use crate::topic::ring::layout;
 use crate::topic::ring::layout::ring;
 use crate::topic::ring::listing::Listing;
+use crate::topic::subscriber::raw::{Meta, RawSample, Vacant};
 use crate::{Error, ErrorKind, Result};
 
 /// A ring that this subscriber has attached.
 #[derive(Debug)]
 pub(crate) struct Source {
-    pub(crate) id: PublisherId,
+    id: PublisherId,
     /// `None` when the publisher's node file was gone already: dead for certain.
-    pub(crate) peer: Life,
+    peer: Life,
     /// Place in the source table of our port.
-    pub(crate) slot: usize,
+    slot: usize,
     ring: Mapping,
     topic: Arc<Topic>,
     entry_words: usize,
@@ -46,13 +46,31 @@ pub(crate) struct Source {
     acknowledged: bool,
     closed: bool,
     /// Its publisher was seen to be dead or gone: what it left is read before what others send.
-    pub(crate) over: bool,
+    over: bool,
     reliable: bool,
     volatile: bool,
     segments: Segments,
     lost_before: u64,
     /// The message that could not be taken for lack of memory, at the last try.
     failed: Option<u64>,
+}
+
+/// How a source stands with its publisher.
+pub(in crate::topic::subscriber) enum Standing {
+    /// That may still send.
+    Lives,
+    /// Somebody cut its files.
+    Cut(Error),
+    /// That is gone and left something to read; `newly`: so far it was not known.
+    Unread { newly: bool },
+    /// That is gone, and all it left is read.
+    Over(Departure),
+}
+
+/// Why a publisher is not there any more.
+pub(in crate::topic::subscriber) enum Departure {
+    Left,
+    Died(Dead),
 }
 
 impl Source {
@@ -100,7 +118,7 @@ impl Source {
             ring: map,
             topic: Arc::clone(topic),
             entry_words: entry_bytes / 8,
-            inline_below: layout::inline_below(entry_bytes, topic.meta.align),
+            inline_below: layout::inline_below(entry_bytes, topic.meta.of.align),
             depth,
             cursor: 0,
             shown: 0,
@@ -118,8 +136,26 @@ impl Source {
         Ok(source)
     }
 
+    pub(crate) fn id(&self) -> PublisherId {
+        self.id
+    }
+
+    /// Its publisher's node, unless its file was gone already.
+    pub(crate) fn peer(&self) -> Option<&Arc<Peer>> {
+        self.peer.as_ref().ok()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Sorts the publishers of the topic by age.
+    pub(crate) fn age(&self) -> (u64, PublisherId) {
+        (self.birth(), self.id)
+    }
+
     /// Where it comes by age among the publishers of the topic.
-    pub(crate) fn birth(&self) -> u64 {
+    pub(super) fn birth(&self) -> u64 {
         birth(self.ring.atomic_u64(ring::BORN).map_or(0, |word| word.load(Relaxed)))
     }
 
@@ -173,6 +209,18 @@ impl Source {
         listing(place).name(self.id.node.0, self.id.port);
     }
 
+    /// Whether a sample of its is held.
+    pub(super) fn is_held(&self, view: PortView<'_>) -> bool {
+        let mut held = false;
+        hazard::held(view.hazards(), self.slot, |_| held = true);
+        held
+    }
+
+    /// Frees its place in our port.
+    pub(super) fn hide(&self, view: PortView<'_>) {
+        listing(view.source(self.slot)).clear();
+    }
+
     /// Begins to read, now that the publisher can see how far we are.
     pub(crate) fn begin(&mut self, view: PortView<'_>) {
         if self.shown != self.cursor {
@@ -218,14 +266,14 @@ impl Source {
 
     /// As `sleep_word`, the whole of it.
     #[inline]
-    pub(super) fn empty_word(&self) -> Option<(&AtomicU64, u64)> {
+    pub(crate) fn empty_word(&self) -> Option<(&AtomicU64, u64)> {
         let entry = self.entry();
         let seen = entry.seen_empty(self.cursor, self.depth)?;
         Some((entry.word(), seen))
     }
 
     /// Whether its publisher left in order; remembered, so that `is_steady` need not look.
-    pub(crate) fn has_closed(&mut self) -> bool {
+    fn has_closed(&mut self) -> bool {
         let state = self.ring.atomic_u32(ring::STATE);
         self.closed |= state.is_ok_and(|s| s.load(Acquire) == ring::STATE_CLOSED);
         self.closed
@@ -235,6 +283,33 @@ impl Source {
     #[inline]
     pub(crate) fn is_steady(&self) -> bool {
         !self.closed && self.peer.as_ref().is_ok_and(|peer| peer.hint().is_alive())
+    }
+
+    /// How it stands; what its publisher had sent before it went can be read by then.
+    pub(in crate::topic::subscriber) fn standing(&mut self) -> Standing {
+        if let Some(e) = self.poisoned() {
+            return Standing::Cut(e);
+        }
+        let newly = !self.over;
+        let Some(departure) = self.departure() else { return Standing::Lives };
+        // What it committed before it went is visible now: drain once more, then detach.
+        match self.sleep_word() {
+            None => Standing::Unread { newly },
+            Some(_) => Standing::Over(departure),
+        }
+    }
+
+    /// Whether its publisher is gone.
+    pub(in crate::topic::subscriber) fn departure(&mut self) -> Option<Departure> {
+        let death = self.death();
+        // After the look at the token: who closed and then ended left in order.
+        let departure = match (self.has_closed(), death) {
+            (true, _) => Departure::Left,
+            (false, Some(dead)) => Departure::Died(dead),
+            (false, None) => return None,
+        };
+        self.over = true;
+        Some(departure)
     }
 
     /// Whether its publisher is dead, asked once its word says so.
@@ -526,7 +601,7 @@ impl Source {
             Err(_) if !self.entry().unchanged(self.cursor) => return Ok(false),
             Err(e) => return Err(e),
         };
-        if !vacant.copied(ptr, bytes, self.topic.meta.align, meta) {
+        if !vacant.copied(ptr, bytes, self.topic.meta.of.align, meta) {
             return Err(Error::new(
                 ErrorKind::OutOfMemory,
                 "copying a sample of",

@@ -72,7 +72,7 @@ impl Segments {
         let chunk_bytes = map.atomic_u64(data::CHUNK_BYTES)?.load(Relaxed);
         let chunks = map.atomic_u64(data::CHUNKS)?.load(Relaxed);
         let end = chunk_bytes.checked_mul(chunks).and_then(|b| b.checked_add(data::FIRST as u64));
-        let aligned = chunk_bytes % topic.meta.align.max(64) as u64 == 0;
+        let aligned = chunk_bytes % topic.meta.of.align.max(64) as u64 == 0;
         let good = header.node == id.node.0
             && header.port == id.port
             && chunk_bytes > 0
