@@ -11,6 +11,7 @@
 //! | `outlive.depth` | messages of a ring |
 //! | `outlive.publisher` | node and port |
 //! | `outlive.schema` | the description, where the schema is that of ROS |
+//! | `outlive.layout` | how the payload became CDR: `generated 1` or `bound 1` |
 //! | `outlive.attribute.KEY` | what the topic's maker said about it |
 
 use std::borrow::Cow;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 use outlive::{Encoding, PayloadType};
 
-use crate::ros2::{self, FromRos, ToRos};
+use crate::ros2::{self, FromRos, Layout, Schema, ToRos};
 
 /// Encoding of the schemas: the stored form of a type description (docs/internals/SHM_LAYOUT.md).
 pub(crate) const SCHEMA_ENCODING: &str = "outlive-type";
@@ -49,7 +50,13 @@ pub(crate) enum Ros {
     No,
     To(Arc<ToRos>),
     From(Arc<FromRos>),
+    /// Field by field, in both directions.
+    Layout(Arc<Layout>),
 }
+
+/// How a [`Layout`] was made, and the version of that.
+const GENERATED: &str = "generated 1";
+const BOUND: &str = "bound 1";
 
 /// How a channel says what its messages are.
 pub(crate) struct Form<'a> {
@@ -66,6 +73,10 @@ impl Source {
             let schema = (schema.name.as_str(), ros2::SCHEMA_ENCODING, schema.text.as_bytes());
             return Form { schema: Some(schema), message_encoding: ros2::MESSAGE_ENCODING };
         }
+        if let (Ros::Layout(layout), 0) = (&self.ros, which) {
+            let schema = Some(layout.schema());
+            return Form { schema, message_encoding: ros2::MESSAGE_ENCODING };
+        }
         let of = &self.payload_type;
         let schema = (of.name(), SCHEMA_ENCODING, of.schema());
         let schema = (!of.schema().is_empty()).then_some(schema);
@@ -77,10 +88,21 @@ impl Source {
         Form { schema, message_encoding }
     }
 
-    /// A payload as it is to stand in the file, and which form it has then.
-    pub(crate) fn message<'a>(&self, payload: &'a [u8]) -> Result<(usize, Cow<'a, [u8]>), String> {
+    /// A payload as it is to stand in the file, and which form it has then; `room` is for its
+    /// bytes.
+    pub(crate) fn message<'a>(
+        &self,
+        payload: &'a [u8],
+        room: &'a mut Vec<u8>,
+    ) -> Result<(usize, Cow<'a, [u8]>), String> {
         match &self.ros {
             Ros::To(ros) => ros.message(payload).map(|(which, data)| (which, data.into())),
+            Ros::Layout(layout) => match layout.encode(payload, room) {
+                Ok(()) => Ok((0, Cow::Borrowed(room))),
+                // Bytes that nobody can show are bytes.
+                Err(_) if layout.is_generated => Ok((1, payload.into())),
+                Err(why) => Err(why),
+            },
             _ => Ok((0, payload.into())),
         }
     }
@@ -93,6 +115,7 @@ impl Source {
     pub fn payload<'a>(&self, data: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
         let payload = match &self.ros {
             Ros::From(ros) => ros.payload(data)?.into(),
+            Ros::Layout(layout) => layout.decode(data)?.into(),
             _ => Cow::Borrowed(data),
         };
         if !self.payload_type.fits(payload.len()) {
@@ -104,7 +127,11 @@ impl Source {
 
     /// The message of ROS that it is in the file, like `sensor_msgs/msg/Image`.
     pub fn ros_name(&self) -> Option<&str> {
-        if let Ros::From(ros) = &self.ros { Some(ros.name()) } else { None }
+        match &self.ros {
+            Ros::From(ros) => Some(ros.name()),
+            Ros::Layout(layout) if !layout.is_generated => Some(&layout.name),
+            _ => None,
+        }
     }
 
     pub(crate) fn metadata(&self) -> BTreeMap<String, String> {
@@ -121,7 +148,10 @@ impl Source {
             put("depth", depth.to_string());
         }
         put("publisher", self.publisher.clone());
-        if matches!(self.ros, Ros::To(_)) {
+        if let Ros::Layout(layout) = &self.ros {
+            put("layout", if layout.is_generated { GENERATED } else { BOUND }.into());
+        }
+        if matches!(self.ros, Ros::To(_) | Ros::Layout(_)) {
             // The tools of ROS look for it.
             all.insert("offered_qos_profiles".into(), String::new());
             if let Ok(schema) = std::str::from_utf8(of.schema())
@@ -158,6 +188,21 @@ impl Source {
             None => PayloadType::bytes(),
         };
         let (ros, payload_type) = match schema {
+            Some(schema)
+                if channel.message_encoding == ros2::MESSAGE_ENCODING
+                    && get("layout").is_some() =>
+            {
+                let layout = match get("layout").map(String::as_str) {
+                    Some(GENERATED) => Layout::generated(&payload_type),
+                    Some(BOUND) => {
+                        Schema::parse(&schema.name, &String::from_utf8_lossy(&schema.data))
+                            .and_then(|schema| Layout::bound(&schema, &payload_type))
+                            .ok()
+                    }
+                    _ => None,
+                };
+                (Ros::Layout(Arc::new(layout.ok_or_else(|| wrong("layout"))?)), payload_type)
+            }
             Some(schema) if channel.message_encoding == ros2::MESSAGE_ENCODING => {
                 let text = match schema.encoding == ros2::SCHEMA_ENCODING {
                     true => String::from_utf8_lossy(&schema.data),

@@ -34,7 +34,8 @@
 //!
 //! let recording = Recording::open(&path)?;
 //! let message = recording.messages()?.next().expect("one was recorded")?;
-//! assert_eq!(message.data.as_ref(), 0.5f64.to_ne_bytes());
+//! let payload = recording.sources[0].source.payload(&message.data)?;
+//! assert_eq!(payload.as_ref(), 0.5f64.to_ne_bytes());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![deny(unsafe_code)]

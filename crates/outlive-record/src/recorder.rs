@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use outlive::topic::{Event, PublisherId};
-use outlive::{Deadline, Domain, ErrorKind, Node, Subscriber, WaitSet, Waitable};
+use outlive::{Deadline, Domain, ErrorKind, Node, PayloadType, Subscriber, WaitSet, Waitable};
 
 use crate::channel::{Ros, Source};
 use crate::dir_watch::DirWatch;
 use crate::file::{Files, Key, Profile, Stamp};
 use crate::options::{Progress, RecordOptions};
 use crate::ring::{Ring, Saved};
-use crate::ros2::ToRos;
+use crate::ros2::{Layout, ToRos};
 use crate::{Error, Selection};
 
 /// How often topics that appeared are looked for, ns.
@@ -70,6 +70,8 @@ pub struct Recorder {
     /// Memory was too small, which was told.
     short: bool,
     notes: Vec<String>,
+    /// For a message as it is to stand in the file.
+    room: Vec<u8>,
 }
 
 /// Where messages go.
@@ -138,6 +140,7 @@ impl Recorder {
             losses_are_new: false,
             short: false,
             notes: Vec::new(),
+            room: Vec::new(),
             options,
         };
         // First the watch: what appears while we look is seen by one of them.
@@ -340,18 +343,42 @@ impl Recorder {
     fn join(&mut self, subscriber: Subscriber<[u8]>) {
         let (name, of) = (subscriber.topic(), subscriber.payload_type());
         let ros = match self.options.profile {
-            Profile::Outlive => Ros::No,
-            Profile::Ros2 => match ToRos::of(&of, self.epoch_ns) {
-                Some(to) => Ros::To(Arc::new(to)),
-                None => {
-                    let of = of.name();
-                    self.notes.push(format!("{name} is left out: ROS has no message like {of}"));
+            Profile::Outlive => match Layout::generated(&of) {
+                Some(layout) => Ros::Layout(Arc::new(layout)),
+                None => Ros::No,
+            },
+            Profile::Ros2 => match self.for_ros(&of) {
+                Ok(ros) => ros,
+                Err(why) => {
+                    self.progress.topics_left_out += 1;
+                    self.notes.push(format!("{name} is left out: {why}"));
                     return;
                 }
             },
         };
         self.notes.push(format!("recording {name}"));
         self.topics.push(Topic { subscriber, ros, sources: HashMap::new(), left_out: 0 });
+    }
+
+    /// How payloads of a type become messages of ROS.
+    fn for_ros(&self, of: &PayloadType) -> Result<Ros, String> {
+        let (name, own) = (of.name(), &self.options.definitions);
+        if let Some(to) = ToRos::among(of, self.epoch_ns, own)? {
+            return Ok(Ros::To(Arc::new(to)));
+        }
+        // What goes by the name of a message has to be that message.
+        let of_ros = name.split('/').nth(1) == Some("msg");
+        match own.schema(name)?.map(|schema| Layout::bound(&schema, of)) {
+            Some(Ok(layout)) => return Ok(Ros::Layout(Arc::new(layout))),
+            Some(Err(why)) if of_ros => return Err(format!("it is not laid out as {name}: {why}")),
+            None if of_ros => {
+                return Err(format!("{name} is not defined: give its .msg file with --types"));
+            }
+            _ => {}
+        }
+        let layout = Layout::generated(of);
+        let layout = layout.ok_or_else(|| format!("ROS has no message like {name}"))?;
+        Ok(Ros::Layout(Arc::new(layout)))
     }
 
     /// Records what one topic has, up to the first message that was published after `until_ns`.
@@ -377,7 +404,7 @@ impl Recorder {
                 then => self.epoch_ns + then,
             };
             let stamp = Stamp { seq: meta.seq, log_ns, publish_ns };
-            match from.source.message(&sample) {
+            match from.source.message(&sample, &mut self.room) {
                 Ok((form, data)) => {
                     let key = Key { topic: index, source: from.ordinal, form };
                     match &mut self.sink {
