@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use outlive::{Encoding, PayloadType};
 
+use crate::json::{self, Json};
 use crate::ros2::{self, FromRos, Layout, Schema, ToRos};
 
 /// Encoding of the schemas: the stored form of a type description (docs/internals/SHM_LAYOUT.md).
@@ -39,12 +40,12 @@ pub struct Source {
     pub attributes: BTreeMap<String, String>,
     /// Node and port of the publisher; empty if the file was written by others.
     pub publisher: String,
-    pub(crate) ros: Ros,
+    pub(crate) coding: Coding,
 }
 
 /// What has to be done between a payload and a message of the file.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Ros {
+pub(crate) enum Coding {
     /// They are the same.
     #[default]
     No,
@@ -52,6 +53,8 @@ pub(crate) enum Ros {
     From(Arc<FromRos>),
     /// Field by field, in both directions.
     Layout(Arc<Layout>),
+    /// MessagePack, in both directions.
+    Json(Arc<Json>),
 }
 
 /// How a [`Layout`] was made, and the version of that.
@@ -68,16 +71,20 @@ pub(crate) struct Form<'a> {
 impl Source {
     /// The form of messages that [`Source::message`] gave the number `which`.
     pub(crate) fn form(&self, which: usize) -> Form<'_> {
-        if let Ros::To(ros) = &self.ros {
+        if let Coding::To(ros) = &self.coding {
             let schema = ros.schema(which);
             let schema = (schema.name.as_str(), ros2::SCHEMA_ENCODING, schema.text.as_bytes());
             return Form { schema: Some(schema), message_encoding: ros2::MESSAGE_ENCODING };
         }
-        if let (Ros::Layout(layout), 0) = (&self.ros, which) {
+        if let (Coding::Layout(layout), 0) = (&self.coding, which) {
             let schema = Some(layout.schema());
             return Form { schema, message_encoding: ros2::MESSAGE_ENCODING };
         }
         let of = &self.payload_type;
+        if let (Coding::Json(json), 0) = (&self.coding, which) {
+            let schema = Some((of.name(), json::SCHEMA_ENCODING, json.schema()));
+            return Form { schema, message_encoding: json::MESSAGE_ENCODING };
+        }
         let schema = (of.name(), SCHEMA_ENCODING, of.schema());
         let schema = (!of.schema().is_empty()).then_some(schema);
         let message_encoding = match of.encoding() {
@@ -95,9 +102,13 @@ impl Source {
         payload: &'a [u8],
         room: &'a mut Vec<u8>,
     ) -> Result<(usize, Cow<'a, [u8]>), String> {
-        match &self.ros {
-            Ros::To(ros) => ros.message(payload).map(|(which, data)| (which, data.into())),
-            Ros::Layout(layout) => match layout.encode(payload, room) {
+        match &self.coding {
+            Coding::To(ros) => ros.message(payload).map(|(which, data)| (which, data.into())),
+            Coding::Json(json) => Ok(match json.encode(payload, room) {
+                Some(()) => (0, Cow::Borrowed(room)),
+                None => (1, payload.into()),
+            }),
+            Coding::Layout(layout) => match layout.encode(payload, room) {
                 Ok(()) => Ok((0, Cow::Borrowed(room))),
                 // Bytes that nobody can show are bytes.
                 Err(_) if layout.is_generated => Ok((1, payload.into())),
@@ -113,9 +124,10 @@ impl Source {
     /// # Errors
     /// What is wrong with the message.
     pub fn payload<'a>(&self, data: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
-        let payload = match &self.ros {
-            Ros::From(ros) => ros.payload(data)?.into(),
-            Ros::Layout(layout) => layout.decode(data)?.into(),
+        let payload = match &self.coding {
+            Coding::From(ros) => ros.payload(data)?.into(),
+            Coding::Layout(layout) => layout.decode(data)?.into(),
+            Coding::Json(_) => json::decode(data)?.into(),
             _ => Cow::Borrowed(data),
         };
         if !self.payload_type.fits(payload.len()) {
@@ -127,9 +139,9 @@ impl Source {
 
     /// The message of ROS that it is in the file, like `sensor_msgs/msg/Image`.
     pub fn ros_name(&self) -> Option<&str> {
-        match &self.ros {
-            Ros::From(ros) => Some(ros.name()),
-            Ros::Layout(layout) if !layout.is_generated => Some(&layout.name),
+        match &self.coding {
+            Coding::From(ros) => Some(ros.name()),
+            Coding::Layout(layout) if !layout.is_generated => Some(&layout.name),
             _ => None,
         }
     }
@@ -148,10 +160,10 @@ impl Source {
             put("depth", depth.to_string());
         }
         put("publisher", self.publisher.clone());
-        if let Ros::Layout(layout) = &self.ros {
+        if let Coding::Layout(layout) = &self.coding {
             put("layout", if layout.is_generated { GENERATED } else { BOUND }.into());
         }
-        if matches!(self.ros, Ros::To(_) | Ros::Layout(_)) {
+        if matches!(self.coding, Coding::To(_) | Coding::Layout(_)) {
             // The tools of ROS look for it.
             all.insert("offered_qos_profiles".into(), String::new());
             if let Ok(schema) = std::str::from_utf8(of.schema())
@@ -187,7 +199,7 @@ impl Source {
             }
             None => PayloadType::bytes(),
         };
-        let (ros, payload_type) = match schema {
+        let (coding, payload_type) = match schema {
             Some(schema)
                 if channel.message_encoding == ros2::MESSAGE_ENCODING
                     && get("layout").is_some() =>
@@ -201,7 +213,7 @@ impl Source {
                     }
                     _ => None,
                 };
-                (Ros::Layout(Arc::new(layout.ok_or_else(|| wrong("layout"))?)), payload_type)
+                (Coding::Layout(Arc::new(layout.ok_or_else(|| wrong("layout"))?)), payload_type)
             }
             Some(schema) if channel.message_encoding == ros2::MESSAGE_ENCODING => {
                 let text = match schema.encoding == ros2::SCHEMA_ENCODING {
@@ -210,12 +222,17 @@ impl Source {
                 };
                 let native = get("encoding").is_some().then(|| payload_type.clone());
                 match FromRos::of(&schema.name, &text, native) {
-                    Ok((from, of)) => (Ros::From(Arc::new(from)), of),
+                    Ok((from, of)) => (Coding::From(Arc::new(from)), of),
                     // To be played as raw bytes.
-                    Err(_) => (Ros::No, PayloadType::bytes()),
+                    Err(_) => (Coding::No, PayloadType::bytes()),
                 }
             }
-            _ => (Ros::No, payload_type),
+            _ if channel.message_encoding == json::MESSAGE_ENCODING
+                && payload_type.encoding() == Encoding::MessagePack =>
+            {
+                (Coding::Json(Arc::default()), payload_type)
+            }
+            _ => (Coding::No, payload_type),
         };
         let depth = match get("depth") {
             Some(depth) => Some(depth.parse().map_err(|_| wrong("depth"))?),
@@ -230,7 +247,7 @@ impl Source {
             attributes: channel.metadata.iter().filter_map(stripped).collect(),
             publisher: get("publisher").cloned().unwrap_or_default(),
             topic,
-            ros,
+            coding,
         })
     }
 }

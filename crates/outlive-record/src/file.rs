@@ -47,7 +47,7 @@ impl Compression {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     /// Nothing is lost: described types as CDR with a generated definition, so that tools of others
-    /// show their fields; images, point clouds and all others as they are.
+    /// show their fields; MessagePack as JSON; images, point clouds and bytes as they are.
     #[default]
     Outlive,
     /// Messages of ROS 2, for its tools: CDR with definitions. Topics that ROS has no message for

@@ -15,6 +15,7 @@
 //! | `parts` | files that are one recording |
 //! | `recover` | writes what can be read of one into another |
 //! | `player` | from a file into publishers, in the original time |
+//! | `json` | MessagePack as JSON and back |
 //! | `ros2` | messages of ROS 2: definitions, CDR, what becomes what |
 //!
 //! # Examples
@@ -44,6 +45,7 @@ mod channel;
 mod dir_watch;
 mod error;
 mod file;
+mod json;
 mod options;
 mod parts;
 mod player;

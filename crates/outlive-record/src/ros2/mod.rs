@@ -68,6 +68,7 @@ pub use to_ros::ToRos;
 use definition::Base;
 pub(crate) use definition::Schema;
 pub(crate) use layout::Layout;
+pub(crate) use value::Value;
 
 /// Encodings of schemas and messages in files of ROS 2.
 pub(crate) const SCHEMA_ENCODING: &str = "ros2msg";
