@@ -146,6 +146,11 @@ impl Source {
         }
     }
 
+    /// Whether messages of both are read in the same way, if their types are the same.
+    pub(crate) fn is_coded_as(&self, other: &Self) -> bool {
+        std::mem::discriminant(&self.coding) == std::mem::discriminant(&other.coding)
+    }
+
     pub(crate) fn metadata(&self) -> BTreeMap<String, String> {
         let of = &self.payload_type;
         let attributes = self.attributes.iter();

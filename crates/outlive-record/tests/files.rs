@@ -243,7 +243,13 @@ fn a_type_of_ones_own_is_cdr_in_the_file_and_played_byte_by_byte() {
 
 #[test]
 fn messagepack_is_json_in_the_file_where_it_can_be_and_played_by_one_publisher() {
-    let home = Home::new("json");
+    recorded_as_json("json", None);
+    // Each message in a file of its own.
+    recorded_as_json("json-split", Some(Duration::ZERO));
+}
+
+fn recorded_as_json(label: &str, split_after: Option<Duration>) {
+    let home = Home::new(label);
     let node = home.node("maker");
     let topic = || node.msgpack::<BTreeMap<String, f64>>("/state").unwrap().type_name("robot/S");
     let publisher = topic().depth(8).publisher().unwrap();
@@ -252,7 +258,7 @@ fn messagepack_is_json_in_the_file_where_it_can_be_and_played_by_one_publisher()
         publisher.publish_value(&BTreeMap::from([("x".into(), x)])).unwrap();
     }
     let path = home.file("json.mcap");
-    let options = RecordOptions { history: 16, ..RecordOptions::default() };
+    let options = RecordOptions { history: 16, split_after, ..RecordOptions::default() };
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
     while recorder.progress().messages < 3 {
         recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
