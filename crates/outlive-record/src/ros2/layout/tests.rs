@@ -46,6 +46,11 @@ fn all() -> Vec<PayloadType> {
             Encoding::Slice,
             "outlive-type 1 align 8\nstruct:16[]\n 0 f32 x\n 4 u16[2] n\n 8 f64 t\n",
         ),
+        stored(
+            "robot/Tight",
+            Encoding::Slice,
+            "outlive-type 1 align 4\nstruct:12[]\n 0 f64 t\n 8 u32 n\n",
+        ),
         fixed(
             "robot/Points",
             "outlive-type 1 align 8\nstruct:56\n 0 u32 n\n 4 u8 k\n 5 u8[3] r\n \
