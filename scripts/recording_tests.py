@@ -1,5 +1,7 @@
-"""Reads what scripts/recording-tests made, with the packages mcap and prometheus_client."""
+"""Reads what scripts/recording-tests made, with the packages mcap, mcap-ros2-support, rosbags and
+prometheus_client."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -7,7 +9,9 @@ from mcap.exceptions import EndOfFile
 from mcap.reader import make_reader
 from mcap.records import Channel, Message
 from mcap.stream_reader import StreamReader
+from mcap_ros2.decoder import DecoderFactory
 from prometheus_client.parser import text_string_to_metric_families
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 dir = Path(sys.argv[1])
 data = (dir / "data").read_bytes()
@@ -49,10 +53,44 @@ for path in sorted(dir.glob("*.mcap")):
     assert b"".join(m.data for m in frames) == data, path
     assert all(0 < m.publish_time <= m.log_time for m in frames), path
     channel, value = by_topic["/value"][0]
-    assert channel.message_encoding == "msgpack", channel
-    assert value.data == b"\x81\xa1x\x93\x01\xcb\x40\x04\0\0\0\0\0\0\xa5three", value.data
+    assert channel.message_encoding == "json", channel
+    assert json.loads(value.data) == {"x": [1, 2.5, "three"]}, value.data
     assert channel.metadata["outlive.encoding"] == "msgpack", channel
     messages += sum(map(len, by_topic.values()))
+
+
+
+def check_own(angles, gripper, scan):
+    assert list(angles.data) == [0.5, -1.0], angles
+    assert gripper.stamp_ns == 1 << 60 and gripper.opening_m == 0.5, gripper
+    assert (gripper.force_limit_n.present, gripper.force_limit_n.value) == (True, 2.5), gripper
+    assert (list(gripper.force_n), gripper.mode, gripper.calibrated) == ([1.5, 1.25], 1, True)
+    fingers = [(f.name, list(f.joints_rad)) for f in gripper.fingers]
+    assert fingers == [("left", [0.25] * 3), ("right", [-0.25] * 3)], gripper
+    assert (gripper.tool, len(gripper.outlive_rest)) == ("ä tool", 0), gripper
+    assert (scan.stamp_ns, scan.number, list(scan.tail)) == (7, 1, [1, 2, 3, 4, 5, 6]), scan
+
+
+recordings = {}
+for path in sorted((dir / "own").iterdir()):
+    with open(path, "rb") as file:
+        reader = make_reader(file, validate_crcs=True, decoder_factories=[DecoderFactory()])
+        read = sorted(reader.iter_decoded_messages(), key=lambda one: one[1].topic)
+    check_own(*(decoded for *_, decoded in read))
+    store = get_typestore(Stores.EMPTY)
+    for schema, *_ in read:
+        store.register(get_types_from_msg(schema.data.decode(), schema.name))
+    check_own(*(store.deserialize_cdr(m.data, schema.name) for schema, _, m, _ in read))
+    recordings[path.name] = [(schema.name, schema.data, m.data) for schema, _, m, _ in read]
+first = recordings["first.mcap"]
+assert [name for name, *_ in first] == [
+    "outlive/msg/F64Array", "robot/msg/Gripper", "robot/msg/HeadedScanHeader"
+], first
+assert recordings["outlive.mcap"] == first, recordings
+# ROS has a message of its own for numbers.
+assert recordings["ros2.mcap"][1:] == first[1:], recordings
+print(f"recordings: {len(first)} own types read by mcap-ros2-support and rosbags, "
+      "the same after they were played")
 
 families = list(text_string_to_metric_families((dir / "metrics").read_text()))
 assert all(f.type in ("counter", "gauge") and f.documentation for f in families)

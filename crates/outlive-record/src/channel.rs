@@ -11,6 +11,7 @@
 //! | `outlive.depth` | messages of a ring |
 //! | `outlive.publisher` | node and port |
 //! | `outlive.schema` | the description, where the schema is that of ROS |
+//! | `outlive.layout` | how the payload became CDR: `generated 1` or `bound 1` |
 //! | `outlive.attribute.KEY` | what the topic's maker said about it |
 
 use std::borrow::Cow;
@@ -19,7 +20,8 @@ use std::sync::Arc;
 
 use outlive::{Encoding, PayloadType};
 
-use crate::ros2::{self, FromRos, ToRos};
+use crate::json::{self, Json};
+use crate::ros2::{self, FromRos, Layout, Schema, ToRos};
 
 /// Encoding of the schemas: the stored form of a type description (docs/internals/SHM_LAYOUT.md).
 pub(crate) const SCHEMA_ENCODING: &str = "outlive-type";
@@ -38,18 +40,26 @@ pub struct Source {
     pub attributes: BTreeMap<String, String>,
     /// Node and port of the publisher; empty if the file was written by others.
     pub publisher: String,
-    pub(crate) ros: Ros,
+    pub(crate) coding: Coding,
 }
 
 /// What has to be done between a payload and a message of the file.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Ros {
+pub(crate) enum Coding {
     /// They are the same.
     #[default]
     No,
     To(Arc<ToRos>),
     From(Arc<FromRos>),
+    /// Field by field, in both directions.
+    Layout(Arc<Layout>),
+    /// MessagePack, in both directions.
+    Json(Arc<Json>),
 }
+
+/// How a [`Layout`] was made, and the version of that.
+const GENERATED: &str = "generated 1";
+const BOUND: &str = "bound 1";
 
 /// How a channel says what its messages are.
 pub(crate) struct Form<'a> {
@@ -61,12 +71,20 @@ pub(crate) struct Form<'a> {
 impl Source {
     /// The form of messages that [`Source::message`] gave the number `which`.
     pub(crate) fn form(&self, which: usize) -> Form<'_> {
-        if let Ros::To(ros) = &self.ros {
+        if let Coding::To(ros) = &self.coding {
             let schema = ros.schema(which);
             let schema = (schema.name.as_str(), ros2::SCHEMA_ENCODING, schema.text.as_bytes());
             return Form { schema: Some(schema), message_encoding: ros2::MESSAGE_ENCODING };
         }
+        if let (Coding::Layout(layout), 0) = (&self.coding, which) {
+            let schema = Some(layout.schema());
+            return Form { schema, message_encoding: ros2::MESSAGE_ENCODING };
+        }
         let of = &self.payload_type;
+        if let (Coding::Json(json), 0) = (&self.coding, which) {
+            let schema = Some((of.name(), json::SCHEMA_ENCODING, json.schema()));
+            return Form { schema, message_encoding: json::MESSAGE_ENCODING };
+        }
         let schema = (of.name(), SCHEMA_ENCODING, of.schema());
         let schema = (!of.schema().is_empty()).then_some(schema);
         let message_encoding = match of.encoding() {
@@ -77,10 +95,25 @@ impl Source {
         Form { schema, message_encoding }
     }
 
-    /// A payload as it is to stand in the file, and which form it has then.
-    pub(crate) fn message<'a>(&self, payload: &'a [u8]) -> Result<(usize, Cow<'a, [u8]>), String> {
-        match &self.ros {
-            Ros::To(ros) => ros.message(payload).map(|(which, data)| (which, data.into())),
+    /// A payload as it is to stand in the file, and which form it has then; `room` is for its
+    /// bytes.
+    pub(crate) fn message<'a>(
+        &self,
+        payload: &'a [u8],
+        room: &'a mut Vec<u8>,
+    ) -> Result<(usize, Cow<'a, [u8]>), String> {
+        match &self.coding {
+            Coding::To(ros) => ros.message(payload).map(|(which, data)| (which, data.into())),
+            Coding::Json(json) => Ok(match json.encode(payload, room) {
+                Some(()) => (0, Cow::Borrowed(room)),
+                None => (1, payload.into()),
+            }),
+            Coding::Layout(layout) => match layout.encode(payload, room) {
+                Ok(()) => Ok((0, Cow::Borrowed(room))),
+                // Bytes that nobody can show are bytes.
+                Err(_) if layout.is_generated => Ok((1, payload.into())),
+                Err(why) => Err(why),
+            },
             _ => Ok((0, payload.into())),
         }
     }
@@ -91,8 +124,10 @@ impl Source {
     /// # Errors
     /// What is wrong with the message.
     pub fn payload<'a>(&self, data: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
-        let payload = match &self.ros {
-            Ros::From(ros) => ros.payload(data)?.into(),
+        let payload = match &self.coding {
+            Coding::From(ros) => ros.payload(data)?.into(),
+            Coding::Layout(layout) => layout.decode(data)?.into(),
+            Coding::Json(_) => json::decode(data)?.into(),
             _ => Cow::Borrowed(data),
         };
         if !self.payload_type.fits(payload.len()) {
@@ -104,7 +139,16 @@ impl Source {
 
     /// The message of ROS that it is in the file, like `sensor_msgs/msg/Image`.
     pub fn ros_name(&self) -> Option<&str> {
-        if let Ros::From(ros) = &self.ros { Some(ros.name()) } else { None }
+        match &self.coding {
+            Coding::From(ros) => Some(ros.name()),
+            Coding::Layout(layout) if !layout.is_generated => Some(&layout.name),
+            _ => None,
+        }
+    }
+
+    /// Whether messages of both are read in the same way, if their types are the same.
+    pub(crate) fn is_coded_as(&self, other: &Self) -> bool {
+        std::mem::discriminant(&self.coding) == std::mem::discriminant(&other.coding)
     }
 
     pub(crate) fn metadata(&self) -> BTreeMap<String, String> {
@@ -121,7 +165,10 @@ impl Source {
             put("depth", depth.to_string());
         }
         put("publisher", self.publisher.clone());
-        if matches!(self.ros, Ros::To(_)) {
+        if let Coding::Layout(layout) = &self.coding {
+            put("layout", if layout.is_generated { GENERATED } else { BOUND }.into());
+        }
+        if matches!(self.coding, Coding::To(_) | Coding::Layout(_)) {
             // The tools of ROS look for it.
             all.insert("offered_qos_profiles".into(), String::new());
             if let Ok(schema) = std::str::from_utf8(of.schema())
@@ -157,7 +204,22 @@ impl Source {
             }
             None => PayloadType::bytes(),
         };
-        let (ros, payload_type) = match schema {
+        let (coding, payload_type) = match schema {
+            Some(schema)
+                if channel.message_encoding == ros2::MESSAGE_ENCODING
+                    && get("layout").is_some() =>
+            {
+                let layout = match get("layout").map(String::as_str) {
+                    Some(GENERATED) => Layout::generated(&payload_type),
+                    Some(BOUND) => {
+                        Schema::parse(&schema.name, &String::from_utf8_lossy(&schema.data))
+                            .and_then(|schema| Layout::bound(&schema, &payload_type))
+                            .ok()
+                    }
+                    _ => None,
+                };
+                (Coding::Layout(Arc::new(layout.ok_or_else(|| wrong("layout"))?)), payload_type)
+            }
             Some(schema) if channel.message_encoding == ros2::MESSAGE_ENCODING => {
                 let text = match schema.encoding == ros2::SCHEMA_ENCODING {
                     true => String::from_utf8_lossy(&schema.data),
@@ -165,12 +227,17 @@ impl Source {
                 };
                 let native = get("encoding").is_some().then(|| payload_type.clone());
                 match FromRos::of(&schema.name, &text, native) {
-                    Ok((from, of)) => (Ros::From(Arc::new(from)), of),
+                    Ok((from, of)) => (Coding::From(Arc::new(from)), of),
                     // To be played as raw bytes.
-                    Err(_) => (Ros::No, PayloadType::bytes()),
+                    Err(_) => (Coding::No, PayloadType::bytes()),
                 }
             }
-            _ => (Ros::No, payload_type),
+            _ if channel.message_encoding == json::MESSAGE_ENCODING
+                && payload_type.encoding() == Encoding::MessagePack =>
+            {
+                (Coding::Json(Arc::default()), payload_type)
+            }
+            _ => (Coding::No, payload_type),
         };
         let depth = match get("depth") {
             Some(depth) => Some(depth.parse().map_err(|_| wrong("depth"))?),
@@ -185,7 +252,7 @@ impl Source {
             attributes: channel.metadata.iter().filter_map(stripped).collect(),
             publisher: get("publisher").cloned().unwrap_or_default(),
             topic,
-            ros,
+            coding,
         })
     }
 }

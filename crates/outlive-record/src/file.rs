@@ -46,11 +46,12 @@ impl Compression {
 /// The format of the messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Payloads as they are, with outlive's descriptions.
+    /// Nothing is lost: described types as CDR with a generated definition, so that tools of others
+    /// show their fields; MessagePack as JSON; images, point clouds and bytes as they are.
     #[default]
     Outlive,
     /// Messages of ROS 2, for its tools: CDR with definitions. Topics that ROS has no message for
-    /// are left out.
+    /// and that nobody described are left out.
     Ros2,
 }
 

@@ -15,6 +15,7 @@
 //! | `parts` | files that are one recording |
 //! | `recover` | writes what can be read of one into another |
 //! | `player` | from a file into publishers, in the original time |
+//! | `json` | MessagePack as JSON and back |
 //! | `ros2` | messages of ROS 2: definitions, CDR, what becomes what |
 //!
 //! # Examples
@@ -34,7 +35,8 @@
 //!
 //! let recording = Recording::open(&path)?;
 //! let message = recording.messages()?.next().expect("one was recorded")?;
-//! assert_eq!(message.data.as_ref(), 0.5f64.to_ne_bytes());
+//! let payload = recording.sources[0].source.payload(&message.data)?;
+//! assert_eq!(payload.as_ref(), 0.5f64.to_ne_bytes());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![deny(unsafe_code)]
@@ -43,6 +45,7 @@ mod channel;
 mod dir_watch;
 mod error;
 mod file;
+mod json;
 mod options;
 mod parts;
 mod player;

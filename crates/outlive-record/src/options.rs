@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::file::{Compression, Profile};
+use crate::ros2::Definitions;
 
 /// How to record.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub struct RecordOptions {
     pub history: u64,
     /// The format of the messages.
     pub profile: Profile,
+    /// Definitions of messages that ROS 2 does not bring along, for [`Profile::Ros2`].
+    pub definitions: Definitions,
     /// How chunks are compressed.
     pub compression: Compression,
     /// Bytes of messages, before compression, after which a chunk ends; 4 MiB.
@@ -45,6 +48,7 @@ impl Default for RecordOptions {
             reliable: false,
             history: 0,
             profile: Profile::Outlive,
+            definitions: Definitions::default(),
             compression: Compression::Lz4,
             chunk_bytes: 4 << 20,
             flush_every: Duration::from_secs(1),
@@ -92,6 +96,8 @@ pub struct Progress {
     pub missed: u64,
     /// Messages left out because ROS cannot express them.
     pub left_out: u64,
+    /// Topics left out because ROS has no message for them.
+    pub topics_left_out: u64,
     /// Files begun.
     pub files: u64,
 }

@@ -194,6 +194,7 @@ impl Recording {
 fn same(a: &Source, b: &Source) -> bool {
     (&a.topic, &a.publisher, &a.payload_type) == (&b.topic, &b.publisher, &b.payload_type)
         && (a.depth, &a.attributes, a.ros_name()) == (b.depth, &b.attributes, b.ros_name())
+        && a.is_coded_as(b)
 }
 
 /// The MCAP files in a directory.

@@ -1,6 +1,6 @@
 //! From a file into publishers, in the original time.
 //!
-//! Each channel of the file gets a publisher of its own, so that messages keep their order and
+//! Each publisher of the file gets one of its own, so that messages keep their order and
 //! their numbers count what they counted. A message is due at
 //! `begin + (its time - that of the first) / rate`: instants, not pauses, so that being late once
 //! does not add up.
@@ -99,8 +99,9 @@ pub struct Played {
 pub struct Player {
     recording: Recording,
     options: PlayOptions,
-    /// By channel of the file.
-    publishers: HashMap<u16, (Source, Publisher<[u8]>)>,
+    /// By channel of the file, with the index of its publisher.
+    sources: HashMap<u16, (Source, usize)>,
+    publishers: Vec<Publisher<[u8]>>,
     played: Played,
     damage: Damage,
 }
@@ -119,12 +120,21 @@ impl Player {
                 return Err(Error::Usage(why));
             }
         }
-        let mut publishers = HashMap::new();
+        let (mut sources, mut publishers) = (HashMap::new(), Vec::new());
+        // A publisher whose messages have several forms in the file has several channels.
+        let mut known = HashMap::new();
         for recorded in &recording.sources {
             let source = &recorded.source;
             if !options.selection.matches(&source.topic) {
                 continue;
             }
+            let key = (source.topic.clone(), source.publisher.clone());
+            let same = known.get(&key).copied().filter(|_| !source.publisher.is_empty());
+            if let Some(index) = same {
+                sources.insert(recorded.channel, (source.clone(), index));
+                continue;
+            }
+            known.insert(key, publishers.len());
             let renamed =
                 options.remap.iter().find(|(from, _)| rooted(from) == rooted(&source.topic));
             let name = renamed.map_or(&source.topic, |(_, to)| to);
@@ -139,11 +149,13 @@ impl Player {
             if let Some(depth) = source.depth {
                 topic = topic.depth(depth);
             }
-            publishers.insert(recorded.channel, (source.clone(), topic.publisher()?));
+            sources.insert(recorded.channel, (source.clone(), publishers.len()));
+            publishers.push(topic.publisher()?);
         }
         Ok(Self {
             recording,
             options,
+            sources,
             publishers,
             played: Played::default(),
             damage: Damage::default(),
@@ -157,7 +169,7 @@ impl Player {
 
     /// Names of the topics, without repetition.
     pub fn topics(&self) -> Vec<String> {
-        let mut names: Vec<_> = self.publishers.values().map(|(_, p)| p.topic()).collect();
+        let mut names: Vec<_> = self.publishers.iter().map(Publisher::topic).collect();
         names.sort();
         names.dedup();
         names
@@ -169,7 +181,7 @@ impl Player {
     /// Those of reading the topic.
     pub fn subscribers_min(&self) -> Result<usize, Error> {
         let mut fewest = usize::MAX;
-        for (_, publisher) in self.publishers.values() {
+        for publisher in &self.publishers {
             fewest = fewest.min(publisher.subscribers()?);
         }
         Ok(fewest)
@@ -231,9 +243,7 @@ impl Player {
         let mut messages = self.recording.messages_between(first, last)?;
         'messages: for message in messages.by_ref() {
             let message = message?;
-            let Some((source, publisher)) = self.publishers.get(&message.channel.id) else {
-                continue;
-            };
+            let Some((source, index)) = self.sources.get(&message.channel.id) else { continue };
             let Ok(payload) = source.payload(&message.data) else {
                 self.played.invalid += 1;
                 continue;
@@ -260,7 +270,7 @@ impl Player {
             };
             begin = begin.saturating_add_signed(at_ns.wrapping_sub(due.at_ns) as i64);
             due.at_ns = at_ns;
-            publisher.publish(&payload)?;
+            self.publishers[*index].publish(&payload)?;
             self.played.messages += 1;
             let late = outlive::now_ns().saturating_sub(at_ns);
             self.played.late_ns_max = self.played.late_ns_max.max(late);

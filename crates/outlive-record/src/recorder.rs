@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use outlive::topic::{Event, PublisherId};
-use outlive::{Deadline, Domain, ErrorKind, Node, Subscriber, WaitSet, Waitable};
+use outlive::{
+    Deadline, Domain, Encoding, ErrorKind, Node, PayloadType, Subscriber, WaitSet, Waitable,
+};
 
-use crate::channel::{Ros, Source};
+use crate::channel::{Coding, Source};
 use crate::dir_watch::DirWatch;
 use crate::file::{Files, Key, Profile, Stamp};
 use crate::options::{Progress, RecordOptions};
 use crate::ring::{Ring, Saved};
-use crate::ros2::ToRos;
+use crate::ros2::{Layout, ToRos};
 use crate::{Error, Selection};
 
 /// How often topics that appeared are looked for, ns.
@@ -70,6 +72,8 @@ pub struct Recorder {
     /// Memory was too small, which was told.
     short: bool,
     notes: Vec<String>,
+    /// For a message as it is to stand in the file.
+    room: Vec<u8>,
 }
 
 /// Where messages go.
@@ -82,7 +86,7 @@ enum Sink {
 #[derive(Debug)]
 struct Topic {
     subscriber: Subscriber<[u8]>,
-    ros: Ros,
+    coding: Coding,
     sources: HashMap<PublisherId, Publisher>,
     left_out: u64,
 }
@@ -138,6 +142,7 @@ impl Recorder {
             losses_are_new: false,
             short: false,
             notes: Vec::new(),
+            room: Vec::new(),
             options,
         };
         // First the watch: what appears while we look is seen by one of them.
@@ -339,19 +344,44 @@ impl Recorder {
 
     fn join(&mut self, subscriber: Subscriber<[u8]>) {
         let (name, of) = (subscriber.topic(), subscriber.payload_type());
-        let ros = match self.options.profile {
-            Profile::Outlive => Ros::No,
-            Profile::Ros2 => match ToRos::of(&of, self.epoch_ns) {
-                Some(to) => Ros::To(Arc::new(to)),
-                None => {
-                    let of = of.name();
-                    self.notes.push(format!("{name} is left out: ROS has no message like {of}"));
+        let coding = match self.options.profile {
+            Profile::Outlive => match Layout::generated(&of) {
+                Some(layout) => Coding::Layout(Arc::new(layout)),
+                None if of.encoding() == Encoding::MessagePack => Coding::Json(Arc::default()),
+                None => Coding::No,
+            },
+            Profile::Ros2 => match self.for_ros(&of) {
+                Ok(coding) => coding,
+                Err(why) => {
+                    self.progress.topics_left_out += 1;
+                    self.notes.push(format!("{name} is left out: {why}"));
                     return;
                 }
             },
         };
         self.notes.push(format!("recording {name}"));
-        self.topics.push(Topic { subscriber, ros, sources: HashMap::new(), left_out: 0 });
+        self.topics.push(Topic { subscriber, coding, sources: HashMap::new(), left_out: 0 });
+    }
+
+    /// How payloads of a type become messages of ROS.
+    fn for_ros(&self, of: &PayloadType) -> Result<Coding, String> {
+        let (name, own) = (of.name(), &self.options.definitions);
+        if let Some(to) = ToRos::among(of, self.epoch_ns, own)? {
+            return Ok(Coding::To(Arc::new(to)));
+        }
+        // What goes by the name of a message has to be that message.
+        let of_ros = name.split('/').nth(1) == Some("msg");
+        match own.schema(name)?.map(|schema| Layout::bound(&schema, of)) {
+            Some(Ok(layout)) => return Ok(Coding::Layout(Arc::new(layout))),
+            Some(Err(why)) if of_ros => return Err(format!("it is not laid out as {name}: {why}")),
+            None if of_ros => {
+                return Err(format!("{name} is not defined: give its .msg file with --types"));
+            }
+            _ => {}
+        }
+        let layout = Layout::generated(of);
+        let layout = layout.ok_or_else(|| format!("ROS has no message like {name}"))?;
+        Ok(Coding::Layout(Arc::new(layout)))
     }
 
     /// Records what one topic has, up to the first message that was published after `until_ns`.
@@ -364,7 +394,7 @@ impl Recorder {
             let (ordinal, mut new) = (topic.sources.len(), false);
             let from = topic.sources.entry(meta.publisher).or_insert_with(|| {
                 new = true;
-                let source = source(&topic.subscriber, meta.publisher, topic.ros.clone());
+                let source = source(&topic.subscriber, meta.publisher, topic.coding.clone());
                 Publisher { ordinal, source, lost: 0 }
             });
             // Of one that came after we began the first message that we get may not be its first.
@@ -377,7 +407,7 @@ impl Recorder {
                 then => self.epoch_ns + then,
             };
             let stamp = Stamp { seq: meta.seq, log_ns, publish_ns };
-            match from.source.message(&sample) {
+            match from.source.message(&sample, &mut self.room) {
                 Ok((form, data)) => {
                     let key = Key { topic: index, source: from.ordinal, form };
                     match &mut self.sink {
@@ -457,14 +487,14 @@ fn epoch_ns() -> u64 {
     since_epoch.map_or(0, |d| d.as_nanos() as u64).saturating_sub(outlive::now_ns())
 }
 
-fn source(of: &Subscriber<[u8]>, publisher: PublisherId, ros: Ros) -> Source {
+fn source(of: &Subscriber<[u8]>, publisher: PublisherId, coding: Coding) -> Source {
     Source {
         topic: of.topic().into(),
         payload_type: of.payload_type(),
         depth: Some(of.depth()),
         attributes: of.attributes(),
         publisher: publisher.to_string(),
-        ros,
+        coding,
     }
 }
 

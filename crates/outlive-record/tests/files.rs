@@ -203,6 +203,92 @@ fn types_depths_attributes_and_numbers_come_back() {
 }
 
 #[test]
+fn a_type_of_ones_own_is_cdr_in_the_file_and_played_byte_by_byte() {
+    let home = Home::new("own");
+    let node = home.node("maker");
+    let text = b"outlive-type 1 align 8\nstruct:24\n 0 u8 flag\n 8 f64 x\n 16 char[7] name\n";
+    let of = outlive::TypeDescription::parse(text).unwrap();
+    let of = outlive::PayloadType::fixed("robot/State", &of).unwrap();
+    let open = |node: &Node| node.topic::<[u8]>("/state").unwrap().of_type(&of);
+    let publisher = open(&node).publisher().unwrap();
+    // Zero, and with bytes that no field has.
+    let sent = [vec![0; 24], (1..=24).collect::<Vec<u8>>()];
+    let options = RecordOptions { history: 16, ..RecordOptions::default() };
+    let path = home.file("own.mcap");
+    for payload in &sent {
+        publisher.publish(payload).unwrap();
+    }
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    while recorder.progress().messages < 2 {
+        recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
+    }
+    recorder.finish().unwrap();
+
+    let read = messages(&path);
+    let schema = read[0].channel.schema.as_ref().unwrap();
+    assert_eq!((schema.name.as_str(), schema.encoding.as_str()), ("robot/msg/State", "ros2msg"));
+    assert!(schema.data.starts_with(b"uint8 flag\nfloat64 x\nstring name\n"));
+    assert!(read.iter().all(|m| m.channel.message_encoding == "cdr" && m.data[0..2] == [0, 1]));
+    assert!(read[0].data.len() < read[1].data.len(), "nothing is kept of zeros");
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.sources[0].source.payload_type, of);
+    assert_eq!(recording.sources[0].source.ros_name(), None);
+    let other = Node::builder().root(home.file("other")).open().unwrap();
+    let mut states = open(&other).subscriber().unwrap();
+    Player::open(&other, recording, PlayOptions::default()).unwrap().play(|_| true).unwrap();
+    for payload in sent {
+        assert_eq!(states.receive().unwrap().unwrap()[..], payload);
+    }
+}
+
+#[test]
+fn messagepack_is_json_in_the_file_where_it_can_be_and_played_by_one_publisher() {
+    recorded_as_json("json", None);
+    // Each message in a file of its own.
+    recorded_as_json("json-split", Some(Duration::ZERO));
+}
+
+fn recorded_as_json(label: &str, split_after: Option<Duration>) {
+    let home = Home::new(label);
+    let node = home.node("maker");
+    let topic = || node.msgpack::<BTreeMap<String, f64>>("/state").unwrap().type_name("robot/S");
+    let publisher = topic().depth(8).publisher().unwrap();
+    // The second has no JSON.
+    for x in [0.5, f64::NAN, 3.0] {
+        publisher.publish_value(&BTreeMap::from([("x".into(), x)])).unwrap();
+    }
+    let path = home.file("json.mcap");
+    let options = RecordOptions { history: 16, split_after, ..RecordOptions::default() };
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    while recorder.progress().messages < 3 {
+        recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
+    }
+    recorder.finish().unwrap();
+
+    let read = messages(&path);
+    assert_eq!((&*read[0].data, &*read[2].data), (&b"{\"x\":0.5}"[..], &b"{\"x\":3.0}"[..]));
+    let schema = read[0].channel.schema.as_ref().unwrap();
+    assert_eq!((schema.name.as_str(), schema.encoding.as_str()), ("robot/S", "jsonschema"));
+    assert!(schema.data.starts_with(b"{\"properties\":{\"x\":{\"type\":\"number\"}}"));
+    let encodings: Vec<_> = read.iter().map(|m| m.channel.message_encoding.as_str()).collect();
+    assert_eq!(encodings, ["json", "msgpack", "json"]);
+
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.sources.len(), 2);
+    let other = Node::builder().root(home.file("other")).open().unwrap();
+    let states = other.msgpack::<BTreeMap<String, f64>>("/state").unwrap().type_name("robot/S");
+    let mut states = states.depth(8).subscriber().unwrap();
+    Player::open(&other, recording, PlayOptions::default()).unwrap().play(|_| true).unwrap();
+    let mut seen = Vec::new();
+    while let Some(state) = states.receive().unwrap() {
+        seen.push((state.meta().publisher, state.meta().seq, state.decode().unwrap()["x"]));
+    }
+    let numbers: Vec<_> = seen.iter().map(|(_, seq, x)| (*seq, x.to_bits())).collect();
+    assert_eq!(numbers, [(0, 0.5f64.to_bits()), (1, f64::NAN.to_bits()), (2, 3.0f64.to_bits())]);
+    assert!(seen.iter().all(|(publisher, ..)| *publisher == seen[0].0), "one publisher");
+}
+
+#[test]
 fn a_file_for_ros_has_its_messages_and_plays_into_the_same_types() {
     use outlive::msg::{Header, Pose};
     let home = Home::new("ros2");

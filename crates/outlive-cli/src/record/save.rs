@@ -15,6 +15,7 @@ use crate::options::{DomainOptions, seconds, slice_of};
 use crate::os;
 use crate::output::{bytes, count};
 use crate::status::{Status, bar};
+use crate::types;
 use outlive::Deadline;
 
 const EXAMPLES: &str = "\
@@ -27,6 +28,8 @@ Examples:
   outlive record -o run.mcap --reliable /arm/state
                                                     publishers wait, nothing is lost
   outlive record -o run.mcap -a --profile ros2      for the tools of ROS 2
+  outlive record -o run.mcap -a --profile ros2 --types src/my_msgs
+                                                    with types of your own packages
   outlive record -o box.mcap -a --last 30           keep the last 30 s in memory until requested:
   outlive service call /record/save 'it fell'       into box_000.mcap; SIGUSR1 does the same
   outlive info run.mcap
@@ -66,9 +69,14 @@ pub(crate) struct RecordArgs {
     /// Also record up to N earlier messages of each publisher.
     #[arg(long, value_name = "N", default_value_t = 0)]
     history: u64,
-    /// Message format: ros2 writes standard ROS 2 types and leaves out topics without one.
+    /// Message format: outlive loses nothing; ros2 writes standard ROS 2 types where there are any
+    /// and leaves out MessagePack of other types.
     #[arg(long, value_name = "FORMAT", default_value = "outlive")]
     profile: Whose,
+    /// With --profile ros2: .msg files of types from 'outlive types import', or their directory;
+    /// may be repeated.
+    #[arg(long, value_name = "PATH")]
+    types: Vec<PathBuf>,
     /// Compression; zstd is somewhat smaller and several times slower.
     #[arg(long, value_name = "HOW", default_value = "lz4")]
     compression: How,
@@ -126,6 +134,9 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
         false => Selection::new(&args.topics, args.regex)?,
     };
     let selection = selection.except(&args.exclude, args.regex)?;
+    if !args.types.is_empty() && !matches!(args.profile, Whose::Ros2) {
+        return Err(Failure::new(Code::Usage, "--types is for --profile ros2"));
+    }
     let record_options = RecordOptions {
         reliable: args.reliable,
         history: args.history,
@@ -133,6 +144,7 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
             Whose::Outlive => Profile::Outlive,
             Whose::Ros2 => Profile::Ros2,
         },
+        definitions: types::definitions(&args.types)?,
         compression: args.compression.into(),
         split_bytes: args.split_bytes,
         split_after: args.split_seconds,
@@ -183,6 +195,9 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
     if done.left_out > 0 {
         lost += &format!(", {} left out", done.left_out);
     }
+    if done.topics_left_out > 0 {
+        lost += &format!(", {} left out", count(done.topics_left_out, "topic"));
+    }
     if done.missed > 0 {
         lost += &format!(", {} topics gone too soon", done.missed);
     }
@@ -199,7 +214,8 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
         bytes(done.payload_bytes),
         bytes(done.file_bytes),
     ));
-    Ok(if done.lost + done.left_out + done.missed > 0 { Code::Loss } else { Code::Done })
+    let lost = done.lost + done.left_out + done.topics_left_out + done.missed;
+    Ok(if lost > 0 { Code::Loss } else { Code::Done })
 }
 
 /// Says what there is before the failure.

@@ -19,9 +19,12 @@ mod python;
 mod rust;
 mod show;
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
 
-use crate::exit::Outcome;
+use clap::{Args, Subcommand};
+use outlive_record::ros2::{Definitions, Interface};
+
+use crate::exit::{Code, Failure, Outcome};
 use model::Form;
 
 #[derive(Debug, Subcommand)]
@@ -47,6 +50,25 @@ impl FormArgs {
         let size = |n: Option<u32>| n.map(|n| n as usize);
         Form { msgpack, text_max: size(self.text_max), list_max: size(self.list_max) }
     }
+}
+
+/// The messages in the files given and in those below the directories given, by their names.
+pub(crate) fn definitions(given: &[PathBuf]) -> Result<Definitions, Failure> {
+    let mut all = Definitions::default();
+    for source in find::sources(given, None)? {
+        if source.sort != find::Sort::Message {
+            continue;
+        }
+        let bytes = find::read(&source.path)?;
+        if let Err(faults) = Interface::parse(&bytes) {
+            let file = source.path.display();
+            let faults: Vec<_> = faults.iter().map(|fault| format!("{file}:{fault}")).collect();
+            return Err(Failure::new(Code::Usage, faults.join("\n")));
+        }
+        let name = format!("{}/msg/{}", source.package, source.name);
+        all.insert(&name, &String::from_utf8_lossy(&bytes));
+    }
+    Ok(all)
 }
 
 pub(crate) fn run(command: &TypesCommand) -> Outcome {

@@ -2,8 +2,10 @@
 //! file brings along.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
+
+use outlive::describe::Scalar;
 
 use super::interface;
 use super::value::Value;
@@ -13,7 +15,7 @@ const DEPTH_MAX: usize = 64;
 const TYPES_MAX: usize = 4096;
 
 /// Stands between the definitions of a schema.
-const SEPARATOR: &str =
+pub(crate) const SEPARATOR: &str =
     "================================================================================";
 
 const MESSAGES: &str = include_str!("definitions.msgs");
@@ -124,6 +126,22 @@ pub(crate) struct Schema {
 }
 
 impl Base {
+    pub(crate) fn scalar(self) -> Scalar {
+        match self {
+            Self::Bool => Scalar::Bool,
+            Self::U8 => Scalar::U8,
+            Self::I8 => Scalar::I8,
+            Self::U16 => Scalar::U16,
+            Self::I16 => Scalar::I16,
+            Self::U32 => Scalar::U32,
+            Self::I32 => Scalar::I32,
+            Self::U64 => Scalar::U64,
+            Self::I64 => Scalar::I64,
+            Self::F32 => Scalar::F32,
+            Self::F64 => Scalar::F64,
+        }
+    }
+
     pub(crate) fn size(self) -> usize {
         match self {
             Self::Bool | Self::U8 | Self::I8 => 1,
@@ -220,16 +238,26 @@ impl Schema {
 
     /// The message `name`; what `text` uses and does not define is one that the program knows.
     pub(crate) fn parse(name: &str, text: &str) -> Result<Self, String> {
-        let name = full(name).ok_or_else(|| format!("'{name}' is no name of a message"))?;
         let mut parts = text.split(SEPARATOR);
+        let root = parts.next().unwrap_or_default();
         let mut given = HashMap::new();
-        given.insert(name.clone(), parts.next().unwrap_or_default());
         for part in parts {
             let (head, body) = part.trim_start().split_once('\n').unwrap_or((part.trim(), ""));
             let of = head.trim().strip_prefix("MSG:").and_then(|n| full(n.trim()));
             let of = of.ok_or_else(|| format!("'{head}' does not name a definition"))?;
             given.entry(of).or_insert(body);
         }
+        Self::resolve(name, root, given)
+    }
+
+    /// The message `name`, which is `root`, with all that it consists of from `given`.
+    fn resolve<'a>(
+        name: &str,
+        root: &'a str,
+        mut given: HashMap<String, &'a str>,
+    ) -> Result<Self, String> {
+        let name = full(name).ok_or_else(|| format!("'{name}' is no name of a message"))?;
+        given.insert(name.clone(), root);
         let mut all = Resolver { given, done: HashMap::new(), types: Vec::new(), parts: vec![] };
         all.resolve(&name, DEPTH_MAX)?;
         let names = all.parts.iter().map(|(name, _)| name.clone()).collect();
@@ -246,6 +274,42 @@ impl Schema {
     /// The fields of the message.
     pub(crate) fn root(&self) -> &[Field] {
         self.types.last().map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Definitions of messages that the program does not know, from `.msg` files.
+///
+/// # Examples
+/// ```
+/// use outlive::PayloadType;
+/// use outlive_record::ros2::{Definitions, ToRos};
+///
+/// let mut own = Definitions::default();
+/// own.insert("my_msgs/msg/Speed", "geometry_msgs/Vector3 speed\n");
+/// let of = PayloadType::msgpack("my_msgs/msg/Speed")?;
+/// let to = ToRos::among(&of, 0, &own)?.expect("it is defined");
+/// assert_eq!(to.name(0), Some("my_msgs/msg/Speed"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Definitions(BTreeMap<String, String>);
+
+impl Definitions {
+    /// Adds the message `name`, like `my_msgs/msg/Speed`, as its file has it.
+    pub fn insert(&mut self, name: &str, text: &str) {
+        self.0.insert(name.into(), text.into());
+    }
+
+    /// The message `name`, from here or as the program knows it; `None` if nobody defines it.
+    ///
+    /// # Errors
+    /// What is wrong in its definition.
+    pub(crate) fn schema(&self, name: &str) -> Result<Option<Schema>, String> {
+        let Some(root) = full(name).and_then(|name| self.0.get(&name)) else {
+            return Ok(Schema::embedded(name));
+        };
+        let given = self.0.iter().map(|(name, text)| (name.clone(), text.as_str())).collect();
+        Schema::resolve(name, root, given).map(Some)
     }
 }
 

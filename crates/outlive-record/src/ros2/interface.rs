@@ -136,19 +136,7 @@ fn type_name(text: &str) -> Option<TypeName> {
 impl TypeName {
     /// What one of it is, if it is a number or a truth value.
     pub fn scalar(&self) -> Option<Scalar> {
-        Some(match Base::of(&self.name)? {
-            Base::Bool => Scalar::Bool,
-            Base::U8 => Scalar::U8,
-            Base::I8 => Scalar::I8,
-            Base::U16 => Scalar::U16,
-            Base::I16 => Scalar::I16,
-            Base::U32 => Scalar::U32,
-            Base::I32 => Scalar::I32,
-            Base::U64 => Scalar::U64,
-            Base::I64 => Scalar::I64,
-            Base::F32 => Scalar::F32,
-            Base::F64 => Scalar::F64,
-        })
+        Some(Base::of(&self.name)?.scalar())
     }
 }
 

@@ -21,6 +21,7 @@
 //! | `definitions.msgs`, `.srvs`, `definition` | definitions of messages, ours and those in files |
 //! | `value`, `cdr` | a message as a tree, and its bytes |
 //! | `to_ros`, `from_ros` | the table above in both directions |
+//! | `layout`; `generate`, `bind` | CDR of described types; their definitions, made or given |
 //! | `service` | requests and responses |
 //! | `description` | what the hash of a type is taken of |
 //!
@@ -42,11 +43,14 @@
 //! # Ok::<(), String>(())
 //! ```
 
+mod bind;
 mod cdr;
 mod definition;
 mod description;
 mod from_ros;
+mod generate;
 mod interface;
+mod layout;
 mod service;
 mod to_ros;
 mod value;
@@ -54,7 +58,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use definition::{embedded, embedded_services, embedded_text};
+pub use definition::{Definitions, embedded, embedded_services, embedded_text};
 pub use description::type_description;
 pub use from_ros::FromRos;
 pub use interface::{Fault, INTERFACE_BYTES_MAX, Interface, Item, Literal, Many, TypeName};
@@ -62,6 +66,9 @@ pub use service::{Service, ServicePart};
 pub use to_ros::ToRos;
 
 use definition::Base;
+pub(crate) use definition::Schema;
+pub(crate) use layout::Layout;
+pub(crate) use value::Value;
 
 /// Encodings of schemas and messages in files of ROS 2.
 pub(crate) const SCHEMA_ENCODING: &str = "ros2msg";

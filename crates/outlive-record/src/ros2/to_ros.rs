@@ -7,7 +7,7 @@ use outlive::msg::{
 use outlive::zerocopy::{FromBytes, IntoBytes};
 use outlive::{Encoding, PayloadType};
 
-use super::definition::{Base, Schema};
+use super::definition::{Base, Definitions, Schema};
 use super::value::{Value, fields};
 use super::{EPOCH_NS, FORMATS, NUMBERS, cdr};
 
@@ -38,9 +38,29 @@ impl ToRos {
     /// For payloads of the type `of`; `None` if ROS has nothing like it. `epoch_ns` is added to
     /// [`outlive::now_ns`] to write stamps as the time since 1970.
     pub fn of(of: &PayloadType, epoch_ns: u64) -> Option<Self> {
-        let (form, names) = form(of)?;
-        let schemas = names.iter().map(|name| Schema::embedded(name)).collect::<Option<_>>()?;
-        Some(Self { form, schemas, epoch_ns })
+        Self::among(of, epoch_ns, &Definitions::default()).ok()?
+    }
+
+    /// As [`ToRos::of`], also for MessagePack of messages among `definitions`.
+    ///
+    /// # Errors
+    /// What is wrong in the definition.
+    pub fn among(
+        of: &PayloadType,
+        epoch_ns: u64,
+        definitions: &Definitions,
+    ) -> Result<Option<Self>, String> {
+        let Some((form, names)) = form(of) else { return Ok(None) };
+        let mut schemas = Vec::new();
+        for name in names {
+            let schema = match form {
+                Form::MessagePack => definitions.schema(&name)?,
+                _ => Schema::embedded(&name),
+            };
+            let Some(schema) = schema else { return Ok(None) };
+            schemas.push(schema);
+        }
+        Ok(Some(Self { form, schemas, epoch_ns }))
     }
 
     /// Full name of a message that [`ToRos::message`] returned, like `sensor_msgs/msg/Image`; of 0
@@ -211,6 +231,11 @@ fn is<T: outlive::Payload + ?Sized>(of: &PayloadType) -> bool {
     let want = PayloadType::of::<T>();
     let key = |of: &PayloadType| (of.encoding(), of.name().to_owned(), of.size(), of.align());
     key(of) == key(&want)
+}
+
+/// Whether its payloads are pixels or points.
+pub(crate) fn is_large(of: &PayloadType) -> bool {
+    is::<Image>(of) || is::<PointCloud>(of)
 }
 
 fn form(of: &PayloadType) -> Option<(Form, Vec<String>)> {
