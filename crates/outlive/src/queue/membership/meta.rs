@@ -12,8 +12,7 @@ use crate::os::fs::map::Mapping;
 use crate::queue::lane::layout::meta;
 use crate::queue::lane::record::Shape;
 use crate::sync::Ordering::Relaxed;
-use crate::types::describe;
-use crate::types::payload_type::SCHEMA_BYTES_MAX;
+use crate::types::schema::{self, SCHEMA_BYTES_MAX};
 use crate::types::{Encoding, PayloadType};
 use crate::{Error, ErrorKind, Result};
 
@@ -69,7 +68,8 @@ impl Meta {
             Encoding::Fixed => bytes == self.size,
             Encoding::Slice => bytes % self.size == 0,
             Encoding::Headed => bytes >= self.size,
-            Encoding::Bytes | Encoding::MessagePack => true,
+            // Bytes of any number.
+            _ => true,
         }
     }
 
@@ -91,6 +91,13 @@ impl Meta {
         let answer = self.answer.as_ref();
         if answer.is_some_and(|a| a.size == 0 || a.align > PAGE) {
             return bad("types of 0 bytes or aligned to more than 4096 cannot be shared".into());
+        }
+        // Of a service the name here is that of both types, so it checks its schemas itself.
+        let stored = schema::stored((self.encoding, &self.type_name, &self.schema));
+        if let Err(why) = stored
+            && !self.framed
+        {
+            return bad(why);
         }
         let longest = self.schema.len().max(answer.map_or(0, |a| a.schema.len()));
         if longest > SCHEMA_BYTES_MAX {
@@ -231,10 +238,16 @@ impl Meta {
         differs("size", self.size.to_string(), wanted.size.to_string());
         differs("alignment", self.align.to_string(), wanted.align.to_string());
         differs("encoding", self.encoding.as_str().into(), wanted.encoding.as_str().into());
-        differences.extend(describe::differences(&self.schema, &wanted.schema));
+        differences.extend(schema::differences(
+            (self.encoding, &self.type_name, &self.schema),
+            (wanted.encoding, &wanted.type_name, &wanted.schema),
+        ));
         if let (Some(has), Some(want)) = (&self.answer, &wanted.answer) {
             // Sizes and encodings stand in the type's name.
-            let of_answers = describe::differences(&has.schema, &want.schema);
+            let of_answers = schema::differences(
+                (has.encoding, &want.name, &has.schema),
+                (want.encoding, &want.name, &want.schema),
+            );
             differences.extend(of_answers.iter().map(|line| format!("answers: {line}")));
             if has.align != want.align {
                 differences.push(format!(

@@ -15,10 +15,10 @@ use crate::os::fs::map::Mapping;
 use crate::sync::Ordering::Relaxed;
 use crate::topic::ring::layout;
 use crate::topic::ring::layout::meta;
-use crate::types::describe;
 use crate::types::payload::{Encoding, Payload};
+use crate::types::payload_type::PAYLOAD_BYTES_MAX;
 use crate::types::payload_type::PayloadType;
-use crate::types::payload_type::{PAYLOAD_BYTES_MAX, SCHEMA_BYTES_MAX};
+use crate::types::schema::{self, SCHEMA_BYTES_MAX};
 use crate::{Error, ErrorKind, Result};
 
 /// Depth of a topic whose creator did not ask for one, messages.
@@ -41,15 +41,7 @@ pub(crate) struct WantedMeta {
 
 impl WantedMeta {
     pub(crate) fn of<T: Payload + ?Sized>() -> Self {
-        Self {
-            encoding: T::ENCODING,
-            type_name: T::payload_type_name().into(),
-            size: size_of::<T::Element>(),
-            align: align_of::<T::Element>(),
-            depth: 0,
-            schema: T::describe_payload().to_schema(),
-            attributes: BTreeMap::new(),
-        }
+        Self::of_type(&T::payload_type())
     }
 
     pub(crate) fn of_type(of: &PayloadType) -> Self {
@@ -79,8 +71,8 @@ impl WantedMeta {
                 self.type_name.len()
             ));
         }
-        if self.schema.len() > SCHEMA_BYTES_MAX {
-            return bad(format!("a schema has at most {} bytes", SCHEMA_BYTES_MAX));
+        if let Err(why) = schema::stored((self.encoding, &self.type_name, &self.schema)) {
+            return bad(why);
         }
         attributes::to_text(&self.attributes).map(drop).or_else(bad)
     }
@@ -225,7 +217,10 @@ impl Meta {
         differs("size", self.size.to_string(), wanted.size.to_string());
         differs("alignment", self.align.to_string(), wanted.align.to_string());
         differs("encoding", self.encoding.as_str().into(), wanted.encoding.as_str().into());
-        differences.extend(describe::differences(&self.schema, &wanted.schema));
+        differences.extend(schema::differences(
+            (self.encoding, &self.type_name, &self.schema),
+            (wanted.encoding, &wanted.type_name, &wanted.schema),
+        ));
         if differences.is_empty() {
             return Ok(self);
         }
