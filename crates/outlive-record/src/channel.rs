@@ -5,7 +5,7 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `outlive.encoding` | `fixed`, `slice`, `bytes`, `msgpack` or `headed` |
+//! | `outlive.encoding` | `fixed`, `slice`, `bytes`, `msgpack`, `headed`, or one of others |
 //! | `outlive.type` | name of the type |
 //! | `outlive.size`, `outlive.align` | of the value, an element or the header, bytes |
 //! | `outlive.depth` | messages of a ring |
@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use outlive::{Encoding, PayloadType};
 
+use crate::foreign;
 use crate::ros2::{self, FromRos, ToRos};
 
 /// Encoding of the schemas: the stored form of a type description (docs/internals/SHM_LAYOUT.md).
@@ -67,6 +68,9 @@ impl Source {
             return Form { schema: Some(schema), message_encoding: ros2::MESSAGE_ENCODING };
         }
         let of = &self.payload_type;
+        if let Some(form) = foreign::form(of) {
+            return form;
+        }
         let schema = (of.name(), SCHEMA_ENCODING, of.schema());
         let schema = (!of.schema().is_empty()).then_some(schema);
         let message_encoding = match of.encoding() {
@@ -121,6 +125,9 @@ impl Source {
             put("depth", depth.to_string());
         }
         put("publisher", self.publisher.clone());
+        if of.encoding() == Encoding::Cdr {
+            all.insert("offered_qos_profiles".into(), String::new());
+        }
         if matches!(self.ros, Ros::To(_)) {
             // The tools of ROS look for it.
             all.insert("offered_qos_profiles".into(), String::new());
@@ -142,7 +149,10 @@ impl Source {
         let data = described.unwrap_or_default();
         let topic = channel.topic.clone();
         let wrong = |key: &str| format!("topic {topic}: outlive.{key} of its channel is wrong");
+        let foreign = foreign::payload_type(channel);
+        let is_ours = foreign.is_none();
         let payload_type = match get("encoding") {
+            _ if !is_ours => foreign.unwrap_or_else(PayloadType::bytes),
             Some(encoding) => {
                 let encoding = Encoding::from_name(encoding).ok_or_else(|| wrong("encoding"))?;
                 let number =
@@ -158,7 +168,7 @@ impl Source {
             None => PayloadType::bytes(),
         };
         let (ros, payload_type) = match schema {
-            Some(schema) if channel.message_encoding == ros2::MESSAGE_ENCODING => {
+            Some(schema) if is_ours && channel.message_encoding == ros2::MESSAGE_ENCODING => {
                 let text = match schema.encoding == ros2::SCHEMA_ENCODING {
                     true => String::from_utf8_lossy(&schema.data),
                     false => Cow::Borrowed(""),

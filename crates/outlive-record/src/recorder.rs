@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use outlive::topic::{Event, PublisherId};
-use outlive::{Deadline, Domain, ErrorKind, Node, Subscriber, WaitSet, Waitable};
+use outlive::{Deadline, Domain, Encoding, ErrorKind, Node, Subscriber, WaitSet, Waitable};
 
 use crate::channel::{Ros, Source};
 use crate::dir_watch::DirWatch;
@@ -341,6 +341,8 @@ impl Recorder {
         let (name, of) = (subscriber.topic(), subscriber.payload_type());
         let ros = match self.options.profile {
             Profile::Outlive => Ros::No,
+            // It is what ROS has.
+            Profile::Ros2 if of.encoding() == Encoding::Cdr => Ros::No,
             Profile::Ros2 => match ToRos::of(&of, self.epoch_ns) {
                 Some(to) => Ros::To(Arc::new(to)),
                 None => {

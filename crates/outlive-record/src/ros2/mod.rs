@@ -22,6 +22,7 @@
 //! | `value`, `cdr` | a message as a tree, and its bytes |
 //! | `to_ros`, `from_ros` | the table above in both directions |
 //! | `service` | requests and responses |
+//! | `codec` | any message, for tools: CDR and MessagePack |
 //! | `description` | what the hash of a type is taken of |
 //!
 //! # Examples
@@ -43,6 +44,7 @@
 //! ```
 
 mod cdr;
+mod codec;
 mod definition;
 mod description;
 mod from_ros;
@@ -54,6 +56,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use codec::RosMessage;
 pub use definition::{embedded, embedded_services, embedded_text};
 pub use description::type_description;
 pub use from_ros::FromRos;
