@@ -136,7 +136,7 @@ pub(crate) fn schema_text(of: &PayloadType) -> String {
     let binary = || format!("binary, {} bytes", of.schema().len());
     match Foreign::of(of) {
         _ if of.schema().is_empty() => "none".into(),
-        Ok(Foreign::Protobuf(message)) => proto_text(&message),
+        Ok(Foreign::Protobuf(message)) => proto_text(vec![message]),
         Ok(Foreign::Json) => match serde_json::from_slice::<Tree>(of.schema()) {
             Ok(tree) => serde_json::to_string_pretty(&tree).unwrap_or_default(),
             Err(_) => binary(),
@@ -146,9 +146,19 @@ pub(crate) fn schema_text(of: &PayloadType) -> String {
     }
 }
 
-/// The message, and those that it uses, as a `.proto` file has them.
-fn proto_text(root: &MessageDescriptor) -> String {
-    let (mut next, mut enums) = (vec![root.clone()], Vec::<EnumDescriptor>::new());
+/// All messages of a descriptor set.
+pub(crate) fn set_text(set: &[u8]) -> Result<String, String> {
+    let pool = DescriptorPool::decode(set).map_err(|e| e.to_string())?;
+    let messages: Vec<_> = pool.all_messages().filter(|m| !m.is_map_entry()).collect();
+    match messages.as_slice() {
+        [] => Err("it has no messages".into()),
+        _ => Ok(proto_text(messages) + "\n"),
+    }
+}
+
+/// The messages, and those that they use, as a `.proto` file has them.
+fn proto_text(messages: Vec<MessageDescriptor>) -> String {
+    let (mut next, mut enums) = (messages, Vec::<EnumDescriptor>::new());
     let mut seen = 0;
     let mut text = String::new();
     while let Some(message) = next.get(seen).cloned() {

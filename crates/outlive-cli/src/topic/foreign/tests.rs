@@ -107,6 +107,8 @@ enum robot.Plan.Step {
   DRIVE = 1;
 }";
     assert_eq!(schema_text(&plan()), text);
+    assert_eq!(set_text(plan().schema()), Ok(format!("{text}\n")));
+    assert!(set_text(b"").unwrap_err().contains("no messages") && set_text(b"x").is_err());
     let of = |encoding, name: &str, schema: &str| {
         schema_text(&PayloadType::encoded(encoding, name, schema.as_bytes()).unwrap())
     };

@@ -228,20 +228,8 @@ impl Meta {
 
     /// Compares with what a member expects; the error lists every field that differs.
     fn accept(self, queue: &TopicName, wanted: &Self) -> Result<Self> {
-        let mut differences = Vec::new();
-        let mut differs = |field: &str, has: String, want: String| {
-            if has != want {
-                differences.push(format!("{field} is {has}, this program has {want}"));
-            }
-        };
-        differs("type", self.type_name.clone(), wanted.type_name.clone());
-        differs("size", self.size.to_string(), wanted.size.to_string());
-        differs("alignment", self.align.to_string(), wanted.align.to_string());
-        differs("encoding", self.encoding.as_str().into(), wanted.encoding.as_str().into());
-        differences.extend(schema::differences(
-            (self.encoding, &self.type_name, &self.schema),
-            (wanted.encoding, &wanted.type_name, &wanted.schema),
-        ));
+        let wanted_type = wanted.payload_type(&wanted.type_name);
+        let mut differences = self.payload_type(&self.type_name).differences(&wanted_type);
         if let (Some(has), Some(want)) = (&self.answer, &wanted.answer) {
             // Sizes and encodings stand in the type's name.
             let of_answers = schema::differences(

@@ -207,20 +207,13 @@ impl Meta {
 
     /// Compares with what a member expects; the error lists every field that differs.
     fn accept(self, topic: &TopicName, wanted: &WantedMeta) -> Result<Self> {
-        let mut differences = Vec::new();
-        let mut differs = |field: &str, has: String, want: String| {
-            if has != want {
-                differences.push(format!("{field} is {has}, this program has {want}"));
-            }
+        let of = |encoding, name: &str, form, schema: &[u8]| {
+            PayloadType::from_parts(encoding, name, form, schema.into())
         };
-        differs("type", self.type_name.clone(), wanted.type_name.clone());
-        differs("size", self.size.to_string(), wanted.size.to_string());
-        differs("alignment", self.align.to_string(), wanted.align.to_string());
-        differs("encoding", self.encoding.as_str().into(), wanted.encoding.as_str().into());
-        differences.extend(schema::differences(
-            (self.encoding, &self.type_name, &self.schema),
-            (wanted.encoding, &wanted.type_name, &wanted.schema),
-        ));
+        let has = of(self.encoding, &self.type_name, (self.size, self.align), &self.schema);
+        let form = (wanted.size, wanted.align);
+        let differences =
+            has.differences(&of(wanted.encoding, &wanted.type_name, form, &wanted.schema));
         if differences.is_empty() {
             return Ok(self);
         }

@@ -277,6 +277,26 @@ impl PayloadType {
         &self.schema
     }
 
+    /// What differs between this type, which a topic has, and `ours`, one line each, as a program
+    /// with `ours` would be refused; empty if they agree.
+    pub fn differences(&self, ours: &Self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut differs = |field: &str, has: String, want: String| {
+            if has != want {
+                lines.push(format!("{field} is {has}, this program has {want}"));
+            }
+        };
+        differs("type", self.name.clone(), ours.name.clone());
+        differs("size", self.size.to_string(), ours.size.to_string());
+        differs("alignment", self.align.to_string(), ours.align.to_string());
+        differs("encoding", self.encoding.as_str().into(), ours.encoding.as_str().into());
+        lines.extend(schema::differences(
+            (self.encoding, &self.name, &self.schema),
+            (ours.encoding, &ours.name, &ours.schema),
+        ));
+        lines
+    }
+
     /// Whether a payload may have `bytes` bytes.
     #[inline]
     pub fn fits(&self, bytes: usize) -> bool {

@@ -287,6 +287,8 @@ impl<'a> Set<'a> {
                     let comma = if text.is_empty() { "" } else { ", " };
                     let _ = write!(text, "{comma}{value} = {}", number as i64);
                 }
+            } else {
+                return Err(format!("it lacks {name}, which a field names"));
             }
         }
         Ok(facts)
@@ -390,6 +392,8 @@ pub(super) fn needed(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
         put_varint(&mut out, body.len());
         out.append(&mut body);
     }
+    // All that its fields name is there: a file that nobody imports is not.
+    Set::parse(&out)?.facts(name)?;
     Ok(out)
 }
 

@@ -101,6 +101,12 @@ fn a_set_that_lacks_what_is_needed_says_what() {
         file("a.proto", &[bytes(3, b"plan.proto")]),
     ];
     assert!(lacks(proto(&circle.concat())).contains("in a circle"));
+    let strange = bytes(4, &[bytes(1, b"Plan"), field("x", 1, 11, ".other.X")].concat());
+    let strange = file("plan.proto", &[strange]);
+    assert!(lacks(proto(&strange)).contains("it lacks other.X, which a field names"));
+    let apart = bytes(4, &[bytes(1, b"Plan"), field("x", 1, 11, ".robot.Base")].concat());
+    let apart = [file("plan.proto", &[apart]), file("base.proto", &[other("Base")])].concat();
+    assert!(lacks(proto(&apart)).contains("it lacks robot.Base, which a field names"));
     // A message of 70 inside one another, from the inside out.
     let name = bytes(1, b"M");
     let deep = (0..70).fold(name.clone(), |inner, _| [name.clone(), bytes(3, &inner)].concat());
