@@ -310,6 +310,13 @@ fn a_wrong_schema_a_wrong_value_and_another_topic_say_what_is_wrong() {
     // Another schema of the same name is refused by fields.
     std::fs::write(&set, plan_set()).unwrap();
     let node = node(&home);
+    let plan =
+        outlive::PayloadType::encoded(outlive::Encoding::Protobuf, "robot.Plan", &plan_set());
+    let cut = node.topic::<[u8]>("/cut").unwrap().of_type(&plan.unwrap()).publisher().unwrap();
+    cut.publish(b"\x0a\x04do").unwrap();
+    let shown = home.run("topic echo /cut --history 1 --timeout 0").expect(DONE);
+    let text = shown.text();
+    assert!(text.contains("  0a 04 64 6f  (not of its type: failed to decode"), "{text}");
     let of = |set: &[u8]| {
         outlive::PayloadType::encoded(outlive::Encoding::Protobuf, "robot.Plan", set).unwrap()
     };

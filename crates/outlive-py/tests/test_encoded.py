@@ -1,8 +1,10 @@
 """Values in encodings of others: Protocol Buffers, JSON, Arrow, CDR."""
 
 import json
+import pathlib
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -134,6 +136,17 @@ def test_bytes_of_any_encoding_travel_as_they_are_in_topics_queues_and_services(
     consumer = outlive.Consumer(node, "/goals", goal)
     outlive.Producer(node, "/goals", goal).send(payload)
     assert consumer.receive(timeout=5.0) == payload
+    server = outlive.Server(node, "/twice", goal, goal)
+
+    def answer():
+        request = server.receive(timeout=5.0)
+        request.respond(request.value + request.value)
+
+    answering = threading.Thread(target=answer)
+    answering.start()
+    client = outlive.Client(node, "/twice", goal, goal)
+    assert client.call(payload, timeout=5.0) == payload + payload
+    answering.join()
     with outlive.Publisher(node, "/goal", goal).loan(12) as room:
         room[:] = np.frombuffer(payload, np.uint8)
     assert subscriber.receive(timeout=5.0).value == payload
@@ -152,8 +165,6 @@ def test_bytes_of_any_encoding_travel_as_they_are_in_topics_queues_and_services(
 
 
 def test_the_program_in_the_book():
-    import pathlib
-
     page = pathlib.Path(__file__).resolve().parents[3] / "docs/book/languages.md"
     section = page.read_text().split("## Encodings of others\n")[1].split("\n## ")[0]
     program = section.split("```python\n")[1].split("```")[0]

@@ -11,6 +11,7 @@ use outlive::{Encoding, PayloadType, TypeDescription};
 use serde_json::Value;
 
 use super::foreign::Foreign;
+use crate::exit::plain;
 use crate::tree::Tree;
 
 /// Bytes shown unless all are asked for.
@@ -209,6 +210,11 @@ impl Decoder {
             let _ = write!(out, ".. {} more", all - shown);
         }
         out.truncate(out.trim_end().len());
+        if let Form::Foreign(of) = &self.form
+            && let Err(why) = of.tree(payload)
+        {
+            let _ = write!(out, "  (not of its type: {})", plain(&why));
+        }
         out
     }
 
