@@ -111,8 +111,6 @@ pub(crate) struct TypeNote {
 }
 
 const ENDIAN: &str = if cfg!(target_endian = "little") { "little" } else { "big" };
-const ENCODINGS: [Encoding; 5] =
-    [Encoding::Fixed, Encoding::Slice, Encoding::Bytes, Encoding::MessagePack, Encoding::Headed];
 
 impl TypeNote {
     pub(crate) fn of(of: &PayloadType) -> Self {
@@ -131,8 +129,7 @@ impl TypeNote {
         if self.endian != ENDIAN {
             return Err(format!("the other machine is {}-endian, this one is not", self.endian));
         }
-        let known = ENCODINGS.into_iter().find(|e| e.as_str() == self.encoding);
-        let encoding = known.ok_or_else(|| {
+        let encoding = Encoding::from_name(&self.encoding).ok_or_else(|| {
             format!("encoding '{}' is unknown here: use bridges of one version", self.encoding)
         })?;
         PayloadType::stored(encoding, &self.name, (self.size, self.align), &self.schema)
@@ -293,6 +290,8 @@ mod tests {
         let pose = PayloadType::of::<outlive::msg::Pose>();
         let note = TypeNote::of(&pose);
         assert_eq!(note.payload_type().expect("same"), pose);
+        let goal = PayloadType::encoded(Encoding::Json, "robot/Goal", b"{}").expect("a type");
+        assert_eq!(TypeNote::of(&goal).payload_type().expect("same"), goal);
         let strange = TypeNote { encoding: "xml".into(), ..note.clone() };
         assert!(strange.payload_type().expect_err("unknown").contains("'xml' is unknown"));
         let wrong = TypeNote { align: 3, ..note };

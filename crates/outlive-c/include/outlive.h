@@ -1110,6 +1110,16 @@ enum outlive_status outlive_type_headed(const char *name,
 // One MessagePack value, which outlive carries without reading it.
 enum outlive_status outlive_type_msgpack(const char *name, struct outlive_type **out);
 
+// One value in an encoding that others define: `cdr`, `protobuf`, `flatbuffer`, `json` or `arrow`.
+// outlive carries it unread, and compares the schemas of all members: the definition of ROS, the
+// `FileDescriptorSet`, the binary schema, JSON Schema, Arrow's schema message. At most 64 KiB,
+// without what the message does not need; NULL or 0 bytes say nothing about it.
+enum outlive_status outlive_type_encoded(const char *encoding,
+                                         const char *name,
+                                         const void *schema,
+                                         size_t schema_bytes,
+                                         struct outlive_type **out);
+
 // Size of the value, of an element or of the header, bytes. 0 for NULL.
 size_t outlive_type_size(const struct outlive_type *of);
 

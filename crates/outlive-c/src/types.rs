@@ -1,11 +1,11 @@
 //! Payload types made from descriptions.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CString, c_char, c_void};
 use std::mem::MaybeUninit;
 
-use outlive::{PayloadType, TypeDescription};
+use outlive::{Encoding, PayloadType, TypeDescription};
 
-use crate::status::{Done, Fail, need, outlive_status, run, text};
+use crate::status::{Done, Fail, bytes, invalid, need, outlive_status, run, text};
 
 /// A payload type: name, size, alignment, encoding, and the fields. May be freed once the ports
 /// opened with it are open.
@@ -84,6 +84,28 @@ pub extern "C" fn outlive_type_msgpack(
     out: Option<&mut MaybeUninit<*mut outlive_type>>,
 ) -> outlive_status {
     run(|| give(out, PayloadType::msgpack(text(name, "a name")?)?))
+}
+
+/// One value in an encoding that others define: `cdr`, `protobuf`, `flatbuffer`, `json` or `arrow`.
+/// outlive carries it unread, and compares the schemas of all members: the definition of ROS, the
+/// `FileDescriptorSet`, the binary schema, JSON Schema, Arrow's schema message. At most 64 KiB,
+/// without what the message does not need; NULL or 0 bytes say nothing about it.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_type_encoded(
+    encoding: *const c_char,
+    name: *const c_char,
+    schema: *const c_void,
+    schema_bytes: usize,
+    out: Option<&mut MaybeUninit<*mut outlive_type>>,
+) -> outlive_status {
+    run(|| {
+        let encoding = text(encoding, "an encoding")?;
+        let why = "use cdr, protobuf, flatbuffer, json or arrow";
+        let encoding = Encoding::from_name(encoding);
+        let encoding = encoding.ok_or_else(|| invalid("an encoding", why))?;
+        let schema = bytes(schema, schema_bytes)?;
+        give(out, PayloadType::encoded(encoding, text(name, "a name")?, schema)?)
+    })
 }
 
 /// Size of the value, of an element or of the header, bytes. 0 for NULL.

@@ -232,6 +232,34 @@ fn types_of_ones_own_travel_as_messagepack() {
     }
 }
 
+/// How to compile with the library of Protocol Buffers, which `outlive/protobuf.hpp` is made for,
+/// and with what protoc makes of `plan.proto`; `None` if they are not there.
+fn protobuf(temp: &Temp) -> Option<String> {
+    let flags =
+        Command::new("pkg-config").args(["--cflags", "--libs", "protobuf"]).output().ok()?;
+    if !flags.status.success() || !has("protoc") {
+        return None;
+    }
+    let mut protoc = Command::new("protoc");
+    protoc.arg(format!("--cpp_out={}", temp.0.display())).arg("plan.proto");
+    succeeds(protoc.current_dir(here().join("tests/cpp")));
+    // Its headers are not without warnings.
+    let flags = String::from_utf8_lossy(&flags.stdout).trim().replace("-I", "-isystem ");
+    Some(format!("-isystem {} -Wl,--no-as-needed {flags}", temp.0.display()))
+}
+
+#[test]
+fn messages_of_protocol_buffers_travel_as_they_are() {
+    let temp = Temp::new("protobuf");
+    let Some(flags) = protobuf(&temp) else { return };
+    // The library was made for the other standard library.
+    for (compiler, standard) in cpp_ways().into_iter().filter(|(_, of)| !of.contains("libc++")) {
+        let standard = format!("{} {flags}", sanitized(compiler, standard));
+        let said = run(compiler, &standard, "tests/cpp/protobuf.cpp");
+        assert!(said.contains("protobuf: messages as they are"), "{compiler} {standard}: {said}");
+    }
+}
+
 /// Whether Eigen is there, which `outlive/eigen.hpp` is made for.
 fn has_eigen() -> bool {
     Path::new(EIGEN).join("Eigen/Core").exists()

@@ -147,13 +147,7 @@ fn call(args: &CallArgs, options: &DomainOptions) -> Outcome {
     };
     let request = payload(&info.request, input(args.value.as_ref())?)?;
     let shown = &info.response;
-    let decoder = Decoder::of_type(
-        shown.name(),
-        shown.encoding(),
-        shown.size(),
-        shown.description(),
-        args.full,
-    );
+    let decoder = Decoder::of_type(shown, args.full);
     let deadline = Deadline::after(args.timeout);
     let mut client = builder.of_types(&info.request, shown).client()?;
     if !client.wait_for_server(args.timeout)? {

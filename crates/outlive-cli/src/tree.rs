@@ -37,6 +37,16 @@ impl<T> List<T> {
 }
 
 impl Tree {
+    /// All of some bytes.
+    pub(crate) fn bytes(of: &[u8]) -> Self {
+        Self::Bytes(List { shown: of.into(), all: of.len() })
+    }
+
+    /// All of a list.
+    pub(crate) fn list(of: Vec<Self>) -> Self {
+        Self::List(List { all: of.len(), shown: of })
+    }
+
     /// A part of a described payload; of each array the first `most` elements.
     pub(crate) fn of(value: &Value<'_>, most: usize) -> Self {
         match value {
@@ -279,7 +289,7 @@ impl<'de> Visitor<'de> for AnyTree {
     }
 
     fn visit_bytes<E>(self, v: &[u8]) -> Result<Tree, E> {
-        Ok(Tree::Bytes(List { shown: v.into(), all: v.len() }))
+        Ok(Tree::bytes(v))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Tree, A::Error> {
@@ -287,7 +297,7 @@ impl<'de> Visitor<'de> for AnyTree {
         while let Some(item) = from.next_element()? {
             shown.push(item);
         }
-        Ok(Tree::List(List { all: shown.len(), shown }))
+        Ok(Tree::list(shown))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Tree, A::Error> {

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::exit::{Code, Failure};
 use crate::topic::encode;
+use crate::topic::foreign::Foreign;
 use crate::tree::Tree;
 
 /// For people: `[f64]`, `robot/Goal`.
@@ -22,15 +23,28 @@ pub(crate) fn payload(of: &PayloadType, input: Vec<u8>) -> Result<Vec<u8>, Failu
         return Ok(input);
     }
     let text = String::from_utf8_lossy(&input);
+    if of.encoding().is_foreign() {
+        return foreign(of)?.payload(&text).map_err(|why| misfit(&text, of, &why));
+    }
     let described = description(of);
     if of.encoding() == Encoding::MessagePack {
         return Ok(msgpack::encode(&json::<Tree>(&text, true)?)?);
     }
     let described = described.ok_or_else(|| undescribed(of.name()))?;
     let value = json(&text, takes_text(&described))?;
-    encode::payload(&described, &value).map_err(|why| {
-        let message = format!("'{}' is not of type {}: {why}", text.trim(), type_text(of));
-        Failure::new(Code::Usage, message)
+    encode::payload(&described, &value).map_err(|why| misfit(&text, of, &why))
+}
+
+fn misfit(text: &str, of: &PayloadType, why: &str) -> Failure {
+    let message = format!("'{}' is not of type {}: {why}", text.trim(), type_text(of));
+    Failure::new(Code::Usage, message)
+}
+
+/// How JSON becomes a payload in an encoding of others.
+pub(crate) fn foreign(of: &PayloadType) -> Result<Foreign, Failure> {
+    Foreign::of(of).map_err(|why| {
+        let message = format!("JSON cannot become {}: {why}", type_text(of));
+        Failure::new(Code::Mismatch, message)
     })
 }
 

@@ -231,3 +231,100 @@ fn the_topic_says_what_a_typed_value_is() {
     home.run("topic pub /count 255").expect(DONE);
     assert_eq!(*count.receive().unwrap().unwrap(), 255);
 }
+
+/// `package robot; message Plan { string goal = 1; repeated double points = 2; }` as protoc writes
+/// it.
+fn plan_set() -> Vec<u8> {
+    let field = |number: u8, of: &[u8]| [&[number << 3 | 2, of.len() as u8], of].concat();
+    let member = |name: &str, number: u8, label: u8, of: u8| {
+        let rest = vec![3 << 3, number, 4 << 3, label, 5 << 3, of];
+        field(2, &[field(1, name.as_bytes()), rest].concat())
+    };
+    let members = [member("goal", 1, 1, 9), member("points", 2, 3, 1)].concat();
+    let plan = [field(1, b"Plan"), members].concat();
+    let parts =
+        [field(1, b"plan.proto"), field(2, b"robot"), field(4, &plan), field(12, b"proto3")];
+    field(1, &parts.concat())
+}
+
+#[test]
+fn a_message_of_protocol_buffers_is_published_shown_recorded_and_played() {
+    let home = Home::new("protobuf");
+    let set = home.root().with_extension("bin");
+    std::fs::write(&set, plan_set()).unwrap();
+    let shown = set.display();
+    let publish =
+        format!("topic pub /plan - --type protobuf:robot.Plan --schema {shown} --linger inf");
+    let publisher = home.start(&publish, b"{\"goal\": \"dock\", \"points\": [1.5, -2]}\n");
+    home.await_messages(1);
+    let echo = |args: &str| format!("topic echo /plan --history 8 --timeout 0 {args}");
+    let line = home.run(&echo("")).expect(DONE);
+    let text = "  {goal: \"dock\", points: [1.5, -2.0]}\n";
+    assert!(line.text().ends_with(text), "{}", line.text());
+    let part = home.run(&echo("--json --field points[1]")).json();
+    assert_eq!(part["fields"], json!({"points[1]": -2.0}));
+    let info = home.run("topic info /plan").expect(DONE);
+    let fields = "    string goal = 1;\n    repeated double points = 2;\n";
+    let schema = format!("Schema\n  message robot.Plan {{\n{fields}  }}\n");
+    assert!(info.text().contains(&schema), "{}", info.text());
+
+    let file = home.root().with_extension("mcap");
+    home.run(&format!("record /plan --history 8 --count 1 --output {}", file.display()))
+        .expect(DONE);
+    publisher.signal(libc::SIGINT);
+    publisher.end().expect(DONE);
+    let echo = home.start("topic echo /plan --count 1", b"");
+    let play = format!("play {} --wait-for-subscribers 1", file.display());
+    home.run(&play).expect(DONE);
+    assert!(echo.end().expect(DONE).text().ends_with(text));
+}
+
+#[test]
+fn a_wrong_schema_a_wrong_value_and_another_topic_say_what_is_wrong() {
+    let home = Home::new("schemas");
+    let set = home.root().with_extension("bin");
+    let pub_as = |of: &str, value: &str| {
+        let schema = set.display();
+        with(home.outlive(&format!("topic pub /x --type {of} --schema {schema}")), value)
+    };
+    std::fs::write(&set, plan_set()).unwrap();
+    let none = pub_as("protobuf:robot.Goal", "{}").expect(USAGE);
+    assert!(none.err.contains("it has no message robot.Goal, but robot.Plan"), "{}", none.err);
+    let value = pub_as("protobuf:robot.Plan", r#"{"gaol": 1}"#).expect(USAGE);
+    assert!(value.err.contains("gaol"), "{}", value.err);
+    let unknown = pub_as("proto:robot.Plan", "{}").expect(USAGE);
+    assert!(
+        unknown.err.contains("use cdr, protobuf, flatbuffer, json or arrow"),
+        "{}",
+        unknown.err
+    );
+    std::fs::write(&set, &plan_set()[..20]).unwrap();
+    let broken = pub_as("protobuf:robot.Plan", "{}").expect(USAGE);
+    assert!(broken.err.contains("it is no FileDescriptorSet"), "{}", broken.err);
+    std::fs::write(&set, vec![b' '; 70_000]).unwrap();
+    let large = pub_as("cdr:my/msg/Goal", "{}").expect(USAGE);
+    assert!(large.err.contains("its schema has 70000 bytes, a topic holds 65536"), "{}", large.err);
+    let missing = home.run("topic pub /x 1 --type json:x --schema /nowhere/x").expect(FAILED);
+    assert!(missing.err.contains("reading /nowhere/x"), "{}", missing.err);
+
+    // Another schema of the same name is refused by fields.
+    std::fs::write(&set, plan_set()).unwrap();
+    let node = node(&home);
+    let plan =
+        outlive::PayloadType::encoded(outlive::Encoding::Protobuf, "robot.Plan", &plan_set());
+    let cut = node.topic::<[u8]>("/cut").unwrap().of_type(&plan.unwrap()).publisher().unwrap();
+    cut.publish(b"\x0a\x04do").unwrap();
+    let shown = home.run("topic echo /cut --history 1 --timeout 0").expect(DONE);
+    let text = shown.text();
+    assert!(text.contains("  0a 04 64 6f  (not of its type: failed to decode"), "{text}");
+    let of = |set: &[u8]| {
+        outlive::PayloadType::encoded(outlive::Encoding::Protobuf, "robot.Plan", set).unwrap()
+    };
+    let mut other = plan_set();
+    let at = other.windows(4).position(|w| w == b"goal").unwrap() + 4 + 5;
+    other[at] = 5;
+    let _member = node.topic::<[u8]>("/x").unwrap().of_type(&of(&other)).subscriber().unwrap();
+    let refused = pub_as("protobuf:robot.Plan", "{}").expect(MISMATCH);
+    let why = "robot.Plan has 'int32 goal = 1', this program has 'string goal = 1'";
+    assert!(refused.err.contains(why), "{}", refused.err);
+}

@@ -1,7 +1,7 @@
 //! What is carried, as Python sees it: arrays of a dtype, bytes, or objects as MessagePack.
 
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
-use outlive::{ErrorKind, PayloadType, TypeDescription};
+use outlive::{Encoding, ErrorKind, PayloadType, TypeDescription};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -33,6 +33,10 @@ enum Form {
     Object {
         class: Option<Py<PyAny>>,
     },
+    /// In an encoding of others; `by` is an `outlive.Encoded`.
+    Encoded {
+        by: Py<PyAny>,
+    },
 }
 
 /// A payload type and how Python sees it. An object, so that all who share it have a reference that
@@ -49,6 +53,19 @@ pub(crate) enum Encoded<'py> {
     Array(Bound<'py, PyAny>),
     Bytes(Bound<'py, PyBytes>),
     Own(Vec<u8>),
+}
+
+/// Bytes that somebody else's encoder returned, or whatever has a buffer of them.
+fn bytes_like(made: Bound<'_, PyAny>) -> PyResult<Encoded<'_>> {
+    let py = made.py();
+    match made.cast_into::<PyBytes>() {
+        Ok(bytes) => Ok(Encoded::Bytes(bytes)),
+        Err(other) => {
+            let numpy = py.import("numpy")?;
+            let args = (other.into_inner(), numpy::dtype::<u8>(py));
+            Ok(Encoded::Array(numpy.call_method1("frombuffer", args)?))
+        }
+    }
 }
 
 /// A shape as Python writes it; of `any_length`, its first dimension.
@@ -80,6 +97,7 @@ impl Codec {
             Form::Object { class: Some(class) } | Form::Headed { class: Some(class), .. } => {
                 visit.call(class)
             }
+            Form::Encoded { by } => visit.call(by),
             _ => Ok(()),
         }
     }
@@ -115,6 +133,19 @@ impl Codec {
                 let of = PayloadType::msgpack(&name).or_raise()?;
                 Self { of, form: Form::Object { class } }
             }
+            "encoded" => {
+                let (encoding, schema): (String, Vec<u8>) =
+                    (found.get_item(4)?.extract()?, found.get_item(5)?.extract()?);
+                let Some(encoding) = Encoding::from_name(&encoding) else {
+                    let why = format!(
+                        "there is no encoding '{encoding}': use cdr, protobuf, \
+                                       flatbuffer, json or arrow"
+                    );
+                    return Err(fail(ErrorKind::InvalidArgument, "naming a type", &name, &why));
+                };
+                let of = PayloadType::encoded(encoding, &name, &schema).or_raise()?;
+                Self { of, form: Form::Encoded { by: found.get_item(3)?.unbind() } }
+            }
             "headed" => {
                 let (header, element) = found.get_item(3)?.extract()?;
                 let tail: String = found.get_item(4)?.extract()?;
@@ -139,6 +170,7 @@ impl Codec {
     pub(crate) fn encode<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Encoded<'py>> {
         let py = object.py();
         let encoded = match &self.form {
+            Form::Encoded { by } => bytes_like(by.bind(py).call_method1("encode", (object,))?)?,
             Form::Array { dtype, .. } => {
                 let dtype = dtype.bind(py);
                 if array::is_plain(object, dtype) {
@@ -238,9 +270,10 @@ impl Codec {
                 tail.and_then(|tail| tail.checked_add(self.of.size()))
             }
             (Form::Array { any_length: false, .. }, None) => Some(self.of.size()),
-            (Form::Array { any_length: true, .. } | Form::Bytes { .. }, Some(count)) => {
-                self.of.size().checked_mul(count)
-            }
+            (
+                Form::Array { any_length: true, .. } | Form::Bytes { .. } | Form::Encoded { .. },
+                Some(count),
+            ) => self.of.size().checked_mul(count),
             _ => None,
         };
         size.ok_or_else(|| {
@@ -255,7 +288,9 @@ impl Codec {
         let (dtype, shape, any_length) = match &self.form {
             Form::Array { dtype, shape, any_length } => (dtype, &shape[..], *any_length),
             Form::Bytes { dtype } => (dtype, &[][..], true),
-            Form::Headed { .. } | Form::Object { .. } => return self.room(py, None),
+            Form::Headed { .. } | Form::Object { .. } | Form::Encoded { .. } => {
+                return self.room(py, None);
+            }
         };
         let wanted: String = dtype.bind(py).getattr("str")?.extract()?;
         let (count, rest) = match (any_length, dims) {
@@ -307,7 +342,7 @@ impl Codec {
                 };
                 return Ok(PyTuple::new(py, parts)?.into_any());
             }
-            Form::Object { .. } => {
+            Form::Object { .. } | Form::Encoded { .. } => {
                 dims[0] = size;
                 (numpy::dtype::<u8>(py), &dims[..1])
             }
@@ -327,6 +362,7 @@ impl Codec {
             Form::Headed { class: Some(class), .. } => class.bind(py).call1((view()?,)),
             Form::Array { .. } | Form::Headed { .. } => view(),
             Form::Bytes { .. } => Ok(PyBytes::new(py, payload).into_any()),
+            Form::Encoded { by } => by.bind(py).call_method1("decode", (view()?,)),
             Form::Object { class } => {
                 let object = objects::unpack(py, payload)?;
                 match class {

@@ -108,8 +108,9 @@ pub(crate) fn builder(
 ///
 /// `type` is a NumPy dtype, with `shape` for an array of them and None as its first number for any
 /// length; ``bytes``; a dataclass or ``object`` for MessagePack; ``Headed`` for a header and
-/// elements; a class of ``outlive.msg``, such as ``msg.Image``. `type_name` is the name that all
-/// languages agree on; structured dtypes need one. `reliable_timeout`: seconds that one publish
+/// elements; a class of ``outlive.msg``, such as ``msg.Image``; a class of Protocol Buffers or
+/// pydantic, a schema of Arrow, or ``Encoded``. `type_name` is the name that all languages
+/// agree on; structured dtypes need one. `reliable_timeout`: seconds that one publish
 /// waits for the slowest live reliable subscriber; 1 s for None, not at all for 0 or less
 /// (``WouldBlock``).
 ///

@@ -5,7 +5,7 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `outlive.encoding` | `fixed`, `slice`, `bytes`, `msgpack` or `headed` |
+//! | `outlive.encoding` | `fixed`, `slice`, `bytes`, `msgpack`, `headed`, or one of others |
 //! | `outlive.type` | name of the type |
 //! | `outlive.size`, `outlive.align` | of the value, an element or the header, bytes |
 //! | `outlive.depth` | messages of a ring |
@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use outlive::{Encoding, PayloadType};
 
+use crate::foreign;
 use crate::json::{self, Json};
 use crate::ros2::{self, FromRos, Layout, Schema, ToRos};
 
@@ -84,6 +85,9 @@ impl Source {
         if let (Coding::Json(json), 0) = (&self.coding, which) {
             let schema = Some((of.name(), json::SCHEMA_ENCODING, json.schema()));
             return Form { schema, message_encoding: json::MESSAGE_ENCODING };
+        }
+        if let Some(form) = foreign::form(of) {
+            return form;
         }
         let schema = (of.name(), SCHEMA_ENCODING, of.schema());
         let schema = (!of.schema().is_empty()).then_some(schema);
@@ -168,6 +172,9 @@ impl Source {
         if let Coding::Layout(layout) = &self.coding {
             put("layout", if layout.is_generated { GENERATED } else { BOUND }.into());
         }
+        if of.encoding() == Encoding::Cdr {
+            all.insert("offered_qos_profiles".into(), String::new());
+        }
         if matches!(self.coding, Coding::To(_) | Coding::Layout(_)) {
             // The tools of ROS look for it.
             all.insert("offered_qos_profiles".into(), String::new());
@@ -189,7 +196,10 @@ impl Source {
         let data = described.unwrap_or_default();
         let topic = channel.topic.clone();
         let wrong = |key: &str| format!("topic {topic}: outlive.{key} of its channel is wrong");
+        let foreign = foreign::payload_type(channel);
+        let is_ours = foreign.is_none();
         let payload_type = match get("encoding") {
+            _ if !is_ours => foreign.unwrap_or_else(PayloadType::bytes),
             Some(encoding) => {
                 let encoding = Encoding::from_name(encoding).ok_or_else(|| wrong("encoding"))?;
                 let number =
@@ -220,7 +230,7 @@ impl Source {
                 };
                 (Coding::Layout(Arc::new(layout.ok_or_else(|| wrong("layout"))?)), payload_type)
             }
-            Some(schema) if channel.message_encoding == ros2::MESSAGE_ENCODING => {
+            Some(schema) if is_ours && channel.message_encoding == ros2::MESSAGE_ENCODING => {
                 let text = match schema.encoding == ros2::SCHEMA_ENCODING {
                     true => String::from_utf8_lossy(&schema.data),
                     false => Cow::Borrowed(""),

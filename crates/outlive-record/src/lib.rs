@@ -7,7 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `selection` | which topics: names, globs, regular expressions |
-//! | `channel` | what a file says of a topic and a publisher |
+//! | `channel`, `foreign` | what a file says of a topic and a publisher; encodings of others |
 //! | `options`, `recorder`, `file`, `sink` | from subscribers into files |
 //! | `dir_watch` | that topics appear, from the kernel |
 //! | `ring` | the last seconds in memory |
@@ -45,6 +45,7 @@ mod channel;
 mod dir_watch;
 mod error;
 mod file;
+mod foreign;
 mod json;
 mod options;
 mod parts;

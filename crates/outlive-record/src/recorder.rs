@@ -350,6 +350,8 @@ impl Recorder {
                 None if of.encoding() == Encoding::MessagePack => Coding::Json(Arc::default()),
                 None => Coding::No,
             },
+            // It is what ROS has.
+            Profile::Ros2 if of.encoding() == Encoding::Cdr => Coding::No,
             Profile::Ros2 => match self.for_ros(&of) {
                 Ok(coding) => coding,
                 Err(why) => {

@@ -180,7 +180,8 @@ pub use topic::subscriber::{Subscriber, sample::Sample};
 #[cfg(feature = "msgpack")]
 pub use types::msgpack::MsgPack;
 pub use types::{
-    Encoding, Headed, Message, Payload, PayloadType, TypeDescription, Validity, describe, msg,
+    Codec, Encoded, Encoding, Headed, Message, Payload, PayloadType, TypeDescription, Validity,
+    describe, msg,
 };
 pub use wait::{Descriptor, Interrupt, Ready, Shutdown, Timer, WaitSet, Waitable};
 pub use zerocopy;

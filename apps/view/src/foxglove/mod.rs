@@ -20,7 +20,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outlive::PayloadType;
+use data_encoding::BASE64;
+use outlive::{Encoding, PayloadType};
 use outlive_record::ros2::ToRos;
 use serde_json::Value;
 
@@ -63,6 +64,12 @@ struct Topic {
 enum Form {
     Ros(ToRos),
     Json(Json),
+    /// How viewers name messages and schemas, and the schema.
+    Foreign {
+        messages: &'static str,
+        schemas: &'static str,
+        schema: String,
+    },
 }
 
 impl Foxglove {
@@ -94,9 +101,10 @@ impl Foxglove {
 impl Output for Foxglove {
     fn open(&mut self, name: &str, topic: &Shown, example: Option<&[u8]>) {
         let of = &topic.payload_type;
-        let form = match ToRos::of(of, self.epoch_ns) {
-            Some(to) => Form::Ros(to),
-            None => Form::Json(Json::of(of)),
+        let form = match (ToRos::of(of, self.epoch_ns), foreign(of)) {
+            (Some(to), _) => Form::Ros(to),
+            (None, Some(form)) => form,
+            (None, None) => Form::Json(Json::of(of)),
         };
         let mut new = Topic {
             payload_type: of.clone(),
@@ -203,6 +211,9 @@ impl Topic {
                 let text = |of: Option<&str>| of.unwrap_or_default().to_owned();
                 ("cdr", text(to.name(self.which)), "ros2msg", text(to.definition(self.which)))
             }
+            Form::Foreign { messages, schemas, schema } => {
+                (*messages, of.name().to_owned(), *schemas, schema.clone())
+            }
             Form::Json(json) => {
                 let schema = json.schema(of.name(), example).to_string();
                 ("json", of.name().to_owned(), "jsonschema", schema)
@@ -214,6 +225,24 @@ impl Topic {
         let topic = name.to_owned();
         Channel { id: 0, topic, encoding, schema_name, schema_encoding, schema, metadata }
     }
+}
+
+/// Payloads in an encoding of others that viewers know: they get them as they are. Binary schemas
+/// are text there.
+fn foreign(of: &PayloadType) -> Option<Form> {
+    let text = || String::from_utf8_lossy(of.schema()).into_owned();
+    let (messages, schemas, schema) = match of.encoding() {
+        Encoding::Json if of.schema().is_empty() => {
+            ("json", "jsonschema", r#"{"type":"object"}"#.into())
+        }
+        _ if of.schema().is_empty() => return None,
+        Encoding::Json => ("json", "jsonschema", text()),
+        Encoding::Cdr => ("cdr", "ros2msg", text()),
+        Encoding::Protobuf => ("protobuf", "protobuf", BASE64.encode(of.schema())),
+        Encoding::FlatBuffer => ("flatbuffer", "flatbuffer", BASE64.encode(of.schema())),
+        _ => return None,
+    };
+    Some(Form::Foreign { messages, schemas, schema })
 }
 
 /// A message as it is sent.
@@ -230,6 +259,7 @@ impl Form {
             Self::Ros(to) => {
                 to.message(payload).map(|(which, data)| Made { which, data, value: None })
             }
+            Self::Foreign { .. } => Ok(Made { which: 0, data: payload.to_vec(), value: None }),
             Self::Json(json) => {
                 let value = unrounded(json.value(payload)?);
                 // Of MessagePack the schema is known from the first one on.
@@ -237,5 +267,32 @@ impl Form {
                 Ok(Made { which, data: value.to_string().into_bytes(), value: Some(value) })
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says(encoding: Encoding, schema: &[u8]) -> Option<(&'static str, &'static str, String)> {
+        match foreign(&PayloadType::encoded(encoding, "x.Y", schema).unwrap())? {
+            Form::Foreign { messages, schemas, schema } => Some((messages, schemas, schema)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn viewers_get_encodings_that_they_know_with_their_schema() {
+        let json = says(Encoding::Json, b"{ \"type\": \"object\" }").unwrap();
+        assert_eq!(json, ("json", "jsonschema", "{\"type\":\"object\"}".into()));
+        assert!(says(Encoding::Json, b"").is_some());
+        let cdr = says(Encoding::Cdr, b"float64 x\n").unwrap();
+        assert_eq!(cdr, ("cdr", "ros2msg", "float64 x\n".into()));
+        let buffer = says(Encoding::FlatBuffer, b"\0\0\0\0BFBS").unwrap();
+        assert_eq!(buffer, ("flatbuffer", "flatbuffer", "AAAAAEJGQlM=".into()));
+        for (encoding, schema) in [(Encoding::Arrow, &b"x"[..]), (Encoding::Protobuf, b"")] {
+            assert_eq!(says(encoding, schema), None);
+        }
+        assert!(foreign(&PayloadType::of::<f64>()).is_none());
     }
 }

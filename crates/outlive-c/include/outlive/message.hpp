@@ -184,7 +184,9 @@ template <type_label Name> struct msgpack {};
 ///         static bool unpack(std::span<const std::byte> from, plan &value);       // false: not one
 ///     };
 ///
-/// Bytes of others may be anything: unpack must neither throw nor trust a length.
+/// Bytes of others may be anything: unpack must neither throw nor trust a length. For another encoding
+/// than MessagePack add `static outlive_status type(::outlive_type **out)`, which calls
+/// outlive_type_encoded; outlive/protobuf.hpp is an example.
 template <class T> struct packed_traits;
 
 /// What may be sent as MessagePack: publisher<plan>, producer<plan>, client<plan, plan>. Structs are
@@ -349,7 +351,12 @@ template <packable T> struct payload<T> {
         return {static_cast<const std::byte *>(data), size};
     }
     static outlive_status type(::outlive_type **out) {
-        return ::outlive_type_msgpack(packed_traits<T>::name, out);
+        // Of an encoding of others.
+        if constexpr (requires { packed_traits<T>::type(out); }) {
+            return packed_traits<T>::type(out);
+        } else {
+            return ::outlive_type_msgpack(packed_traits<T>::name, out);
+        }
     }
     static const void *data(const argument &value) { return value.bytes().data(); }
     static std::size_t size(const argument &value) { return value.bytes().size(); }
@@ -359,8 +366,9 @@ template <packable T> expected<T> unpacked(std::span<const std::byte> bytes) {
     expected<T> value(std::in_place);
     if (!packed_traits<T>::unpack(bytes, *value)) {
         using namespace std::string_literals;
-        value = unexpected(error(OUTLIVE_CORRUPT, "receiving "s + packed_traits<T>::name +
-                                                      ": the bytes are no MessagePack of it; "
+        const char *name = packed_traits<T>::name;
+        value = unexpected(error(OUTLIVE_CORRUPT, "receiving "s + name +
+                                                      ": the bytes are no value of it; "
                                                       "compare the types of both ends"));
     }
     return value;

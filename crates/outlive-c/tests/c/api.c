@@ -113,6 +113,13 @@ static void types(void) {
     outlive_type_free(type);
     OK(outlive_type_msgpack("example/Plan", &type));
     outlive_type_free(type);
+    OK(outlive_type_encoded("json", "example/Goal", "{\"type\": \"object\"}", 18, &type));
+    CHECK(strcmp(outlive_type_name(type), "example/Goal") == 0);
+    outlive_type_free(type);
+    CHECK(outlive_type_encoded("xml", "x", NULL, 0, &type) == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(strstr(outlive_last_error(), "use cdr, protobuf") != NULL);
+    CHECK(outlive_type_encoded("json", "x", "{", 1, &type) == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(outlive_type_encoded("json", "x", NULL, 1, &type) == OUTLIVE_INVALID_ARGUMENT);
     outlive_type_free(NULL);
 }
 

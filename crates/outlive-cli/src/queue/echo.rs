@@ -60,9 +60,7 @@ pub(super) fn run(args: &EchoArgs, options: &DomainOptions) -> Outcome {
     let domain = options.domain()?;
     domain.unread(&args.name, 0)?;
     let queue = find(&domain, &args.name)?;
-    let of = queue.payload_type();
-    let described = of.description();
-    let decoder = Decoder::of_type(of.name(), of.encoding(), of.size(), described, args.full);
+    let decoder = Decoder::of_type(&queue.payload_type(), args.full);
     let mut echo = Echo {
         args,
         decoder,

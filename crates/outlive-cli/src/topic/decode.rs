@@ -1,14 +1,17 @@
 //! Payloads of tools' subscribers, which know the type by what the topic says of it: numbers where
-//! the elements are numbers, fields where the type is described or MessagePack, else hexadecimal.
+//! the elements are numbers, fields where the type is described, MessagePack or of an encoding
+//! of others whose schema is known, else hexadecimal.
 
 use std::fmt::Write;
 
 use outlive::MsgPack;
 use outlive::describe::{FieldType, Kind, Scalar};
 use outlive::topic;
-use outlive::{Encoding, TypeDescription};
+use outlive::{Encoding, PayloadType, TypeDescription};
 use serde_json::Value;
 
+use super::foreign::Foreign;
+use crate::exit::plain;
 use crate::tree::Tree;
 
 /// Bytes shown unless all are asked for.
@@ -28,6 +31,7 @@ enum Form {
     Numbers(Number),
     Described(Box<TypeDescription>),
     MessagePack,
+    Foreign(Box<Foreign>),
     Unknown,
 }
 
@@ -70,21 +74,17 @@ static NUMBERS: [Number; 12] = numbers!(u8: exact, u16: exact, u32: exact, u64: 
 impl Decoder {
     /// For the payloads of `topic`; `whole` shows everything.
     pub(crate) fn of(topic: &topic::Info, whole: bool) -> Self {
-        let (name, bytes) = (&topic.type_name, topic.element_bytes);
-        Self::of_type(name, topic.encoding, bytes, topic.description(), whole)
+        Self::of_type(&topic.payload_type(), whole)
     }
 
-    /// For payloads of that type; `described` if its first member did.
-    pub(crate) fn of_type(
-        type_name: &str,
-        encoding: Encoding,
-        element_bytes: usize,
-        described: Option<TypeDescription>,
-        whole: bool,
-    ) -> Self {
-        let plain = Self::new(type_name, encoding, element_bytes, whole);
-        let form = match (encoding, described, plain.form) {
+    /// For payloads of that type.
+    pub(crate) fn of_type(of: &PayloadType, whole: bool) -> Self {
+        let plain = Self::new(of.name(), of.encoding(), of.size(), whole);
+        let form = match (of.encoding(), of.description(), plain.form) {
             (Encoding::MessagePack, ..) => Form::MessagePack,
+            (encoding, ..) if encoding.is_foreign() => {
+                Foreign::of(of).map_or(Form::Unknown, |of| Form::Foreign(Box::new(of)))
+            }
             // Numbers are shown as they were before types had descriptions.
             (_, Some(described), Form::Unknown) if !described.is_opaque() => {
                 Form::Described(Box::new(described))
@@ -117,6 +117,7 @@ impl Decoder {
         match &self.form {
             Form::Described(described) => Some(Tree::of(&described.decode(payload)?, most)),
             Form::MessagePack => Some(MsgPack::<Tree>::new(payload).decode().ok()?.cut(most)),
+            Form::Foreign(of) => Some(of.tree(payload).ok()?.cut(most)),
             _ => None,
         }
     }
@@ -127,9 +128,8 @@ impl Decoder {
             Form::Described(described) => {
                 Some(Tree::of(&described.decode(payload)?.at(path)?, self.most()))
             }
-            Form::MessagePack => {
-                let tree = MsgPack::<Tree>::new(payload).decode().ok()?;
-                Some(tree.at(path)?.clone().cut(self.most()))
+            Form::MessagePack | Form::Foreign(_) => {
+                Some(self.tree(payload, usize::MAX)?.at(path)?.clone().cut(self.most()))
             }
             Form::Numbers(_) => {
                 let number = self.number_of(payload)?;
@@ -148,7 +148,7 @@ impl Decoder {
     pub(crate) fn check_path(&self, path: &str) -> Result<(), String> {
         match &self.form {
             Form::Described(described) => check_path(described.root(), path),
-            Form::MessagePack => Ok(()),
+            Form::MessagePack | Form::Foreign(_) => Ok(()),
             Form::Numbers(_) if path.starts_with('[') || path.is_empty() => Ok(()),
             Form::Numbers(_) => Err("it has numbers, not fields: write it like [3]".into()),
             Form::Unknown => Err("its type has no description, so its parts have no names".into()),
@@ -163,7 +163,9 @@ impl Decoder {
                 columns(described.root(), described.root().dims(), "", &mut out);
                 out
             }
-            Form::MessagePack => self.tree(first, usize::MAX).map_or(vec![], |t| t.leaves()),
+            Form::MessagePack | Form::Foreign(_) => {
+                self.tree(first, usize::MAX).map_or(vec![], |t| t.leaves())
+            }
             Form::Numbers(n) if first.len() == n.bytes => vec![String::new()],
             Form::Numbers(n) => {
                 (0..first.len() / n.bytes).take(COLUMNS_MAX).map(|i| format!("[{i}]")).collect()
@@ -208,6 +210,11 @@ impl Decoder {
             let _ = write!(out, ".. {} more", all - shown);
         }
         out.truncate(out.trim_end().len());
+        if let Form::Foreign(of) = &self.form
+            && let Err(why) = of.tree(payload)
+        {
+            let _ = write!(out, "  (not of its type: {})", plain(&why));
+        }
         out
     }
 

@@ -9,10 +9,11 @@ use outlive::describe::FieldType;
 use outlive::topic::{self, PublisherId, SourceInfo, SubscriberInfo};
 use serde::Serialize;
 
+use super::foreign::schema_text;
 use super::list::{Publisher, type_text};
 use super::missing;
 use crate::complete;
-use crate::exit::{CODES_HELP, Outcome};
+use crate::exit::{CODES_HELP, Outcome, plain};
 use crate::options::DomainOptions;
 use crate::output::{Paint, bytes, print, print_json, table};
 
@@ -49,6 +50,9 @@ struct Info {
     attributes: BTreeMap<String, String>,
     described: bool,
     fields: Vec<FieldRow>,
+    /// Of an encoding of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<String>,
     memory_bytes: u64,
     publishers: Vec<PublisherRow>,
     subscribers: Vec<SubscriberRow>,
@@ -118,6 +122,7 @@ impl Info {
         names: &HashMap<NodeId, String>,
     ) -> Self {
         let description = topic.description();
+        let schema = topic.encoding.is_foreign().then(|| schema_text(&topic.payload_type()));
         let mut fields = Vec::new();
         if let Some(description) = &description {
             list_fields(description.root(), 0, "", 0, &mut fields);
@@ -130,6 +135,7 @@ impl Info {
             depth: topic.depth,
             attributes: topic.attributes,
             described: description.is_some(),
+            schema,
             fields,
             memory_bytes: topic.publishers.iter().map(|p| p.memory_bytes).sum(),
             publishers: topic
@@ -160,6 +166,11 @@ impl Info {
         }
         if self.encoding == "msgpack" {
             out += "fields    named in each message\n";
+        } else if let Some(schema) = &self.schema {
+            let _ = writeln!(out, "\n{}", paint.bold("Schema"));
+            for line in schema.lines() {
+                let _ = writeln!(out, "  {}", plain(line));
+            }
         } else if !self.described {
             out += "fields    not described\n";
         } else if !self.fields.is_empty() {

@@ -5,6 +5,7 @@ mod delay;
 mod echo;
 pub(crate) mod encode;
 mod find;
+pub(crate) mod foreign;
 mod gaps;
 mod info;
 mod list;

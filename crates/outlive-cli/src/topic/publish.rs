@@ -1,5 +1,6 @@
 //! `outlive topic pub`: frames from standard input, read straight into shared memory, or values.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
@@ -56,9 +57,12 @@ pub(crate) struct PubArgs {
     #[arg(requires = "from_stdin")]
     frame_bytes: Option<u64>,
     /// Create the topic if it does not exist: msgpack, u8 to f64, f64[] for any number of them,
-    /// u8[] for bytes.
+    /// u8[] for bytes; of other encodings protobuf:robot.Plan, json:NAME, cdr:my_msgs/msg/Goal.
     #[arg(long, value_name = "TYPE", conflicts_with = "from_stdin")]
     pub(super) r#type: Option<String>,
+    /// Schema of such a TYPE: a descriptor set of protoc, JSON Schema, a definition of ROS.
+    #[arg(long, value_name = "FILE", requires = "type")]
+    pub(super) schema: Option<PathBuf>,
     /// Messages per second; a single VALUE is repeated [default: as fast as the input comes].
     #[arg(long, value_name = "HZ", value_parser = rate)]
     pub(super) rate: Option<f64>,

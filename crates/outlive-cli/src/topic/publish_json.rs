@@ -6,9 +6,10 @@ use std::os::fd::AsFd;
 
 use outlive::MsgPack;
 use outlive::topic::{self, Waited};
-use outlive::{Deadline, Domain, Encoding, Message, Node, Publisher, TypeDescription};
+use outlive::{Deadline, Domain, Encoding, Message, Node, PayloadType, Publisher, TypeDescription};
 use serde_json::Value;
 
+use super::foreign::Foreign;
 use super::publish::{Pace, PubArgs, back_pressure, wait_for_subscribers};
 use super::{encode, missing, names};
 use crate::absent::similar;
@@ -24,6 +25,7 @@ enum Sink {
     Bytes(Publisher<[u8]>),
     Described(Publisher<[u8]>, TypeDescription),
     MessagePack(Publisher<MsgPack<Tree>>),
+    Foreign(Publisher<[u8]>, Foreign),
 }
 
 impl Sink {
@@ -37,27 +39,37 @@ impl Sink {
                 publisher.publish(&payload.map_err(|why| Failure::new(Code::Usage, why))?)?
             }
             Self::MessagePack(publisher) => publisher.publish_value(&value::json(text, true)?)?,
+            Self::Foreign(publisher, of) => {
+                let payload = of.payload(text);
+                publisher.publish(&payload.map_err(|why| Failure::new(Code::Usage, why))?)?
+            }
         };
         Ok(())
     }
 
     fn subscribers(&self) -> outlive::Result<usize> {
         match self {
-            Self::Bytes(publisher) | Self::Described(publisher, _) => publisher.subscribers(),
+            Self::Bytes(publisher)
+            | Self::Described(publisher, _)
+            | Self::Foreign(publisher, _) => publisher.subscribers(),
             Self::MessagePack(publisher) => publisher.subscribers(),
         }
     }
 
     fn published(&self) -> u64 {
         match self {
-            Self::Bytes(publisher) | Self::Described(publisher, _) => publisher.published(),
+            Self::Bytes(publisher)
+            | Self::Described(publisher, _)
+            | Self::Foreign(publisher, _) => publisher.published(),
             Self::MessagePack(publisher) => publisher.published(),
         }
     }
 
     fn waited(&self) -> Waited {
         match self {
-            Self::Bytes(publisher) | Self::Described(publisher, _) => publisher.waited(),
+            Self::Bytes(publisher)
+            | Self::Described(publisher, _)
+            | Self::Foreign(publisher, _) => publisher.waited(),
             Self::MessagePack(publisher) => publisher.waited(),
         }
     }
@@ -120,10 +132,15 @@ fn open(node: &Node, args: &PubArgs, topic: &topic::Info) -> Result<Sink, Failur
         let publisher = builder.reliable_timeout(args.reliable_timeout).publisher()?;
         return Ok(Sink::MessagePack(publisher));
     }
-    let described = value::description(&topic.payload_type());
-    let described = described.ok_or_else(|| value::undescribed(&topic.type_name))?;
+    let of = topic.payload_type();
+    let foreign = of.encoding().is_foreign().then(|| value::foreign(&of)).transpose()?;
     let builder = node.topic::<[u8]>(&args.name)?.memory_bytes_max(args.memory_bytes);
     let publisher = builder.reliable_timeout(args.reliable_timeout).publisher_of_any_type()?;
+    if let Some(foreign) = foreign {
+        return Ok(Sink::Foreign(publisher, foreign));
+    }
+    let described = value::description(&of);
+    let described = described.ok_or_else(|| value::undescribed(&topic.type_name))?;
     // Bytes are what was typed, unless it is said to be JSON.
     Ok(match topic.encoding {
         Encoding::Bytes if args.json.is_none() => Sink::Bytes(publisher),
@@ -142,6 +159,11 @@ fn make(node: &Node, args: &PubArgs, r#type: &str) -> Result<Box<dyn std::any::A
         })
     }
     type Member = Box<dyn std::any::Any>;
+    if let Some((encoding, name)) = r#type.split_once(':') {
+        let of = foreign(encoding, name, args)?;
+        let topic = node.topic::<[u8]>(&args.name)?.of_type(&of);
+        return Ok(Box::new(topic.depth(args.depth.unwrap_or(16)).subscriber()?));
+    }
     let (name, slice) = match r#type.strip_suffix("[]") {
         Some(name) => (name, true),
         None => (r#type, false),
@@ -156,13 +178,30 @@ fn make(node: &Node, args: &PubArgs, r#type: &str) -> Result<Box<dyn std::any::A
                 }
                 _ => Err(Failure::new(Code::Usage, format!(
                     "--type {}: use msgpack, a number like f64, f64[] for any number of them, or \
-                     u8[] for bytes",
+                     u8[] for bytes, or protobuf:robot.Plan and the like for other encodings",
                     r#type
                 ))),
             }
         };
     }
     primitives!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64)
+}
+
+/// `protobuf:robot.Plan`, with its schema from a file.
+fn foreign(encoding: &str, name: &str, args: &PubArgs) -> Result<PayloadType, Failure> {
+    let Some(encoding) = Encoding::from_name(encoding).filter(|e| e.is_foreign()) else {
+        let why = format!(
+            "--type {encoding}:{name}: use cdr, protobuf, flatbuffer, json or arrow before the \
+             colon"
+        );
+        return Err(Failure::new(Code::Usage, why));
+    };
+    let schema = match &args.schema {
+        Some(path) => std::fs::read(path)
+            .map_err(|e| Failure::io(&format!("reading {}", path.display()), &e))?,
+        None => Vec::new(),
+    };
+    Ok(PayloadType::encoded(encoding, name, &schema)?)
 }
 
 /// Publishes the value, or every line of standard input.

@@ -1,6 +1,6 @@
 //! `outlive types show` and `diff`: the fields of a type, before anybody publishes it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use outlive_record::ros2::embedded_text;
@@ -9,22 +9,25 @@ use super::model::{self, Form, Library, Message, full_name};
 use super::{FormArgs, find};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome};
 use crate::output::print;
+use crate::topic::foreign;
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
   outlive types show my_msgs/msg/Pose.msg
   outlive types show geometry_msgs/Twist          a message of ROS
-  outlive types show std_msgs/Header --text-max 32";
+  outlive types show std_msgs/Header --text-max 32
+  outlive types show robot.bin                    a descriptor set (protoc -o robot.bin ..)";
 
 const DIFF_EXAMPLES: &str = "\
 Examples:
   outlive types diff old/msg/Pose.msg new/msg/Pose.msg";
 
-/// Show the fixed layout of a message: offset, type and name of each field.
+/// Show the fixed layout of a message, or the messages of a descriptor set.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{SHOW_EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct ShowArgs {
-    /// A .msg, .srv or .action file, or a message of ROS, like geometry_msgs/Point.
+    /// A .msg, .srv or .action file, a message of ROS, like geometry_msgs/Point, or a descriptor
+    /// set of protoc.
     #[arg(value_name = "TYPE|FILE")]
     of: String,
     #[command(flatten)]
@@ -46,6 +49,15 @@ pub(crate) struct DiffArgs {
 }
 
 pub(super) fn show(args: &ShowArgs) -> Outcome {
+    let is_interface = [".msg", ".srv", ".action"].iter().any(|end| args.of.ends_with(end));
+    if !is_interface && Path::new(&args.of).is_file() {
+        let set = find::read(Path::new(&args.of))?;
+        let shown = foreign::set_text(&set).map_err(|why| {
+            let why = format!("{} is no .msg file and no descriptor set: {why}", args.of);
+            Failure::new(Code::Usage, why)
+        });
+        return print(&shown?);
+    }
     let (library, wanted) = load(&args.of, args.form.form(false))?;
     let text = wanted.iter().map(|index| {
         let Message { full, description, .. } = &library.messages[*index];

@@ -11,8 +11,10 @@
 ((480, 640, 3), 7, False)
 
 Types are NumPy dtypes, with a shape for arrays, ``bytes``, or dataclasses and plain objects, which
-travel as MessagePack; ``outlive.msg`` has ready-made ones, for instance images. Structured dtypes agree with structs of Rust, C and C++ of the same layout and
-``type_name``.
+travel as MessagePack; ``outlive.msg`` has ready-made ones, for instance images. Structured dtypes
+agree with structs of Rust, C and C++ of the same layout and ``type_name``. Classes of Protocol Buffers
+and of pydantic and schemas of Arrow are types, too, and travel as what they are, with their schema;
+``Encoded`` is for others.
 
 A node leaves when it is closed (``with``, ``Node.close``) and when the interpreter ends: others see
 that it left. ``Shutdown`` ends a program in order when it is sent SIGTERM.
@@ -23,6 +25,7 @@ nothing special. Errors are exceptions by kind, all of them an ``outlive.Error``
 
 from . import _domain, _errors, msg
 from ._domain import *  # noqa: F403
+from ._encoded import Encoded
 from ._errors import *  # noqa: F403
 from ._outlive import (
     Client,
@@ -61,6 +64,7 @@ __all__ = [
     "Client",
     "Consumer",
     "Domain",
+    "Encoded",
     "Guard",
     "Headed",
     "Loan",

@@ -26,7 +26,8 @@ __version__: str
 __all__: list[str]
 
 Type = Any
-"""A NumPy dtype, ``bytes``, a dataclass, ``object``, or ``Headed``."""
+"""A NumPy dtype, ``bytes``, a dataclass, ``object``, ``Headed``; a class of Protocol Buffers or
+pydantic, a schema of Arrow, ``Encoded``."""
 Shape = int | None | Sequence[int | None]
 ServiceType = Type | tuple[Type, Shape] | tuple[Type, Shape, str]
 Event = tuple[str, tuple[int, int]]
@@ -111,6 +112,39 @@ class Shutdown(_Port):
     def asked(self) -> Awaitable[None]:
         """Returns when it is asked."""
 
+class Encoded(Generic[_T]):
+    """A type in an encoding that others define: ``"protobuf"``, ``"json"``, ``"cdr"``, ``"flatbuffer"``
+    or ``"arrow"``. `name` and `schema` are what their world has; all members must agree on them.
+
+    `encode` makes bytes of a value. `decode` gets a ``memoryview`` of them, in shared memory where
+    the value comes from a sample, which stays for as long as the view. Without these, values are bytes;
+    of JSON they are what the module ``json`` knows, and `schema` may be a dict.
+
+    >>> goal = outlive.Encoded("json", "robot/Goal", {"type": "object"})
+    >>> subscriber = outlive.Subscriber(node, "/goal", goal)
+    >>> outlive.Publisher(node, "/goal", goal).publish({"x": 1.5})
+    0
+    >>> subscriber.receive(timeout=1.0).value
+    {'x': 1.5}
+    """
+
+    encoding: str
+    name: str
+    schema: bytes
+    def __init__(
+        self,
+        encoding: str,
+        name: str,
+        schema: bytes | str | dict[str, Any] = b"",
+        *,
+        encode: Callable[[_T], Any] | None = None,
+        decode: Callable[[memoryview], _T] | None = None,
+    ) -> None: ...
+    def encode(self, value: _T) -> Any:
+        """The bytes of a value."""
+    def decode(self, payload: Any) -> _T:
+        """The value of bytes, which may come from anybody."""
+
 class Headed:
     """A header and any number of elements behind it, as one payload: a tuple of two arrays.
 
@@ -169,8 +203,9 @@ class Publisher(_Port, Generic[_T]):
 
     `type` is a NumPy dtype, with `shape` for an array of them and None as its first number for any
     length; ``bytes``; a dataclass or ``object`` for MessagePack; ``Headed`` for a header and
-    elements; a class of ``outlive.msg``, such as ``msg.Image``. `type_name` is the name that all
-    languages agree on; structured dtypes need one. `reliable_timeout`: seconds that one publish
+    elements; a class of ``outlive.msg``, such as ``msg.Image``; a class of Protocol Buffers or
+    pydantic, a schema of Arrow, or ``Encoded``. `type_name` is the name that all languages
+    agree on; structured dtypes need one. `reliable_timeout`: seconds that one publish
     waits for the slowest live reliable subscriber; 1 s for None, not at all for 0 or less
     (``WouldBlock``).
 
@@ -210,7 +245,7 @@ class Publisher(_Port, Generic[_T]):
         self: Publisher[_T],
         node: Node,
         topic: str,
-        type: type[_T],
+        type: type[_T] | Encoded[_T],
         shape: None = None,
         *,
         type_name: str | None = None,
@@ -326,7 +361,7 @@ class Subscriber(_Port, Generic[_T]):
         self: Subscriber[_T],
         node: Node,
         topic: str,
-        type: type[_T],
+        type: type[_T] | Encoded[_T],
         shape: None = None,
         *,
         type_name: str | None = None,
@@ -460,7 +495,7 @@ class Producer(_Port, Generic[_T]):
         self: Producer[_T],
         node: Node,
         queue: str,
-        type: type[_T],
+        type: type[_T] | Encoded[_T],
         shape: None = None,
         *,
         type_name: str | None = None,
@@ -535,7 +570,7 @@ class Consumer(_Port, Generic[_T]):
         self: Consumer[_T],
         node: Node,
         queue: str,
-        type: type[_T],
+        type: type[_T] | Encoded[_T],
         shape: None = None,
         *,
         type_name: str | None = None,

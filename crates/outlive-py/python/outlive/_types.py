@@ -7,6 +7,7 @@ import typing
 
 import numpy as np
 
+from . import _encoded
 from ._errors import InvalidArgument, TypeMismatch
 
 _KINDS = {"i": "i", "u": "u", "f": "f"}
@@ -111,8 +112,13 @@ def _dimension(n, shape):
 def resolve(of, shape, type_name):
     """What `type`, `shape` and `type_name` of a port mean: form, name, description, dtype or class,
     shape without the first dimension of any length. Of headers: dtypes, the elements' description,
-    and the class of the values, if there is one."""
+    and the class of the values, if there is one. Of encodings of others: the object that encodes and
+    decodes, the encoding, the schema."""
     of_class = None
+    encoded = _encoded.find(of, type_name)
+    if encoded is not None:
+        _no_shape(shape, "values in encodings of others")
+        return "encoded", encoded.name, "", encoded, encoded.encoding, encoded.schema
     if isinstance(of, type) and issubclass(of, ReadyMade):
         type_name = type_name or of.type_name
         if hasattr(of, "dtype"):
@@ -138,7 +144,7 @@ def resolve(of, shape, type_name):
     try:
         dtype = np.dtype(of)
     except TypeError as e:
-        known = "a NumPy dtype, bytes, a dataclass (the class, not an object), object, or Headed"
+        known = "a NumPy dtype, bytes, a dataclass (the class, not an object), object, Headed, Encoded"
         raise TypeMismatch(f"{of!r} names no type: use {known}") from e
     shape = () if shape is None else shape if isinstance(shape, (tuple, list)) else (shape,)
     any_length = len(shape) > 0 and shape[0] is None

@@ -23,6 +23,7 @@
 //! | `to_ros`, `from_ros` | the table above in both directions |
 //! | `layout`; `generate`, `bind` | CDR of described types; their definitions, made or given |
 //! | `service` | requests and responses |
+//! | `codec` | any message, for tools: CDR and MessagePack |
 //! | `description` | what the hash of a type is taken of |
 //!
 //! # Examples
@@ -45,6 +46,7 @@
 
 mod bind;
 mod cdr;
+mod codec;
 mod definition;
 mod description;
 mod from_ros;
@@ -58,6 +60,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use codec::RosMessage;
 pub use definition::{Definitions, embedded, embedded_services, embedded_text};
 pub use description::type_description;
 pub use from_ros::FromRos;

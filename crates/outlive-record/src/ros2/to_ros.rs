@@ -239,6 +239,9 @@ pub(crate) fn is_large(of: &PayloadType) -> bool {
 }
 
 fn form(of: &PayloadType) -> Option<(Form, Vec<String>)> {
+    if of.encoding().is_foreign() {
+        return None;
+    }
     let named = |form, names: &[&str]| Some((form, names.iter().map(|n| (*n).into()).collect()));
     if is::<Image>(of) {
         let names = ["sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage"];

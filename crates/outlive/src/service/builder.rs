@@ -110,6 +110,11 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
         self
     }
 
+    fn check_schemas(&self) -> Result<()> {
+        self.request.check_schema()?;
+        self.reply.check_schema()
+    }
+
     fn request_meta(&self) -> Meta {
         Meta::of_requests(&self.request, &self.reply, site::type_name(&self.request, &self.reply))
     }
@@ -131,6 +136,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     /// by the next member that joins or leaves, or by `clean`.
     pub fn client(self) -> Result<Client<Q, R>> {
         self.node.tend()?;
+        self.check_schemas()?;
         let domain = self.node.domain();
         let _ = site::sweep(domain, &site::dir(domain, &self.name));
         let port = self.node.next_port_serial();
@@ -155,6 +161,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
     /// **Strict.** Commit point: the store that names this node as the server.
     pub fn server(self) -> Result<Server<Q, R>> {
         self.node.tend()?;
+        self.check_schemas()?;
         if self.bound_bytes < CAPACITY_BYTES_MIN {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,

@@ -29,7 +29,7 @@
 //! | `ring/` | a publisher's ring: shared bytes, entries, who counts |
 //! | `chunks/` | what is too large for an entry: pool, hazards, segments |
 //! | `membership/` | what all agree on; who is there; removing what nobody needs |
-//! | `msgpack` | values of serde over topics |
+//! | `values`, `msgpack` | encoded values over topics; those of serde |
 //! | `look/` | its members and the invariants of its bytes, from outside |
 
 pub(crate) mod builder;
@@ -44,6 +44,7 @@ pub(crate) mod ring;
 pub(crate) mod subscriber;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod values;
 
 pub use builder::{BORROWS_DEFAULT, Builder, MEMORY_BYTES_DEFAULT};
 pub use chunks::segments;
@@ -60,3 +61,4 @@ pub use subscriber::reader::Event;
 pub use subscriber::stream::{Messages, News, Readable};
 #[doc(no_inline)]
 pub use subscriber::{Subscriber, sample::Sample};
+pub use values::Decoded;

@@ -43,30 +43,24 @@
 //! ```
 
 use std::io;
-use std::ops::Deref;
 use std::time::Duration;
 
 use serde::de::{Deserialize, DeserializeOwned};
 use serde::ser::Serialize;
 
 use super::builder::Builder;
-use super::ring::layout::SLICE_INLINE_BYTES_MAX;
-use super::subscriber::raw::Meta;
 use super::subscriber::sample::Sample;
+pub use super::values::Decoded;
 use super::{publisher, subscriber};
+use crate::Result;
 use crate::node::Node;
 pub use crate::types::msgpack::encode;
 use crate::types::msgpack::{MsgPack, decode, undecoded};
-use crate::types::payload_type::PAYLOAD_BYTES_MAX;
-use crate::{Error, ErrorKind, Result};
 
 /// Publishes values of type `T`; see [`publish_value`](publisher::Publisher::publish_value).
 pub type Publisher<T> = publisher::Publisher<MsgPack<T>>;
 /// Receives values of type `T`; see [`receive_value`](subscriber::Subscriber::receive_value).
 pub type Subscriber<T> = subscriber::Subscriber<MsgPack<T>>;
-
-/// Attempts at a value whose encoded length changes from one to the next.
-const ATTEMPTS_MAX: usize = 3;
 
 impl Node {
     /// A builder that opens topic `name` for values of type `T` as MessagePack; the same as
@@ -106,52 +100,12 @@ impl<T: Serialize + 'static> publisher::Publisher<MsgPack<T>> {
     /// As [`publish`](publisher::Publisher::publish), once the topic has seen values of this size;
     /// serialising `T` comes on top.
     pub fn publish_value(&self, value: &T) -> Result<u64> {
-        let inline_max = self.writer.borrow().inline_bytes_max().min(SLICE_INLINE_BYTES_MAX);
-        let mut wanted = self.length_hint.get();
-        for _ in 0..ATTEMPTS_MAX {
-            // Small ones may go into the entry itself: encode them beside it.
-            let mut small = [0; SLICE_INLINE_BYTES_MAX];
-            let length = if wanted <= inline_max {
-                let length = self.encode(value, &mut small)?;
-                if length <= inline_max {
-                    return self.publish(MsgPack::new(&small[..length]));
-                }
-                length
-            } else {
-                let mut loan = self.loan_bytes(wanted.saturating_add(wanted / 8))?;
-                let length = self.encode(value, loan.room())?;
-                if length <= inline_max {
-                    small[..length].copy_from_slice(&loan.as_bytes()[..length]);
-                    drop(loan);
-                    return self.publish(MsgPack::new(&small[..length]));
-                }
-                if length <= loan.as_bytes().len() {
-                    return loan.publish_first(length);
-                }
-                length
-            };
-            if length > PAYLOAD_BYTES_MAX {
-                return Err(self.unencodable(format!("{length} bytes are more than a payload has")));
-            }
-            wanted = length;
-        }
-        Err(self.unencodable("its length changes from one attempt to the next".into()))
-    }
-
-    /// Encodes into `to` and returns the length, also if it is more than there is room for.
-    fn encode(&self, value: &T, to: &mut [u8]) -> Result<usize> {
-        let mut room = Room { to, length: 0 };
-        let mut serializer = rmp_serde::Serializer::new(&mut room).with_struct_map();
-        value.serialize(&mut serializer).map_err(|e| self.unencodable(e.to_string()))?;
-        let length = room.length;
-        self.length_hint.set(length);
-        Ok(length)
-    }
-
-    #[cold]
-    fn unencodable(&self, why: String) -> Error {
-        let remedy = format!("the value cannot be encoded as MessagePack: {why}: change its type");
-        Error::new(ErrorKind::InvalidArgument, "publishing on", self.topic(), remedy)
+        self.publish_encoded(|to| {
+            let mut room = Room { to, length: 0 };
+            let mut serializer = rmp_serde::Serializer::new(&mut room).with_struct_map();
+            value.serialize(&mut serializer).map_err(|e| e.to_string())?;
+            Ok(room.length)
+        })
     }
 }
 
@@ -179,33 +133,6 @@ impl io::Write for Room<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// A decoded value and where it came from.
-#[derive(Clone, Debug)]
-pub struct Decoded<T> {
-    value: T,
-    meta: Meta,
-}
-
-impl<T> Decoded<T> {
-    /// Publisher, number, time and losses.
-    pub fn meta(&self) -> &Meta {
-        &self.meta
-    }
-
-    /// The value alone.
-    pub fn into_inner(self) -> T {
-        self.value
-    }
-}
-
-impl<T> Deref for Decoded<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
     }
 }
 

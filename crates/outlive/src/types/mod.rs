@@ -7,17 +7,21 @@
 //! |---|---|
 //! | `payload`, `payload_type` | what may lie in shared memory, and how members agree on it |
 //! | `headed`, `msgpack` | a header with elements behind it; values of serde |
+//! | `encoded`, `schema` | values in encodings of others, and their schemas |
 //! | `describe`, `msg` | fields of a type, for tools and other languages; ready-made types |
 
 pub mod describe;
+pub(crate) mod encoded;
 pub(crate) mod headed;
 pub mod msg;
 #[cfg(feature = "msgpack")]
 pub(crate) mod msgpack;
 pub(crate) mod payload;
 pub(crate) mod payload_type;
+pub(crate) mod schema;
 
 pub use describe::TypeDescription;
+pub use encoded::{Codec, Encoded};
 pub use headed::Headed;
 pub use payload::{Encoding, Message, Payload, Validity};
 pub use payload_type::PayloadType;

@@ -8,7 +8,7 @@ use serde::de::Deserialize;
 use serde::ser::Serialize;
 
 use super::describe::TypeDescription;
-use super::payload::{Encoding, Payload, sealed};
+use super::payload::{Blob, Encoding, Payload, sealed};
 use crate::{Error, ErrorKind, Result};
 
 /// Deepest nesting that is decoded: garbage must not exhaust the stack.
@@ -26,11 +26,6 @@ impl<T> MsgPack<T> {
     pub fn new(bytes: &[u8]) -> &Self {
         // SAFETY: transparent over `[u8]`; any bytes may be tried.
         unsafe { &*(std::ptr::from_ref(bytes) as *const Self) }
-    }
-
-    /// Room to encode into.
-    pub(crate) fn room(&mut self) -> &mut [u8] {
-        &mut self.bytes
     }
 
     /// The encoded bytes.
@@ -105,6 +100,16 @@ unsafe impl<T: 'static> Payload for MsgPack<T> {
     unsafe fn cast_mut<'a>(ptr: *mut u8, bytes: usize) -> &'a mut Self {
         // SAFETY: as in `cast`, and exclusive by the caller; transparent over `[u8]`.
         unsafe { &mut *(std::ptr::slice_from_raw_parts_mut(ptr, bytes) as *mut Self) }
+    }
+}
+
+impl<T: 'static> Blob for MsgPack<T> {
+    fn new_ref(bytes: &[u8]) -> &Self {
+        Self::new(bytes)
+    }
+
+    fn room(&mut self) -> &mut [u8] {
+        &mut self.bytes
     }
 }
 

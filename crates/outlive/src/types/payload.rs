@@ -14,6 +14,7 @@ use std::marker::PhantomData;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 use super::describe::{Scalar, TypeDescription};
+use super::payload_type::PayloadType;
 
 use crate::sync::fault;
 
@@ -188,10 +189,23 @@ pub enum Encoding {
     MessagePack = 4,
     /// A value of a fixed-size type, the header, then any number of elements of another.
     Headed = 5,
+    /// One message of ROS 2 as CDR; the schema is its definition.
+    Cdr = 6,
+    /// One message of Protocol Buffers; the schema is a `FileDescriptorSet`.
+    Protobuf = 7,
+    /// One FlatBuffer; the schema is the binary one, `.bfbs`.
+    FlatBuffer = 8,
+    /// One JSON value; the schema is JSON Schema.
+    Json = 9,
+    /// One stream of Arrow's IPC format; the schema is its first message.
+    Arrow = 10,
 }
 
 impl Encoding {
-    const ALL: [Self; 5] = [Self::Fixed, Self::Slice, Self::Bytes, Self::MessagePack, Self::Headed];
+    const ALL: [Self; 10] = {
+        use Encoding::*;
+        [Fixed, Slice, Bytes, MessagePack, Headed, Cdr, Protobuf, FlatBuffer, Json, Arrow]
+    };
 
     pub(crate) fn from_raw(raw: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|e| *e as u32 == raw)
@@ -202,7 +216,8 @@ impl Encoding {
         Self::ALL.into_iter().find(|e| e.as_str() == name)
     }
 
-    /// `fixed`, `slice`, `bytes`, `msgpack` or `headed`.
+    /// `fixed`, `slice`, `bytes`, `msgpack`, `headed`, `cdr`, `protobuf`, `flatbuffer`, `json` or
+    /// `arrow`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
@@ -210,6 +225,31 @@ impl Encoding {
             Self::Bytes => "bytes",
             Self::MessagePack => "msgpack",
             Self::Headed => "headed",
+            Self::Cdr => "cdr",
+            Self::Protobuf => "protobuf",
+            Self::FlatBuffer => "flatbuffer",
+            Self::Json => "json",
+            Self::Arrow => "arrow",
+        }
+    }
+
+    /// For people.
+    pub(crate) fn display_name(self) -> &'static str {
+        if self == Self::MessagePack { "MessagePack" } else { self.as_str() }
+    }
+
+    /// Whether others define the encoding: payload and schema are theirs, and travel as they are.
+    pub const fn is_foreign(self) -> bool {
+        use Encoding::*;
+        matches!(self, Cdr | Protobuf | FlatBuffer | Json | Arrow)
+    }
+
+    /// Alignment of payloads of a foreign encoding, so that they can be read in place, bytes.
+    pub(crate) const fn foreign_align(self) -> usize {
+        match self {
+            Self::Arrow => 64,
+            Self::FlatBuffer | Self::Cdr => 8,
+            _ => 1,
         }
     }
 }
@@ -222,19 +262,20 @@ pub(crate) mod sealed {
     impl<T: super::Message> Sealed for [T] {}
 }
 
-/// A [`Message`], a slice of them, a [`Headed`](crate::Headed) slice, or
-/// `MsgPack`; `[u8]` is raw bytes.
+/// A [`Message`], a slice of them, a [`Headed`](crate::Headed) slice, `MsgPack`, or
+/// [`Encoded`](crate::Encoded); `[u8]` is raw bytes.
 ///
 /// # Safety
 /// Implemented in this crate only: `cast` and `cast_mut` must accept exactly what `fits` and, where
 /// `CHECKED`, `is_valid` accept, and what `clear` leaves is valid.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel: it has no fixed layout that all programs agree on",
-    label = "neither a message, nor a slice of them, nor `Headed`, nor `MsgPack`",
+    label = "neither a message, nor a slice of them, `Headed`, `MsgPack` or `Encoded`",
     note = "of your own struct or enum: write `#[outlive::message]` above it",
     note = "a list: `[T]`; text: `[u8]` or `outlive::msg::Text<N>`; an optional value: \
             `outlive::msg::Optional<T>`",
-    note = "anything of serde, with strings, lists and maps: `outlive::MsgPack<T>`"
+    note = "anything of serde, with strings, lists and maps: `outlive::MsgPack<T>`",
+    note = "a message of Protocol Buffers, ROS or others: `outlive::Encoded<C>`"
 )]
 pub unsafe trait Payload: sealed::Sealed + Send + Sync + 'static {
     /// The type itself, that of the elements, or that of the header.
@@ -255,6 +296,12 @@ pub unsafe trait Payload: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     fn describe_payload() -> TypeDescription {
         Self::Element::describe()
+    }
+
+    /// The type as all members must agree on it.
+    #[doc(hidden)]
+    fn payload_type() -> PayloadType {
+        PayloadType::from_rust::<Self>()
     }
 
     /// Length of a payload of `len` elements, if there is such a payload.
@@ -308,6 +355,15 @@ pub(super) fn is_element<E: Message>(bytes: &[u8]) -> bool {
 /// Whether `bytes`, aligned and as long as whole elements, are elements.
 pub(super) fn are_elements<E: Message>(bytes: &[u8]) -> bool {
     E::VALIDITY.any || bytes.chunks_exact(size_of::<E>().max(1)).all(is_element::<E>)
+}
+
+/// A payload that is encoded bytes: any bytes may be one.
+pub(crate) trait Blob: Payload {
+    /// Those bytes as a payload.
+    fn new_ref(bytes: &[u8]) -> &Self;
+
+    /// Room to encode into.
+    fn room(&mut self) -> &mut [u8];
 }
 
 // SAFETY: `fits` is the exact size; of that, what is valid is a `T` (TryFromBytes).

@@ -34,8 +34,7 @@ impl Table {
             std::fs::create_dir_all(dir).map_err(|e| failed("make", dir, &e))?;
         }
         let file = File::create(&path).map_err(|e| failed("create", &path, &e))?;
-        let described = of.description();
-        let decoder = Decoder::of_type(of.name(), of.encoding(), of.size(), described, true);
+        let decoder = Decoder::of_type(of, true);
         Ok(Self { path, out: BufWriter::new(file), decoder, is_images, columns: None })
     }
 

@@ -11,9 +11,9 @@ use crate::os::fs::map::Mapping;
 use crate::queue::lane::layout::meta;
 use crate::queue::lane::record::Shape;
 use crate::sync::Ordering::Relaxed;
-use crate::types::payload_type::SCHEMA_BYTES_MAX;
 use crate::types::payload_type::shared::{Bounds, Parsed, Unreadable};
-use crate::types::{Encoding, PayloadType, describe};
+use crate::types::schema::{self, SCHEMA_BYTES_MAX};
+use crate::types::{Encoding, PayloadType};
 use crate::{Error, ErrorKind, Result};
 
 /// Largest message type, bytes.
@@ -66,7 +66,8 @@ impl Meta {
             Encoding::Fixed => bytes == self.of.size,
             Encoding::Slice => bytes % self.of.size == 0,
             Encoding::Headed => bytes >= self.of.size,
-            Encoding::Bytes | Encoding::MessagePack => true,
+            // Bytes of any number.
+            _ => true,
         }
     }
 
@@ -79,8 +80,10 @@ impl Meta {
         let bad = |why: String| {
             Err(Error::new(ErrorKind::InvalidArgument, "opening queue", queue.as_str(), why))
         };
-        let answer = self.answer.as_ref().map_or(Ok(()), |answer| answer.check_shareable(BOUNDS));
-        self.of.check_shareable(BOUNDS).and(answer).or_else(bad)
+        // Of a service the name is that of both types, so it checks its schemas itself.
+        let of = self.of.check_shareable(BOUNDS, !self.framed);
+        let answer = self.answer.as_ref().map_or(Ok(()), |a| a.check_shareable(BOUNDS, false));
+        of.and(answer).or_else(bad)
     }
 
     /// Reads `meta` in the queue's directory; `NotFound` while the queue is being made or removed.
@@ -172,7 +175,10 @@ impl Meta {
         let mut differences = self.of.differences(&wanted.of);
         if let (Some(has), Some(want)) = (&self.answer, &wanted.answer) {
             // Sizes and encodings stand in the type's name.
-            let of_answers = describe::differences(&has.schema, &want.schema);
+            let of_answers = schema::differences(
+                (has.encoding, &want.name, &has.schema),
+                (want.encoding, &want.name, &want.schema),
+            );
             differences.extend(of_answers.iter().map(|line| format!("answers: {line}")));
             if has.align != want.align {
                 differences.push(format!(

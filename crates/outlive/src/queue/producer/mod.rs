@@ -47,7 +47,7 @@ pub struct Producer<T: Payload + ?Sized> {
 }
 
 /// The shape of records without stamps, known at compile time; but what is opened for raw bytes
-/// may carry a type that is known at run time only.
+/// may carry a type that is known at run time only, and so may an alignment be.
 pub(super) struct ShapeOf<T: Payload + ?Sized>(PhantomData<fn(&T)>);
 
 impl<T: Payload + ?Sized> ShapeOf<T> {
@@ -67,6 +67,7 @@ impl<T: Payload + ?Sized> ShapeOf<T> {
     /// Whether `PLAIN` is the shape. By reference it stays a constant.
     pub(super) const KNOWN: Option<&'static Shape> = match T::ENCODING {
         Encoding::Bytes => None,
+        encoding if encoding.is_foreign() => None,
         _ => Some(&Self::PLAIN),
     };
 }

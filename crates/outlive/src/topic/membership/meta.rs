@@ -37,7 +37,7 @@ pub(crate) struct WantedMeta {
 
 impl WantedMeta {
     pub(crate) fn of<T: Payload + ?Sized>() -> Self {
-        Self::of_type(PayloadType::of::<T>())
+        Self::of_type(T::payload_type())
     }
 
     pub(crate) fn of_type(of: PayloadType) -> Self {
@@ -55,7 +55,7 @@ impl WantedMeta {
                 layout::DEPTH_MAX
             ));
         }
-        self.of.check_shareable(BOUNDS).or_else(bad)?;
+        self.of.check_shareable(BOUNDS, true).or_else(bad)?;
         attributes::to_text(&self.attributes).map(drop).or_else(bad)
     }
 }

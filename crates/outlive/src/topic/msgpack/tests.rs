@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::*;
+use crate::ErrorKind;
 use crate::os::fixture::TempDir;
+use crate::topic::ring::layout::SLICE_INLINE_BYTES_MAX;
 use crate::types::Encoding;
 
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]

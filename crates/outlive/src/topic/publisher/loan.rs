@@ -111,7 +111,6 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
     }
 
     /// Publishes only the first `bytes` bytes, a payload by themselves.
-    #[cfg(feature = "msgpack")]
     pub(in crate::topic) fn publish_first(mut self, bytes: usize) -> Result<u64> {
         assert!(bytes <= self.bytes && T::fits(bytes));
         self.bytes = bytes;

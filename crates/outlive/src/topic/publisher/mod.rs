@@ -10,7 +10,6 @@ mod ring;
 pub(super) mod room;
 pub(super) mod writer;
 
-#[cfg(feature = "msgpack")]
 use std::cell::Cell;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -48,19 +47,13 @@ use writer::Writer;
 pub struct Publisher<T: Payload + ?Sized> {
     pub(super) writer: RefCell<Writer>,
     /// Length of the last encoded value, bytes.
-    #[cfg(feature = "msgpack")]
     pub(super) length_hint: Cell<usize>,
     _type: PhantomData<fn(&T)>,
 }
 
 impl<T: Payload + ?Sized> Publisher<T> {
     pub(crate) fn new(writer: Writer) -> Self {
-        Self {
-            writer: RefCell::new(writer),
-            #[cfg(feature = "msgpack")]
-            length_hint: Cell::new(0),
-            _type: PhantomData,
-        }
+        Self { writer: RefCell::new(writer), length_hint: Cell::new(0), _type: PhantomData }
     }
 
     /// Who this is, as subscribers see it.

@@ -136,7 +136,6 @@ impl Writer {
     }
 
     /// Most bytes that travel inside an entry of this topic, where any do.
-    #[cfg(feature = "msgpack")]
     pub(in crate::topic) fn inline_bytes_max(&self) -> usize {
         self.ring.inline_below().saturating_sub(1)
     }

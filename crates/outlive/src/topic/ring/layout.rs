@@ -79,7 +79,6 @@ const ENTRY_BYTES_OF_SLICES: usize = 2 * CACHE_LINE;
 /// is read in place, costs no more than the copy (bench/results/2026-11.md).
 pub(crate) const VALUE_INLINE_BYTES_MAX: usize = 1024;
 /// Most payload bytes of varying length that travel inside an entry.
-#[cfg(feature = "msgpack")]
 pub(crate) const SLICE_INLINE_BYTES_MAX: usize = ENTRY_BYTES_OF_SLICES - ENTRY_HEAD_BYTES;
 
 /// Entry size for payloads of `size` bytes at `align`; a payload that does not fit is a chunk.

@@ -4,12 +4,11 @@ pub(crate) mod shared;
 
 use super::describe::TypeDescription;
 use super::payload::{Encoding, Payload};
+use super::schema::{self, SCHEMA_BYTES_MAX};
 use crate::{Error, ErrorKind, Result};
 
 /// Largest payload, bytes.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 1 << 40;
-/// Longest description of a type, bytes.
-pub(crate) const SCHEMA_BYTES_MAX: usize = 65536;
 
 /// A payload type as a value instead of a Rust type: name, size, alignment, encoding and
 /// description, as all members of a topic, queue or service must agree on them.
@@ -52,6 +51,11 @@ pub struct PayloadType {
 impl PayloadType {
     /// The type of a Rust type.
     pub fn of<T: Payload + ?Sized>() -> Self {
+        T::payload_type()
+    }
+
+    /// As the compiler knows it.
+    pub(crate) fn from_rust<T: Payload + ?Sized>() -> Self {
         let description = T::describe_payload();
         let tail = description.fields().last().filter(|f| f.ty().is_any_length());
         Self {
@@ -94,6 +98,9 @@ impl PayloadType {
         }
         if size == 0 || size > PAYLOAD_BYTES_MAX || !align.is_power_of_two() || align > 4096 {
             return Err(invalid(name, format!("{size} bytes aligned to {align} cannot be shared")));
+        }
+        if encoding.is_foreign() {
+            return Self::encoded(encoding, name, schema);
         }
         if schema.len() > SCHEMA_BYTES_MAX {
             let why = format!("a schema has at most {SCHEMA_BYTES_MAX} bytes");
@@ -157,6 +164,59 @@ impl PayloadType {
         Self::new(Encoding::MessagePack, name, &byte, Vec::new())
     }
 
+    /// One value in an encoding of others, with their schema ([`Encoding`] says which).
+    ///
+    /// An empty schema says nothing and agrees with any. Stored and compared is what matters: of a
+    /// `FileDescriptorSet` the files that the message needs, of JSON Schema all but white space.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a name that does not have 1 to 256 bytes, an encoding that is ours, a
+    /// schema that cannot be read or lacks the message, and one that takes more than 64 KiB.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let node = outlive::Node::builder().root(dir.path()).open()?;
+    /// use outlive::{Encoding, PayloadType};
+    ///
+    /// let schema = br#"{"type": "object", "properties": {"x": {"type": "number"}}}"#;
+    /// let goal = PayloadType::encoded(Encoding::Json, "robot/Goal", schema)?;
+    /// let publisher = node.topic::<[u8]>("/goal")?.of_type(&goal).publisher()?;
+    /// let mut subscriber = node.topic::<[u8]>("/goal")?.of_type(&goal).subscriber()?;
+    /// publisher.publish(br#"{"x": 1.5}"#)?;
+    /// assert_eq!(*subscriber.receive()?.expect("sent just now"), *br#"{"x": 1.5}"#);
+    ///
+    /// let other = br#"{"type": "object", "properties": {"x": {"type": "string"}}}"#;
+    /// let other = PayloadType::encoded(Encoding::Json, "robot/Goal", other)?;
+    /// let refused = node.topic::<[u8]>("/goal")?.of_type(&other).subscriber().unwrap_err();
+    /// assert_eq!(refused.kind(), outlive::ErrorKind::TypeMismatch);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    pub fn encoded(encoding: Encoding, name: &str, schema: &[u8]) -> Result<Self> {
+        if name.is_empty() || name.len() > 256 {
+            return Err(invalid(name, "a type name has 1 to 256 bytes"));
+        }
+        if !encoding.is_foreign() {
+            let why = format!("{} is no encoding of others", encoding.as_str());
+            return Err(invalid(name, why));
+        }
+        let stored = schema::stored((encoding, name, schema));
+        let stored = stored.map_err(|why| invalid(name, why))?;
+        Ok(Self::from_foreign(encoding, name.into(), stored))
+    }
+
+    /// As [`PayloadType::encoded`], and checked when a port is opened.
+    pub(crate) fn from_foreign(encoding: Encoding, name: String, schema: Vec<u8>) -> Self {
+        let schema = schema::stored((encoding, &name, &schema)).unwrap_or(schema);
+        Self { encoding, name, size: 1, align: encoding.foreign_align(), schema, tail: 1 }
+    }
+
+    /// Why its schema cannot be shared, if so.
+    pub(crate) fn check_schema(&self) -> Result<()> {
+        let stored = schema::stored((self.encoding, &self.name, &self.schema));
+        stored.map(drop).map_err(|why| invalid(&self.name, why))
+    }
+
     fn new(
         encoding: Encoding,
         name: &str,
@@ -212,10 +272,31 @@ impl PayloadType {
         TypeDescription::parse(&self.schema).ok()
     }
 
-    /// The description as stored: empty if there is none, or what the topic's creator gave instead
+    /// The description, or the schema of an encoding of others, as stored: empty if there is none,
+    /// or what the topic's creator gave instead
     /// ([`topic::Builder::schema`](crate::topic::Builder::schema)).
     pub fn schema(&self) -> &[u8] {
         &self.schema
+    }
+
+    /// What differs between this type, which a topic has, and `ours`, one line each, as a program
+    /// with `ours` would be refused; empty if they agree.
+    pub fn differences(&self, ours: &Self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut differs = |field: &str, has: String, want: String| {
+            if has != want {
+                lines.push(format!("{field} is {has}, this program has {want}"));
+            }
+        };
+        differs("type", self.name.clone(), ours.name.clone());
+        differs("size", self.size.to_string(), ours.size.to_string());
+        differs("alignment", self.align.to_string(), ours.align.to_string());
+        differs("encoding", self.encoding.as_str().into(), ours.encoding.as_str().into());
+        lines.extend(schema::differences(
+            (self.encoding, &self.name, &self.schema),
+            (ours.encoding, &ours.name, &ours.schema),
+        ));
+        lines
     }
 
     /// Whether a payload may have `bytes` bytes.
@@ -225,7 +306,8 @@ impl PayloadType {
             Encoding::Fixed => bytes == self.size,
             Encoding::Slice => bytes % self.size == 0,
             Encoding::Headed => bytes.checked_sub(self.size).is_some_and(|t| t % self.tail == 0),
-            Encoding::Bytes | Encoding::MessagePack => true,
+            // Bytes of any number.
+            _ => true,
         }
     }
 

@@ -1,12 +1,12 @@
 //! A payload type as the `meta` of a topic or a queue has it: the first member writes it, each
 //! later one compares it with its own.
 
-use super::{PayloadType, SCHEMA_BYTES_MAX};
+use super::PayloadType;
 use crate::os::PAGE;
 use crate::os::fs::map::Mapping;
 use crate::sync::Ordering::Relaxed;
-use crate::types::describe;
 use crate::types::payload::Encoding;
+use crate::types::schema::{self, SCHEMA_BYTES_MAX};
 use crate::{Error, ErrorKind, Result};
 
 const ENCODING: usize = 64;
@@ -72,8 +72,13 @@ impl Bounds {
 }
 
 impl PayloadType {
-    /// Whether members can share it; if not, why.
-    pub(crate) fn check_shareable(&self, bounds: Bounds) -> std::result::Result<(), String> {
+    /// Whether members can share it; if not, why. A schema is looked into where the name is that
+    /// of its type.
+    pub(crate) fn check_shareable(
+        &self,
+        bounds: Bounds,
+        is_named: bool,
+    ) -> std::result::Result<(), String> {
         if self.size == 0 || self.align > PAGE {
             return Err("types of 0 bytes or aligned to more than 4096 cannot be shared".into());
         }
@@ -83,6 +88,9 @@ impl PayloadType {
                 "a type name has 1 to {most} bytes and '{}' has {length}: give another",
                 self.name
             ));
+        }
+        if is_named {
+            return schema::stored((self.encoding, &self.name, &self.schema)).map(drop);
         }
         match self.schema.len() > SCHEMA_BYTES_MAX {
             true => Err(format!("a schema has at most {SCHEMA_BYTES_MAX} bytes")),
@@ -126,21 +134,5 @@ impl PayloadType {
         }
         map.copy_in(NAME, self.name.as_bytes())?;
         map.copy_in(bounds.schema(), &self.schema)
-    }
-
-    /// Every field that differs from what a member expects.
-    pub(crate) fn differences(&self, wanted: &Self) -> Vec<String> {
-        let mut differences = Vec::new();
-        let mut differs = |field: &str, has: String, want: String| {
-            if has != want {
-                differences.push(format!("{field} is {has}, this program has {want}"));
-            }
-        };
-        differs("type", self.name.clone(), wanted.name.clone());
-        differs("size", self.size.to_string(), wanted.size.to_string());
-        differs("alignment", self.align.to_string(), wanted.align.to_string());
-        differs("encoding", self.encoding.as_str().into(), wanted.encoding.as_str().into());
-        differences.extend(describe::differences(&self.schema, &wanted.schema));
-        differences
     }
 }

@@ -1,0 +1,208 @@
+//! Payloads in encodings of others, by the schema of their topic.
+
+use outlive::{Encoding, MsgPack, PayloadType, msgpack};
+use outlive_record::ros2::RosMessage;
+use prost_reflect::prost::Message;
+use prost_reflect::{
+    Cardinality, DescriptorPool, DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MapKey,
+    MessageDescriptor, ReflectMessage, Value,
+};
+
+use crate::tree::Tree;
+
+/// How payloads of one type become fields, and JSON becomes a payload.
+#[derive(Clone, Debug)]
+pub(crate) enum Foreign {
+    Protobuf(MessageDescriptor),
+    Json,
+    Cdr(Box<RosMessage>),
+}
+
+impl Foreign {
+    /// For a type that is not ours; `Err` says why its payloads cannot be read here.
+    pub(crate) fn of(of: &PayloadType) -> Result<Self, String> {
+        match of.encoding() {
+            Encoding::Json => Ok(Self::Json),
+            _ if of.schema().is_empty() && of.encoding() != Encoding::Cdr => {
+                Err("nobody has given its schema".into())
+            }
+            Encoding::Protobuf => {
+                let pool = DescriptorPool::decode(of.schema()).map_err(|e| e.to_string())?;
+                let message = pool.get_message_by_name(of.name());
+                let lacks = || format!("its schema has no message {}", of.name());
+                message.map(Self::Protobuf).ok_or_else(lacks)
+            }
+            Encoding::Cdr => {
+                let text = String::from_utf8_lossy(of.schema());
+                RosMessage::of(of.name(), &text).map(|of| Self::Cdr(Box::new(of)))
+            }
+            other => Err(format!("{} is carried, not read", other.as_str())),
+        }
+    }
+
+    /// A payload with its fields.
+    pub(crate) fn tree(&self, payload: &[u8]) -> Result<Tree, String> {
+        match self {
+            Self::Protobuf(of) => {
+                let message = DynamicMessage::decode(of.clone(), payload);
+                Ok(tree_of(&message.map_err(|e| e.to_string())?))
+            }
+            Self::Json => serde_json::from_slice(payload).map_err(|e| e.to_string()),
+            Self::Cdr(of) => {
+                let payload = of.msgpack(payload)?;
+                MsgPack::<Tree>::new(&payload).decode().map_err(|e| e.to_string())
+            }
+        }
+    }
+
+    /// What a person typed as JSON, as a payload.
+    pub(crate) fn payload(&self, json: &str) -> Result<Vec<u8>, String> {
+        match self {
+            Self::Protobuf(of) => {
+                let mut from = serde_json::Deserializer::from_str(json);
+                let message = DynamicMessage::deserialize(of.clone(), &mut from);
+                let message = message.and_then(|m| from.end().map(|()| m));
+                Ok(message.map_err(|e| e.to_string())?.encode_to_vec())
+            }
+            // As it was typed: readers get what was meant.
+            Self::Json => match serde_json::from_str::<serde::de::IgnoredAny>(json) {
+                Ok(_) => Ok(json.trim().as_bytes().to_vec()),
+                Err(e) => Err(e.to_string()),
+            },
+            Self::Cdr(of) => {
+                let tree: Tree = serde_json::from_str(json).map_err(|e| e.to_string())?;
+                of.cdr(&msgpack::encode(&tree).map_err(|e| e.to_string())?)
+            }
+        }
+    }
+}
+
+/// Fields in the order of their numbers. What is not set and has no default is left out.
+fn tree_of(message: &DynamicMessage) -> Tree {
+    let descriptor = message.descriptor();
+    let fields = descriptor.fields();
+    let set = fields.filter(|f| !f.supports_presence() || message.has_field(f));
+    let fields = set.map(|f| {
+        let value = value_of(&message.get_field(&f), &f.kind());
+        (f.name().to_owned(), value)
+    });
+    Tree::Fields(fields.collect())
+}
+
+fn value_of(value: &Value, kind: &Kind) -> Tree {
+    match value {
+        Value::Bool(v) => Tree::Bool(*v),
+        Value::I32(v) => Tree::Signed((*v).into()),
+        Value::I64(v) => Tree::Signed((*v).into()),
+        Value::U32(v) => Tree::Unsigned((*v).into()),
+        Value::U64(v) => Tree::Unsigned((*v).into()),
+        Value::F32(v) => Tree::F32(*v),
+        Value::F64(v) => Tree::F64(*v),
+        Value::String(v) => Tree::Text(v.clone()),
+        Value::Bytes(v) => Tree::bytes(v),
+        Value::EnumNumber(number) => {
+            let name = kind.as_enum().and_then(|of| of.get_value(*number));
+            name.map_or(Tree::Signed((*number).into()), |v| Tree::Name(v.name().into()))
+        }
+        Value::Message(v) => tree_of(v),
+        Value::List(v) => Tree::list(v.iter().map(|v| value_of(v, kind)).collect()),
+        Value::Map(entries) => {
+            let kind = kind.as_message().map(|entry| entry.map_entry_value_field().kind());
+            let entries = entries.iter().map(|(key, value)| {
+                let value = kind.as_ref().map_or(Tree::Nothing, |kind| value_of(value, kind));
+                (key_of(key), value)
+            });
+            let mut entries: Vec<_> = entries.collect();
+            // A map has no order.
+            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            Tree::Fields(entries)
+        }
+    }
+}
+
+fn key_of(key: &MapKey) -> String {
+    match key {
+        MapKey::Bool(v) => v.to_string(),
+        MapKey::I32(v) => v.to_string(),
+        MapKey::I64(v) => v.to_string(),
+        MapKey::U32(v) => v.to_string(),
+        MapKey::U64(v) => v.to_string(),
+        MapKey::String(v) => v.clone(),
+    }
+}
+
+/// The schema for people, in lines.
+pub(crate) fn schema_text(of: &PayloadType) -> String {
+    let binary = || format!("binary, {} bytes", of.schema().len());
+    match Foreign::of(of) {
+        _ if of.schema().is_empty() => "none".into(),
+        Ok(Foreign::Protobuf(message)) => proto_text(vec![message]),
+        Ok(Foreign::Json) => match serde_json::from_slice::<Tree>(of.schema()) {
+            Ok(tree) => serde_json::to_string_pretty(&tree).unwrap_or_default(),
+            Err(_) => binary(),
+        },
+        Ok(Foreign::Cdr(message)) => message.text().trim_end().into(),
+        Err(why) => format!("{}: {why}", binary()),
+    }
+}
+
+/// All messages of a descriptor set.
+pub(crate) fn set_text(set: &[u8]) -> Result<String, String> {
+    let pool = DescriptorPool::decode(set).map_err(|e| e.to_string())?;
+    let messages: Vec<_> = pool.all_messages().filter(|m| !m.is_map_entry()).collect();
+    match messages.as_slice() {
+        [] => Err("it has no messages".into()),
+        _ => Ok(proto_text(messages) + "\n"),
+    }
+}
+
+/// The messages, and those that they use, as a `.proto` file has them.
+fn proto_text(messages: Vec<MessageDescriptor>) -> String {
+    let (mut next, mut enums) = (messages, Vec::<EnumDescriptor>::new());
+    let mut seen = 0;
+    let mut text = String::new();
+    while let Some(message) = next.get(seen).cloned() {
+        seen += 1;
+        text += &format!("message {} {{\n", message.full_name());
+        for field in message.fields() {
+            text += &format!("  {};\n", field_text(&field));
+            let of = match field.kind() {
+                Kind::Message(entry) if entry.is_map_entry() => {
+                    entry.map_entry_value_field().kind()
+                }
+                kind => kind,
+            };
+            match of {
+                Kind::Message(of) if !next.contains(&of) => next.push(of),
+                Kind::Enum(of) if !enums.contains(&of) => enums.push(of),
+                _ => {}
+            }
+        }
+        text += "}\n";
+    }
+    for of in enums {
+        text += &format!("enum {} {{\n", of.full_name());
+        for value in of.values() {
+            text += &format!("  {} = {};\n", value.name(), value.number());
+        }
+        text += "}\n";
+    }
+    text.trim_end().into()
+}
+
+fn field_text(field: &FieldDescriptor) -> String {
+    let (kind, name, number) = (field.kind(), field.name(), field.number());
+    if let Some(entry) = kind.as_message().filter(|of| of.is_map_entry()) {
+        let (key, value) = (entry.map_entry_key_field(), entry.map_entry_value_field());
+        return format!("map<{:?}, {:?}> {name} = {number}", key.kind(), value.kind());
+    }
+    let label = match field.cardinality() {
+        Cardinality::Repeated => "repeated ",
+        Cardinality::Required => "required ",
+        Cardinality::Optional => "",
+    };
+    format!("{label}{kind:?} {name} = {number}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! A value in an encoding that others define, as a payload.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::describe::TypeDescription;
+use super::payload::{Blob, Encoding, Payload, sealed};
+use super::payload_type::PayloadType;
+use crate::{Error, ErrorKind, Result};
+
+/// How values of one type become bytes of an encoding that others define: Protocol Buffers, JSON,
+/// CDR and so on. With it their libraries plug in; [`Encoded`] is the payload.
+///
+/// # Examples
+/// ```
+/// use std::error::Error;
+/// use std::time::Duration;
+/// use outlive::{Codec, Encoded, Encoding};
+///
+/// /// A speed in m/s as JSON. With serde_json: one codec for all types of serde.
+/// struct Speed;
+///
+/// impl Codec for Speed {
+///     type Value = f64;
+///     const ENCODING: Encoding = Encoding::Json;
+///
+///     fn type_name() -> String {
+///         "robot/Speed".into()
+///     }
+///
+///     fn schema() -> Vec<u8> {
+///         br#"{"type": "object", "properties": {"speed": {"type": "number"}}}"#.into()
+///     }
+///
+///     fn encode(value: &f64, to: &mut [u8]) -> Result<usize, Box<dyn Error + Send + Sync>> {
+///         let json = format!("{{\"speed\":{value}}}");
+///         if let Some(to) = to.get_mut(..json.len()) {
+///             to.copy_from_slice(json.as_bytes());
+///         }
+///         Ok(json.len())
+///     }
+///
+///     fn decode(bytes: &[u8]) -> Result<f64, Box<dyn Error + Send + Sync>> {
+///         let json = std::str::from_utf8(bytes)?;
+///         let number = json.strip_prefix("{\"speed\":").and_then(|rest| rest.strip_suffix('}'));
+///         Ok(number.ok_or("it has no speed")?.parse()?)
+///     }
+/// }
+///
+/// # let dir = outlive::doc_dir();
+/// # let node = outlive::Node::builder().root(dir.path()).open()?;
+/// let publisher = node.topic::<Encoded<Speed>>("/speed")?.publisher()?;
+/// let mut subscriber = node.topic::<Encoded<Speed>>("/speed")?.subscriber()?;
+/// publisher.publish_value(&1.5)?;
+/// let speed = subscriber.receive_value_timeout(Duration::from_secs(1))?.expect("sent just now");
+/// assert_eq!(*speed, 1.5);
+/// # Ok::<(), outlive::Error>(())
+/// ```
+pub trait Codec: 'static {
+    /// What is encoded.
+    type Value;
+    /// The encoding, one of those that others define ([`Encoding::is_foreign`]).
+    const ENCODING: Encoding;
+
+    /// Name of the type as its own world has it, 1 to 256 bytes: `robot.Plan` of Protocol Buffers,
+    /// `geometry_msgs/msg/Twist` of ROS.
+    fn type_name() -> String;
+
+    /// The schema, in the form that [`Encoding`] names; empty to say nothing about it. At most
+    /// 64 KiB of it are stored: see [`PayloadType::encoded`].
+    fn schema() -> Vec<u8>;
+
+    /// Encodes into `to` and returns the length. If it is more than there is room for, what is in
+    /// `to` does not matter: the next call gets as much.
+    ///
+    /// # Errors
+    /// Why the value cannot be encoded.
+    fn encode(
+        value: &Self::Value,
+        to: &mut [u8],
+    ) -> std::result::Result<usize, Box<dyn std::error::Error + Send + Sync>>;
+
+    /// The value that `bytes` are. They come from another process, and may be anything.
+    ///
+    /// # Errors
+    /// Why they are no such value.
+    fn decode(
+        bytes: &[u8],
+    ) -> std::result::Result<Self::Value, Box<dyn std::error::Error + Send + Sync>>;
+}
+
+/// An encoded value of a [`Codec`], as it lies in shared memory; [`Encoded::decode`] reads it.
+#[repr(transparent)]
+pub struct Encoded<C> {
+    _codec: PhantomData<fn() -> C>,
+    bytes: [u8],
+}
+
+impl<C> Encoded<C> {
+    /// Any bytes, to be decoded.
+    pub fn new(bytes: &[u8]) -> &Self {
+        // SAFETY: transparent over `[u8]`; any bytes may be tried.
+        unsafe { &*(std::ptr::from_ref(bytes) as *const Self) }
+    }
+
+    /// The encoded bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The encoded bytes, to build a value in a loan.
+    pub fn as_bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+impl<C: Codec> Encoded<C> {
+    /// Decodes the value.
+    ///
+    /// # Errors
+    /// `Corrupt`: the bytes are no such value.
+    pub fn decode(&self) -> Result<C::Value> {
+        let what = format!("a value of {}", C::ENCODING.as_str());
+        C::decode(&self.bytes).map_err(|why| undecoded::<C>(&what, self.bytes.len(), &why))
+    }
+}
+
+impl<C> fmt::Debug for Encoded<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Encoded({} bytes)", self.bytes.len())
+    }
+}
+
+impl<C> sealed::Sealed for Encoded<C> {}
+
+// SAFETY: any number of bytes fits and any bytes are one.
+unsafe impl<C: Codec> Payload for Encoded<C> {
+    type Element = u8;
+    const ENCODING: Encoding = {
+        assert!(C::ENCODING.is_foreign(), "the encoding of a codec is one that others define");
+        C::ENCODING
+    };
+
+    fn payload_type() -> PayloadType {
+        PayloadType::from_foreign(Self::ENCODING, C::type_name(), C::schema())
+    }
+
+    fn describe_payload() -> TypeDescription {
+        TypeDescription::opaque::<u8>()
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    #[inline]
+    fn fits(_bytes: usize) -> bool {
+        true
+    }
+
+    #[inline]
+    fn is_valid(_bytes: &[u8]) -> bool {
+        true
+    }
+
+    #[inline]
+    unsafe fn cast<'a>(ptr: *const u8, bytes: usize) -> &'a Self {
+        // SAFETY: length and lifetime by the caller.
+        Self::new(unsafe { std::slice::from_raw_parts(ptr, bytes) })
+    }
+
+    #[inline]
+    unsafe fn cast_mut<'a>(ptr: *mut u8, bytes: usize) -> &'a mut Self {
+        // SAFETY: as in `cast`, and exclusive by the caller; transparent over `[u8]`.
+        unsafe { &mut *(std::ptr::slice_from_raw_parts_mut(ptr, bytes) as *mut Self) }
+    }
+}
+
+impl<C: Codec> Blob for Encoded<C> {
+    fn new_ref(bytes: &[u8]) -> &Self {
+        Self::new(bytes)
+    }
+
+    fn room(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+#[cold]
+pub(crate) fn undecoded<C: Codec>(object: &str, length: usize, why: &dyn fmt::Display) -> Error {
+    let (name, encoding) = (C::type_name(), C::ENCODING.as_str());
+    Error::new(
+        ErrorKind::Corrupt,
+        "decoding",
+        object,
+        format!("its {length} bytes are no {name} of {encoding}: {why}: correct who sent them"),
+    )
+}
