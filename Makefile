@@ -1,5 +1,5 @@
 # The work is in scripts/ and xtask/; these are its names.
-.PHONY: help demo demo-robot test test-all test-machines soak bench bench-peers fmt lint install header man deb wheel book
+.PHONY: help demo demo-robot test test-all test-machines soak bench bench-peers fmt lint install header man deb wheel release book
 
 # Where scripts/setup puts cargo.
 CARGO_HOME ?= $(HOME)/.cargo
@@ -18,6 +18,7 @@ help:
 	@echo "make install   the C and C++ interface into PREFIX (/usr/local)"
 	@echo "make deb       Debian packages into target/deb; BRIDGE=1 VIEW=1 makes those of outlive-bridge and outlive-view, too"
 	@echo "make wheel     the Python package as a wheel, into target/wheels"
+	@echo "make release   all packages for x86_64 and aarch64 with checksums, into target/dist; needs a clean tree"
 	@echo "make man       manual pages and completions into target/share"
 	@echo "make book      docs as a site with search into target/book; installs mdbook into target/tools"
 	@echo "make header    write outlive.h from crates/outlive-c"
@@ -77,6 +78,10 @@ install:
 
 header:
 	OUTLIVE_WRITE_HEADER=1 cargo test --quiet -p outlive-c --test header
+
+release:
+	@scripts/setup
+	@scripts/release
 
 man:
 	@scripts/setup

@@ -9,7 +9,7 @@ use outlive::msg::{
     PointCloudHeader, PointXyzi, Pose, Quaternion, Text, Twist, Vector3,
 };
 use outlive::zerocopy::IntoBytes;
-use outlive::{Deadline, Message, Node, Payload, Sample, Subscriber};
+use outlive::{Deadline, Message, Node, NodeId, Payload, Sample, Subscriber};
 
 #[outlive::message("test/Reading")]
 #[derive(Clone, Copy)]
@@ -250,6 +250,31 @@ fn main() -> outlive::Result<()> {
                 guard.number = number;
                 println!("{how} {before}");
                 std::mem::forget(guard); // keeps the lock
+            }
+        }
+        "publish_sizes" => {
+            let publisher = node.topic::<[u64]>("/c/sizes")?.publisher()?;
+            println!("ready");
+            for number in numbers() {
+                publisher.publish(&vec![number.into(); number as usize])?;
+                println!("ok");
+            }
+        }
+        "subscribe_sizes" => {
+            let mut subscriber = node.topic::<[u64]>("/c/sizes")?.subscriber()?;
+            println!("ready");
+            loop {
+                let sample = next(&mut subscriber)?;
+                println!("{} {}", sample.len(), sample.iter().sum::<u64>());
+            }
+        }
+        "watch" => {
+            println!("ready");
+            for number in numbers() {
+                let watch = node.watch(NodeId::from_raw(number.into()))?;
+                println!("{}", if watch.is_alive() { "alive" } else { "dead" });
+                while !watch.wait(Duration::from_secs(1)) {}
+                println!("dead");
             }
         }
         _ => eprintln!("no such role: {role}"),

@@ -11,6 +11,32 @@ use common::*;
 /// Where the layout version stands in every file: docs/internals/SHM_LAYOUT.md.
 const LAYOUT_AT: u64 = 8;
 
+/// What looks at a domain or joins it, at names that are there and at others.
+const LOOKS: [&str; 22] = [
+    "node list",
+    "node info 1",
+    "node info nobody",
+    "topic list",
+    "topic info /n",
+    "topic info /other",
+    "topic find u64",
+    "topic pub /n 7",
+    "topic pub /other 7",
+    "topic echo /n --timeout 1",
+    "topic echo /other --timeout 1",
+    "topic hz /n --for 1",
+    "topic hz /other --for 1",
+    "topic bw /n --for 1",
+    "topic delay /n",
+    "queue list",
+    "queue send /q 7",
+    "queue echo /other",
+    "service list",
+    "service call /other 7",
+    "lock list",
+    "metrics",
+];
+
 /// Stores another layout version in every file below `dir` that has one.
 fn make_strange(dir: &Path) -> usize {
     let mut changed = 0;
@@ -48,7 +74,7 @@ fn a_domain_of_another_layout_is_refused_while_it_lives_and_removed_when_nobody_
     let told = format!("it has layout version {theirs}, this program {ours}: its topics");
     assert!(kept.text().contains(&told), "{}", kept.text());
     // It does not look like a robot on which nothing runs.
-    for look in ["node list", "topic list", "queue list", "service list", "lock list"] {
+    for look in LOOKS {
         let refused = home.run(look).expect(CORRUPT);
         assert!(refused.err.contains(&format!("layout {theirs}")), "{look}: {}", refused.err);
     }

@@ -301,6 +301,12 @@ impl Consumer {
         Ok(std::iter::from_fn(|| held.consumer().next_event()).filter_map(told).collect())
     }
 
+    /// The next message, for asyncio. A task that is cancelled while it waits has received nothing:
+    /// the message is still there.
+    fn receive_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("outlive._aio")?.call_method1("next_value", (slf,))
+    }
+
     /// Leaves the queue; another process may consume it then. While a message is borrowed it leaves
     /// only once that is gone.
     fn close(&self, py: Python<'_>) {
@@ -335,7 +341,7 @@ impl Consumer {
     }
 
     fn __anext__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("outlive._aio")?.call_method1("next_value", (slf,))
+        Self::receive_async(slf)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

@@ -73,7 +73,7 @@ fn builder(
 /// The asking end of a service.
 ///
 /// `request` and `response` are types as of ``Publisher``, or tuples of type, shape and type name.
-#[pyclass(frozen, module = "outlive")]
+#[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Client {
     pub(crate) inner: Port<CoreClient<[u8], [u8]>>,
     tickets: Mutex<Vec<Ticket>>,
@@ -238,6 +238,15 @@ impl Client {
         self.inner.hold()?.wait_until_true(py, timeout, |port, time| port.wait_for_server(time))
     }
 
+    /// As ``wait_for_server``, for asyncio.
+    #[pyo3(signature = (timeout=None))]
+    fn wait_for_server_async<'py>(
+        slf: &Bound<'py, Self>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("outlive._aio")?.call_method1("wait_for_server", (slf, timeout))
+    }
+
     /// Leaves the service. A task that awaits it, or a thread that waits in it, gets
     /// ``InvalidArgument``.
     fn close(&self, py: Python<'_>) {
@@ -299,7 +308,7 @@ impl Client {
 }
 
 /// An answer, or the news that there will be none.
-#[pyclass(frozen, module = "outlive")]
+#[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Reply {
     inner: CoreReply<[u8]>,
     codecs: Codecs,
@@ -334,7 +343,7 @@ impl Reply {
 /// The one server of a service. Types as of ``Client``.
 ///
 /// ``for request in server: request.respond(...)``, or ``async for``.
-#[pyclass(frozen, module = "outlive")]
+#[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Server {
     pub(crate) inner: Port<CoreServer<[u8], [u8]>>,
     codecs: Codecs,
@@ -432,7 +441,7 @@ impl Server {
 
 /// A request. Answer it once; if it is dropped without an answer, its client waits until its
 /// deadline.
-#[pyclass(frozen, module = "outlive")]
+#[pyclass(frozen, generic, module = "outlive")]
 pub(crate) struct Request {
     inner: Mutex<Option<CoreRequest<[u8]>>>,
     server: Py<Server>,

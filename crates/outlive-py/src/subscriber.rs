@@ -141,6 +141,12 @@ impl Subscriber {
         Ok(self.inner.hold()?.type_name().to_owned())
     }
 
+    /// The next message, for asyncio. A task that is cancelled while it waits has received nothing:
+    /// the message is still there.
+    fn receive_async<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("outlive._aio")?.call_method1("next_value", (slf,))
+    }
+
     /// Leaves the topic. Samples that are held stay readable. A task that awaits it, or a thread
     /// that waits in it, gets ``InvalidArgument``.
     fn close(&self, py: Python<'_>) {
@@ -170,7 +176,7 @@ impl Subscriber {
     }
 
     fn __anext__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("outlive._aio")?.call_method1("next_value", (slf,))
+        Self::receive_async(slf)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

@@ -7,12 +7,13 @@ import sys
 import pytest
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
-README = pathlib.Path(__file__).resolve().parents[3] / "README.md"
+REPO = pathlib.Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize(
     "name, says",
     [
+        ("async_service", "asyncio: 3 answers, the last done in 0.2 s; then the server left"),
         ("hello", "hello: x 1.0 m, y 2.0 m, heading 0.5 rad"),
         ("camera", "camera: 3 frames to 2 viewers without a copy"),
         ("many_producers", "many producers: 300 messages of 3 producers, each in order"),
@@ -28,8 +29,12 @@ def test_example(name, says):
     assert out.returncode == 0 and says in out.stdout, out.stdout + out.stderr
 
 
-def test_the_program_in_the_readme():
-    program = README.read_text().split("```python\n")[1].split("```")[0]
+@pytest.mark.parametrize(
+    "page, says",
+    [("README.md", "pixel 255\n"), ("docs/book/services.md", "[1, 4, 9]\n")],
+)
+def test_the_program_in_a_page(page, says):
+    program = (REPO / page).read_text().split("```python\n")[1].split("```")[0]
     command = [sys.executable, "-c", program]
     out = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert out.returncode == 0 and out.stdout == "pixel 255\n", out.stdout + out.stderr
+    assert out.returncode == 0 and out.stdout == says, out.stdout + out.stderr

@@ -12,6 +12,7 @@ import outlive
 STUB = pathlib.Path(outlive.__file__).with_name("__init__.pyi")
 
 PROGRAM = """
+import asyncio
 import dataclasses
 import numpy as np
 import outlive
@@ -20,6 +21,10 @@ from outlive import msg
 @dataclasses.dataclass
 class Plan:
     goal: str
+
+@dataclasses.dataclass
+class Goal:
+    place: str
 
 node = outlive.Node("typed")
 plans = outlive.Publisher(node, "/plan", Plan)
@@ -50,6 +55,32 @@ outlive.Publisher(node, "/any").publish({"a": 1})
 outlive.Producer(node, "/jobs", Plan).send(Plan("x"))
 job = outlive.Consumer[Plan](node, "/jobs", Plan).receive(1.0)
 assert job is None or job.goal == "x"
+client: outlive.Client[Goal, Plan] = outlive.Client(node, "/plan", Goal, Plan)
+client.call(Goal("dock")).goal
+client.call(3)  # wrong
+client.call(Goal("dock")).speed  # wrong
+reply = client.receive(1.0)
+reply.value  # wrong: it may be None
+assert reply is None or reply.value.goal == "dock"
+for request in outlive.Server(node, "/plan", Goal, Plan):
+    request.respond(Plan(request.value.place))
+    request.respond("dock")  # wrong
+outlive.Client(node, "/add", (np.float64, (2,)), np.float64).call([1.0, 2.0])
+outlive.Client(node, "/goals", Plan, float).call(Plan("x")) + 1
+outlive.Client(node, "/goals", Plan, float).call("x")  # wrong
+outlive.Client(node, "/count", np.int64, Plan, resume=True).call(3).goal
+outlive.Client(node, "/any").call({"a": 1})
+
+async def use() -> str:
+    asyncio.create_task(client.wait_for_server_async())
+    plan = await asyncio.create_task(client.call_async(Goal("dock")))
+    number: int = plan.goal  # wrong
+    async for reply in client:
+        reply.value.goal
+    async for request in outlive.Server(node, "/plan", Goal, Plan):
+        request.respond(Plan(request.value.place))
+    (await outlive.Consumer(node, "/jobs", Plan).receive_async()).goal
+    return (await outlive.Subscriber(node, "/plan", Plan).receive_async()).value.goal
 """
 
 
@@ -67,6 +98,10 @@ def test_a_type_checker_finds_what_is_wrong_and_nothing_else(tmp_path):
 def test_ports_name_what_they_carry_at_run_time_too(node):
     plans: outlive.Publisher[dict] = outlive.Publisher[dict](node, "/plans")
     assert plans.publish({"goal": "dock"}) == 0
+    client: outlive.Client[str, dict] = outlive.Client[str, dict](node, "/plan")
+    server: outlive.Server[str, dict] = outlive.Server[str, dict](node, "/plan")
+    client.send("dock")
+    assert server.receive(1.0).value == "dock"
 
 
 def documented(node, owner):

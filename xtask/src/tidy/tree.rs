@@ -33,6 +33,10 @@ impl Tree {
                 continue;
             }
             let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            // Such a one is left out of packages, or fails them.
+            if kind.is_symlink() && !entry.path().exists() {
+                return Err(io::Error::other(format!("{path} is a link to nothing")));
+            }
             if kind.is_dir() {
                 self.walk(root, &path)?;
             } else if let Ok(text) = fs::read_to_string(entry.path()) {

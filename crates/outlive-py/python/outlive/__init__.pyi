@@ -1,7 +1,7 @@
 """Types of the package; what everything does, its documentation says."""
 
 import pathlib
-from typing import Any, AsyncIterator, Awaitable, Callable, ContextManager, Generic, Iterator
+from typing import Any, AsyncIterator, Callable, ContextManager, Coroutine, Generic, Iterator
 from typing import Sequence, TypeVar, overload
 
 import numpy as np
@@ -35,6 +35,10 @@ _Numbers = type[np.generic] | type[float] | type[int] | type[msg.Fixed]
 """Types whose values are arrays, and are made from whatever NumPy makes arrays from."""
 _T = TypeVar("_T")
 """What is sent: ``Plan`` of ``Publisher(node, "/plan", Plan)``; of dtypes, arrays."""
+_Q = TypeVar("_Q")
+_R = TypeVar("_R")
+"""What a service is asked and answers: ``Client(node, "/plan", Goal, Plan)``."""
+_Untyped = _Numbers | np.dtype | Headed | str | list[Any] | tuple[Any, ...] | None
 
 def now_ns() -> int:
     """Now, ns of CLOCK_MONOTONIC: the clock of all time stamps."""
@@ -109,7 +113,7 @@ class Shutdown(_Port):
         """Waits until it is asked, at most `timeout` seconds; whether it was."""
     def fileno(self) -> int:
         """A descriptor that is readable from then on."""
-    def asked(self) -> Awaitable[None]:
+    def asked(self) -> Coroutine[Any, Any, None]:
         """Returns when it is asked."""
 
 class Encoded(Generic[_T]):
@@ -412,6 +416,10 @@ class Subscriber(_Port, Generic[_T]):
     @property
     def type_name(self) -> str:
         """Name of the topic's type."""
+    def receive_async(self) -> Coroutine[Any, Any, Sample[_T]]:
+        """The next message, for asyncio. A task that is cancelled while it waits has received nothing:
+        the message is still there.
+        """
     def __iter__(self) -> Iterator[Sample[_T]]: ...
     def __aiter__(self) -> AsyncIterator[Sample[_T]]: ...
 
@@ -603,6 +611,10 @@ class Consumer(_Port, Generic[_T]):
         """What happened to producers since the last call: as of ``Subscriber.events``."""
     def fileno(self) -> int:
         """A descriptor for event loops: readable unless the last receiving call found nothing."""
+    def receive_async(self) -> Coroutine[Any, Any, _T]:
+        """The next message, for asyncio. A task that is cancelled while it waits has received nothing:
+        the message is still there.
+        """
     def __iter__(self) -> Iterator[_T]: ...
     def __aiter__(self) -> AsyncIterator[_T]: ...
 
@@ -683,14 +695,59 @@ class Queue(_Port):
     def __iter__(self) -> Iterator[Any]: ...
     def __aiter__(self) -> AsyncIterator[Any]: ...
 
-class Client(_Port):
+class Client(_Port, Generic[_Q, _R]):
     """The asking end of a service.
 
     `request` and `response` are types as of ``Publisher``, or tuples of type, shape and type name.
     """
 
+    @overload
     def __init__(
-        self,
+        self: Client[Any, Any],
+        node: Node,
+        service: str,
+        request: _Untyped = None,
+        response: _Untyped = None,
+        *,
+        bound_bytes: int | None = None,
+        resume: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Client[_Q, Any],
+        node: Node,
+        service: str,
+        request: type[_Q],
+        response: _Untyped = None,
+        *,
+        bound_bytes: int | None = None,
+        resume: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Client[Any, _R],
+        node: Node,
+        service: str,
+        request: _Untyped,
+        response: type[_R],
+        *,
+        bound_bytes: int | None = None,
+        resume: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Client[_Q, _R],
+        node: Node,
+        service: str,
+        request: type[_Q],
+        response: type[_R],
+        *,
+        bound_bytes: int | None = None,
+        resume: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Client[Any, Any],
         node: Node,
         service: str,
         request: ServiceType = None,
@@ -699,40 +756,44 @@ class Client(_Port):
         bound_bytes: int | None = None,
         resume: bool = False,
     ) -> None: ...
-    def call(self, request: Any, timeout: float | None = None) -> Any:
+    def call(self, request: _Q, timeout: float | None = None) -> _R:
         """Sends a request and waits for the answer, at most `timeout` seconds (``Timeout``).
 
         ``ServerDied`` at once when the server dies; ``Refused`` with its words.
         """
-    def send(self, request: Any, timeout: float | None = None) -> int:
+    def send(self, request: _Q, timeout: float | None = None) -> int:
         """Sends a request and returns its ticket; the answer comes with ``receive``. The server skips
         it if it gets to it only after `timeout` seconds.
         """
     def receive(
         self, timeout: float | None = None, *, ticket: int | None = None
-    ) -> Reply | None:
+    ) -> Reply[_R] | None:
         """The next reply, to the request of `ticket` or to any, or None when `timeout` seconds passed."""
-    def call_async(self, request: Any, timeout: float | None = None) -> Awaitable[Any]:
+    def call_async(self, request: _Q, timeout: float | None = None) -> Coroutine[Any, Any, _R]:
         """As ``call``, for asyncio: ``await client.call_async(...)``. A task that is cancelled while
         it waits gives its request up, and the server is notified.
         """
-    def receive_async(self, *, ticket: int | None = None) -> Awaitable[Reply]:
+    def receive_async(self, *, ticket: int | None = None) -> Coroutine[Any, Any, Reply[_R]]:
         """The next reply, to the request of `ticket` or to any, for asyncio. A task that is cancelled
         while it waits has received nothing: the reply is still there.
         """
     def fileno(self) -> int:
         """A descriptor for event loops: readable unless the last receiving call found nothing."""
-    def __aiter__(self) -> AsyncIterator[Reply]: ...
+    def __aiter__(self) -> AsyncIterator[Reply[_R]]: ...
     def cancel(self, ticket: int) -> None:
         """Gives a request up: no reply to it comes any more, and the server is notified."""
     def wait_for_server(self, timeout: float | None = None) -> bool:
         """Waits until a live server is there; False when `timeout` seconds passed first."""
+    def wait_for_server_async(
+        self, timeout: float | None = None
+    ) -> Coroutine[Any, Any, bool]:
+        """As ``wait_for_server``, for asyncio."""
 
-class Reply:
+class Reply(Generic[_R]):
     """An answer, or the news that there will be none."""
 
     @property
-    def value(self) -> Any:
+    def value(self) -> _R:
         """The answer. ``Refused`` with the server's words; ``ServerDied``: the server may or may not
         have done what was asked.
         """
@@ -743,14 +804,55 @@ class Reply:
     def is_last(self) -> bool:
         """Whether it is the last for that request."""
 
-class Server(_Port):
+class Server(_Port, Generic[_Q, _R]):
     """The one server of a service. Types as of ``Client``.
 
     ``for request in server: request.respond(...)``, or ``async for``.
     """
 
+    @overload
     def __init__(
-        self,
+        self: Server[Any, Any],
+        node: Node,
+        service: str,
+        request: _Untyped = None,
+        response: _Untyped = None,
+        *,
+        bound_bytes: int | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Server[_Q, Any],
+        node: Node,
+        service: str,
+        request: type[_Q],
+        response: _Untyped = None,
+        *,
+        bound_bytes: int | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Server[Any, _R],
+        node: Node,
+        service: str,
+        request: _Untyped,
+        response: type[_R],
+        *,
+        bound_bytes: int | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Server[_Q, _R],
+        node: Node,
+        service: str,
+        request: type[_Q],
+        response: type[_R],
+        *,
+        bound_bytes: int | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Server[Any, Any],
         node: Node,
         service: str,
         request: ServiceType = None,
@@ -758,34 +860,34 @@ class Server(_Port):
         *,
         bound_bytes: int | None = None,
     ) -> None: ...
-    def receive(self, timeout: float | None = None) -> Request | None:
+    def receive(self, timeout: float | None = None) -> Request[_Q, _R] | None:
         """The next request, or None when `timeout` seconds passed without one."""
     @property
     def passed_over(self) -> int:
         """Requests that were skipped because nobody waited for them any more."""
-    def receive_async(self) -> Awaitable[Request]:
+    def receive_async(self) -> Coroutine[Any, Any, Request[_Q, _R]]:
         """The next request, for asyncio. A task that is cancelled while it waits has received
         nothing: the request is still there.
         """
     def fileno(self) -> int:
         """A descriptor for event loops: readable unless the last receiving call found nothing."""
-    def __iter__(self) -> Iterator[Request]: ...
-    def __aiter__(self) -> AsyncIterator[Request]: ...
+    def __iter__(self) -> Iterator[Request[_Q, _R]]: ...
+    def __aiter__(self) -> AsyncIterator[Request[_Q, _R]]: ...
 
-class Request:
+class Request(Generic[_Q, _R]):
     """A request. Answer it once; if it is dropped without an answer, its client waits until its
     deadline.
     """
 
     @property
-    def value(self) -> Any:
+    def value(self) -> _Q:
         """The type of requests."""
     @property
     def is_cancelled(self) -> bool:
         """Whether the client has given it up or is dead."""
-    def respond(self, value: Any) -> None:
+    def respond(self, value: _R) -> None:
         """Answers it. ``ClientDied``: nobody waits for the answer; continue with the next request."""
-    def respond_part(self, value: Any) -> None:
+    def respond_part(self, value: _R) -> None:
         """Sends one part of the answer; more follow, and ``respond`` sends the last."""
     def refuse(self, why: str) -> None:
         """Refuses it and says why."""

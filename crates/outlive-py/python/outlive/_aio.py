@@ -10,6 +10,9 @@ import os
 
 from . import _errors
 
+LOOK_S = 0.02
+"""Time between two looks for what nobody announces."""
+
 
 class Tasks:
     """The tasks that await one port, in any loops.
@@ -79,6 +82,18 @@ async def call(client, request, timeout):
         with contextlib.suppress(_errors.Error):
             client.cancel(ticket)
         raise
+
+
+async def wait_for_server(client, timeout):
+    """As ``Client.wait_for_server``."""
+    loop = asyncio.get_running_loop()
+    until = None if timeout is None else loop.time() + timeout
+    while not client.wait_for_server(0):
+        left = LOOK_S if until is None else min(LOOK_S, until - loop.time())
+        if left <= 0:
+            return False
+        await asyncio.sleep(left)
+    return True
 
 
 async def next_reply(client, ticket):

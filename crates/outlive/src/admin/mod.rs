@@ -131,6 +131,14 @@ impl Domain {
         }
     }
 
+    /// `None` for what is not there, if the domain can be read.
+    fn found<T>(&self, outcome: Result<T>) -> Result<Option<T>> {
+        match outcome {
+            Err(e) if e.kind() == ErrorKind::NotFound => self.must_be_readable().map(|()| None),
+            outcome => outcome.map(Some),
+        }
+    }
+
     /// All node files, in order of joining. Files that cannot be read are left out.
     ///
     /// # Errors
@@ -182,7 +190,7 @@ impl Domain {
     /// `InvalidName`; those of reading its files.
     pub fn find_topic(&self, name: &str) -> Result<Option<topic::Info>> {
         let name = TopicName::new(name)?;
-        found(self.topic(&name, &self.path.topics().join(name.file())))
+        self.found(self.topic(&name, &self.path.topics().join(name.file())))
     }
 
     /// The subscribers of topic `name`, by node and port: what they hold and how far they have
@@ -209,7 +217,7 @@ impl Domain {
     /// ```
     pub fn subscribers(&self, name: &str) -> Result<Option<Vec<SubscriberInfo>>> {
         let name = TopicName::new(name)?;
-        found(inspect::subscribers(&self.path, &self.path.topics().join(name.file())))
+        self.found(inspect::subscribers(&self.path, &self.path.topics().join(name.file())))
     }
 
     /// When the messages in the ring of `publisher` of topic `name` were published: their numbers
@@ -235,7 +243,7 @@ impl Domain {
     pub fn publish_times(&self, name: &str, publisher: PublisherId) -> Result<Vec<(u64, u64)>> {
         let name = TopicName::new(name)?;
         let dir = self.path.topics().join(name.file());
-        Ok(found(inspect::stamps(&self.path, &dir, publisher))?.unwrap_or_default())
+        Ok(self.found(inspect::stamps(&self.path, &dir, publisher))?.unwrap_or_default())
     }
 
     fn topic(&self, name: &TopicName, dir: &Path) -> Result<topic::Info> {
@@ -321,7 +329,7 @@ impl Domain {
     /// ```
     pub fn unread(&self, name: &str, max: usize) -> Result<Option<Vec<queue::Unread>>> {
         let name = TopicName::new(name)?;
-        found(queue::peek::unread(&self.path, &self.path.queues().join(name.file()), max))
+        self.found(queue::peek::unread(&self.path, &self.path.queues().join(name.file()), max))
     }
 
     /// All services by name. Services that are being created or removed are left out.
@@ -457,12 +465,4 @@ fn is_unreadable(e: &Error) -> bool {
 
 fn is_node_file(name: &&String) -> bool {
     name.parse::<u64>().is_ok()
-}
-
-/// `None` for what is not there.
-fn found<T>(outcome: Result<T>) -> Result<Option<T>> {
-    match outcome {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        outcome => outcome.map(Some),
-    }
 }
