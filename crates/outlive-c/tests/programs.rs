@@ -90,6 +90,12 @@ fn every_call_of_c_does_what_the_header_says() {
 }
 
 #[test]
+fn a_host_of_plugins_survives_that_it_unloads_the_library() {
+    // Only asked for by the plugin.
+    assert_eq!(run("cc", "c11 -Wl,--as-needed", "tests/c/unload.c"), "unloaded\n");
+}
+
+#[test]
 fn ready_made_messages_of_c_and_cpp_are_checked() {
     let said = run("cc", &sanitized("cc", "c11"), "tests/c/msg.c");
     assert!(said.contains("msg: types and payloads"), "{said}");

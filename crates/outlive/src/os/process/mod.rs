@@ -2,6 +2,7 @@
 
 pub(crate) mod faults;
 pub(crate) mod fork;
+pub(crate) mod loaded;
 pub(crate) mod memory;
 pub(crate) mod per_process;
 pub(crate) mod realtime;

@@ -11,7 +11,7 @@
 use std::ptr;
 
 use crate::os::death::robust;
-use crate::os::process::faults;
+use crate::os::process::{faults, loaded};
 use crate::os::syserr;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fault, fence};
 use crate::{Error, ErrorKind, Result};
@@ -67,7 +67,7 @@ pub(crate) fn disable() {
     DISABLED.store(1, Ordering::Relaxed);
 }
 
-/// Installs the handler once, unless turned off. Every mapping does this.
+/// Installs the handler once, unless turned off, and keeps it loaded. Every mapping does this.
 pub(crate) fn install() {
     // Not a `Once`: a child that was forked in the middle of one would wait for its end for ever.
     static INSTALLED: AtomicU32 = AtomicU32::new(0);
@@ -75,6 +75,7 @@ pub(crate) fn install() {
     if INSTALLED.load(Ordering::Acquire) != 0 {
         return;
     }
+    loaded::stay();
     if std::env::var_os("OUTLIVE_NO_SIGBUS_GUARD").is_some_and(|v| v == "1") {
         disable();
     }
