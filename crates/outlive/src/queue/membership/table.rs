@@ -133,7 +133,7 @@ impl Table {
     /// Lets the lock go: a successor may take the table over from here on.
     pub(crate) fn unlock(&self) {
         if let Some(lock) = &self.lock {
-            filelock::unlock(lock);
+            lock.unlock();
         }
     }
 

@@ -206,6 +206,13 @@ impl NotInChild {
         Ok(held)
     }
 
+    /// Lets the lock go. One whose descriptor was closed goes with the owner.
+    pub(crate) fn unlock(&self) {
+        if let Some(fd) = self.fd.ours() {
+            filelock::unlock(&fd);
+        }
+    }
+
     /// Device and inode of the file.
     pub(crate) fn file(&self) -> (u64, u64) {
         self.fd.file()
@@ -227,9 +234,7 @@ impl Drop for NotInChild {
     fn drop(&mut self) {
         // In a child the lock is the parent's, which a raw clone still could let go.
         if self.born == fork_generation() {
-            if let Some(fd) = self.fd.ours() {
-                filelock::unlock(&fd);
-            }
+            self.unlock();
             if let Some(page) = self.page.take() {
                 page.unmap();
             }
