@@ -35,8 +35,19 @@ impl KeptFd {
     /// The descriptor, unless it was closed.
     pub(crate) fn ours(&self) -> Option<BorrowedFd<'_>> {
         let fd = self.fd.as_fd();
-        let same = file::identity(&fd, Path::new("")).is_ok_and(|file| file == self.file);
-        (same || fault("descriptor.of_a_stranger")).then_some(fd)
+        (self.is_ours() || fault("descriptor.of_a_stranger")).then_some(fd)
+    }
+
+    /// A file that cannot be asked about is ours: else its lock would be held for ever.
+    fn is_ours(&self) -> bool {
+        // SAFETY: a stat struct is integers, filled by the call.
+        unsafe {
+            let mut stat: libc::stat = std::mem::zeroed();
+            match libc::fstat(self.fd.as_raw_fd(), &mut stat) {
+                0 => (stat.st_dev, stat.st_ino) == self.file,
+                _ => syserr::errno() != libc::EBADF,
+            }
+        }
     }
 
     /// The file: if the descriptor was closed, by its path.

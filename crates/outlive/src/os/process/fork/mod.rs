@@ -289,7 +289,7 @@ fn lose_descriptors() {
         }
         let fd = value as RawFd - 1;
         slot.store(0, Ordering::Relaxed);
-        if inode_of(fd) != Some(inode.load(Ordering::Relaxed)) {
+        if inode_of(fd).is_some_and(|now| now != inode.load(Ordering::Relaxed)) {
             continue;
         }
         // SAFETY: system calls on numbers; `fd` was open in the parent, so it is here, and nobody
