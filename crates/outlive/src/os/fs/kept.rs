@@ -29,7 +29,12 @@ impl KeptFd {
     /// `path` is for messages.
     pub(crate) fn new(fd: OwnedFd, path: &Path) -> Result<Self> {
         let file = file::identity(&fd, path)?;
-        Ok(Self { fd: ManuallyDrop::new(fd), file })
+        Ok(Self::of(fd, file))
+    }
+
+    /// Of the file with that identity.
+    pub(crate) fn of(fd: OwnedFd, file: (u64, u64)) -> Self {
+        Self { fd: ManuallyDrop::new(fd), file }
     }
 
     /// The descriptor, unless it was closed.

@@ -143,7 +143,9 @@ impl Threads {
         let total_bytes = bytes as u64;
         FileHeader { kind: FileKind::Threads, total_bytes, node: node.0, port: 0 }.write(&map)?;
         map.atomic_u64(at::PLACES)?.store(at::PLACES_FIRST as u64, Relaxed);
-        let fd = KeptFd::new(draft.link(&path)?, &path)?;
+        // Nothing can fail once it is linked: the file would be in the next one's way.
+        let file = draft.identity()?;
+        let fd = KeptFd::of(draft.link(&path)?, file);
         let table = Table { used: Vec::new(), capacity: at::PLACES_FIRST, closed: false };
         Ok(Self {
             key: KEYS.fetch_add(1, Relaxed),

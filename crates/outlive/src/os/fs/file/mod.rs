@@ -159,6 +159,11 @@ impl Draft {
         Ok(file.map_err(|e| syserr::from_io("open once more", self.show(), e))?.into())
     }
 
+    /// Device and inode.
+    pub(crate) fn identity(&self) -> Result<(u64, u64)> {
+        identity(&self.file, &self.dir)
+    }
+
     /// Takes the OFD write lock that `link` passes on with the descriptor.
     #[cfg(test)]
     pub(crate) fn lock_ofd(&self) -> Result<bool> {
