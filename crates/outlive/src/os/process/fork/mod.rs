@@ -20,7 +20,7 @@ use std::ptr::NonNull;
 use crate::os::fs::filelock;
 use crate::os::fs::kept::{KeptFd, Now};
 use crate::os::syserr;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fault};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fault};
 use crate::{Error, ErrorKind, Result};
 
 /// A word alone in its pages, which the kernel clears in children (`MADV_WIPEONFORK`, Linux 4.14).
@@ -137,6 +137,7 @@ impl Page {
         if fault("lock.by_descriptor_alone") {
             return Ok(None);
         }
+        Self::unmap_left();
         let number = fd.as_fd().as_raw_fd();
         // SAFETY: a new map, which nobody accesses.
         unsafe {
@@ -146,19 +147,44 @@ impl Page {
                 return Err(syserr::last("map", "the file of a lock"));
             }
             let page = NonNull::new(start).map(Self);
-            if libc::madvise(start, 1, libc::MADV_DONTFORK) != 0 {
-                libc::munmap(start, 1);
-                return Ok(None);
+            if libc::madvise(start, 1, libc::MADV_DONTFORK) == 0 {
+                return Ok(page);
             }
-            Ok(page)
+            if let Some(page) = page {
+                page.unmap();
+            }
+            Ok(None)
         }
     }
 
-    /// In the process that has mapped it.
+    /// In the process that has mapped it. Without memory for that, the next one that is mapped
+    /// tries again: until then the lock may be held.
     fn unmap(self) {
-        // SAFETY: mapped by `of`, and by nobody used.
-        unsafe { libc::munmap(self.0.as_ptr(), 1) };
+        if !unmap(self.0.as_ptr()) {
+            let left = |slot: &AtomicPtr<c_void>| {
+                let (none, page) = (std::ptr::null_mut(), self.0.as_ptr());
+                slot.compare_exchange(none, page, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            };
+            LEFT.iter().any(left);
+        }
     }
+
+    fn unmap_left() {
+        for slot in &LEFT {
+            let page = slot.swap(std::ptr::null_mut(), Ordering::Relaxed);
+            if let Some(page) = NonNull::new(page) {
+                Self(page).unmap();
+            }
+        }
+    }
+}
+
+/// Pages that could not be unmapped.
+static LEFT: [AtomicPtr<c_void>; 16] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 16];
+
+fn unmap(page: *mut c_void) -> bool {
+    // SAFETY: mapped by `Page::of`, and by nobody used.
+    unsafe { libc::munmap(page, 1) == 0 }
 }
 
 impl NotInChild {
@@ -278,6 +304,8 @@ unsafe extern "C" fn in_child() {
 
 /// In a child, before it has a generation: async-signal-safe calls only.
 fn lose_descriptors() {
+    // Maps that a child does not have.
+    LEFT.iter().for_each(|slot| slot.store(std::ptr::null_mut(), Ordering::Relaxed));
     // Forks of other threads that were under way are none of the child's.
     ENDED.store(BEGUN.load(Ordering::Relaxed), Ordering::Relaxed);
     let mut inert = -1;
