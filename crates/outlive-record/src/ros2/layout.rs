@@ -134,34 +134,21 @@ impl Layout {
     }
 }
 
-struct Writer<'a> {
-    payload: &'a [u8],
-    out: &'a mut Vec<u8>,
-    rest: Vec<u8>,
-    keeps: bool,
-}
+/// A walk over a payload and its CDR side by side, in either direction.
+trait Walk {
+    /// Where it is in the CDR.
+    fn at(&self) -> usize;
 
-impl Writer<'_> {
-    fn at(&self) -> usize {
-        self.out.len() - LITTLE.len()
-    }
+    /// How many elements the list at `at` has; part of the CDR if that is not always the same.
+    fn count(&mut self, many: Many, base: usize, at: usize, stride: usize)
+    -> Result<usize, String>;
 
-    fn align(&mut self, to: usize) {
-        let at = self.at();
-        self.out.extend_from_slice(&[0; 8][..aligned(at, to) - at]);
-    }
+    fn numbers(&mut self, at: usize, len: usize, width: usize) -> Result<(), String>;
 
-    fn len(&mut self, len: usize) -> Result<(), String> {
-        let len = u32::try_from(len).map_err(|_| "it is longer than CDR can say")?;
-        self.align(4);
-        self.out.extend(len.to_le_bytes());
-        Ok(())
-    }
+    fn text(&mut self, at: usize, len: usize) -> Result<(), String>;
 
-    fn bytes(&self, at: usize, len: usize) -> Result<&[u8], String> {
-        let bytes = at.checked_add(len).and_then(|end| self.payload.get(at..end));
-        bytes.ok_or_else(|| format!("it ends before {len} bytes at {at}"))
-    }
+    /// Bytes of the payload that no field has.
+    fn keep(&mut self, at: usize, len: usize) -> Result<(), String>;
 
     fn steps(&mut self, steps: &[Step], base: usize) -> Result<(), String> {
         for step in steps {
@@ -187,8 +174,39 @@ impl Writer<'_> {
         }
         Ok(())
     }
+}
 
-    /// How many elements a list has; written if that is not always the same.
+struct Writer<'a> {
+    payload: &'a [u8],
+    out: &'a mut Vec<u8>,
+    rest: Vec<u8>,
+    keeps: bool,
+}
+
+impl<'a> Writer<'a> {
+    fn align(&mut self, to: usize) {
+        let at = self.at();
+        self.out.extend_from_slice(&[0; 8][..aligned(at, to) - at]);
+    }
+
+    fn len(&mut self, len: usize) -> Result<(), String> {
+        let len = u32::try_from(len).map_err(|_| "it is longer than CDR can say")?;
+        self.align(4);
+        self.out.extend(len.to_le_bytes());
+        Ok(())
+    }
+
+    fn bytes(&self, at: usize, len: usize) -> Result<&'a [u8], String> {
+        let bytes = at.checked_add(len).and_then(|end| self.payload.get(at..end));
+        bytes.ok_or_else(|| format!("it ends before {len} bytes at {at}"))
+    }
+}
+
+impl Walk for Writer<'_> {
+    fn at(&self) -> usize {
+        self.out.len() - LITTLE.len()
+    }
+
     fn count(
         &mut self,
         many: Many,
@@ -217,9 +235,7 @@ impl Writer<'_> {
             return Ok(());
         }
         self.align(width);
-        let end = at.checked_add(len);
-        let bytes = end.and_then(|end| self.payload.get(at..end));
-        self.out.extend_from_slice(bytes.ok_or("it ends too early")?);
+        self.out.extend_from_slice(self.bytes(at, len)?);
         Ok(())
     }
 
@@ -232,17 +248,14 @@ impl Writer<'_> {
             Err(e) => e.valid_up_to(),
         };
         self.len(shown + 1)?;
-        let text = &self.payload[at..at + shown];
-        self.out.extend_from_slice(text);
+        self.out.extend_from_slice(&bytes[..shown]);
         self.out.push(0);
         self.keep(at + shown, len - shown)
     }
 
     fn keep(&mut self, at: usize, len: usize) -> Result<(), String> {
         if self.keeps {
-            let end = at.checked_add(len);
-            let bytes = end.and_then(|end| self.payload.get(at..end));
-            self.rest.extend_from_slice(bytes.ok_or("it ends too early")?);
+            self.rest.extend_from_slice(self.bytes(at, len)?);
         }
         Ok(())
     }
@@ -282,29 +295,28 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn steps(&mut self, steps: &[Step], base: usize) -> Result<(), String> {
-        for step in steps {
-            match step {
-                Step::Numbers { at, len, width } => self.numbers(base + at, *len, *width)?,
-                Step::Text { at, len } => self.text(base + at, *len)?,
-                Step::List { at, many, stride, of } => {
-                    let many = self.count(*many, base, base + at, *stride)?;
-                    let solid = solid(of, *stride);
-                    for i in 0..many {
-                        let base = base + at + i * stride;
-                        if let Some((first, most)) = solid
-                            && aligned(self.at, first) % most == 0
-                        {
-                            self.numbers(base, (many - i) * stride, first)?;
-                            break;
-                        }
-                        self.steps(of, base)?;
-                    }
-                }
-                Step::Gap { at, len } => self.gaps.push((base + at, *len)),
-            }
+    /// From the last field, which is empty if they are zero.
+    fn fill_gaps(&mut self) -> Result<(), String> {
+        let len = self.len()?;
+        let mut kept = self.take(1, len)?;
+        let gaps = std::mem::take(&mut self.gaps);
+        if len > 0 && gaps.iter().map(|(_, len)| len).sum::<usize>() != len {
+            return Err(format!(
+                "its last field has {len} bytes, which is not what it has to have"
+            ));
+        }
+        for (at, len) in gaps {
+            let Some((bytes, rest)) = kept.split_at_checked(len) else { break };
+            self.put(at, bytes)?;
+            kept = rest;
         }
         Ok(())
+    }
+}
+
+impl Walk for Reader<'_> {
+    fn at(&self) -> usize {
+        self.at
     }
 
     fn count(
@@ -353,21 +365,8 @@ impl<'a> Reader<'a> {
         self.put(at, shown)
     }
 
-    /// From the last field, which is empty if they are zero.
-    fn fill_gaps(&mut self) -> Result<(), String> {
-        let len = self.len()?;
-        let mut kept = self.take(1, len)?;
-        let gaps = std::mem::take(&mut self.gaps);
-        if len > 0 && gaps.iter().map(|(_, len)| len).sum::<usize>() != len {
-            return Err(format!(
-                "its last field has {len} bytes, which is not what it has to have"
-            ));
-        }
-        for (at, len) in gaps {
-            let Some((bytes, rest)) = kept.split_at_checked(len) else { break };
-            self.put(at, bytes)?;
-            kept = rest;
-        }
+    fn keep(&mut self, at: usize, len: usize) -> Result<(), String> {
+        self.gaps.push((at, len));
         Ok(())
     }
 }
