@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::Result;
+use crate::os::fs::kept::KeptFd;
 use crate::os::process::per_process::PerProcess;
 use crate::os::syserr;
 
@@ -22,7 +23,7 @@ const UNREAD_BYTES_MAX: libc::c_int = 64 << 10;
 /// The inotify descriptor of this process.
 #[derive(Debug)]
 pub(crate) struct Deaths {
-    fd: OwnedFd,
+    fd: KeptFd,
 }
 
 impl Deaths {
@@ -34,13 +35,15 @@ impl Deaths {
     pub(crate) fn of_process() -> Result<Arc<Self>> {
         static ONE: PerProcess<Option<Arc<Deaths>>> = PerProcess::new();
         let mut one = ONE.get().lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(deaths) = &*one {
+        if let Some(deaths) = &*one
+            && deaths.fd.ours().is_some()
+        {
             return Ok(Arc::clone(deaths));
         }
         // SAFETY: a system call without pointers; the descriptor it returns is ours alone.
         let fd = unsafe {
             match libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) {
-                fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
+                fd if fd >= 0 => KeptFd::new(OwnedFd::from_raw_fd(fd), Path::new("inotify"))?,
                 _ => return Err(syserr::last("make", "an inotify descriptor")),
             }
         };
@@ -52,27 +55,28 @@ impl Deaths {
     /// Watches the file of a node; again is harmless. `false`: it cannot be watched, or it is gone.
     /// Who asks looks at the node after this, not before.
     pub(crate) fn watch(&self, path: &Path) -> bool {
-        self.tidy();
+        let Some(fd) = self.fd.ours() else { return false };
+        tidy(fd);
         let Ok(path) = syserr::c_path(path) else { return false };
         let events = libc::IN_CLOSE_WRITE | libc::IN_DELETE_SELF | libc::IN_DONT_FOLLOW;
         // SAFETY: the path lives through the call.
-        unsafe { libc::inotify_add_watch(self.fd.as_raw_fd(), path.as_ptr(), events) >= 0 }
+        unsafe { libc::inotify_add_watch(fd.as_raw_fd(), path.as_ptr(), events) >= 0 }
     }
+}
 
-    /// Throws unread news away when there are many. A set that has not taken them yet then looks
-    /// at the end of its slice.
-    fn tidy(&self) {
-        let fd = self.fd.as_raw_fd();
-        let mut unread: libc::c_int = 0;
-        // SAFETY: FIONREAD stores one int; the buffer has the length given.
-        unsafe {
-            if libc::ioctl(fd, libc::FIONREAD, &raw mut unread) != 0 || unread < UNREAD_BYTES_MAX {
-                return;
-            }
-            let mut buffer = [0u64; 512];
-            let bytes = size_of_val(&buffer);
-            while libc::read(fd, buffer.as_mut_ptr().cast(), bytes) > 0 {}
+/// Throws unread news away when there are many. A set that has not taken them yet then looks at the
+/// end of its slice.
+fn tidy(fd: BorrowedFd<'_>) {
+    let fd = fd.as_raw_fd();
+    let mut unread: libc::c_int = 0;
+    // SAFETY: FIONREAD stores one int; the buffer has the length given.
+    unsafe {
+        if libc::ioctl(fd, libc::FIONREAD, &raw mut unread) != 0 || unread < UNREAD_BYTES_MAX {
+            return;
         }
+        let mut buffer = [0u64; 512];
+        let bytes = size_of_val(&buffer);
+        while libc::read(fd, buffer.as_mut_ptr().cast(), bytes) > 0 {}
     }
 }
 
@@ -84,10 +88,33 @@ impl AsFd for Deaths {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Seek;
+
     use super::*;
     use crate::os::fixture::{TempDir, fork_child, until};
     use crate::os::sleep::poll::{Epoll, PollFd, READABLE, poll};
     use crate::os::time::deadline::Deadline;
+
+    #[test]
+    fn a_number_that_is_another_files_is_not_read() {
+        let dir = TempDir::new("deaths-closed");
+        let path = dir.join("7");
+        std::fs::write(&path, [0; 4096]).unwrap();
+        let large = dir.join("large");
+        std::fs::write(&large, vec![1; 2 * UNREAD_BYTES_MAX as usize]).unwrap();
+        let child = fork_child(|| {
+            let deaths = Deaths::of_process().unwrap();
+            let number = deaths.fd.number();
+            crate::os::fixture::close_all_descriptors();
+            let files: Vec<_> =
+                (0..=number).map(|_| std::fs::File::open(&large).unwrap()).collect();
+            let watched = deaths.watch(&path);
+            let read = files.iter().any(|mut file| file.stream_position().unwrap() > 0);
+            let anew = Deaths::of_process().is_ok_and(|deaths| deaths.watch(&path));
+            i32::from(watched || !anew) + 2 * i32::from(read)
+        });
+        assert_eq!(child.wait(), 0);
+    }
 
     #[test]
     fn the_death_of_a_files_writer_reaches_every_set() {

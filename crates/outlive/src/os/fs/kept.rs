@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 
 use super::file::{self, Expect};
@@ -72,7 +72,7 @@ impl KeptFd {
     }
 
     /// The number.
-    pub(crate) fn number(&self) -> i32 {
+    pub(crate) fn number(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 
@@ -104,6 +104,16 @@ impl AsFd for Now<'_> {
             Self::Ours(fd) => fd.as_fd(),
             Self::Again(fd) => fd.as_fd(),
         }
+    }
+}
+
+/// Whether a number is still that of an eventfd, a timerfd or the like, as far as that can be seen:
+/// they all are one file without a type. Async-signal-safe.
+pub(in crate::os) fn is_anonymous(number: RawFd) -> bool {
+    // SAFETY: a stat struct is integers, filled by the call.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        libc::fstat(number, &mut stat) == 0 && stat.st_mode & libc::S_IFMT == 0
     }
 }
 

@@ -19,6 +19,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use super::futex;
 use crate::Result;
+use crate::os::fs::kept;
 use crate::os::process::fork;
 use crate::os::syserr;
 use crate::sync::Ordering::{Relaxed, SeqCst};
@@ -110,10 +111,11 @@ impl Event {
     }
 }
 
-/// The descriptor that is kept, if it is of this process.
+/// The descriptor that is kept, if it is of this process, and nobody has closed it.
 fn ours(kept: u64) -> Option<RawFd> {
     let ours = (kept >> 32) as u32 == fork::fork_generation();
-    (ours && kept as u32 != 0).then(|| kept as u32 as RawFd - 1)
+    let number = (ours && kept as u32 != 0).then(|| kept as u32 as RawFd - 1);
+    number.filter(|number| kept::is_anonymous(*number))
 }
 
 fn make() -> Result<OwnedFd> {
@@ -146,6 +148,26 @@ impl Drop for Event {
 mod tests {
     use super::*;
     use crate::os::fixture::fork_child;
+
+    #[test]
+    fn a_number_that_is_another_files_is_not_written() {
+        let dir = crate::os::fixture::TempDir::new("event-closed");
+        let child = fork_child(|| {
+            let event = Event::new();
+            let number = event.fd().unwrap().as_raw_fd();
+            crate::os::fixture::close_all_descriptors();
+            let make = |n: i32| std::fs::File::create(dir.join(&n.to_string())).unwrap();
+            let files: Vec<_> = (0..=number).map(make).collect();
+            event.raise(1);
+            event.clear();
+            event.raise(1);
+            let again = event.fd().unwrap().as_raw_fd();
+            drop(event);
+            let is_alone = |file: &std::fs::File| file.metadata().is_ok_and(|m| m.len() == 0);
+            i32::from(again == number || !files.iter().all(is_alone))
+        });
+        assert_eq!(child.wait(), 0);
+    }
 
     /// As a daemon does: it closes what it inherited and opens files of its own.
     #[test]

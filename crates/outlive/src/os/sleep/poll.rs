@@ -2,8 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
 
 use crate::Result;
+use crate::os::fs::kept::KeptFd;
 use crate::os::syserr;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
@@ -64,7 +66,7 @@ pub(crate) fn poll(fds: &mut [PollFd], deadline: Deadline) -> usize {
 ///
 /// Each is watched for edges: it is reported once per event, whether or not anybody reads from it.
 #[derive(Debug)]
-pub(crate) struct Epoll(OwnedFd);
+pub(crate) struct Epoll(KeptFd);
 
 impl Epoll {
     /// Errors: `Io` when the process is out of descriptors.
@@ -72,7 +74,9 @@ impl Epoll {
         // SAFETY: a system call without pointers; the descriptor it returns is ours alone.
         unsafe {
             match libc::epoll_create1(libc::EPOLL_CLOEXEC) {
-                fd if fd >= 0 => Ok(Self(OwnedFd::from_raw_fd(fd))),
+                fd if fd >= 0 => {
+                    KeptFd::new(OwnedFd::from_raw_fd(fd), Path::new("epoll")).map(Self)
+                }
                 _ => Err(syserr::last("make", "an epoll descriptor")),
             }
         }
@@ -84,7 +88,7 @@ impl Epoll {
         let mut event = libc::epoll_event { events, u64: u64::from(key) };
         // SAFETY: both descriptors are open for the call, `event` lives through it.
         let rc = unsafe {
-            let (set, add) = (self.0.as_raw_fd(), libc::EPOLL_CTL_ADD);
+            let (set, add) = (self.0.number(), libc::EPOLL_CTL_ADD);
             libc::epoll_ctl(set, add, fd.as_raw_fd(), &raw mut event)
         };
         if rc == 0 { Ok(()) } else { Err(syserr::last("watch", "a descriptor")) }
@@ -98,7 +102,7 @@ impl Epoll {
         loop {
             // SAFETY: the array has the length given and lives through the call.
             let n = unsafe {
-                let (set, n) = (self.0.as_raw_fd(), AT_ONCE as i32);
+                let (set, n) = (self.0.number(), AT_ONCE as i32);
                 libc::epoll_wait(set, events.as_mut_ptr(), n, 0)
             };
             let n = n.max(0) as usize;
@@ -118,7 +122,7 @@ impl AsFd for Epoll {
 
 /// A descriptor that has news every so often, each time after it was read.
 #[derive(Debug)]
-pub(crate) struct Ticker(OwnedFd);
+pub(crate) struct Ticker(KeptFd);
 
 impl Ticker {
     /// Errors: `Io` when the process is out of descriptors.
@@ -127,10 +131,11 @@ impl Ticker {
         let ticker = unsafe {
             let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
             match libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) {
-                fd if fd >= 0 => Self(OwnedFd::from_raw_fd(fd)),
+                fd if fd >= 0 => KeptFd::new(OwnedFd::from_raw_fd(fd), Path::new("a timer"))?,
                 _ => return Err(syserr::last("make", "a timer descriptor")),
             }
         };
+        let ticker = Self(ticker);
         ticker.set(period_ns)?;
         Ok(ticker)
     }
@@ -141,16 +146,16 @@ impl Ticker {
         let spec = libc::itimerspec { it_interval: period, it_value: period };
         // SAFETY: a descriptor of ours; `spec` lives through the call, and the old setting is not
         // asked for.
-        let rc =
-            unsafe { libc::timerfd_settime(self.0.as_raw_fd(), 0, &spec, std::ptr::null_mut()) };
+        let rc = unsafe { libc::timerfd_settime(self.0.number(), 0, &spec, std::ptr::null_mut()) };
         if rc == 0 { Ok(()) } else { Err(syserr::last("set", "a timer descriptor")) }
     }
 
     /// Takes the news; only then does the kernel wind it up for the next.
     pub(crate) fn read(&self) {
+        let Some(fd) = self.0.ours() else { return };
         let mut ticks = 0u64;
         // SAFETY: a descriptor of ours and a buffer of the length given.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut ticks).cast(), size_of_val(&ticks)) };
+        unsafe { libc::read(fd.as_raw_fd(), (&raw mut ticks).cast(), size_of_val(&ticks)) };
     }
 }
 

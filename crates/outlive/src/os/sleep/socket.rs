@@ -17,6 +17,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::os::fs::kept::KeptFd;
 use crate::os::fs::{dir, file};
 use crate::os::process::fork;
 use crate::os::process::per_process::PerProcess;
@@ -25,12 +26,12 @@ use crate::sync::fault;
 use crate::{Error, ErrorKind, Result};
 
 /// A child that was forked while another thread made it has one of its own.
-static SENDER: PerProcess<Option<Arc<OwnedFd>>> = PerProcess::new();
+static SENDER: PerProcess<Option<Arc<KeptFd>>> = PerProcess::new();
 
 /// The receiving end; its file goes with it.
 #[derive(Debug)]
 pub(crate) struct WakeSocket {
-    fd: OwnedFd,
+    fd: KeptFd,
     path: PathBuf,
     generation: u32,
 }
@@ -58,7 +59,7 @@ impl WakeSocket {
         let fd = socket()?;
         let (address, len, _dir) = address(path)?;
         // SAFETY: `address` is initialised for `len` bytes and lives through the call.
-        let rc = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) };
+        let rc = unsafe { libc::bind(fd.number(), (&raw const address).cast(), len) };
         if rc != 0 {
             let e = match syserr::errno() {
                 libc::EADDRINUSE => libc::EEXIST,
@@ -75,11 +76,12 @@ impl WakeSocket {
 
     /// Takes everything that was sent.
     pub(crate) fn drain(&self) {
+        let Some(fd) = self.fd.ours() else { return };
         // SAFETY: the buffer has the length given and lives through the call.
         let take = || unsafe {
             let mut byte = [0u8; 1];
             let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-            libc::recv(self.fd.as_raw_fd(), byte.as_mut_ptr().cast(), byte.len(), flags)
+            libc::recv(fd.as_raw_fd(), byte.as_mut_ptr().cast(), byte.len(), flags)
         };
         // The queue is bounded (net.unix.max_dgram_qlen); so is this, whoever keeps sending.
         for _ in 0..4096 {
@@ -116,59 +118,57 @@ impl Drop for WakeSocket {
 /// where the send buffer or the receiver's queue is full.
 pub(crate) fn call(path: &Path) -> Sent {
     let Some(sender) = sender() else { return Sent::Failed };
-    call_from(&sender, path)
+    let (sent, fresh) = call_from(&sender, path);
+    if let Some(fresh) = fresh {
+        *SENDER.get().lock().unwrap_or_else(|e| e.into_inner()) = Some(Arc::new(fresh));
+    }
+    sent
 }
 
 /// The socket that this process sends from; `None` while there is no descriptor for one.
-fn sender() -> Option<Arc<OwnedFd>> {
+fn sender() -> Option<Arc<KeptFd>> {
     let mut sender = SENDER.get().lock().unwrap_or_else(|e| e.into_inner());
-    if sender.is_none() {
+    if sender.as_ref().is_none_or(|sender| sender.ours().is_none()) {
         *sender = socket().ok().map(Arc::new);
     }
     sender.clone()
 }
 
-/// `call` by `sender`, behind which a new socket is put once its send buffer is full.
-fn call_from(sender: &OwnedFd, path: &Path) -> Sent {
-    let Ok((address, len, _dir)) = address(path) else { return Sent::Failed };
-    let code = match send(sender, &address, len) {
-        libc::EAGAIN if !fault("socket.full_is_the_peers") => {
-            // Its send buffer or the receiver's queue: a new socket's buffer is empty.
-            let Ok(fresh) = socket() else { return Sent::Failed };
-            let code = send(&fresh, &address, len);
-            if code == 0 {
-                // SAFETY: both descriptors are open for their borrows; the number of `sender` names
-                // a sending socket before and after, also for threads that use it meanwhile.
-                unsafe { libc::dup3(fresh.as_raw_fd(), sender.as_raw_fd(), libc::O_CLOEXEC) };
-            }
-            code
-        }
-        code => code,
-    };
-    match code {
+/// `call` by `sender`; with the socket to send from next, once its send buffer is full.
+fn call_from(sender: &KeptFd, path: &Path) -> (Sent, Option<KeptFd>) {
+    let Ok((address, len, _dir)) = address(path) else { return (Sent::Failed, None) };
+    let (mut code, mut next) = (send(sender, &address, len), None);
+    if code == libc::EAGAIN && !fault("socket.full_is_the_peers") {
+        // Its send buffer or the receiver's queue: a new socket's buffer is empty.
+        let Ok(fresh) = socket() else { return (Sent::Failed, None) };
+        code = send(&fresh, &address, len);
+        next = (code == 0).then_some(fresh);
+    }
+    let sent = match code {
         0 | libc::EAGAIN => Sent::Readable,
         libc::ECONNREFUSED | libc::ENOENT => Sent::Nobody,
         _ => Sent::Failed,
-    }
+    };
+    (sent, next)
 }
 
 /// Sends a byte; returns 0 or the error's code.
-fn send(sender: &OwnedFd, address: &libc::sockaddr_un, len: libc::socklen_t) -> i32 {
+fn send(sender: &KeptFd, address: &libc::sockaddr_un, len: libc::socklen_t) -> i32 {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: one byte and an address initialised for `len` bytes, both alive through the call.
     let rc = unsafe {
         let to = std::ptr::from_ref(address).cast();
-        libc::sendto(sender.as_raw_fd(), [0u8; 1].as_ptr().cast(), 1, flags, to, len)
+        libc::sendto(sender.number(), [0u8; 1].as_ptr().cast(), 1, flags, to, len)
     };
     if rc >= 0 { 0 } else { syserr::errno() }
 }
 
-fn socket() -> Result<OwnedFd> {
+fn socket() -> Result<KeptFd> {
     // SAFETY: a system call without pointers; the descriptor it returns is ours alone.
     unsafe {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         match libc::socket(libc::AF_UNIX, kind, 0) {
-            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
+            fd if fd >= 0 => KeptFd::new(OwnedFd::from_raw_fd(fd), Path::new("a wake-up socket")),
             _ => Err(syserr::last("make", "a wake-up socket")),
         }
     }
@@ -203,6 +203,9 @@ fn address(path: &Path) -> Result<(libc::sockaddr_un, libc::socklen_t, Option<di
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
     use super::super::poll::{PollFd, READABLE, poll};
     use super::*;
     use crate::os::fixture::TempDir;
@@ -241,34 +244,41 @@ mod tests {
     #[test]
     fn what_stopped_receivers_have_not_read_keeps_no_call_from_another() {
         let dir = TempDir::new("socket-stopped");
-        let sender = socket().unwrap();
+        let mut sender = socket().unwrap();
         let small: libc::c_int = 1; // the kernel takes its minimum, a few datagrams
         // SAFETY: an int that lives through the call.
         let rc = unsafe {
             let value = (&raw const small).cast();
             let len = size_of_val(&small) as libc::socklen_t;
-            libc::setsockopt(sender.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, value, len)
+            libc::setsockopt(sender.number(), libc::SOL_SOCKET, libc::SO_SNDBUF, value, len)
         };
         assert_eq!(rc, 0);
+        let mut call_from = |path: &Path| {
+            let (sent, fresh) = call_from(&sender, path);
+            if let Some(fresh) = fresh {
+                sender = fresh;
+            }
+            sent
+        };
         let bind = |n| WakeSocket::bind(&dir.join(&format!("{n}")), 0o600).unwrap();
         let stopped: Vec<_> = (0..40).map(bind).collect();
         for socket in &stopped {
-            assert_eq!(call_from(&sender, &socket.path), Sent::Readable);
+            assert_eq!(call_from(&socket.path), Sent::Readable);
         }
         let healthy = bind(40);
-        assert_eq!(call_from(&sender, &healthy.path), Sent::Readable);
+        assert_eq!(call_from(&healthy.path), Sent::Readable);
         assert!(readable(&healthy), "it was told so, but nothing came");
         let unread = stopped.iter().filter(|s| !readable(s)).count();
         assert_eq!(unread, 0, "of those that read nothing, some were never called");
         // Full receivers are readable, and leave the sender as it is.
         for _ in 0..2000 {
-            assert_eq!(call_from(&sender, &stopped[0].path), Sent::Readable);
+            assert_eq!(call_from(&stopped[0].path), Sent::Readable);
         }
         healthy.drain();
-        assert_eq!(call_from(&sender, &healthy.path), Sent::Readable);
+        assert_eq!(call_from(&healthy.path), Sent::Readable);
         assert!(readable(&healthy));
         drop(healthy);
-        assert_eq!(call_from(&sender, &dir.join("40")), Sent::Nobody);
+        assert_eq!(call_from(&dir.join("40")), Sent::Nobody);
     }
 
     #[test]
@@ -285,6 +295,44 @@ mod tests {
         assert_eq!(child.wait(), 0);
         drop(making);
         assert!(readable(&socket));
+    }
+
+    /// What a program sees that closed all descriptors and has connections under their numbers.
+    fn strangers_are_left_alone(dir: &TempDir) -> std::io::Result<i32> {
+        let path = dir.join("s");
+        let socket = WakeSocket::bind(&path, 0o600).unwrap();
+        assert_eq!(call(&path), Sent::Readable);
+        crate::os::fixture::close_all_descriptors();
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let mut links = Vec::new();
+        for _ in 0..20 {
+            let ours = TcpStream::connect(listener.local_addr()?)?;
+            let (mut theirs, _) = listener.accept()?;
+            theirs.write_all(b"answer")?;
+            theirs.set_nonblocking(true)?;
+            links.push((ours, theirs));
+        }
+        call(&path);
+        socket.drain();
+        drop(socket);
+        for (ours, theirs) in &mut links {
+            let mut bytes = [0; 6];
+            if theirs.read(&mut bytes).is_ok() {
+                return Ok(1);
+            }
+            ours.set_nonblocking(true)?;
+            if !ours.read(&mut bytes).is_ok_and(|n| bytes[..n] == *b"answer") {
+                return Ok(2);
+            }
+        }
+        Ok(0)
+    }
+
+    #[test]
+    fn a_number_that_is_another_sockets_is_neither_written_nor_read() {
+        let dir = TempDir::new("socket-closed");
+        let child = crate::os::fixture::fork_child(|| strangers_are_left_alone(&dir).unwrap_or(3));
+        assert_eq!(child.wait(), 0);
     }
 
     #[test]
