@@ -309,8 +309,9 @@ impl Builder<[u8]> {
     }
 }
 
-/// A joiner clears away what its predecessors left and nobody needs; also one that failed, whose
-/// topic may have no member now, and one that others met while they left.
+/// A joiner clears away what its predecessors left and nobody needs, and what others could not
+/// remove that met it while they left. One that failed may leave a topic without a member: it takes
+/// that away unless there are messages in it.
 fn join_as_publisher<T: Payload + ?Sized>(
     node: &Node,
     name: TopicName,
@@ -320,7 +321,7 @@ fn join_as_publisher<T: Payload + ?Sized>(
     let (topic, joining) = Topic::join(node, name, wanted)?;
     let writer = Writer::open(&topic, options);
     drop(joining);
-    let _ = topic.reclaim();
+    let _ = if writer.is_ok() { topic.reclaim() } else { topic.undo_join() };
     Ok(Publisher::new(writer?))
 }
 
@@ -334,6 +335,6 @@ fn join_as_reader(
     let (topic, joining) = Topic::join(node, name, wanted)?;
     let reader = Reader::open(Arc::clone(&topic), options);
     drop(joining);
-    let _ = topic.reclaim();
+    let _ = if reader.is_ok() { topic.reclaim() } else { topic.undo_join() };
     reader
 }

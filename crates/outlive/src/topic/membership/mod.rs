@@ -39,7 +39,7 @@ use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
 use meta::{Meta, WantedMeta};
-use reclaim::{Reclaimed, reclaim, reclaim_by};
+use reclaim::{Messages, Reclaimed, reclaim, reclaim_by, undo_join};
 
 /// Whom a place of a subscriber's table names.
 pub(in crate::topic) fn listing(place: Place<'_>) -> Listing<'_> {
@@ -157,7 +157,7 @@ impl Topic {
                 }
                 Err(e) => {
                     // What it has made so far.
-                    let _ = reclaim(domain, &path);
+                    let _ = undo_join(domain, &path);
                     Err(e)
                 }
                 joined => joined,
@@ -233,6 +233,15 @@ impl Topic {
 
     /// Removes what the dead left behind and nobody needs; whole topic if nobody is left.
     pub(crate) fn reclaim(&self) -> Result<Reclaimed> {
+        self.reclaim_by(Messages::Go)
+    }
+
+    /// The same by one that could not open its port: messages of the dead stay, see `undo_join`.
+    pub(super) fn undo_join(&self) -> Result<Reclaimed> {
+        self.reclaim_by(Messages::Stay)
+    }
+
+    fn reclaim_by(&self, messages: Messages) -> Result<Reclaimed> {
         if let Ok(asked) = self.bell.atomic_u64(bell::ASKED)
             && !fault("reclaim.not_asked")
         {
@@ -240,7 +249,7 @@ impl Topic {
             // looks at this after letting it go.
             asked.fetch_add(1, SeqCst);
         }
-        reclaim_by(self.node.domain(), &self.dir, Some(&self.bell))
+        reclaim_by(self.node.domain(), &self.dir, Some(&self.bell), messages)
     }
 }
 

@@ -58,6 +58,15 @@ struct Ring {
 /// Proof that a topic has no live member, by a look at all of them under its directory's lock.
 struct Deserted(());
 
+/// What becomes of the messages in a topic without a live member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::topic) enum Messages {
+    /// They go with it: its last member has left, or somebody cleans.
+    Go,
+    /// They stay, and it with them, for who joins next: who asks could not join itself.
+    Stay,
+}
+
 /// Rounds of one `reclaim`; each needs somebody who left during the one before.
 const ROUNDS_MAX: u32 = 1000;
 
@@ -66,7 +75,12 @@ const ROUNDS_MAX: u32 = 1000;
 /// # Crash safety
 /// **Strict.** `pub` goes before its `data`, `meta` last: what remains is found by the next look.
 pub(crate) fn reclaim(domain: &DomainPath, dir: &Path) -> Result<Reclaimed> {
-    reclaim_by(domain, dir, existing_bell(dir, domain)?.as_ref())
+    reclaim_by(domain, dir, existing_bell(dir, domain)?.as_ref(), Messages::Go)
+}
+
+/// The same by one that could not join: of the dead it removes nothing that may be read yet.
+pub(in crate::topic) fn undo_join(domain: &DomainPath, dir: &Path) -> Result<Reclaimed> {
+    reclaim_by(domain, dir, existing_bell(dir, domain)?.as_ref(), Messages::Stay)
 }
 
 /// Who leaves while another holds the directory's lock cannot look for itself, and the other may
@@ -76,13 +90,14 @@ pub(in crate::topic) fn reclaim_by(
     domain: &DomainPath,
     dir: &Path,
     bell: Option<&Mapping>,
+    messages: Messages,
 ) -> Result<Reclaimed> {
     // ORDERING(ASKED): pairs with `Topic::reclaim`.
     let asked = || bell.and_then(|b| Some(b.atomic_u64(bell::ASKED).ok()?.load(SeqCst)));
     let mut out = Reclaimed::default();
     for _ in 0..ROUNDS_MAX {
         let before = asked();
-        let round = match reclaim_once(domain, dir) {
+        let round = match reclaim_once(domain, dir, messages) {
             // Another has removed the topic meanwhile.
             Err(e) if e.kind() == ErrorKind::NotFound && out.files > 0 => break,
             round => round?,
@@ -96,7 +111,7 @@ pub(in crate::topic) fn reclaim_by(
     Ok(out)
 }
 
-fn reclaim_once(domain: &DomainPath, dir: &Path) -> Result<Reclaimed> {
+fn reclaim_once(domain: &DomainPath, dir: &Path, messages: Messages) -> Result<Reclaimed> {
     let mut out = Reclaimed::default();
     let Some(removing) = Removing::begin(dir)? else {
         out.busy = true;
@@ -137,6 +152,10 @@ fn reclaim_once(domain: &DomainPath, dir: &Path) -> Result<Reclaimed> {
         }
     }
     if out.living.is_empty() {
+        let held = |ring: &Ring| ring.header.as_ref().is_some_and(|h| h.history() > 0);
+        if messages == Messages::Stay && rings.iter().any(held) && !fault("join.failed_cleans") {
+            return Ok(out);
+        }
         let (files, removed_topic) = remove_topic(&removing, &Deserted(()))?;
         return Ok(Reclaimed { files: out.files + files, removed_topic, ..out });
     }

@@ -255,6 +255,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "join.failed_cleans",
+        "a member that cannot join a topic removes the messages of the dead",
+        &[History("failed-join-deletes-nothing")],
+    ),
+    fault(
         "join_now.waits",
         "a server waits for a stopped cleaner at one client",
         &[Unit("service::tests::failures::a_stopped_cleaner_at_one_client_holds_up_no_other")],
