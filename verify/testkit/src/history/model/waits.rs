@@ -55,7 +55,8 @@ impl Model {
             Verb::Lock | Verb::Read => !self.would_wait(step),
             Verb::Replies => self.has_reply(step.arg("on")),
             Verb::ReplyFor => self.has_reply_for(step.arg("on")),
-            Verb::Serve => self.has_request(step.arg("on")),
+            // Whom it has no room to answer waits until there is some.
+            Verb::Serve => !self.is_limited(step.member) && self.has_request(step.arg("on")),
             Verb::Connect | Verb::Reconnect => self.is_connected(step),
             Verb::Await => self.is_gone(step.arg("on")) == Some(true),
             _ => true,
