@@ -1,10 +1,11 @@
-//! A forked child is neither consumer nor producer: the queue's files stay as they were.
+//! A forked child is neither consumer nor producer, client nor server: the files of queues stay as
+//! they were.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use outlive::{Consumer, Error, ErrorKind, Node, NodeBuilder, Producer, Result};
+use outlive::{Consumer, Deadline, Error, ErrorKind, Node, NodeBuilder, Producer, Result};
 use testkit::{Actor, TempDomain, Watchdog, fork_child, role};
 
 const SENT: u64 = 10;
@@ -115,6 +116,53 @@ fn fork_amid<const W: usize>(dir: &Path, queue: &str) {
         assert_eq!(*consumer.receive().unwrap().unwrap(), [i; W]);
     }
     assert!(consumer.receive().unwrap().is_none());
+}
+
+/// Forks with a request that was taken in and a reply that was set aside.
+fn fork_amid_a_service(dir: &Path) {
+    let node = settings(dir).open().unwrap();
+    let service = || node.service::<u64, u64>("/double").unwrap();
+    let mut server = service().server().unwrap();
+    let mut client = service().client().unwrap();
+    let (first, second) = (client.send(&1).unwrap(), client.send(&2).unwrap());
+    for _ in 0..2 {
+        let request = server.receive().unwrap().unwrap();
+        let answer = *request * 2;
+        server.respond(request, &answer).unwrap();
+    }
+    client.receive_for(second, Deadline::AT_ONCE).unwrap();
+    let (asked, last) = (client.send(&3).unwrap(), client.send(&4).unwrap());
+    let in_hand = server.receive().unwrap().unwrap();
+    assert!(!server.is_cancelled(&in_hand).unwrap(), "the last one is taken in beside it");
+    let mut both = Some((client, server));
+    let mut child = fork_child(|| {
+        let (mut client, mut server) = both.take().unwrap();
+        refused(server.receive().map(|_| ()));
+        refused(client.receive_for(first, Deadline::AT_ONCE).map(|_| ()));
+        refused(client.receive().map(|_| ()));
+        0
+    })
+    .unwrap();
+    assert!(child.wait().success());
+    let (mut client, mut server) = both.unwrap();
+    server.respond(in_hand, &6).unwrap();
+    let request = server.receive().unwrap().unwrap();
+    server.respond(request, &8).unwrap();
+    let tickets = std::iter::from_fn(|| Some(client.receive().unwrap()?.ticket()));
+    assert_eq!(tickets.collect::<Vec<_>>(), [first, asked, last]);
+}
+
+#[test]
+fn a_child_gets_nothing_that_its_parents_service_took_in() {
+    const TEST: &str = "a_child_gets_nothing_that_its_parents_service_took_in";
+    if let Some(role) = role() {
+        fork_amid_a_service(Path::new(&role.args[0]));
+        return;
+    }
+    let _dog = Watchdog::start(TEST, Duration::from_secs(120));
+    let dir = TempDomain::new("fork-service").unwrap();
+    let mut actor = Actor::start(TEST, "parent", &[dir.path().to_str().unwrap()]);
+    assert!(actor.wait().success());
 }
 
 #[test]

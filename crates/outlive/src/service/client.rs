@@ -390,14 +390,22 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// **Strict.** As [`crate::Consumer::receive`].
     pub fn receive(&mut self) -> Result<Option<Reply<R>>> {
         loop {
-            let reply = match self.ready.pop_front() {
-                None => self.look()?,
-                reply => reply,
+            let reply = match self.ready.is_empty() {
+                true => self.look()?,
+                false => {
+                    self.must_be_ours()?;
+                    self.ready.pop_front()
+                }
             };
             if reply.is_some() || !self.rest() {
                 return Ok(reply);
             }
         }
+    }
+
+    /// A forked child has only a copy of the replies that were set aside.
+    fn must_be_ours(&self) -> Result<()> {
+        if fault("service.backlog_in_child") { Ok(()) } else { self.reader.queue().node.tend() }
     }
 
     /// Nothing was found: with a descriptor, makes it quiet. `true`: look again.
@@ -487,6 +495,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// # Ok::<(), outlive::Error>(())
     /// ```
     pub fn receive_for(&mut self, ticket: Ticket, deadline: Deadline) -> Result<Reply<R>> {
+        self.must_be_ours()?;
         loop {
             let found = self.ready.iter().position(|reply| reply.ticket == ticket);
             if let Some(reply) = found.and_then(|i| self.ready.remove(i)) {

@@ -153,9 +153,9 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// it.
     pub fn receive(&mut self) -> Result<Option<Request<Q>>> {
         loop {
-            let request = match self.backlog.pop_front() {
-                None => self.next_request()?,
-                request => request,
+            let request = match self.backlog.is_empty() {
+                true => self.next_request()?,
+                false => self.from_backlog()?,
             };
             if request.is_some() || !self.reader.rest_also(None, !self.owed.is_empty()) {
                 return Ok(request);
@@ -320,6 +320,15 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
 
     fn next_due(&self) -> Deadline {
         if self.owed.is_empty() { Deadline::NEVER } else { Deadline::in_ns(OWED_NS) }
+    }
+
+    /// What was taken in before; a forked child has only a copy of it.
+    #[cold]
+    fn from_backlog(&mut self) -> Result<Option<Request<Q>>> {
+        if !fault("service.backlog_in_child") {
+            self.replies.node.tend()?;
+        }
+        Ok(self.backlog.pop_front())
     }
 
     /// Takes requests in until `wanted` are there.

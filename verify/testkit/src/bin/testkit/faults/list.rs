@@ -346,28 +346,6 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
-        "pi.any_object",
-        "a lock with priority inheritance is let go by an object that did not take it",
-        &[Unit("lock::tests::pi::a_pi_mutex_is_let_go_by_the_object_that_took_it")],
-    ),
-    fault(
-        "pi.death_untold",
-        "who takes a dead holder's lock over is not told",
-        &[Unit("lock::tests::pi::a_pi_mutex_passes_on_what_a_dead_thread_held")],
-    ),
-    fault(
-        "pi.leak_inherited",
-        "a leaked guard's lock with priority inheritance is inherited",
-        &[Unit(
-            "lock::tests::leaks::a_leaked_guard_of_a_pi_mutex_is_inherited_after_its_process_only",
-        )],
-    ),
-    fault(
-        "pi.unlinked",
-        "the kernel does not know who holds a lock with priority inheritance",
-        &[Unit("lock::tests::pi::a_pi_mutex_passes_on_what_a_dead_thread_held")],
-    ),
-    fault(
         "position.take_over.no_progress",
         "a new consumer skips the repair of the progress",
         &[Sweep("receive-run")],
@@ -534,81 +512,6 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
-        "rt_file.second_end",
-        "a second reader or writer of a channel is let in",
-        &[
-            Unit("rt::tests::pair::a_second_living_end_is_refused_until_the_first_is_dropped"),
-            History("one-end-of-a-role"),
-        ],
-    ),
-    fault(
-        "rt_file.unseen_is_dying",
-        "an end whose node cannot be looked at counts as one that ends",
-        &[
-            Kit(
-                "scarcity_members",
-                "a_member_that_cannot_be_looked_at_is_not_taken_for_one_that_ends",
-            ),
-            History("unseen-end-is-told-at-once"),
-        ],
-    ),
-    fault(
-        "rt_pair.accepts_anybody",
-        "a reader connects to a writer that has another",
-        &[
-            Unit("rt::tests::pair::an_end_is_connected_only_when_the_other_one_is_too"),
-            History("reader-takes-who-named-it"),
-        ],
-    ),
-    fault(
-        "rt_pair.drops_the_rest",
-        "a reader goes on before the old writer's values were popped",
-        &[
-            Unit("rt::tests::pair::what_an_old_writer_pushed_is_popped_before_its_successors"),
-            History("rest-of-an-old-writer-comes-first"),
-        ],
-    ),
-    fault(
-        "rt_pair.leaves_untold",
-        "an end of a channel is dropped without a word",
-        &[
-            Unit("rt::tests::pair::an_end_on_the_heap_is_told_that_the_other_one_was_dropped"),
-            History("reader-that-left-is-told"),
-        ],
-    ),
-    fault(
-        "rt_pair.offer_is_enough",
-        "a writer is connected before its reader is",
-        &[
-            Unit("rt::tests::pair::an_end_is_connected_only_when_the_other_one_is_too"),
-            History("reader-that-left-is-told"),
-        ],
-    ),
-    fault(
-        "rt_pair.starts_anew",
-        "a ring's new reader begins behind what was accepted",
-        &[
-            Unit(
-                "rt::tests::pair::\
-                 every_accepted_push_arrives_once_however_often_the_reader_is_replaced",
-            ),
-            History("ring-goes-on-where-the-reader-ended"),
-        ],
-    ),
-    fault(
-        "rt_pair.unchecked",
-        "an end does not look whether the other one works with it",
-        &[
-            Unit("rt::tests::pair::an_old_reader_that_was_replaced_is_told_and_reads_nothing"),
-            History("reader-that-left-is-told"),
-        ],
-    ),
-    fault(
-        "rt_tag.name_only",
-        "a real-time channel takes another order of fields for the same type",
-        &[Unit("rt::tests::the_same_type_elsewhere_is_taken_and_another_order_of_fields_is_not")],
-    ),
-    fault(
         "rwlock.no_drain",
         "a writer does not look for readers",
         &[
@@ -692,6 +595,14 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
             Unit("service::tests::the_end_of_a_server_ends_every_wait_after_what_it_had_answered"),
             Sweep("serve"),
             History("server-death-is-told"),
+        ],
+    ),
+    fault(
+        "service.backlog_in_child",
+        "a forked child gets what its parent's server or client took in",
+        &[
+            Kit("fork_queues", "a_child_gets_nothing_that_its_parents_service_took_in"),
+            History("backlog-is-the-parents"),
         ],
     ),
     fault(

@@ -5,6 +5,7 @@
 
 mod check;
 mod list;
+mod real_time;
 mod sweeps;
 mod table;
 
@@ -14,8 +15,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use check::{Check, Fault, Programs, Verdict};
-use list::FAULTS;
 use testkit::process::Affinity;
+
+/// All of them.
+fn all() -> impl Iterator<Item = &'static Fault> {
+    list::FAULTS.iter().chain(real_time::FAULTS)
+}
 
 /// A check with a fault planted, or none.
 type Job = (Option<&'static str>, Check);
@@ -60,7 +65,7 @@ fn programs(all: bool) -> Result<Programs, String> {
     let unit = ["-p", "outlive", "--features", features, "--lib", "--test", check::VALUES];
     let mut programs = Programs::build(&unit)?;
     if all {
-        let kit = FAULTS.iter().flat_map(|fault| fault.caught_by).filter_map(|check| match check {
+        let kit = self::all().flat_map(|fault| fault.caught_by).filter_map(|check| match check {
             Check::Kit(program, _) => Some(*program),
             _ => None,
         });
@@ -113,7 +118,7 @@ fn plant(args: &FaultsArgs) -> Result<Vec<String>, String> {
     let is_meant = |f: &&Fault| {
         args.only.is_empty() || args.only.iter().any(|part| f.name.contains(part.as_str()))
     };
-    let chosen: Vec<&Fault> = FAULTS.iter().filter(is_meant).collect();
+    let chosen: Vec<&Fault> = all().filter(is_meant).collect();
     let part = |check: &Check| takes_part(*check, args.all || args.explore);
     let declared = chosen.iter().flat_map(|f| f.caught_by.iter().copied()).filter(part);
     let mut baseline: BTreeSet<Check> = declared.collect();

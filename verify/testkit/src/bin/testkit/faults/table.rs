@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::all;
 use super::check::Check;
-use super::list::FAULTS;
 
 const BEGIN: &str = "<!-- faults: begin, written by testkit's `faults --write` -->";
 const END: &str = "<!-- faults: end -->";
@@ -42,7 +42,7 @@ fn cells(models: &BTreeSet<String>) -> BTreeMap<&str, BTreeSet<&'static str>> {
     for name in models {
         cells.entry(name).or_default().insert("loom");
     }
-    for fault in FAULTS {
+    for fault in all() {
         let layers = fault.caught_by.iter().map(|check| check.layer());
         cells.entry(fault.name).or_default().extend(layers);
     }
@@ -53,7 +53,7 @@ fn render(models: &BTreeSet<String>) -> String {
     let mut text = format!("| fault | what it does | {} |\n", LAYERS.join(" | "));
     text += &format!("|---|---|{}\n", "---|".repeat(LAYERS.len()));
     for (name, layers) in cells(models) {
-        let known = FAULTS.iter().find(|fault| fault.name == name);
+        let known = all().find(|fault| fault.name == name);
         let what = known.map_or_else(|| in_words(name), |fault| fault.what.to_owned());
         text += &format!("| `{name}` | {what} |");
         for layer in LAYERS {
@@ -109,7 +109,7 @@ pub(crate) fn summary(
         planted.extend(models.iter().map(String::as_str));
         layers.insert("loom", models.len());
     }
-    for fault in FAULTS {
+    for fault in all() {
         let checks = fault.caught_by.iter().copied().filter(|check| takes_part(*check));
         let seen: BTreeSet<_> = checks.map(Check::layer).collect();
         if !seen.is_empty() {
