@@ -105,6 +105,13 @@ impl Producer {
         port.wait_in_slices(py, until, |port, slice| port.send_batch_bytes(bytes, slice))
     }
 
+    /// Its identity as the consumer sees it: node and port.
+    #[getter]
+    fn id(&self) -> PyResult<(u64, u64)> {
+        let id = self.inner.hold()?.id();
+        Ok((id.node.get(), id.port))
+    }
+
     /// Whether a live consumer reads the queue. It may die right after the answer.
     #[getter]
     fn has_consumer(&self) -> PyResult<bool> {
@@ -237,7 +244,7 @@ impl Consumer {
     }
 
     /// The next message, or None when `timeout` seconds passed without one; 0 never waits, None
-    /// waits for ever.
+    /// waits for ever. A producer's end does not end the wait; it ends that of a ``WaitSet``.
     #[pyo3(signature = (timeout=None))]
     fn receive<'py>(
         &self,

@@ -93,9 +93,12 @@ impl Client {
         self.tickets.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    fn known(&self, number: u64) -> Option<Ticket> {
+        self.tickets().iter().copied().find(|ticket| ticket.get() == number)
+    }
+
     fn ticket(&self, number: u64) -> PyResult<Ticket> {
-        let known = self.tickets().iter().copied().find(|ticket| ticket.get() == number);
-        known.ok_or_else(|| {
+        self.known(number).ok_or_else(|| {
             let why = "it is answered, cancelled, or not of this client";
             fail(ErrorKind::InvalidArgument, "looking for", "a request", why)
         })
@@ -225,11 +228,13 @@ impl Client {
         self.inner.tasks(py)
     }
 
-    /// Gives a request up: no reply to it comes any more, and the server is notified.
+    /// Gives a request up: no reply to it comes any more, and the server is notified. Of one that is
+    /// answered or given up already nothing is left to do.
     fn cancel(&self, ticket: u64) -> PyResult<()> {
-        let known = self.ticket(ticket)?;
+        let mut port = self.inner.hold()?;
+        let Some(known) = self.known(ticket) else { return Ok(()) };
         self.tickets().retain(|ticket| *ticket != known);
-        self.inner.hold()?.cancel(known).or_raise()
+        port.cancel(known).or_raise()
     }
 
     /// Waits until a live server is there; False when `timeout` seconds passed first.

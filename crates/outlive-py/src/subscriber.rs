@@ -65,7 +65,7 @@ impl Subscriber {
     }
 
     /// The next message, or None when `timeout` seconds passed without one; 0 never waits, None
-    /// waits for ever.
+    /// waits for ever. A publisher's end does not end the wait; it ends that of a ``WaitSet``.
     ///
     /// ``TooManyBorrows``: release samples first; nothing is lost.
     #[pyo3(signature = (timeout=None))]

@@ -87,6 +87,18 @@ def test_a_borrowed_message_is_read_where_it_lies(node):
         assert queue.borrow(0) is None
 
 
+def test_a_producer_is_known_by_its_identity(node):
+    consumer = outlive.Consumer(node, "/q", np.float32)
+    producer = outlive.Producer(node, "/q", np.float32)
+    producer.send(1.5)
+    with consumer.borrow(10.0) as message:
+        assert message.producer == producer.id
+    assert consumer.events() == [("joined", producer.id)]
+    producer.close()
+    with pytest.raises(outlive.InvalidArgument):
+        producer.id
+
+
 def test_a_view_outlives_its_consumer_and_its_producer(child, root):
     def send():
         producer = outlive.Producer(outlive.Node("victim"), "/q", bytes, first_bytes=4096)

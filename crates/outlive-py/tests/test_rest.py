@@ -289,3 +289,14 @@ def test_the_stub_names_what_there_is():
             if not issubclass(getattr(outlive, name), Exception):
                 missing = {n for n in stubbed if not n.startswith("_")} ^ there
                 assert not missing, (name, missing)
+
+
+def test_a_request_may_be_given_up_after_its_answer(node):
+    server, client = outlive.Server(node, "/s"), outlive.Client(node, "/s")
+    ticket = client.send(1)
+    server.receive(10.0).respond(2)
+    assert client.receive(10.0, ticket=ticket).value == 2
+    client.cancel(ticket)  # as in the `finally` of who gives up what it asked for
+    client.cancel(ticket + 1)
+    with pytest.raises(outlive.InvalidArgument):
+        client.receive(0, ticket=ticket)

@@ -390,7 +390,7 @@ class Subscriber(_Port, Generic[_T]):
     ) -> None: ...
     def receive(self, timeout: float | None = None) -> Sample[_T] | None:
         """The next message, or None when `timeout` seconds passed without one; 0 never waits, None
-        waits for ever.
+        waits for ever. A publisher's end does not end the wait; it ends that of a ``WaitSet``.
 
         ``TooManyBorrows``: release samples first; nothing is lost.
         """
@@ -537,6 +537,9 @@ class Producer(_Port, Generic[_T]):
         ``InvalidArgument``: messages of this type are not all of one size.
         """
     @property
+    def id(self) -> tuple[int, int]:
+        """Its identity as the consumer sees it: node and port."""
+    @property
     def has_consumer(self) -> bool:
         """Whether a live consumer reads the queue. It may die right after the answer."""
     def wait_for_consumer(self, timeout: float | None = None) -> bool:
@@ -599,7 +602,7 @@ class Consumer(_Port, Generic[_T]):
     ) -> None: ...
     def receive(self, timeout: float | None = None) -> _T | None:
         """The next message, or None when `timeout` seconds passed without one; 0 never waits, None
-        waits for ever.
+        waits for ever. A producer's end does not end the wait; it ends that of a ``WaitSet``.
         """
     def borrow(self, timeout: float | None = None) -> Received[_T] | None:
         """The next message where it lies in shared memory, without a copy; else as ``receive``.
@@ -781,7 +784,9 @@ class Client(_Port, Generic[_Q, _R]):
         """A descriptor for event loops: readable unless the last receiving call found nothing."""
     def __aiter__(self) -> AsyncIterator[Reply[_R]]: ...
     def cancel(self, ticket: int) -> None:
-        """Gives a request up: no reply to it comes any more, and the server is notified."""
+        """Gives a request up: no reply to it comes any more, and the server is notified. Of one that is
+        answered or given up already nothing is left to do.
+        """
     def wait_for_server(self, timeout: float | None = None) -> bool:
         """Waits until a live server is there; False when `timeout` seconds passed first."""
     def wait_for_server_async(
