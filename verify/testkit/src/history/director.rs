@@ -13,7 +13,7 @@ use super::model::{Kind, Model};
 use super::reply::Reply;
 use super::step::{Step, Verb};
 use crate::TempDomain;
-use crate::spawn::spawn_self;
+use crate::spawn::{spawn_program, spawn_self};
 
 /// What takes longer hangs: everything here takes milliseconds.
 const HANG: Duration = Duration::from_secs(10);
@@ -200,7 +200,7 @@ impl Director {
     fn do_to_process(&mut self, step: &Step) -> Result<(), Failure> {
         match step.verb {
             Verb::Start => {
-                let process = start(step.member, self.domain.path(), &self.say)
+                let process = start(step, self.domain.path(), &self.say)
                     .map_err(|e| failure(&format!("cannot start: {e}"), step))?;
                 self.processes.insert(step.member, process);
                 Ok(())
@@ -298,7 +298,7 @@ impl Director {
 
     fn clean_up(&mut self) -> Result<(), Failure> {
         let cleaner = 1 + self.model.members.keys().max().copied().unwrap_or(0);
-        self.run(&Step::new(cleaner, 0, Verb::Start, &[]))?;
+        self.run(&Step::new(cleaner, 0, Verb::Start, &[0]))?;
         self.run(&Step::new(cleaner, 0, Verb::Clean, &[]))?;
         self.run(&Step::new(cleaner, 0, Verb::Exit, &[]))?;
         let left = crate::temp::listing(self.domain.path());
@@ -325,8 +325,16 @@ pub(super) fn failure(what: &str, at: &impl std::fmt::Display) -> Failure {
     Failure { what: what.into(), at: at.to_string() }
 }
 
-fn start(member: usize, root: &Path, say: &Sender<(usize, Reply)>) -> std::io::Result<Process> {
-    let mut command = spawn_self(member::ROLE, &[&root.to_string_lossy()]);
+fn start(step: &Step, root: &Path, say: &Sender<(usize, Reply)>) -> std::io::Result<Process> {
+    let member = step.member;
+    let mut command = match member::python() {
+        Some(python) if step.arg("in") == 1 => {
+            let mut command = spawn_program(python);
+            command.arg(member::PYTHON).arg(root);
+            command
+        }
+        _ => spawn_self(member::ROLE, &[&root.to_string_lossy()]),
+    };
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn()?;
     let input = child.stdin.take().expect("a pipe was asked for");

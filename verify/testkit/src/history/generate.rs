@@ -3,7 +3,7 @@
 mod rt;
 mod services;
 
-use super::member::WAYS;
+use super::member::{self, WAYS};
 use super::model::{Kind, Model};
 use super::step::{Handle, Step, Verb};
 use crate::rng::Rng;
@@ -75,7 +75,8 @@ impl Generator {
         let alive = model.members.iter().filter(|(_, m)| m.alive).count() as u64;
         if alive < 2 || alive < self.members_max && self.rng.one_in(16) {
             self.next_member += 1;
-            return Step::new(self.next_member - 1, 0, Verb::Start, &[]);
+            let language = u64::from(member::python().is_some() && self.rng.one_in(2));
+            return Step::new(self.next_member - 1, 0, Verb::Start, &[language]);
         }
         for _ in 0..TRIES {
             if let Some(step) = self.propose(model).filter(|step| model.allows(step)) {

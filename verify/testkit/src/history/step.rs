@@ -28,8 +28,8 @@ macro_rules! verbs {
 }
 
 verbs! {
-    /// The member's process begins; its main thread is thread 0.
-    Start = "start"();
+    /// The member's process begins, in Rust (0) or in Python (1); its main thread is thread 0.
+    Start = "start"("in");
     /// It gets a signal that ends it, and is reaped.
     Kill = "kill"("signal");
     /// It is stopped.

@@ -7,6 +7,7 @@
 //! | `actor` | a thread: one step after the other |
 //! | `messages` | what is sent, and what is seen of it |
 //! | `locks`, `services`, `rt`, `crowd`, `forks`, `limits` | steps of those kinds |
+//! | `python.py` | a member in Python, which does most of them |
 
 mod actor;
 mod crowd;
@@ -19,10 +20,10 @@ mod services;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 pub(super) use forks::WAYS;
@@ -31,7 +32,7 @@ use outlive::{
     Consumer, Loan, Node, NodeBuilder, PayloadType, Producer, Publisher, Received, Sample,
     Subscriber, Watch,
 };
-pub(super) use services::{KINDS, PARTS};
+pub(super) use services::{KINDS, PARTS, UNSAID};
 
 use super::reply::{Reply, Seen};
 use super::step::{Handle, Step, Verb};
@@ -39,6 +40,19 @@ use actor::Actor;
 
 /// The role's name.
 pub const ROLE: &str = "history member";
+/// The same in Python.
+pub(super) const PYTHON: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/src/history/member/python.py");
+static INTERPRETER: OnceLock<PathBuf> = OnceLock::new();
+
+/// From here on half of all members run under this interpreter, which has the package.
+pub fn use_python(interpreter: &Path) {
+    let _ = INTERPRETER.set(interpreter.to_owned());
+}
+
+pub(super) fn python() -> Option<&'static Path> {
+    INTERPRETER.get().map(PathBuf::as_path)
+}
 
 /// So long a lost wake would have to be waited for: it counts as a hang before.
 const SLICE: Duration = Duration::from_secs(60);

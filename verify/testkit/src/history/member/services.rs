@@ -22,6 +22,8 @@ pub(super) struct InHand {
     parts: u64,
 }
 
+/// The number of a request, of one that does not say it.
+pub(in crate::history) const UNSAID: u64 = u64::MAX;
 /// How many parts of an answer are told apart.
 pub(in crate::history) const PARTS: u64 = 64;
 /// What a reply is: a part, the last, a refusal, out of time, without a server, unreadable.

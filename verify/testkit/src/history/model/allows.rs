@@ -58,6 +58,9 @@ impl Model {
         if !at.alive || at.stopped || !new_is_free || !free {
             return false;
         }
+        if at.is_python && is_of_rust(step.verb) {
+            return false;
+        }
         let limited = !at.limits.is_empty();
         if limited && (step.is_long() || !may_lack(step.verb)) {
             return false;
@@ -97,6 +100,8 @@ impl Model {
                 let name = (step.arg("rw") == 1, step.arg("mutex"));
                 node_ok() && self.locks.get(&name).is_some_and(Lock::is_lost)
             }
+            // In Python a message or lock that is forgotten is in hand as long as its thread lives.
+            Verb::Leak if at.is_python && on(it).is_some_and(is_in_hand) => false,
             Verb::Drop | Verb::Leak | Verb::Unwind => on(it).is_some() && !self.is_borrowed(it),
             Verb::Publish => self.may_publish(it, member, thread),
             Verb::Loan => self.may_publish(it, member, thread) && !self.has_loan(it),
@@ -144,6 +149,16 @@ impl Model {
             |o: &Object| o.life == Life::Held && matches!(o.kind, Kind::Loan { of } if of == on);
         self.objects.values().any(is)
     }
+}
+
+fn is_in_hand(kind: &Kind) -> bool {
+    matches!(kind, Kind::Received { .. } | Kind::Guard { .. })
+}
+
+/// What the member in Python does not do.
+fn is_of_rust(verb: Verb) -> bool {
+    use Verb::{Connect, Crowd, Limit, Peer, Pop, Push, Reconnect, RemoveLock, RtOpen};
+    [Connect, Crowd, Limit, Peer, Pop, Push, Reconnect, RemoveLock, RtOpen].contains(&verb)
 }
 
 /// Not limited, and no thread waits: what sleeps was not told what to do where it cannot open a

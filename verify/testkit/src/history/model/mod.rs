@@ -113,6 +113,7 @@ pub(super) struct Object {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Member {
     pub(super) alive: bool,
+    pub(super) is_python: bool,
     pub(super) stopped: bool,
     /// Limits that are lowered.
     pub(super) limits: BTreeSet<u64>,
@@ -142,6 +143,9 @@ pub(super) struct Model {
     ended: BTreeSet<(usize, usize)>,
     /// The disk is full.
     pub(super) full: bool,
+    /// Nodes in which a publisher or producer lacked something as it was opened: it may have been
+    /// seen before it gave up.
+    gave_up: BTreeSet<u64>,
 }
 
 impl Model {
@@ -205,6 +209,11 @@ impl Model {
             return Err(format!("it waited {wall} us and computed {cpu} us of them"));
         }
         if self.lacks(step, reply) && is_all_or_nothing(step.verb) {
+            if let Some(Object { kind: Kind::Node { ordinal }, .. }) =
+                self.objects.get(&step.arg("node"))
+            {
+                self.gave_up.insert(*ordinal);
+            }
             return Ok(());
         }
         match step.verb {
@@ -315,6 +324,7 @@ impl Model {
         match step.verb {
             Verb::Start => {
                 member.alive = true;
+                member.is_python = step.arg("in") == 1;
                 member.threads.insert(0, None);
             }
             Verb::Stop => member.stopped = true,

@@ -270,6 +270,9 @@ impl Model {
     fn told(&mut self, consumer: Handle, reply: &Reply) -> Verdict {
         for &(news, id) in &reply.news {
             let Some(&handle) = self.ids.get(&(true, id.0, id.1)) else {
+                if self.gave_up.contains(&id.0) {
+                    continue;
+                }
                 return Err(format!("news of nobody: {news:?} {id:?}"));
             };
             let life = self.objects[&handle].life;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Kind, Life, Model, Verdict, ok};
-use crate::history::member::{KINDS, PARTS};
+use crate::history::member::{KINDS, PARTS, UNSAID};
 use crate::history::reply::{Reply, Seen};
 use crate::history::step::{Handle, Step, Verb};
 
@@ -394,7 +394,7 @@ impl Model {
             fits.find(|a| !a.handed.contains(&on))
         });
         if let Some(asked) = asked {
-            if ticket > 0 && seen.seq != asked.number {
+            if ticket > 0 && seen.seq != asked.number && seen.seq != UNSAID {
                 return Err(format!("request {ticket} has number {}", seen.seq));
             }
             asked.handed.insert(on);

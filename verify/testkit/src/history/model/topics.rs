@@ -485,6 +485,9 @@ impl Model {
     fn events(&mut self, on: Handle, reply: &Reply) -> Verdict {
         for &(news, id) in &reply.news {
             let Some(&handle) = self.ids.get(&(false, id.0, id.1)) else {
+                if self.gave_up.contains(&id.0) {
+                    continue;
+                }
                 return Err(format!("news of nobody: {news:?} {id:?}"));
             };
             let (life, member) = {

@@ -24,6 +24,9 @@ pub(crate) struct HistoriesArgs {
     /// Only the history of a seed or in a file; HISTORIES_TRACE=1 shows every answer
     #[arg(long, value_name = "SEED|FILE")]
     replay: Option<String>,
+    /// Half of the members run under this interpreter, which has the package
+    #[arg(long, value_name = "PYTHON")]
+    python: Option<PathBuf>,
     /// The kept histories, which are all done first [default: verify/testkit/histories]
     #[arg(long, value_name = "DIR")]
     kept: Option<PathBuf>,
@@ -57,6 +60,9 @@ pub(crate) fn run(args: &HistoriesArgs) -> ExitCode {
     testkit::temp::remove_leftovers();
     if !history::mount_disk() {
         println!("histories: no RAM disk can be mounted here; none is filled");
+    }
+    if let Some(python) = &args.python {
+        history::use_python(python);
     }
     let began = Instant::now();
     if let Some(what) = &args.replay {

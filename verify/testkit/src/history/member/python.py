@@ -1,0 +1,636 @@
+"""A member of a history in Python; see `member/mod.rs`, whose words and answers are the same.
+
+Its arguments: the root. Steps come on standard input, answers go to standard output.
+"""
+
+import os
+import queue
+import sys
+import threading
+import time
+
+import numpy as np
+
+import outlive
+
+WORDS_MIN, PARTS = 4, 64
+KINDS = {"Refused": 2, "Timeout": 3, "ServerDied": 4, "Corrupt": 5}
+MASK = (1 << 64) - 1
+UNSAID = MASK
+
+root = sys.argv[1]
+things, own, sent, leaked = {}, {}, {}, []
+told = threading.Lock()
+
+
+class AsTold(Exception):
+    """One that the history asked for."""
+
+
+class Fails(Exception):
+    """Not of the library: its kind and text."""
+
+
+def check_sum(words):
+    total = len(words)
+    for word in words[:3] + words[WORDS_MIN:]:
+        total = ((total ^ word) * 0x9E37_79B9_7F4A_7C15) & MASK
+        total = (total << 29 | total >> 35) & MASK
+    return total
+
+
+def content(handle, n, count):
+    words = [handle << 32, n, 0, 0]
+    x = (words[0] << 17 | words[0] >> 47) & MASK ^ n
+    for _ in range(WORDS_MIN, max(count, WORDS_MIN)):
+        x = (x * 0x5851_F42D_4C95_7F2D + 1) & MASK
+        words.append(x)
+    words[3] = check_sum(words)
+    return np.array(words, np.uint64)
+
+
+class Seen:
+    """A message that came."""
+
+    def __init__(self, array, seq=0, lost=0, borrowed=False, id=(0, 0)):
+        words = [] if array is None else array.view(np.uint64).tolist()
+        self.whole = len(words) >= WORDS_MIN and words[3] == check_sum(words)
+        self.sender, self.n = (words[0] >> 32, words[1]) if self.whole else (0, 0)
+        self.seq, self.lost, self.borrowed, self.id = seq, lost, borrowed, id
+
+    def same(self, other):
+        return (self.whole, self.sender, self.n) == (other.whole, other.sender, other.n)
+
+    def __str__(self):
+        bits = f"{int(self.whole)}.{int(self.borrowed)}"
+        return f" m={self.sender}.{self.n}.{self.seq}.{self.lost}.{bits}.{self.id[0]}.{self.id[1]}"
+
+
+class Reply:
+    def __init__(self):
+        self.value, self.id, self.seen, self.news, self.data = 0, (0, 0), [], [], []
+
+    def line(self, thread, outcome, text, took):
+        line = f"{thread} {outcome} v={self.value} id={self.id[0]}.{self.id[1]} took={took[0]}.{took[1]}"
+        line += "".join(map(str, self.seen))
+        for what, id in self.news:
+            line += f" e={['joined', 'left', 'died', 'corrupt'].index(what)}.0.0.{id[0]}.{id[1]}"
+        line += "".join(f" d={word}" for word in self.data)
+        return line + (" # " + text.replace("\n", " ") if text else "") + "\n"
+
+
+def say(line):
+    with told:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+
+def wait_of(step):
+    return step.get("ms", 0) / 1000
+
+
+def kind(step):
+    return {"type": np.uint32 if step.get("type") == 1 else np.uint64, "shape": (None,)}
+
+
+def payload(step, array):
+    """As the object's type: of type 1 the same bytes are more numbers."""
+    return array.view(np.uint32) if step.get("type") == 1 else array
+
+
+def look_at(sample):
+    return Seen(
+        sample.array, sample.seq, sample.lost_before, sample.is_borrowed, tuple(sample.publisher)
+    )
+
+
+class Port:
+    """An object of the library with its step, which says its type."""
+
+    def __init__(self, it, step):
+        self.it, self.step = it, step
+
+
+def number_of(handle):
+    return sent.get(handle, 0)
+
+
+def count_up(handle):
+    sent[handle] = sent.get(handle, 0) + 1
+
+
+def node_of(step):
+    return things[step["node"]]
+
+
+# Steps that open something: what they make.
+
+
+def node(step, reply):
+    made = outlive.Node(f"n{step['new']}", domain="h", root=root)
+    reply.id = (made.id, 0)
+    return made
+
+
+def publisher(step, reply):
+    made = outlive.Publisher(
+        node_of(step),
+        f"/h/topic{step['topic']}",
+        depth=step["depth"],
+        volatile=step["volatile"] == 1,
+        reliable_timeout=step["wait_ms"] / 1000,
+        **kind(step),
+    )
+    reply.id = made.id
+    return Port(made, step)
+
+
+def subscriber(step, reply):
+    made = outlive.Subscriber(
+        node_of(step),
+        f"/h/topic{step['topic']}",
+        history=step["history"],
+        reliable=step["reliable"] == 1,
+        borrows=step["borrows"],
+        **kind(step),
+    )
+    return Port(made, step)
+
+
+def producer(step, reply):
+    bound = {"bound_bytes": step["bound"]} if step["bound"] else {}
+    made = outlive.Producer(node_of(step), f"/h/queue{step['queue']}", **bound, **kind(step))
+    reply.id = made.id
+    return Port(made, step)
+
+
+def consumer(step, reply):
+    return Port(outlive.Consumer(node_of(step), f"/h/queue{step['queue']}", **kind(step)), step)
+
+
+def service(step):
+    return (
+        node_of(step),
+        f"/h/service{step['service']}",
+        (kind(step)["type"], (None,)),
+        (np.uint64, (None,)),
+    )
+
+
+def client(step, reply):
+    return Port(outlive.Client(*service(step), resume=step["resume"] == 1), step)
+
+
+def server(step, reply):
+    return Port(outlive.Server(*service(step)), step)
+
+
+def mutex(step, reply):
+    return outlive.RobustMutex(node_of(step), f"/h/mutex{step['mutex']}", np.uint64, (4,))
+
+
+def rwlock(step, reply):
+    return outlive.RobustRwLock(node_of(step), f"/h/rwlock{step['mutex']}", np.uint64, (4,))
+
+
+def watch(step, reply):
+    return node_of(step).watch(step["target"])
+
+
+OPENS = [node, publisher, subscriber, producer, consumer, client, server, mutex, rwlock, watch]
+OPENS = {step.__name__: step for step in OPENS}
+
+
+# The others.
+
+
+def publish(step, reply):
+    on = step["on"]
+    port = things[on]
+    for _ in range(step["count"]):
+        port.it.publish(payload(port.step, content(on, number_of(on), step["words"])))
+        count_up(on)
+        reply.value += 1
+
+
+def loan(step, reply):
+    port = things[step["on"]]
+    count = max(step["words"], WORDS_MIN) * (2 if port.step.get("type") == 1 else 1)
+    own[step["new"]] = ("loan", port.it.loan(count), step["on"])
+
+
+def commit(step, reply):
+    _, it, of = own.pop(step["on"])
+    array = it.array.view(np.uint64)
+    array[:] = content(of, number_of(of), len(array))
+    del array
+    it.publish()
+    count_up(of)
+
+
+def wait_for_news(it, step):
+    """Waits for a message or an event; a receiving call goes on waiting after an event. How long that
+    is to wait yet."""
+    if step["ms"] < 1000:
+        return step["ms"] / 1000
+    outlive.WaitSet().wait([it], wait_of(step))
+    return 0
+
+
+def receive(step, reply):
+    it = things[step["on"]].it
+    wait = wait_for_news(it, step)
+    try:
+        for _ in range(step["max"]):
+            sample = it.receive(wait)
+            wait = 0
+            if sample is None:
+                reply.value = 1
+                break
+            reply.seen.append(look_at(sample))
+            sample = None
+    finally:
+        reply.news += it.events()
+
+
+def take(step, reply):
+    sample = things[step["on"]].it.receive(0)
+    if sample is not None:
+        seen = look_at(sample)
+        reply.seen.append(seen)
+        things[step["new"]] = (sample, seen)
+
+
+def check(step, reply):
+    sample, seen = things[step["on"]]
+    reply.value = int(look_at(sample).same(seen))
+
+
+def send(step, reply):
+    on = step["on"]
+    port = things[on]
+    for _ in range(step["count"]):
+        port.it.send(payload(port.step, content(on, number_of(on), step["words"])), 0)
+        count_up(on)
+        reply.value += 1
+
+
+def look_into(received):
+    return Seen(received.array, id=tuple(received.producer))
+
+
+def get(step, reply):
+    it = things[step["on"]].it
+    wait = wait_for_news(it, step)
+    try:
+        for _ in range(step["max"]):
+            received = it.borrow(wait)
+            wait = 0
+            if received is None:
+                reply.value = 1
+                break
+            with received:
+                reply.seen.append(look_into(received))
+            received = None
+    finally:
+        reply.news += it.events()
+
+
+def hold(step, reply):
+    received = things[step["on"]].it.borrow(0)
+    if received is not None:
+        reply.seen.append(look_into(received))
+        things[step["new"]] = received
+
+
+class Held:
+    """A lock that a thread has; ends as a `with` does."""
+
+    def __init__(self, lock, guard, data):
+        self.lock, self.guard, self.data = lock, guard, data
+
+    def end(self, exception=None):
+        self.data = None
+        of = type(exception) if exception else None
+        (self.guard or self.lock).__exit__(of, exception, None)
+
+
+def lock(step, reply):
+    it = things[step["on"]]
+    wait = wait_of(step)
+    if isinstance(it, outlive.RobustRwLock):
+        guard = it.write(wait)
+        held = Held(it, guard, guard.__enter__())
+    else:
+        if not it.acquire(wait):
+            raise Fails("Timeout" if wait else "WouldBlock", "it is held")
+        held = Held(it, None, it.data)
+    reply.data = held.data.tolist()
+    reply.value = int(it.owner_died)
+    if reply.value and step["heal"] == 1:
+        held.data[:] = held.data[0]
+        it.mark_consistent()
+    if reply.value and step["heal"] == 0:
+        held.end()
+    else:
+        own[step["new"]] = ("held", held, step["on"])
+
+
+def read(step, reply):
+    it = things[step["on"]]
+    guard = it.read(wait_of(step))
+    held = Held(it, guard, guard.__enter__())
+    reply.data = held.data.tolist()
+    own[step["new"]] = ("held", held, step["on"])
+
+
+def write(step, reply):
+    held = own[step["on"]][1]
+    held.data[: 2 if step["half"] == 1 else 4] = step["value"]
+
+
+def ask(step, reply):
+    port = things[step["on"]]
+    body = payload(port.step, content(step["on"], step["new"], step["words"]))
+    ticket = port.it.send(body, 0 if step["late"] == 1 else None)
+    reply.value = ticket
+    things[step["new"]] = (ticket, step["on"])
+
+
+def call(step, reply):
+    port = things[step["on"]]
+    body = payload(port.step, content(step["on"], 0, step["words"]))
+    reply.seen.append(Seen(port.it.call(body, wait_of(step))))
+
+
+def answered(answer):
+    try:
+        return Seen(answer.value, answer.ticket, int(answer.is_last))
+    except outlive.Error as e:
+        seen = Seen(None, answer.ticket, KINDS.get(type(e).__name__, 6))
+        seen.whole = True
+        return seen
+
+
+def replies(step, reply):
+    it = things[step["on"]].it
+    wait = wait_of(step)
+    while (answer := it.receive(wait)) is not None:
+        reply.seen.append(answered(answer))
+        wait = 0
+
+
+def reply_for(step, reply):
+    ticket, of = things[step["on"]]
+    answer = things[of].it.receive(wait_of(step), ticket=ticket)
+    if answer is None:
+        raise Fails("Timeout", "no reply came")
+    reply.seen.append(answered(answer))
+
+
+def cancel(step, reply):
+    ticket, of = things[step["on"]]
+    things[of].it.cancel(ticket)
+
+
+class InHand:
+    def __init__(self, it, of, seen):
+        self.it, self.of, self.ticket, self.parts = it, of, seen.n, 0
+
+
+def serve(step, reply):
+    request = things[step["on"]].it.receive(wait_of(step))
+    if request is not None:
+        # A request does not say its number here.
+        seen = Seen(request.value, seq=UNSAID)
+        reply.seen.append(seen)
+        things[step["new"]] = InHand(request, step["on"], seen)
+
+
+def body_of(hand, step):
+    n = hand.ticket * PARTS + hand.parts
+    hand.parts += 1
+    return content(hand.of, n, step.get("words", 0))
+
+
+def part(step, reply):
+    hand = things[step["on"]]
+    hand.it.respond_part(body_of(hand, step))
+
+
+def answer(step, reply):
+    hand = things.pop(step["on"])
+    hand.it.respond(body_of(hand, step))
+
+
+def refuse(step, reply):
+    things.pop(step["on"]).it.refuse("as told")
+
+
+def wanted(step, reply):
+    hand = things[step["on"]]
+    hand.parts += 1
+    reply.value = int(not hand.it.is_cancelled)
+
+
+def await_(step, reply):
+    reply.value = int(things[step["on"]].wait(wait_of(step)))
+
+
+def let_go(step, exception=None):
+    """Of what can be closed every second one is, of the others the last reference goes."""
+    on = step["on"]
+    if on in own:
+        what, it, _ = own.pop(on)
+        if what == "held":
+            it.end(exception)
+        elif exception:
+            in_with(it, exception)
+        else:
+            it.drop()
+        return
+    it = things.pop(on)
+    if exception and isinstance(it, outlive.Received):
+        in_with(it, exception)
+    elif isinstance(it, Port) and (on % 2 or isinstance(it.it, outlive.Server)):
+        it.it.close()  # a request in hand keeps its server
+
+
+def in_with(it, exception):
+    try:
+        with it:
+            raise exception
+    except AsTold:
+        pass
+
+
+def drop(step, reply):
+    let_go(step)
+
+
+def unwind(step, reply):
+    let_go(step, AsTold())
+
+
+def leak(step, reply):
+    on = step["on"]
+    leaked.append(own.pop(on) if on in own else things.pop(on))
+
+
+def clean(step, reply):
+    outlive.Domain("h", root=root).clean()
+
+
+def audit(step, reply):
+    faults = outlive.Domain("h", root=root).audit().faults
+    if faults:
+        raise Fails("Failed", "; ".join(faults))
+
+
+def refused(handle, it):
+    """How an inherited object answers in a forked child."""
+    body = content(handle, 0, 8)
+    port = it.it if isinstance(it, Port) else it
+    calls = {
+        outlive.Node: lambda: port.watch(port.id),
+        outlive.Publisher: lambda: port.publish(payload(it.step, body)),
+        outlive.Subscriber: lambda: port.receive(0),
+        outlive.Producer: lambda: port.send(payload(it.step, body), 0),
+        outlive.Consumer: lambda: port.borrow(0),
+        outlive.Client: lambda: port.send(payload(it.step, body)),
+        outlive.Server: lambda: port.receive(0),
+        outlive.RobustMutex: lambda: port.acquire(0),
+        outlive.RobustRwLock: lambda: port.acquire_read(0),
+    }
+    used = calls.get(type(port))
+    if used is None:
+        return None
+    try:
+        used()
+        return "ok"
+    except outlive.Error as e:
+        return type(e).__name__
+
+
+def child(how):
+    wrong = []
+    if how == 1:
+        os.execv("/bin/true", ["/bin/true"])
+    if how in (2, 3):
+        for handle, it in things.items():
+            said = refused(handle, it)
+            # One with a message in hand says that first, as does one in whose call a thread was.
+            if said not in (None, "ForkedChild", "TooManyBorrows", "WouldBlock"):
+                wrong.append(f"in a forked child {handle} gives {said}")
+    if how in (3, 4):
+        own.clear()
+        samples = [it for it in things.values() if isinstance(it, tuple)]
+        things.clear()
+        for sample, seen in (it for it in samples if isinstance(it[0], outlive.Sample)):
+            if not look_at(sample).same(seen):
+                wrong.append("a sample has changed in a forked child")
+    return "; ".join(wrong)
+
+
+def fork(step, reply):
+    how = step["how"]
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = 3
+        try:
+            os.close(ours)
+            os.write(theirs, child(how).encode())
+            os.close(theirs)
+            status = 0
+            if how == 5:
+                for fd in range(3):
+                    os.close(fd)
+                time.sleep(2)
+        finally:
+            os._exit(status)
+    os.close(theirs)
+    with os.fdopen(ours) as pipe:
+        wrong = pipe.read()
+    if how != 5:
+        reply.value = os.waitpid(pid, 0)[1]
+    if wrong:
+        raise Fails("Failed", wrong)
+
+
+DOES = [publish, loan, commit, receive, take, check, send, get, hold, lock, read, write, ask, call]
+DOES += [replies, reply_for, cancel, serve, part, answer, refuse, wanted, drop, unwind, leak, clean]
+DOES += [audit, fork]
+DOES = {step.__name__.replace("_", "-"): step for step in DOES} | {"await": await_}
+
+
+def do(step, reply):
+    if step["verb"] in OPENS:
+        things[step["new"]] = OPENS[step["verb"]](step, reply)
+    else:
+        DOES[step["verb"]](step, reply)
+
+
+def act(step):
+    reply, outcome, text = Reply(), "ok", ""
+    cpu, wall = time.thread_time_ns(), time.monotonic_ns()
+    try:
+        do(step, reply)
+    except Fails as e:
+        outcome, text = e.args
+    except outlive.Error as e:
+        outcome, text = type(e).__name__, str(e)
+    except BaseException as e:
+        outcome, text = "Panic", f"{type(e).__name__}: {e}"
+    took = (time.thread_time_ns() - cpu) // 1000, (time.monotonic_ns() - wall) // 1000
+    say(reply.line(step["thread"], outcome, text, took))
+
+
+def run(steps, me):
+    while (step := steps.get())["verb"] not in ("end", "crash"):
+        act(step)
+    exception = AsTold() if step["verb"] == "crash" else None
+    mine = [handle for handle, it in own.items() if it[2] is not None and handle in owned.get(me, ())]
+    for handle in mine:
+        let_go({"on": handle}, exception)
+
+
+owned = {}
+
+
+def parse(line):
+    who, verb, *args = line.split()
+    member, thread = who.split(".")
+    step = {name: int(value) for name, value in (arg.split("=") for arg in args)}
+    return {**step, "verb": verb, "thread": int(thread)}
+
+
+def dispatch(main):
+    threads = {0: (main, None)}
+    for line in sys.stdin:
+        step = parse(line)
+        me, verb = step["thread"], step["verb"]
+        if verb == "exit":
+            os._exit(0)
+        elif verb == "thread":
+            steps = queue.SimpleQueue()
+            thread = threading.Thread(target=run, args=(steps, step["new"]), daemon=True)
+            thread.start()
+            threads[step["new"]] = (steps, thread)
+            say(Reply().line(me, "ok", "", (0, 0)))
+        elif verb in ("end", "crash"):
+            steps, thread = threads.pop(me)
+            steps.put(step)
+            thread.join()
+            say(Reply().line(me, "ok", "", (0, 0)))
+        else:
+            if verb in ("loan", "lock", "read"):
+                owned.setdefault(me, set()).add(step["new"])
+            threads[me][0].put(step)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    first = queue.SimpleQueue()
+    threading.Thread(target=dispatch, args=(first,), daemon=True).start()
+    run(first, 0)
