@@ -228,8 +228,8 @@ impl Client {
         self.inner.tasks(py)
     }
 
-    /// Gives a request up: no reply to it comes any more, and the server is notified. Of one that is
-    /// answered or given up already nothing is left to do.
+    /// Gives a request up: no reply to it comes any more, and the server is notified. Of one that
+    /// is answered or given up already nothing is left to do.
     fn cancel(&self, ticket: u64) -> PyResult<()> {
         let mut port = self.inner.hold()?;
         let Some(known) = self.known(ticket) else { return Ok(()) };
