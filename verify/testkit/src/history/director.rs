@@ -327,13 +327,13 @@ pub(super) fn failure(what: &str, at: &impl std::fmt::Display) -> Failure {
 
 fn start(step: &Step, root: &Path, say: &Sender<(usize, Reply)>) -> std::io::Result<Process> {
     let member = step.member;
-    let mut command = match member::python() {
-        Some(python) if step.arg("in") == 1 => {
-            let mut command = spawn_program(python);
-            command.arg(member::PYTHON).arg(root);
+    let mut command = match member::programs().get(&step.arg("in")) {
+        Some(program) => {
+            let mut command = spawn_program(&program[0]);
+            command.args(&program[1..]).arg(root);
             command
         }
-        _ => spawn_self(member::ROLE, &[&root.to_string_lossy()]),
+        None => spawn_self(member::ROLE, &[&root.to_string_lossy()]),
     };
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn()?;

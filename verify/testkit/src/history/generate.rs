@@ -3,7 +3,7 @@
 mod rt;
 mod services;
 
-use super::member::{self, WAYS};
+use super::member::{self, RUST, WAYS};
 use super::model::{Kind, Model};
 use super::step::{Handle, Step, Verb};
 use crate::rng::Rng;
@@ -75,7 +75,9 @@ impl Generator {
         let alive = model.members.iter().filter(|(_, m)| m.alive).count() as u64;
         if alive < 2 || alive < self.members_max && self.rng.one_in(16) {
             self.next_member += 1;
-            let language = u64::from(member::python().is_some() && self.rng.one_in(2));
+            let others: Vec<u64> = member::programs().keys().copied().collect();
+            let of_others = !others.is_empty() && self.rng.one_in(2);
+            let language = if of_others { self.pick(&others).unwrap_or(RUST) } else { RUST };
             return Step::new(self.next_member - 1, 0, Verb::Start, &[language]);
         }
         for _ in 0..TRIES {

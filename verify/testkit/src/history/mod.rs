@@ -35,7 +35,7 @@ use director::{Director, failure};
 pub use director::{Ending, Failure};
 pub use disk::mount as mount_disk;
 use generate::Generator;
-pub use member::{ROLE, use_python};
+pub use member::{ROLE, use_others};
 pub use step::{Step, parse};
 
 /// So long a failing history is made smaller.

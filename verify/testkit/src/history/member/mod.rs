@@ -7,7 +7,7 @@
 //! | `actor` | a thread: one step after the other |
 //! | `messages` | what is sent, and what is seen of it |
 //! | `locks`, `services`, `rt`, `crowd`, `forks`, `limits` | steps of those kinds |
-//! | `python.py` | a member in Python, which does most of them |
+//! | `python.py`, `cpp.cpp` | members in other languages, which do most of them |
 
 mod actor;
 mod crowd;
@@ -40,18 +40,27 @@ use actor::Actor;
 
 /// The role's name.
 pub const ROLE: &str = "history member";
-/// The same in Python.
-pub(super) const PYTHON: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/src/history/member/python.py");
-static INTERPRETER: OnceLock<PathBuf> = OnceLock::new();
 
-/// From here on half of all members run under this interpreter, which has the package.
-pub fn use_python(interpreter: &Path) {
-    let _ = INTERPRETER.set(interpreter.to_owned());
+/// Languages of members, by number.
+pub(super) const RUST: u64 = 0;
+pub(super) const PYTHON: u64 = 1;
+pub(super) const CPP: u64 = 2;
+
+/// How members in other languages are started.
+type Programs = BTreeMap<u64, Vec<PathBuf>>;
+static PROGRAMS: OnceLock<Programs> = OnceLock::new();
+
+/// From here on half of all members are Python programs under this interpreter, which has the
+/// package, and C++ programs: `cpp.cpp`, built.
+pub fn use_others(python: Option<&Path>, cpp: Option<&Path>) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/history/member/python.py");
+    let python = python.map(|it| (PYTHON, vec![it.to_owned(), script.into()]));
+    let cpp = cpp.map(|it| (CPP, vec![it.to_owned()]));
+    let _ = PROGRAMS.set(python.into_iter().chain(cpp).collect());
 }
 
-pub(super) fn python() -> Option<&'static Path> {
-    INTERPRETER.get().map(PathBuf::as_path)
+pub(super) fn programs() -> &'static Programs {
+    PROGRAMS.get_or_init(Programs::new)
 }
 
 /// So long a lost wake would have to be waited for: it counts as a hang before.

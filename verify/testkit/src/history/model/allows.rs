@@ -3,6 +3,7 @@
 use super::locks::Lock;
 use super::{Kind, Life, Member, Model, Object};
 use crate::history::disk;
+use crate::history::member::{CPP, RUST};
 use crate::history::step::{Handle, Step, Verb};
 
 impl Model {
@@ -58,7 +59,7 @@ impl Model {
         if !at.alive || at.stopped || !new_is_free || !free {
             return false;
         }
-        if at.is_python && is_of_rust(step.verb) {
+        if at.language != RUST && is_of_rust(step) || at.language == CPP && lacks_cpp(step) {
             return false;
         }
         let limited = !at.limits.is_empty();
@@ -100,8 +101,8 @@ impl Model {
                 let name = (step.arg("rw") == 1, step.arg("mutex"));
                 node_ok() && self.locks.get(&name).is_some_and(Lock::is_lost)
             }
-            // In Python a message or lock that is forgotten is in hand as long as its thread lives.
-            Verb::Leak if at.is_python && on(it).is_some_and(is_in_hand) => false,
+            // Elsewhere a message or lock that is forgotten is in hand as long as its thread lives.
+            Verb::Leak if at.language != RUST && on(it).is_some_and(is_in_hand) => false,
             Verb::Drop | Verb::Leak | Verb::Unwind => on(it).is_some() && !self.is_borrowed(it),
             Verb::Publish => self.may_publish(it, member, thread),
             Verb::Loan => self.may_publish(it, member, thread) && !self.has_loan(it),
@@ -155,10 +156,15 @@ fn is_in_hand(kind: &Kind) -> bool {
     matches!(kind, Kind::Received { .. } | Kind::Guard { .. })
 }
 
-/// What the member in Python does not do.
-fn is_of_rust(verb: Verb) -> bool {
+/// What members in other languages do not do.
+fn is_of_rust(step: &Step) -> bool {
     use Verb::{Connect, Crowd, Limit, Peer, Pop, Push, Reconnect, RemoveLock, RtOpen};
-    [Connect, Crowd, Limit, Peer, Pop, Push, Reconnect, RemoveLock, RtOpen].contains(&verb)
+    [Connect, Crowd, Limit, Peer, Pop, Push, Reconnect, RemoveLock, RtOpen].contains(&step.verb)
+}
+
+/// Nor, of these, one in C++: its types are known when it is compiled.
+fn lacks_cpp(step: &Step) -> bool {
+    step.verb == Verb::Audit || step.arg("type") != 0
 }
 
 /// Not limited, and no thread waits: what sleeps was not told what to do where it cannot open a

@@ -113,7 +113,7 @@ pub(super) struct Object {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Member {
     pub(super) alive: bool,
-    pub(super) is_python: bool,
+    pub(super) language: u64,
     pub(super) stopped: bool,
     /// Limits that are lowered.
     pub(super) limits: BTreeSet<u64>,
@@ -324,7 +324,7 @@ impl Model {
         match step.verb {
             Verb::Start => {
                 member.alive = true;
-                member.is_python = step.arg("in") == 1;
+                member.language = step.arg("in");
                 member.threads.insert(0, None);
             }
             Verb::Stop => member.stopped = true,

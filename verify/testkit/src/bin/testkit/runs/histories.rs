@@ -24,9 +24,12 @@ pub(crate) struct HistoriesArgs {
     /// Only the history of a seed or in a file; HISTORIES_TRACE=1 shows every answer
     #[arg(long, value_name = "SEED|FILE")]
     replay: Option<String>,
-    /// Half of the members run under this interpreter, which has the package
+    /// Members in Python, too, under this interpreter, which has the package
     #[arg(long, value_name = "PYTHON")]
     python: Option<PathBuf>,
+    /// Members in C++, too: src/history/member/cpp.cpp, built
+    #[arg(long, value_name = "PROGRAM")]
+    cpp: Option<PathBuf>,
     /// The kept histories, which are all done first [default: verify/testkit/histories]
     #[arg(long, value_name = "DIR")]
     kept: Option<PathBuf>,
@@ -61,9 +64,7 @@ pub(crate) fn run(args: &HistoriesArgs) -> ExitCode {
     if !history::mount_disk() {
         println!("histories: no RAM disk can be mounted here; none is filled");
     }
-    if let Some(python) = &args.python {
-        history::use_python(python);
-    }
+    history::use_others(args.python.as_deref(), args.cpp.as_deref());
     let began = Instant::now();
     if let Some(what) = &args.replay {
         let done = match parse_u64(what) {

@@ -1,0 +1,782 @@
+// A member of a history in C++; see `member/mod.rs`, whose words and answers are the same.
+//
+// Its argument: the root. Steps come on standard input, answers go to standard output.
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <deque>
+#include <exception>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <variant>
+#include <vector>
+
+#include <outlive.hpp>
+
+namespace {
+
+using u64 = std::uint64_t;
+using words = u64[];
+using data = std::array<u64, 4>;
+using handle = u64;
+
+constexpr std::size_t words_min = 4;
+constexpr u64 parts = 64, unsaid = ~u64{0};
+
+struct step {
+    std::string verb;
+    u64 thread = 0;
+    std::map<std::string, u64> args;
+    u64 arg(const char *name) const {
+        const auto found = args.find(name);
+        return found == args.end() ? 0 : found->second;
+    }
+    u64 on() const { return arg("on"); }
+    outlive::deadline until() const {
+        return arg("ms") == 0 ? outlive::deadline::now
+                              : outlive::deadline(std::chrono::milliseconds(arg("ms")));
+    }
+};
+
+struct as_told {};
+
+struct fails {
+    std::string outcome, text;
+};
+
+const char *const kinds[] = {
+    "ok",           "InvalidName", "InvalidArgument", "TypeMismatch", "VersionMismatch", "Corrupt",
+    "NoSpace",      "NotOwned",    "Permission",      "NotFound",     "AlreadyExists",   "Timeout",
+    "WouldBlock",   "OutOfMemory", "TooManyBorrows",  "TooManyMembers", "OwnerDied", "ConsumerExists",
+    "ServerDied",   "ClientDied",  "Refused",         "Deadlock",     "Unrecoverable",   "OtherDomain",
+    "ForkedChild",  "Unsupported", "Io",              "Internal",     "Event",
+};
+
+[[noreturn]] void fail(const outlive::error &e) { throw fails{kinds[e.code()], e.message()}; }
+
+template <class T> T must(outlive::expected<T> got) {
+    if (!got) {
+        fail(got.error());
+    }
+    if constexpr (!std::is_void_v<T>) {
+        return std::move(*got);
+    }
+}
+
+// Whether nothing came, which is no fault.
+bool is_nothing(const outlive::error &e) {
+    return e == OUTLIVE_WOULD_BLOCK || e == OUTLIVE_TIMEOUT || e == OUTLIVE_EVENT;
+}
+
+u64 check_sum(std::span<const u64> all) {
+    u64 sum = all.size();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (i != 3) {
+            sum = (sum ^ all[i]) * 0x9e3779b97f4a7c15;
+            sum = sum << 29 | sum >> 35;
+        }
+    }
+    return sum;
+}
+
+std::vector<u64> content(handle from, u64 n, u64 count) {
+    std::vector<u64> all(std::max<std::size_t>(count, words_min));
+    all[0] = from << 32, all[1] = n;
+    u64 x = (all[0] << 17 | all[0] >> 47) ^ n;
+    for (std::size_t i = words_min; i < all.size(); ++i) {
+        all[i] = x = x * 0x5851f42d4c957f2d + 1;
+    }
+    all[3] = check_sum(all);
+    return all;
+}
+
+struct seen {
+    u64 from = 0, n = 0, seq = 0, lost = 0;
+    bool whole = false, borrowed = false;
+    outlive::port_id id{};
+
+    explicit seen(std::span<const u64> all) {
+        whole = all.size() >= words_min && all[3] == check_sum(all);
+        if (whole) {
+            from = all[0] >> 32, n = all[1];
+        }
+    }
+    bool same(const seen &o) const { return whole == o.whole && from == o.from && n == o.n; }
+};
+
+seen look_at(const outlive::sample<words> &sample) {
+    seen it(*sample);
+    const auto meta = sample.meta();
+    it.seq = meta.seq, it.lost = meta.lost_before, it.id = meta.publisher;
+    it.borrowed = sample.is_borrowed();
+    return it;
+}
+
+struct reply {
+    u64 value = 0;
+    outlive::port_id id{};
+    std::vector<seen> came;
+    std::vector<outlive::event> news;
+    std::vector<u64> data;
+
+    std::string line(u64 thread, const fails &end, u64 cpu, u64 wall) const {
+        std::ostringstream out;
+        out << thread << ' ' << end.outcome << " v=" << value << " id=" << id.node << '.' << id.port
+            << " took=" << cpu << '.' << wall;
+        for (const auto &m : came) {
+            out << " m=" << m.from << '.' << m.n << '.' << m.seq << '.' << m.lost << '.' << m.whole
+                << '.' << m.borrowed << '.' << m.id.node << '.' << m.id.port;
+        }
+        for (const auto &e : news) {
+            out << " e=" << e.kind - OUTLIVE_JOINED << '.' << e.unfinished << '.' << e.lost << '.'
+                << e.port.node << '.' << e.port.port;
+        }
+        for (const auto word : data) {
+            out << " d=" << word;
+        }
+        if (!end.text.empty()) {
+            std::string text = end.text;
+            std::replace(text.begin(), text.end(), '\n', ' ');
+            out << " # " << text;
+        }
+        out << '\n';
+        return out.str();
+    }
+};
+
+struct held_sample {
+    outlive::sample<words> it;
+    seen was;
+};
+struct ticket {
+    u64 number;
+    handle of;
+};
+struct in_hand {
+    outlive::request<words> it;
+    handle of;
+    u64 number, parts;
+};
+using mutex = outlive::robust_mutex<data>;
+using rwlock = outlive::robust_shared_mutex<data>;
+using thing =
+    std::variant<outlive::node, outlive::publisher<words>, outlive::subscriber<words>, held_sample,
+                 outlive::producer<words>, outlive::consumer<words>, outlive::message<words>, mutex,
+                 rwlock, outlive::watch, outlive::client<words, words>, ticket,
+                 outlive::server<words, words>, in_hand>;
+
+// What only the thread that took it may use.
+struct lent {
+    outlive::loan<words> it;
+    handle of;
+};
+struct held {
+    handle of;
+    bool reads;
+};
+using own = std::variant<lent, held>;
+
+std::string root;
+std::mutex guard; // of these three, and of standard output
+// Never freed: who exits leaves everything open.
+auto &things = *new std::map<handle, std::unique_ptr<thing>>;
+auto &sent = *new std::map<handle, u64>;
+auto &leaked = *new std::vector<std::unique_ptr<thing>>;
+
+thing &thing_of(handle on) {
+    const std::lock_guard lock(guard);
+    return *things.at(on);
+}
+template <class T> T &get(handle on) { return std::get<T>(thing_of(on)); }
+template <class T> void put(handle on, T it) {
+    const std::lock_guard lock(guard);
+    things[on] = std::make_unique<thing>(std::move(it));
+}
+std::unique_ptr<thing> taken(handle on) {
+    const std::lock_guard lock(guard);
+    auto it = std::move(things.at(on));
+    things.erase(on);
+    return it;
+}
+u64 number_of(handle on) {
+    const std::lock_guard lock(guard);
+    return sent[on];
+}
+void count_up(handle on) {
+    const std::lock_guard lock(guard);
+    ++sent[on];
+}
+void say(const std::string &line) {
+    const std::lock_guard lock(guard);
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fflush(stdout);
+}
+
+const outlive::node &node_of(const step &s) { return get<outlive::node>(s.arg("node")); }
+std::string name(const char *kind, u64 number) { return std::string("/h/") + kind + std::to_string(number); }
+
+template <class Port, class Receive, class See>
+void take_all(Port &port, const step &s, reply &r, Receive receive, See see) {
+    auto until = s.until();
+    for (u64 i = 0; i < s.arg("max"); ++i, until = outlive::deadline::now) {
+        auto got = receive(port, until);
+        if (!got && !is_nothing(got.error())) {
+            fail(got.error());
+        }
+        if (!got) {
+            // An event ends a call that does not wait as well; a message may be behind it.
+            if (got.error() == OUTLIVE_EVENT && s.arg("ms") == 0) {
+                continue;
+            }
+            r.value = 1;
+            break;
+        }
+        see(*got);
+    }
+}
+
+template <class Port> void news_of(Port &port, reply &r) {
+    while (auto event = port.next_event()) {
+        r.news.push_back(*event);
+    }
+}
+
+data &data_of(handle on) {
+    auto &it = thing_of(on);
+    return std::holds_alternative<mutex>(it) ? *std::get<mutex>(it) : *std::get<rwlock>(it);
+}
+
+void unlock(const held &it) {
+    auto &lock = thing_of(it.of);
+    if (auto *m = std::get_if<mutex>(&lock)) {
+        m->unlock();
+    } else if (it.reads) {
+        std::get<rwlock>(lock).unlock_shared();
+    } else {
+        std::get<rwlock>(lock).unlock();
+    }
+}
+
+struct actor {
+    u64 thread;
+    std::map<handle, own> mine;
+
+    // Opens; whether it did.
+    bool opens(const step &s, reply &r) {
+        const handle made = s.arg("new");
+        if (s.verb == "node") {
+            auto it = must(outlive::node::open(
+                outlive::node_options{.name = "n" + std::to_string(made), .domain = "h", .root = root}));
+            r.id.node = it.id();
+            put(made, std::move(it));
+        } else if (s.verb == "publisher") {
+            outlive::topic_options options;
+            options.depth = s.arg("depth");
+            options.is_volatile = s.arg("volatile") == 1;
+            options.reliable_timeout = std::chrono::milliseconds(s.arg("wait_ms"));
+            auto it = must(node_of(s).publisher<words>(name("topic", s.arg("topic")), options));
+            r.id = it.id();
+            put(made, std::move(it));
+        } else if (s.verb == "subscriber") {
+            outlive::topic_options options;
+            options.history = s.arg("history");
+            options.reliable = s.arg("reliable") == 1;
+            options.borrows = s.arg("borrows");
+            put(made, must(node_of(s).subscriber<words>(name("topic", s.arg("topic")), options)));
+        } else if (s.verb == "producer") {
+            outlive::queue_options options;
+            options.bound_bytes = s.arg("bound");
+            auto it = must(node_of(s).producer<words>(name("queue", s.arg("queue")), options));
+            r.id = it.id();
+            put(made, std::move(it));
+        } else if (s.verb == "consumer") {
+            put(made, must(node_of(s).consumer<words>(name("queue", s.arg("queue")))));
+        } else if (s.verb == "mutex") {
+            put(made, must(node_of(s).mutex<data>(name("mutex", s.arg("mutex")))));
+        } else if (s.verb == "rwlock") {
+            put(made, must(node_of(s).shared_mutex<data>(name("rwlock", s.arg("mutex")))));
+        } else if (s.verb == "client") {
+            outlive::service_options options;
+            options.resume = s.arg("resume") == 1;
+            put(made, must(node_of(s).client<words, words>(name("service", s.arg("service")), options)));
+        } else if (s.verb == "server") {
+            put(made, must(node_of(s).server<words, words>(name("service", s.arg("service")))));
+        } else if (s.verb == "watch") {
+            put(made, must(node_of(s).watch(s.arg("target"))));
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    bool messages(const step &s, reply &r) {
+        const handle on = s.on(), made = s.arg("new");
+        if (s.verb == "publish") {
+            auto &it = get<outlive::publisher<words>>(on);
+            for (u64 i = 0; i < s.arg("count"); ++i, count_up(on), ++r.value) {
+                const auto body = content(on, number_of(on), s.arg("words"));
+                must(it.publish(body));
+            }
+        } else if (s.verb == "loan") {
+            const auto count = std::max<u64>(s.arg("words"), words_min);
+            auto it = must(get<outlive::publisher<words>>(on).loan(count));
+            mine.emplace(made, lent{std::move(it), on});
+        } else if (s.verb == "commit") {
+            auto it = std::move(std::get<lent>(mine.at(on)));
+            mine.erase(on);
+            const auto to = it.it.span();
+            const auto body = content(it.of, number_of(it.of), to.size());
+            std::copy(body.begin(), body.end(), to.begin());
+            must(std::move(it.it).publish());
+            count_up(it.of);
+        } else if (s.verb == "receive") {
+            auto &it = get<outlive::subscriber<words>>(on);
+            struct last {
+                decltype(it) &port;
+                reply &r;
+                ~last() { news_of(port, r); }
+            } last{it, r};
+            take_all(
+                it, s, r, [](auto &port, auto until) { return port.receive(until); },
+                [&](const auto &sample) { r.came.push_back(look_at(sample)); });
+        } else if (s.verb == "take") {
+            auto &it = get<outlive::subscriber<words>>(on);
+            auto got = it.receive();
+            while (!got && got.error() == OUTLIVE_EVENT) {
+                got = it.receive();
+            }
+            if (got) {
+                const auto was = look_at(*got);
+                r.came.push_back(was);
+                put(made, held_sample{std::move(*got), was});
+            } else if (!is_nothing(got.error())) {
+                fail(got.error());
+            }
+        } else if (s.verb == "check") {
+            const auto &it = get<held_sample>(on);
+            r.value = look_at(it.it).same(it.was);
+        } else if (s.verb == "send") {
+            auto &it = get<outlive::producer<words>>(on);
+            for (u64 i = 0; i < s.arg("count"); ++i, count_up(on), ++r.value) {
+                const auto body = content(on, number_of(on), s.arg("words"));
+                must(it.try_send(body));
+            }
+        } else if (s.verb == "get") {
+            auto &it = get<outlive::consumer<words>>(on);
+            struct last {
+                decltype(it) &port;
+                reply &r;
+                ~last() { news_of(port, r); }
+            } last{it, r};
+            take_all(
+                it, s, r, [](auto &port, auto until) { return port.receive(until); },
+                [&](const auto &message) {
+                    r.came.emplace_back(*message);
+                    r.came.back().id = message.producer();
+                });
+        } else if (s.verb == "hold") {
+            auto &it = get<outlive::consumer<words>>(on);
+            auto got = it.receive();
+            while (!got && got.error() == OUTLIVE_EVENT) {
+                got = it.receive();
+            }
+            if (got) {
+                r.came.emplace_back(**got);
+                r.came.back().id = got->producer();
+                put(made, std::move(*got));
+            } else if (!is_nothing(got.error())) {
+                fail(got.error());
+            }
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    template <class Lock> void lock(Lock &it, const step &s, reply &r) {
+        const bool died = must(it.acquire(s.until())) == outlive::acquired::owner_died;
+        r.value = died;
+        r.data.assign((*it).begin(), (*it).end());
+        if (died && s.arg("heal") == 1) {
+            (*it).fill((*it)[0]);
+            must(it.mark_consistent());
+        }
+        if (died && s.arg("heal") == 0) {
+            it.unlock();
+        } else {
+            mine.emplace(s.arg("new"), held{s.on(), false});
+        }
+    }
+
+    bool locks(const step &s, reply &r) {
+        if (s.verb == "lock") {
+            auto &it = thing_of(s.on());
+            if (auto *m = std::get_if<mutex>(&it)) {
+                lock(*m, s, r);
+            } else {
+                lock(std::get<rwlock>(it), s, r);
+            }
+        } else if (s.verb == "read") {
+            auto &it = get<rwlock>(s.on());
+            must(it.acquire_shared(s.until()));
+            r.data.assign((*it).begin(), (*it).end());
+            mine.emplace(s.arg("new"), held{s.on(), true});
+        } else if (s.verb == "write") {
+            auto &to = data_of(std::get<held>(mine.at(s.on())).of);
+            std::fill_n(to.begin(), s.arg("half") == 1 ? 2 : 4, s.arg("value"));
+        } else if (s.verb == "await") {
+            r.value = get<outlive::watch>(s.on()).wait(s.until());
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    static seen answered(const outlive::reply<words> &answer) {
+        seen it{std::span<const u64>{}};
+        const auto state = answer.state();
+        if (state) {
+            it = seen(*answer);
+            it.lost = answer.is_last();
+        } else {
+            it.whole = true;
+            switch (state.error().code()) {
+            case OUTLIVE_REFUSED: it.lost = 2; break;
+            case OUTLIVE_TIMEOUT: it.lost = 3; break;
+            case OUTLIVE_SERVER_DIED: it.lost = 4; break;
+            case OUTLIVE_CORRUPT: it.lost = 5; break;
+            default: it.lost = 6;
+            }
+        }
+        it.seq = answer.ticket();
+        return it;
+    }
+
+    bool services(const step &s, reply &r) {
+        using client = outlive::client<words, words>;
+        using server = outlive::server<words, words>;
+        const handle on = s.on(), made = s.arg("new");
+        if (s.verb == "ask") {
+            const auto until = s.arg("late") == 1 ? outlive::deadline::at_ns(::outlive_now_ns() - 1)
+                                                  : outlive::deadline::never;
+            r.value = must(get<client>(on).send(content(on, made, s.arg("words")), until));
+            put(made, ticket{r.value, on});
+        } else if (s.verb == "call") {
+            const auto answer = must(get<client>(on).call(content(on, 0, s.arg("words")), s.until()));
+            r.came.emplace_back(*answer);
+        } else if (s.verb == "replies") {
+            auto until = s.until();
+            for (;; until = outlive::deadline::now) {
+                auto got = get<client>(on).receive(until);
+                if (!got && is_nothing(got.error())) {
+                    break;
+                }
+                r.came.push_back(answered(must(std::move(got))));
+            }
+        } else if (s.verb == "reply-for") {
+            const auto it = get<ticket>(on);
+            r.came.push_back(answered(must(get<client>(it.of).receive_for(it.number, s.until()))));
+        } else if (s.verb == "cancel") {
+            const auto it = get<ticket>(on);
+            must(get<client>(it.of).cancel(it.number));
+        } else if (s.verb == "serve") {
+            auto got = get<server>(on).receive(s.until());
+            if (got) {
+                seen it(**got);
+                it.seq = unsaid;
+                r.came.push_back(it);
+                put(made, in_hand{std::move(*got), on, it.n, 0});
+            } else if (!is_nothing(got.error())) {
+                fail(got.error());
+            }
+        } else if (s.verb == "part" || s.verb == "wanted") {
+            auto &it = get<in_hand>(on);
+            const u64 n = it.number * parts + it.parts++;
+            if (s.verb == "part") {
+                must(get<server>(it.of).respond_part(it.it, content(it.of, n, s.arg("words"))));
+            } else {
+                r.value = !get<server>(it.of).is_cancelled(it.it);
+            }
+        } else if (s.verb == "answer" || s.verb == "refuse") {
+            auto whole = taken(on);
+            auto &it = std::get<in_hand>(*whole);
+            const u64 n = it.number * parts + it.parts;
+            auto &to = get<server>(it.of);
+            if (s.verb == "answer") {
+                must(to.respond(std::move(it.it), content(it.of, n, s.arg("words"))));
+            } else {
+                must(to.refuse(std::move(it.it), "as told"));
+            }
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    // Lets go of it as the end of a scope does.
+    void drop(handle on) {
+        const auto found = mine.find(on);
+        if (found == mine.end()) {
+            taken(on);
+            return;
+        }
+        if (const auto *it = std::get_if<held>(&found->second)) {
+            unlock(*it);
+        }
+        mine.erase(found);
+    }
+
+    // The same while an exception leaves the scope.
+    void unwind(handle on) {
+        struct leaving {
+            actor &me;
+            handle on;
+            ~leaving() { me.drop(on); }
+        };
+        try {
+            const leaving it{*this, on};
+            throw as_told{};
+        } catch (const as_told &) {
+        }
+    }
+
+    void leak(handle on) {
+        auto it = taken(on);
+        const std::lock_guard lock(guard);
+        leaked.push_back(std::move(it));
+    }
+
+    bool domain(const step &s, reply &) {
+        outlive::node_options options{.name = "", .domain = "h", .root = root};
+        if (s.verb == "clean") {
+            must(outlive::domain(options).clean());
+            return true;
+        }
+        return false;
+    }
+
+    static outlive::expected<void> use(thing &it) {
+        const auto body = content(0, 0, 8);
+        const auto done = [](const auto &got) -> outlive::expected<void> {
+            return got ? outlive::expected<void>() : outlive::unexpected(got.error());
+        };
+        if (auto *port = std::get_if<outlive::node>(&it)) { return done(port->watch(port->id())); }
+        if (auto *port = std::get_if<outlive::publisher<words>>(&it)) { return done(port->publish(body)); }
+        if (auto *port = std::get_if<outlive::subscriber<words>>(&it)) { return done(port->receive()); }
+        if (auto *port = std::get_if<outlive::producer<words>>(&it)) { return port->try_send(body); }
+        if (auto *port = std::get_if<outlive::consumer<words>>(&it)) { return done(port->receive()); }
+        if (auto *port = std::get_if<outlive::client<words, words>>(&it)) { return done(port->send(body)); }
+        if (auto *port = std::get_if<outlive::server<words, words>>(&it)) { return done(port->receive()); }
+        if (auto *port = std::get_if<mutex>(&it)) { return done(port->acquire(outlive::deadline::now)); }
+        if (auto *port = std::get_if<rwlock>(&it)) { return port->acquire_shared(outlive::deadline::now); }
+        return outlive::unexpected(outlive::error(OUTLIVE_FORKED_CHILD));
+    }
+
+    std::string in_child(u64 how) {
+        std::string wrong;
+        if (how == 1) {
+            ::execl("/bin/true", "true", nullptr);
+        }
+        if (how == 2 || how == 3) {
+            for (auto &[on, it] : things) {
+                const auto used = use(*it);
+                // A consumer with a message in hand says that first.
+                if (used || (used.error() != OUTLIVE_FORKED_CHILD && used.error() != OUTLIVE_TOO_MANY_BORROWS)) {
+                    wrong += "in a forked child " + std::to_string(on) + " gives " +
+                             (used ? "ok" : kinds[used.error().code()]) + "; ";
+                }
+            }
+        }
+        if (how == 3 || how == 4) {
+            mine.clear();
+            for (auto &[on, it] : things) {
+                if (std::holds_alternative<outlive::message<words>>(*it)) {
+                    it = std::make_unique<thing>(ticket{});
+                }
+            }
+            for (auto &[on, it] : things) {
+                if (!std::holds_alternative<held_sample>(*it)) {
+                    it.reset();
+                }
+            }
+            for (auto &[on, it] : things) {
+                if (it && !look_at(std::get<held_sample>(*it).it).same(std::get<held_sample>(*it).was)) {
+                    wrong += "a sample has changed in a forked child; ";
+                }
+            }
+            things.clear();
+        }
+        return wrong;
+    }
+
+    void fork(const step &s, reply &r) {
+        int ends[2];
+        if (::pipe(ends) != 0) {
+            throw fails{"Failed", "no pipe"};
+        }
+        std::unique_lock lock(guard);
+        const auto pid = ::fork();
+        if (pid == 0) {
+            lock.unlock();
+            ::close(ends[0]);
+            const auto wrong = in_child(s.arg("how"));
+            const bool said = ::write(ends[1], wrong.data(), wrong.size()) >= 0;
+            ::close(ends[1]);
+            if (s.arg("how") == 5) {
+                ::close(0), ::close(1), ::close(2);
+                ::sleep(2);
+            }
+            ::_exit(said ? 0 : 3);
+        }
+        lock.unlock();
+        ::close(ends[1]);
+        std::string wrong;
+        char some[256];
+        for (ssize_t n; (n = ::read(ends[0], some, sizeof some)) > 0;) {
+            wrong.append(some, static_cast<std::size_t>(n));
+        }
+        ::close(ends[0]);
+        int status = 0;
+        if (s.arg("how") != 5) {
+            ::waitpid(pid, &status, 0);
+        }
+        r.value = static_cast<unsigned>(status);
+        if (!wrong.empty()) {
+            throw fails{"Failed", wrong};
+        }
+    }
+
+    void act(const step &s, reply &r) {
+        if (opens(s, r) || messages(s, r) || locks(s, r) || services(s, r) || domain(s, r)) {
+            return;
+        }
+        if (s.verb == "drop") {
+            drop(s.on());
+        } else if (s.verb == "unwind") {
+            unwind(s.on());
+        } else if (s.verb == "leak") {
+            leak(s.on());
+        } else if (s.verb == "fork") {
+            fork(s, r);
+        } else {
+            throw fails{"Panic", "no step: " + s.verb};
+        }
+    }
+
+    static u64 us_of(clockid_t clock) {
+        timespec now{};
+        ::clock_gettime(clock, &now);
+        return static_cast<u64>(now.tv_sec) * 1000000 + static_cast<u64>(now.tv_nsec) / 1000;
+    }
+
+    void answer(const step &s) {
+        reply r;
+        fails end{"ok", ""};
+        const auto cpu = us_of(CLOCK_THREAD_CPUTIME_ID), wall = us_of(CLOCK_MONOTONIC);
+        try {
+            act(s, r);
+        } catch (const fails &e) {
+            end = e;
+        } catch (const std::exception &e) {
+            end = {"Panic", e.what()};
+        }
+        say(r.line(thread, end, us_of(CLOCK_THREAD_CPUTIME_ID) - cpu, us_of(CLOCK_MONOTONIC) - wall));
+    }
+
+    void end(bool crashes) {
+        while (!mine.empty()) {
+            const auto on = mine.begin()->first;
+            crashes ? unwind(on) : drop(on);
+        }
+    }
+};
+
+struct steps {
+    std::mutex lock;
+    std::condition_variable more;
+    std::deque<step> all;
+
+    void push(step s) {
+        const std::lock_guard guard(lock);
+        all.push_back(std::move(s));
+        more.notify_one();
+    }
+    step pop() {
+        std::unique_lock guard(lock);
+        more.wait(guard, [this] { return !all.empty(); });
+        auto first = std::move(all.front());
+        all.pop_front();
+        return first;
+    }
+};
+
+void run(steps &of, u64 thread) {
+    actor me{thread, {}};
+    for (;;) {
+        const auto s = of.pop();
+        if (s.verb == "end" || s.verb == "crash") {
+            return me.end(s.verb == "crash");
+        }
+        me.answer(s);
+    }
+}
+
+step parse(const std::string &line) {
+    std::istringstream in(line);
+    std::string who, word;
+    step s;
+    in >> who >> s.verb;
+    s.thread = std::stoull(who.substr(who.find('.') + 1));
+    while (in >> word) {
+        const auto at = word.find('=');
+        s.args[word.substr(0, at)] = std::stoull(word.substr(at + 1));
+    }
+    return s;
+}
+
+void dispatch(steps &first) {
+    std::map<u64, std::pair<std::unique_ptr<steps>, std::thread>> threads;
+    const auto of = [&](u64 thread) -> steps & { return thread == 0 ? first : *threads.at(thread).first; };
+    const auto ok = [](u64 thread) { say(reply().line(thread, {"ok", ""}, 0, 0)); };
+    for (std::string line; std::getline(std::cin, line);) {
+        auto s = parse(line);
+        if (s.verb == "exit") {
+            std::exit(0);
+        } else if (s.verb == "thread") {
+            auto &[its, thread] = threads[s.arg("new")];
+            its = std::make_unique<steps>();
+            thread = std::thread(run, std::ref(*its), s.arg("new"));
+            ok(s.thread);
+        } else if (s.verb == "end" || s.verb == "crash") {
+            const auto me = s.thread;
+            of(me).push(std::move(s));
+            threads.at(me).second.join();
+            threads.erase(me);
+            ok(me);
+        } else {
+            auto &to = of(s.thread);
+            to.push(std::move(s));
+        }
+    }
+    std::exit(0);
+}
+
+} // namespace
+
+int main(int, char **argv) {
+    root = argv[1];
+    steps first;
+    std::thread(dispatch, std::ref(first)).detach();
+    run(first, 0);
+}
