@@ -73,6 +73,15 @@ impl RobustCondition {
         self.inner.close(py);
     }
 
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+
     /// Releases the mutex, which this thread holds, waits for a notification, at most `timeout`
     /// seconds, and takes the mutex again, however long that takes; False: no notification came.
     ///
@@ -294,6 +303,15 @@ impl LocklessSet {
     /// Unmaps its memory.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 
     /// Adds `id`; False if it was a member already. Two that insert the same at the same time may

@@ -9,7 +9,7 @@ use outlive::{
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::error::raise;
 use crate::node::Watch;
@@ -40,6 +40,20 @@ impl Timer {
     /// How often it became due since the last call; it stays ready until this is called.
     fn fired(&self) -> PyResult<u64> {
         Ok(self.inner.hold()?.fired())
+    }
+
+    /// Ends it: it is due no more.
+    fn close(&self, py: Python<'_>) {
+        self.inner.close(py);
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 }
 
@@ -105,6 +119,20 @@ impl WaitSet {
     #[new]
     fn new() -> Self {
         Self { inner: Port::new(CoreSet::new()) }
+    }
+
+    /// Closes its descriptors.
+    fn close(&self, py: Python<'_>) {
+        self.inner.close(py);
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 
     /// Waits until one of `members` is ready and returns the list of those that are; empty when

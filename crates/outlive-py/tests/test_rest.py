@@ -300,3 +300,17 @@ def test_a_request_may_be_given_up_after_its_answer(node):
     client.cancel(ticket + 1)
     with pytest.raises(outlive.InvalidArgument):
         client.receive(0, ticket=ticket)
+
+
+def test_all_that_is_opened_can_be_closed_by_with(node):
+    with outlive.Timer(0.001) as timer, outlive.WaitSet() as waits:
+        assert waits.wait([timer], 10.0) == [timer] and timer.fired() > 0
+    with outlive.LocklessSet(node, "/ready", 4) as ready:
+        ready.insert(7)
+    with outlive.RobustCondition(node, "/changed") as changed:
+        changed.notify()
+    for use in (timer.fired, lambda: waits.wait([], 0), lambda: ready.insert(8), changed.notify):
+        with pytest.raises(outlive.InvalidArgument, match="closed"):
+            use()
+    with outlive.WaitSet() as waits, pytest.raises(outlive.InvalidArgument):
+        waits.wait([timer], 0)

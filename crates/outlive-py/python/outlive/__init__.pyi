@@ -784,8 +784,8 @@ class Client(_Port, Generic[_Q, _R]):
         """A descriptor for event loops: readable unless the last receiving call found nothing."""
     def __aiter__(self) -> AsyncIterator[Reply[_R]]: ...
     def cancel(self, ticket: int) -> None:
-        """Gives a request up: no reply to it comes any more, and the server is notified. Of one that is
-        answered or given up already nothing is left to do.
+        """Gives a request up: no reply to it comes any more, and the server is notified. Of one that
+        is answered or given up already nothing is left to do.
         """
     def wait_for_server(self, timeout: float | None = None) -> bool:
         """Waits until a live server is there; False when `timeout` seconds passed first."""
@@ -969,7 +969,7 @@ class Guard(ContextManager[Any]):
     def __enter__(self) -> Any: ...
     def __exit__(self, *exception: Any) -> None: ...
 
-class RobustCondition:
+class RobustCondition(_Port):
     """Waiting for a change of data under a ``RobustMutex``, between processes as between threads.
 
     Spurious wake-ups are normal: check the data again, or let ``wait_for`` do it. Killed waiters
@@ -1005,8 +1005,6 @@ class RobustCondition:
         """Wakes one waiter, if there is any. With or without the mutex held."""
     def notify_all(self) -> None:
         """Wakes all waiters."""
-    def close(self) -> None:
-        """Unmaps its memory."""
 
 class RobustSemaphore:
     """A counting semaphore: each permit lets one thread in, over all processes. A killed holder's
@@ -1052,7 +1050,7 @@ class Permit(_Scope):
     def release(self) -> None:
         """Gives it back. The second time it does nothing."""
 
-class LocklessSet:
+class LocklessSet(_Port):
     """A bounded set of numbers from 1 to 2**64 - 1 that any number of threads and processes change
     without a lock.
 
@@ -1076,8 +1074,6 @@ class LocklessSet:
         """All members in ascending order; ids inserted or removed meanwhile may or may not be
         included.
         """
-    def close(self) -> None:
-        """Unmaps its memory."""
     @property
     def capacity(self) -> int:
         """How many there is room for."""
@@ -1145,14 +1141,14 @@ class Domain:
         and a line for each broken invariant.
         """
 
-class Timer:
+class Timer(_Port):
     """Ready every `period` seconds, or once after `delay` seconds."""
 
     def __init__(self, period: float | None = None, *, delay: float | None = None) -> None: ...
     def fired(self) -> int:
         """How often it became due since the last call; it stays ready until this is called."""
 
-class WaitSet:
+class WaitSet(_Port):
     """Waits until one of several things is ready."""
 
     def wait(self, members: list[Any], timeout: float | None = None) -> list[Any]:

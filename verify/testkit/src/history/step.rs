@@ -28,7 +28,7 @@ macro_rules! verbs {
 }
 
 verbs! {
-    /// The member's process begins, in Rust (0), Python (1) or C++ (2); its main thread is thread 0.
+    /// The process begins, in Rust (0), Python (1) or C++ (2); its main thread is thread 0.
     Start = "start"("in");
     /// It gets a signal that ends it, and is reaped.
     Kill = "kill"("signal");
