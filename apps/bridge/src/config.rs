@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 
 use crate::pattern::Pattern;
+use crate::ros2::Known;
 use crate::ros2::config::{Ros2Config, Ros2Section};
 
 /// Rules at most.
@@ -246,8 +247,9 @@ struct QueueSection {
 }
 
 impl Config {
-    /// Reads and checks the file at `path`.
-    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
+    /// Reads and checks the file at `path`; `known` are types of ROS that are known besides those
+    /// that it names.
+    pub(crate) fn load(path: &Path, known: Known) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| ConfigError {
             file: file.clone(),
@@ -256,17 +258,17 @@ impl Config {
             what: format!("it cannot be read: {e}"),
             remedy: "name a file that says what to carry".into(),
         })?;
-        Self::parse(&file, &text)
+        Self::parse(&file, &text, known)
     }
 
     /// Reads and checks `text`, which came from `file`; tells the first thing that is wrong.
-    pub(crate) fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
+    pub(crate) fn parse(file: &str, text: &str, known: Known) -> Result<Self, ConfigError> {
         let source = Source { file, text };
         let read: File = toml::from_str(text).map_err(|e| {
             let what = e.message().trim().replace('\n', ", ");
             source.wrong(e.span().unwrap_or(0..0), what, "docs/book/bridge.md lists all keys")
         })?;
-        read.check(&source)
+        read.check(&source, known)
     }
 
     /// The rule for the topic `name`; none when it is not carried.
@@ -422,7 +424,7 @@ impl Source<'_> {
 }
 
 impl File {
-    fn check(self, source: &Source<'_>) -> Result<Config, ConfigError> {
+    fn check(self, source: &Source<'_>, known: Known) -> Result<Config, ConfigError> {
         let Some(namespace) = &self.namespace else {
             let remedy = "add namespace = \"fleet\": bridges of one namespace find each other";
             return Err(source.wrong(0..0, "no namespace", remedy));
@@ -471,7 +473,7 @@ impl File {
             let pattern = source.pattern(&section.pattern)?;
             queues.push(QueueRule { pattern, direction: section.direction });
         }
-        let ros2 = self.ros2.map(|section| section.check(source)).transpose()?;
+        let ros2 = self.ros2.map(|section| section.check(source, known)).transpose()?;
         let no_ros = ros2.as_ref().is_none_or(Ros2Config::is_empty);
         if topics.is_empty() && services.is_empty() && queues.is_empty() && no_ros {
             let remedy = "add [[topic]] or [[ros2.topic]] with pattern = \"/camera/**\"";
@@ -508,7 +510,7 @@ mod tests {
     const HEAD: &str = "namespace = \"fleet\"\nlisten = [\"tcp/0.0.0.0:7447\"]\n";
 
     fn said(rest: &str) -> String {
-        match Config::parse("b.toml", &format!("{HEAD}{rest}")) {
+        match Config::parse("b.toml", &format!("{HEAD}{rest}"), Known::default()) {
             Ok(config) => format!("{config:?}"),
             Err(e) => e.to_string(),
         }
@@ -523,6 +525,7 @@ mod tests {
                  [[topic]]\npattern = \"/camera/front\"\nrate_hz = 5.0\ndirection = \"out\"\n\
                  [[topic]]\npattern = \"/camera/**\"\nreliable = true\n"
             ),
+            Known::default(),
         )
         .expect("a good file");
         let front = config.topic("/camera/front").expect("carried");
@@ -550,7 +553,8 @@ mod tests {
             let said = said(rest);
             assert!(said.starts_with(expected), "{rest:?} says {said}");
         }
-        let none = Config::parse("b.toml", "").expect_err("nothing in it").to_string();
+        let none =
+            Config::parse("b.toml", "", Known::default()).expect_err("nothing in it").to_string();
         assert!(none.contains("no namespace: add namespace"), "{none}");
     }
 
@@ -576,7 +580,7 @@ mod tests {
             ),
         ] {
             let text = format!("namespace = \"n\"\n{reach}[[topic]]\npattern = \"/**\"\n");
-            match Config::parse("b.toml", &text) {
+            match Config::parse("b.toml", &text, Known::default()) {
                 Ok(_) => panic!("taken: {text}"),
                 Err(e) => assert!(e.to_string().contains(expected), "{text} says {e}"),
             }
@@ -588,7 +592,7 @@ mod tests {
             format!("listen = [\"tls/[::]:1\"]\n[tls]\nca = \"a\"\nmutual = true\n{certificate}"),
         ] {
             let text = format!("namespace = \"n\"\n{reach}[[topic]]\npattern = \"/**\"\n");
-            Config::parse("b.toml", &text).expect("it can work");
+            Config::parse("b.toml", &text, Known::default()).expect("it can work");
         }
     }
 }

@@ -155,12 +155,13 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::ros2::Known;
 
     fn with(rest: &str) -> Result<zenoh::Config, String> {
         let text = format!(
             "namespace = \"n\"\nlisten = [\"tcp/a:1\"]\n{rest}[[topic]]\npattern = \"/**\"\n"
         );
-        let config = Config::parse("b.toml", &text).map_err(|e| e.to_string())?;
+        let config = Config::parse("b.toml", &text, Known::default()).map_err(|e| e.to_string())?;
         told(&config).map_err(|e| e.to_string())
     }
 

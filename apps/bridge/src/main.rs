@@ -49,6 +49,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use config::Config;
 use control::Control;
+use ros2::Known;
 use shared::{NODE_NAME, Shared, say};
 use worker::Failed;
 
@@ -61,9 +62,11 @@ Arguments:
   FILE       what is carried, as docs/book/bridge.md describes
 
 Options:
-  --check        only read FILE and say what is wrong in it
+  --check        only read FILE and say what is wrong in it, and which types cannot be carried
   --stats        print what was carried, every stats_ms of FILE
   --domain NAME  the domain, whatever FILE says
+  --types PATH   .msg and .srv files of your own types, or a directory of them, besides those that
+                 FILE names; may be repeated
   --ros2-types   only list the types of ROS 2 that are known, with their hashes
   -h, --help
   -V, --version
@@ -81,6 +84,8 @@ struct Args {
     check: bool,
     stats: bool,
     domain: Option<String>,
+    types: Vec<PathBuf>,
+    ros2_types: bool,
 }
 
 fn main() -> ExitCode {
@@ -92,8 +97,18 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    let mut known = Known::default();
+    if let Err(e) = known.add(&args.types) {
+        say(e);
+        return ExitCode::from(2);
+    }
+    if args.ros2_types {
+        known.faults().for_each(say);
+        print(&known.lines());
+        return ExitCode::SUCCESS;
+    }
     let file = args.file.unwrap_or_default();
-    let mut config = match Config::load(&file) {
+    let mut config = match Config::load(&file, known) {
         Ok(config) => config,
         Err(e) => {
             say(e);
@@ -104,8 +119,14 @@ fn main() -> ExitCode {
         say(format_args!("{}: {e}", file.display()));
         return ExitCode::from(2);
     }
+    let faults: Vec<_> = config.ros2.iter().flat_map(|ros2| ros2.known.faults()).collect();
+    faults.iter().for_each(say);
+    if config.ros2.is_none() && !args.types.is_empty() {
+        say(format_args!("--types is for a section [ros2], and {} has none", file.display()));
+        return ExitCode::from(2);
+    }
     if args.check {
-        return ExitCode::SUCCESS;
+        return if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) };
     }
     config.domain = args.domain.or(config.domain);
     match run(config, args.stats) {
@@ -130,9 +151,9 @@ fn args() -> Result<Option<Args>, String> {
                 print(concat!("outlive-bridge ", env!("CARGO_PKG_VERSION"), "\n"));
                 return Ok(None);
             }
-            Some("--ros2-types") => {
-                print(&ros2::known());
-                return Ok(None);
+            Some("--ros2-types") => args.ros2_types = true,
+            Some("--types") => {
+                args.types.push(rest.next().ok_or("--types wants a path")?.into());
             }
             Some("--check") => args.check = true,
             Some("--stats") => args.stats = true,
@@ -145,7 +166,7 @@ fn args() -> Result<Option<Args>, String> {
             _ => args.file = Some(arg.into()),
         }
     }
-    if args.file.is_none() { Err("no FILE".into()) } else { Ok(Some(args)) }
+    if args.file.is_none() && !args.ros2_types { Err("no FILE".into()) } else { Ok(Some(args)) }
 }
 
 /// A reader that went away is no reason to fail.

@@ -3,6 +3,8 @@
 #![allow(missing_docs)]
 
 mod net;
+#[path = "ros2/own.rs"]
+mod own;
 #[path = "ros2/place.rs"]
 mod place;
 #[path = "ros2/qos.rs"]

@@ -37,6 +37,9 @@ pub(crate) struct BridgeArgs {
     /// Print statistics regularly.
     #[arg(long)]
     stats: bool,
+    /// .msg and .srv files of your own types for ROS 2, or their directory; may be repeated.
+    #[arg(long, value_name = "PATH")]
+    types: Vec<PathBuf>,
 }
 
 pub(crate) fn run(args: &BridgeArgs, options: &DomainOptions) -> Outcome {
@@ -46,6 +49,9 @@ pub(crate) fn run(args: &BridgeArgs, options: &DomainOptions) -> Outcome {
         if wanted {
             command.arg(option);
         }
+    }
+    for path in &args.types {
+        command.arg("--types").arg(path);
     }
     Err(program::become_it(PROGRAM, command, "cargo install --path apps/bridge", options))
 }

@@ -47,6 +47,25 @@ impl Tree {
         Self::List(List { all: of.len(), shown: of })
     }
 
+    /// Of each value in it, the bytes that it has besides.
+    pub(crate) fn sizes(&self) -> Vec<usize> {
+        match self {
+            Self::Text(text) | Self::Name(text) => vec![text.len()],
+            Self::Bytes(bytes) => vec![bytes.shown.len()],
+            Self::List(list) => {
+                let inner = list.shown.iter().flat_map(Self::sizes);
+                std::iter::once(0).chain(inner).collect()
+            }
+            Self::Fields(fields) => {
+                let inner = fields
+                    .iter()
+                    .flat_map(|(name, value)| std::iter::once(name.len()).chain(value.sizes()));
+                std::iter::once(0).chain(inner).collect()
+            }
+            _ => vec![0],
+        }
+    }
+
     /// A part of a described payload; of each array the first `most` elements.
     pub(crate) fn of(value: &Value<'_>, most: usize) -> Self {
         match value {

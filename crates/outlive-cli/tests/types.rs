@@ -150,7 +150,7 @@ fn what_is_wrong_is_told_by_file_and_line_and_nothing_is_written() {
     let ran = home.run(&format!("types import {file} -o {out} --package a")).expect(USAGE);
     assert!(ran.err.contains("A.msg:2: the text is not UTF-8"), "{}", ran.err);
     let ran = home.run(&format!("types import {} -o {out}", files.path("B.msg")));
-    assert!(ran.expect(NOT_FOUND).err.contains("no file "));
+    assert!(ran.expect(NOT_FOUND).err.contains("No such file"));
 }
 
 #[test]

@@ -367,22 +367,14 @@ impl Recorder {
 
     /// How payloads of a type become messages of ROS.
     fn for_ros(&self, of: &PayloadType) -> Result<Coding, String> {
-        let (name, own) = (of.name(), &self.options.definitions);
-        if let Some(to) = ToRos::among(of, self.epoch_ns, own)? {
-            return Ok(Coding::To(Arc::new(to)));
-        }
-        // What goes by the name of a message has to be that message.
-        let of_ros = name.split('/').nth(1) == Some("msg");
-        match own.schema(name)?.map(|schema| Layout::bound(&schema, of)) {
-            Some(Ok(layout)) => return Ok(Coding::Layout(Arc::new(layout))),
-            Some(Err(why)) if of_ros => return Err(format!("it is not laid out as {name}: {why}")),
-            None if of_ros => {
-                return Err(format!("{name} is not defined: give its .msg file with --types"));
-            }
-            _ => {}
+        if let Some(to) = ToRos::among(of, self.epoch_ns, &self.options.definitions)? {
+            return Ok(match to.layout() {
+                Some(layout) => Coding::Layout(Arc::new(layout.clone())),
+                None => Coding::To(Arc::new(to)),
+            });
         }
         let layout = Layout::generated(of);
-        let layout = layout.ok_or_else(|| format!("ROS has no message like {name}"))?;
+        let layout = layout.ok_or_else(|| format!("ROS has no message like {}", of.name()))?;
         Ok(Coding::Layout(Arc::new(layout)))
     }
 

@@ -4,13 +4,48 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use outlive::Publisher;
+use outlive::{Encoding, Node, PayloadType, Publisher};
 
 use crate::input::Input;
 use crate::world::{Dir, done, settings};
 
 /// Codes that the command promises; a panic has another one.
 const CODES: std::ops::RangeInclusive<i32> = 0..=9;
+
+/// FlatBuffers and tables of Arrow that begin with good bytes: schema, payload.
+const FOREIGN: [(Encoding, &str, &[u8], &[u8]); 2] = [
+    (
+        Encoding::FlatBuffer,
+        "robot.Plan",
+        include_bytes!("../../../crates/outlive-cli/tests/foreign/plan.bfbs"),
+        include_bytes!("../../../crates/outlive-cli/tests/foreign/plan.bin"),
+    ),
+    (
+        Encoding::Arrow,
+        "table",
+        include_bytes!("../../../crates/outlive-cli/tests/foreign/table.schema"),
+        include_bytes!("../../../crates/outlive-cli/tests/foreign/table.arrow"),
+    ),
+];
+
+/// One of them with bytes of its schema and its payload changed.
+fn foreign(node: &Node, input: &mut Input<'_>) -> Option<Publisher<[u8]>> {
+    let (encoding, name, schema, payload) = FOREIGN[input.byte() as usize % FOREIGN.len()];
+    let [schema, payload] = [schema, payload].map(|bytes| {
+        let mut bytes = bytes.to_vec();
+        for _ in 0..input.byte() % 8 {
+            let at = usize::from(input.byte()) << 8 | usize::from(input.byte());
+            let at = at % bytes.len();
+            bytes[at] = input.byte();
+        }
+        bytes.truncate(bytes.len() - input.byte() as usize / 8);
+        bytes
+    });
+    let of = done(PayloadType::encoded(encoding, name, &schema))?;
+    let publisher = done(done(node.topic::<[u8]>("/f"))?.of_type(&of).publisher())?;
+    done(publisher.publish(&payload))?;
+    Some(publisher)
+}
 
 /// Nothing without the command.
 pub fn run(data: &[u8]) {
@@ -60,6 +95,11 @@ pub fn run(data: &[u8]) {
         payloads(&publisher, input);
         outlive(&echo, b"");
         drop(made);
+    } else if way % 4 == 3 {
+        let Some(publisher) = foreign(&node, &mut input) else { return };
+        outlive(&echo, b"");
+        outlive(&["topic", "info", "/f"], b"");
+        drop(publisher);
     } else {
         let schema = input.part().to_vec();
         let Some(topic) = done(node.topic::<[u8]>("/f")) else { return };

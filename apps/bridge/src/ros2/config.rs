@@ -1,8 +1,11 @@
 //! Section `[ros2]` of the bridge's file.
 
+use std::path::PathBuf;
+
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::known::Known;
 use super::names;
 use crate::config::{ConfigError, Direction, Source};
 use crate::pattern::Pattern;
@@ -23,6 +26,8 @@ pub(crate) struct Ros2Config {
     pub(crate) namespace: String,
     rules: Vec<Ros2Rule>,
     services: Vec<Ros2ServiceRule>,
+    /// Types of ROS, and the user's own.
+    pub(crate) known: Known,
 }
 
 /// Which topics or services, and what they are called in ROS.
@@ -71,6 +76,8 @@ pub(crate) struct Ros2Rule {
     pub(crate) reliable: bool,
     /// Messages that go out are kept for those that come later there.
     pub(crate) keeps: bool,
+    /// What comes in is, where the topic here does not say it.
+    pub(crate) becomes: Option<Becomes>,
     /// Of topics that are made here, and how many are kept.
     pub(crate) depth: Option<u64>,
 }
@@ -109,12 +116,23 @@ impl Ros2Config {
     }
 }
 
+/// What messages become that are not to become MessagePack or a ready-made message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Becomes {
+    /// CDR, as they came.
+    Cdr,
+    /// Of a fixed layout.
+    Fixed,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ros2Section {
     domain: Option<Spanned<u64>>,
     node: Option<Spanned<String>>,
     namespace: Option<Spanned<String>>,
+    types: Option<Spanned<Vec<PathBuf>>>,
     #[serde(default)]
     topic: Vec<Spanned<TopicSection>>,
     #[serde(default)]
@@ -145,6 +163,7 @@ struct TopicSection {
     reliable: bool,
     #[serde(default)]
     durability: Durability,
+    encoding: Option<Becomes>,
     depth: Option<Spanned<u64>>,
 }
 
@@ -158,7 +177,12 @@ enum Durability {
 }
 
 impl Ros2Section {
-    pub(crate) fn check(self, source: &Source<'_>) -> Result<Ros2Config, ConfigError> {
+    /// `known` is what is known besides the types that the section names.
+    pub(crate) fn check(
+        self,
+        source: &Source<'_>,
+        mut known: Known,
+    ) -> Result<Ros2Config, ConfigError> {
         let domain = source.number(self.domain, 0, 0..=DOMAIN_MAX)? as u32;
         let node = match self.node {
             None => "outlive_bridge".to_owned(),
@@ -185,11 +209,17 @@ impl Ros2Section {
         if let Some(span) = spans.chain(self.service.iter().map(Spanned::span)).nth(RULES_MAX) {
             return Err(source.wrong(span, "too many sections", "use at most 256"));
         }
-        let rules = self.topic.into_iter().map(|section| section.into_inner().check(source));
+        if let Some(types) = self.types
+            && let Err(e) = known.add(types.get_ref())
+        {
+            let remedy = "name .msg and .srv files without faults, or directories that have some";
+            return Err(source.wrong(types.span(), e.to_string(), remedy));
+        }
+        let rules = self.topic.into_iter().map(|s| s.into_inner().check(source, &known));
         let rules = rules.collect::<Result<_, _>>()?;
         let services = self.service.into_iter().map(|section| section.into_inner().check(source));
         let services = services.collect::<Result<_, _>>()?;
-        Ok(Ros2Config { domain, node, namespace, rules, services })
+        Ok(Ros2Config { domain, node, namespace, rules, services, known })
     }
 }
 
@@ -228,13 +258,13 @@ fn names_of(
 }
 
 impl TopicSection {
-    fn check(self, source: &Source<'_>) -> Result<Ros2Rule, ConfigError> {
+    fn check(self, source: &Source<'_>, known: &Known) -> Result<Ros2Rule, ConfigError> {
         let names = names_of(source, &self.pattern, self.name.as_ref())?;
         if let Some(of) = &self.of
-            && names::type_hash(of.get_ref()).is_none()
+            && known.hash(of.get_ref()).is_none()
         {
             let what = format!("'{}' is no message that is known here", of.get_ref());
-            let remedy = "outlive-bridge --ros2-types lists them";
+            let remedy = "outlive-bridge --ros2-types lists them; name its file with 'types'";
             return Err(source.wrong(of.span(), what, remedy));
         }
         source.rate(self.rate_hz.as_ref())?;
@@ -245,6 +275,7 @@ impl TopicSection {
             rate_hz: self.rate_hz.map(Spanned::into_inner),
             reliable: self.reliable,
             keeps: self.durability == Durability::TransientLocal,
+            becomes: self.encoding,
             depth: match self.depth {
                 None => None,
                 depth => Some(source.number(depth, 1, 1..=DEPTH_MAX)?),
@@ -265,12 +296,13 @@ mod tests {
     const HEAD: &str = "namespace = \"fleet\"\nconnect = [\"tcp/127.0.0.1:7447\"]\n[ros2]\n";
 
     fn read(rest: &str) -> Result<Ros2Config, String> {
-        let read = Config::parse("b.toml", &format!("{HEAD}{rest}")).map_err(|e| e.to_string())?;
+        let read = Config::parse("b.toml", &format!("{HEAD}{rest}"), Known::default())
+            .map_err(|e| e.to_string())?;
         read.ros2.ok_or_else(|| "no section".into())
     }
 
     fn topic(name: &str, of: &str) -> names::Topic {
-        names::Topic::new(name, of).expect("a known type")
+        Known::default().topic(name, of).expect("a known type")
     }
 
     #[test]

@@ -16,6 +16,7 @@ use zenoh::query::{ConsolidationMode, Reply};
 use zenoh::sample::{Locality, Sample};
 
 use super::Member;
+use super::config::{Becomes, Ros2Rule};
 use super::names::{self, ATTACHMENT_BYTES, Attachment, Port, Topic};
 use super::qos::Qos;
 use crate::incoming::{LINGER, WAITING_BYTES_MAX, WAITING_MAX};
@@ -38,7 +39,7 @@ pub(super) fn start(
     member: &Arc<Member>,
     topic: &Topic,
     here: &str,
-    depth: Option<u64>,
+    rule: &Ros2Rule,
     qos: Qos,
 ) -> Worker {
     let (to, from) = sync_channel(WAITING_MAX);
@@ -56,7 +57,8 @@ pub(super) fn start(
         member: member.clone(),
         topic: topic.clone(),
         here: here.to_owned(),
-        depth: depth.unwrap_or_else(|| qos.depth.unwrap_or(DEPTH_MAX).min(DEPTH_MAX)),
+        becomes: rule.becomes,
+        depth: rule.depth.unwrap_or_else(|| qos.depth.unwrap_or(DEPTH_MAX).min(DEPTH_MAX)),
         qos,
     };
     let what = format!("topic {} of ROS 2 is not published as {here}", topic.name);
@@ -128,6 +130,7 @@ struct Route {
     member: Arc<Member>,
     topic: Topic,
     here: String,
+    becomes: Option<Becomes>,
     depth: u64,
     /// What the publishers there give.
     qos: Qos,
@@ -140,7 +143,7 @@ impl Route {
         from: Receiver<Item>,
         to_ask: Receiver<String>,
     ) -> Result<Option<Box<dyn Job>>, Failed> {
-        let (from_ros, of) = FromRos::of(&self.topic.of, "", None)?;
+        let (from_ros, of) = self.coding()?;
         // The topic is there from now on.
         let port = self.port(&of)?;
         let session = &self.member.shared.session;
@@ -169,6 +172,22 @@ impl Route {
             told: false,
             until: None,
         })))
+    }
+
+    /// What messages become: what the topic here has, if somebody has made it already.
+    fn coding(&self) -> Result<(FromRos, PayloadType), Failed> {
+        let (of, own) = (&self.topic.of, self.member.known.definitions());
+        let here = self.member.shared.domain.find_topic(&self.here)?;
+        let here = match (here, self.becomes) {
+            (Some(here), _) => Some(here.payload_type()),
+            (None, Some(Becomes::Cdr)) => own.payload_type(of)?,
+            (None, Some(Becomes::Fixed)) => {
+                let what = format!("nobody here has made it, so the layout of {of} is not known");
+                return Err(format!("{what}: start a subscriber of the imported type").into());
+            }
+            (None, None) => None,
+        };
+        Ok(FromRos::among(of, own, here.as_ref())?)
     }
 
     fn port(&self, of: &PayloadType) -> Result<port::Port, Error> {

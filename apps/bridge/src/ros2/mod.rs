@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `config` | section `[ros2]` of the bridge's file |
+//! | `known` | types of ROS and the user's own |
 //! | `names`, `qos` | keys, tokens, hashes, attachments; what ports promise |
 //! | `outgoing`, `incoming` | a topic on its way to ROS, and from there |
 //! | `kept` | what is kept for subscriptions that come later there |
@@ -15,6 +16,7 @@
 pub(crate) mod config;
 mod incoming;
 mod kept;
+mod known;
 mod names;
 mod outgoing;
 mod qos;
@@ -40,6 +42,7 @@ use crate::shared::{Shared, say};
 use crate::wire::wall_now_ns;
 use crate::worker::{Failed, News};
 use config::Ros2Config;
+pub(crate) use known::Known;
 use names::{Participant, Port, Remote, Topic};
 use qos::Qos;
 
@@ -48,17 +51,11 @@ const PORTS_MAX: usize = 16_384;
 /// Topics that cannot be carried, told once each; more of them are told again.
 const TOLD_MAX: usize = 4096;
 
-/// The messages and services that are known, with their hashes; a line each.
-pub(crate) fn known() -> String {
-    let line = |name: &str| format!("{name} {}\n", names::type_hash(name).unwrap_or_default());
-    let messages = outlive_record::ros2::embedded().into_iter();
-    messages.chain(outlive_record::ros2::embedded_services()).map(line).collect()
-}
-
 /// What routes need to be part of the graph.
 struct Member {
     shared: Arc<Shared>,
     participant: Participant,
+    known: Known,
     /// Ports numbered so far; 0 is the node.
     ports: AtomicU64,
 }
@@ -106,7 +103,8 @@ impl Graph {
             })
             .wait()?;
         let node = liveliness.declare_token(participant.node_token()).wait()?;
-        let member = Member { shared: shared.clone(), participant, ports: AtomicU64::new(1) };
+        let (shared, known) = (shared.clone(), config.known.clone());
+        let member = Member { shared, participant, known, ports: AtomicU64::new(1) };
         Ok(Self {
             config,
             member: Arc::new(member),
@@ -150,12 +148,13 @@ impl Graph {
                 .tell(format!("topic {name} is not carried to ROS 2: the name is none there"));
         }
         let epoch_ns = wall_now_ns().saturating_sub(now_ns());
-        let Some(way) = outgoing::Way::new(topic, &rule, &there, epoch_ns) else {
-            let of = topic.payload_type();
-            let (name, of) = (&topic.name, of.name());
-            let wanted = rule.of.as_deref().unwrap_or("that type");
-            return self
-                .tell(format!("topic {name} is not carried to ROS 2: {of} is no {wanted} there"));
+        let way = outgoing::Way::new(topic, &rule, &there, epoch_ns, &self.config.known);
+        let way = match way {
+            Ok(way) => way,
+            Err(why) => {
+                let name = &topic.name;
+                return self.tell(format!("topic {name} is not carried to ROS 2: {why}"));
+            }
         };
         let depth = rule.depth.unwrap_or(topic.depth);
         let start = || way.start(&self.member, depth, rule);
@@ -208,8 +207,9 @@ impl Graph {
         if !names::is_topic_name(&there) {
             return self.tell(format!("{what}: the name is none there"));
         }
-        let known = services::type_of(info)
-            .and_then(|(of, service)| Some((Topic::new(&there, &of)?, service)));
+        let known = &self.config.known;
+        let known = services::type_of(info, known)
+            .and_then(|(of, service)| Some((known.topic(&there, &of)?, service)));
         let Some((topic, service)) = known else {
             let (request, response) = (info.request.name(), info.response.name());
             return self.tell(format!("{what}: {request} and {response} are no service there"));
@@ -226,8 +226,9 @@ impl Graph {
                 continue;
             }
             let Some((rule, here)) = self.config.service_comes_in(&topic.name) else { continue };
-            let known = names::type_hash(&topic.of).filter(|hash| *hash == topic.hash);
-            match known.and_then(|_| Service::of(&topic.of)) {
+            let own = &self.config.known;
+            let known = own.hash(&topic.of).filter(|hash| *hash == topic.hash);
+            match known.and_then(|_| Service::among(&topic.of, own.definitions()).ok()?) {
                 Some(service) => {
                     let start = || services::stand_for(&self.member, topic, service, here, rule);
                     routes.of(Kind::RosServiceIn).want(&topic.kind(), &topic.name, start);
@@ -249,12 +250,12 @@ impl Graph {
                 continue;
             }
             let Some((rule, here)) = self.config.comes_in(topic) else { continue };
-            if names::type_hash(&topic.of).as_ref() != Some(&topic.hash) {
+            if self.config.known.hash(&topic.of).as_ref() != Some(&topic.hash) {
                 strange.push(topic.clone());
                 continue;
             }
             let Some(qos) = Qos::of_all(publishers.values()) else { continue };
-            let start = || incoming::start(&self.member, topic, &here, rule.depth, qos);
+            let start = || incoming::start(&self.member, topic, &here, rule, qos);
             routes.of(Kind::RosTopicIn).want(&topic.kind(), &topic.name, start);
         }
         routes.of(Kind::RosTopicIn).settle();
@@ -268,9 +269,9 @@ impl Graph {
     }
 
     fn tell_strange(&mut self, what: &str, Topic { name, of, hash }: Topic) {
-        let why = match names::type_hash(&of) {
+        let why = match self.config.known.hash(&of) {
             Some(own) => format!("its {of} has the hash {hash}, ours is {own}"),
-            None => format!("{of} is not known here"),
+            None => format!("{of} is not known here: give its file with --types"),
         };
         self.tell(format!("{what} {name} of ROS 2 is not carried: {why}"));
     }

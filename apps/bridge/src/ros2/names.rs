@@ -11,7 +11,6 @@
 //! for nothing. A request has the client's number, stamp and id attached, its response the same
 //! number and id.
 
-use outlive_record::ros2;
 use sha2::{Digest, Sha256};
 use twox_hash::XxHash3_128;
 
@@ -58,10 +57,10 @@ pub(crate) fn gid(token: &str) -> [u8; GID_BYTES] {
     XxHash3_128::oneshot(token.as_bytes()).to_le_bytes()
 }
 
-/// The hash of the message or service `name` as REP 2016 has it; none of one not known here.
-pub(crate) fn type_hash(name: &str) -> Option<String> {
-    let digest = Sha256::digest(ros2::type_description(name)?);
-    Some(digest.iter().fold("RIHS01_".to_owned(), |out, byte| out + &format!("{byte:02x}")))
+/// The hash of the message or service that `description` is of, as REP 2016 has it.
+pub(crate) fn hash(description: &str) -> String {
+    let digest = Sha256::digest(description);
+    digest.iter().fold("RIHS01_".to_owned(), |out, byte| out + &format!("{byte:02x}"))
 }
 
 /// `std_msgs/msg/String` as DDS calls it.
@@ -97,11 +96,6 @@ pub(crate) struct Topic {
 }
 
 impl Topic {
-    /// None if the type is not known here.
-    pub(crate) fn new(name: &str, of: &str) -> Option<Self> {
-        Some(Self { name: name.into(), of: of.into(), hash: type_hash(of)? })
-    }
-
     /// What tells it from others of its name.
     pub(crate) fn kind(&self) -> String {
         format!("{} {}", self.of, self.hash)
@@ -210,6 +204,11 @@ fn mangled(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ros2::known::Known;
+
+    fn type_hash(name: &str) -> Option<String> {
+        Known::default().hash(name)
+    }
 
     const STRING: &str = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
 
@@ -220,10 +219,12 @@ mod tests {
     /// The examples of rmw_zenoh's docs/design.md.
     #[test]
     fn keys_and_tokens_are_those_of_the_design_document() {
-        let topic = Topic::new("/chatter", "std_msgs/msg/String").expect("a known type");
+        let topic =
+            Known::default().topic("/chatter", "std_msgs/msg/String").expect("a known type");
         let key = format!("0/chatter/std_msgs::msg::dds_::String_/{STRING}");
         assert_eq!(topic.key(0), key);
-        let spaced = Topic::new("/robot1/chatter", "std_msgs/msg/String").expect("a known type");
+        let spaced =
+            Known::default().topic("/robot1/chatter", "std_msgs/msg/String").expect("a known type");
         let key = format!("0/robot1/chatter/std_msgs::msg::dds_::String_/{STRING}");
         assert_eq!(spaced.key(0), key);
 
@@ -266,7 +267,9 @@ mod tests {
     /// The examples of rmw_zenoh's docs/design.md.
     #[test]
     fn keys_and_tokens_of_services_are_those_of_the_design_document() {
-        let add = Topic::new("/add_two_ints", "example_interfaces/srv/AddTwoInts").expect("known");
+        let add = Known::default()
+            .topic("/add_two_ints", "example_interfaces/srv/AddTwoInts")
+            .expect("known");
         let hash = "RIHS01_e118de6bf5eeb66a2491b5bda11202e7b68f198d6f67922cf30364858239c81a";
         let key = format!("2/add_two_ints/example_interfaces::srv::dds_::AddTwoInts_/{hash}");
         assert_eq!(add.key(2), key);

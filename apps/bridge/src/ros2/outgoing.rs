@@ -14,6 +14,7 @@ use zenoh::sample::Locality;
 use super::Member;
 use super::config::Ros2Rule;
 use super::kept::Kept;
+use super::known::Known;
 use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
 use crate::outgoing::{Carried, Pump, Sends, heard, reader, wall_ns};
@@ -31,20 +32,25 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// None if ROS has no message for it, or not that of the rule.
+    /// `Err` says why ROS has no message for it, or not that of the rule.
     pub(super) fn new(
         info: &topic::Info,
         rule: &Ros2Rule,
         there: &str,
         epoch_ns: u64,
-    ) -> Option<Self> {
-        let to_ros = ToRos::of(&info.payload_type(), epoch_ns)?;
+        known: &Known,
+    ) -> Result<Self, String> {
+        let of = info.payload_type();
+        let wanted = rule.of.as_deref();
+        let none = || format!("{} is no {} there", of.name(), wanted.unwrap_or("that type"));
+        let to_ros = ToRos::among(&of, epoch_ns, known.definitions())?.ok_or_else(none)?;
         let names = (0..).map_while(|which| Some((which, to_ros.name(which)?)));
-        let mut fitting = names.filter(|(_, of)| rule.of.as_deref().is_none_or(|want| want == *of));
-        let (which, of) = fitting.next()?;
-        let topic = Topic::new(there, of)?;
+        let mut fitting = names.filter(|(_, of)| wanted.is_none_or(|want| want == *of));
+        let (which, name) = fitting.next().ok_or_else(none)?;
+        let hash = names::hash(&to_ros.type_description(which).ok_or_else(none)?);
+        let topic = Topic { name: there.into(), of: name.into(), hash };
         drop(fitting);
-        Some(Self { name: info.name.clone(), to_ros, which, topic })
+        Ok(Self { name: info.name.clone(), to_ros, which, topic })
     }
 
     pub(super) fn start(self, member: &Arc<Member>, depth: u64, rule: Ros2Rule) -> Worker {

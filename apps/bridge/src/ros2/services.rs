@@ -10,6 +10,7 @@ use zenoh::query::QueryTarget;
 
 use super::Member;
 use super::config::Ros2ServiceRule;
+use super::known::Known;
 use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
 use crate::services::{Call, Called, Form, Parts, serve, stand};
@@ -83,9 +84,9 @@ fn fits(payload: &[u8]) -> Result<&[u8], String> {
 }
 
 /// The service of ROS that requests and responses of a service here are named after.
-pub(super) fn type_of(info: &service::Info) -> Option<(String, Service)> {
+pub(super) fn type_of(info: &service::Info, known: &Known) -> Option<(String, Service)> {
     let name = info.request.name().strip_suffix("_Request")?.to_owned();
-    let service = Service::of(&name)?;
+    let service = Service::among(&name, known.definitions()).ok()??;
     let (request, response) = (service.request.payload_type(), service.response.payload_type());
     (*request == info.request && *response == info.response).then_some((name, service))
 }

@@ -80,6 +80,7 @@ class Node:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         message_registry.get_registry().messages_dir = folder
+        self.folder = folder
         os.environ["ZENOH_CONFIG_OVERRIDE"] = "transport/shared_memory/enabled=false"
         self.session = session.ZenohSession.get_instance("127.0.0.1", port)
         self.port = port
@@ -89,6 +90,21 @@ class Node:
         self.kept = [self.session.liveliness.declare_subscriber(
             "@ros2_lv/**", self.token, history=True)]
         tell(session=self.session.session_id)
+
+    def define(self, types):
+        """Types of the user's own, made known everywhere; of a service a pair."""
+        from rosbags.typesys import get_types_from_msg
+
+        for name, text in types.items():
+            if "/srv/" in name:
+                SERVICES[name] = text
+                continue
+            self.ros.store.register(get_types_from_msg(text, name))
+            path = self.folder / f"{name}.msg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        hashes = {n: self.ros.store.hash_rihs01(n) for n in types if "/msg/" in n}
+        tell(defined=hashes)
 
     def token(self, sample):
         key = str(sample.key_expr)
@@ -267,7 +283,7 @@ class Node:
                 self.ros.store.register(get_types_from_msg(text, f"{type}_{side}"))
             for word in text.split():
                 if "/" in word:
-                    message_registry.load_message_type(word.replace("/", "/msg/"))
+                    message_registry.load_message_type(word.split("[")[0].replace("/", "/msg/"))
         return dict(zip(("request_definition", "response_definition"), texts, strict=True))
 
     def part(self, type, side):

@@ -162,6 +162,29 @@ template <class T>
 concept shareable = (std::is_trivially_copyable_v<T> || detail::has_foreign<T>()) &&
                     !std::is_pointer_v<T> && detail::has_description<T>();
 
+/// A value in a message that may be absent: `outlive::msg::Optional` of Rust. Put it at an offset
+/// divisible by 8.
+template <shareable T> struct optional {
+    constexpr optional() = default;
+    constexpr optional(const T &of) : present(true), value(of) {}
+    constexpr explicit operator bool() const { return present; }
+    [[nodiscard]] constexpr T value_or(const T &other) const { return present ? value : other; }
+    boolean present;
+    std::uint8_t reserved[7] = {};
+    /// Zero if absent.
+    T value{};
+};
+
+template <shareable T> struct message_traits<optional<T>> {
+    static_assert(std::is_standard_layout_v<optional<T>> && offsetof(optional<T>, value) == 8);
+    static constexpr const char *name = "outlive/Optional";
+    static constexpr bool has_foreign = detail::has_foreign<T>();
+    template <class Each> static void fields(Each &&each) {
+        each("present", 0, static_cast<boolean *>(nullptr));
+        each("value", 8, static_cast<T *>(nullptr));
+    }
+};
+
 /// A header followed by any number of elements.
 template <shareable H, shareable E> struct headed {};
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
+use outlive_record::ros2::Definitions;
 use outlive_record::{Error, Profile, Progress, RecordOptions, Recorder, Selection};
 
 use super::How;
@@ -15,7 +16,6 @@ use crate::options::{DomainOptions, seconds, slice_of};
 use crate::os;
 use crate::output::{bytes, count};
 use crate::status::{Status, bar};
-use crate::types;
 use outlive::Deadline;
 
 const EXAMPLES: &str = "\
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
             Whose::Outlive => Profile::Outlive,
             Whose::Ros2 => Profile::Ros2,
         },
-        definitions: types::definitions(&args.types)?,
+        definitions: Definitions::read(&args.types)?,
         compression: args.compression.into(),
         split_bytes: args.split_bytes,
         split_after: args.split_seconds,

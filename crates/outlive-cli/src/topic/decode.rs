@@ -32,6 +32,8 @@ enum Form {
     Described(Box<TypeDescription>),
     MessagePack,
     Foreign(Box<Foreign>),
+    /// Of others, and why its payloads cannot be read.
+    Unread(String),
     Unknown,
 }
 
@@ -83,7 +85,7 @@ impl Decoder {
         let form = match (of.encoding(), of.description(), plain.form) {
             (Encoding::MessagePack, ..) => Form::MessagePack,
             (encoding, ..) if encoding.is_foreign() => {
-                Foreign::of(of).map_or(Form::Unknown, |of| Form::Foreign(Box::new(of)))
+                Foreign::of(of).map_or_else(Form::Unread, |of| Form::Foreign(Box::new(of)))
             }
             // Numbers are shown as they were before types had descriptions.
             (_, Some(described), Form::Unknown) if !described.is_opaque() => {
@@ -140,7 +142,7 @@ impl Decoder {
                 let one = payload.chunks_exact(number.bytes).nth(index)?;
                 serde_json::from_value((number.json)(one)).ok()
             }
-            Form::Unknown => None,
+            Form::Unread(_) | Form::Unknown => None,
         }
     }
 
@@ -151,6 +153,7 @@ impl Decoder {
             Form::MessagePack | Form::Foreign(_) => Ok(()),
             Form::Numbers(_) if path.starts_with('[') || path.is_empty() => Ok(()),
             Form::Numbers(_) => Err("it has numbers, not fields: write it like [3]".into()),
+            Form::Unread(why) => Err(format!("its fields are not known: {}", plain(why))),
             Form::Unknown => Err("its type has no description, so its parts have no names".into()),
         }
     }
@@ -170,7 +173,7 @@ impl Decoder {
             Form::Numbers(n) => {
                 (0..first.len() / n.bytes).take(COLUMNS_MAX).map(|i| format!("[{i}]")).collect()
             }
-            Form::Unknown => Vec::new(),
+            Form::Unread(_) | Form::Unknown => Vec::new(),
         }
     }
 
@@ -210,10 +213,16 @@ impl Decoder {
             let _ = write!(out, ".. {} more", all - shown);
         }
         out.truncate(out.trim_end().len());
-        if let Form::Foreign(of) = &self.form
-            && let Err(why) = of.tree(payload)
-        {
-            let _ = write!(out, "  (not of its type: {})", plain(&why));
+        match &self.form {
+            Form::Foreign(of) => {
+                if let Err(why) = of.tree(payload) {
+                    let _ = write!(out, "  (not of its type: {})", plain(&why));
+                }
+            }
+            Form::Unread(why) => {
+                let _ = write!(out, "  (its fields are not known: {})", plain(why));
+            }
+            _ => {}
         }
         out
     }

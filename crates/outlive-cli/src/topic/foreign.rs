@@ -1,4 +1,14 @@
 //! Payloads in encodings of others, by the schema of their topic.
+//!
+//! | file | what |
+//! |---|---|
+//! | this | Protocol Buffers, JSON, CDR by libraries and `outlive-record` |
+//! | `flat` | the bytes of FlatBuffers, which Arrow has too |
+//! | `flatbuffer`, `arrow` | both, read without unsafe code: payload and schema may be anything |
+
+mod arrow;
+mod flat;
+mod flatbuffer;
 
 use outlive::{Encoding, MsgPack, PayloadType, msgpack};
 use outlive_record::ros2::RosMessage;
@@ -9,6 +19,8 @@ use prost_reflect::{
 };
 
 use crate::tree::Tree;
+use arrow::Arrow;
+use flatbuffer::FlatBuffer;
 
 /// How payloads of one type become fields, and JSON becomes a payload.
 #[derive(Clone, Debug)]
@@ -16,6 +28,8 @@ pub(crate) enum Foreign {
     Protobuf(MessageDescriptor),
     Json,
     Cdr(Box<RosMessage>),
+    FlatBuffer(FlatBuffer),
+    Arrow(Arrow),
 }
 
 impl Foreign {
@@ -23,6 +37,8 @@ impl Foreign {
     pub(crate) fn of(of: &PayloadType) -> Result<Self, String> {
         match of.encoding() {
             Encoding::Json => Ok(Self::Json),
+            // Its payloads bring it along.
+            Encoding::Arrow => Arrow::of(of.schema()).map(Self::Arrow),
             _ if of.schema().is_empty() && of.encoding() != Encoding::Cdr => {
                 Err("nobody has given its schema".into())
             }
@@ -36,7 +52,8 @@ impl Foreign {
                 let text = String::from_utf8_lossy(of.schema());
                 RosMessage::of(of.name(), &text).map(|of| Self::Cdr(Box::new(of)))
             }
-            other => Err(format!("{} is carried, not read", other.as_str())),
+            Encoding::FlatBuffer => FlatBuffer::of(of.name(), of.schema()).map(Self::FlatBuffer),
+            other => Err(format!("{} is none of others", other.as_str())),
         }
     }
 
@@ -52,6 +69,8 @@ impl Foreign {
                 let payload = of.msgpack(payload)?;
                 MsgPack::<Tree>::new(&payload).decode().map_err(|e| e.to_string())
             }
+            Self::FlatBuffer(of) => of.tree(payload),
+            Self::Arrow(of) => of.tree(payload),
         }
     }
 
@@ -73,6 +92,8 @@ impl Foreign {
                 let tree: Tree = serde_json::from_str(json).map_err(|e| e.to_string())?;
                 of.cdr(&msgpack::encode(&tree).map_err(|e| e.to_string())?)
             }
+            Self::FlatBuffer(_) => Err("FlatBuffers are read, not made: flatc makes them".into()),
+            Self::Arrow(_) => Err("tables of Arrow are read, not made: pyarrow makes them".into()),
         }
     }
 }
@@ -142,6 +163,8 @@ pub(crate) fn schema_text(of: &PayloadType) -> String {
             Err(_) => binary(),
         },
         Ok(Foreign::Cdr(message)) => message.text().trim_end().into(),
+        Ok(Foreign::FlatBuffer(of)) => of.text(),
+        Ok(Foreign::Arrow(of)) => of.text().unwrap_or_else(binary),
         Err(why) => format!("{}: {why}", binary()),
     }
 }

@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use outlive_record::ros2::InterfaceFile;
 
 use super::model::{self, Form, Library};
 use super::names::Language;
-use super::{FormArgs, c, cpp, find, python, rust};
+use super::{FormArgs, c, cpp, python, rust};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::output::count;
 
@@ -44,8 +45,7 @@ pub(crate) struct ImportArgs {
     language: Vec<Language>,
     #[command(flatten)]
     form: FormArgs,
-    /// Make all messages MessagePack, without bounds and as the bridge to ROS 2 sends them; not in
-    /// C.
+    /// Make all messages MessagePack, without bounds; not in C.
     #[arg(long, conflicts_with_all = ["text_max", "list_max"])]
     msgpack: bool,
     /// Package of the files [default: name in package.xml, else that of the directory].
@@ -59,7 +59,7 @@ pub(crate) struct ImportArgs {
 pub(super) fn run(args: &ImportArgs) -> Outcome {
     let languages = languages(args)?;
     let form = args.form.form(args.msgpack);
-    let sources = find::sources(&args.paths, args.package.as_deref())?;
+    let sources = InterfaceFile::find(&args.paths, args.package.as_deref())?;
     let library = model::load(&sources, form)?;
     check_names(&library, form, &languages)?;
     let files = files(&library, form, &languages)?;

@@ -2,7 +2,6 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `find` | the files, and the package of each |
 //! | `model` | messages with all that they consist of; fixed layouts |
 //! | `names` | languages, and names that they refuse |
 //! | `rust`, `cpp`, `c`, `python` | source code |
@@ -11,7 +10,6 @@
 
 mod c;
 mod cpp;
-mod find;
 mod import;
 mod model;
 mod names;
@@ -19,12 +17,9 @@ mod python;
 mod rust;
 mod show;
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
-use outlive_record::ros2::{Definitions, Interface};
 
-use crate::exit::{Code, Failure, Outcome};
+use crate::exit::Outcome;
 use model::Form;
 
 #[derive(Debug, Subcommand)]
@@ -50,25 +45,6 @@ impl FormArgs {
         let size = |n: Option<u32>| n.map(|n| n as usize);
         Form { msgpack, text_max: size(self.text_max), list_max: size(self.list_max) }
     }
-}
-
-/// The messages in the files given and in those below the directories given, by their names.
-pub(crate) fn definitions(given: &[PathBuf]) -> Result<Definitions, Failure> {
-    let mut all = Definitions::default();
-    for source in find::sources(given, None)? {
-        if source.sort != find::Sort::Message {
-            continue;
-        }
-        let bytes = find::read(&source.path)?;
-        if let Err(faults) = Interface::parse(&bytes) {
-            let file = source.path.display();
-            let faults: Vec<_> = faults.iter().map(|fault| format!("{file}:{fault}")).collect();
-            return Err(Failure::new(Code::Usage, faults.join("\n")));
-        }
-        let name = format!("{}/msg/{}", source.package, source.name);
-        all.insert(&name, &String::from_utf8_lossy(&bytes));
-    }
-    Ok(all)
 }
 
 pub(crate) fn run(command: &TypesCommand) -> Outcome {

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use outlive::TypeDescription;
 use outlive::describe::{DESCRIPTION_BYTES_MAX, Scalar};
-use outlive_record::ros2::{Interface, Item, Literal, Many, embedded_text};
+use outlive_record::ros2::{Interface, InterfaceFile, Item, Literal, Many, Sort, embedded_text};
 
-use super::find::{self, Sort, Source};
 use crate::exit::{Code, Failure};
 
 /// Deepest nesting of messages; descriptions have no deeper one.
@@ -144,7 +143,7 @@ impl Library {
 }
 
 /// Reads what was asked for and everything that is part of it.
-pub(super) fn load(sources: &[Source], form: Form) -> Result<Library, Failure> {
+pub(super) fn load(sources: &[InterfaceFile], form: Form) -> Result<Library, Failure> {
     let mut loader = Loader { form, ..Loader::default() };
     for source in sources {
         loader.read(source)?;
@@ -192,8 +191,8 @@ impl Loader {
 
     /// Takes in what a file declares. A neighbour that nobody asked for may not be needed: if
     /// something is wrong in it, it is left out.
-    fn read(&mut self, source: &Source) -> Result<(), Failure> {
-        match self.declared(source, &find::read(&source.path)?) {
+    fn read(&mut self, source: &InterfaceFile) -> Result<(), Failure> {
+        match self.declared(source, &source.read()?) {
             Ok(known) => self.known.extend(known),
             Err(faults) if source.wanted => {
                 let file = source.path.display();
@@ -204,8 +203,8 @@ impl Loader {
         Ok(())
     }
 
-    fn declared(&self, source: &Source, bytes: &[u8]) -> Result<Vec<Known>, Vec<String>> {
-        let Source { package, name, sort, wanted, path } = source;
+    fn declared(&self, source: &InterfaceFile, bytes: &[u8]) -> Result<Vec<Known>, Vec<String>> {
+        let InterfaceFile { package, name, sort, wanted, path } = source;
         let plain = |name: &str| {
             name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && name.len() <= 64
         };

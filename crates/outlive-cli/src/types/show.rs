@@ -1,12 +1,13 @@
 //! `outlive types show` and `diff`: the fields of a type, before anybody publishes it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use outlive_record::ros2::embedded_text;
+use outlive_record::ros2::{InterfaceFile, embedded_text};
 
+use super::FormArgs;
 use super::model::{self, Form, Library, Message, full_name};
-use super::{FormArgs, find};
 use crate::exit::{CODES_HELP, Code, Failure, Outcome};
 use crate::output::print;
 use crate::topic::foreign;
@@ -51,7 +52,8 @@ pub(crate) struct DiffArgs {
 pub(super) fn show(args: &ShowArgs) -> Outcome {
     let is_interface = [".msg", ".srv", ".action"].iter().any(|end| args.of.ends_with(end));
     if !is_interface && Path::new(&args.of).is_file() {
-        let set = find::read(Path::new(&args.of))?;
+        let set = fs::read(&args.of);
+        let set = set.map_err(|e| Failure::io(&format!("reading {}", args.of), &e))?;
         let shown = foreign::set_text(&set).map_err(|why| {
             let why = format!("{} is no .msg file and no descriptor set: {why}", args.of);
             Failure::new(Code::Usage, why)
@@ -103,7 +105,7 @@ pub(super) fn diff(args: &DiffArgs) -> Outcome {
 fn load(of: &str, form: Form) -> Result<(Library, Vec<usize>), Failure> {
     let is_file = [".msg", ".srv", ".action"].iter().any(|end| of.ends_with(end));
     if is_file {
-        let sources = find::sources(&[PathBuf::from(of)], None)?;
+        let sources = InterfaceFile::find(&[PathBuf::from(of)], None)?;
         let library = model::load(&sources, form)?;
         let is_meant = |m: &Message| m.file.as_deref() == Some(of);
         let meant = (0..library.messages.len()).filter(|i| is_meant(&library.messages[*i]));

@@ -2,10 +2,11 @@
 //! file brings along.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use outlive::describe::Scalar;
+use outlive::{Encoding, PayloadType};
 
 use super::interface;
 use super::value::Value;
@@ -36,24 +37,37 @@ static EMBEDDED: LazyLock<HashMap<String, Cow<'static, str>>> = LazyLock::new(||
     let mut all: HashMap<_, _> =
         messages.map(|(name, text)| (name.to_owned(), Cow::Borrowed(text))).collect();
     for (name, text) in sections(SERVICES) {
-        let (request, response) = text.split_once("---\n").unwrap_or((text, ""));
-        let event = format!(
-            "{} info\n{name}_Request[<=1] request\n{name}_Response[<=1] response\n",
-            EVENT_INFO.0
-        );
-        let whole = format!(
-            "{name}_Request request_message\n{name}_Response response_message\n\
-             {name}_Event event_message\n"
-        );
-        all.extend([
-            (format!("{name}_Request"), Cow::Borrowed(request)),
-            (format!("{name}_Response"), Cow::Borrowed(response)),
-            (format!("{name}_Event"), Cow::Owned(event)),
-            (name.to_owned(), Cow::Owned(whole)),
-        ]);
+        all.extend(service(name, text).map(|(name, text)| (name, text.into())));
     }
     all
 });
+
+/// A service's parts and the whole, whose description it is hashed by.
+fn service(name: &str, text: &str) -> [(String, String); 4] {
+    let (mut request, mut response, mut is_response) = (String::new(), String::new(), false);
+    for line in text.lines() {
+        if line.trim() == "---" {
+            is_response = true;
+            continue;
+        }
+        let part = if is_response { &mut response } else { &mut request };
+        *part += &format!("{line}\n");
+    }
+    let event = format!(
+        "{} info\n{name}_Request[<=1] request\n{name}_Response[<=1] response\n",
+        EVENT_INFO.0
+    );
+    let whole = format!(
+        "{name}_Request request_message\n{name}_Response response_message\n\
+         {name}_Event event_message\n"
+    );
+    [
+        (format!("{name}_Request"), request),
+        (format!("{name}_Response"), response),
+        (format!("{name}_Event"), event),
+        (name.to_owned(), whole),
+    ]
+}
 
 /// Names and definitions.
 fn sections(all: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -277,7 +291,8 @@ impl Schema {
     }
 }
 
-/// Definitions of messages that the program does not know, from `.msg` files.
+/// Definitions of messages and services that the program does not know, from `.msg` and `.srv`
+/// files.
 ///
 /// # Examples
 /// ```
@@ -292,12 +307,27 @@ impl Schema {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Definitions(BTreeMap<String, String>);
+pub struct Definitions {
+    texts: BTreeMap<String, String>,
+    /// What was added, without the parts of services.
+    names: BTreeSet<String>,
+}
 
 impl Definitions {
-    /// Adds the message `name`, like `my_msgs/msg/Speed`, as its file has it.
+    /// Adds the message `name`, like `my_msgs/msg/Speed`, or the service, like `my_msgs/srv/Plan`,
+    /// as its file has it.
     pub fn insert(&mut self, name: &str, text: &str) {
-        self.0.insert(name.into(), text.into());
+        self.names.insert(name.into());
+        if name.split('/').nth(1) == Some("srv") {
+            self.texts.extend(service(name, text));
+        } else {
+            self.texts.insert(name.into(), text.into());
+        }
+    }
+
+    /// What was added, in the order of the names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
     }
 
     /// The message `name`, from here or as the program knows it; `None` if nobody defines it.
@@ -305,11 +335,30 @@ impl Definitions {
     /// # Errors
     /// What is wrong in its definition.
     pub(crate) fn schema(&self, name: &str) -> Result<Option<Schema>, String> {
-        let Some(root) = full(name).and_then(|name| self.0.get(&name)) else {
+        let Some(root) = full(name).and_then(|name| self.texts.get(&name)) else {
             return Ok(Schema::embedded(name));
         };
-        let given = self.0.iter().map(|(name, text)| (name.clone(), text.as_str())).collect();
+        let given = self.texts.iter().map(|(name, text)| (name.clone(), text.as_str())).collect();
         Schema::resolve(name, root, given).map(Some)
+    }
+
+    /// That of a topic whose payloads are CDR: its own, else the one of its name.
+    pub(crate) fn schema_of(&self, of: &PayloadType) -> Result<Option<Schema>, String> {
+        match String::from_utf8_lossy(of.schema()).trim() {
+            "" => self.schema(of.name()),
+            text => Schema::parse(of.name(), text).map(Some),
+        }
+    }
+
+    /// The type of topics whose payloads are messages `name` as they are; `None` if nobody defines
+    /// it.
+    ///
+    /// # Errors
+    /// What is wrong in its definition, or that it is too long for a topic.
+    pub fn payload_type(&self, name: &str) -> Result<Option<PayloadType>, String> {
+        let Some(schema) = self.schema(name)? else { return Ok(None) };
+        let of = PayloadType::encoded(Encoding::Cdr, &schema.name, schema.text.as_bytes());
+        of.map(Some).map_err(|e| e.to_string())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::definition::{Field, Kind, Schema};
+use super::definition::{Definitions, Field, Kind, Schema};
 
 /// The description of the message `name`, as JSON in the one form whose SHA-256 is the type's hash
 /// (`RIHS01_` and 64 digits); also that of a service. `None` if the program does not know it.
@@ -14,17 +14,31 @@ use super::definition::{Field, Kind, Schema};
 /// assert!(outlive_record::ros2::type_description("mine/msg/Own").is_none());
 /// ```
 pub fn type_description(name: &str) -> Option<String> {
-    let schema = Schema::embedded(name)?;
-    let one = |index: usize| type_of(&schema, &schema.names[index], &schema.types[index]);
+    Some(describe(&Schema::embedded(name)?))
+}
+
+impl Definitions {
+    /// The description of the message or service `name`, from here or as the program knows it;
+    /// `None` if nobody defines it.
+    ///
+    /// # Errors
+    /// What is wrong in its definition.
+    pub fn type_description(&self, name: &str) -> Result<Option<String>, String> {
+        Ok(self.schema(name)?.as_ref().map(describe))
+    }
+}
+
+pub(super) fn describe(schema: &Schema) -> String {
+    let one = |index: usize| type_of(schema, &schema.names[index], &schema.types[index]);
     let (root, others) = (schema.types.len() - 1, 0..schema.types.len() - 1);
     let mut others: Vec<usize> = others.collect();
     others.sort_by_key(|index| &schema.names[*index]);
     let others: Vec<String> = others.into_iter().map(one).collect();
-    Some(format!(
+    format!(
         r#"{{"type_description": {}, "referenced_type_descriptions": [{}]}}"#,
         one(root),
         others.join(", ")
-    ))
+    )
 }
 
 fn type_of(schema: &Schema, name: &str, fields: &[Field]) -> String {

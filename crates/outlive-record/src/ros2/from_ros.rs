@@ -1,14 +1,16 @@
 //! Messages of ROS as payloads of topics.
 
-use outlive::PayloadType;
 use outlive::msg::{
     Header, Image, ImageHeader, Imu, Joint, JointState, JointStateHeader, PixelFormat, PointCloud,
     PointCloudHeader, PointXyzi, Pose, Quaternion, Text, Twist, Vector3,
 };
 use outlive::msgpack;
 use outlive::zerocopy::IntoBytes;
+use outlive::{Encoding, PayloadType};
 
-use super::definition::{Base, Field, Kind, Schema};
+use super::definition::{Base, Definitions, Field, Kind, Schema};
+use super::description::describe;
+use super::layout::Layout;
 use super::value::Value;
 use super::{FORMATS, NUMBERS, cdr};
 
@@ -19,7 +21,7 @@ pub struct FromRos {
     form: Form,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Form {
     Image,
     CompressedImage,
@@ -31,6 +33,10 @@ enum Form {
     /// A number, or numbers one after the other.
     Numbers,
     MessagePack,
+    /// A fixed layout that was made for the message.
+    Layout(Box<Layout>),
+    /// Payloads are messages.
+    Cdr,
 }
 
 impl FromRos {
@@ -48,6 +54,44 @@ impl FromRos {
             "" => Schema::embedded(name).ok_or_else(|| format!("{name} is not defined"))?,
             text => Schema::parse(name, text)?,
         };
+        Self::with(schema, native)
+    }
+
+    /// For messages `name`, defined by `definitions` or by this program, on a topic of the type
+    /// `here`, if there is one. If that is named after the message, payloads are of that type: of
+    /// the fixed layout that `outlive types import` makes of it, or CDR as it came. Else they are
+    /// what [`FromRos::of`] makes of them.
+    ///
+    /// # Errors
+    /// What the definition lacks, or which field of the topic's type is not that of the message.
+    pub fn among(
+        name: &str,
+        definitions: &Definitions,
+        here: Option<&PayloadType>,
+    ) -> Result<(Self, PayloadType), String> {
+        let schema = definitions.schema(name)?.ok_or_else(|| format!("{name} is not defined"))?;
+        let Some(of) = here.filter(|of| of.name() == schema.name) else {
+            return Self::with(schema, None);
+        };
+        let form = match of.encoding() {
+            Encoding::Cdr => {
+                let theirs = definitions.schema_of(of)?;
+                if theirs.is_some_and(|theirs| describe(&theirs) != describe(&schema)) {
+                    return Err(format!("the topic's {name} has another definition"));
+                }
+                Form::Cdr
+            }
+            Encoding::Fixed => {
+                let layout = Layout::bound(&schema, of);
+                let wrong = |why| format!("the topic is not laid out as {name}: {why}");
+                Form::Layout(Box::new(layout.map_err(wrong)?))
+            }
+            _ => return Self::with(schema, None),
+        };
+        Ok((Self { schema, form }, of.clone()))
+    }
+
+    fn with(schema: Schema, native: Option<PayloadType>) -> Result<(Self, PayloadType), String> {
         let of_number = |(.., of): &(_, _, &str)| {
             let short = schema.name.strip_prefix("std_msgs/msg/");
             short.is_some_and(|short| short == *of)
@@ -86,11 +130,14 @@ impl FromRos {
     /// # Errors
     /// What is wrong with its bytes, which may come from anywhere.
     pub fn payload(&self, data: &[u8]) -> Result<Vec<u8>, String> {
+        if let Form::Layout(layout) = &self.form {
+            return layout.decode(data);
+        }
         let value = cdr::decode(&self.schema, data)?;
         let of = |value: Option<Vec<u8>>| {
             value.ok_or_else(|| format!("it has not the fields of {}", self.schema.name))
         };
-        match self.form {
+        match &self.form {
             Form::Image => of(image(&value)),
             Form::CompressedImage => of(compressed(&value)),
             Form::PointCloud => of(cloud(&value)),
@@ -100,6 +147,7 @@ impl FromRos {
             Form::Twist => of(twist(&value)),
             Form::Numbers => of(numbers(&value, self.schema.root())),
             Form::MessagePack => msgpack::encode(&value).map_err(|e| e.to_string()),
+            Form::Layout(_) | Form::Cdr => Ok(data.into()),
         }
     }
 }

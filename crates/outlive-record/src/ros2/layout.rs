@@ -111,7 +111,10 @@ impl Layout {
     /// # Errors
     /// What is wrong with its bytes, which may come from anywhere.
     pub(crate) fn decode(&self, data: &[u8]) -> Result<Vec<u8>, String> {
-        let data = data.strip_prefix(&LITTLE).ok_or("it is no plain little-endian CDR")?;
+        // Options stand in the header's second half, and say nothing of plain CDR.
+        let Some((&[_, 1, ..], data)) = data.split_first_chunk::<4>() else {
+            return Err("it is no plain little-endian CDR".into());
+        };
         let out = vec![0; self.before_list()];
         let mut from = Reader { data, at: 0, out, gaps: Vec::new() };
         from.steps(&self.steps, 0)?;

@@ -11,13 +11,14 @@
 //! | a number, `bool` | `std_msgs/msg/Float64` and its like |
 //! | numbers, bytes | `std_msgs/msg/Float64MultiArray` and its like |
 //! | MessagePack named like a message of ROS | that message; fields are keys |
+//! | a fixed layout that `outlive types import` made of a message; CDR | that message |
 //!
-//! The other way round every message that the table does not have becomes MessagePack, and so do
-//! requests and responses of services.
+//! The other way round every message that the table does not have becomes MessagePack, unless the
+//! topic has one of the last two forms. So do requests and responses of services.
 //!
 //! | file | what |
 //! |---|---|
-//! | `interface` | interface files as they are written |
+//! | `files`, `interface` | interface files on the disk, and as they are written |
 //! | `definitions.msgs`, `.srvs`, `definition` | definitions of messages, ours and those in files |
 //! | `value`, `cdr` | a message as a tree, and its bytes |
 //! | `to_ros`, `from_ros` | the table above in both directions |
@@ -49,6 +50,7 @@ mod cdr;
 mod codec;
 mod definition;
 mod description;
+mod files;
 mod from_ros;
 mod generate;
 mod interface;
@@ -63,6 +65,7 @@ mod tests;
 pub use codec::RosMessage;
 pub use definition::{Definitions, embedded, embedded_services, embedded_text};
 pub use description::type_description;
+pub use files::{InterfaceFile, Sort};
 pub use from_ros::FromRos;
 pub use interface::{Fault, INTERFACE_BYTES_MAX, Interface, Item, Literal, Many, TypeName};
 pub use service::{Service, ServicePart};

@@ -4,7 +4,7 @@ use outlive::PayloadType;
 use outlive::{MsgPack, msgpack};
 
 use super::cdr;
-use super::definition::{NO_FIELDS, Schema};
+use super::definition::{Definitions, NO_FIELDS, Schema};
 use super::value::Value;
 
 /// A service of ROS: its request and its response.
@@ -39,12 +39,21 @@ impl Service {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn of(name: &str) -> Option<Self> {
-        let part = |part: &str| {
+        Self::among(name, &Definitions::default()).ok()?
+    }
+
+    /// As [`Service::of`], also for a service among `definitions`.
+    ///
+    /// # Errors
+    /// What is wrong in the definition.
+    pub fn among(name: &str, definitions: &Definitions) -> Result<Option<Self>, String> {
+        let part = |part: &str| -> Result<_, String> {
             let name = format!("{name}{part}");
-            let of = PayloadType::msgpack(&name).ok()?;
-            Some(ServicePart { schema: Schema::embedded(&name)?, of })
+            let of = PayloadType::msgpack(&name).map_err(|e| e.to_string())?;
+            Ok(definitions.schema(&name)?.map(|schema| ServicePart { schema, of }))
         };
-        Some(Self { request: part("_Request")?, response: part("_Response")? })
+        let (request, response) = (part("_Request")?, part("_Response")?);
+        Ok(request.zip(response).map(|(request, response)| Self { request, response }))
     }
 }
 

@@ -8,6 +8,8 @@ use outlive::zerocopy::{FromBytes, IntoBytes};
 use outlive::{Encoding, PayloadType};
 
 use super::definition::{Base, Definitions, Schema};
+use super::description::describe;
+use super::layout::Layout;
 use super::value::{Value, fields};
 use super::{EPOCH_NS, FORMATS, NUMBERS, cdr};
 
@@ -21,7 +23,7 @@ pub struct ToRos {
     epoch_ns: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Form {
     Image,
     PointCloud,
@@ -32,6 +34,10 @@ enum Form {
     Number(Base),
     Numbers(Base),
     MessagePack,
+    /// A fixed layout that was made for the message.
+    Layout(Box<Layout>),
+    /// Its payloads are messages.
+    Cdr,
 }
 
 impl ToRos {
@@ -41,26 +47,44 @@ impl ToRos {
         Self::among(of, epoch_ns, &Definitions::default()).ok()?
     }
 
-    /// As [`ToRos::of`], also for MessagePack of messages among `definitions`.
+    /// As [`ToRos::of`], also for what is named after a message among `definitions`: MessagePack,
+    /// the fixed layout that `outlive types import` makes of it, CDR.
     ///
     /// # Errors
-    /// What is wrong in the definition.
+    /// What is wrong in the definition, or which field is not that of the message that the type is
+    /// named after; a name like that of a message that nobody defines.
     pub fn among(
         of: &PayloadType,
         epoch_ns: u64,
         definitions: &Definitions,
     ) -> Result<Option<Self>, String> {
-        let Some((form, names)) = form(of) else { return Ok(None) };
-        let mut schemas = Vec::new();
-        for name in names {
-            let schema = match form {
-                Form::MessagePack => definitions.schema(&name)?,
-                _ => Schema::embedded(&name),
-            };
-            let Some(schema) = schema else { return Ok(None) };
-            schemas.push(schema);
+        let name = of.name();
+        let made = |form, schemas| Ok(Some(Self { form, schemas, epoch_ns }));
+        let undefined = || format!("{name} is not defined: give its .msg file with --types");
+        if of.encoding() == Encoding::Cdr {
+            let schema = definitions.schema_of(of)?.ok_or_else(undefined)?;
+            return made(Form::Cdr, vec![schema]);
         }
-        Ok(Some(Self { form, schemas, epoch_ns }))
+        if let Some((form, names)) = form(of) {
+            let schema = |name: &String| match form {
+                Form::MessagePack => definitions.schema(name),
+                _ => Ok(Schema::embedded(name)),
+            };
+            let schemas: Option<Vec<_>> = names.iter().map(schema).collect::<Result<_, _>>()?;
+            if let Some(schemas) = schemas {
+                return made(form, schemas);
+            }
+        }
+        // What goes by the name of a message has to be that message.
+        let of_ros = name.split('/').nth(1) == Some("msg");
+        let Some(schema) = definitions.schema(name)? else {
+            return if of_ros { Err(undefined()) } else { Ok(None) };
+        };
+        match Layout::bound(&schema, of) {
+            Ok(layout) => made(Form::Layout(Box::new(layout)), vec![schema]),
+            Err(why) if of_ros => Err(format!("it is not laid out as {name}: {why}")),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Full name of a message that [`ToRos::message`] returned, like `sensor_msgs/msg/Image`; of 0
@@ -74,6 +98,17 @@ impl ToRos {
         self.schemas.get(which).map(|schema| schema.text.as_str())
     }
 
+    /// What the hash of its type is taken of, as [`type_description`](super::type_description) has
+    /// it.
+    pub fn type_description(&self, which: usize) -> Option<String> {
+        self.schemas.get(which).map(describe)
+    }
+
+    /// The layout, if payloads have a fixed one that was made for the message.
+    pub(crate) fn layout(&self) -> Option<&Layout> {
+        if let Form::Layout(layout) = &self.form { Some(layout) } else { None }
+    }
+
     /// The definition of a message that [`ToRos::message`] returned.
     pub(crate) fn schema(&self, which: usize) -> &Schema {
         &self.schemas[which]
@@ -84,6 +119,17 @@ impl ToRos {
     /// # Errors
     /// What ROS cannot express, and bytes that are not a payload of the type.
     pub fn message(&self, payload: &[u8]) -> Result<(usize, Vec<u8>), String> {
+        match &self.form {
+            Form::Layout(layout) => {
+                let mut message = Vec::new();
+                layout.encode(payload, &mut message)?;
+                return Ok((0, message));
+            }
+            Form::Cdr => {
+                return cdr::decode(&self.schemas[0], payload).map(|_| (0, payload.into()));
+            }
+            _ => {}
+        }
         let (which, value) =
             self.value(payload).ok_or("its bytes are no payload of its type")??;
         Ok((which, cdr::encode(&self.schemas[which], &value)?))
@@ -91,7 +137,7 @@ impl ToRos {
 
     /// `None` if it is no payload of the type.
     fn value<'a>(&self, payload: &'a [u8]) -> Option<Result<(usize, Value<'a>), String>> {
-        let value = match self.form {
+        let value = match &self.form {
             Form::Image => return Some(self.image(Image::parse(payload)?)),
             Form::PointCloud => self.cloud(PointCloud::parse(payload)?),
             Form::Imu => self.imu(Imu::ref_from_bytes(payload).ok()?),
@@ -112,9 +158,9 @@ impl ToRos {
                 fields([("data", base.read(payload))])
             }
             Form::Numbers(base) if payload.len() % base.size() == 0 => {
-                fields([("data", Value::Numbers(base, payload.into()))])
+                fields([("data", Value::Numbers(*base, payload.into()))])
             }
-            Form::Number(_) | Form::Numbers(_) => return None,
+            Form::Number(_) | Form::Numbers(_) | Form::Layout(_) | Form::Cdr => return None,
             Form::MessagePack => {
                 let decoded = MsgPack::<()>::new(payload).decode_as::<Value<'a>>();
                 return Some(decoded.map(|value| (0, value)).map_err(|e| e.to_string()));

@@ -116,7 +116,7 @@ enum robot.Plan.Step {
     assert_eq!(of(Encoding::Json, "x", ""), "none");
     assert_eq!(of(Encoding::Cdr, "my/msg/Goal", "float64 x  # m\n"), "float64 x  # m");
     let binary = of(Encoding::Arrow, "x", "....");
-    assert_eq!(binary, "binary, 4 bytes: arrow is carried, not read");
+    assert!(binary.starts_with("binary, 4 bytes: its schema is damaged: "), "{binary}");
 }
 
 #[test]
@@ -142,4 +142,180 @@ fn json_is_sent_as_it_was_typed() {
     assert_eq!(of.payload(" {\"x\": 1.50}\n").unwrap(), b"{\"x\": 1.50}");
     assert!(of.payload("{x}").is_err() && of.tree(b"{\"x\"").is_err());
     assert_eq!(of.tree(b"{\"x\": [1]}").unwrap().to_string(), "{x: [1]}");
+}
+
+/// Made by flatc of plan.fbs and plan.json, by pyarrow of make.py.
+macro_rules! made {
+    ($file:literal) => {
+        include_bytes!(concat!("../../../tests/foreign/", $file))
+    };
+}
+
+fn flat(schema: &[u8]) -> Result<Foreign, String> {
+    let of = PayloadType::encoded(Encoding::FlatBuffer, "robot.Plan", schema);
+    Foreign::of(&of.map_err(|e| e.to_string())?)
+}
+
+#[test]
+fn a_flatbuffer_is_shown_with_its_fields_by_its_binary_schema() {
+    let of = flat(made!("plan.bfbs")).unwrap();
+    let text = concat!(
+        r#"{goal: "dock", step: Dock, at: {x: 1.5, y: -2.0, z: 0.0}, "#,
+        r#"boxes: [{low: {x: 0.0, y: 0.0, z: 0.0}, high: {x: 1.0, y: 2.0, z: 3.0}, id: 7, "#,
+        r#"marks: [1, 2, 3]}], notes: [{text: "a", level: 7}, {text: "b", level: -1}], "#,
+        r#"names: ["x", "ö"], data: 0001ff, numbers: [-1, 2], steps: [Wait, Drive], "#,
+        r#"big: 18446744073709551615, on: true, maybe: 0, ratio: 0.5, next_type: Pause, "#,
+        r#"next: {seconds: 2.5}, then_type: [Note, Pause], "#,
+        r#"then: [{text: "n", level: 7}, {seconds: 1.0}], "#,
+        r#"inner: {goal: "in", step: Drive, big: 0, on: true, ratio: 0.5, next_type: NONE, "#,
+        r#"flags: 0}, flags: 3}"#
+    );
+    assert_eq!(of.tree(made!("plan.bin")).unwrap().to_string(), text);
+    let schema = PayloadType::encoded(Encoding::FlatBuffer, "robot.Plan", made!("plan.bfbs"));
+    let shown = schema_text(&schema.unwrap());
+    for line in [
+        "table robot.Plan {\n  goal: string;\n  step: robot.Step;\n  at: robot.Vec3;",
+        "  boxes: [robot.Box];",
+        "  numbers: [int16];",
+        "  ratio: float64;",
+        "struct robot.Box {\n  low: robot.Vec3;\n  high: robot.Vec3;\n  id: uint16;\n  \
+         marks: [uint8:3];\n}",
+        "enum robot.Step {\n  Dock = -2,\n  Wait = 0,\n  Drive = 3,\n}",
+    ] {
+        assert!(shown.contains(line), "{line}\n{shown}");
+    }
+    let other = PayloadType::encoded(Encoding::FlatBuffer, "robot.Other", made!("plan.bfbs"));
+    let why = Foreign::of(&other.unwrap()).unwrap_err();
+    assert_eq!(why, "its schema has no table robot.Other");
+}
+
+#[test]
+fn a_table_of_arrow_is_shown_by_its_columns() {
+    let of = |schema: &[u8]| {
+        Foreign::of(&PayloadType::encoded(Encoding::Arrow, "table", schema).unwrap())
+    };
+    let tree = of(made!("table.schema")).unwrap().tree(made!("table.arrow")).unwrap();
+    for (column, text) in [
+        ("x", "[1.5, nil, -2.0]"),
+        ("half", "[0.5, 1.0, -2.0]"),
+        ("n", "[-1, 0, 127]"),
+        ("big", "[0, 1, 18446744073709551615]"),
+        ("on", "[true, false, nil]"),
+        ("name", r#"["dock", nil, "grüß"]"#),
+        ("long", r#"["a", "", "c"]"#),
+        ("data", "[00ff, , nil]"),
+        ("id", "[616263, 646566, 676869]"),
+        ("list", "[[1, 2], [], nil]"),
+        ("pair", "[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]"),
+        ("at", "[{x: 1, y: [0.5]}, nil, {x: 3, y: []}]"),
+        ("mode", r#"["auto", "hand", "auto"]"#),
+        ("price", r#"["1.25", "-0.05", nil]"#),
+        ("when", "[1700000000000000000, 0, nil]"),
+        ("day", "[19000, 0, 1]"),
+        ("took", "[1, 2, 3]"),
+        ("none", "[nil, nil, nil]"),
+        ("map", r#"[[{key: "a", value: 1}], [], nil]"#),
+        ("view", r#"["short", "a text of more than 12 bytes", nil]"#),
+    ] {
+        assert_eq!(tree.at(column).expect(column).to_string(), text, "{column}");
+    }
+    // The payload has its schema itself.
+    assert_eq!(of(b"").unwrap().tree(made!("table.arrow")).unwrap(), tree);
+    let shown = of(made!("table.schema")).unwrap();
+    let Foreign::Arrow(arrow) = &shown else { panic!("{shown:?}") };
+    let text = arrow.text().unwrap();
+    assert!(text.starts_with("x: float64\nhalf: float16\nn: int8\nbig: uint64\n"), "{text}");
+    assert!(text.contains("at: struct\n  x: int32\n  y: list\n    item: float64"), "{text}");
+    assert!(text.contains("mode: text, by dictionary"), "{text}");
+    assert!(of(made!("plan.bfbs")).unwrap_err().contains("its schema is damaged"));
+}
+
+#[test]
+fn damaged_payloads_and_schemas_that_lie_are_errors_or_other_values() {
+    let (bfbs, plan) = (made!("plan.bfbs"), made!("plan.bin"));
+    let (schema, table) = (made!("table.schema"), made!("table.arrow"));
+    let arrow = |schema: &[u8]| {
+        PayloadType::encoded(Encoding::Arrow, "table", schema).map_err(|e| e.to_string())
+    };
+    let arrow = |schema: &[u8]| arrow(schema).and_then(|of| Foreign::of(&of));
+    let (of_plan, of_table) = (flat(bfbs).unwrap(), arrow(schema).unwrap());
+    let untold = arrow(b"").unwrap();
+    // What each change shows; a panic or an endless walk ends the test.
+    fn changes(bytes: &[u8], mut show: impl FnMut(&[u8]) -> Result<Tree, String>) -> [usize; 2] {
+        let mut ends = [0, 0];
+        let mut changed = bytes.to_vec();
+        for at in 0..bytes.len() {
+            for value in [0, 0xff, bytes[at].wrapping_add(1)] {
+                changed[at] = value;
+                ends[usize::from(show(&changed).is_err())] += 1;
+            }
+            changed[at] = bytes[at];
+        }
+        ends
+    }
+    let all = [
+        changes(plan, |bytes| of_plan.tree(bytes)),
+        changes(bfbs, |bytes| flat(bytes)?.tree(plan)),
+        changes(table, |bytes| of_table.tree(bytes)),
+        changes(table, |bytes| untold.tree(bytes)),
+        changes(schema, |bytes| arrow(bytes)?.tree(table)),
+    ];
+    for [fine, errors] in all {
+        assert!(fine > 0 && errors > 0, "{all:?}");
+    }
+    for len in 0..plan.len() {
+        let _ = of_plan.tree(&plan[..len]);
+    }
+    for len in 0..bfbs.len() {
+        let _ = flat(&bfbs[..len]).and_then(|of| of.tree(plan));
+    }
+    for len in 0..table.len() {
+        let _ = of_table.tree(&table[..len]);
+    }
+    let short = of_table.tree(&table[..table.len() - 200]).unwrap_err();
+    assert!(short.contains("bytes and needs"), "{short}");
+    assert!(of_plan.tree(b"").is_err() && of_table.tree(b"").is_err());
+}
+
+/// A table that has only the field of that id, with the offset to what is behind it.
+fn table_with(id: usize) -> Vec<u8> {
+    let slots = 22;
+    let vtable_bytes = 4 + 2 * slots;
+    let mut bytes = (4 + vtable_bytes as u32).to_le_bytes().to_vec();
+    bytes.extend((vtable_bytes as u16).to_le_bytes());
+    bytes.extend(8u16.to_le_bytes());
+    (0..slots).for_each(|slot| bytes.extend(u16::to_le_bytes(if slot == id { 4 } else { 0 })));
+    bytes
+}
+
+#[test]
+fn a_small_flatbuffer_does_not_become_a_large_tree() {
+    let of = flat(made!("plan.bfbs")).unwrap();
+    let put = |bytes: &mut Vec<u8>, value: usize| bytes.extend((value as u32).to_le_bytes());
+    // `inner` of `inner` ..., with one vtable for all.
+    let mut bytes = table_with(18);
+    for _ in 0..200 {
+        let vtable = 4;
+        let back = bytes.len() - vtable;
+        put(&mut bytes, back);
+        put(&mut bytes, 4);
+    }
+    let why = of.tree(&bytes).unwrap_err();
+    assert!(why.starts_with("inner.inner.") && why.ends_with("it is nested too deep"), "{why}");
+    // `names`, which are all the same text.
+    let names = |many: usize| {
+        let mut bytes = table_with(5);
+        let back = bytes.len() - 4;
+        put(&mut bytes, back);
+        put(&mut bytes, 4);
+        put(&mut bytes, many);
+        (0..many).for_each(|i| put(&mut bytes, 4 * (many - i)));
+        put(&mut bytes, 4000);
+        bytes.resize(bytes.len() + 4000, b'x');
+        bytes
+    };
+    let tree = of.tree(&names(100)).unwrap();
+    assert_eq!(tree.at("names[99]").unwrap().to_string().len(), 4002);
+    let why = of.tree(&names(100_000)).unwrap_err();
+    assert!(why.contains("so often that it is too large"), "{why}");
 }

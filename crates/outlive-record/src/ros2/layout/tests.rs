@@ -3,7 +3,7 @@ use testkit::Rng;
 
 use super::Layout;
 use crate::ros2::value::Value;
-use crate::ros2::{Definitions, Schema, cdr};
+use crate::ros2::{Definitions, FromRos, Schema, ToRos, cdr};
 
 fn stored(name: &str, encoding: Encoding, text: &str) -> PayloadType {
     let description = TypeDescription::parse(text.as_bytes()).unwrap();
@@ -238,4 +238,43 @@ fn a_type_that_is_not_that_of_the_file_says_which_field_differs() {
     let mut broken = Definitions::default();
     broken.insert("a/msg/A", "B b\n");
     assert!(broken.schema("a/msg/A").unwrap_err().contains("a/msg/B is not defined"));
+}
+
+#[test]
+fn own_types_and_cdr_are_messages_whichever_form_a_topic_has() {
+    let (own, name) = (own(), "my_msgs/msg/Part");
+    let part = "outlive-type 1 align 4\nstruct:12\n 0 f32 x\n 4 i16[2] n\n 8 u32 n_count\n";
+    let cdr = own.payload_type(name).unwrap().unwrap();
+    let forms = [fixed(name, part), cdr.clone(), PayloadType::msgpack(name).unwrap()];
+    // x = 1.5, n = [7]
+    let message = [0, 1, 0, 0, 0, 0, 0xc0, 0x3f, 1, 0, 0, 0, 7, 0];
+    for of in forms {
+        let (from, becomes) = FromRos::among(name, &own, Some(&of)).unwrap();
+        assert_eq!(becomes, of);
+        let payload = from.payload(&message).unwrap();
+        let to = ToRos::among(&of, 0, &own).unwrap().unwrap();
+        assert_eq!(to.message(&payload), Ok((0, message.to_vec())));
+        assert_eq!(to.name(0), Some(name));
+        assert_eq!(to.type_description(0), own.type_description(name).unwrap());
+        for len in 0..message.len() {
+            assert!(from.payload(&message[..len]).is_err(), "{len} bytes of {of:?}");
+        }
+    }
+    // Nothing here says what it is to be.
+    for here in [None, Some(&PayloadType::bytes())] {
+        assert_eq!(
+            FromRos::among(name, &own, here).unwrap().1,
+            PayloadType::msgpack(name).unwrap()
+        );
+    }
+    let why = |of: &PayloadType| FromRos::among(name, &own, Some(of)).unwrap_err();
+    assert!(why(&fixed(name, &part.replace("f32 x", "u32 x"))).contains("x: it is u32, not F32"));
+    let other = PayloadType::encoded(Encoding::Cdr, name, b"float64 x\n").unwrap();
+    assert!(why(&other).contains("has another definition"));
+    // One that the program knows anyway.
+    let twist = PayloadType::encoded(Encoding::Cdr, "geometry_msgs/msg/Twist", b"").unwrap();
+    let (_, becomes) = FromRos::among("geometry_msgs/msg/Twist", &own, Some(&twist)).unwrap();
+    assert_eq!(becomes, twist);
+    let lost = PayloadType::encoded(Encoding::Cdr, "a/msg/Lost", b"").unwrap();
+    assert!(ToRos::among(&lost, 0, &own).unwrap_err().contains("give its .msg file"));
 }

@@ -2,6 +2,7 @@
 
 mod descriptor;
 mod failures;
+mod values;
 
 use std::time::Duration;
 

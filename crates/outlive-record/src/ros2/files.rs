@@ -3,31 +3,108 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use outlive_record::ros2::INTERFACE_BYTES_MAX;
-
-use crate::exit::{Code, Failure};
+use super::definition::Definitions;
+use super::interface::{INTERFACE_BYTES_MAX, Interface};
+use crate::Error;
 
 /// Deepest directory that is looked into, and most files of one import.
 const DEPTH_MAX: usize = 16;
 const FILES_MAX: usize = 10_000;
 
-/// What a file declares.
+/// What an interface file declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub enum Sort {
+    /// `.msg`
     Message,
+    /// `.srv`
     Service,
+    /// `.action`
     Action,
 }
 
-/// A file, not looked into yet.
-#[derive(Debug)]
-pub(super) struct Source {
-    pub(super) path: PathBuf,
-    pub(super) package: String,
-    pub(super) name: String,
-    pub(super) sort: Sort,
+/// An interface file, not looked into yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its package: the name in `package.xml`, else that of the directory.
+    pub package: String,
+    /// Its name without the extension.
+    pub name: String,
+    /// What it declares.
+    pub sort: Sort,
     /// Asked for, and not only a neighbour of a file that was.
-    pub(super) wanted: bool,
+    pub wanted: bool,
+}
+
+impl InterfaceFile {
+    /// The files given, those below the directories given, and the messages beside the former;
+    /// of the package `package`, or of that where each is.
+    ///
+    /// # Errors
+    /// A path that does not exist, or has no interface files; more than 10,000 of them.
+    pub fn find(given: &[PathBuf], package: Option<&str>) -> Result<Vec<Self>, Error> {
+        find(given, package)
+    }
+
+    /// Its bytes; no more than a little over what a file may have.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn read(&self) -> Result<Vec<u8>, Error> {
+        use std::io::Read;
+        let failed = |e| Error::io("read", &self.path, e);
+        let file = fs::File::open(&self.path).map_err(failed)?;
+        let mut bytes = Vec::new();
+        file.take(INTERFACE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+        Ok(bytes)
+    }
+
+    /// What ROS calls it, like `my_msgs/msg/Goal`.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}/{}", self.package, self.sort.folder(), self.name)
+    }
+}
+
+impl Definitions {
+    /// The messages and services in the `.msg` and `.srv` files of `paths`, and in those below
+    /// directories among them.
+    ///
+    /// # Errors
+    /// Those of [`InterfaceFile::find`]; what is wrong in a file, with its line.
+    pub fn read(paths: &[PathBuf]) -> Result<Self, Error> {
+        let mut all = Self::default();
+        all.add(paths)?;
+        Ok(all)
+    }
+
+    /// Adds those; as [`Definitions::read`].
+    ///
+    /// # Errors
+    /// Those of [`Definitions::read`].
+    pub fn add(&mut self, paths: &[PathBuf]) -> Result<(), Error> {
+        let mut faults = Vec::new();
+        for file in find(paths, None)? {
+            if file.sort == Sort::Action {
+                continue;
+            }
+            let bytes = file.read()?;
+            let (expected, path) = (file.sort.parts().len(), file.path.display());
+            match Interface::parse(&bytes) {
+                Ok(parts) if parts.len() == expected => {
+                    self.insert(&file.full_name(), &String::from_utf8_lossy(&bytes));
+                }
+                // A neighbour that nobody asked for may not be needed.
+                _ if !file.wanted => {}
+                Ok(parts) => faults.push(format!(
+                    "{path}: expected {expected} parts separated by '---', found {}",
+                    parts.len()
+                )),
+                Err(lines) => faults.extend(lines.iter().map(|line| format!("{path}:{line}"))),
+            }
+        }
+        if faults.is_empty() { Ok(()) } else { Err(Error::Usage(faults.join("\n"))) }
+    }
 }
 
 impl Sort {
@@ -41,7 +118,7 @@ impl Sort {
     }
 
     /// The folder that ROS has such files in.
-    pub(super) fn folder(self) -> &'static str {
+    pub fn folder(self) -> &'static str {
         match self {
             Self::Message => "msg",
             Self::Service => "srv",
@@ -50,7 +127,7 @@ impl Sort {
     }
 
     /// What its parts are called, which `---` separates.
-    pub(super) fn parts(self) -> &'static [&'static str] {
+    pub fn parts(self) -> &'static [&'static str] {
         match self {
             Self::Message => &[""],
             Self::Service => &["Request", "Response"],
@@ -59,28 +136,21 @@ impl Sort {
     }
 }
 
-/// The files given, those below the directories given, and the messages beside the former.
-pub(super) fn sources(given: &[PathBuf], package: Option<&str>) -> Result<Vec<Source>, Failure> {
+fn find(given: &[PathBuf], package: Option<&str>) -> Result<Vec<InterfaceFile>, Error> {
     let (mut wanted, mut beside) = (Vec::new(), Vec::new());
     for path in given {
-        let failed = |e| Failure::io(&format!("reading {}", path.display()), &e);
-        let whole = match fs::canonicalize(path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Failure::new(Code::NotFound, format!("no file {}", path.display())));
-            }
-            whole => whole.map_err(failed)?,
-        };
+        let whole = fs::canonicalize(path).map_err(|e| Error::io("read", path, e))?;
         let before = wanted.len();
         if whole.is_dir() {
             walk(&whole, path, DEPTH_MAX, &mut wanted)?;
             if wanted.len() == before {
                 let why = format!("{} has no .msg, .srv or .action file", path.display());
-                return Err(Failure::new(Code::Usage, why));
+                return Err(Error::Usage(why));
             }
         } else {
             if Sort::of(&whole).is_none() || !whole.is_file() {
                 let why = format!("{} is no .msg, .srv or .action file", path.display());
-                return Err(Failure::new(Code::Usage, why));
+                return Err(Error::Usage(why));
             }
             if let Some((dir, shown)) = whole.parent().zip(path.parent()) {
                 walk(dir, shown, 1, &mut beside)?;
@@ -88,7 +158,7 @@ pub(super) fn sources(given: &[PathBuf], package: Option<&str>) -> Result<Vec<So
             wanted.push((whole, path.clone()));
         }
     }
-    let mut all: Vec<(PathBuf, Source)> = Vec::new();
+    let mut all: Vec<(PathBuf, InterfaceFile)> = Vec::new();
     let both = wanted.into_iter().map(|p| (p, true)).chain(beside.into_iter().map(|p| (p, false)));
     for ((whole, path), wanted) in both {
         let Some(sort) = Sort::of(&whole) else { continue };
@@ -100,7 +170,7 @@ pub(super) fn sources(given: &[PathBuf], package: Option<&str>) -> Result<Vec<So
             Some(package) => package.to_owned(),
             None => package_of(&whole),
         };
-        all.push((whole, Source { path, package, name, sort, wanted }));
+        all.push((whole, InterfaceFile { path, package, name, sort, wanted }));
     }
     Ok(all.into_iter().map(|(_, source)| source).collect())
 }
@@ -111,8 +181,8 @@ fn walk(
     shown: &Path,
     depth: usize,
     into: &mut Vec<(PathBuf, PathBuf)>,
-) -> Result<(), Failure> {
-    let failed = |e| Failure::io(&format!("reading {}", shown.display()), &e);
+) -> Result<(), Error> {
+    let failed = |e| Error::io("read", shown, e);
     let mut entries = Vec::new();
     for entry in fs::read_dir(dir).map_err(failed)? {
         entries.push(entry.map_err(failed)?);
@@ -129,7 +199,7 @@ fn walk(
         }
         if into.len() > FILES_MAX {
             let why = format!("{} has more than {FILES_MAX} files", dir.display());
-            return Err(Failure::new(Code::Usage, why));
+            return Err(Error::Usage(why));
         }
     }
     Ok(())
@@ -151,14 +221,4 @@ fn package_of(path: &Path) -> String {
     });
     let name = || root.file_name().unwrap_or_default().to_string_lossy().into_owned();
     declared.unwrap_or_else(name)
-}
-
-/// Its bytes; no more than a little over what a file may have.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    use std::io::Read;
-    let failed = |e| Failure::io(&format!("reading {}", path.display()), &e);
-    let file = fs::File::open(path).map_err(failed)?;
-    let mut bytes = Vec::new();
-    file.take(INTERFACE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(bytes)
 }
