@@ -155,7 +155,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         loop {
             let request = match self.backlog.is_empty() {
                 true => self.next_request()?,
-                false => self.from_backlog()?,
+                false => self.take_backlogged()?,
             };
             if request.is_some() || !self.reader.rest_also(None, !self.owed.is_empty()) {
                 return Ok(request);
@@ -324,7 +324,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
 
     /// What was taken in before; a forked child has only a copy of it.
     #[cold]
-    fn from_backlog(&mut self) -> Result<Option<Request<Q>>> {
+    fn take_backlogged(&mut self) -> Result<Option<Request<Q>>> {
         if !fault("service.backlog_in_child") {
             self.replies.node.tend()?;
         }
