@@ -57,6 +57,7 @@ mod view;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use exit::CODES_HELP;
@@ -138,9 +139,25 @@ enum Command {
     Bench(bench::BenchArgs),
 }
 
+/// What was typed. A verb without its noun, as in 'outlive hz', is answered with the nouns that have
+/// it.
+fn typed() -> Cli {
+    Cli::try_parse().unwrap_or_else(|mut error| {
+        if let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) {
+            let root = Cli::command();
+            let nouns = root.get_subcommands().filter(|noun| noun.find_subcommand(verb).is_some());
+            let meant: Vec<_> = nouns.map(|noun| format!("{} {verb}", noun.get_name())).collect();
+            if !meant.is_empty() {
+                error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(meant));
+            }
+        }
+        error.exit()
+    })
+}
+
 fn main() -> ExitCode {
     complete::answer_shell(Cli::command);
-    let Cli { options, command } = Cli::parse();
+    let Cli { options, command } = typed();
     let done = match command {
         Command::Topic(command) => topic::run(&command, &options),
         Command::Node(command) => node::run(&command, &options),

@@ -164,6 +164,14 @@ fn a_name_that_is_nearly_right_is_answered_with_the_one_that_is() {
     }
     let ran = home.run("topic lsit").expect(USAGE);
     assert!(ran.err.contains("similar subcommand exists: 'list'"), "{}", ran.err);
+    for (args, meant) in [
+        ("hz /speed", "similar subcommand exists: 'topic hz'"),
+        ("echo /speed", "similar subcommands exist: 'topic echo', 'queue echo'"),
+        ("queue hz /jobs", "similar subcommand exists: 'topic hz'"),
+    ] {
+        let ran = home.run(args).expect(USAGE);
+        assert!(ran.err.contains(meant), "{args}: {}", ran.err);
+    }
 }
 
 #[test]
