@@ -139,8 +139,8 @@ enum Command {
     Bench(bench::BenchArgs),
 }
 
-/// What was typed. A verb without its noun, as in 'outlive hz', is answered with the nouns that have
-/// it.
+/// What was typed. A verb without its noun, as in 'outlive hz', is answered with the nouns that
+/// have it.
 fn typed() -> Cli {
     Cli::try_parse().unwrap_or_else(|mut error| {
         if let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) {
