@@ -552,6 +552,11 @@ struct actor {
     }
 
     void leak(handle on) {
+        if (const auto found = mine.find(on); found != mine.end()) {
+            new own(std::move(found->second));
+            mine.erase(found);
+            return;
+        }
         auto it = taken(on);
         const std::lock_guard lock(guard);
         leaked.push_back(std::move(it));
