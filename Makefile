@@ -27,7 +27,7 @@ help:
 
 demo:
 	@scripts/setup
-	cargo run --quiet --release -p outlive-cli -- demo
+	cargo run --release -p outlive-cli -- demo
 	@echo "'make demo-robot' shows a whole robot: services that die, and a core that stops safely"
 
 demo-robot:
