@@ -707,4 +707,9 @@ small_samples_are_held_in_any_number_and_each_stays_what_it_was",
             History("volatile-that-died-idle"),
         ],
     ),
+    fault(
+        "withdraw.unopened_has_read",
+        "a volatile publisher takes a subscriber that it could not open for one that has read all",
+        &[History("volatile-waits-for-whom-it-cannot-open")],
+    ),
 ];
