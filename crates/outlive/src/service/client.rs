@@ -389,13 +389,11 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     /// # Crash safety
     /// **Strict.** As [`crate::Consumer::receive`].
     pub fn receive(&mut self) -> Result<Option<Reply<R>>> {
+        self.must_be_ours()?;
         loop {
-            let reply = match self.ready.is_empty() {
-                true => self.look()?,
-                false => {
-                    self.must_be_ours()?;
-                    self.ready.pop_front()
-                }
+            let reply = match self.ready.pop_front() {
+                None => self.look()?,
+                reply => reply,
             };
             if reply.is_some() || !self.rest() {
                 return Ok(reply);

@@ -152,10 +152,14 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// **Strict.** Received when this returns. If we die before the answer, its client learns of
     /// it.
     pub fn receive(&mut self) -> Result<Option<Request<Q>>> {
+        // What was taken in before is a copy in a forked child.
+        if !fault("service.backlog_in_child") {
+            self.replies.node.tend()?;
+        }
         loop {
-            let request = match self.backlog.is_empty() {
-                true => self.next_request()?,
-                false => self.take_backlogged()?,
+            let request = match self.backlog.pop_front() {
+                None => self.next_request()?,
+                request => request,
             };
             if request.is_some() || !self.reader.rest_also(None, !self.owed.is_empty()) {
                 return Ok(request);
@@ -320,15 +324,6 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
 
     fn next_due(&self) -> Deadline {
         if self.owed.is_empty() { Deadline::NEVER } else { Deadline::in_ns(OWED_NS) }
-    }
-
-    /// What was taken in before; a forked child has only a copy of it.
-    #[cold]
-    fn take_backlogged(&mut self) -> Result<Option<Request<Q>>> {
-        if !fault("service.backlog_in_child") {
-            self.replies.node.tend()?;
-        }
-        Ok(self.backlog.pop_front())
     }
 
     /// Takes requests in until `wanted` are there.

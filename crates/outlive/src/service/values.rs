@@ -8,15 +8,14 @@ use serde::ser::Serialize;
 use super::client::Client;
 use super::request::Request;
 use super::server::Server;
+use crate::Result;
 use crate::os::time::deadline::Deadline;
-use crate::types::encoded::{Codec, Encoded};
+use crate::types::encoded::{ATTEMPTS_MAX, Codec, Encoded, unencodable};
 use crate::types::msgpack::{MsgPack, encode};
 use crate::types::payload_type::PAYLOAD_BYTES_MAX;
-use crate::{Error, ErrorKind, Result};
 
-/// Room for the first attempt at a value, bytes; attempts at one whose encoded length changes.
+/// Room for the first attempt at a value, bytes.
 const ROOM_BYTES: usize = 512;
-const ATTEMPTS_MAX: usize = 3;
 
 impl<Q, R> Client<MsgPack<Q>, MsgPack<R>>
 where
@@ -160,11 +159,7 @@ impl<Q: Codec, R: Codec> Server<Encoded<Q>, Encoded<R>> {
 
 /// The value's bytes. Requests and responses are copied anyhow.
 fn encoded<C: Codec>(value: &C::Value, doing: &'static str, service: &str) -> Result<Vec<u8>> {
-    let wrong = |why: &dyn std::fmt::Display| {
-        let encoding = C::ENCODING.display_name();
-        let remedy = format!("the value cannot be encoded as {encoding}: {why}: change its type");
-        Error::new(ErrorKind::InvalidArgument, doing, service, remedy)
-    };
+    let wrong = |why: &dyn std::fmt::Display| unencodable(C::ENCODING, doing, service, why);
     let mut bytes = vec![0; ROOM_BYTES];
     for _ in 0..ATTEMPTS_MAX {
         let length = C::encode(value, &mut bytes).map_err(|e| wrong(&e))?;

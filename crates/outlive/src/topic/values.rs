@@ -8,13 +8,10 @@ use super::ring::layout::SLICE_INLINE_BYTES_MAX;
 use super::subscriber::Subscriber;
 use super::subscriber::raw::Meta;
 use super::subscriber::sample::Sample;
-use crate::types::encoded::{Codec, Encoded, undecoded};
+use crate::types::encoded::{ATTEMPTS_MAX, Codec, Encoded, undecoded, unencodable};
 use crate::types::payload::{Blob, Payload};
 use crate::types::payload_type::PAYLOAD_BYTES_MAX;
-use crate::{Error, ErrorKind, Result};
-
-/// Attempts at a value whose encoded length changes from one to the next.
-const ATTEMPTS_MAX: usize = 3;
+use crate::{Error, Result};
 
 impl<T: Payload + ?Sized> Publisher<T> {
     /// Publishes what `encode` writes into the slot it gets; it returns the length, also if that is
@@ -69,9 +66,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
 
     #[cold]
     fn unencodable(&self, why: &str) -> Error {
-        let encoding = T::ENCODING.display_name();
-        let remedy = format!("the value cannot be encoded as {encoding}: {why}: change its type");
-        Error::new(ErrorKind::InvalidArgument, "publishing on", self.topic(), remedy)
+        unencodable(T::ENCODING, "publishing on", &self.topic(), &why)
     }
 }
 

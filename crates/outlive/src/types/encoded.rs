@@ -187,6 +187,21 @@ impl<C: Codec> Blob for Encoded<C> {
     }
 }
 
+/// Attempts at a value whose encoded length changes from one to the next.
+pub(crate) const ATTEMPTS_MAX: usize = 3;
+
+#[cold]
+pub(crate) fn unencodable(
+    encoding: Encoding,
+    doing: &'static str,
+    object: &str,
+    why: &dyn fmt::Display,
+) -> Error {
+    let encoding = encoding.display_name();
+    let remedy = format!("the value cannot be encoded as {encoding}: {why}: change its type");
+    Error::new(ErrorKind::InvalidArgument, doing, object, remedy)
+}
+
 #[cold]
 pub(crate) fn undecoded<C: Codec>(object: &str, length: usize, why: &dyn fmt::Display) -> Error {
     let (name, encoding) = (C::type_name(), C::ENCODING.as_str());

@@ -3,7 +3,7 @@
 use super::*;
 use crate::os::fixture::TempDir;
 use crate::types::{Encoding, PayloadType};
-use crate::{Deadline, Node};
+use crate::{Deadline, ErrorKind, Node};
 
 /// JSON text as it is; what begins with `!` cannot be sent.
 struct Text<const N: usize>;

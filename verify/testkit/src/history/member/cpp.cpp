@@ -226,11 +226,20 @@ void say(const std::string &line) {
 const outlive::node &node_of(const step &s) { return get<outlive::node>(s.arg("node")); }
 std::string name(const char *kind, u64 number) { return std::string("/h/") + kind + std::to_string(number); }
 
-template <class Port, class Receive, class See>
-void take_all(Port &port, const step &s, reply &r, Receive receive, See see) {
+// Receives until there is nothing, the first time waiting; then looks at all events.
+template <class Port, class See> void take_all(Port &port, const step &s, reply &r, See see) {
+    struct at_last {
+        Port &port;
+        reply &r;
+        ~at_last() {
+            while (auto event = port.next_event()) {
+                r.news.push_back(*event);
+            }
+        }
+    } at_last{port, r};
     auto until = s.until();
     for (u64 i = 0; i < s.arg("max"); ++i, until = outlive::deadline::now) {
-        auto got = receive(port, until);
+        auto got = port.receive(until);
         if (!got && !is_nothing(got.error())) {
             fail(got.error());
         }
@@ -246,9 +255,16 @@ void take_all(Port &port, const step &s, reply &r, Receive receive, See see) {
     }
 }
 
-template <class Port> void news_of(Port &port, reply &r) {
-    while (auto event = port.next_event()) {
-        r.news.push_back(*event);
+// Receives one, and keeps it.
+template <class Port, class Keep> void take_one(Port &port, Keep keep) {
+    auto got = port.receive();
+    while (!got && got.error() == OUTLIVE_EVENT) {
+        got = port.receive();
+    }
+    if (got) {
+        keep(std::move(*got));
+    } else if (!is_nothing(got.error())) {
+        fail(got.error());
     }
 }
 
@@ -342,27 +358,13 @@ struct actor {
             count_up(it.of);
         } else if (s.verb == "receive") {
             auto &it = get<outlive::subscriber<words>>(on);
-            struct last {
-                decltype(it) &port;
-                reply &r;
-                ~last() { news_of(port, r); }
-            } last{it, r};
-            take_all(
-                it, s, r, [](auto &port, auto until) { return port.receive(until); },
-                [&](const auto &sample) { r.came.push_back(look_at(sample)); });
+            take_all(it, s, r, [&](const auto &sample) { r.came.push_back(look_at(sample)); });
         } else if (s.verb == "take") {
-            auto &it = get<outlive::subscriber<words>>(on);
-            auto got = it.receive();
-            while (!got && got.error() == OUTLIVE_EVENT) {
-                got = it.receive();
-            }
-            if (got) {
-                const auto was = look_at(*got);
+            take_one(get<outlive::subscriber<words>>(on), [&](auto sample) {
+                const auto was = look_at(sample);
                 r.came.push_back(was);
-                put(made, held_sample{std::move(*got), was});
-            } else if (!is_nothing(got.error())) {
-                fail(got.error());
-            }
+                put(made, held_sample{std::move(sample), was});
+            });
         } else if (s.verb == "check") {
             const auto &it = get<held_sample>(on);
             r.value = look_at(it.it).same(it.was);
@@ -374,30 +376,16 @@ struct actor {
             }
         } else if (s.verb == "get") {
             auto &it = get<outlive::consumer<words>>(on);
-            struct last {
-                decltype(it) &port;
-                reply &r;
-                ~last() { news_of(port, r); }
-            } last{it, r};
-            take_all(
-                it, s, r, [](auto &port, auto until) { return port.receive(until); },
-                [&](const auto &message) {
-                    r.came.emplace_back(*message);
-                    r.came.back().id = message.producer();
-                });
+            take_all(it, s, r, [&](const auto &message) {
+                r.came.emplace_back(*message);
+                r.came.back().id = message.producer();
+            });
         } else if (s.verb == "hold") {
-            auto &it = get<outlive::consumer<words>>(on);
-            auto got = it.receive();
-            while (!got && got.error() == OUTLIVE_EVENT) {
-                got = it.receive();
-            }
-            if (got) {
-                r.came.emplace_back(**got);
-                r.came.back().id = got->producer();
-                put(made, std::move(*got));
-            } else if (!is_nothing(got.error())) {
-                fail(got.error());
-            }
+            take_one(get<outlive::consumer<words>>(on), [&](auto message) {
+                r.came.emplace_back(*message);
+                r.came.back().id = message.producer();
+                put(made, std::move(message));
+            });
         } else {
             return false;
         }

@@ -19,6 +19,7 @@ MASK = (1 << 64) - 1
 UNSAID = MASK
 
 root = sys.argv[1]
+# `own`: what only the thread that took it may use: its kind, it, what it is of, the thread.
 things, own, sent, leaked = {}, {}, {}, []
 told = threading.Lock()
 
@@ -216,11 +217,11 @@ def publish(step, reply):
 def loan(step, reply):
     port = things[step["on"]]
     count = max(step["words"], WORDS_MIN) * (2 if port.step.get("type") == 1 else 1)
-    own[step["new"]] = ("loan", port.it.loan(count), step["on"])
+    own[step["new"]] = ("loan", port.it.loan(count), step["on"], step["thread"])
 
 
 def commit(step, reply):
-    _, it, of = own.pop(step["on"])
+    _, it, of, _ = own.pop(step["on"])
     array = it.array.view(np.uint64)
     array[:] = content(of, number_of(of), len(array))
     del array
@@ -237,20 +238,24 @@ def wait_for_news(it, step):
     return 0
 
 
-def receive(step, reply):
+def take_all(step, reply, call, see):
     it = things[step["on"]].it
     wait = wait_for_news(it, step)
     try:
         for _ in range(step["max"]):
-            sample = it.receive(wait)
+            got = call(it, wait)
             wait = 0
-            if sample is None:
+            if got is None:
                 reply.value = 1
                 break
-            reply.seen.append(look_at(sample))
-            sample = None
+            reply.seen.append(see(got))
+            got = None
     finally:
         reply.news += it.events()
+
+
+def receive(step, reply):
+    take_all(step, reply, outlive.Subscriber.receive, look_at)
 
 
 def take(step, reply):
@@ -280,20 +285,11 @@ def look_into(received):
 
 
 def get(step, reply):
-    it = things[step["on"]].it
-    wait = wait_for_news(it, step)
-    try:
-        for _ in range(step["max"]):
-            received = it.borrow(wait)
-            wait = 0
-            if received is None:
-                reply.value = 1
-                break
-            with received:
-                reply.seen.append(look_into(received))
-            received = None
-    finally:
-        reply.news += it.events()
+    def acknowledged(received):
+        with received:
+            return look_into(received)
+
+    take_all(step, reply, outlive.Consumer.borrow, acknowledged)
 
 
 def hold(step, reply):
@@ -333,7 +329,7 @@ def lock(step, reply):
     if reply.value and step["heal"] == 0:
         held.end()
     else:
-        own[step["new"]] = ("held", held, step["on"])
+        own[step["new"]] = ("held", held, step["on"], step["thread"])
 
 
 def read(step, reply):
@@ -341,7 +337,7 @@ def read(step, reply):
     guard = it.read(wait_of(step))
     held = Held(it, guard, guard.__enter__())
     reply.data = held.data.tolist()
-    own[step["new"]] = ("held", held, step["on"])
+    own[step["new"]] = ("held", held, step["on"], step["thread"])
 
 
 def write(step, reply):
@@ -441,7 +437,7 @@ def let_go(step, exception=None):
     """Of what can be closed every second one is, of the others the last reference goes."""
     on = step["on"]
     if on in own:
-        what, it, _ = own.pop(on)
+        what, it, *_ = own.pop(on)
         if what == "held":
             it.end(exception)
         elif exception:
@@ -590,12 +586,8 @@ def run(steps, me):
     while (step := steps.get())["verb"] not in ("end", "crash"):
         act(step)
     exception = AsTold() if step["verb"] == "crash" else None
-    mine = [handle for handle, it in own.items() if it[2] is not None and handle in owned.get(me, ())]
-    for handle in mine:
+    for handle in [handle for handle, it in own.items() if it[3] == me]:
         let_go({"on": handle}, exception)
-
-
-owned = {}
 
 
 def parse(line):
@@ -624,8 +616,6 @@ def dispatch(main):
             thread.join()
             say(Reply().line(me, "ok", "", (0, 0)))
         else:
-            if verb in ("loan", "lock", "read"):
-                owned.setdefault(me, set()).add(step["new"])
             threads[me][0].put(step)
     os._exit(0)
 
