@@ -13,6 +13,10 @@ use crate::message::Parts;
 
 /// The widths that an enum may have, by the names of Rust.
 const WIDTHS: [&str; 8] = ["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"];
+/// Longest name of a field or a variant, bytes; a bound of descriptions.
+const NAME_BYTES_MAX: usize = 128;
+/// Most variants of an enum; a bound of descriptions.
+const VARIANTS_MAX: usize = 1024;
 /// Most bytes of padding that a message counts; more come from `align` only.
 const PADDING_COUNTED: usize = 15;
 
@@ -24,6 +28,7 @@ pub(crate) fn structure(input: &mut DeriveInput, outlive: &Path) -> Result<Parts
         return Err(Error::new(input.ident.span(), why));
     }
     data.fields.iter().try_for_each(|field| refuse_cfg(&field.attrs))?;
+    data.fields.iter().filter_map(|field| field.ident.as_ref()).try_for_each(refuse_long)?;
     let mut wrong = data.fields.iter().filter_map(|field| fields::refuse(&field.ty));
     if let Some(mut first) = wrong.next() {
         wrong.for_each(|more| first.combine(more));
@@ -73,6 +78,15 @@ fn refuse_cfg(attributes: &[Attribute]) -> Result<()> {
     let why = "a message is the same in every program: put #[cfg] above the whole type, and give \
                the other one another name";
     Err(Error::new(cfg.span(), why))
+}
+
+/// No description has room for it.
+fn refuse_long(ident: &Ident) -> Result<()> {
+    if ident.unraw().to_string().len() <= NAME_BYTES_MAX {
+        return Ok(());
+    }
+    let why = format!("a name in a message has at most {NAME_BYTES_MAX} bytes: shorten it");
+    Err(Error::new(ident.span(), why))
 }
 
 /// The path of this crate with the place of a field, for errors about it.
@@ -186,6 +200,14 @@ pub(crate) fn enumeration(input: &DeriveInput, data: &DataEnum, outlive: &Path) 
         return Err(Error::new(variant.fields.span(), why));
     }
     data.variants.iter().try_for_each(|variant| refuse_cfg(&variant.attrs))?;
+    data.variants.iter().try_for_each(|variant| refuse_long(&variant.ident))?;
+    if data.variants.len() > VARIANTS_MAX {
+        let why = format!(
+            "an enum in a message has at most {VARIANTS_MAX} variants: use an integer, and \
+             constants"
+        );
+        return Err(Error::new(input.ident.span(), why));
+    }
     let words = words_of_repr(&input.attrs)?;
     let width = WIDTHS.iter().find(|w| words.iter().any(|word| word.path().is_ident(w)));
     let Some(width) = width else {

@@ -98,6 +98,27 @@ fn what_cannot_be_a_message_is_refused_with_a_reason_and_a_remedy() {
 }
 
 #[test]
+fn what_no_description_has_room_for_is_refused() {
+    let (fits, long) = ("a".repeat(128), "a".repeat(129));
+    let variants = |n: usize| (0..n).map(|i| format!("V{i}, ")).collect::<String>();
+    for (item, says) in [
+        (format!("struct S {{ {long}: u8 }}"), "at most 128 bytes"),
+        (format!("#[repr(u8)] enum E {{ {long} }}"), "at most 128 bytes"),
+        (format!("#[repr(u16)] enum E {{ {} }}", variants(1025)), "at most 1024 variants"),
+    ] {
+        let refused = refusal("", &item);
+        assert!(refused.contains(says), "{says}: {}", &refused[..200]);
+    }
+    for item in [
+        format!("struct S {{ {fits}: u8 }}"),
+        format!("#[repr(u8)] enum E {{ r#{fits} }}"),
+        format!("#[repr(u16)] enum E {{ {} }}", variants(1024)),
+    ] {
+        assert!(!expanded("", &item).contains("compile_error"));
+    }
+}
+
+#[test]
 fn padding_between_numbers_is_refused_where_it_is() {
     for (fields, says) in [
         ("(bool, f64)", "7 bytes of padding before field `1`"),

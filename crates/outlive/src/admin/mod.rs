@@ -1,5 +1,6 @@
 //! A domain as tools see it: listing, auditing and cleaning, without becoming a member.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::domain::name::{TopicName, named_dirs};
@@ -108,6 +109,11 @@ impl Domain {
         Self { path: node.domain().clone() }
     }
 
+    /// Its name: the one given, or `$OUTLIVE_DOMAIN`, or `default`.
+    pub fn name(&self) -> &str {
+        self.path.dir.file_name().and_then(OsStr::to_str).unwrap_or_default()
+    }
+
     /// Its directory.
     pub fn dir(&self) -> &Path {
         &self.path.dir
@@ -139,11 +145,12 @@ impl Domain {
         }
     }
 
-    /// All node files, in order of joining. Files that cannot be read are left out.
+    /// All node files, in order of joining. Those that are gone, damaged or somebody else's are
+    /// left out.
     ///
     /// # Errors
-    /// Those of reading the directory; `VersionMismatch` for a domain of another layout. A domain
-    /// that does not exist is empty.
+    /// Those of reading the directory, and its files, such as `Io` without a free descriptor;
+    /// `VersionMismatch` for a domain of another layout. A domain that does not exist is empty.
     pub fn nodes(&self) -> Result<Vec<NodeInfo>> {
         self.must_be_readable()?;
         let dir = self.path.nodes();
@@ -151,7 +158,12 @@ impl Domain {
         for name in file::names_in(&dir)? {
             let Ok(ordinal) = name.parse() else { continue };
             let id = NodeId(ordinal);
-            let Ok(peer) = Peer::open(&dir, id, &self.path.access) else { continue };
+            let peer = match Peer::open(&dir, id, &self.path.access) {
+                Ok(peer) => peer,
+                Err(e) if is_unreadable(&e) => continue,
+                // Nobody is left out, and so taken for dead, who could not be asked.
+                Err(e) => return Err(e),
+            };
             let (pid, started_ns, name) = peer.describe()?;
             out.push(NodeInfo {
                 id,
@@ -350,13 +362,38 @@ impl Domain {
         lock::object::admin::list(&self.path)
     }
 
+    /// Removes the lock, set or segment `name`, as [`Node::remove_lock`] does; false if there is
+    /// none.
+    ///
+    /// # Errors
+    /// `InvalidName`; `WouldBlock` while somebody has it open, unless it is an unrecoverable lock;
+    /// `Timeout` after 10 s when a stopped process is removing locks; `VersionMismatch` for a
+    /// domain of another layout.
+    ///
+    /// # Crash safety
+    /// **Strict.** One unlink.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = outlive::doc_dir();
+    /// # let settings = outlive::Node::builder().root(dir.path());
+    /// # let (domain, node) = (outlive::Domain::of(&settings)?, settings.open()?);
+    /// drop(node.mutex::<u64>("/map")?);
+    /// assert!(domain.remove_lock("/map")? && !domain.remove_lock("/map")?);
+    /// # Ok::<(), outlive::Error>(())
+    /// ```
+    pub fn remove_lock(&self, name: &str) -> Result<bool> {
+        self.must_be_readable()?;
+        lock::object::admin::remove_named(&self.path, name)
+    }
+
     /// Removes everything that dead processes left behind and no live one needs, and the domain's
     /// directory, too, when nobody is left. Never touches what a live or stopped process uses. A
     /// domain of another layout is removed as a whole, once nobody is left in it.
     ///
     /// # Errors
     /// `Timeout` when a stopped process holds the domain's lock; else the first problem found,
-    /// after cleaning everything else.
+    /// after cleaning everything else: `Timeout`, too, when a stopped process is removing locks.
     ///
     /// # Crash safety
     /// **Strict.** After a death at any point the next call continues.
@@ -392,13 +429,13 @@ impl Domain {
             Ok(done) => report.realtime_files = done,
             Err(e) => strange = strange.or(Some(e)),
         }
-        report.node_files = sweep_dead(&self.path, Sweep::All)?;
-        if !lock.is_of_another_layout() {
-            report.live_nodes = self.nodes()?.iter().filter(|n| n.alive).count();
-        } else {
-            // Its nodes cannot be read, but the sweep has left those that are alive.
-            report.live_nodes =
-                file::names_in(&self.path.nodes())?.iter().filter(is_node_file).count();
+        match sweep_dead(&self.path, Sweep::All) {
+            Ok(done) => report.node_files = done,
+            Err(e) => strange = strange.or(Some(e)),
+        }
+        // The sweep has left those that are alive, whether this process can read them or not.
+        report.live_nodes = file::names_in(&self.path.nodes())?.iter().filter(is_node_file).count();
+        if lock.is_of_another_layout() {
             strange = None;
             if report.live_nodes == 0 {
                 lock.remove_contents()?;

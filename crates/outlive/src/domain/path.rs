@@ -38,13 +38,23 @@ pub(crate) struct DomainPath {
 }
 
 impl DomainPath {
-    /// `root` overrides `$OUTLIVE_DIR`, which overrides `/dev/shm/outlive-<uid>`.
-    pub(crate) fn new(root: Option<PathBuf>, domain: &str, access: Access) -> Result<Self> {
-        check_part("domain name", domain)?;
-        let root = match root.or_else(|| std::env::var_os("OUTLIVE_DIR").map(PathBuf::from)) {
+    /// `root` overrides `$OUTLIVE_DIR`, which overrides `/dev/shm/outlive-<uid>`; `domain`
+    /// overrides `$OUTLIVE_DOMAIN`, which overrides `default`.
+    pub(crate) fn new(root: Option<PathBuf>, domain: Option<&str>, access: Access) -> Result<Self> {
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let domain = match (domain, set("OUTLIVE_DOMAIN")) {
+            (Some(domain), _) => domain.into(),
+            (None, Some(name)) => name.to_string_lossy().into_owned(),
+            (None, None) => "default".to_owned(),
+        };
+        check_part("domain name", &domain)?;
+        let root = match root.or_else(|| set("OUTLIVE_DIR").map(PathBuf::from)) {
             Some(root) => root,
             None => default_root()?,
         };
+        // So that it stays the same one after a 'chdir'.
+        let root = std::path::absolute(&root)
+            .map_err(|e| syserr::from_io("make absolute", syserr::show(&root), e))?;
         let dir = root.join(domain);
         Ok(Self { root, dir, access })
     }

@@ -27,8 +27,9 @@ pub enum LockError<G> {
     /// It is held, and the call does not wait.
     WouldBlock,
     /// The caller could not take part: a forked child, too many threads, a file that cannot be
-    /// read. Of kind `Unrecoverable`: the owner's thread leaked its guard and ended while its
-    /// process lives on; once the process has ended, too, the next taker inherits.
+    /// read. Of kind `Unrecoverable`: the owner's thread leaked its guard and ended a second or
+    /// more ago while its process lives on (before that the lock counts as held); once the process
+    /// has ended, too, the next taker inherits.
     Failed(Error),
 }
 
@@ -55,7 +56,7 @@ impl<G> LockError<G> {
             Refused::Lost => Self::Unrecoverable,
             Refused::Expired if tried => Self::WouldBlock,
             Refused::Expired => Self::Timeout,
-            Refused::WriterDied | Refused::Leaked | Refused::Failed => {
+            Refused::WriterDied | Refused::Leaked | Refused::Leaving | Refused::Failed => {
                 Self::Failed(failure.unwrap_or_else(|| describe(ErrorKind::OwnerDied)))
             }
         }
@@ -77,7 +78,9 @@ impl<G> LockError<G> {
 fn describe(kind: ErrorKind) -> Error {
     let remedy = match kind {
         ErrorKind::OwnerDied => "repair the data and call mark_consistent",
-        ErrorKind::Unrecoverable => "remove it with Node::remove_lock and open it anew",
+        ErrorKind::Unrecoverable => {
+            "remove it with 'outlive lock remove' or Node::remove_lock, then open it again"
+        }
         ErrorKind::Deadlock => "let go of the guard that this thread holds",
         ErrorKind::Timeout => {
             "allow more time; 'outlive lock list' names the holder, 'outlive node list' its process"

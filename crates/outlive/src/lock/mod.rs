@@ -88,7 +88,7 @@ impl Node {
     ///
     /// # Errors
     /// As [`mutex`](Self::mutex). A `RobustMutex` of that name is a `TypeMismatch`. `Unsupported`
-    /// when its members are in another PID namespace.
+    /// after 1 s when its members are in another PID namespace.
     ///
     /// # Crash safety
     /// **Strict.** As `mutex`.

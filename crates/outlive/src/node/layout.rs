@@ -12,10 +12,15 @@ pub(crate) mod threads {
     pub(crate) const PLACE_BYTES: usize = 2 * CACHE_LINE;
     /// In a place: 64 opaque bytes that hold the libc mutex.
     pub(crate) const TOKEN: usize = 0;
-    /// In a place: the thread's id, 0 while the place is nobody's. Stored last.
+    /// In a place: the thread's id, with `ENDED` once it has ended; 0 while the place is nobody's.
+    /// Stored last.
     pub(crate) const ID: usize = CACHE_LINE;
+    /// Beside an id: its thread has ended in order. No id has it.
+    pub(crate) const ENDED: u64 = 1 << 63;
     /// In a place: where within it the futex word of the token lies.
     pub(crate) const WORD: usize = CACHE_LINE + 8;
+    /// In a place: when its thread ended in order, ns of CLOCK_MONOTONIC.
+    pub(crate) const ENDED_AT: usize = CACHE_LINE + 16;
     /// Places of a new file: one page.
     pub(crate) const PLACES_FIRST: usize = (PAGE - FIRST) / PLACE_BYTES;
     /// Most threads of one node that take locks at the same time.
@@ -61,4 +66,4 @@ pub(crate) const fn file_bytes(ports_offset: usize, ports: usize) -> usize {
 const _: () = assert!(NAME + crate::domain::name::NAME_BYTES_MAX <= PAGE);
 const _: () = assert!(TOKEN + crate::os::death::holder::HOLDER_BYTES <= PID);
 
-const _: () = assert!(threads::FIRST % threads::PLACE_BYTES == 0 && threads::WORD + 4 <= 128);
+const _: () = assert!(threads::FIRST % threads::PLACE_BYTES == 0 && threads::ENDED_AT + 8 <= 128);

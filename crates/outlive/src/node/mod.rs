@@ -119,19 +119,13 @@ struct Inner {
 /// assert!(planner.watch(camera.id())?.is_alive());
 /// # Ok::<(), outlive::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[must_use = "it joins nothing until `open`"]
 pub struct NodeBuilder {
     root: Option<PathBuf>,
-    domain: String,
+    domain: Option<String>,
     name: Option<String>,
     group: Option<u32>,
-}
-
-impl Default for NodeBuilder {
-    fn default() -> Self {
-        Self { root: None, domain: "default".into(), name: None, group: None }
-    }
 }
 
 impl NodeBuilder {
@@ -141,9 +135,10 @@ impl NodeBuilder {
         self
     }
 
-    /// Name of the domain; `default` unless given. Domains do not see each other.
+    /// Name of the domain, instead of `$OUTLIVE_DOMAIN` or `default`. Domains do not see each
+    /// other.
     pub fn domain(mut self, domain: impl Into<String>) -> Self {
-        self.domain = domain.into();
+        self.domain = Some(domain.into());
         self
     }
 
@@ -161,7 +156,7 @@ impl NodeBuilder {
 
     pub(crate) fn domain_path(&self) -> Result<DomainPath> {
         let access = self.group.map_or_else(Access::private, Access::group);
-        DomainPath::new(self.root.clone(), &self.domain, access)
+        DomainPath::new(self.root.clone(), self.domain.as_deref(), access)
     }
 
     /// Joins the domain, creating it if it does not exist.
@@ -292,11 +287,14 @@ impl Sweep {
 /// Unlinks the files of nodes that are dead for certain, as far as `sweep` looks at them. The
 /// caller holds the domain's lock.
 ///
+/// # Errors
+/// The first file that cannot be removed, after all others.
+///
 /// # Crash safety
 /// **Strict.** Each unlink stands alone; the next sweep goes on.
 pub(crate) fn sweep_dead(domain: &DomainPath, sweep: Sweep) -> Result<usize> {
     let dir = domain.nodes();
-    let mut removed = 0;
+    let (mut removed, mut strange) = (0, None);
     let names = file::open_dir(&dir)?.entries()?;
     let turns = Sweep::turns(names.len());
     for name in names {
@@ -316,11 +314,15 @@ pub(crate) fn sweep_dead(domain: &DomainPath, sweep: Sweep) -> Result<usize> {
             // Not a file of ours: leave it to the person who put it there.
             Err(_) => continue,
         };
-        if !held && file::unlink(&path)? {
-            removed += 1;
+        if held {
+            continue;
+        }
+        match file::unlink(&path) {
+            Ok(done) => removed += usize::from(done),
+            Err(e) => strange = strange.or(Some(e)),
         }
     }
-    Ok(removed)
+    strange.map_or(Ok(removed), Err)
 }
 
 /// Whether `<node>.<rest>` is a file that goes with its node.

@@ -138,3 +138,30 @@ fn a_member_lives_on_when_its_program_closes_all_descriptors() {
     drop(mine.try_lock().unwrap());
     drop(late.queue::<u64>("/q").unwrap().consumer().unwrap());
 }
+
+/// They were left out, and whoever asked took them for dead.
+#[test]
+fn a_domain_whose_nodes_cannot_be_looked_at_says_so() {
+    use crate::os::fixture::{refuse, refuse_none};
+    let dir = TempDir::new("node-blind");
+    let node = node(&dir);
+    let domain = crate::Domain::of_node(&node);
+    let file = format!("nodes/{}", node.id());
+    for (errno, kind) in [
+        (libc::EMFILE, ErrorKind::Io),
+        (libc::ENFILE, ErrorKind::Io),
+        (libc::ENOMEM, ErrorKind::OutOfMemory),
+    ] {
+        refuse("open", &file, errno, 1);
+        let outcome = domain.nodes();
+        assert_eq!(refuse_none(), 0, "it was opened");
+        assert_eq!(outcome.unwrap_err().kind(), kind);
+    }
+    // One that somebody removes meanwhile, or that is a stranger's, is left out.
+    for errno in [libc::ENOENT, libc::EACCES] {
+        refuse("open", &file, errno, 1);
+        assert!(domain.nodes().unwrap().is_empty());
+        refuse_none();
+    }
+    assert_eq!(domain.nodes().unwrap().len(), 1);
+}

@@ -51,6 +51,8 @@ pub(crate) fn fork_child(body: impl FnOnce() -> i32) -> Child {
         assert!(pid >= 0);
         if pid == 0 {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            // One that hangs fails its test.
+            libc::alarm(100);
             libc::_exit(body());
         }
         Child(pid)

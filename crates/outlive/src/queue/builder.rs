@@ -149,8 +149,8 @@ impl<T: Payload + ?Sized> Builder<T> {
     pub fn producer(self) -> Result<Producer<T>> {
         self.node.tend()?;
         let (queue, joining) = Queue::join(&self.node, &self.site(), &self.meta())?;
-        let writer = Writer::open(queue, self.bound_bytes, self.first_bytes)?;
-        drop(joining);
+        let open = |queue| Writer::open(queue, self.bound_bytes, self.first_bytes);
+        let writer = queue.enter(joining, open)?;
         // A successor clears away what its predecessors left and nobody needs.
         let _ = writer.queue().reclaim();
         Ok(Producer::new(writer))
@@ -168,8 +168,7 @@ impl<T: Payload + ?Sized> Builder<T> {
     pub fn consumer(self) -> Result<Consumer<T>> {
         self.node.tend()?;
         let (queue, joining) = Queue::join(&self.node, &self.site(), &self.meta())?;
-        let reader = Reader::open(queue, self.holdback)?;
-        drop(joining);
+        let reader = queue.enter(joining, |queue| Reader::open(queue, self.holdback))?;
         Ok(Consumer::new(reader))
     }
 }

@@ -142,12 +142,11 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
         let port = self.node.next_port_serial();
         let replies = site::replies(domain, &self.name, self.node.id(), port);
         let (queue, joining) = Queue::join(&self.node, &replies, &self.reply_meta())?;
-        let reader = Reader::open(queue, None)?;
-        drop(joining);
+        let reader = queue.enter(joining, |queue| Reader::open(queue, None))?;
         let requests = site::requests(domain, &self.name);
         let (queue, joining) = Queue::join(&self.node, &requests, &self.request_meta())?;
-        let writer = Writer::open(queue, self.bound_bytes, FIRST_BYTES)?;
-        drop(joining);
+        let open = |queue| Writer::open(queue, self.bound_bytes, FIRST_BYTES);
+        let writer = queue.enter(joining, open)?;
         Ok(Client::new(reader, writer, port, self.resume))
     }
 
@@ -174,10 +173,12 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
             ));
         }
         let domain = self.node.domain();
-        let _ = site::sweep(domain, &site::dir(domain, &self.name));
+        let dir = site::dir(domain, &self.name);
+        let _ = site::sweep(domain, &dir);
         let requests = site::requests(domain, &self.name);
         let (queue, joining) = Queue::join(&self.node, &requests, &self.request_meta())?;
-        let reader = Reader::open(queue, None).map_err(|e| match e.kind() {
+        let opened = queue.enter(joining, |queue| Reader::open(queue, None));
+        let reader = opened.map_err(|e| match e.kind() {
             ErrorKind::ConsumerExists => Error::new(
                 ErrorKind::ConsumerExists,
                 "serving",
@@ -186,7 +187,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
             ),
             _ => e,
         })?;
-        drop(joining);
+        site::call_clients(domain, &dir);
         let meta = self.reply_meta();
         let Self { node, name: service, bound_bytes, .. } = self;
         Ok(Server::new(reader, Replies { node, service, meta, bound_bytes }))

@@ -20,8 +20,8 @@ use crate::queue::producer::refused::Refused;
 use crate::queue::producer::writer::Writer;
 use crate::sync::fault;
 use crate::types::Payload;
-use crate::wait::WaitSet;
 use crate::wait::member::{Look, Member, Plan, Seat};
+use crate::wait::{WaitSet, slice_ns_max};
 use crate::{Error, ErrorKind, Result};
 
 /// A request that is not answered yet.
@@ -82,6 +82,11 @@ pub struct Client<Q: Payload + ?Sized, R: Payload + ?Sized> {
     /// A server whose replies cannot be read, and what is wrong with them.
     unreadable: Option<(u64, String)>,
     set: Option<WaitSet>,
+    /// When the server's lock is asked next, where others wait for the descriptor.
+    confirm_ns: u64,
+    /// Looks at the server.
+    #[cfg(test)]
+    pub(super) looks: u64,
     _type: PhantomData<fn(&Q)>,
 }
 
@@ -99,6 +104,9 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             ready: VecDeque::new(),
             unreadable: None,
             set: None,
+            confirm_ns: 0,
+            #[cfg(test)]
+            looks: 0,
             _type: PhantomData,
         }
     }
@@ -313,32 +321,52 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
 
     /// Every reply that was there has been taken: is the server that the rest was sent to alive?
     fn settle(&mut self) -> Result<()> {
-        let alive = match self.writer.check_served() {
+        #[cfg(test)]
+        {
+            self.looks += 1;
+        }
+        let alive = match self.writer.look_at_consumer() {
             Ok(()) => true,
             Err(Refused::Nobody) => false,
             Err(refused) => return Err(self.writer.error(refused)),
         };
         if alive && self.writer.term() == self.term {
             self.writer.check_accepted()?;
-        } else if alive || self.writer.deserted().is_some() {
+        } else if alive || self.writer.is_over(self.term).is_some() {
             // Else its word alone says that it died, which the next look asks again.
             // What it committed before it went is visible now.
             self.fetch()?;
-            if !self.resume && !fault("service.death_untold") {
-                self.fail_all(|| Why::ServerDied);
-            }
             if alive {
                 self.term = self.writer.term();
                 self.again_ns = Some(0);
+            } else if !self.puts_off_ends() {
+                self.fail_all(|| Why::ServerDied);
             }
         }
+        self.fail_those_of_earlier_servers();
         self.expire();
         if alive { self.send_again() } else { Ok(()) }
     }
 
+    /// Whether the end of a server is no news now: its requests are sent again, or an answer of it
+    /// may be in a lane that could not be read on, which is tried again.
+    fn puts_off_ends(&self) -> bool {
+        self.resume || self.reader.puts_off() || fault("service.death_untold")
+    }
+
+    fn fail_those_of_earlier_servers(&mut self) {
+        while self.waiting.front().is_some_and(|w| w.term != self.term)
+            && !self.puts_off_ends()
+            && let Some(waiting) = self.waiting.pop_front()
+        {
+            self.fail(waiting.id, Why::ServerDied);
+        }
+    }
+
     /// Sends what an earlier server left unanswered, in its order.
     fn send_again(&mut self) -> Result<()> {
-        if self.again_ns.is_none_or(|at| at > 0 && at > clock::now_ns()) {
+        // What it answered may be in a lane that could not be read on.
+        if self.reader.puts_off() || self.again_ns.is_none_or(|at| at > 0 && at > clock::now_ns()) {
             return Ok(());
         }
         while let Some(i) = self.waiting.iter().position(|w| w.term != self.term) {
@@ -366,7 +394,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     fn next_due(&self) -> Deadline {
         let deadlines = self.waiting.iter().map(|w| w.deadline);
         let again = self.again_ns.filter(|at| *at > 0).map(Deadline::at_ns);
-        deadlines.chain(again).min().unwrap_or(Deadline::NEVER)
+        // Nobody calls when a lane that could not be read on has its turn.
+        deadlines.chain(again).fold(self.reader.due(), Ord::min)
     }
 
     /// The next reply; where there is none, looks at the server.
@@ -408,6 +437,12 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
 
     /// Nothing was found: with a descriptor, makes it quiet. `true`: look again.
     fn rest(&mut self) -> bool {
+        if self.reader.has_fd() && clock::now_ns() >= self.confirm_ns {
+            self.confirm_ns = clock::now_ns() + slice_ns_max();
+            if self.is_unserved() {
+                return true;
+            }
+        }
         let server = if self.waiting.is_empty() { None } else { self.writer.consumer_peer() };
         self.reader.rest_also(server, self.again_ns.is_some_and(|at| at > 0))
     }
@@ -647,8 +682,20 @@ fn failed<R: Payload + ?Sized>(service: &str, why: Why) -> Outcome<R> {
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     fn plan_ends<'a>(&'a self, plan: &mut Plan<'a>) -> bool {
-        let watched = self.waiting.is_empty() || self.writer.plan(plan, self.term, self.resume);
+        let for_next = self.puts_off_ends();
+        let watched = self.waiting.is_empty() || self.writer.plan(plan, self.term, for_next);
         watched && self.reader.plan(plan)
+    }
+
+    /// Whether something waits for a server that does not live. A token that the kernel could not
+    /// mark says alive for ever, so its lock is asked.
+    fn is_unserved(&mut self) -> bool {
+        !self.waiting.is_empty() && self.writer.confirm_consumer().is_err()
+    }
+
+    fn overslept_ends(&mut self) -> bool {
+        let gone = self.is_unserved();
+        self.reader.overslept() || gone
     }
 }
 
@@ -675,7 +722,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Ends<'_, Q, R> {
     }
 
     fn overslept(&mut self) -> bool {
-        self.client.reader.overslept()
+        self.client.overslept_ends()
     }
 }
 
@@ -706,6 +753,6 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Client<Q, R> {
     }
 
     fn overslept(&mut self) -> bool {
-        self.reader.overslept()
+        self.overslept_ends()
     }
 }

@@ -32,7 +32,8 @@ const BACKLOG_MAX: usize = 1024;
 /// Cancellations kept for requests that were handed out; beyond it the oldest is forgotten, and
 /// the answer to it is sent to a client that no longer wants it.
 const CANCELLED_MAX: usize = 1024;
-/// Requests whose answer could not be sent and whose clients are still to be told.
+/// Requests of one client whose answer could not be sent and of which it is still to be told. From
+/// here on its further requests wait; those that were handed out before may add to them.
 const OWED_MAX: usize = 1024;
 /// Between two attempts to tell them, ns.
 const OWED_NS: u64 = 2_000_000;
@@ -46,6 +47,16 @@ pub(super) struct Replies {
     pub(super) meta: Meta,
     /// Of one lane of replies.
     pub(super) bound_bytes: u64,
+}
+
+impl Drop for Replies {
+    /// After the reader, whose owner's word says that nobody serves any more.
+    fn drop(&mut self) {
+        if self.node.is_own_process() {
+            let domain = self.node.domain();
+            site::call_clients(domain, &site::dir(domain, &self.service));
+        }
+    }
 }
 
 /// The way back to one client.
@@ -62,6 +73,14 @@ impl Way {
     fn is_in_doubt(&self) -> bool {
         self.writer.deserted().is_none()
     }
+}
+
+/// What a client is to be told instead of answers that could not be sent: the ids of its requests,
+/// and what to say of each.
+#[derive(Debug)]
+struct Owed {
+    client: ProducerId,
+    told: VecDeque<(u64, String)>,
 }
 
 /// What became of the way back to a client.
@@ -109,8 +128,8 @@ pub struct Server<Q: Payload + ?Sized, R: Payload + ?Sized> {
     pub(super) ways: Vec<Way>,
     backlog: VecDeque<Request<Q>>,
     pub(super) cancelled: VecDeque<(ProducerId, u64)>,
-    /// Client and id of requests whose answer did not fit, and what to tell instead.
-    owed: VecDeque<(ProducerId, u64, String)>,
+    /// None of them is empty.
+    owed: Vec<Owed>,
     passed_over: u64,
     _reply: PhantomData<fn(&R)>,
 }
@@ -125,7 +144,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             ways: Vec::new(),
             backlog: VecDeque::new(),
             cancelled: VecDeque::new(),
-            owed: VecDeque::new(),
+            owed: Vec::new(),
             passed_over: 0,
             _reply: PhantomData,
         }
@@ -157,6 +176,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             self.replies.node.tend()?;
         }
         loop {
+            self.pass_over_taken_in();
             let request = match self.backlog.pop_front() {
                 None => self.next_request()?,
                 request => request,
@@ -207,15 +227,32 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// As [`Server::receive`].
     pub fn is_cancelled(&mut self, request: &Request<Q>) -> Result<bool> {
         self.take_in(BACKLOG_MAX)?;
-        let gone = match self.ways.iter_mut().find(|way| way.client == request.client) {
+        let cancelled = self.cancelled.contains(&(request.client, request.id));
+        Ok(cancelled || self.is_over(request.client, request.deadline))
+    }
+
+    /// Whether nobody waits for an answer to a request of `client` any more, whether it was
+    /// cancelled or not.
+    fn is_over(&mut self, client: ProducerId, deadline: Deadline) -> bool {
+        let gone = match self.ways.iter_mut().find(|way| way.client == client) {
             Some(way) => match way.writer.check_served() {
                 Err(Refused::Nobody) => way.writer.deserted().is_some(),
-                served => served.is_err(),
+                served => served.is_err() && !fault("service.backlog_in_child"),
             },
             None => true,
         };
-        let late = request.deadline.has_passed();
-        Ok(gone || late || self.cancelled.contains(&(request.client, request.id)))
+        gone || deadline.has_passed()
+    }
+
+    /// Skips those next of the requests that were taken in for which nobody waits any more.
+    fn pass_over_taken_in(&mut self) {
+        while let Some(&Request { client, deadline, .. }) = self.backlog.front()
+            && self.is_over(client, deadline)
+            && !fault("service.backlog_unasked")
+        {
+            self.backlog.pop_front();
+            self.passed_over += 1;
+        }
     }
 
     /// Answers a request.
@@ -224,7 +261,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// `ClientDied`: nobody waits for the answer. `WouldBlock`: the client is so far behind that
     /// the bound is reached, or it may be ending. `InvalidArgument`: larger than the bound.
     /// `NoSpace`, `Corrupt`. A live client whose answer could not be sent gets `Refused` as soon as
-    /// there is room for that.
+    /// there is room for that; with 1024 of these untaken, its further requests wait.
     ///
     /// # Crash safety
     /// **Strict.** As [`crate::Producer::send`]. If we die before it, the client learns of it.
@@ -295,35 +332,52 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             && !is_final(e)
         {
             self.owe(request.client, request.id, no_answer(e));
-            self.pay();
+            self.pay(Some(request.client));
         }
         self.cancelled.retain(|known| *known != (request.client, request.id));
         done
     }
 
     /// A client is to be told that there is no answer.
-    fn owe(&mut self, client: ProducerId, id: u64, why: String) {
-        if self.owed.len() >= OWED_MAX {
-            self.owed.pop_front();
-        }
-        self.owed.push_back((client, id, why));
-    }
-
-    /// Tells those whose answer could not be sent.
     #[cold]
-    fn pay(&mut self) {
-        for (client, id, why) in std::mem::take(&mut self.owed) {
-            match self.put(client, id, frame::REFUSED, why.as_bytes()) {
-                Err(e) if !is_final(&e) => {
-                    self.owed.push_back((client, id, why));
-                }
-                _ => {}
-            }
-        }
+    fn owe(&mut self, client: ProducerId, id: u64, why: String) {
+        let known = self.owed.iter().position(|owed| owed.client == client);
+        let i = known.unwrap_or_else(|| {
+            self.owed.push(Owed { client, told: VecDeque::new() });
+            self.owed.len() - 1
+        });
+        self.owed[i].told.push_back((id, why));
     }
 
+    /// Whether a client has left so much untaken that no more of its requests are received.
+    fn owes_too_much(&self, client: ProducerId) -> bool {
+        self.owed.iter().any(|owed| owed.client == client && owed.told.len() >= OWED_MAX)
+    }
+
+    /// Tells those whose answer could not be sent, or `only` one of them; each as much as has room
+    /// in its lane.
+    #[cold]
+    fn pay(&mut self, only: Option<ProducerId>) {
+        let mut all = std::mem::take(&mut self.owed);
+        all.retain_mut(|owed| {
+            while only.is_none_or(|only| only == owed.client)
+                && let Some((id, why)) = owed.told.front()
+            {
+                match self.put(owed.client, *id, frame::REFUSED, why.as_bytes()) {
+                    Err(e) if !is_final(&e) => break,
+                    _ => drop(owed.told.pop_front()),
+                }
+            }
+            !owed.told.is_empty()
+        });
+        self.owed = all;
+    }
+
+    /// When there is something to do without any news.
     fn next_due(&self) -> Deadline {
-        if self.owed.is_empty() { Deadline::NEVER } else { Deadline::in_ns(OWED_NS) }
+        let owed = if self.owed.is_empty() { Deadline::NEVER } else { Deadline::in_ns(OWED_NS) };
+        // Nobody calls when a lane that was put off has its turn.
+        if fault("server.put_off_forgotten") { owed } else { owed.min(self.reader.due()) }
     }
 
     /// Takes requests in until `wanted` are there.
@@ -338,7 +392,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// The next request that somebody waits for.
     fn next_request(&mut self) -> Result<Option<Request<Q>>> {
         if !self.owed.is_empty() {
-            self.pay();
+            self.pay(None);
         }
         while self.reader.next()? {
             let (Some(hand), Some(client)) = (self.reader.in_hand(), self.reader.sender()) else {
@@ -358,6 +412,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                 self.note_cancel(client, id);
             } else if (term == self.term || fault("service.any_term")) && !deadline.has_passed() {
                 match self.find_way(client, reply_port)? {
+                    Found::Way if self.owes_too_much(client) => {
+                        self.reader.put_off();
+                        continue;
+                    }
                     Found::Way => {}
                     Found::Nobody => {
                         self.passed_over += 1;
@@ -449,9 +507,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     fn open_way(&self, site: &Site) -> Result<Option<Writer>> {
         let Replies { node, meta, bound_bytes, .. } = &self.replies;
         let Some((queue, joining)) = Queue::join_now(node, site, meta)? else { return Ok(None) };
-        let writer = Writer::open(queue, *bound_bytes, FIRST_BYTES)?;
-        drop(joining);
-        Ok(Some(writer))
+        let open = |queue| Writer::open(queue, *bound_bytes, FIRST_BYTES);
+        queue.enter(joining, open).map(Some)
     }
 
     /// Ways back to clients that died, left or are not read any more go with them.
@@ -463,8 +520,11 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                 queue::Event::ProducerJoined(_) => continue,
             };
             self.ways.retain(|way| way.client != id);
+            let before = self.backlog.len();
+            self.backlog.retain(|request| request.client != id);
+            self.passed_over += (before - self.backlog.len()) as u64;
             self.cancelled.retain(|(client, _)| *client != id);
-            self.owed.retain(|(client, ..)| *client != id);
+            self.owed.retain(|owed| owed.client != id);
         }
     }
 
@@ -571,6 +631,7 @@ fn failed(e: Error) -> Result<Found> {
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Server<Q, R> {
     fn is_ready(&mut self, look: &mut Look) -> bool {
+        self.pass_over_taken_in();
         // What is wrong, the next call says.
         let ready = self.take_in(1).is_err() || !self.backlog.is_empty();
         look.due(self.next_due());

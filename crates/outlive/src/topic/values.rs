@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use super::publisher::Publisher;
+use super::publisher::loan::Loan;
 use super::ring::layout::SLICE_INLINE_BYTES_MAX;
 use super::subscriber::Subscriber;
 use super::subscriber::raw::Meta;
@@ -26,42 +27,41 @@ impl<T: Payload + ?Sized> Publisher<T> {
     where
         T: Blob,
     {
-        let encode = |to: &mut [u8]| {
-            let length = encode(to).map_err(|why| self.unencodable(&why))?;
-            self.length_hint.set(length);
-            Ok::<_, Error>(length)
-        };
+        let encode = |to: &mut [u8]| encode(to).map_err(|why| self.unencodable(&why));
         let inline_max = self.writer.borrow().inline_bytes_max().min(SLICE_INLINE_BYTES_MAX);
-        let mut wanted = self.length_hint.get();
+        let expected = self.length_hint.get();
+        // Where there is no room for another like the last one, this one may still be small.
+        let mut loan = if expected > inline_max { self.loan_near(expected).ok() } else { None };
         for _ in 0..ATTEMPTS_MAX {
             // Small ones may go into the entry itself: encode them beside it.
             let mut small = [0; SLICE_INLINE_BYTES_MAX];
-            let length = if wanted <= inline_max {
-                let length = encode(&mut small)?;
-                if length <= inline_max {
-                    return self.publish(T::new_ref(&small[..length]));
+            let length = encode(loan.as_mut().map_or(&mut small[..], |loan| loan.room()))?;
+            let filled = loan.take();
+            if length <= inline_max {
+                if let Some(filled) = filled {
+                    small[..length].copy_from_slice(&filled.bytes()[..length]);
                 }
-                length
-            } else {
-                let mut loan = self.loan_bytes(wanted.saturating_add(wanted / 8))?;
-                let length = encode(loan.room())?;
-                if length <= inline_max {
-                    small[..length].copy_from_slice(&loan.bytes()[..length]);
-                    drop(loan);
-                    return self.publish(T::new_ref(&small[..length]));
-                }
-                if length <= loan.bytes().len() {
-                    return loan.publish_first(length);
-                }
-                length
-            };
+                self.length_hint.set(length);
+                return self.publish(T::new_ref(&small[..length]));
+            }
+            if let Some(filled) = filled
+                && length <= filled.bytes().len()
+            {
+                self.length_hint.set(length);
+                return filled.publish_first(length);
+            }
             if length > PAYLOAD_BYTES_MAX {
                 let why = format!("{length} bytes are more than a payload has");
                 return Err(self.unencodable(&why));
             }
-            wanted = length;
+            loan = Some(self.loan_near(length)?);
         }
         Err(self.unencodable("its length changes from one attempt to the next"))
+    }
+
+    /// A slot for a value of `bytes` bytes, an eighth longer where there is room for that.
+    fn loan_near(&self, bytes: usize) -> Result<Loan<'_, T>> {
+        self.loan_bytes(bytes.saturating_add(bytes / 8)).or_else(|_| self.loan_bytes(bytes))
     }
 
     #[cold]
@@ -100,8 +100,8 @@ impl<T> Deref for Decoded<T> {
 impl<C: Codec> Publisher<Encoded<C>> {
     /// Encodes `value` straight into shared memory and publishes it; returns its `seq`.
     ///
-    /// The slot is an eighth longer than the last value; a value that needs more is encoded again
-    /// into a larger one.
+    /// The slot is an eighth longer than the last value, where there is room for that; a value that
+    /// needs more, or finds no such slot, is encoded again into one of its own length.
     ///
     /// # Errors
     /// `InvalidArgument` when the codec cannot encode the value; else as [`Publisher::publish`].

@@ -19,7 +19,8 @@ use crate::sync::Ordering::Acquire;
 const EVENTS_MAX: usize = 4;
 
 /// What a [`WaitSet`](crate::WaitSet) can wait for: a [`Subscriber`](crate::Subscriber), the
-/// [`Consumer`](crate::Consumer) of a queue, a [`Watch`](crate::Watch) on a node's death, a
+/// [`Consumer`](crate::Consumer) of a queue, the [`Server`](crate::Server) or a
+/// [`Client`](crate::Client) of a service, a [`Watch`](crate::Watch) on a node's death, a
 /// [`Timer`](crate::Timer), a [`Descriptor`](crate::Descriptor), a
 /// [`Shutdown`](crate::Shutdown), an `&`[`Interrupt`](crate::Interrupt).
 ///

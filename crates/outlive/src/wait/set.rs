@@ -32,14 +32,14 @@ use super::wake::bridge::Bridge;
 use super::wake::handshake;
 use super::wake::handshake::{DOORBELL_SHIFT, Slept, WAITING_DOORBELL, WAITING_WORDS};
 use super::{POLL_NS, slice_ns_max};
-use crate::os::process::sched;
+use crate::os::process::{fork, sched};
 use crate::os::sleep::futex;
 use crate::os::sleep::poll;
 use crate::os::sleep::poll::{PollFd, READABLE};
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
-use crate::sync::AtomicU32;
 use crate::sync::Ordering::{Acquire, Relaxed, SeqCst};
+use crate::sync::{AtomicU32, fault};
 use crate::{Result, crash_point};
 
 /// Looks at all members before sleeping, where they are few.
@@ -67,6 +67,8 @@ fn doorbells() -> u32 {
 /// |---|---|
 /// | [`Subscriber`](crate::Subscriber) | there is a message; and once for each event that is new |
 /// | [`Consumer`](crate::Consumer) | there is a message; and once for each event that is new |
+/// | [`Server`](crate::Server) | there is a request that somebody waits for |
+/// | [`Client`](crate::Client) | there is a reply, or the news that one fails |
 /// | [`Watch`](crate::Watch) | the node is dead: take it out of the list then |
 /// | [`Timer`](crate::Timer) | it is due, until [`fired`](crate::Timer::fired) is called |
 /// | [`Descriptor`](crate::Descriptor) | `poll` says so |
@@ -120,6 +122,8 @@ pub struct WaitSet {
     turn: usize,
     /// Which member is the next to look again after a long sleep.
     again: usize,
+    /// When it does, unless news come first; 0: news came.
+    again_ns: u64,
     ready: Vec<usize>,
     fds: Vec<PollFd>,
     /// The members that asked for these.
@@ -130,6 +134,8 @@ pub struct WaitSet {
     bridge: Option<Bridge>,
     /// Looks in vain so far, see `POLLS_MAX`.
     polls: u32,
+    /// Of the process whose all this is.
+    generation: u32,
 }
 
 /// The indices of what is ready; none when the time ran out. See [`WaitSet::wait`].
@@ -174,6 +180,7 @@ impl WaitSet {
         Self {
             turn: 0,
             again: 0,
+            again_ns: 0,
             ready: Vec::new(),
             fds: Vec::new(),
             asking: Vec::new(),
@@ -182,6 +189,7 @@ impl WaitSet {
             doorbell: NEXT_DOORBELL.fetch_add(1, Relaxed) % doorbells(),
             bridge: None,
             polls: 0,
+            generation: fork::fork_generation(),
         }
     }
 
@@ -267,17 +275,24 @@ impl WaitSet {
         members: &mut [&mut dyn Waitable],
         until: Deadline,
     ) -> Result<()> {
+        self.leave_to_parent();
         if self.polls >= POLLS_MAX && !self.can_rest(members) {
             self.polls = 0;
         }
-        let Some(mode) = self.choose(members) else { return Ok(()) };
+        let Some(mode) = self.choose(members) else {
+            self.again_ns = 0;
+            return Ok(());
+        };
         let slice_ns = self.raise(members, mode)?;
         crash_point!("waitset.flags_raised");
         let now = clock::now_ns;
-        let mut look_again = now() + slice_ns_max();
+        // Short sleeps without news add up to a long one.
+        if self.again_ns == 0 {
+            self.again_ns = now() + slice_ns_max();
+        }
         let done = handshake::in_slices(until, slice_ns, now, |slice_end| {
-            if clock::now_ns() >= look_again {
-                look_again = clock::now_ns() + slice_ns_max();
+            if now() >= self.again_ns {
+                self.again_ns = now() + slice_ns_max();
                 if self.overslept(members) {
                     return Ok(None);
                 }
@@ -287,7 +302,7 @@ impl WaitSet {
             let slept = self.sleep_once(members, mode, slice_end)?;
             match slept {
                 Some(Slept::Slice) => self.polls += u32::from(is_poll),
-                _ => self.polls = 0,
+                _ => (self.polls, self.again_ns) = (0, 0),
             }
             let goes_to_rest = is_poll && self.polls >= POLLS_MAX;
             Ok(slept.filter(|_| !goes_to_rest))
@@ -299,6 +314,17 @@ impl WaitSet {
             }
         }
         done
+    }
+
+    /// In a forked child: lets go of what it shares with its parent, whose calls it would take.
+    fn leave_to_parent(&mut self) {
+        let generation = fork::fork_generation();
+        if self.generation != generation && !fault("wait_set.parents_bridge") {
+            self.bridge = None;
+            self.bells.clear();
+            self.polls = 0;
+            self.generation = generation;
+        }
     }
 
     /// Nothing came for long: some members, in turn, look at what no wake tells of.
@@ -350,20 +376,14 @@ impl WaitSet {
         Ok(slice_ns_max())
     }
 
-    fn open_bells<'a>(&mut self, seats: impl Iterator<Item = Seat<'a>>) -> Result<()> {
-        let mut used = Vec::with_capacity(self.bells.len());
+    fn open_bells<'a>(&mut self, seats: impl Iterator<Item = Seat<'a>> + Clone) -> Result<()> {
+        self.bells.retain(|(i, _)| seats.clone().any(|seat| seat.node.instance() == *i));
         for Seat { node, .. } in seats {
             let instance = node.instance();
-            if !used.iter().any(|(i, _)| *i == instance) {
-                let known = self.bells.iter().find(|(i, _)| *i == instance);
-                let bells = match known {
-                    Some((_, bells)) => bells.clone(),
-                    None => Doorbells::open_own(node.domain(), node.id())?,
-                };
-                used.push((instance, bells));
+            if !self.bells.iter().any(|(i, _)| *i == instance) {
+                self.bells.push((instance, Doorbells::open_own(node.domain(), node.id())?));
             }
         }
-        self.bells = used;
         Ok(())
     }
 
@@ -396,6 +416,18 @@ impl WaitSet {
     #[cfg(test)]
     pub(super) fn set_next_for_tests(n: u32) {
         NEXT_DOORBELL.store(n, Relaxed);
+    }
+
+    /// For tests: makes the first of its sockets readable.
+    #[cfg(test)]
+    pub(super) fn call_for_tests(&self) {
+        self.bridge.as_ref().unwrap().trip();
+    }
+
+    /// For tests: whether that is readable.
+    #[cfg(test)]
+    pub(super) fn is_called_for_tests(&self) -> bool {
+        self.bridge.as_ref().unwrap().is_called_for_tests()
     }
 
     /// For tests: raises the flags as for a sleep by doorbell, lets `ring` answer one of them, and

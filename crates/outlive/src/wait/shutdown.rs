@@ -18,7 +18,9 @@ use crate::os::time::deadline::Deadline;
 /// the process. A handler installed earlier is called as well; an ignored signal stays ignored.
 /// Dropping the last `Shutdown` restores everything. The program's blocking system calls are
 /// restarted (SA_RESTART): wait with a [`WaitSet`](crate::WaitSet), or check
-/// [`is_asked`](Self::is_asked) now and then. None of this applies in a forked child.
+/// [`is_asked`](Self::is_asked) now and then. None of this applies in a forked child: until it
+/// calls [`on_signals`](Self::on_signals) itself it is not asked, and an inherited `Shutdown` does
+/// nothing.
 ///
 /// # Examples
 /// ```
@@ -40,7 +42,8 @@ use crate::os::time::deadline::Deadline;
 /// ```
 #[derive(Debug)]
 pub struct Shutdown {
-    _private: (),
+    /// The process that installed it, as of the fork generation.
+    of: u32,
 }
 
 impl Shutdown {
@@ -49,8 +52,7 @@ impl Shutdown {
     /// # Errors
     /// `Io` when the process is out of descriptors.
     pub fn on_signals() -> Result<Self> {
-        stop::install()?;
-        Ok(Self { _private: () })
+        Ok(Self { of: stop::install()? })
     }
 
     /// Whether this process was asked to end; it stays so.
@@ -91,7 +93,7 @@ impl AsFd for Shutdown {
 
 impl Drop for Shutdown {
     fn drop(&mut self) {
-        stop::remove();
+        stop::remove(self.of);
     }
 }
 

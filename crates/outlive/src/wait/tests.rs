@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::wake::{bells, handshake};
 use super::*;
 use crate::node::Node;
-use crate::os::fixture::{TempDir, is_asleep, on_sigusr1, until};
+use crate::os::fixture::{TempDir, fork_child, is_asleep, on_sigusr1, thread_cpu, until};
 use crate::os::sleep::poll::{PollFd, READABLE, poll};
 use crate::os::time::deadline::Deadline;
 use crate::topic::Event;
@@ -147,6 +147,42 @@ fn being_asked_to_end_wakes_every_kind_of_wait() {
         });
         assert!(shutdown.is_asked() && shutdown.wait(LONG) && shutdown.signal().is_none());
     }
+}
+
+/// Its parent was asked, it was not; what it inherited does nothing.
+#[test]
+fn a_forked_child_waits_asleep_for_a_shutdown_that_its_parent_was_asked_for() {
+    const TIME: Duration = Duration::from_millis(300);
+    let child = fork_child(|| {
+        let Ok(mut inherited) = Shutdown::on_signals() else { return 1 };
+        inherited.ask();
+        let child = fork_child(move || {
+            inherited.ask();
+            let cpu = thread_cpu();
+            if inherited.wait(TIME) {
+                return 2;
+            }
+            match WaitSet::new().wait(&mut [&mut inherited], TIME) {
+                Ok(ready) if ready.is_empty() => {}
+                _ => return 3,
+            }
+            let fd = std::os::fd::AsFd::as_fd(&inherited).as_raw_fd();
+            if poll(&mut [PollFd::new(fd, READABLE)], Deadline::after(TIME)) != 0 {
+                return 4;
+            }
+            if thread_cpu() - cpu > TIME / 6 {
+                return 5;
+            }
+            let Ok(own) = Shutdown::on_signals() else { return 6 };
+            if own.is_asked() {
+                return 7;
+            }
+            own.ask();
+            if own.wait(LONG) { 0 } else { 8 }
+        });
+        child.wait()
+    });
+    assert_eq!(child.wait(), 0);
 }
 
 /// Of the handler of SIGUSR1.
@@ -290,6 +326,39 @@ fn a_descriptor_is_readable_unless_the_last_receive_found_nothing() {
     let left = std::fs::read_dir(dir.join("root/default/nodes")).unwrap();
     let left: Vec<_> = left.map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["1"], "the socket went with its subscriber");
+}
+
+#[test]
+fn a_publisher_that_never_sent_anything_calls_as_it_leaves() {
+    let dir = TempDir::new("set-leaves");
+    let n = node(&dir);
+    let (p, mut sub) = pair(&n, "/a");
+    assert!(sub.fd().is_ok() && goes_quiet(&mut sub));
+    drop(p);
+    assert!(!quiet(&mut sub));
+    assert!(sub.receive().unwrap().is_none());
+    assert!(matches!(sub.next_event(), Some(Event::PublisherLeft(_))));
+}
+
+#[test]
+fn a_forked_child_that_waits_takes_no_call_of_its_parent() {
+    let dir = TempDir::new("set-fork");
+    let n = node(&dir);
+    let (_p, mut sub) = pair(&n, "/a");
+    let (reader, _writer) = UnixStream::pair().unwrap();
+    let mut set = WaitSet::new();
+    let mut fd = Descriptor::readable(&reader);
+    let soon = Duration::from_millis(1);
+    assert!(set.wait(&mut [&mut sub, &mut fd], soon).unwrap().is_empty());
+    set.call_for_tests();
+    assert!(set.is_called_for_tests());
+    let child = fork_child(|| match set.wait(&mut [&mut fd], soon) {
+        Ok(ready) => i32::from(!ready.is_empty()),
+        Err(_) => 2,
+    });
+    assert_eq!(child.wait(), 0);
+    assert!(set.is_called_for_tests(), "the child took it");
+    assert!(set.wait(&mut [&mut sub, &mut fd], soon).unwrap().is_empty());
 }
 
 #[test]

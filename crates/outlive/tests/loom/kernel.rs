@@ -162,4 +162,9 @@ impl World for Side<'_> {
         self.sleep(word, expected, heir);
         false
     }
+
+    // Stands still: as above.
+    fn now_ns(&self) -> u64 {
+        0
+    }
 }

@@ -19,6 +19,7 @@ const TURN: u32 = 12;
 struct World {
     word: AtomicU64,
     heir: AtomicU64,
+    refused_at: AtomicU64,
     /// Two halves that change together.
     data: [Chunk; 2],
     kernel: Kernel,
@@ -29,13 +30,14 @@ impl World {
         Self {
             word: AtomicU64::new(0),
             heir: AtomicU64::new(0),
+            refused_at: AtomicU64::new(0),
             data: [Chunk::new(), Chunk::new()],
             kernel: Kernel::new(),
         }
     }
 
     fn gate(&self) -> Gate<'_> {
-        Gate { word: &self.word, heir: &self.heir }
+        Gate { word: &self.word, heir: &self.heir, refused_at: &self.refused_at }
     }
 
     fn take(&self, side: &mut Side<'_>) -> Result<Got, Refused> {

@@ -18,6 +18,7 @@ const TURN: u32 = 12;
 struct World {
     word: AtomicU64,
     heir: AtomicU64,
+    refused_at: AtomicU64,
     bitmap: AtomicU64,
     drain: AtomicU64,
     lines: Vec<Line>,
@@ -33,6 +34,7 @@ impl World {
         Self {
             word: word(0),
             heir: word(0),
+            refused_at: word(0),
             bitmap: word(if claimed { 3 } else { 0 }),
             drain: word(0),
             lines,
@@ -43,7 +45,7 @@ impl World {
 
     fn shared(&self) -> Shared<'_> {
         Shared {
-            gate: Gate { word: &self.word, heir: &self.heir },
+            gate: Gate { word: &self.word, heir: &self.heir, refused_at: &self.refused_at },
             bitmap: &self.bitmap,
             drain: &self.drain,
             lines: &self.lines,

@@ -172,15 +172,18 @@ impl RobustCondvar {
     /// # Crash safety
     /// **Strict.** As `wait`.
     pub fn wait_raw(&self, mutex: &RawMutex, deadline: Deadline) -> LockResult<(Acquired, bool)> {
-        self.wait_raw_while(mutex, deadline, || true)
+        let notified = self.wait_raw_while(mutex, deadline, || true).map_err(LockError::Failed)?;
+        mutex.lock().map(|acquired| (acquired, notified))
     }
 
-    /// As [`wait_raw`](Self::wait_raw), while `go_on` returns true. It is called without the mutex,
-    /// after at most 100 ms and after every signal that the thread handled; no notification is
-    /// missed because of it.
+    /// As [`wait_raw`](Self::wait_raw), while `go_on` returns true, but does not take the mutex
+    /// again: the caller does, in a way that it can end. `go_on` is called without the mutex, after
+    /// at most 100 ms and after every signal that the thread handled; no notification is missed
+    /// because of it.
     ///
     /// # Errors
-    /// As `wait_raw`.
+    /// `NotOwned` when this thread does not hold the mutex; `Unsupported` for one with priority
+    /// inheritance, which stays as it is.
     ///
     /// # Crash safety
     /// **Strict.** As `wait`.
@@ -189,12 +192,11 @@ impl RobustCondvar {
         mutex: &RawMutex,
         deadline: Deadline,
         go_on: impl FnMut() -> bool,
-    ) -> LockResult<(Acquired, bool)> {
+    ) -> Result<bool> {
         if mutex.is_pi() {
             let remedy = "a mutex with priority inheritance has no condition variable: use one \
                           without";
-            let e = Error::new(ErrorKind::Unsupported, "waiting with", "a mutex", remedy);
-            return Err(LockError::Failed(e));
+            return Err(Error::new(ErrorKind::Unsupported, "waiting with", "a mutex", remedy));
         }
         let mut freed = Ok(());
         let let_go = || {
@@ -202,8 +204,7 @@ impl RobustCondvar {
             freed.is_ok()
         };
         let notified = self.sleep(deadline, let_go, go_on);
-        freed.map_err(LockError::Failed)?;
-        mutex.lock().map(|acquired| (acquired, notified))
+        freed.map(|()| notified)
     }
 
     /// Sleeps if the mutex could be let go; whether a notification came.

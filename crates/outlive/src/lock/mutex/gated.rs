@@ -44,10 +44,14 @@ impl Gated {
 
     #[inline(always)]
     pub(in crate::lock) fn gate(&self) -> Gate<'_> {
-        // SAFETY: `word` and the heir's word lie inside `object`, which keeps them mapped.
+        // SAFETY: `word` and those behind it lie inside `object`, which keeps them mapped.
         unsafe {
-            let heir = self.word.byte_add(head::HEIR - head::WORD);
-            Gate { word: self.word.as_ref(), heir: heir.as_ref() }
+            let word = |offset| self.word.byte_add(offset - head::WORD).as_ref();
+            Gate {
+                word: word(head::WORD),
+                heir: word(head::HEIR),
+                refused_at: word(head::REFUSED_AT),
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 use std::ptr::NonNull;
 
 use super::hold::Hold;
-use super::wait::leaked;
+use super::wait::{PAUSE_NS, leaked};
 use super::word::{ABANDONED, BROKEN, CALLS, Got, HOLDER, ID, LOST};
 use crate::crash_point;
 use crate::lock::error::{LockError, LockResult};
@@ -20,6 +20,9 @@ use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
+
+/// The longest that those who come into a namespace together try to move the object there.
+const MOVE_NS: u64 = 1_000_000_000;
 
 /// A word of the kernel's in an object's file.
 #[derive(Debug)]
@@ -46,19 +49,41 @@ impl Pi {
         data: usize,
         value: Option<&[u8]>,
     ) -> Result<(Self, NonNull<u8>)> {
-        let object = Object::named(node, name, ty, value.map(|value| (data, value)))?;
         let here = sched::pid_namespace()?;
+        let deadline = Deadline::in_ns(MOVE_NS);
+        loop {
+            let object = Object::named(node, name, ty, value.map(|value| (data, value)))?;
+            let futex = object.pi_word(ty)?;
+            if Self::is_here(&object, &futex, here)? {
+                let (word, data) = (object.word(head::WORD), object.at(data));
+                return Ok((Self { object, futex, word, calls: 0 }, data));
+            }
+            if deadline.has_passed() {
+                let remedy = "it is open in another PID namespace: share one, or use a RobustMutex";
+                return Err(Error::new(ErrorKind::Unsupported, "opening pi-mutex", name, remedy));
+            }
+            // Perhaps by one who came here together with us, and finds us in its way: let go for a
+            // while, each for another one.
+            drop((object, futex));
+            let ns = PAUSE_NS + sched::random_u128() as u64 % (4 * PAUSE_NS);
+            sched::sleep_until(Deadline::in_ns(ns));
+        }
+    }
+
+    /// Whether its users are in the PID namespace `here`. If nobody else has it open, they are.
+    fn is_here(object: &Object, futex: &PiWord, here: u64) -> Result<bool> {
         // SAFETY: inside the object, which keeps it mapped; all access is atomic.
         let namespace = unsafe { object.word(head::BITMAP).as_ref() };
         let has = namespace.compare_exchange(0, here, AcqRel, Acquire);
-        if has.is_err_and(|has| has != here) {
-            let remedy =
-                "its members are in another PID namespace: share one, or use a RobustMutex";
-            return Err(Error::new(ErrorKind::Unsupported, "opening pi-mutex", name, remedy));
+        if has.is_ok() || has == Err(here) {
+            return Ok(true);
         }
-        let futex = object.pi_word(ty)?;
-        let (word, data) = (object.word(head::WORD), object.at(data));
-        Ok((Self { object, futex, word, calls: 0 }, data))
+        object.if_alone(|| {
+            // As after the restart of a container: those of the other namespace are gone, and the
+            // lock of the file orders whoever comes next.
+            futex.reset();
+            namespace.store(here, Relaxed);
+        })
     }
 
     /// To be used by calls; else by guards only. See `Gated`.
@@ -67,22 +92,28 @@ impl Pi {
     }
 
     /// How the last holder left the data; the caller has the futex. `died`: the kernel says that a
-    /// holder died; its token may still be about to say so.
-    fn left(&self, died: bool) -> LockResult<Got> {
+    /// holder died; its token may still be about to say so. `None`: a thread left its guard, and
+    /// its process may be ending.
+    fn left(&self, died: bool) -> LockResult<Option<Got>> {
         // ORDERING(PI_STATE): pairs with `let_go`; the data comes with the futex.
         let word = self.word().load(Acquire);
         let id = match word & ID {
-            0 => return Ok(Got::Clean),
+            0 => return Ok(Some(Got::Clean)),
             LOST => return Err(LockError::Unrecoverable),
-            ABANDONED => return Ok(Got::Broken),
-            _ if fault("pi.death_untold") => return Ok(Got::Clean),
+            ABANDONED => return Ok(Some(Got::Broken)),
+            _ if fault("pi.death_untold") => return Ok(Some(Got::Clean)),
             id => id,
         };
         match self.object.threads.judge(id).map_err(LockError::Failed)? {
-            Verdict::Dead => Ok(Got::Broken),
-            Verdict::Alive(token) if died || token.node_is_gone() => Ok(Got::Broken),
-            Verdict::Ended(_) if word & CALLS != 0 => Ok(Got::Broken),
-            Verdict::Ended(peer) if peer.is_gone() || fault("pi.leak_inherited") => Ok(Got::Broken),
+            Verdict::Dead => Ok(Some(Got::Broken)),
+            Verdict::Alive(token) if died || token.node_is_gone() => Ok(Some(Got::Broken)),
+            Verdict::Ended(_) if word & CALLS != 0 => Ok(Some(Got::Broken)),
+            Verdict::Ended(peer) if peer.is_gone() || fault("pi.leak_inherited") => {
+                Ok(Some(Got::Broken))
+            }
+            Verdict::Ended(peer) if peer.may_be_ending(id) && !fault("pi.leak_told_at_exit") => {
+                Ok(None)
+            }
             Verdict::Ended(_) => Err(LockError::Failed(leaked(id))),
             Verdict::Alive(_) => {
                 let remedy = "its holder lives and does not hold it: stop the users and run \
@@ -138,18 +169,27 @@ impl Hold for Pi {
             Some(me) => me,
             None => self.id().map_err(LockError::Failed)?,
         };
-        let died = self.futex.take(until).map_err(|refused| match refused {
-            Refused::Busy => LockError::WouldBlock,
-            Refused::Expired => LockError::Timeout,
-            Refused::Deadlock => LockError::Deadlock,
-            Refused::Failed(e) => LockError::Failed(e),
-        })?;
-        let got = match self.left(died) {
-            Ok(got) => got,
-            Err(e) => {
-                self.futex.release();
-                return Err(e);
+        let got = loop {
+            let died = self.futex.take(until).map_err(|refused| match refused {
+                Refused::Busy => LockError::WouldBlock,
+                Refused::Expired => LockError::Timeout,
+                Refused::Deadlock => LockError::Deadlock,
+                Refused::Failed(e) => LockError::Failed(e),
+            })?;
+            let left = self.left(died);
+            if let Ok(Some(got)) = left {
+                break got;
             }
+            // Nobody may wait for us while we wait for nobody who holds it.
+            self.futex.release();
+            left?;
+            if until == Deadline::AT_ONCE {
+                return Err(LockError::WouldBlock);
+            }
+            if until.has_passed() {
+                return Err(LockError::Timeout);
+            }
+            sched::sleep_until(until.min(Deadline::in_ns(PAUSE_NS)));
         };
         let broken = if got == Got::Broken { BROKEN } else { 0 };
         // Before any store to the data: a holder that died without this has changed nothing.

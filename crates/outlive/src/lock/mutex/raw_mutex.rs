@@ -127,7 +127,7 @@ impl RawMutex {
     /// object that took it.
     ///
     /// # Errors
-    /// As `open`; `Unsupported` when its members are in another PID namespace.
+    /// As `open`; `Unsupported` after 1 s when its members are in another PID namespace.
     ///
     /// # Crash safety
     /// **Strict.** As `open`.

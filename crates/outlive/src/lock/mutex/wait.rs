@@ -25,7 +25,7 @@ const PASSED_OVER_MAX: u32 = 16;
 const STAND_BACK_NS: u64 = 500_000;
 /// Longer than any store waits to become visible.
 const NAP_NS: u64 = 100_000;
-const PAUSE_NS: u64 = 1_000_000;
+pub(super) const PAUSE_NS: u64 = 1_000_000;
 
 /// Most holders of a semaphore that one sleep watches; deaths of others are seen at its end.
 const WATCHED_MAX: usize = 100;
@@ -216,6 +216,9 @@ impl World for Waiter<'_> {
                 if holder & CALLS != 0 || fault("lock.leak_inherited") || peer.is_gone() {
                     return Ok(true);
                 }
+                if peer.may_be_ending(id) && !fault("lock.leak_told_at_exit") {
+                    return Err(Refused::Leaving);
+                }
                 self.failure = Some(leaked(id));
                 Err(Refused::Leaked)
             }
@@ -273,6 +276,10 @@ impl World for Waiter<'_> {
 
     fn wake(&self, word: &AtomicU64, n: i32) -> i64 {
         wake(word, n)
+    }
+
+    fn now_ns(&self) -> u64 {
+        clock::now_ns()
     }
 
     fn is_starving(&mut self) -> bool {

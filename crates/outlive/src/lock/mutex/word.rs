@@ -31,7 +31,8 @@
 //! nothing writes its id there. While the heir lives, others that find the lock free sleep for a
 //! short time before they take it. An heir that does not come, stopped or without a core, costs
 //! one such sleep: hence the lock is not handed over on release, which would leave it with a
-//! thread that does not run.
+//! thread that does not run. Who may not sleep that long is refused; the first one leaves the time,
+//! and whoever is refused long enough after it passes the heir over.
 //!
 //! # Orderings
 //! | label        | stores                  | loads                     | carries          |
@@ -64,15 +65,21 @@ pub(crate) const LOST: u64 = 0x7fff_ffff_3fff_ffff;
 /// The owner panicked. No thread has this id.
 pub(crate) const ABANDONED: u64 = 0x7fff_ffff_3fff_fffe;
 
+/// How long an heir keeps those out who do not wait.
+const REFUSE_NS: u64 = 1_000_000;
+
 /// All sleepers.
 pub(crate) const ALL: i32 = i32::MAX;
 
-/// The two words of a lock.
+/// The words of a lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gate<'a> {
     pub(crate) word: &'a AtomicU64,
     /// Id of the waiter that is next, or 0.
     pub(crate) heir: &'a AtomicU64,
+    /// When somebody who may not wait was first refused for its sake, ns; 0: nobody was. A time
+    /// that is left from another heir lets this one be passed over early, once.
+    pub(crate) refused_at: &'a AtomicU64,
 }
 
 /// How a lock was taken.
@@ -97,6 +104,8 @@ pub(crate) enum Refused {
     WriterDied,
     /// The holder's thread has ended and left its guard behind in a process that lives.
     Leaked,
+    /// As `Leaked`, but the process may be ending.
+    Leaving,
     /// `World` could not tell; it knows why.
     Failed,
 }
@@ -125,6 +134,8 @@ pub(crate) trait World {
     /// As `sleep`, for a short time, to let `heir` take the free lock; true when the time is over
     /// and nothing has happened.
     fn stand_back(&mut self, word: &AtomicU64, expected: u64, heir: u64) -> bool;
+    /// The time, ns.
+    fn now_ns(&self) -> u64;
 }
 
 impl Gate<'_> {
@@ -157,20 +168,22 @@ impl Gate<'_> {
             let seen = self.word.load(Acquire);
             let owner = seen & ID;
             if owner == 0 {
-                let heir = self.heir.load(Relaxed);
-                if heir == 0 || heir == me & ID || world.is_dead(heir | CALLS)? {
-                    if heir != me & ID {
-                        self.forget_heir(heir);
+                let next = self.heir.load(Relaxed) & ID;
+                if next == 0 || next == me & ID || world.is_dead(next | CALLS)? {
+                    if next != me & ID {
+                        self.forget_heir(next);
                     }
                     self.pass_watch(seen & slept, world);
                     if self.replace(seen, me | seen & WAITERS | slept) {
                         break Ok(Got::Clean);
                     }
                 } else if world.expired() {
-                    break Err(Refused::Expired);
+                    if !self.pass_over(next, world.now_ns()) {
+                        break Err(Refused::Expired);
+                    }
                 } else if seen & WAITERS != 0 {
-                    if world.stand_back(self.word, WAITERS, heir) {
-                        self.forget_heir(heir);
+                    if world.stand_back(self.word, WAITERS, next) {
+                        self.forget_heir(next);
                     }
                     slept = WAITERS;
                 } else {
@@ -205,6 +218,11 @@ impl Gate<'_> {
                 }
                 // It may have let go and ended since we looked.
                 Err(Refused::Leaked) if self.word.load(Acquire) & ID != owner => continue,
+                Err(Refused::Leaving) if world.expired() => break Err(Refused::Expired),
+                Err(Refused::Leaving) => {
+                    world.pause();
+                    continue;
+                }
                 Err(e) => break Err(e),
             }
             if world.expired() {
@@ -258,14 +276,39 @@ impl Gate<'_> {
     }
 
     pub(in crate::lock) fn become_heir(self, me: u64) {
-        let _ = self.heir.compare_exchange(0, me & ID, Relaxed, Relaxed);
+        if self.heir.compare_exchange(0, me & ID, Relaxed, Relaxed).is_ok() {
+            self.refused_at.store(0, Relaxed);
+        }
     }
 
     /// `heir` is next no longer: it has the lock, gave up, died, or did not come.
     fn forget_heir(self, heir: u64) {
-        if heir != 0 && self.heir.load(Relaxed) == heir {
-            let _ = self.heir.compare_exchange(heir, 0, Relaxed, Relaxed);
+        let mut seen = self.heir.load(Relaxed);
+        // Again at most once: a build before this one may leave bits of its own beside the id.
+        while seen & ID == heir && heir != 0 {
+            match self.heir.compare_exchange(seen, 0, Relaxed, Relaxed) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
         }
+    }
+
+    /// The lock is free, `heir` lives and has not come, and the caller waits no longer: whether
+    /// another was refused long enough ago that the heir has had its time.
+    #[cold]
+    fn pass_over(self, heir: u64, now_ns: u64) -> bool {
+        let at = self.refused_at.load(Relaxed);
+        if at == 0 {
+            let _ = self.refused_at.compare_exchange(0, now_ns, Relaxed, Relaxed);
+            return false;
+        }
+        // Apart, not after: who left it may be in another time namespace.
+        let late = now_ns.abs_diff(at) > REFUSE_NS && !crate::sync::fault("lock.heir.never_passed");
+        if late {
+            self.forget_heir(heir);
+            self.refused_at.store(0, Relaxed);
+        }
+        late
     }
 
     /// Ends a wait: no heir any more, and a wake that came too late is passed on.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::layout::{self, LockKind, file as at, head};
 use super::{ObjectType, read_type};
 use crate::domain::name::TopicName;
-use crate::domain::path::DomainPath;
+use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
 use crate::lock::mutex::word::{ABANDONED, BROKEN, ID, LOST, WAITERS};
 use crate::lock::rwlock::readers::{LINES_MAX, READING};
 use crate::lock::set::slots::{home, search_length};
@@ -26,12 +26,16 @@ use crate::node::threads::tokens::{ORDINAL_END, ORDINAL_FIRST, node_of, ordinal_
 use crate::node::{Node, NodeId};
 use crate::os::death::robust;
 use crate::os::fs::file;
-use crate::os::fs::file::{Expect, TMP_PREFIX};
+use crate::os::fs::file::{Dir, Expect, TMP_PREFIX};
 use crate::os::fs::filelock;
 use crate::os::fs::map::Mapping;
 use crate::os::sleep::pi;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Acquire;
 use crate::{Error, ErrorKind, Result};
+
+/// The longest that a cleaner waits for another one who removes locks.
+const CLEAN_NS_MAX: u64 = 100_000_000;
 
 /// Who holds a lock, at the moment of the look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,31 +121,37 @@ pub(crate) fn list(domain: &DomainPath) -> Result<Vec<LockInfo>> {
     for file_name in file::names_in(&domain.locks())? {
         let Some(name) = TopicName::from_file(&file_name) else { continue };
         let Ok(file) = File::open(&domain.locks().join(&file_name), domain) else { continue };
-        out.push(describe(domain, name.as_str(), &file)?);
+        out.push(describe(domain, name.as_str(), &file));
     }
     out.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(out)
 }
 
-fn state_of(domain: &DomainPath, word: u64) -> Result<LockState> {
-    Ok(match word & ID {
+fn state_of(domain: &DomainPath, word: u64) -> LockState {
+    match word & ID {
         0 => LockState::Free,
         LOST => LockState::Unrecoverable,
         ABANDONED => LockState::Abandoned,
         id => {
-            let peer = ThreadPeer::open(domain, node_of(id))?;
-            let verdict = peer.map(|peer| Arc::new(peer).judge(id));
-            let alive = matches!(verdict, Some(Verdict::Alive(token)) if !token.node_is_gone());
+            let alive = match ThreadPeer::open(domain, node_of(id)) {
+                Ok(None) => false,
+                Ok(Some(peer)) => {
+                    let verdict = Arc::new(peer).judge(id);
+                    matches!(verdict, Verdict::Alive(token) if !token.node_is_gone())
+                }
+                // Who cannot be asked is not dead.
+                Err(_) => true,
+            };
             LockState::Held { node: node_of(id), thread: ordinal_of(id), alive }
         }
-    })
+    }
 }
 
-fn describe(domain: &DomainPath, name: &str, file: &File) -> Result<LockInfo> {
+fn describe(domain: &DomainPath, name: &str, file: &File) -> LockInfo {
     let has_owner = file.ty.kind.has_owner();
     let mut word = if has_owner { file.word(head::WORD) } else { 0 };
     let state = loop {
-        let state = state_of(domain, word)?;
+        let state = state_of(domain, word);
         if !matches!(state, LockState::Held { alive: false, .. }) {
             break state;
         }
@@ -163,7 +173,7 @@ fn describe(domain: &DomainPath, name: &str, file: &File) -> Result<LockInfo> {
         _ => file.word(head::DRAIN) != 0,
     };
     let File { ty, .. } = file;
-    Ok(LockInfo {
+    LockInfo {
         name: name.into(),
         kind: ty.kind,
         type_name: ty.type_name.clone(),
@@ -172,24 +182,46 @@ fn describe(domain: &DomainPath, name: &str, file: &File) -> Result<LockInfo> {
         state,
         waiters,
         users,
-    })
+    }
 }
 
 /// Removes the lock files that nobody has open; returns how many.
 ///
+/// # Errors
+/// `Timeout` when a stopped process is removing locks; the first file that cannot be removed, after
+/// all others.
+///
 /// # Crash safety
 /// **Strict.** Each unlink stands alone.
 pub(crate) fn clean(domain: &DomainPath) -> Result<usize> {
-    let mut removed = 0;
-    for name in file::names_in(&domain.locks())? {
+    // Not for long: the caller has the domain's lock, which every node needs to open.
+    let Some(turn) = turn(domain, CLEAN_NS_MAX)? else { return Ok(0) };
+    let (mut removed, mut strange) = (0, None);
+    for name in turn.entries()? {
         let path = domain.locks().join(&name);
-        if name.starts_with(TMP_PREFIX) {
-            removed += file::remove_unfinished(&path)?;
+        let done = if name.starts_with(TMP_PREFIX) {
+            file::remove_unfinished(&path)
         } else if TopicName::from_file(&name).is_some() {
-            removed += usize::from(remove(domain, &path, false)? == Removed::Yes);
+            remove(&turn, domain, &path, false).map(|done| usize::from(done == Removed::Yes))
+        } else {
+            Ok(0)
+        };
+        match done {
+            Ok(done) => removed += done,
+            // What is strange in one place keeps nobody from the others.
+            Err(e) => strange = strange.or(Some(e)),
         }
     }
-    Ok(removed)
+    strange.map_or(Ok(removed), Err)
+}
+
+/// Who removes locks does so alone: between a look at a file and its unlink another one could make
+/// room for a new file of that name. `None` without any lock.
+fn turn(domain: &DomainPath, ns_max: u64) -> Result<Option<Dir>> {
+    match file::lock_dir(&domain.locks(), Deadline::in_ns(ns_max)) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        locked => locked.map(Some),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +231,7 @@ enum Removed {
     Absent,
 }
 
-fn remove(domain: &DomainPath, path: &Path, even_if_lost: bool) -> Result<Removed> {
+fn remove(_: &Dir, domain: &DomainPath, path: &Path, even_if_lost: bool) -> Result<Removed> {
     let owner = domain.access.owner_required();
     let fd = match file::open_checked(path, Expect { writable: true, min_len: 0, owner }) {
         Ok((fd, _)) => fd,
@@ -221,13 +253,35 @@ fn remove(domain: &DomainPath, path: &Path, even_if_lost: bool) -> Result<Remove
     Ok(if there { Removed::Yes } else { Removed::Absent })
 }
 
+/// Removes the lock, set or segment `name`; whether it was there.
+///
+/// # Crash safety
+/// **Strict.** One unlink.
+pub(crate) fn remove_named(domain: &DomainPath, name: &str) -> Result<bool> {
+    let name = TopicName::of("lock name", name)?;
+    let Some(turn) = turn(domain, SLOW_PATH_NS_MAX)? else { return Ok(false) };
+    match remove(&turn, domain, &domain.locks().join(name.file()), true)? {
+        Removed::Yes => Ok(true),
+        Removed::Absent => Ok(false),
+        Removed::InUse => Err(Error::new(
+            ErrorKind::WouldBlock,
+            "removing lock",
+            name.as_str(),
+            "somebody has it open: end its users first, or open it where another one has just \
+             made it anew",
+        )),
+    }
+}
+
 impl Node {
     /// Removes the lock, set or segment `name`; false if there is none. Opening it creates it
-    /// again.
+    /// again. [`Domain::remove_lock`](crate::Domain::remove_lock) does so from outside.
     ///
     /// # Errors
     /// `WouldBlock` while somebody has it open, unless it is an unrecoverable lock: its users get
-    /// `Unrecoverable` until they open it again.
+    /// `Unrecoverable` until they open it again. When another process has removed that and opened
+    /// it again before us, the new one is in use: open it. `Timeout` after 10 s when a stopped
+    /// process is removing locks.
     ///
     /// # Crash safety
     /// **Strict.** One unlink.
@@ -245,18 +299,7 @@ impl Node {
     /// ```
     pub fn remove_lock(&self, name: &str) -> Result<bool> {
         self.tend()?;
-        let name = TopicName::of("lock name", name)?;
-        let domain = self.domain();
-        match remove(domain, &domain.locks().join(name.file()), true)? {
-            Removed::Yes => Ok(true),
-            Removed::Absent => Ok(false),
-            Removed::InUse => Err(Error::new(
-                ErrorKind::WouldBlock,
-                "removing lock",
-                name.as_str(),
-                "somebody has it open: end its users first",
-            )),
-        }
+        remove_named(self.domain(), name)
     }
 }
 
@@ -304,7 +347,7 @@ fn check_file(file: &File, fault: &mut dyn FnMut(String)) {
         if !held && (owner != 0 || word & BROKEN != 0) {
             fault(format!("the lock word is {word:#x}"));
         }
-        let heir = file.word(head::HEIR);
+        let heir = file.word(head::HEIR) & ID;
         if heir != 0 && !is_id(heir) {
             fault(format!("the heir is {heir:#x}"));
         }

@@ -31,6 +31,8 @@ pub(crate) mod head {
     /// Reader/writer lock: a writer sleeps on a line. Semaphore, condition variable: somebody
     /// sleeps.
     pub(crate) const DRAIN: usize = 40;
+    /// Mutex, reader/writer lock: since when an heir keeps out who does not wait.
+    pub(crate) const REFUSED_AT: usize = 48;
     pub(crate) const BYTES: usize = 64;
 }
 
@@ -153,4 +155,4 @@ pub(crate) fn tag(kind: LockKind, type_name: &str, size: usize, align: usize, co
 }
 
 const _: () = assert!(file::NAME + file::NAME_BYTES_MAX <= file::OBJECT);
-const _: () = assert!(head::DRAIN + 8 <= head::BYTES);
+const _: () = assert!(head::REFUSED_AT + 8 <= head::BYTES);

@@ -233,6 +233,8 @@ impl Object {
         let name = TopicName::of("lock name", name)?;
         ty.check(name.as_str())?;
         let threads = node.threads()?;
+        // Else there is no directory to make one in.
+        node.must_be_listed()?;
         let domain = node.domain();
         let path = domain.locks().join(name.file());
         let deadline = Deadline::in_ns(SLOW_PATH_NS_MAX);
@@ -261,6 +263,19 @@ impl Object {
             }
             sched::yield_now();
         }
+    }
+
+    /// Runs `body` if nobody else has it open, here or in another process; nobody opens it
+    /// meanwhile. Whether it was.
+    pub(super) fn if_alone(&self, body: impl FnOnce()) -> Result<bool> {
+        let Memory::File(_, _, lock) = &self.memory else { return Ok(false) };
+        let alone = filelock::try_lock_write(lock)?;
+        if alone {
+            body();
+            // Back to the shared one: it turns into that.
+            filelock::try_lock_read(lock)?;
+        }
+        Ok(alone)
     }
 
     /// An object inside a segment, if `register` has nothing against it.

@@ -190,7 +190,11 @@ impl RawRwLock {
             let word = |offset| self.head.byte_add(offset).as_ref();
             let lines = self.head.byte_add(layout::LINES).cast::<Line>();
             Shared {
-                gate: Gate { word: word(head::WORD), heir: word(head::HEIR) },
+                gate: Gate {
+                    word: word(head::WORD),
+                    heir: word(head::HEIR),
+                    refused_at: word(head::REFUSED_AT),
+                },
                 bitmap: word(head::BITMAP),
                 drain: word(head::DRAIN),
                 lines: NonNull::slice_from_raw_parts(lines, LINES_MAX).as_ref(),

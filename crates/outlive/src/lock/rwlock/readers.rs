@@ -155,6 +155,11 @@ impl Shared<'_> {
                 Ok(true) if self.still_holds(owner) => break Err(Refused::WriterDied),
                 Ok(true) => continue,
                 Err(Refused::Leaked) if !self.still_holds(owner) => continue,
+                Err(Refused::Leaving) if world.expired() => break Err(Refused::Expired),
+                Err(Refused::Leaving) => {
+                    world.pause();
+                    continue;
+                }
                 Err(e) => break Err(e),
             }
             if world.expired() {
@@ -250,7 +255,7 @@ impl Shared<'_> {
             let left = match seen {
                 0 => true,
                 _ => match world.is_dead(holder) {
-                    Err(Refused::Leaked) => false,
+                    Err(Refused::Leaked | Refused::Leaving) => false,
                     dead => dead?,
                 },
             };
@@ -389,6 +394,11 @@ impl Shared<'_> {
                 }
                 // ORDERING(READER_OUT): it may have left and ended since we looked.
                 Err(Refused::Leaked) if line.word.load(SeqCst) != seen => continue,
+                Err(Refused::Leaving) if world.expired() => return Err(Refused::Expired),
+                Err(Refused::Leaving) => {
+                    world.pause();
+                    continue;
+                }
                 Err(e) => return Err(e),
             }
             if world.expired() {

@@ -84,6 +84,120 @@ fn who_waits_is_told_that_the_guard_was_leaked() {
     });
 }
 
+/// Whose lock is dropped while `take` runs, and its node with it.
+fn leaves_soon<L: Send, R>(lock: L, node: Node, take: impl FnOnce() -> R) -> R {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(20));
+            drop((lock, node));
+        });
+        take()
+    })
+}
+
+/// A process that exits with a guard in hand ends the thread first, then itself.
+#[test]
+fn who_waits_inherits_a_leaked_guard_when_its_process_ends_soon() {
+    let dir = TempDir::new("lock");
+    let two = node(&dir);
+
+    let one = node(&dir);
+    let (lock, other) = (one.mutex::<u64>("/a").unwrap(), two.mutex::<u64>("/a").unwrap());
+    in_thread(|| std::mem::forget(lock.lock().unwrap()));
+    let taken = leaves_soon(lock, one, || other.lock());
+    assert!(matches!(taken, Err(LockError::OwnerDied(_))), "{taken:?}");
+    drop(taken);
+
+    let one = node(&dir);
+    let (lock, other) = (one.rwlock::<u64>("/r").unwrap(), two.rwlock::<u64>("/r").unwrap());
+    in_thread(|| std::mem::forget(lock.read().unwrap()));
+    drop(leaves_soon(lock, one, || other.write()).expect("a reader breaks nothing"));
+
+    let one = node(&dir);
+    let lock = one.rwlock::<u64>("/r").unwrap();
+    in_thread(|| std::mem::forget(lock.write().unwrap()));
+    let read = leaves_soon(lock, one, || other.read());
+    assert!(matches!(read, Err(LockError::OwnerDied(_))), "{read:?}");
+}
+
+/// Nobody is told that a process leaked what it may be about to leave by its end.
+#[test]
+fn a_lock_of_a_process_that_may_be_ending_counts_as_held() {
+    let dir = TempDir::new("lock");
+    let (one, two) = (node(&dir), node(&dir));
+    let (lock, other) = (one.mutex::<u64>("/a").unwrap(), two.mutex::<u64>("/a").unwrap());
+    let ended = std::time::Instant::now();
+    in_thread(|| std::mem::forget(lock.lock().unwrap()));
+    let tried = other.try_lock().map(drop).map_err(|e| e.kind());
+    let timed = other.lock_timeout(Duration::from_millis(5)).map(drop).map_err(|e| e.kind());
+    // A machine that stood still: the second is over.
+    if ended.elapsed() < Duration::from_millis(900) {
+        assert_eq!((tried, timed), (Err(ErrorKind::WouldBlock), Err(ErrorKind::Timeout)));
+    }
+    unrecoverable(other.lock());
+    unrecoverable(other.try_lock());
+}
+
+/// The second is that of the thread that ended, not that of the wait.
+#[test]
+fn two_processes_that_exit_one_after_the_other_are_both_inherited_from() {
+    let dir = TempDir::new("lock");
+    let nodes = [node(&dir), node(&dir)];
+    let waits = node(&dir);
+    let lock = waits.mutex::<u64>("/a").unwrap();
+    std::thread::scope(|scope| {
+        for node in nodes {
+            let theirs = node.mutex::<u64>("/a").unwrap();
+            let (held, hold) = std::sync::mpsc::channel();
+            scope.spawn(move || {
+                in_thread(|| {
+                    let guard = match theirs.lock() {
+                        Ok(guard) => guard,
+                        Err(LockError::OwnerDied(left)) => left.mark_consistent(),
+                        Err(e) => panic!("{e:?}"),
+                    };
+                    held.send(()).unwrap();
+                    std::thread::sleep(Duration::from_millis(1300));
+                    std::mem::forget(guard);
+                });
+                drop((theirs, node));
+            });
+            hold.recv().unwrap();
+        }
+        let Err(LockError::OwnerDied(left)) = lock.lock() else { panic!("clean") };
+        drop(left.mark_consistent());
+    });
+}
+
+#[test]
+#[cfg(not(target_env = "musl"))]
+fn who_waits_for_the_exit_of_a_process_keeps_nobody_else_waiting() {
+    let dir = TempDir::new("lock");
+    let (one, two) = (node(&dir), node(&dir));
+    let lock = one.pi_mutex::<u64>("/a").unwrap();
+    in_thread(|| std::mem::forget(lock.lock().unwrap()));
+    let told = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| unrecoverable(two.pi_mutex::<u64>("/a").unwrap().lock()));
+        }
+    });
+    // One after the other they would have taken a second each.
+    println!("three waiters were told after {:?}", told.elapsed());
+    unrecoverable(two.pi_mutex::<u64>("/a").unwrap().try_lock());
+}
+
+#[test]
+#[cfg(not(target_env = "musl"))]
+fn who_waits_inherits_a_leaked_pi_guard_when_its_process_ends_soon() {
+    let dir = TempDir::new("lock");
+    let (one, two) = (node(&dir), node(&dir));
+    let (lock, other) = (one.pi_mutex::<u64>("/a").unwrap(), two.pi_mutex::<u64>("/a").unwrap());
+    in_thread(|| std::mem::forget(lock.lock().unwrap()));
+    let taken = leaves_soon(lock, one, || other.lock());
+    assert!(matches!(taken, Err(LockError::OwnerDied(_))), "{taken:?}");
+}
+
 /// Without a deadline it would wait for itself.
 #[test]
 fn the_same_thread_by_another_node_is_a_deadlock() {

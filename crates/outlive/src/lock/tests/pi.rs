@@ -1,4 +1,5 @@
 //! The mutex with priority inheritance.
+#![allow(unsafe_code)]
 
 use super::*;
 use crate::os::fixture::killed_thread;
@@ -172,7 +173,118 @@ fn garbage_in_the_word_of_a_pi_mutex_is_an_error() {
     }
     word(0);
     drop(lock.lock().unwrap());
-    // Another namespace.
-    std::os::unix::fs::FileExt::write_all_at(&file, &77u64.to_ne_bytes(), 4096 + 32).unwrap();
+}
+
+/// As of a container that was killed and started again: its file stayed.
+#[test]
+fn a_pi_mutex_of_another_namespace_is_taken_over_once_nobody_has_it_open() {
+    let dir = TempDir::new("lock");
+    let node = node(&dir);
+    let lock = node.pi_mutex::<u64>("/a").unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(node.domain().locks().join("a"));
+    let file = file.unwrap();
+    let moved = |held_by: u32| {
+        use std::os::unix::fs::FileExt;
+        file.write_all_at(&77u64.to_ne_bytes(), 4096 + 32).unwrap();
+        file.write_all_at(&held_by.to_ne_bytes(), file.metadata().unwrap().len() - 32).unwrap();
+    };
+    moved(0);
     assert_eq!(node.pi_mutex::<u64>("/a").unwrap_err().kind(), ErrorKind::Unsupported);
+    drop(lock);
+    let again = node.pi_mutex::<u64>("/a").unwrap();
+    assert_eq!(*again.lock().unwrap(), 0);
+    drop(again);
+    // Whoever held it there is not a thread of this namespace.
+    moved(std::process::id());
+    let again = node.pi_mutex::<u64>("/a").unwrap();
+    drop(again.lock().unwrap());
+    let other = node.pi_mutex::<u64>("/a").unwrap();
+    in_thread(|| drop(other.lock().unwrap()));
+}
+
+/// As two processes of a container that is started again: each has the file open for a moment.
+#[test]
+fn two_that_come_into_another_namespace_together_take_a_pi_mutex_over() {
+    let dir = TempDir::new("lock");
+    let nodes = [node(&dir), node(&dir)];
+    drop(nodes[0].pi_mutex::<u64>("/a").unwrap());
+    let file = std::fs::OpenOptions::new().write(true).open(nodes[0].domain().locks().join("a"));
+    let file = file.unwrap();
+    for _ in 0..300 {
+        std::os::unix::fs::FileExt::write_all_at(&file, &77u64.to_ne_bytes(), 4096 + 32).unwrap();
+        let start = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for node in &nodes {
+                scope.spawn(|| {
+                    start.wait();
+                    drop(node.pi_mutex::<u64>("/a").unwrap().lock().unwrap());
+                });
+            }
+        });
+    }
+}
+
+/// The kernel marks no word of a process whose memory it has thrown away, as for want of memory.
+#[test]
+fn a_pi_mutex_whose_holder_went_without_a_mark_is_inherited() {
+    let dir = TempDir::new("lock");
+    let node = node(&dir);
+    let lock = node.pi_mutex::<u64>("/a").unwrap();
+    drop(lock.lock().unwrap());
+    // It has ended; and nobody has asked how, at first.
+    let gone = crate::os::fixture::fork_child(|| 0);
+    let tid = gone.pid() as u32;
+    let mut gone = Some(gone);
+    let file = std::fs::OpenOptions::new().write(true).open(node.domain().locks().join("a"));
+    let file = file.unwrap();
+    let len = file.metadata().unwrap().len();
+    for waiters in [0, 1 << 31] {
+        let word: u32 = tid | waiters;
+        std::os::unix::fs::FileExt::write_all_at(&file, &word.to_ne_bytes(), len - 32).unwrap();
+        // The state says that it was let go in good order; only the kernel's word lags behind.
+        crate::os::fixture::until(|| crate::os::process::sched::has_ended(tid));
+        drop(lock.lock().unwrap());
+        drop(lock.try_lock().unwrap());
+        gone.take().map(|child| child.wait());
+    }
+    assert!(!crate::os::process::sched::has_ended(std::process::id()));
+}
+
+/// From the moment at which the kernel would have marked its words until it is gone, a process with
+/// much memory goes on for a while.
+#[test]
+fn a_pi_mutex_whose_holder_went_without_a_mark_is_inherited_while_its_memory_is_torn_down() {
+    const BYTES: usize = 128 << 20;
+    let dir = TempDir::new("lock");
+    let node = node(&dir);
+    let lock = node.pi_mutex::<u64>("/a").unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(node.domain().locks().join("a"));
+    let file = file.unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    for _ in 0..4 {
+        // SAFETY: memory and a list of the child's own; it waits to be killed.
+        let child = crate::os::fixture::fork_child(|| unsafe {
+            let (prot, how) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE);
+            let map = libc::mmap(std::ptr::null_mut(), BYTES, prot, how | libc::MAP_ANON, -1, 0);
+            libc::madvise(map, BYTES, libc::MADV_NOHUGEPAGE);
+            (0..BYTES).step_by(4096).for_each(|at| map.cast::<u8>().add(at).write_volatile(1));
+            libc::syscall(libc::SYS_set_robust_list, 0, 24);
+            let tid = (libc::getpid() as u32).to_ne_bytes();
+            let len = file.metadata().unwrap().len();
+            std::os::unix::fs::FileExt::write_all_at(&file, &tid, len - 32).unwrap();
+            let _ = std::io::Write::write(&mut &writer, &[1]);
+            libc::pause()
+        });
+        std::io::Read::read_exact(&mut &reader, &mut [0]).unwrap();
+        assert_eq!(lock.try_lock().unwrap_err().kind(), ErrorKind::WouldBlock);
+        // SAFETY: our own child, not reaped yet.
+        unsafe { libc::kill(child.pid(), libc::SIGKILL) };
+        crate::os::fixture::until(|| match lock.try_lock() {
+            Err(LockError::WouldBlock) => false,
+            taken => {
+                drop(taken.unwrap());
+                true
+            }
+        });
+    }
 }

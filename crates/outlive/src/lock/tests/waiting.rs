@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::lock::mutex::hold::Hold;
-use crate::lock::mutex::word::WAITERS;
+use crate::lock::mutex::word::{ID, WAITERS};
 use crate::os::fixture::thread_cpu;
+use crate::os::process::sched;
 use crate::sync::Ordering::Relaxed;
 
 /// A waiter that stood back for an heir waits asleep for whoever holds the lock then.
@@ -29,7 +30,7 @@ fn a_waiter_that_stood_back_sleeps() {
             scope.spawn(|| {
                 // As if woken in vain too often: the lock is free, and others are to stand back.
                 let (hold, gate) = (lock.gated(), lock.gated().gate());
-                gate.heir.store(hold.take_slow(Deadline::NEVER).unwrap().0, Relaxed);
+                gate.heir.store(hold.take_slow(Deadline::NEVER).unwrap().0 & ID, Relaxed);
                 gate.word.store(WAITERS, Relaxed);
                 start.wait();
                 let late = Instant::now();
@@ -54,27 +55,63 @@ fn a_waiter_that_stood_back_sleeps() {
     assert!(busy < waited / 20, "{busy:?} of {waited:?} on a core");
 }
 
-/// An heir that lives and does not come, because it is stopped or has no core, keeps nobody out.
-#[test]
-fn an_heir_that_does_not_come_is_passed_over() {
+/// Runs `takes` beside an heir of a free lock that lives and does not come, as one that is stopped
+/// or has no core; then somebody has the lock, and no heir is left.
+fn beside_an_absent_heir(takes: impl FnOnce(&RawMutex)) {
     let dir = TempDir::new("lock");
     let node = node(&dir);
     let lock = RawMutex::open(&node, "/a").unwrap();
+    let gate = || lock.gated().gate();
     let ready = Barrier::new(2);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (hold, gate) = (lock.gated(), lock.gated().gate());
-            gate.heir.store(hold.take_slow(Deadline::NEVER).unwrap().0, Relaxed);
-            gate.word.store(WAITERS, Relaxed);
+            let id = lock.gated().take_slow(Deadline::NEVER).unwrap().0;
+            gate().heir.store(id & ID, Relaxed);
+            gate().word.store(WAITERS, Relaxed);
             ready.wait();
             ready.wait();
         });
         ready.wait();
-        let patience = Duration::from_secs(20);
-        let taken = lock.lock_until(Deadline::after(patience));
+        takes(&lock);
+        let left = (gate().word.load(Relaxed) & ID != 0, gate().heir.load(Relaxed));
         ready.wait();
-        assert_eq!(taken.unwrap(), Acquired::Clean);
+        assert_eq!(left, (true, 0), "nobody held it");
         lock.unlock().unwrap();
     });
-    assert_eq!(lock.gated().gate().heir.load(Relaxed), 0);
+}
+
+#[test]
+fn an_heir_that_does_not_come_is_passed_over() {
+    beside_an_absent_heir(|lock| {
+        let _ = lock.lock_until(Deadline::after(Duration::from_secs(20)));
+    });
+}
+
+/// As a control loop takes it: it waits shorter than others stand back for the heir.
+#[test]
+fn an_heir_that_does_not_come_is_passed_over_by_those_who_do_not_wait() {
+    for patience in [Duration::ZERO, Duration::from_micros(200)] {
+        beside_an_absent_heir(|lock| {
+            let (began, mut refused) = (Instant::now(), 0);
+            while lock.lock_until(Deadline::after(patience)).is_err()
+                && began.elapsed() < Duration::from_secs(20)
+            {
+                refused += 1;
+            }
+            assert!(refused > 0, "it is given a while to come");
+        });
+    }
+}
+
+/// As a control loop takes it that has a period of its own: here a multiple of 2^19 ns.
+#[test]
+fn an_heir_that_does_not_come_is_passed_over_by_one_who_tries_at_any_period() {
+    let mut refused = 0;
+    beside_an_absent_heir(|lock| {
+        while refused < 8 && lock.try_lock().is_err() {
+            refused += 1;
+            sched::sleep_until(Deadline::in_ns(7 << 19));
+        }
+    });
+    assert_eq!(refused, 1, "it had its time");
 }

@@ -12,6 +12,7 @@ use crate::os::death::robust;
 use crate::os::fs::file;
 use crate::os::fs::file::Expect;
 use crate::os::fs::map::Mapping;
+use crate::os::time::clock;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::{ErrorKind, Result};
@@ -20,6 +21,10 @@ use crate::{ErrorKind, Result};
 pub(crate) fn threads_path(nodes: &Path, node: NodeId) -> PathBuf {
     nodes.join(format!("{node}.threads"))
 }
+
+/// The longest from the end of a thread that left its guard to the end of its process, which runs
+/// hooks and unmaps memory: after that, the process lives on.
+const EXIT_NS: u64 = 1_000_000_000;
 
 /// A node and its threads.
 #[derive(Debug)]
@@ -91,24 +96,39 @@ impl ThreadPeer {
         }
     }
 
+    /// Whether its process may be ending, which ends its threads first: its node's word says so, or
+    /// thread `id` ended less than a second ago.
+    pub(crate) fn may_be_ending(&self, id: u64) -> bool {
+        let age = self.ended_at(id).and_then(|at| clock::now_ns().checked_sub(at));
+        !self.peer.hint().is_alive() || age.is_some_and(|age| age < EXIT_NS)
+    }
+
+    /// When thread `id` ended in order; `None` where another has its place since.
+    fn ended_at(&self, id: u64) -> Option<u64> {
+        let (_, offset) = self.place_with(id | at::ENDED)?;
+        Some(self.map.atomic_u64(offset + at::ENDED_AT).ok()?.load(Relaxed))
+    }
+
     /// The place of thread `id` and where its word lies. Whoever asks has read the id in a lock
     /// word, so it was in its place before that.
     fn find(&self, id: u64) -> Option<(usize, usize)> {
+        let (place, offset) = self.place_with(id)?;
+        let word = self.map.atomic_u32(offset + at::WORD).ok()?.load(Relaxed) as usize;
+        // A claim of its owner: it must point into the token.
+        let inside = (1..=robust::TOKEN_BYTES - 3).contains(&word) && (word - 1) % 4 == 0;
+        inside.then_some((place, offset + at::TOKEN + word - 1))
+    }
+
+    /// The place that says `id`, and where it begins.
+    fn place_with(&self, id: u64) -> Option<(usize, usize)> {
         // ORDERING(PLACES): pairs with `Places::free_place`; no touch beyond the file's end.
         let places = self.map.atomic_u64(at::PLACES).ok()?.load(Acquire);
         let places = (places as usize).min(at::PLACES_MAX);
-        for place in 0..places {
-            let offset = at::FIRST + place * at::PLACE_BYTES;
-            // ORDERING(PLACE_ID): pairs with `Threads::register`.
-            if self.map.atomic_u64(offset + at::ID).ok()?.load(Acquire) != id {
-                continue;
-            }
-            let word = self.map.atomic_u32(offset + at::WORD).ok()?.load(Relaxed) as usize;
-            // A claim of its owner: it must point into the token.
-            let inside = (1..=robust::TOKEN_BYTES - 3).contains(&word) && (word - 1) % 4 == 0;
-            return inside.then_some((place, offset + at::TOKEN + word - 1));
-        }
-        None
+        let mut all = (0..places).map(|place| (place, at::FIRST + place * at::PLACE_BYTES));
+        // ORDERING(PLACE_ID): pairs with `Threads::register`. THREAD_DEATH: with `Record::end`.
+        let says =
+            |offset| self.map.atomic_u64(offset + at::ID).is_ok_and(|w| w.load(Acquire) == id);
+        all.find(|(_, offset)| says(*offset))
     }
 }
 

@@ -9,6 +9,9 @@ use crate::os::time::deadline::Deadline;
 use crate::sync::{AtomicU32, Ordering};
 use crate::{Error, ErrorKind, Result};
 
+/// Of a thread's flags, in `/proc/<tid>/stat`: it ends.
+const PF_EXITING: u32 = 4;
+
 /// Pins the calling thread to one core. Errors: `InvalidArgument` when it may not run there.
 pub(crate) fn pin_current(cpu: usize) -> Result<()> {
     let object = format!("cpu {cpu}");
@@ -61,6 +64,23 @@ pub(crate) fn pid_namespace() -> Result<u64> {
     let found = std::fs::metadata(path).map(|file| file.ino()).ok().filter(|ino| *ino != 0);
     let remedy = "mount /proc, or use a RobustMutex";
     found.ok_or_else(|| Error::new(ErrorKind::Unsupported, "find the PID namespace", path, remedy))
+}
+
+/// Whether thread `tid` of this PID namespace runs no code of its program any more: it ends, or has
+/// ended, reaped or not. One that cannot be asked about runs.
+pub(crate) fn has_ended(tid: u32) -> bool {
+    // SAFETY: asks whether a thread is there.
+    if unsafe { libc::kill(tid as i32, 0) } != 0 && syserr::errno() == libc::ESRCH {
+        return true;
+    }
+    let stat = std::fs::read(format!("/proc/{tid}/stat")).unwrap_or_default();
+    // Behind the name, which may hold anything.
+    let Some(at) = stat.iter().rposition(|byte| *byte == b')') else { return false };
+    let mut fields = stat[at + 1..].split(|byte| *byte == b' ').skip(1);
+    let ended = matches!(fields.next(), Some(b"Z" | b"X"));
+    // A large process is without its locks long before it is a zombie.
+    let flags = fields.nth(5).and_then(|flags| str::from_utf8(flags).ok()?.parse::<u32>().ok());
+    ended || flags.is_some_and(|flags| flags & PF_EXITING != 0)
 }
 
 /// Lets another thread run on this core.

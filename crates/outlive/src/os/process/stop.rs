@@ -14,12 +14,13 @@
 #![allow(unsafe_code)]
 
 use std::os::fd::BorrowedFd;
-use std::sync::{Mutex, MutexGuard};
 
+use super::fork;
+use super::per_process::PerProcess;
 use crate::Result;
 use crate::os::sleep::event::Event;
 use crate::os::syserr;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, MutexGuard, Ordering};
 
 /// The signals that ask to end.
 const SIGNALS: [i32; 2] = [libc::SIGTERM, libc::SIGINT];
@@ -28,67 +29,80 @@ pub(crate) const BY_ITSELF: u32 = 1 << 16;
 
 /// Raised by the signal that asked.
 static ASKED: Event = Event::new();
+/// Never raised: in place of `ASKED` in a child, which inherits that as its parent left it.
+static NEVER: Event = Event::new();
 /// Whose handler it is: the process that installed it.
 static OWNER: AtomicU32 = AtomicU32::new(0);
+/// The same as of the fork generation, which is one load.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// What was there before, by `SIGNALS`: an address (or SIG_DFL) and flags; whether one came.
 static BEFORE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static BEFORE_FLAGS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static CAME: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
+/// Whether this process has installed it, and no parent of it.
+fn is_own() -> bool {
+    GENERATION.load(Ordering::Relaxed) == fork::fork_generation()
+}
+
 /// What is raised by who asks.
 pub(crate) fn event() -> &'static Event {
-    &ASKED
+    if is_own() { &ASKED } else { &NEVER }
 }
 
 /// The signal that asked this process to end, or `BY_ITSELF`; 0 for none.
 pub(crate) fn asked() -> u32 {
-    ASKED.raised()
+    event().raised()
 }
 
 /// Asks, as a signal does. Async-signal-safe.
 pub(crate) fn ask(by: u32) {
-    ASKED.raise(by);
+    if is_own() {
+        ASKED.raise(by);
+    }
 }
 
 /// The descriptor that is readable once it was asked; after `install`.
 pub(crate) fn fd() -> BorrowedFd<'static> {
-    // SAFETY: 0 is what every process has. `install` has made the descriptor.
-    ASKED.fd().unwrap_or_else(|_| unsafe { BorrowedFd::borrow_raw(0) })
+    // SAFETY: 0 is what every process has. `install` has made the descriptor; a child that has only
+    // inherited it may be out of them.
+    event().fd().unwrap_or_else(|_| unsafe { BorrowedFd::borrow_raw(0) })
 }
 
 fn lock() -> MutexGuard<'static, u32> {
-    static HANDLES: Mutex<u32> = Mutex::new(0);
-    HANDLES.lock().unwrap_or_else(|e| e.into_inner())
+    static HANDLES: PerProcess<u32> = PerProcess::new();
+    HANDLES.get().lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Installs the handlers, once for however many `remove` them.
+/// Installs the handlers, once for however many `remove` them; returns for which process.
 ///
 /// # Errors
 /// `Io` when the process is out of descriptors.
-pub(crate) fn install() -> Result<()> {
+pub(crate) fn install() -> Result<u32> {
     let mut handles = lock();
-    let me = std::process::id();
+    let (me, generation) = (std::process::id(), fork::fork_generation());
+    if *handles == 0 {
+        forget();
+    }
     // ORDERING(STOP_OWNER): pairs with the handler; what it needs is stored before.
     if OWNER.load(Ordering::Acquire) != me {
-        // In a forked child: nothing of the parent's counts.
-        *handles = 0;
         ASKED.fd()?;
+        GENERATION.store(generation, Ordering::Relaxed);
         OWNER.store(me, Ordering::Release);
     }
     if *handles == 0 {
-        forget();
         (0..SIGNALS.len()).for_each(catch);
     }
     *handles += 1;
-    Ok(())
+    Ok(generation)
 }
 
-/// Puts back what was there before, with the last of those who installed.
-pub(crate) fn remove() {
-    let mut handles = lock();
-    if OWNER.load(Ordering::Acquire) != std::process::id() {
+/// Puts back what was there before, with the last of those who installed for the process `of`.
+pub(crate) fn remove(of: u32) {
+    if of != fork::fork_generation() {
         return;
     }
+    let mut handles = lock();
     *handles = handles.saturating_sub(1);
     if *handles == 0 {
         for which in 0..SIGNALS.len() {
@@ -238,9 +252,7 @@ mod tests {
         let child = fork_child(|| {
             set(libc::SIGINT, of_the_program as *const () as usize);
             set(libc::SIGTERM, libc::SIG_IGN);
-            if install().is_err() || install().is_err() {
-                return 1;
-            }
+            let (Ok(of), Ok(_)) = (install(), install()) else { return 1 };
             send(libc::SIGTERM);
             if asked() != 0 {
                 return 2;
@@ -250,8 +262,8 @@ mod tests {
             if asked() != libc::SIGINT as u32 || SEEN.load(Ordering::Relaxed) != 2 {
                 return 3;
             }
-            remove();
-            remove();
+            remove(of);
+            remove(of);
             send(libc::SIGINT);
             if SEEN.load(Ordering::Relaxed) == 3 { 0 } else { 4 }
         });
@@ -301,7 +313,31 @@ mod tests {
                 status
             };
             let ended = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGTERM;
-            if ended && asked() == 0 && !readable() { 0 } else { 2 }
+            if !ended || asked() != 0 || readable() {
+                return 2;
+            }
+            ask(BY_ITSELF);
+            let asked_there = fork_child(|| i32::from(asked() != 0)).wait();
+            if asked() == BY_ITSELF && asked_there == 0 { 0 } else { 3 }
+        });
+        assert_eq!(child.wait(), 0);
+    }
+
+    /// It may drop what it inherited after it has installed its own.
+    #[test]
+    fn a_forked_child_that_removes_what_its_parent_installed_keeps_its_own() {
+        let child = fork_child(|| {
+            set(libc::SIGTERM, libc::SIG_DFL);
+            let Ok(of) = install() else { return 1 };
+            let child = fork_child(|| {
+                if install().is_err() {
+                    return 2;
+                }
+                remove(of);
+                send(libc::SIGTERM);
+                if asked() == libc::SIGTERM as u32 { 0 } else { 3 }
+            });
+            if child.wait() == 0 { 0 } else { 4 }
         });
         assert_eq!(child.wait(), 0);
     }

@@ -28,7 +28,7 @@ use std::ptr::NonNull;
 use crate::crash_point;
 use crate::os::PAGE;
 use crate::os::death::robust;
-use crate::os::death::robust::{ListHead, OWNER_DIED, TID_MASK};
+use crate::os::death::robust::{ListHead, OWNER_DIED, TID_MASK, WAITERS};
 use crate::os::fs::sigbus;
 use crate::os::fs::sigbus::Guarded;
 use crate::os::process::{fork, sched};
@@ -43,6 +43,9 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) const WORD_BEFORE_END: usize = 32;
 /// Marks an entry of a robust list as one of this kind.
 const PI: usize = 1;
+
+/// The kernel has no thread of a higher number (PID_MAX_LIMIT).
+const TID_MAX: u32 = 1 << 22;
 
 const FUTEX_LOCK_PI: i32 = 6;
 const FUTEX_UNLOCK_PI: i32 = 7;
@@ -199,6 +202,7 @@ impl PiWord {
     fn take_slow(&self, tid: u32, until: Deadline) -> std::result::Result<(), Refused> {
         let at_once = until == Deadline::AT_ONCE;
         loop {
+            let named = self.word().load(Relaxed) & TID_MASK;
             let failed = match until {
                 Deadline::AT_ONCE => self.call(FUTEX_TRYLOCK_PI, None),
                 Deadline::NEVER => self.call(FUTEX_LOCK_PI, None),
@@ -217,6 +221,7 @@ impl PiWord {
                     sched::yield_now();
                     continue;
                 }
+                libc::ESRCH if self.bury(named) => continue,
                 libc::ETIMEDOUT => Err(Refused::Expired),
                 libc::EDEADLK => Err(Refused::Deadlock),
                 libc::ENOSYS => {
@@ -233,6 +238,32 @@ impl PiWord {
                     Err(Refused::Failed(e))
                 }
             };
+        }
+    }
+
+    /// The word named `tid`, which runs no more: it died, and the kernel did not say so, as where
+    /// the memory of its process was thrown away first. The next one is told, as if it had. Also
+    /// true where the word has changed since.
+    fn bury(&self, tid: u32) -> bool {
+        let seen = self.word().load(Relaxed);
+        if tid == 0 || seen & TID_MASK != tid {
+            return true;
+        }
+        if tid > TID_MAX || !sched::has_ended(tid) || fault("pi.never_buried") {
+            return false;
+        }
+        let left = OWNER_DIED | seen & WAITERS;
+        // Who was quicker has it.
+        let _ = self.word().compare_exchange(seen, left, AcqRel, Relaxed);
+        true
+    }
+
+    /// Whoever held it is gone, with all others: the next one is told.
+    ///
+    /// Nobody else has the file open.
+    pub(crate) fn reset(&self) {
+        if self.word().load(Relaxed) != 0 {
+            self.word().store(OWNER_DIED, Relaxed);
         }
     }
 
@@ -314,9 +345,6 @@ const PREVIOUS: usize = size_of::<usize>();
 /// # Safety
 /// `list` is the calling thread's, `entry` is writable and in no list.
 unsafe fn link(list: *mut ListHead, entry: *mut usize) {
-    if fault("pi.unlinked") {
-        return;
-    }
     // SAFETY: the list and its entries are this thread's (caller); an entry has a word before it.
     unsafe {
         let first = (&raw const (*list).next).read_volatile() as usize;

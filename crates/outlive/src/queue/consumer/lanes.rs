@@ -106,12 +106,17 @@ impl Lane {
         quiet.then(|| (self.segment.header_half(self.head.at()), word as u32))
     }
 
+    /// Notes where it is, and for others how far that is.
+    fn tell(&mut self, table: &Table) {
+        self.look_at = self.head.at() + self.segment.capacity() / 4;
+        table.received(self.slot).store(self.received, Relaxed);
+    }
+
     /// Wakes the producer if it waits for room.
     #[cold]
     #[inline(never)]
     fn let_go(&mut self, table: &Table) {
-        self.look_at = self.head.at() + self.segment.capacity() / 4;
-        table.received(self.slot).store(self.received, Relaxed);
+        self.tell(table);
         // ORDERING(WAITING): pairs with `handshake::sleep`; a late answer costs a short sleep.
         if self.segment.waiting().load(Relaxed) != 0 {
             crash_point!("queue.receive.before_wake");
@@ -226,6 +231,15 @@ impl Lanes {
     pub(super) fn let_go(&mut self, i: usize) {
         if let Some(lane) = self.read.get_mut(i) {
             lane.let_go(&self.table);
+        }
+    }
+
+    /// Lane `i` has left a segment, whose memory is room: wakes the producer. Its flag may be in a
+    /// later one.
+    pub(super) fn leave_segment(&mut self, i: usize) {
+        if let Some(lane) = self.read.get_mut(i) {
+            lane.tell(&self.table);
+            futex::wake(futex::low_half(self.table.place(lane.slot).word()), i32::MAX);
         }
     }
 

@@ -165,7 +165,8 @@ impl Head {
             let value = word >> KIND_BITS;
             let rest = ring.capacity() - (self.at & (ring.capacity() - 1));
             match word & KIND_MASK {
-                0 if word == 0 => return Next::Empty(word),
+                // Of a record whose messages were received a producer clears no header.
+                0 if word == 0 && self.done == 0 => return Next::Empty(word),
                 RECORD => {
                     if (value > rest || shape.record(value) > rest)
                         && !fault("record.length_unchecked")
@@ -186,7 +187,9 @@ impl Head {
                     }
                 }
                 RUN | RUN_CLOSED if shape.per_run != 0 => {
-                    if value == 0 || value > shape.per_run.into() || rest < RUN_BYTES {
+                    let possible = (1..=shape.per_run.into()).contains(&value);
+                    let shrunk = value < self.done.into() && !fault("run.may_shrink");
+                    if !possible || shrunk || rest < RUN_BYTES {
                         return Next::Corrupt("a run's count");
                     }
                     self.enter(value as u32, shape.per_run, RUN_BYTES, shape.item);
@@ -238,10 +241,10 @@ impl Head {
         self.done
     }
 
-    /// Whether there is nothing to do while the header at `at` is `word`.
+    /// Whether there is nothing to do while the header at `at` is `word`: `next` says `Empty`.
     pub(crate) fn is_empty(&self, word: u64) -> bool {
         let waits_in_run = word & KIND_MASK == RUN && word >> KIND_BITS == u64::from(self.done);
-        self.done == self.known && (word == 0 || self.done > 0 && waits_in_run)
+        self.done == self.known && if self.done == 0 { word == 0 } else { waits_in_run }
     }
 
     /// `n` of the known messages were received; `true` when they were the record's last.

@@ -76,6 +76,14 @@ impl Tail {
         tail
     }
 
+    /// The end of a segment through which `pos` bytes have gone.
+    #[cfg(test)]
+    pub(in crate::queue) fn later(capacity: u64, unit: u64, pos: u64) -> Self {
+        let mut tail = Self { pos, clear_to: pos, ours_to: pos, ..Self::new(capacity, unit) };
+        tail.set_consumed(pos);
+        tail
+    }
+
     #[inline]
     pub(crate) fn pos(&self) -> u64 {
         self.pos

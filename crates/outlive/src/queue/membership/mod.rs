@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use super::lane::layout::bell;
 use super::lane::segment::segment_path;
+use crate::domain::asking::ask;
 use crate::domain::joining::{Joining, join_until, open_bell};
 use crate::domain::name::{TopicName, kind_and_numbers};
 use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
@@ -26,7 +27,7 @@ use crate::sync::Ordering::{Acquire, Release};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{ErrorKind, Result};
 use meta::Meta;
-use reclaim::{Reclaimed, Unread, reclaim};
+use reclaim::{Reclaimed, Unread, reclaim, reclaim_by};
 use table::ProducerId;
 
 /// Where a queue is or is to be, and what it is called.
@@ -98,7 +99,7 @@ impl Queue {
     pub(crate) fn join(node: &Node, site: &Site, wanted: &Meta) -> Result<(Arc<Self>, Joining)> {
         let deadline = Deadline::in_ns(SLOW_PATH_NS_MAX);
         join_until("joining queue", &site.name, deadline, || {
-            match Self::try_join(node, site, wanted, deadline) {
+            match Self::join_once(node, site, wanted, deadline) {
                 // Removed under us: make it again.
                 Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
                 joined => joined,
@@ -122,8 +123,30 @@ impl Queue {
             true => Deadline::in_ns(SLOW_PATH_NS_MAX),
             false => Deadline::AT_ONCE,
         };
-        match Self::try_join(node, site, wanted, deadline) {
+        match Self::join_once(node, site, wanted, deadline) {
             Err(e) if e.kind() == ErrorKind::Timeout => Ok(None),
+            joined => joined,
+        }
+    }
+
+    /// As `try_join`. If that fails it tidies up, as `enter` does.
+    fn join_once(
+        node: &Node,
+        site: &Site,
+        wanted: &Meta,
+        deadline: Deadline,
+    ) -> Result<Option<(Arc<Self>, Joining)>> {
+        match Self::try_join(node, site, wanted, deadline) {
+            // Another one removes it or cleans it.
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Timeout) => Err(e),
+            Err(e) => {
+                let reclaimed = reclaim(node.domain(), &site.dir, site.unread);
+                let _ = remove_parents(&site.parents);
+                let removed = reclaimed.is_ok_and(|r| r.removed_queue);
+                // Perhaps nobody has that type: whoever made the queue died, or could not join it.
+                let is_nobodys = removed && e.kind() == ErrorKind::TypeMismatch;
+                if is_nobodys && !fault("queue.nobodys_type") { Ok(None) } else { Err(e) }
+            }
             joined => joined,
         }
     }
@@ -143,19 +166,29 @@ impl Queue {
         if !dir.still_at(path)? {
             return Ok(None);
         }
-        let meta = match Meta::open_or_create(path, name, wanted, &domain.access) {
-            Err(e) if e.kind() == ErrorKind::TypeMismatch && !fault("queue.nobodys_type") => {
-                drop(dir);
-                // Perhaps nobody has that type: whoever made the queue died, or could not join it.
-                let reclaimed = reclaim(domain, path, site.unread);
-                return if reclaimed.is_ok_and(|r| r.removed_queue) { Ok(None) } else { Err(e) };
-            }
-            opened => opened?,
-        };
+        let meta = Meta::open_or_create(path, name, wanted, &domain.access)?;
         let bell = open_bell(path, domain, bell::BYTES, &[bell::EPOCH])?;
         let Site { name, dir: dir_path, parents, unread } = site.clone();
         let queue = Self { name, dir: dir_path, meta, node: node.clone(), parents, unread, bell };
         Ok(Some((Arc::new(queue), Joining { _dir: dir })))
+    }
+
+    /// Becomes a member by `open`, at the end of joining. If that fails it tidies up as one that
+    /// leaves: it may have made the queue, and who left meanwhile could not look.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub(crate) fn enter<E>(
+        self: Arc<Self>,
+        joining: Joining,
+        open: impl FnOnce(Arc<Self>) -> Result<E>,
+    ) -> Result<E> {
+        let opened = open(self.clone());
+        drop(joining);
+        if opened.is_err() {
+            let _ = self.reclaim();
+        }
+        opened
     }
 
     #[inline]
@@ -193,12 +226,11 @@ impl Queue {
     /// Removes what the dead left behind and nobody needs; the whole queue if nobody is left and
     /// nothing is unread.
     pub(crate) fn reclaim(&self) -> Result<Reclaimed> {
-        let reclaimed = reclaim(self.node.domain(), &self.dir, self.unread)?;
+        let asked = self.bell.atomic_u64(bell::ASKED).ok();
+        let _ = asked.map(ask);
+        let reclaimed = reclaim_by(self.node.domain(), &self.dir, asked, self.unread)?;
         if reclaimed.removed_queue {
-            // The outermost stays with the domain; what is between goes when it is empty.
-            for parent in self.parents[1..].iter().rev() {
-                file::remove_dir(parent)?;
-            }
+            remove_parents(&self.parents)?;
         }
         Ok(reclaimed)
     }
@@ -218,6 +250,14 @@ impl Queue {
         }
         Ok(removed)
     }
+}
+
+/// Removes the directories above a queue that are empty; the outermost stays with the domain.
+fn remove_parents(parents: &[PathBuf]) -> Result<()> {
+    for parent in parents[1..].iter().rev() {
+        file::remove_dir(parent)?;
+    }
+    Ok(())
 }
 
 pub(crate) fn list(dir: &Path) -> Result<Vec<Entry>> {

@@ -11,7 +11,8 @@
 //! | `lane` k < position's   | the consumer or its successor                                     |
 //! | `lane`                  | the consumer, once it is closed or its node is gone and it is     |
 //! |                         | drained; without a live consumer any member or cleaner then; a    |
-//! |                         | producer then that finds no room for its own                      |
+//! |                         | producer then that finds no room for its own; its own producer,   |
+//! |                         | as it leaves, once the consumer has refused it                    |
 //! | `consumer` `bell` `meta`| whoever finds no live member and no message unread                |
 //!
 //! `Domain::clean` is told to: without live members it removes unread messages too. Lanes go before
@@ -24,6 +25,7 @@ use std::path::Path;
 use super::meta::Meta;
 use super::table::{ProducerId, Table};
 use super::{Entry, list};
+use crate::domain::asking::{existing_bell, in_rounds};
 use crate::domain::path::DomainPath;
 use crate::domain::removing::Removing;
 use crate::node::peer::{Dead, proof_by_name};
@@ -31,6 +33,7 @@ use crate::os::fs::file;
 use crate::os::fs::file::Expect;
 use crate::os::fs::filelock;
 use crate::queue::lane::head::{Head, Next};
+use crate::queue::lane::layout::bell;
 use crate::queue::lane::layout::consumer::SLOTS_MAX;
 use crate::queue::lane::position::{Place, Position};
 use crate::queue::lane::record::Shape;
@@ -140,14 +143,42 @@ pub(crate) fn lanes(names: impl IntoIterator<Item = Entry>) -> Vec<(ProducerId, 
 /// # Crash safety
 /// **Strict.** Lanes go before `consumer`, `meta` last: what remains is found by the next look.
 pub(crate) fn reclaim(domain: &DomainPath, dir: &Path, unread: Unread) -> Result<Reclaimed> {
+    // Without the bell nobody can ask.
+    let bell = existing_bell(dir, domain, bell::BYTES).unwrap_or(None);
+    let asked = bell.as_ref().and_then(|bell| bell.atomic_u64(bell::ASKED).ok());
+    reclaim_by(domain, dir, asked, unread)
+}
+
+/// The same by who knows the word by which others ask for it.
+pub(super) fn reclaim_by(
+    domain: &DomainPath,
+    dir: &Path,
+    asked: Option<&AtomicU64>,
+    unread: Unread,
+) -> Result<Reclaimed> {
     let mut out = Reclaimed::default();
-    let Some(removing) = Removing::begin(dir)? else {
-        out.live_members = 1;
-        return Ok(out);
-    };
+    in_rounds(asked, || {
+        let Some(removing) = Removing::begin(dir)? else {
+            out.live_members = 1;
+            return Ok(true);
+        };
+        let round = reclaim_held(domain, dir, &removing, unread)?;
+        out = Reclaimed { files: out.files + round.files, ..round };
+        Ok(out.removed_queue)
+    })?;
+    Ok(out)
+}
+
+fn reclaim_held(
+    domain: &DomainPath,
+    dir: &Path,
+    removing: &Removing,
+    unread: Unread,
+) -> Result<Reclaimed> {
+    let mut out = Reclaimed::default();
     out.files += removing.remove_unfinished()?;
     // A live consumer ends its lanes itself.
-    let Some(unserved) = unserved(&removing, dir)? else {
+    let Some(unserved) = unserved(removing, dir)? else {
         out.live_members = 1;
         return Ok(out);
     };
@@ -172,7 +203,7 @@ pub(crate) fn reclaim(domain: &DomainPath, dir: &Path, unread: Unread) -> Result
         }
     }
     if out.live_members == 0 && (kept == 0 || unread != Unread::Keep) {
-        let (files, removed_queue) = remove_queue(&removing, &unserved)?;
+        let (files, removed_queue) = remove_queue(removing, &unserved)?;
         (out.files, out.removed_queue) = (out.files + files, removed_queue);
     }
     unknown.map_or(Ok(out), Err)

@@ -130,6 +130,15 @@ impl Addressee {
         }
     }
 
+    /// Somebody else in this process may have found it dead, where its token says alive. From here
+    /// on `is_there` knows.
+    pub(super) fn heed_others(&mut self) {
+        let died = |peer: &Arc<Peer>| peer.death().is_some();
+        if self.peer.as_ref().is_some_and(died) {
+            self.token = NonNull::from(&NOBODY);
+        }
+    }
+
     /// The proof that nobody reads, if so; asked where `find` has just said `Nobody`.
     pub(super) fn deserted(&self) -> Option<Deserted> {
         let owner = self.table.owner();
@@ -138,6 +147,13 @@ impl Addressee {
         let known = self.peer.as_ref().filter(|_| self.seen.get() == owner.raw());
         let dead = || known.is_some_and(|peer| peer.proof_of_death().is_some());
         (left || fault("queue.deserted_by_hint") || dead()).then_some(Deserted(()))
+    }
+
+    /// The proof that the consumer of `term` does not read any more, if so: as `deserted`, or
+    /// another one has taken over, which takes the lock that it held.
+    pub(super) fn is_over(&self, term: u64) -> Option<Deserted> {
+        let followed = self.table.owner().raw() != term;
+        if followed { Some(Deserted(())) } else { self.deserted() }
     }
 
     /// The node that consumes, by what the table says.
@@ -204,7 +220,9 @@ impl Addressee {
         if owner.node().is_none() || owner.raw() == self.gone || known.is_some_and(died) {
             return for_next;
         }
-        // Another one than that of `term` is news.
-        known.is_some_and(|peer| owner.raw() == term && plan.life(peer))
+        // Another one than that of `term` is news, unless its word says dead, as the last look has
+        // found too: then the end of its lock is.
+        known
+            .is_some_and(|peer| (owner.raw() == term || !peer.hint().is_alive()) && plan.life(peer))
     }
 }

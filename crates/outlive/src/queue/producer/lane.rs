@@ -257,8 +257,14 @@ impl OwnLane {
         let Some(consumed) = self.consumed_at(at) else { return true };
         let mut tail = self.tail;
         tail.set_consumed(consumed);
-        let left_behind = at.segment == self.number && !self.older.is_empty();
-        tail.fits(need) || tail.can_pad(need) || left_behind
+        // Each segment that the consumer leaves is memory for a larger one.
+        let left_behind = self.older.front().is_some_and(|(number, _)| *number < at.segment);
+        // So is the one that it has drained, if it reads no other: see `larger`.
+        let is_last = at.segment == self.number || fault("lane.last_unasked");
+        let drained = is_last && tail.is_drained();
+        let too_small =
+            !tail.can_hold(need) && self.number < SEGMENT_MAX && !fault("lane.drained_unasked");
+        tail.fits(need) || tail.can_pad(need) || left_behind || too_small && drained
     }
 
     /// Goes on at the ring's start where a record of `need` bytes would cross its end; returns the
@@ -351,4 +357,76 @@ impl OwnLane {
 /// The largest power of two up to `bytes`.
 pub(super) fn largest_power(bytes: u64) -> u64 {
     if bytes == 0 { 0 } else { 1 << bytes.ilog2() }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::domain::name::TopicName;
+    use crate::os::fixture::TempDir;
+    use crate::queue::membership::Site;
+    use crate::queue::membership::meta::Meta;
+    use crate::types::PayloadType;
+
+    /// A lane of 16 KiB at first, of `most` bytes at most, in a new queue.
+    fn lane_of(dir: &TempDir, most: u64) -> (std::sync::Arc<Queue>, OwnLane) {
+        let node = crate::Node::builder().root(dir.join("root")).open().unwrap();
+        let site = Site::of_queue(node.domain(), TopicName::of("queue name", "q").unwrap());
+        let meta = Meta::of_type(PayloadType::of::<[u8]>(), false, None);
+        let (queue, _joining) = Queue::join(&node, &site, &meta).unwrap();
+        let id = ProducerId { node: node.id(), port: node.next_port_serial() };
+        let lane = OwnLane::create(&queue, id, Bounds { first: 16 << 10, most }).unwrap();
+        (queue, lane)
+    }
+
+    /// What a sleeper asks before it sleeps must know each reason for which it would go on.
+    #[test]
+    fn a_drained_lane_is_looked_at_by_who_needs_all_of_it() {
+        let dir = TempDir::new("lane-too-small");
+        let (_queue, mut lane) = lane_of(&dir, 256 << 10);
+        let shape = *lane.shape();
+        let (small, large) = (shape.record(100), shape.record(140_000));
+        lane.begin(small);
+        lane.commit(100, &shape, |_| ());
+        assert_eq!((lane.can_hold(large), lane.larger(large)), (false, None));
+        assert!(!lane.would_move(Position::START, large), "a message is not received yet");
+        let drained = Position { segment: 0, offset: small };
+        assert!(lane.would_move(drained, large), "it can go on in a larger segment");
+        lane.set_consumed(drained).unwrap();
+        assert_eq!(lane.larger(large), Some(256 << 10));
+    }
+
+    /// It would look again and again, without sleeping.
+    #[test]
+    fn an_empty_segment_is_nothing_to_do_while_the_one_before_it_is_read() {
+        let dir = TempDir::new("lane-empty-tail");
+        let (queue, mut lane) = lane_of(&dir, 256 << 10);
+        let shape = *lane.shape();
+        let large = shape.record(140_000);
+        lane.begin(shape.record(100));
+        lane.commit(100, &shape, |_| ());
+        lane.go_on_in(lane.next_segment(&queue, 32 << 10).unwrap().unwrap());
+        assert_eq!(lane.larger(large), None);
+        assert!(!lane.would_move(Position::START, large), "a message is not received yet");
+        let next = Position { segment: 1, offset: 0 };
+        assert!(lane.would_move(next, large), "nothing is left to receive");
+        lane.set_consumed(next).unwrap();
+        assert_eq!(lane.larger(large), Some(256 << 10));
+    }
+
+    #[test]
+    fn a_segment_that_is_left_behind_is_looked_at_though_others_follow() {
+        let dir = TempDir::new("lane-three");
+        let (queue, mut lane) = lane_of(&dir, 224 << 10);
+        let large = lane.shape().record(100_000);
+        lane.go_on_in(lane.next_segment(&queue, 32 << 10).unwrap().unwrap());
+        lane.go_on_in(lane.next_segment(&queue, 64 << 10).unwrap().unwrap());
+        assert_eq!(lane.larger(large), None);
+        assert!(!lane.would_move(Position::START, large));
+        let second = Position { segment: 1, offset: 0 };
+        assert!(lane.would_move(second, large), "the first is memory that it does not take now");
+        lane.set_consumed(second).unwrap();
+        assert_eq!(lane.larger(large), Some(128 << 10));
+        assert!(!lane.would_move(second, large), "that has been looked at");
+    }
 }

@@ -357,7 +357,8 @@ impl<T: Message> Producer<T> {
     /// other, which is several times as fast as sending them one by one. At the bound it waits.
     ///
     /// # Errors
-    /// As [`Producer::send`], for all of them together. An empty slice sends nothing.
+    /// As [`Producer::send`], for all of them together; `InvalidArgument` for more than 16 777 214.
+    /// An empty slice sends nothing.
     ///
     /// # Crash safety
     /// **Strict.** As [`Producer::send`].

@@ -69,3 +69,42 @@ fn a_message_that_is_held_back_makes_the_descriptor_readable_in_its_turn() {
         assert_eq!(poll(&mut [PollFd::new(fd, READABLE)], deadline), 1, "it never came");
     }
 }
+
+/// One byte of a run is written over by its producer's process.
+fn refuses_a_run_that_shrank(left: bool) {
+    let dir = TempDir::new("queue-fd-shrunk");
+    let n = node(&dir);
+    let mut consumer = n.queue::<u64>("q").unwrap().consumer().unwrap();
+    let mut producer = n.queue::<u64>("q").unwrap().producer().unwrap();
+    (0..3).for_each(|i| producer.send(&i).unwrap());
+    assert!(consumer.fd().is_ok());
+    assert_eq!(drain(&mut consumer), [0, 1, 2]);
+    while consumer.next_event().is_some() {}
+    let id = producer.id();
+    let path = lane::segment::segment_path(&dir.join("root/default/queues/q"), id, 0);
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    let kept = (!left).then_some(producer);
+    // The count of its messages lies in the second byte of its header.
+    std::os::unix::fs::FileExt::write_all_at(&file, &[1], 4096 + 1).unwrap();
+    assert!(consumer.receive().unwrap().is_none());
+    let events: Vec<_> = std::iter::from_fn(|| consumer.next_event()).collect();
+    let corrupt =
+        |e: &Event| matches!(e, Event::ProducerCorrupt { producer, .. } if *producer == id);
+    assert!(events.len() == 1 && corrupt(&events[0]), "{events:?}");
+    drop(kept);
+}
+
+#[test]
+fn a_run_that_says_less_than_was_received_is_refused_and_nobody_goes_round_for_ever() {
+    for left in [false, true] {
+        let (done, is_done) = std::sync::mpsc::channel();
+        let look = std::thread::spawn(move || {
+            refuses_a_run_that_shrank(left);
+            done.send(()).unwrap();
+        });
+        match is_done.recv_timeout(Duration::from_secs(60)) {
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("it still looks: {left}"),
+            _ => look.join().unwrap(),
+        }
+    }
+}

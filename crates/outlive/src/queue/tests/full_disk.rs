@@ -1,27 +1,13 @@
-//! Where a lane cannot grow for lack of space.
+//! Where a lane cannot grow for lack of space. The limit is of the process, so in one of its own.
+//! It says as little room as a full RAM disk.
 #![allow(unsafe_code)]
 
 use super::*;
 
-const IN_CHILD: &str = "OUTLIVE_TEST_FULL_DISK";
-
-/// The limit is of the process, so in one of its own. It says as little room as a full RAM disk.
-fn in_a_child(test: &str) -> bool {
-    if std::env::var_os(IN_CHILD).is_some() {
-        return true;
-    }
-    let name = format!("queue::tests::full_disk::{test}");
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    let done = child.args(["--exact", &name]).env(IN_CHILD, "1").output().unwrap();
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success() && said.contains("1 passed"), "{said}");
-    false
-}
-
 /// It had made the queue, but not its lane.
 #[test]
 fn a_producer_that_found_no_room_leaves_no_type() {
-    if !in_a_child("a_producer_that_found_no_room_leaves_no_type") {
+    if !in_a_child(module_path!(), "a_producer_that_found_no_room_leaves_no_type") {
         return;
     }
     let dir = TempDir::new("queue-no-room");
@@ -44,7 +30,7 @@ fn a_producer_that_found_no_room_leaves_no_type() {
 
 #[test]
 fn a_lane_that_cannot_grow_on_a_full_disk_says_so() {
-    if !in_a_child("a_lane_that_cannot_grow_on_a_full_disk_says_so") {
+    if !in_a_child(module_path!(), "a_lane_that_cannot_grow_on_a_full_disk_says_so") {
         return;
     }
     let dir = TempDir::new("queue-full-disk");

@@ -95,3 +95,55 @@ fn a_bound_that_is_set_later_holds_and_keeps_what_was_sent() {
     producer.set_bound_bytes(64 << 10);
     producer.try_send(&[0; 40_000]).unwrap();
 }
+
+#[test]
+fn a_first_segment_without_end_is_as_large_as_the_bound() {
+    let dir = TempDir::new("queue-first-bytes");
+    let n = node(&dir);
+    let mut consumer = n.queue::<u64>("q").unwrap().consumer().unwrap();
+    for first in [u64::MAX, (1 << 63) + 1, 1 << 20] {
+        let queue = n.queue::<u64>("q").unwrap().bound_bytes(100_000);
+        let mut producer = queue.first_bytes(first).producer().unwrap();
+        assert_eq!(producer.memory_bytes(), 64 << 10, "{first}");
+        producer.send(&first).unwrap();
+        assert_eq!(drain(&mut consumer), [first]);
+    }
+}
+
+/// The producer has raised its flag in the newest segment, which the consumer does not see yet.
+#[test]
+fn a_producer_goes_on_once_a_segment_is_left_behind_though_others_follow() {
+    let name = "a_producer_goes_on_once_a_segment_is_left_behind_though_others_follow";
+    if !in_a_child(module_path!(), name) {
+        return;
+    }
+    // Nothing but a wake ends its sleep.
+    crate::node::set_slice_ns_max(3_600_000_000_000);
+    let dir = TempDir::new("queue-left-behind");
+    let n = node(&dir);
+    let mut consumer = n.queue::<[u8]>("q").unwrap().consumer().unwrap();
+    let mut producer = n.queue::<[u8]>("q").unwrap().bound_bytes(224 << 10).producer().unwrap();
+    // One of them fills 16 KiB, three 32 KiB.
+    (0..5).for_each(|_| producer.send(&[1; 10_000]).unwrap());
+    assert_eq!((producer.memory_bytes(), lanes(&dir)), (112 << 10, 3));
+    assert_eq!(consumer.receive().unwrap().unwrap().len(), 10_000);
+    let woken = std::thread::scope(|scope| {
+        let sends = scope.spawn(|| producer.send(&[2; 100_000]));
+        // It sleeps by then, or has no need to.
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(consumer.receive().unwrap().unwrap().len(), 10_000);
+        let until = Deadline::after(Duration::from_secs(20));
+        while !sends.is_finished() && !until.has_passed() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let woken = sends.is_finished();
+        // That it sees in any case.
+        for _ in 0..3 {
+            assert_eq!(consumer.receive().unwrap().unwrap().len(), 10_000);
+        }
+        sends.join().unwrap().unwrap();
+        woken
+    });
+    assert!(woken, "it slept on");
+    assert_eq!(consumer.receive().unwrap().unwrap().len(), 100_000);
+}

@@ -129,3 +129,71 @@ fn a_consumer_whose_death_was_not_marked_is_found_dead_by_calls_that_wait() {
     assert!(!waits.wait_for_consumer(Duration::ZERO).unwrap(), "by its lock");
     assert_eq!(reserves.reserve().unwrap_err().kind(), ErrorKind::OwnerDied);
 }
+
+#[test]
+fn a_batch_of_too_many_says_how_many_there_may_be() {
+    let dir = TempDir::new("queue-too-many");
+    let n = node(&dir);
+    let _consumer = n.queue::<u8>("q").unwrap().consumer().unwrap();
+    let mut producer = n.queue::<u8>("q").unwrap().producer().unwrap();
+    let most = crate::queue::lane::position::COUNT_MAX as usize;
+    let e = producer.send_batch(&vec![0; most + 1]).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::InvalidArgument);
+    assert!(e.to_string().contains(&format!("at most {most} messages, not {}", most + 1)), "{e}");
+    assert!(!e.to_string().contains("bound"), "{e}");
+    producer.send_batch(&vec![0; most]).unwrap();
+}
+
+/// As the error says: "reopen the producer". What is left of the old one is not for ever.
+#[test]
+fn a_refused_lane_goes_with_its_producer_where_that_ones_process_lives_on() {
+    for cut in [false, true] {
+        let dir = TempDir::new("queue-refused-goes");
+        let (n, other) = (node(&dir), node(&dir));
+        let mut consumer = n.queue::<u64>("q").unwrap().consumer().unwrap();
+        let mut bad = other.queue::<u64>("q").unwrap().producer().unwrap();
+        bad.send(&1).unwrap();
+        let file = open_lane(&dir, bad.id());
+        match cut {
+            true => file.set_len(0).unwrap(),
+            false => file.write_all_at(&[0xff; 64], 4096).unwrap(),
+        }
+        assert!(consumer.receive().unwrap().is_none());
+        let events: Vec<_> = std::iter::from_fn(|| consumer.next_event()).collect();
+        assert!(matches!(events.last(), Some(Event::ProducerCorrupt { .. })), "{events:?}");
+        drop(bad);
+        let mut good = other.queue::<u64>("q").unwrap().producer().unwrap();
+        good.send(&2).unwrap();
+        assert_eq!(drain(&mut consumer), [2]);
+        assert_eq!(lanes(&dir), 1, "that of the new producer; cut: {cut}");
+    }
+}
+
+/// The file of a lane's first segment.
+fn open_lane(dir: &TempDir, id: ProducerId) -> std::fs::File {
+    let queue = dir.join("root/default/queues/q");
+    let path = crate::queue::lane::segment::segment_path(&queue, id, 0);
+    std::fs::OpenOptions::new().write(true).open(path).unwrap()
+}
+
+#[test]
+fn a_refused_lane_that_cannot_be_looked_into_now_is_looked_at_again() {
+    use crate::os::fixture;
+    let dir = TempDir::new("queue-refused-again");
+    let (n, other) = (node(&dir), node(&dir));
+    let mut consumer = n.queue::<u64>("q").unwrap().consumer().unwrap();
+    let mut bad = other.queue::<u64>("q").unwrap().producer().unwrap();
+    bad.send(&1).unwrap();
+    assert_eq!(drain(&mut consumer), [1]);
+    bad.send(&1).unwrap();
+    let id = bad.id();
+    open_lane(&dir, id).write_all_at(&[0xff; 128], 4096).unwrap();
+    // It is closed before it is refused.
+    drop(bad);
+    assert!(consumer.receive().unwrap().is_none());
+    let _good = other.queue::<u64>("q").unwrap().producer().unwrap();
+    fixture::refuse("open", &format!("/lane.{}.{}.", id.node, id.port), libc::EMFILE, 1);
+    let e = consumer.receive().unwrap_err();
+    assert_eq!((e.kind(), fixture::refuse_none()), (ErrorKind::Io, 0), "{e}");
+    fixture::until(|| consumer.receive().unwrap().is_none() && lanes(&dir) == 1);
+}

@@ -18,7 +18,7 @@ use crate::node::peer::{proof_by_name, unlink_of};
 use crate::node::{Node, NodeId};
 use crate::os::PAGE;
 use crate::os::fs::file;
-use crate::os::fs::file::{Dir, Draft, Expect, TMP_PREFIX};
+use crate::os::fs::file::{Draft, Expect, TMP_PREFIX};
 use crate::os::fs::map::Mapping;
 use crate::os::process::sched;
 use crate::os::time::deadline::Deadline;
@@ -97,7 +97,8 @@ pub(crate) fn create(node: &Node, name: &str, shape: Shape) -> Result<Arc<Words>
     loop {
         // A cleaner may remove the empty directory in between.
         let attempt = file::make_dir(&dir, &domain.access).and_then(|()| {
-            let _lock = lock(&dir, deadline)?;
+            // Whoever holds it makes the only living file of a name.
+            let _lock = file::lock_dir(&dir, deadline)?;
             if let Some(other) = living(node, &dir, &prefix)? {
                 return Ok(Err(other));
             }
@@ -141,22 +142,6 @@ fn is_dying(node: &Node, other: NodeId) -> Result<bool> {
         Ok(watch) => Ok(!watch.seems_alive()),
         Err(e) if e.kind() == ErrorKind::NotFound || fault("rt_file.unseen_is_dying") => Ok(true),
         Err(e) => Err(e),
-    }
-}
-
-/// Takes the directory's lock: whoever holds it makes the only living file of a name.
-fn lock(dir: &Path, deadline: Deadline) -> Result<Dir> {
-    loop {
-        let open = file::open_dir(dir)?;
-        if open.try_lock_exclusive()? && open.still_at(dir)? {
-            return Ok(open);
-        }
-        if deadline.has_passed() {
-            let remedy = "a stopped process holds it: continue or end it";
-            let object = dir.display().to_string();
-            return Err(Error::new(ErrorKind::Timeout, "locking directory", object, remedy));
-        }
-        sched::sleep_until(deadline.min(Deadline::in_ns(LOOK_NS)));
     }
 }
 
@@ -299,19 +284,24 @@ fn owner_of(file: &str) -> Option<NodeId> {
 }
 
 fn remove_dead(domain: &DomainPath, of: impl Fn(&str) -> bool) -> Result<usize> {
-    let mut removed = 0;
+    let (mut removed, mut strange) = (0, None);
     for file in file::names_in(&domain.realtime())? {
-        let path = domain.realtime().join(&file);
-        if file.starts_with(TMP_PREFIX) {
-            removed += file::remove_unfinished(&path)?;
-            continue;
-        }
-        let Some(node) = owner_of(&file).filter(|_| of(&file)) else { continue };
-        if let Some(dead) = proof_by_name(&domain.nodes(), node)? {
-            removed += usize::from(unlink_of(dead, node, &path)?);
+        match remove_if_dead(domain, &file, &of) {
+            Ok(done) => removed += done,
+            Err(e) => strange = strange.or(Some(e)),
         }
     }
-    Ok(removed)
+    strange.map_or(Ok(removed), Err)
+}
+
+fn remove_if_dead(domain: &DomainPath, file: &str, of: impl Fn(&str) -> bool) -> Result<usize> {
+    let path = domain.realtime().join(file);
+    if file.starts_with(TMP_PREFIX) {
+        return file::remove_unfinished(&path);
+    }
+    let Some(node) = owner_of(file).filter(|_| of(file)) else { return Ok(0) };
+    let Some(dead) = proof_by_name(&domain.nodes(), node)? else { return Ok(0) };
+    Ok(usize::from(unlink_of(dead, node, &path)?))
 }
 
 /// Removes the files of dead nodes; returns how many. Goes before the node files do.

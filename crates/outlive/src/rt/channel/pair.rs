@@ -28,6 +28,7 @@ use std::sync::{Arc, PoisonError, Weak};
 
 use super::file::{self, Role, Shape};
 use crate::node::Node;
+use crate::os::process::per_process::PerProcess;
 use crate::os::process::sched;
 use crate::os::time::deadline::Deadline;
 use crate::rt::thread::memory::{LEFT, Words};
@@ -106,12 +107,12 @@ struct State {
     done: bool,
 }
 
-static WAITING: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
+static WAITING: PerProcess<Vec<Weak<Inner>>> = PerProcess::new();
 
 impl Waiting {
     pub(in crate::rt) fn new(own: Arc<Words>, seeker: Seeker, depth: usize, take: Take) -> Self {
         let new = Arc::new(Inner { own, seeker, take, depth, state: Mutex::default() });
-        let mut all = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = WAITING.get().lock().unwrap_or_else(PoisonError::into_inner);
         all.push(Arc::downgrade(&new));
         Self(new)
     }
@@ -139,13 +140,9 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // A forked child may have been forked while the list was locked.
-        if self.0.seeker.node.is_own_process() {
-            // Whoever helps holds the list: after this the end is its owner's alone, and goes with
-            // it.
-            let mut all = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
-            all.retain(|end| !std::ptr::eq(end.as_ptr(), Arc::as_ptr(&self.0)));
-        }
+        // Whoever helps holds the list: after this the end is its owner's alone, and goes with it.
+        let mut all = WAITING.get().lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|end| !std::ptr::eq(end.as_ptr(), Arc::as_ptr(&self.0)));
     }
 }
 
@@ -158,7 +155,7 @@ impl Inner {
     }
 
     fn help_others(self: &Arc<Self>) {
-        let Ok(all) = WAITING.try_lock() else { return };
+        let Ok(all) = WAITING.get().try_lock() else { return };
         for end in all.iter().filter_map(Weak::upgrade).filter(|end| !Arc::ptr_eq(end, self)) {
             if let Ok(mut state) = end.state.try_lock()
                 && !state.done
@@ -349,5 +346,24 @@ impl Seeker {
         let remedy = "it has not connected to this end: start its process, allow more time, or let \
                       it call `reconnect` if it had another end before";
         Err(file::not_found_in_time(&self.name, self.peer.role, remedy))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::Node;
+    use crate::os::fixture::{TempDir, fork_child};
+    use crate::rt::LatestWriter;
+
+    #[test]
+    fn a_child_that_was_forked_amid_a_connect_opens_ends_of_its_own() {
+        let dir = TempDir::new("rt-child");
+        let ends = super::WAITING.get().lock().unwrap();
+        let child = fork_child(|| {
+            let node = Node::builder().root(dir.join("root")).open().unwrap();
+            i32::from(LatestWriter::<u64>::open(&node, "x").is_err())
+        });
+        assert_eq!(child.wait(), 0);
+        drop(ends);
     }
 }

@@ -89,13 +89,24 @@ pub struct Counts {
 /// let seen = BoardView::open(&node, "guard", Duration::from_secs(1))?;
 /// board.moved(outlive::now_ns());
 /// assert!(seen.moved_ns() > 0 && seen.seems_alive());
-/// drop(board);
+/// drop(board); // its file is gone, and the name free
 /// assert!(seen.is_dead());
 /// # Ok::<(), outlive::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Board {
     words: Arc<Words>,
+    owner: Arc<Owner>,
+}
+
+/// All handles of a board together: with the last it has left, also for views in this process.
+#[derive(Debug)]
+struct Owner(Arc<Words>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 /// A board, to read: the caller's own or another's.
@@ -111,7 +122,7 @@ fn shape() -> Shape {
 impl Board {
     /// A board for other threads of this process.
     pub fn heap() -> Self {
-        Self { words: Words::heap(WORDS) }
+        Self::of(Words::heap(WORDS))
     }
 
     /// A board that other processes can read under `name`.
@@ -122,7 +133,12 @@ impl Board {
     /// # Crash safety
     /// **Strict.** Commit point: the link of its file, which stays readable after a death.
     pub fn create(node: &Node, name: &str) -> Result<Self> {
-        Ok(Self { words: file::create(node, name, shape())? })
+        Ok(Self::of(file::create(node, name, shape())?))
+    }
+
+    fn of(words: Arc<Words>) -> Self {
+        let owner = Arc::new(Owner(Arc::clone(&words)));
+        Self { words, owner }
     }
 
     /// The same board, to read.
@@ -133,7 +149,7 @@ impl Board {
     /// A second handle for the same thread of control: a stage's runner and its lifeline share
     /// one board and write different words of it.
     pub(crate) fn share(&self) -> Self {
-        Self { words: Arc::clone(&self.words) }
+        Self { words: Arc::clone(&self.words), owner: Arc::clone(&self.owner) }
     }
 
     pub(in crate::rt) fn words(&self) -> &[AtomicU64] {

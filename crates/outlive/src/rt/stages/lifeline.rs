@@ -209,7 +209,7 @@ impl Lifeline {
             Kind::Silence { board, ns_max } => board_cause(board)
                 .or_else(|| too_old(board.moved_ns(), *ns_max).then_some(Cause::Silent)),
             Kind::OnTime { board, schedule } => board_cause(board).or_else(|| {
-                let since = now_ns.checked_sub(schedule.start_ns() + schedule.deadline_ns())?;
+                let since = now_ns.checked_sub(schedule.due_ns(0))?;
                 // Cycles that are due, of those released after arming.
                 let due = since / schedule.period_ns() + 1;
                 let counts = schedule.release_ns(due - 1) >= armed_ns;

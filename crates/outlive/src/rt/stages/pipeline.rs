@@ -113,7 +113,7 @@ impl<'a> Pipeline<'a> {
         'cycles: while !stop.is_stopped() {
             let release_ns = schedule.release_ns(n);
             wait.until(release_ns);
-            let due_ns = release_ns + schedule.deadline_ns();
+            let due_ns = schedule.due_ns(n);
             let mut input = Input::Clock;
             for (runner, place) in runners.iter().zip(&mut self.stages) {
                 let before = runner.board.view().cycles_done();

@@ -43,13 +43,18 @@ pub struct Schedule {
     overrun: Overrun,
 }
 
+/// In ns, as far as they go.
+pub(in crate::rt) fn span_ns(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl Schedule {
     /// Cycles every `period`, each due at its end, starting 10 ms from now.
     ///
     /// # Errors
     /// `InvalidArgument` for a period below 10 us or above an hour.
     pub fn every(period: Duration) -> Result<Self> {
-        let period_ns = period.as_nanos() as u64;
+        let period_ns = span_ns(period);
         if !(10_000..=3_600_000_000_000).contains(&period_ns) {
             let (object, why) = (format!("{period:?}"), "use a period of 10 us to 1 h");
             return Err(Error::new(ErrorKind::InvalidArgument, "making schedule", object, why));
@@ -65,10 +70,10 @@ impl Schedule {
         self
     }
 
-    /// When a cycle is due, after its release.
+    /// When a cycle is due, after its release; with `Duration::MAX` never.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline_ns = deadline.as_nanos() as u64;
+        self.deadline_ns = span_ns(deadline);
         self
     }
 
@@ -98,6 +103,12 @@ impl Schedule {
     #[inline]
     pub fn release_ns(&self, n: u64) -> u64 {
         self.start_ns + n * self.period_ns
+    }
+
+    /// When cycle `n` is due, ns.
+    #[inline]
+    pub(in crate::rt) fn due_ns(&self, n: u64) -> u64 {
+        self.release_ns(n).saturating_add(self.deadline_ns)
     }
 
     /// The cycle after `n` at `now_ns`; `None` where an overrun ends the loop.

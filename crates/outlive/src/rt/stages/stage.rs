@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::board::{Board, BoardView, Counts, Phase};
-use super::schedule::Schedule;
+use super::schedule::{Schedule, span_ns};
 use super::signal;
 use crate::node::Node;
 use crate::os::sleep::futex;
@@ -226,17 +226,16 @@ impl Runner {
     fn wait(&self, options: &StageOptions, n: u64, stop: &Stop) -> Cycle {
         self.board.doing(n, Phase::Waiting);
         let release_ns = self.schedule.release_ns(n);
-        let due_ns = release_ns + self.schedule.deadline_ns();
+        let due_ns = self.schedule.due_ns(n);
         let input = match &self.before {
             None => {
                 options.wait.until(release_ns);
                 Input::Clock
             }
             Some(before) => {
-                let limit_ns =
-                    options.input_deadline.map_or(due_ns, |d| release_ns + d.as_nanos() as u64);
-                let limit = Deadline::at_ns(limit_ns);
-                let expected = release_ns + options.offset.as_nanos() as u64;
+                let after = |span| release_ns.saturating_add(span_ns(span));
+                let limit = Deadline::at_ns(options.input_deadline.map_or(due_ns, after));
+                let expected = after(options.offset);
                 // In slices, so that `stop` is seen also where the deadline is far away.
                 let request = self.board.request();
                 loop {

@@ -113,6 +113,7 @@ fn three_stages(wait: Wait, run: impl Fn(&mut Pipeline<'_>, &Stop) -> Vec<StageR
     assert_eq!(boards[2].counts().run, 11);
     assert!(boards[2].cycles_done() >= 11);
     assert_eq!(boards[2].after_release().count(), 11);
+    assert_eq!(boards[2].own_time().count(), 11);
     assert_eq!(boards[2].counts().missed, 0);
 }
 
@@ -238,6 +239,31 @@ fn a_missed_deadline_is_found_at_the_deadline_and_told_on() {
     assert_eq!(lifeline.step(2_000_000, 1, &mut actions), Step::QuickStop, "a guard holds nothing");
 }
 
+/// As who wants no deadline writes it.
+#[test]
+fn a_deadline_without_end_is_never_missed() {
+    let schedule = Schedule::every(Duration::from_millis(1)).unwrap().deadline(Duration::MAX);
+    let (stage, mut lifeline) = (Board::heap(), Lifeline::new(Board::heap()));
+    lifeline.on_time("core", stage.view(), schedule);
+    lifeline.arm(0);
+    assert_eq!(lifeline.look(u64::MAX - 1), None);
+    let stop = Stop::new();
+    let ends = stop.clone();
+    let options = StageOptions { input_deadline: Some(Duration::MAX), ..Default::default() };
+    let mut pipeline = Pipeline::new(schedule)
+        .stage("first", StageOptions::default(), |_: &Cycle| {
+            std::thread::sleep(Duration::from_millis(3));
+            Outcome::HandOn
+        })
+        .stage("next", options, move |c: &Cycle| {
+            assert_eq!((c.input, c.due_ns), (Input::Ready, u64::MAX));
+            ends.stop();
+            Outcome::HandOn
+        });
+    let reports = pipeline.run_threads(&stop);
+    assert_eq!(reports.iter().map(|r| r.counts.missed).sum::<u64>(), 0);
+}
+
 #[test]
 fn commands_are_checked_value_by_value() {
     let last = [0.0; 3];
@@ -265,6 +291,22 @@ fn a_dead_owner_is_seen_through_its_board() {
     assert_eq!(lifeline.look(clock::now_ns()), None);
     drop((board, a));
     assert_eq!(lifeline.look(clock::now_ns()), Some((Cause::Died, 0)));
+}
+
+#[test]
+fn a_board_that_is_dropped_has_left_for_a_view_beside_it_too() {
+    let dir = TempDir::new("rt");
+    let (a, b) = (node(&dir, "a"), node(&dir, "b"));
+    let board = Board::create(&a, "x").unwrap();
+    let (here, there) = (board.view(), BoardView::open(&b, "x", SOON).unwrap());
+    drop(board);
+    assert!(here.is_dead() && there.is_dead());
+    let again = Board::create(&a, "x").unwrap();
+    drop(here);
+    let seen = BoardView::open(&b, "x", SOON).unwrap();
+    assert!(seen.seems_alive(), "the file of the second one is still there");
+    drop(again);
+    assert!(seen.is_dead());
 }
 
 /// It tripped when the thread that had opened the node ended, while a token was held by such a

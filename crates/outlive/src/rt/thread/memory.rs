@@ -16,9 +16,8 @@ use crate::node::{Node, Watch};
 use crate::os::fs::file;
 use crate::os::fs::map::Mapping;
 use crate::os::process::fork::fork_generation;
-use crate::sync::AtomicU64;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::fault;
+use crate::sync::{AtomicU32, AtomicU64, fault};
 
 /// A cache line.
 #[repr(C, align(64))]
@@ -51,8 +50,17 @@ pub(crate) struct Words {
 #[derive(Debug)]
 enum Memory {
     Heap(Box<[Line]>),
-    Own { map: Mapping, path: PathBuf, _node: Node },
-    Peer { map: Mapping, watch: Watch },
+    /// `ended`: its file was taken away, and the name may be another's by now.
+    Own {
+        map: Mapping,
+        path: PathBuf,
+        ended: AtomicU32,
+        _node: Node,
+    },
+    Peer {
+        map: Mapping,
+        watch: Watch,
+    },
 }
 
 impl Words {
@@ -78,7 +86,7 @@ impl Words {
     /// A file of ours; it goes when this is dropped. The map holds `file_bytes(count)`.
     pub(in crate::rt) fn own(map: Mapping, path: PathBuf, node: Node, count: usize) -> Arc<Self> {
         assert!(map.len() >= file_bytes(count));
-        Self::new(Memory::Own { map, path, _node: node }, count)
+        Self::new(Memory::Own { map, path, ended: AtomicU32::new(0), _node: node }, count)
     }
 
     /// A peer's file, read-only.
@@ -148,6 +156,20 @@ impl Words {
         }
     }
 
+    /// Leaves, and takes its file away, whoever still looks at it here; once.
+    ///
+    /// # Crash safety
+    /// **Strict.** Dying in between: the file of a dead node, which any join or `clean` removes.
+    pub(in crate::rt) fn end(&self) {
+        self.leave();
+        if let Memory::Own { path, ended, .. } = &self.memory
+            && self.are_ours()
+            && ended.swap(1, Relaxed) == 0
+        {
+            let _ = file::unlink(path);
+        }
+    }
+
     /// Brings all pages in.
     pub(crate) fn prefault(&self) {
         match &self.memory {
@@ -188,12 +210,6 @@ impl Deref for Words {
 
 impl Drop for Words {
     fn drop(&mut self) {
-        if let Memory::Own { path, .. } = &self.memory
-            && self.are_ours()
-        {
-            self.leave();
-            // Dying here: the file of a dead node, which any join or `clean` removes.
-            let _ = file::unlink(path);
-        }
+        self.end();
     }
 }

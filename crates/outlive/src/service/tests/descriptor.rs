@@ -95,3 +95,30 @@ fn the_end_of_a_server_and_a_deadline_make_the_descriptor_readable() {
     drop((server, n));
     assert_eq!(next(&mut client), ErrorKind::ServerDied);
 }
+
+#[test]
+fn a_server_that_comes_or_leaves_makes_the_descriptors_of_all_clients_readable() {
+    let dir = TempDir::new("service-fd-next");
+    let (n, other) = (node(&dir), node(&dir));
+    let service = || n.service::<u64, [u32]>("/s").unwrap();
+    let of_client = || other.service::<u64, [u32]>("/s").unwrap();
+    let server = service().server().unwrap();
+    let mut resumes = of_client().resume(true).client().unwrap();
+    let mut client = of_client().client().unwrap();
+    assert!(resumes.fd().is_ok() && client.fd().is_ok());
+    let ticket = resumes.send(&1).unwrap();
+    client.send(&2).unwrap();
+    assert!(client_goes_quiet(&mut resumes) && client_goes_quiet(&mut client));
+    // It has looked at neither, so it has no way back to them.
+    drop(server);
+    assert!(waits(client.fd().unwrap(), Deadline::AT_ONCE), "it left");
+    let told = client.receive().unwrap().unwrap();
+    assert_eq!(told.body().unwrap_err().kind(), ErrorKind::ServerDied);
+    assert!(client_goes_quiet(&mut resumes), "that is no news to who waits for the next one");
+    let mut next = service().server().unwrap();
+    assert!(waits(resumes.fd().unwrap(), Deadline::AT_ONCE), "the next one");
+    assert!(resumes.receive().unwrap().is_none());
+    let request = next.receive().unwrap().unwrap();
+    next.respond(request, &[7]).unwrap();
+    assert_eq!(resumes.receive_for(ticket, in_20_s()).unwrap().body().unwrap(), &[7]);
+}

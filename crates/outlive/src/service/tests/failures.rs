@@ -1,9 +1,11 @@
 //! What goes wrong on one side, as the other sides see it.
 
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use super::*;
+use crate::os::sleep::poll::{PollFd, READABLE, poll};
 use crate::service::wire::frame;
 
 /// Offset of the layout version in every file.
@@ -385,4 +387,172 @@ fn a_corrupt_lane_of_replies_is_told_to_both_ends_by_name_and_remedy() {
     let request = server.receive().unwrap().unwrap();
     server.respond(request, &[4]).unwrap();
     assert_eq!(client.receive_for(ticket, Deadline::NEVER).unwrap().body().unwrap(), &[4]);
+}
+
+#[test]
+fn every_client_hears_of_its_answers_however_many_cannot_be_sent() {
+    let dir = TempDir::new("service-many-untold");
+    let n = node(&dir);
+    let builder = || n.service::<u64, [u8]>("/s").unwrap();
+    let mut server = builder().bound_bytes(4096).server().unwrap();
+    let mut clients = [builder().client().unwrap(), builder().client().unwrap()];
+    const EACH: u64 = 3000;
+    for client in &mut clients {
+        (0..EACH).for_each(|i| assert!(client.send(&i).is_ok()));
+    }
+    let answer_all = |server: &mut Server<u64, [u8]>| {
+        let mut fitted = 0;
+        while let Some(request) = server.receive().unwrap() {
+            match server.respond(request, &[7; 1000]) {
+                Ok(()) => fitted += 1,
+                Err(e) => assert_eq!(e.kind(), ErrorKind::WouldBlock),
+            }
+        }
+        fitted
+    };
+    let mut fitted = answer_all(&mut server);
+    let (mut answers, mut refused) = (0, 0);
+    let until = Deadline::after(LONG);
+    while answers + refused < 2 * EACH && !until.has_passed() {
+        for client in &mut clients {
+            while let Some(reply) = client.receive().unwrap() {
+                match reply.body().map_err(|e| e.kind()) {
+                    Ok(_) => answers += 1,
+                    Err(ErrorKind::Refused) => refused += 1,
+                    Err(kind) => panic!("{kind}"),
+                }
+            }
+        }
+        fitted += answer_all(&mut server);
+    }
+    assert_eq!((answers, refused), (fitted, 2 * EACH - fitted), "of {}", 2 * EACH);
+    assert!(clients.iter().all(|client| client.waiting() == 0));
+}
+
+/// The next server may end so quickly that nobody ever saw it alive.
+#[test]
+fn a_server_that_another_one_follows_is_over_though_that_one_seems_dead() {
+    let dir = TempDir::new("service-word-next");
+    let (first, second, asking) = (node(&dir), node(&dir), node(&dir));
+    let service = |n: &Node| n.service::<u64, u64>("/s").unwrap();
+    let server = service(&first).server().unwrap();
+    let mut client = service(&asking).client().unwrap();
+    let mut resumes = service(&asking).resume(true).client().unwrap();
+    let ticket = client.send(&1).unwrap();
+    let again = resumes.send(&2).unwrap();
+    drop(server);
+    let mut next = service(&second).server().unwrap();
+    with_a_dead_word(&second, || {
+        let told = client.receive().unwrap().expect("the first server is over");
+        assert_eq!((told.ticket(), told.is_last()), (ticket, true));
+        assert_eq!(told.body().unwrap_err().kind(), ErrorKind::ServerDied);
+        resumes.looks = 0;
+        assert!(resumes.receive_timeout(Duration::from_millis(200)).unwrap().is_none());
+        assert!(resumes.looks < 400, "{} looks in 200 ms, where it could sleep", resumes.looks);
+    });
+    while resumes.waiting() > 0 {
+        if let Some(request) = next.receive().unwrap() {
+            assert_eq!(*request, 2);
+            next.respond(request, &20).unwrap();
+        }
+        if let Some(reply) = resumes.receive_timeout(Duration::from_millis(10)).unwrap() {
+            assert_eq!((reply.ticket(), *reply.body().unwrap()), (again, 20));
+        }
+    }
+}
+
+const IN_CHILD: &str = "OUTLIVE_TEST_UNMARKED_SERVER";
+
+/// A child that ends with its test.
+struct Victim(std::process::Child);
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Answers requests below 10 until somebody kills this process.
+fn serve_until_killed(root: &std::path::Path) {
+    let n = Node::builder().root(root).name("victim").open().unwrap();
+    let mut server = n.service::<u64, u64>("/s").unwrap().server().unwrap();
+    loop {
+        if let Some(request) = server.receive_timeout(LONG).unwrap() {
+            let answer = *request * 10;
+            server.respond(request, &answer).unwrap();
+        }
+    }
+}
+
+/// The kernel may be unable to mark the word of who dies, for instance where somebody cut the file.
+#[test]
+fn a_server_whose_death_was_not_marked_is_found_dead() {
+    if let Some(root) = std::env::var_os(IN_CHILD) {
+        return serve_until_killed(root.as_ref());
+    }
+    let name = "service::tests::failures::\
+                a_server_whose_death_was_not_marked_is_found_dead";
+    for answered in [false, true] {
+        let dir = TempDir::new("service-unmarked");
+        let mut victim = std::process::Command::new(std::env::current_exe().unwrap());
+        victim.args(["--exact", name]).env(IN_CHILD, dir.join("root"));
+        let victim = Victim(victim.stdout(std::process::Stdio::null()).spawn().unwrap());
+        // Nodes of their own: what one learns, another does not know.
+        let mut clients = [0, 1, 2, 3].map(|_| {
+            let n = node(&dir);
+            let mut client = n.service::<u64, u64>("/s").unwrap().client().unwrap();
+            assert!(client.wait_for_server(3 * LONG).unwrap());
+            if answered {
+                assert_eq!(*client.call_timeout(&1, 3 * LONG).unwrap(), 10);
+            }
+            (n, client)
+        });
+        let domain = Domain::of(&settings(&dir)).unwrap();
+        let id = domain.services().unwrap()[0].server.unwrap();
+        let path = dir.join("root/default/nodes").join(id.to_string());
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+        let at = crate::node::layout::TOKEN_WORD as u64;
+        let mut word = [0; 4];
+        file.read_exact_at(&mut word, at).unwrap();
+        drop(victim);
+        file.write_all_at(&word, at).unwrap();
+
+        let [(_, calls), (_, selects), (_, slices), (_, polls)] = &mut clients;
+        let e = calls.call_timeout(&1, LONG).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::ServerDied, "{e}, answered before: {answered}");
+        let ticket = selects.send(&1).unwrap();
+        let mut set = crate::WaitSet::new();
+        let until = Deadline::after(LONG);
+        let told = loop {
+            if let Some(reply) = selects.receive().unwrap() {
+                break reply;
+            }
+            assert!(!until.has_passed(), "nobody says that it died, answered before: {answered}");
+            let _ = set.wait(&mut [&mut *selects], Duration::from_secs(5)).unwrap();
+        };
+        assert_eq!(told.ticket(), ticket);
+        assert_eq!(told.body().unwrap_err().kind(), ErrorKind::ServerDied);
+        // Also where each wait is short, and where somebody else waits.
+        slices.send(&1).unwrap();
+        let until = Deadline::after(LONG);
+        let told = loop {
+            if let Some(reply) = slices.receive_timeout(Duration::from_millis(100)).unwrap() {
+                break reply;
+            }
+            assert!(!until.has_passed(), "not in slices, answered before: {answered}");
+        };
+        assert_eq!(told.body().unwrap_err().kind(), ErrorKind::ServerDied);
+        polls.send(&1).unwrap();
+        let until = Deadline::after(LONG);
+        let told = loop {
+            let fd = polls.fd().unwrap().as_raw_fd();
+            poll(&mut [PollFd::new(fd, READABLE)], until);
+            if let Some(reply) = polls.receive().unwrap() {
+                break reply;
+            }
+            assert!(!until.has_passed(), "not by descriptor, answered before: {answered}");
+        };
+        assert_eq!(told.body().unwrap_err().kind(), ErrorKind::ServerDied);
+    }
 }

@@ -10,7 +10,10 @@ use crate::node::NodeId;
 use crate::os::fs::file;
 use crate::queue::membership::Site;
 use crate::queue::membership::reclaim::{Unread, reclaim};
+use crate::queue::membership::table::Table;
+use crate::sync::fault;
 use crate::types::PayloadType;
+use crate::wait::wake::call::Caller;
 
 /// The directory of a service.
 pub(in crate::service) fn dir(domain: &DomainPath, name: &TopicName) -> PathBuf {
@@ -59,6 +62,27 @@ pub(in crate::service) fn sweep(domain: &DomainPath, dir: &Path) -> Result<usize
         }
     }
     strange.map_or(Ok(files), Err)
+}
+
+/// Calls the clients of the service in `dir` that asked for it: its server came, or left. Those
+/// that sleep on words have the bell of the requests; the others would hear nothing from a server
+/// that has no way back to them yet.
+///
+/// # Crash safety
+/// **Strict.** Dying before a call: who waits for the next server is called by that one.
+pub(in crate::service) fn call_clients(domain: &DomainPath, dir: &Path) {
+    if fault("service.clients_uncalled") {
+        return;
+    }
+    // Who cannot be called now finds out at the end of its slice.
+    let queues = file::open_dir(dir).and_then(|dir| dir.entries()).unwrap_or_default();
+    for queue in queues.iter().filter(|name| name.starts_with("reply.")) {
+        if let Ok(table) = Table::open_existing(&dir.join(queue), domain)
+            && let Some(client) = table.owner().node()
+        {
+            Caller::default().call(domain, client, table.request());
+        }
+    }
 }
 
 /// How the types of a service are written: both, since clients and servers meet in one queue.

@@ -148,10 +148,18 @@ impl Pool {
             let [bytes, segments, allowed] = self.figures();
             return Err(at_bound(&self.config.topic, bytes, segments, allowed));
         }
-        match self.add(chunk_bytes, chunks) {
-            // Half a loaf: one chunk is enough to go on.
-            Err(e) if e.kind() == ErrorKind::NoSpace && chunks > 1 => self.add(chunk_bytes, 1),
-            done => done,
+        self.add_most(chunk_bytes, chunks)
+    }
+
+    /// Adds a segment of `chunks` chunks, of half as many where the system refuses that, and so on:
+    /// one chunk is enough to go on, but segments are limited in number.
+    fn add_most(&mut self, chunk_bytes: usize, mut chunks: usize) -> Result<()> {
+        use ErrorKind::{NoSpace, OutOfMemory};
+        loop {
+            match self.add(chunk_bytes, chunks) {
+                Err(e) if chunks > 1 && matches!(e.kind(), NoSpace | OutOfMemory) => chunks /= 2,
+                done => return done,
+            }
         }
     }
 
@@ -216,15 +224,17 @@ impl Pool {
 /// All of `bytes` bytes of a publisher are in use.
 #[cold]
 pub(in crate::topic) fn at_bound(topic: &str, bytes: u64, segments: u64, allowed: u64) -> Error {
-    Error::new(
-        ErrorKind::OutOfMemory,
-        "growing the publisher's memory on topic",
-        topic,
-        format!(
+    let remedy = match segments >= SEGMENTS_MAX as u64 {
+        true => format!(
+            "{bytes} bytes in all {segments} segments that a publisher has are in use: let \
+             subscribers drop samples, lower the depth, or open the publisher again"
+        ),
+        false => format!(
             "{bytes} bytes in {segments} segments are in use of {allowed} allowed: let subscribers \
              drop samples, lower the depth, or raise memory_bytes_max"
         ),
-    )
+    };
+    Error::new(ErrorKind::OutOfMemory, "growing the publisher's memory on topic", topic, remedy)
 }
 
 /// Size of a chunk for payloads of `bytes`: as asked the first time, with slack when payloads
@@ -300,6 +310,31 @@ mod tests {
         let told = "a payload of 1048576 bytes needs 1052672 bytes of shared memory";
         assert!(e.to_string().contains(told), "{e}");
         assert!(p.grow(4096, 8, 1).is_ok());
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_tried_with_half_as_many_chunks() {
+        use crate::os::fixture;
+
+        let dir = TempDir::new("pool-half");
+        let mut p = pool(&dir, 1 << 20);
+        fixture::refuse("map", "/data.", libc::ENOMEM, 2);
+        p.grow(4096, 8, 8).unwrap();
+        assert_eq!((fixture::refuse_none(), p.segments[0].chunks), (0, 2));
+        fixture::refuse("map", "/data.", libc::ENOMEM, u32::MAX);
+        let told = p.grow(4096, 8, 8).unwrap_err();
+        fixture::refuse_none();
+        assert_eq!((told.kind(), p.segments.len()), (ErrorKind::OutOfMemory, 1));
+        let left = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(left, 1, "what could not be mapped is gone");
+    }
+
+    #[test]
+    fn a_publisher_out_of_segments_is_told_so() {
+        let told = |segments| at_bound("/t", 1, segments, 100).to_string();
+        assert!(told(63).contains("raise memory_bytes_max"), "{}", told(63));
+        assert!(told(64).contains("all 64 segments"), "{}", told(64));
+        assert!(!told(64).contains("memory_bytes_max"), "{}", told(64));
     }
 
     #[test]

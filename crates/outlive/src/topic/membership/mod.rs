@@ -23,6 +23,7 @@ use std::sync::Arc;
 use super::ring::layout;
 use super::ring::layout::{bell, ring};
 use super::ring::listing::Listing;
+use crate::domain::asking::ask;
 use crate::domain::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::domain::joining::{Joining, join_until, open_bell};
 use crate::domain::name::{TopicName, kind_and_numbers};
@@ -35,7 +36,7 @@ use crate::os::fs::map::Mapping;
 use crate::os::process::sched;
 use crate::os::sleep::futex;
 use crate::os::time::deadline::Deadline;
-use crate::sync::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
 use meta::{Meta, WantedMeta};
@@ -242,13 +243,7 @@ impl Topic {
     }
 
     fn reclaim_by(&self, messages: Messages) -> Result<Reclaimed> {
-        if let Ok(asked) = self.bell.atomic_u64(bell::ASKED)
-            && !fault("reclaim.not_asked")
-        {
-            // ORDERING(ASKED): pairs with `reclaim_by`. Before the lock is tried: who holds it now
-            // looks at this after letting it go.
-            asked.fetch_add(1, SeqCst);
-        }
+        let _ = self.bell.atomic_u64(bell::ASKED).map(ask);
         reclaim_by(self.node.domain(), &self.dir, Some(&self.bell), messages)
     }
 }
@@ -269,18 +264,6 @@ fn must_not_be_missing(dir: &Path, name: &str) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// The bell as it is, to read; `None` where there is none.
-pub(super) fn existing_bell(dir: &Path, domain: &DomainPath) -> Result<Option<Mapping>> {
-    let path = dir.join("bell");
-    let owner = domain.access.owner_required();
-    let expect = Expect { writable: false, min_len: bell::BYTES as u64, owner };
-    match file::open_checked(&path, expect) {
-        Ok((fd, _)) => Mapping::map_peer(&fd, bell::BYTES, &path).map(Some),
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => Ok(None),
-        Err(e) => Err(e),
-    }
 }
 
 pub(crate) fn list(dir: &Path) -> Result<Vec<Entry>> {

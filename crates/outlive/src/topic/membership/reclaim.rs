@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::meta::Meta;
-use super::{Entry, PublisherId, RingHeader, existing_bell, list, listing, ring_path};
+use super::{Entry, PublisherId, RingHeader, list, listing, ring_path};
+use crate::domain::asking::{existing_bell, in_rounds};
 use crate::domain::path::DomainPath;
 use crate::domain::removing::Removing;
 use crate::node::NodeId;
@@ -16,7 +17,7 @@ use crate::node::peer::{Dead, Peer, proof_by_name, unlink_of};
 use crate::os::fs::file;
 use crate::os::fs::file::TMP_PREFIX;
 use crate::os::fs::map::Mapping;
-use crate::sync::Ordering::{Acquire, SeqCst};
+use crate::sync::Ordering::Acquire;
 use crate::sync::fault;
 use crate::topic::ring::layout::{bell, ring};
 use crate::{ErrorKind, Result};
@@ -67,47 +68,33 @@ pub(in crate::topic) enum Messages {
     Stay,
 }
 
-/// Rounds of one `reclaim`; each needs somebody who left during the one before.
-const ROUNDS_MAX: u32 = 1000;
-
 /// Removes what the dead left in the topic at `dir`; the whole topic if no live member is left.
 ///
 /// # Crash safety
 /// **Strict.** `pub` goes before its `data`, `meta` last: what remains is found by the next look.
 pub(crate) fn reclaim(domain: &DomainPath, dir: &Path) -> Result<Reclaimed> {
-    reclaim_by(domain, dir, existing_bell(dir, domain)?.as_ref(), Messages::Go)
+    reclaim_by(domain, dir, existing_bell(dir, domain, bell::BYTES)?.as_ref(), Messages::Go)
 }
 
 /// The same by one that could not join: of the dead it removes nothing that may be read yet.
 pub(in crate::topic) fn undo_join(domain: &DomainPath, dir: &Path) -> Result<Reclaimed> {
-    reclaim_by(domain, dir, existing_bell(dir, domain)?.as_ref(), Messages::Stay)
+    reclaim_by(domain, dir, existing_bell(dir, domain, bell::BYTES)?.as_ref(), Messages::Stay)
 }
 
-/// Who leaves while another holds the directory's lock cannot look for itself, and the other may
-/// have looked before: so it counts up `ASKED` before it tries the lock, and whoever has let the
-/// lock go looks again if that has changed. A joiner, who holds it as well, reclaims afterwards.
+/// The same by who knows the bell already.
 pub(in crate::topic) fn reclaim_by(
     domain: &DomainPath,
     dir: &Path,
     bell: Option<&Mapping>,
     messages: Messages,
 ) -> Result<Reclaimed> {
-    // ORDERING(ASKED): pairs with `Topic::reclaim`.
-    let asked = || bell.and_then(|b| Some(b.atomic_u64(bell::ASKED).ok()?.load(SeqCst)));
+    let asked = bell.and_then(|bell| bell.atomic_u64(bell::ASKED).ok());
     let mut out = Reclaimed::default();
-    for _ in 0..ROUNDS_MAX {
-        let before = asked();
-        let round = match reclaim_once(domain, dir, messages) {
-            // Another has removed the topic meanwhile.
-            Err(e) if e.kind() == ErrorKind::NotFound && out.files > 0 => break,
-            round => round?,
-        };
-        let removed = out.files + round.files;
-        out = Reclaimed { files: removed, ..round };
-        if out.busy || out.removed_topic || asked() == before {
-            break;
-        }
-    }
+    in_rounds(asked, || {
+        let round = reclaim_once(domain, dir, messages)?;
+        out = Reclaimed { files: out.files + round.files, ..round };
+        Ok(out.busy || out.removed_topic)
+    })?;
     Ok(out)
 }
 

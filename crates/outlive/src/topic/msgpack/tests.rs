@@ -238,3 +238,20 @@ fn names_keep_types_apart_and_other_encodings_are_refused() {
     assert_eq!((tool.encoding(), tool.description()), (Encoding::MessagePack, None));
     assert!(tool.receive().unwrap().is_none());
 }
+
+#[test]
+fn a_value_without_room_keeps_no_later_one_from_being_sent() {
+    let dir = TempDir::new("msgpack-no-room");
+    let node = node(&dir);
+    let topic = || node.msgpack::<String>("/value").unwrap().memory_bytes_max(1 << 20);
+    let publisher = topic().publisher().unwrap();
+    publisher.publish_value(&"first".into()).unwrap();
+    for length in [5, 5000] {
+        let refused = publisher.publish_value(&"x".repeat(2 << 20)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::OutOfMemory);
+        publisher.publish_value(&"x".repeat(length)).unwrap();
+    }
+    // Within the bound, but not with room for a longer one.
+    let publisher = topic().publisher().unwrap();
+    publisher.publish_value(&"x".repeat(1_000_000)).unwrap();
+}

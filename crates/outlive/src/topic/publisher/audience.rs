@@ -139,12 +139,8 @@ impl Audience {
         self.all.iter_mut().for_each(|subscriber| subscriber.call(domain));
     }
 
-    /// Whether every live one has read all messages before `next`; not, where one cannot be asked,
-    /// or could not be opened yet.
+    /// Whether every live one has read all messages before `next`; not, where one cannot be asked.
     pub(super) fn has_read(&mut self, next: u64) -> bool {
-        if self.retry.is_some() && !fault("withdraw.unopened_has_read") {
-            return false;
-        }
         let id = self.id;
         self.all.iter_mut().all(|s| {
             let Ok(view) = s.peer.port(s.port) else { return false };

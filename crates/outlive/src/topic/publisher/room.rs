@@ -69,11 +69,16 @@ impl Room {
         self.waited
     }
 
-    /// Waits until the next message overwrites nothing in `ring` that a live reliable subscriber
-    /// has yet to read.
+    pub(super) fn timeout_ns(&self) -> u64 {
+        self.timeout_ns
+    }
+
+    /// Waits at most `allowed_ns` until the next message overwrites nothing in `ring` that a live
+    /// reliable subscriber has yet to read. `since`: when the wait for this message began, from
+    /// which that counts.
     ///
     /// # Errors
-    /// `Late`; `Behind` for one that may not wait. Nothing was published.
+    /// `Late`; `Behind` if no time is allowed. Nothing was published.
     ///
     /// # Crash safety
     /// **Strict.** Dying here leaves `WANTS_ROOM` raised in a dead ring: a needless wake.
@@ -82,12 +87,14 @@ impl Room {
         &mut self,
         ring: &OwnRing,
         audience: &mut Audience,
-        at_once: bool,
+        allowed_ns: u64,
+        since: &mut Option<u64>,
     ) -> Published<()> {
         if fault("reliable.not_waited") {
+            self.until = u64::MAX;
             return Ok(());
         }
-        let at_once = at_once || self.timeout_ns == 0;
+        let at_once = allowed_ns == 0;
         let spins = if at_once || sched::allowed_cpus() == 1 { 0 } else { self.spins };
         for i in 0..=spins {
             if self.look(ring, audience).is_none() {
@@ -109,12 +116,13 @@ impl Room {
         }
         self.spins = (self.spins / 2).max(1);
         let start = clock::now_ns();
-        let deadline = Deadline::at_ns(start.saturating_add(self.timeout_ns));
+        self.waited.messages += u64::from(since.is_none());
+        let began = *since.get_or_insert(start);
+        let deadline = Deadline::at_ns(began.saturating_add(allowed_ns));
         let done = match self.let_others_run(ring, audience, deadline) {
             true => Ok(()),
             false => self.sleep(ring, audience, deadline),
         };
-        self.waited.messages += 1;
         self.waited.total += Duration::from_nanos(clock::now_ns().saturating_sub(start));
         done
     }

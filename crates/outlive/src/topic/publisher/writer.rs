@@ -16,6 +16,7 @@ use crate::error::Refusal;
 use crate::os::fs::file;
 use crate::os::sleep::futex;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::fault;
 use crate::topic::chunks::hazard;
@@ -155,9 +156,44 @@ impl Writer {
         if self.room.is_there(self.ring.next()) { Ok(()) } else { self.make_room(at_once) }
     }
 
+    /// Whether `before_publish` has nothing to do.
+    #[inline(always)]
+    fn may_publish(&self) -> bool {
+        self.pulse.is_steady(self.audience.seen_epoch()) && self.room.is_there(self.ring.next())
+    }
+
     #[cold]
     fn make_room(&mut self, at_once: bool) -> Published<()> {
-        self.room.make(&self.ring, &mut self.audience, at_once)
+        self.make_room_within(if at_once { 0 } else { self.room.timeout_ns() })
+    }
+
+    fn make_room_within(&mut self, allowed_ns: u64) -> Published<()> {
+        let mut since = None;
+        loop {
+            self.room.make(&self.ring, &mut self.audience, allowed_ns, &mut since)?;
+            // Whoever joined meanwhile may have yet to read what the message overwrites. Each round
+            // has admitted another one, and all of them have one deadline.
+            let steady = self.pulse.is_steady(self.audience.seen_epoch());
+            if steady || fault("reliable.joiner_unseen") {
+                return Ok(());
+            }
+            self.attend()?;
+            if self.room.is_there(self.ring.next()) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until the next message may be published, until `until` whatever the timeout is.
+    pub(super) fn wait_for_room(&mut self, until: Deadline) -> Published<()> {
+        match self.before_publish(true) {
+            Err(Refused::Behind) if until != Deadline::AT_ONCE => {
+                // One that has just passed is late all the same.
+                let allowed_ns = until.remaining().as_nanos().clamp(1, 1 << 62) as u64;
+                self.make_room_within(allowed_ns)
+            }
+            done => done,
+        }
     }
 
     #[cold]
@@ -181,6 +217,31 @@ impl Writer {
         self.ring.entry(n).publish_inline(n, timestamp, bytes);
         self.after_commit(n, bytes.len(), None);
         Ok(n)
+    }
+
+    /// Publishes each of `values` inside an entry, in order; they fit (`is_inline`). All have one
+    /// time stamp, but one that had to wait and those behind it have another.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit points: the store of `seq` of each.
+    #[inline(always)]
+    pub(super) fn publish_inline_batch<'a>(
+        &mut self,
+        values: impl Iterator<Item = &'a [u8]>,
+    ) -> Published<()> {
+        let mut timestamp = None;
+        for bytes in values {
+            if !self.may_publish() {
+                let waits = self.room.waited().messages;
+                self.before_publish(false)?;
+                timestamp = timestamp.filter(|_| self.room.waited().messages == waits);
+            }
+            let n = self.ring.next();
+            let timestamp = *timestamp.get_or_insert_with(|| self.stamps.next());
+            self.ring.entry(n).publish_inline(n, timestamp, bytes);
+            self.after_commit(n, bytes.len(), None);
+        }
+        Ok(())
     }
 
     /// Publishes `bytes` bytes of a chunk that `loan` handed out.
@@ -307,6 +368,11 @@ impl Writer {
     pub(in crate::topic) fn withdraw_newest(&mut self) -> Option<()> {
         let n = self.ring.next().checked_sub(1)?;
         self.chunks.get(&self.ring, n)?;
+        // Whoever joined since the last look, or could not be opened by it, has yet to be asked.
+        let all_known = self.pulse.is_steady(self.audience.seen_epoch());
+        if !all_known && !fault("withdraw.unopened_has_read") {
+            return None;
+        }
         if !self.audience.has_read(self.ring.next()) {
             return None;
         }
@@ -365,11 +431,17 @@ impl Drop for Writer {
             return;
         }
         self.ring.close();
+        self.topic().ring_bell(Ports::Publishers);
+        // After that bell: whoever joins now sees that it rang. While the ring is listed: a look
+        // without it fails.
+        let steady = self.pulse.is_steady(self.audience.seen_epoch());
+        if !steady && !fault("leave.joiner_uncalled") {
+            let _ = self.refresh();
+        }
         if self.ring.next() == 0 {
             let _ = file::unlink(&ring_path(&self.topic().dir, self.ring.id()));
             self.chunks.pool.unlink();
         }
-        self.topic().ring_bell(Ports::Publishers);
         self.call_sleepers();
         let _ = self.topic().reclaim();
     }

@@ -50,6 +50,24 @@ pub(crate) fn copy_out(to: &mut [MaybeUninit<u64>], body: &[AtomicU64], bytes: u
     }
 }
 
+/// Copies the first bytes of `body`, which has as many, into `to`.
+#[inline(always)]
+pub(crate) fn copy_value<T>(to: &mut MaybeUninit<T>, body: &[AtomicU64]) {
+    let (bytes, at) = (size_of::<T>(), to.as_mut_ptr().cast::<u8>());
+    let body = &body[..bytes.div_ceil(8)];
+    if bytes > BY_WORDS_MAX {
+        // SAFETY: both are that long, and `to` is this process's own. What may change meanwhile is
+        // used only if `seq` says that it did not.
+        return unsafe { ptr::copy_nonoverlapping(body.as_ptr().cast(), at, bytes) };
+    }
+    for (i, word) in body.iter().enumerate() {
+        let word = word.load(Relaxed).to_ne_bytes();
+        let len = (bytes - 8 * i).min(8);
+        // SAFETY: the `len` bytes from 8 i on are inside `to`.
+        unsafe { ptr::copy_nonoverlapping(word.as_ptr(), at.add(8 * i), len) };
+    }
+}
+
 #[inline(always)]
 fn by_words(to: &mut [MaybeUninit<u64>], body: &[AtomicU64]) {
     for (to, from) in to.iter_mut().zip(body) {

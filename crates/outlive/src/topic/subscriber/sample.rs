@@ -63,23 +63,34 @@ impl<T: Payload + ?Sized> Sample<T> {
     where
         T: Sized + Clone,
     {
-        if !T::CHECKED {
-            to.clone_from(self);
-            return Ok(());
+        if T::CHECKED {
+            *to = self.value(topic)?
+        } else {
+            to.clone_from(self)
         }
+        Ok(())
+    }
+
+    /// The payload, copied; what is checked is checked again, in a copy that is ours.
+    ///
+    /// # Errors
+    /// `Corrupt` when it has changed meanwhile.
+    pub(in crate::topic) fn value(&self, topic: &str) -> Result<T>
+    where
+        T: Sized,
+    {
         let mut copy = MaybeUninit::<T>::uninit();
         // SAFETY: a payload that has a size has that length (`suits`).
-        let bytes = unsafe {
+        unsafe {
             let at = copy.as_mut_ptr().cast::<u8>();
             std::ptr::copy_nonoverlapping(self.raw.as_ptr(), at, size_of::<T>());
-            std::slice::from_raw_parts(at, size_of::<T>())
-        };
-        if !T::is_valid(bytes) {
-            return Err(wrong_value::<T>(topic, bytes));
+        }
+        // SAFETY: filled above.
+        if !unsafe { is_value(&copy) } {
+            return Err(wrong_value::<T>(topic, self.raw.bytes()));
         }
         // SAFETY: filled and just found valid.
-        to.clone_from(unsafe { copy.assume_init_ref() });
-        Ok(())
+        Ok(unsafe { copy.assume_init() })
     }
 
     /// Publisher, number, time and losses.
@@ -116,6 +127,18 @@ impl<T: Payload + ?Sized> Sample<T> {
     pub fn is_borrowed(&self) -> bool {
         self.raw.is_borrowed()
     }
+}
+
+/// Whether the bytes in `copy` are a `T`.
+///
+/// # Safety
+/// All of them were written.
+#[inline(always)]
+pub(super) unsafe fn is_value<T: Payload>(copy: &MaybeUninit<T>) -> bool {
+    let at = copy.as_ptr().cast::<u8>();
+    // SAFETY: promised by the caller.
+    let bytes = || unsafe { std::slice::from_raw_parts(at, size_of::<T>()) };
+    !T::CHECKED || T::is_valid(bytes()) || fault("sample.value_unchecked")
 }
 
 #[cold]

@@ -3,9 +3,13 @@
 #[cfg(all(test, not(loom)))]
 pub(super) mod age;
 #[cfg(all(test, not(loom)))]
+pub(super) mod batches;
+#[cfg(all(test, not(loom)))]
 pub(super) mod chase;
 #[cfg(test)]
 pub(super) mod clock;
+#[cfg(all(test, not(loom)))]
+pub(super) mod join;
 #[cfg(all(test, not(loom)))]
 pub(super) mod leave;
 #[cfg(all(test, not(loom)))]

@@ -232,9 +232,20 @@ fn an_unread_ring_of_a_dead_publisher_stays() {
 
 #[test]
 fn more_publishers_than_places_are_told_and_the_others_read() {
+    more_publishers_than_places("receive", Subscriber::receive, &[0, 1]);
+    more_publishers_than_places("latest", Subscriber::latest, &[1]);
+    more_publishers_than_places("in-order", Subscriber::receive_in_order, &[0, 1]);
+}
+
+/// `receive` gives `read` of 0 and 1, before it says that the publisher of 2 has no place.
+fn more_publishers_than_places(
+    name: &str,
+    receive: fn(&mut Subscriber<u64>) -> crate::Result<Option<Sample<u64>>>,
+    read: &[u64],
+) {
     use crate::node::peer::port::SOURCES_MAX;
 
-    let dir = TempDir::new("modes-full");
+    let dir = TempDir::new(&format!("modes-full-{name}"));
     let n = node(&dir);
     let mut sub = topic(&n).subscriber().unwrap();
     let domain = crate::Domain::of(&Node::builder().root(dir.join("root"))).unwrap();
@@ -251,18 +262,18 @@ fn more_publishers_than_places_are_told_and_the_others_read() {
     }
     let mut got: Vec<u64> = Vec::new();
     let told = loop {
-        match sub.receive() {
+        match receive(&mut sub) {
             Ok(Some(sample)) => got.push(*sample),
             Ok(None) => panic!("nobody said that a publisher is left out"),
             Err(e) => break e,
         }
     };
     assert_eq!(told.kind(), ErrorKind::TooManyMembers);
-    assert_eq!(got, [0, 1], "those that have a place are read");
+    assert_eq!(got, read, "{name}: those that have a place are read");
     // Once one that was read has gone the last finds a place.
     drop(publishers.remove(0));
-    got.extend(sub.drain().map(|sample| *sample.unwrap()));
-    assert_eq!((got, sub.publishers().len()), (vec![0, 1, 2], 2));
+    let last = receive(&mut sub).unwrap().map(|sample| *sample);
+    assert_eq!((last, sub.publishers().len()), (Some(2), 2), "{name}");
 }
 
 #[test]
@@ -451,4 +462,45 @@ fn who_may_not_wait_lets_nobody_else_run_and_a_deadline_ends_that_too() {
         assert!(matches!(refused.kind(), ErrorKind::WouldBlock | ErrorKind::Timeout));
         assert!(yields() - before <= most, "{name}: {} times", yields() - before);
     }
+}
+
+#[test]
+fn a_drain_ends_at_an_error_and_the_next_one_goes_on() {
+    let dir = TempDir::new("modes-drain");
+    let n = node(&dir);
+    let image = || n.topic::<[u8; 5000]>("/i").unwrap().depth(16).borrows(8);
+    let mut sub = image().subscriber().unwrap();
+    let publisher = image().publisher().unwrap();
+    for i in 0..16 {
+        publisher.publish(&[i; 5000]).unwrap();
+    }
+    // None of it is borrowed before its publisher has noticed who reads.
+    assert_eq!(publisher.subscribers().unwrap(), 1);
+    for from in [0, 8] {
+        let drained: Vec<_> = sub.drain().take(100).collect();
+        let told = drained.iter().filter_map(|sample| sample.as_ref().err());
+        let told: Vec<_> = told.map(|e| e.kind()).collect();
+        let got: Vec<u8> = drained.iter().flatten().map(|sample| sample[0]).collect();
+        assert_eq!(got, (from..from + 8).collect::<Vec<_>>());
+        let expected = if from == 0 { vec![ErrorKind::TooManyBorrows] } else { vec![] };
+        assert_eq!(told, expected);
+    }
+}
+
+#[test]
+fn for_each_gives_what_is_there_however_short_its_timeout() {
+    let dir = TempDir::new("modes-each");
+    let n = node(&dir);
+    let mut sub = topic(&n).subscriber().unwrap();
+    let publisher = topic(&n).publisher().unwrap();
+    for i in 1..4 {
+        publisher.publish(&i).unwrap();
+    }
+    let mut sum = 0;
+    let each = |sample: Sample<u64>| {
+        sum += *sample;
+        std::ops::ControlFlow::Continue(())
+    };
+    sub.for_each(Duration::ZERO, each).unwrap();
+    assert_eq!(sum, 6);
 }

@@ -172,3 +172,88 @@ fn a_segment_that_cannot_be_mapped_once_is_mapped_the_next_time() {
         assert_eq!((got, sub.lost()), (vec![1, 2], 0), "{call}, error {errno}");
     }
 }
+
+#[test]
+fn a_newcomer_that_cannot_be_looked_at_hides_no_message() {
+    let ways = [Subscriber::receive, Subscriber::latest, Subscriber::receive_in_order];
+    for (way, receive) in ways.into_iter().enumerate() {
+        let dir = TempDir::new("refused-newcomer");
+        let (ours, theirs) = (node(&dir), node(&dir));
+        let mut sub = builder(&theirs).subscriber().unwrap();
+        let old = builder(&ours).publisher().unwrap();
+        assert!(sub.receive().unwrap().is_none());
+        let newcomer = builder(&ours).publisher().unwrap();
+        newcomer.publish(&7).unwrap();
+        fixture::refuse("open", &file_of(newcomer.id()), libc::EMFILE, u32::MAX);
+        for i in 0..3 {
+            old.publish(&i).unwrap();
+            let got = receive(&mut sub).map(|sample| sample.map(|s| *s));
+            assert!(matches!(got, Ok(Some(n)) if n == i), "way {way}: {got:?} for {i}");
+        }
+        // What is wrong is told once there is nothing to give.
+        let told = receive(&mut sub).map(drop).unwrap_err();
+        assert_eq!(told.kind(), crate::ErrorKind::Io, "way {way}");
+        assert!(fixture::refuse_none() < u32::MAX);
+        assert_eq!(receive(&mut sub).unwrap().map(|sample| *sample), Some(7), "way {way}");
+    }
+}
+
+#[test]
+fn what_the_dead_left_unmapped_does_not_hide_the_living() {
+    let dir = TempDir::new("refused-dead");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let topic = |n: &Node| n.topic::<[u8]>("/n").unwrap().depth(4);
+    let mut sub = topic(&theirs).reliable(true).subscriber().unwrap();
+    let dead = topic(&ours).publisher().unwrap();
+    assert!(sub.receive().unwrap().is_none(), "it has looked, and mapped no segment");
+    let unmapped = format!("/data.{}.{}.", dead.id().node, dead.id().port);
+    dead.publish(&[1; 5000]).unwrap();
+    dead.publish(&[2; 5000]).unwrap();
+    drop(dead);
+    let alive = topic(&ours).reliable_timeout(Duration::ZERO).publisher().unwrap();
+    fixture::refuse("open", &unmapped, libc::EMFILE, u32::MAX);
+    for i in 10..30 {
+        alive.publish(&[i; 5000]).unwrap();
+        let tries = std::iter::repeat_with(|| sub.receive()).take(3);
+        let got: Vec<u8> = tries.flatten().flatten().map(|sample| sample[0]).collect();
+        assert_eq!(got, [i]);
+    }
+    assert!(fixture::refuse_none() < u32::MAX);
+    alive.publish(&[30; 5000]).unwrap();
+    // The turn may be that of the one that lives; then comes what the dead left.
+    let mut rest: Vec<u8> = sub.drain().map(|sample| sample.unwrap()[0]).collect();
+    rest.sort_unstable();
+    assert_eq!((rest, sub.lost()), (vec![1, 2, 30], 0));
+}
+
+#[test]
+fn who_gave_its_publisher_up_is_not_waited_for() {
+    for noticed in [true, false] {
+        let dir = TempDir::new("refused-given-up");
+        let (ours, theirs) = (node(&dir), node(&dir));
+        let topic = |n: &Node| n.topic::<[u8]>("/n").unwrap().depth(2);
+        let mut sub = topic(&theirs).reliable(true).subscriber().unwrap();
+        let publisher = topic(&ours).reliable_timeout(Duration::ZERO).publisher().unwrap();
+        let send = |i: u8| publisher.publish(&vec![i; 5000]);
+        if noticed {
+            assert!(sub.receive().unwrap().is_none());
+        }
+        send(1).unwrap();
+        let (topics, id) = (dir.join("root/default/topics/n"), publisher.id());
+        std::fs::remove_file(topics.join(format!("data.{}.{}.0", id.node, id.port))).unwrap();
+        assert!(sub.receive().unwrap().is_none());
+        let given_up =
+            |e| matches!(e, Event::PublisherCorrupt { publisher, .. } if publisher == id);
+        assert!(std::iter::from_fn(|| sub.next_event()).any(given_up));
+        for i in 2..20 {
+            send(i).unwrap_or_else(|e| panic!("noticed: {noticed}, message {i}: {e}"));
+        }
+        // Its place in the subscriber's table goes with it.
+        drop(publisher);
+        drop(topic(&theirs).publisher().unwrap());
+        assert!(sub.receive().unwrap().is_none());
+        let domain = crate::Domain::of(&Node::builder().root(dir.join("root"))).unwrap();
+        let reads = &domain.subscribers("/n").unwrap().unwrap()[0].sources;
+        assert!(reads.iter().all(|source| source.publisher != id), "{reads:?}");
+    }
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::os::fixture::TempDir;
 use crate::topic::*;
-use crate::{Error, ErrorKind, Node};
+use crate::{Deadline, Error, ErrorKind, Node};
 
 fn node(dir: &TempDir) -> Node {
     Node::builder().root(dir.join("root")).name("test").open().unwrap()
@@ -69,7 +69,45 @@ fn a_refusal_says_in_words_what_the_waiting_call_says() {
     same_words(publisher.try_publish(&[1; 4096]).unwrap_err(), &error);
     drop(held);
     drop(publisher.try_loan().unwrap());
+    let slices = n.topic::<[u8]>("/s").unwrap().memory_bytes_max(64 << 10);
+    let publisher = slices.publisher().unwrap();
+    let held: Vec<_> = std::iter::from_fn(|| publisher.try_loan_slice(4096).ok()).collect();
+    assert!(held.len() > 4 && held[0].len() == 4096, "{}", held.len());
+    same_words(
+        publisher.try_loan_slice(4096).unwrap_err(),
+        &publisher.loan_slice(4096).unwrap_err(),
+    );
+    drop(held);
     assert_eq!(size_of::<Result<u64, TryPublishError>>(), size_of::<crate::Result<u64>>());
     let loan = size_of::<crate::Result<Loan<'static, u64>>>();
     assert_eq!(size_of::<Result<Loan<'static, u64>, TryPublishError>>(), loan);
+}
+
+#[test]
+fn room_can_be_waited_for_without_publishing() {
+    let dir = TempDir::new("wait-room");
+    let n = node(&dir);
+    let topic = || n.topic::<u64>("/t").unwrap().depth(2);
+    let publisher = topic().reliable_timeout(Duration::ZERO).publisher().unwrap();
+    publisher.wait_for_room(Deadline::AT_ONCE).unwrap();
+    let mut subscriber = topic().reliable(true).subscriber().unwrap();
+    publisher.publish(&0).unwrap();
+    publisher.publish(&1).unwrap();
+    for (until, kind) in [
+        (Deadline::AT_ONCE, ErrorKind::WouldBlock),
+        (Deadline::in_ns(0), ErrorKind::Timeout),
+        (Deadline::after(Duration::from_millis(2)), ErrorKind::Timeout),
+    ] {
+        let refused = publisher.wait_for_room(until).unwrap_err();
+        assert_eq!(refused.kind(), kind);
+        assert!(until.has_passed() && refused.remedy().contains("has 2 messages"), "{refused}");
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(20));
+            subscriber.drain().count()
+        });
+        publisher.wait_for_room(Deadline::after(Duration::from_secs(60))).unwrap();
+    });
+    assert_eq!((publisher.published(), publisher.publish(&2).unwrap()), (2, 2));
 }

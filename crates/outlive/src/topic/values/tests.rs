@@ -99,6 +99,23 @@ fn values_of_every_length_arrive_and_what_cannot_be_encoded_is_not_sent() {
 }
 
 #[test]
+fn small_values_are_sent_while_large_ones_take_all_memory() {
+    let (_dir, node) = node();
+    let topic = || node.topic::<Encoded<Text<0>>>("/t").unwrap().depth(16);
+    let publisher = topic().memory_bytes_max(20_000_000).publisher().unwrap();
+    let (large, small) = ("x".repeat(4_000_000), "x".repeat(50));
+    let sent = (0..16).take_while(|_| publisher.publish_value(&large).is_ok()).count();
+    assert!((3..5).contains(&sent), "{sent} of 4 MB in 20 MB");
+    assert_eq!(publisher.publish_value(&large).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    for _ in sent..16 {
+        publisher.publish_value(&small).unwrap();
+    }
+    // The first large one is overwritten: there is room for another.
+    publisher.publish_value(&small).unwrap();
+    publisher.publish_value(&large).unwrap();
+}
+
+#[test]
 fn bytes_that_are_no_value_are_corrupt_and_the_next_message_arrives() {
     let (_dir, node) = node();
     let publisher = node.topic::<Encoded<Text<0>>>("/t").unwrap().publisher().unwrap();

@@ -59,9 +59,12 @@ impl Names {
         Some(&self.values[at].0)
     }
 
-    /// The number of the value `name`, if there is one; ignores case and `_`.
+    /// The number of the value `name`, if there is one. If none is written so, the first one that
+    /// differs in case and `_` only.
     pub fn number_of(&self, name: &str) -> Option<i128> {
-        self.iter().find(|(known, _)| is_same(known, name)).map(|(_, number)| number)
+        let exact = self.iter().find(|(known, _)| *known == name);
+        let found = exact.or_else(|| self.iter().find(|(known, _)| is_same(known, name)));
+        found.map(|(_, number)| number)
     }
 
     /// Whether both have the same numbers by the same names: case and `_` are not looked at, so

@@ -94,6 +94,15 @@ fn values_of_an_enum_are_stored_by_number_and_shown_by_name() {
 }
 
 #[test]
+fn a_value_of_an_enum_is_found_by_its_own_name_before_one_that_is_written_otherwise() {
+    let values = vec![("V1_1".into(), 0), ("V11".into(), 1), ("Idle".into(), 2)];
+    let names = Names::new(Scalar::U8, values).unwrap();
+    assert_eq!((names.number_of("V1_1"), names.number_of("V11")), (Some(0), Some(1)));
+    assert_eq!((names.number_of("IDLE"), names.number_of("v11")), (Some(2), Some(0)));
+    assert_eq!(names.number_of("busy"), None);
+}
+
+#[test]
 fn a_fault_is_found_behind_what_has_none() {
     let (arm, bytes) = (arm(), arm_bytes());
     assert_eq!(arm.fault(&bytes), None);

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use zerocopy::{FromZeros, Immutable, IntoBytes, KnownLayout, Unalign};
+use zerocopy::{FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use super::Bool;
 use crate::types::describe::TypeDescription;
@@ -12,8 +12,7 @@ use crate::types::{Message, Validity};
 /// A value that may be absent. Other programs do not know the layout of `Option`, so this is a
 /// `bool` named `present`, 7 zero bytes, and the value, which is zero if absent.
 ///
-/// Has no alignment of its own. In a struct with other fields put it at an offset divisible by 8,
-/// so that the value is where a C compiler would put it.
+/// Aligned as the value, to at most 8 bytes, as in C and C++.
 ///
 /// # Examples
 /// ```
@@ -29,12 +28,20 @@ use crate::types::{Message, Validity};
 /// assert_eq!(grip.force_n.get(), Some(1.5));
 /// assert_eq!(Optional::<f64>::none().get(), None);
 /// ```
-#[derive(FromZeros, IntoBytes, Immutable, KnownLayout, Clone, Copy)]
-#[repr(C)]
+#[derive(FromZeros, Immutable, KnownLayout, Clone, Copy)]
+// Packed: a value with a larger alignment would have padding before it.
+#[repr(C, packed(8))]
 pub struct Optional<T: Message + Copy> {
     present: Bool,
     reserved: [u8; 7],
-    value: Unalign<T>,
+    value: T,
+}
+
+// SAFETY: all fields are `IntoBytes`, and there is no padding: the alignment is that of `T`, but at
+// most 8, so it divides 8, where the value begins, and the size of `T`. zerocopy does not derive
+// this for a struct with a type parameter and an alignment.
+unsafe impl<T: Message + Copy> IntoBytes for Optional<T> {
+    fn only_derive_is_allowed_to_implement_this_trait() {}
 }
 
 /// Where the value is, bytes.
@@ -48,7 +55,7 @@ impl<T: Message + Copy> Optional<T> {
 
     /// The value, if there is one.
     pub fn get(self) -> Option<T> {
-        self.present.get().then(|| self.value.get())
+        self.present.get().then_some(self.value)
     }
 }
 
@@ -68,8 +75,7 @@ impl<T: Message + Copy> Message for Optional<T> {
 
 impl<T: Message + Copy> From<Option<T>> for Optional<T> {
     fn from(value: Option<T>) -> Self {
-        let some =
-            |value| Self { present: true.into(), value: Unalign::new(value), ..Self::none() };
+        let some = |value| Self { present: true.into(), value, ..Self::none() };
         value.map_or_else(Self::none, some)
     }
 }
@@ -114,8 +120,11 @@ mod tests {
             (None, &[0; 12][..])
         );
         assert_eq!(std::mem::offset_of!(Optional<f64>, value), VALUE);
-        let text = "outlive-type 1 align 1\nstruct:16\n 0 bool present\n 8 f64 value\n";
+        let text = "outlive-type 1 align 8\nstruct:16\n 0 bool present\n 8 f64 value\n";
         assert_eq!(Optional::<f64>::describe().to_text(), text);
+        let padded = Optional::from(Some(u128::MAX));
+        assert_eq!((padded.as_bytes().len(), align_of_val(&padded)), (24, 8));
+        assert_eq!((align_of::<Optional<f32>>(), align_of::<Optional<u8>>()), (4, 1));
         assert!(Optional::<f64>::VALIDITY.is_any() && !Optional::<bool>::VALIDITY.is_any());
     }
 }

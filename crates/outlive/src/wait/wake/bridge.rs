@@ -243,6 +243,18 @@ impl Bridge {
         found
     }
 
+    /// For tests: whether somebody called the first of its sockets.
+    #[cfg(test)]
+    pub(in crate::wait) fn is_called_for_tests(&self) -> bool {
+        use std::os::fd::AsRawFd;
+
+        use crate::os::sleep::poll::{PollFd, READABLE, poll};
+        use crate::os::time::deadline::Deadline;
+
+        let fd = self.sockets[0].socket.as_fd().as_raw_fd();
+        poll(&mut [PollFd::new(fd, READABLE)], Deadline::AT_ONCE) == 1
+    }
+
     /// Makes the descriptor ready by ourselves.
     pub(crate) fn trip(&self) {
         if let Some(s) = self.sockets.first() {

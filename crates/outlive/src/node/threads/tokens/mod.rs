@@ -12,8 +12,8 @@
 //! | id = `t`, word marked     | dead                                             |
 //! | no place has id `t`       | dead: it ended, and whatever it holds is nobody's |
 //!
-//! A thread that ends takes its id out of its place and then unlocks the token, whether it holds
-//! locks or not: what it holds is found to be a dead thread's. No lock is counted or listed.
+//! A thread that ends says so beside its id in its place and then unlocks the token, whether it
+//! holds locks or not: what it holds is found to be a dead thread's. No lock is counted or listed.
 //!
 //! # Invariants
 //! - A lock word may hold id `t` only after `t` stands in its place with the token held.
@@ -24,6 +24,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use super::peers::{ThreadPeer, threads_path};
@@ -40,8 +41,9 @@ use crate::os::fs::file::Draft;
 use crate::os::fs::kept::KeptFd;
 use crate::os::fs::map::Mapping;
 use crate::os::process::fork;
+use crate::os::time::clock;
 use crate::sync::Ordering::{Relaxed, Release, SeqCst};
-use crate::sync::{AtomicU32, AtomicU64, Mutex, fence};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, fault, fence};
 use crate::{Error, ErrorKind, Result};
 
 /// First thread ordinal: one more than the largest kernel thread id (PID_MAX_LIMIT).
@@ -188,11 +190,9 @@ impl Threads {
         // SAFETY: this thread's own list, or null; borrowed by nobody else for that long.
         let records = OWN.with(|own| unsafe { own.records.get().as_ref() });
         // Those of another generation are the parent's, whose thread is another one.
-        let here = |r: &Record| {
-            r.generation == self.generation || crate::sync::fault("lock.parents_thread")
-        };
+        let here = |r: &Record| r.generation == self.generation || fault("lock.parents_thread");
         let is_it = |r: &Record| r.id == id && r.domain_id == self.domain_id && here(r);
-        !crate::sync::fault("lock.two_nodes") && records.is_some_and(|all| all.iter().any(is_it))
+        !fault("lock.two_nodes") && records.is_some_and(|all| all.iter().any(is_it))
     }
 
     #[cold]
@@ -274,8 +274,8 @@ impl Threads {
     /// Whether the thread `id` of any node lives.
     ///
     /// # Errors
-    /// When its node's files cannot be read for another reason than that they are gone: then
-    /// nobody may take its locks.
+    /// When its node's files cannot be read for another reason than that they are gone, and when
+    /// our own are gone as well: then nobody may take its locks.
     pub(crate) fn judge(&self, id: u64) -> Result<Verdict> {
         let node = node_of(id);
         let mut peers = self.peers.lock().unwrap_or_else(|e| e.into_inner());
@@ -283,6 +283,7 @@ impl Threads {
             Some(peer) => Arc::clone(peer),
             None => {
                 let Some(peer) = ThreadPeer::open(&self.domain, node)? else {
+                    self.must_be_listed()?;
                     return Ok(Verdict::Dead);
                 };
                 peers.retain(|_, p| Arc::strong_count(p) > 1 || !p.is_gone());
@@ -293,6 +294,24 @@ impl Threads {
         };
         drop(peers);
         Ok(peer.judge(id))
+    }
+
+    /// Whether our own file lies where we look for those of others. If not, this process has
+    /// changed its root or a mount, or somebody removed the domain: who is not found is not dead.
+    fn must_be_listed(&self) -> Result<()> {
+        let path = threads_path(&self.domain.nodes(), self.node);
+        let found = path.symlink_metadata().map(|found| (found.dev(), found.ino()));
+        if found.is_ok_and(|found| found == self.own.fd.file()) || fault("judge.not_found_is_dead")
+        {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Corrupt,
+            "looking for the threads of others beside",
+            path.display().to_string(),
+            "it is not there: the domain was removed, or this process sees another file system \
+             since 'chroot' or a mount; open the node again",
+        ))
     }
 
     /// The node leaves: its threads' records go as each thread notices.
@@ -367,9 +386,13 @@ impl Record {
         }
         let mut table = self.places.table.lock().unwrap_or_else(|e| e.into_inner());
         if let Ok((id, token)) = self.places.place(self.place) {
-            // ORDERING(THREAD_DEATH): pairs with `Token::is_alive`; what this thread wrote under a
-            // lock that it never let go comes before.
-            id.store(0, Release);
+            let offset = at::FIRST + self.place * at::PLACE_BYTES + at::ENDED_AT;
+            if let Ok(ended_at) = self.places.map.atomic_u64(offset) {
+                ended_at.store(clock::now_ns(), Relaxed);
+            }
+            // ORDERING(THREAD_DEATH): pairs with `Token::is_alive` and `ThreadPeer::ended_at`; what
+            // this thread wrote under a lock that it never let go comes before.
+            id.store(self.id | at::ENDED, Release);
             let ours = self.places.word(self.place).is_some_and(robust::is_ours);
             // SAFETY: locked by this thread in `register`; wakes who sleeps on it.
             unsafe { robust::unlock(token) };
@@ -382,8 +405,12 @@ impl Record {
     }
 
     fn end_if_closed(&self) -> bool {
+        if self.generation != fork::fork_generation() {
+            // The table is the parent's, and a thread of it may have held it at the fork.
+            return false;
+        }
         let closed = self.places.table.lock().unwrap_or_else(|e| e.into_inner()).closed;
-        if closed && self.generation == fork::fork_generation() {
+        if closed {
             self.end();
         }
         closed

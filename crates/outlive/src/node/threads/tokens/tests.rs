@@ -1,6 +1,6 @@
 use super::*;
 use crate::node::Node;
-use crate::os::fixture::{TempDir, until};
+use crate::os::fixture::{TempDir, fork_child, until};
 
 fn node(dir: &TempDir) -> Node {
     Node::builder().root(dir.join("root")).name("test").open().unwrap()
@@ -80,6 +80,23 @@ fn a_closed_node_and_garbage_are_dead() {
     drop(one);
     assert!(!is_alive(&other, id));
     assert!(!is_alive(&node(&dir).threads().unwrap(), id));
+}
+
+/// A thread of the parent registers or ends just then, and holds the table.
+#[test]
+fn a_forked_child_asks_no_table_of_its_parents() {
+    let dir = TempDir::new("threads-child");
+    let parent = node(&dir);
+    let own = parent.threads().unwrap();
+    own.id().unwrap();
+    let table = own.own.table.lock().unwrap();
+    let child = fork_child(|| {
+        let child = node(&dir);
+        let lock = child.mutex::<u64>("/m").unwrap();
+        i32::from(lock.lock().is_err())
+    });
+    assert_eq!(child.wait(), 0);
+    drop(table);
 }
 
 /// The C library keeps a list through the robust mutexes that a thread holds, in files that an

@@ -178,6 +178,24 @@ pub(crate) fn now_dir_lock_shared(path: &Path, deadline: Deadline) -> Result<Dir
     }
 }
 
+/// The directory, locked for this one alone.
+///
+/// # Errors
+/// `Timeout` past `deadline`; `NotFound`.
+pub(crate) fn lock_dir(path: &Path, deadline: Deadline) -> Result<Dir> {
+    loop {
+        let dir = open_dir(path)?;
+        if dir.try_lock_exclusive()? && dir.still_at(path)? {
+            return Ok(dir);
+        }
+        if deadline.has_passed() {
+            let remedy = "a stopped process holds it: continue or end it";
+            return Err(Error::new(ErrorKind::Timeout, "locking directory", show(path), remedy));
+        }
+        sched::sleep_until(deadline.min(Deadline::in_ns(500_000)));
+    }
+}
+
 impl Dir {
     /// What the standard library knows to do with it.
     fn file(&self) -> ManuallyDrop<File> {

@@ -8,7 +8,8 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, Permi
 use std::path::{Path, PathBuf};
 
 pub(crate) use super::dir::{
-    Access, Dir, is_own_dir, make_dir, names_in, now_dir_lock_shared, open_dir, remove_dir,
+    Access, Dir, is_own_dir, lock_dir, make_dir, names_in, now_dir_lock_shared, open_dir,
+    remove_dir,
 };
 use super::filelock;
 use super::map::Mapping;
@@ -252,7 +253,9 @@ pub(crate) fn open_checked(path: &Path, expect: Expect) -> Result<(OwnedFd, u64)
     }
     if let Some(owner) = expect.owner.filter(|o| *o != meta.uid()) {
         let why = format!("it belongs to user {}, not to {owner}", meta.uid());
-        return Err(refuse(ErrorKind::NotOwned, path, &format!("{why}: remove it")));
+        let remedy =
+            "run as that user, or share the domain by a group; remove it if nobody uses it";
+        return Err(refuse(ErrorKind::NotOwned, path, &format!("{why}: {remedy}")));
     }
     if meta.mode() & 0o002 != 0 && !fault("file.open_to_all") {
         let why = "everybody may write to it: take that right away, or remove it";

@@ -31,6 +31,11 @@ impl Reader {
         self.alone.fd(&self.queue.node)
     }
 
+    /// Whether somebody waits for its descriptor.
+    pub(crate) fn has_fd(&self) -> bool {
+        self.alone.has_fd()
+    }
+
     /// Nothing was found: with a descriptor, makes it quiet. `true` when there is something now;
     /// the descriptor stays readable then, and once for events that nobody has looked at.
     ///
@@ -77,7 +82,7 @@ impl Reader {
     }
 
     /// When a message that is held back, or a look that failed, has its turn.
-    fn due(&self) -> Deadline {
+    pub(crate) fn due(&self) -> Deadline {
         let held_back = self.order.and_then(|order| order.due_ns());
         Deadline::at_ns(held_back.unwrap_or(u64::MAX).min(self.next_try_ns()))
     }

@@ -97,8 +97,16 @@ impl Reader {
         };
         crash_point!("queue.attach.admitted");
         let Some((at, done)) = self.lanes.table().place(slot).take_over() else {
-            // Refused by a predecessor; it goes with its producer.
-            return if gone { self.end_lane(id, Some(slot)) } else { Ok(()) };
+            // Refused, by us or a predecessor; it goes with its producer.
+            let newest = segments.iter().max().copied().unwrap_or(0);
+            let over = gone
+                || match Segment::open(&self.queue.dir, id, newest, domain) {
+                    Ok(segment) => segment.is_closed(),
+                    // It is looked at again.
+                    Err(e) if is_lack(&e) => return Err(e),
+                    Err(_) => false,
+                };
+            return if over { self.end_lane(id, Some(slot)) } else { Ok(()) };
         };
         for &old in segments.iter().filter(|s| **s < at.segment) {
             file::unlink(&segment_path(&self.queue.dir, id, old))?;
@@ -195,6 +203,11 @@ impl Reader {
     #[inline]
     pub(super) fn next_try_ns(&self) -> u64 {
         self.later.next_look_ns().min(self.lanes.next_try_ns())
+    }
+
+    /// Whether a lane that is there, or may be, is not read for now.
+    pub(crate) fn puts_off(&self) -> bool {
+        self.next_try_ns() != u64::MAX
     }
 
     /// What failed since the last call, of one producer alone.

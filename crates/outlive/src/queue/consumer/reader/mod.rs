@@ -314,8 +314,13 @@ impl Reader {
         if !lane.is_drained() {
             return self.advance(i);
         }
-        let lane = self.lanes.remove(i);
-        self.end_lane(id, Some(lane.slot()))?;
+        // Until its files are gone it is a lane of ours, and its end no news.
+        let slot = lane.slot();
+        if let Err(e) = self.end_lane(id, Some(slot)) {
+            self.fail_lane(i, e);
+            return Ok(false);
+        }
+        self.lanes.remove(i);
         self.later.slot_is_free();
         self.news.push(news);
         Ok(false)
@@ -346,7 +351,7 @@ impl Reader {
         if !fault("follow.no_unlink") {
             file::unlink(&segment_path(&self.queue.dir, id, old))?;
         }
-        self.lanes.let_go(i);
+        self.lanes.leave_segment(i);
         Ok(())
     }
 

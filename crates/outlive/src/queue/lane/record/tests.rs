@@ -1,7 +1,7 @@
 //! Lanes as memory images: what stands in the ring, what the consumer makes of it.
 
 use super::super::head::{Head, Next};
-use super::super::position::{Place, Position, REFUSED};
+use super::super::position::{OFFSET_MODULUS, Place, Position, REFUSED, distance};
 use super::super::tail::Tail;
 use super::*;
 
@@ -26,14 +26,31 @@ impl Lane {
         Self { words, slot, shape, tail, head: Head::new(Position::START, 0) }
     }
 
+    /// One through which `pos` bytes have gone.
+    fn later(capacity: u64, shape: Shape, pos: u64) -> Self {
+        let mut lane = Self::new(capacity, shape);
+        lane.tail = Tail::later(capacity, shape.unit, pos);
+        lane.place().advance(Position { segment: 0, offset: pos }, false);
+        lane.take_over();
+        lane
+    }
+
     fn place(&self) -> Place<'_> {
         Place::new(&self.slot[0], &self.slot[1])
     }
 
+    /// As `OwnLane::set_consumed`.
+    fn look(&mut self) {
+        // The consumer may have passed a run that is not left yet.
+        let end = self.tail.pos() + RUN_BYTES;
+        let behind = distance(self.place().consumed().unwrap().offset, end);
+        self.tail.set_consumed(end - behind);
+    }
+
     /// Sends a message of `bytes` whose words all are `value`.
     fn send(&mut self, value: u64, bytes: u64) -> bool {
+        self.look();
         let ring = Ring::of(&self.words);
-        self.tail.set_consumed(self.place().consumed().unwrap().offset);
         self.tail.close_run(ring, self.shape.per_run);
         let need = self.shape.record(bytes);
         if !self.tail.fits(need) {
@@ -52,8 +69,8 @@ impl Lane {
 
     /// Sends one small message.
     fn send_in_run(&mut self, value: u64) -> bool {
+        self.look();
         let ring = Ring::of(&self.words);
-        self.tail.set_consumed(self.place().consumed().unwrap().offset);
         let run = self.tail.open_run(self.shape.per_run).or_else(|| self.tail.begin_run(ring));
         let Some(run) = run else { return false };
         ring.header(self.tail.pos() + run.next(self.shape.item)).store(value, Relaxed);
@@ -86,9 +103,15 @@ impl Lane {
     }
 }
 
+/// A new lane, and one through which so much has gone that its offsets begin anew: 8 TiB.
+const BEGINNINGS: [u64; 2] = [0, OFFSET_MODULUS - (64 << 10)];
+
 #[test]
 fn records_of_all_sizes_go_round_the_ring_and_none_is_lost() {
-    let mut lane = Lane::new(4096, PLAIN);
+    BEGINNINGS.into_iter().for_each(|pos| go_round(Lane::later(4096, PLAIN, pos)));
+}
+
+fn go_round(mut lane: Lane) {
     let (mut sent, mut got) = (0, 0);
     for round in 0..5000u64 {
         while lane.send(sent, 8 + sent * 37 % 600) {
@@ -100,13 +123,16 @@ fn records_of_all_sizes_go_round_the_ring_and_none_is_lost() {
                 got += 1;
             }
         }
+        if round % 5 == 0 {
+            lane.take_over();
+        }
     }
     while let Some(value) = lane.receive() {
         assert_eq!(value, got);
         got += 1;
     }
     assert!(sent == got && sent > 5000);
-    lane.tail.set_consumed(lane.head.at());
+    lane.look();
     assert!(lane.tail.is_drained());
 }
 
@@ -143,8 +169,11 @@ fn a_message_as_large_as_the_ring_needs_an_empty_ring_only() {
 
 #[test]
 fn small_messages_share_a_line_and_are_received_one_by_one() {
-    let mut lane = Lane::new(4096, SMALL);
     assert_eq!(SMALL.per_run, 7);
+    BEGINNINGS.into_iter().for_each(|pos| share_lines(Lane::later(4096, SMALL, pos)));
+}
+
+fn share_lines(mut lane: Lane) {
     let (mut sent, mut got) = (0, 0);
     for round in 0..5000u64 {
         for _ in 0..round % 11 {
@@ -272,6 +301,26 @@ fn shapes_keep_payloads_aligned() {
             assert_eq!(shape.unit % align as u64, 0);
             assert!(shape.head >= 8 && (!stamped || shape.head >= 16 && shape.per_run == 0));
             assert!(u64::from(shape.per_run) * size as u64 <= RUN_BYTES - 8);
+        }
+    }
+}
+
+#[test]
+fn a_header_that_says_less_than_was_received_is_corrupt() {
+    for word in [0, RUN | 1 << KIND_BITS, RUN | 2 << KIND_BITS, RUN_CLOSED | 2 << KIND_BITS] {
+        for successor in [false, true] {
+            let mut lane = Lane::new(4096, SMALL);
+            (0..3).for_each(|i| assert!(lane.send_in_run(i)));
+            (0..3).for_each(|i| assert_eq!(lane.receive(), Some(i)));
+            if successor {
+                lane.take_over();
+            }
+            assert_eq!(lane.next(), Next::Empty(RUN | 3 << KIND_BITS));
+            assert!(lane.head.is_empty(RUN | 3 << KIND_BITS));
+            lane.words[0].store(word, Relaxed);
+            assert!(!lane.head.is_empty(word), "{word:#x}: nobody sleeps on it");
+            let next = lane.next();
+            assert!(matches!(next, Next::Corrupt(_)), "{word:#x} {successor}: {next:?}");
         }
     }
 }

@@ -56,7 +56,7 @@ impl Writer {
         let largest = largest_power(bound_bytes);
         // Four messages at first, where messages have one size.
         let wanted = first_bytes.max(4 * (shape.record(shape.item.max(1)) + shape.unit));
-        let first_bytes = wanted.next_power_of_two().min(largest);
+        let first_bytes = wanted.min(largest).next_power_of_two().min(largest);
         let holds = first_bytes.saturating_sub(shape.unit);
         if bound_bytes < CAPACITY_BYTES_MIN || holds < shape.record(shape.item) {
             return Err(Error::new(
@@ -85,14 +85,16 @@ impl Writer {
         let bounds = Bounds { first: first_bytes, most: bound_bytes };
         let lane = OwnLane::create(&queue, id, bounds)?;
         crash_point!("queue.writer.open.after_link");
-        if reclaim::count_lanes(&queue.dir)? > consumer::SLOTS_MAX {
-            // Several came at once. Nobody would read this lane; dying here, it is drained.
-            file::unlink(&segment_path(&queue.dir, id, 0))?;
-            let crowd = reclaim::thin_out(node.domain(), &queue.dir, queue.unread)?;
-            return Err(crowd.error(queue.name.as_str()));
-        }
         let refusals = Refusals::new(queue.name.as_str());
+        // Whatever fails from here on closes the lane.
         let mut writer = Self { to, lane, queue, refusals };
+        let Queue { node, dir, name, unread, .. } = &*writer.queue;
+        if reclaim::count_lanes(dir)? > consumer::SLOTS_MAX {
+            // Several came at once. Nobody would read this lane; dying here, it is drained.
+            file::unlink(&segment_path(dir, id, 0))?;
+            let crowd = reclaim::thin_out(node.domain(), dir, *unread)?;
+            return Err(crowd.error(name.as_str()));
+        }
         writer.queue.ring_bell();
         writer.to.call(&writer.queue.node);
         Ok(writer)
@@ -267,7 +269,7 @@ impl Writer {
         deadline: Deadline,
     ) -> Sent<()> {
         if count as u64 > COUNT_MAX {
-            return Err(self.too_large(shape.record(bytes.len() as u64)).into());
+            return Err(self.too_many(count).into());
         }
         self.send(bytes, shape, deadline)
     }
@@ -368,6 +370,19 @@ impl Writer {
     }
 
     #[cold]
+    fn too_many(&self, count: usize) -> Error {
+        Error::new(
+            ErrorKind::InvalidArgument,
+            "sending to queue",
+            self.queue.name.as_str(),
+            format!(
+                "a batch has at most {COUNT_MAX} messages, not {count}: nothing was sent; send it \
+                 in parts"
+            ),
+        )
+    }
+
+    #[cold]
     fn too_large(&self, need: u64) -> Error {
         Error::new(
             ErrorKind::InvalidArgument,
@@ -406,7 +421,8 @@ unsafe fn copy_in(bytes: &[u8], to: *mut u8) {
 }
 
 impl Drop for Writer {
-    /// Closes the lane. What is unread stays for the consumer, which unlinks the files.
+    /// Closes the lane. What is unread stays for the consumer, which unlinks the files; those of a
+    /// lane that it has refused go at once.
     fn drop(&mut self) {
         if !self.queue.node.is_own_process() {
             return;
@@ -414,6 +430,10 @@ impl Drop for Writer {
         self.close_run();
         self.lane.close();
         crash_point!("queue.writer.closed");
+        if self.is_refused() {
+            // Nobody reads it, and where its file was cut nobody would see that it is closed.
+            let _ = self.queue.unlink_lane(self.id());
+        }
         self.queue.ring_bell();
         self.to.call(&self.queue.node);
         let _ = self.queue.reclaim();

@@ -10,6 +10,7 @@ use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::queue::lane::position::Position;
 use crate::queue::lane::record::Shape;
+use crate::queue::producer::addressee::Deserted;
 use crate::queue::producer::refused::{Refused, Sent};
 use crate::sync::Ordering::Acquire;
 use crate::wait;
@@ -98,10 +99,26 @@ impl Writer {
         self.position().map(drop)
     }
 
+    /// Whether the consumer refused the lane.
+    pub(super) fn is_refused(&mut self) -> bool {
+        let slot = self.lane.find_slot(self.to.table());
+        slot.is_some_and(|slot| self.to.table().place(slot).consumed().is_none())
+    }
+
     /// The consumer lets nothing go: does it live? A token that the kernel could not mark says
     /// alive for ever; its file lock does not.
-    fn confirm_consumer(&mut self) -> Sent<()> {
+    pub(crate) fn confirm_consumer(&mut self) -> Sent<()> {
         self.to.ask_its_lock();
+        self.check_served()
+    }
+
+    /// As `check_served`, also by what others in this process have found out.
+    ///
+    /// # Errors
+    /// As `check_served`.
+    #[cold]
+    pub(crate) fn look_at_consumer(&mut self) -> Sent<()> {
+        self.to.heed_others();
         self.check_served()
     }
 
@@ -194,6 +211,12 @@ impl Writer {
     /// Names the consumer that the last look found alive, and no other one before or after.
     pub(crate) fn term(&self) -> u64 {
         self.to.term()
+    }
+
+    /// As `Addressee::is_over`.
+    #[cold]
+    pub(crate) fn is_over(&self, term: u64) -> Option<Deserted> {
+        self.to.is_over(term)
     }
 
     /// As `Addressee::plan`.

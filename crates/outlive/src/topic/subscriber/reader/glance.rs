@@ -80,11 +80,12 @@ impl Glance {
         }
     }
 
-    /// Notes a call that receives; answers which it is.
+    /// Notes `n` tries to receive; whether they pass a multiple of `every`.
     #[inline]
-    pub(super) fn count_call(&mut self) -> u64 {
-        self.taken += 1;
-        self.taken
+    pub(super) fn count(&mut self, n: u64, every: u64) -> bool {
+        let before = self.taken;
+        self.taken += n;
+        self.taken / every != before / every
     }
 
     /// Whether a full look would find nothing; `false` where only that can tell.

@@ -26,6 +26,7 @@ use crate::topic::chunks::hazard;
 use crate::topic::membership::{Ports, PublisherId, Topic, link_subscriber, subscriber_path};
 use crate::topic::publisher::pulse::Pulse;
 use crate::topic::ring::layout;
+use crate::types::payload::Payload;
 use crate::wait::alone::Alone;
 use crate::wait::news::News;
 use crate::{Error, ErrorKind, Result, crash_point};
@@ -59,7 +60,7 @@ pub enum Event {
     },
 }
 
-/// Calls between two looks at membership and deaths while messages keep coming.
+/// Messages between two looks at membership and deaths while they keep coming.
 const LOOK_EVERY: u64 = 64;
 
 /// A subscriber's port, its sources and private bookkeeping.
@@ -175,14 +176,41 @@ impl Reader {
         self.take_in_turn()
     }
 
+    /// Appends the next messages to `to`, at most `most`, as far as `Sources::take_values` goes:
+    /// what is beyond is for `take`.
     #[inline]
-    fn take_in_turn(&mut self) -> Result<Option<RawSample>> {
+    pub(crate) fn take_values<T: Payload>(&mut self, to: &mut Vec<T>, most: usize) -> Result<()> {
         self.pulse.check_process()?;
-        // One busy publisher must not hide the coming and going of others.
-        if self.glance.count_call() % LOOK_EVERY == 0 {
+        let of = &self.topic().meta;
+        if size_of::<T>() >= layout::inline_below(of.entry_bytes, of.of.align) {
+            return Ok(());
+        }
+        self.sources.turn_to_the_past();
+        let before = to.len();
+        self.sources.take_values(&self.own, to, most);
+        self.count_tries((to.len() - before) as u64);
+        Ok(())
+    }
+
+    /// Messages that the rings of all publishers hold at once.
+    pub(crate) fn room(&self) -> usize {
+        self.sources.room()
+    }
+
+    /// `n` messages were taken, or tried. One busy publisher must not hide the coming and going of
+    /// others.
+    #[inline]
+    fn count_tries(&mut self, n: u64) {
+        if self.glance.count(n, LOOK_EVERY) {
             // What is wrong is told once there is no message to give.
             let _ = self.attend_if_needed();
         }
+    }
+
+    #[inline]
+    fn take_in_turn(&mut self) -> Result<Option<RawSample>> {
+        self.pulse.check_process()?;
+        self.count_tries(1);
         'look: loop {
             let n = self.sources.all().len();
             let mut at = self.sources.turn();
@@ -213,6 +241,16 @@ impl Reader {
         if self.is_steady() { Ok(false) } else { self.attend() }
     }
 
+    /// As `attend_if_needed`, before the sources are asked: a look that fails keeps no message of
+    /// those that are known. What is wrong is told once there is none to give.
+    fn attend_first(&mut self) -> Result<()> {
+        self.pulse.check_process()?;
+        match self.attend_if_needed() {
+            Err(e) if fault("latest.look_first") => Err(e),
+            _ => Ok(()),
+        }
+    }
+
     /// Nothing to attend to.
     #[inline]
     fn is_steady(&self) -> bool {
@@ -223,14 +261,14 @@ impl Reader {
 
     /// As `take`, the message that was published first of those that are there.
     pub(crate) fn take_oldest(&mut self) -> Result<Option<RawSample>> {
-        self.attend_if_needed()?;
+        self.attend_first()?;
         self.sources.turn_to_oldest();
         self.take_in_turn()
     }
 
     /// As `take`, the message that was published last; all others are skipped.
     pub(crate) fn take_newest(&mut self) -> Result<Option<RawSample>> {
-        self.attend_if_needed()?;
+        self.attend_first()?;
         self.sources.skip_to_newest(&self.own);
         self.take_in_turn()
     }
@@ -242,7 +280,10 @@ impl Reader {
             self.give_up(at, e.to_string());
             return Ok(());
         }
-        self.sources.pass(at);
+        // Who holds too many samples can make it readable, and wants what comes first.
+        self.sources.pass(at, e.kind() != ErrorKind::TooManyBorrows);
+        // Whoever has come meanwhile is hidden by it no more than the others.
+        let _ = self.attend_if_needed();
         Err(e)
     }
 
@@ -405,7 +446,7 @@ impl Remains for Parked {
 }
 
 #[cold]
-fn no_memory(topic: &Topic) -> Error {
+pub(super) fn no_memory(topic: &Topic) -> Error {
     Error::new(
         ErrorKind::OutOfMemory,
         "receiving on",

@@ -19,6 +19,7 @@ use crate::node::OwnPort;
 use crate::node::peer::PortView;
 use crate::sync::fault;
 use crate::topic::membership::PublisherId;
+use crate::types::payload::Payload;
 use source::Source;
 
 /// Attached rings, and how far the subscriber is among them.
@@ -30,6 +31,8 @@ pub(super) struct Sources {
     turn: usize,
     /// So many sources, the first ones, are of publishers that are over, the oldest first.
     past: usize,
+    /// One of them could not be read by the last call: the next one begins behind it.
+    passed: bool,
     reliable: bool,
     lost: u64,
     skipped: u64,
@@ -39,7 +42,8 @@ impl Sources {
     /// None yet. `reliable`: their publishers wait for us.
     pub(super) fn new(reliable: bool) -> Self {
         let (all, lingering) = (Vec::new(), Vec::new());
-        Self { all, lingering, turn: 0, past: 0, reliable, lost: 0, skipped: 0 }
+        let (turn, past, passed) = (0, 0, false);
+        Self { all, lingering, turn, past, passed, reliable, lost: 0, skipped: 0 }
     }
 
     #[inline]
@@ -71,8 +75,12 @@ impl Sources {
 
     #[cold]
     fn turn_back(&mut self) {
-        match self.turn > self.past {
-            // The last message was of one that lives: the others have been read.
+        if std::mem::take(&mut self.passed) && !fault("sources.past_hides_living") {
+            return;
+        }
+        let all_read = || self.all.iter().take(self.past).all(|s| s.sleep_word().is_some());
+        match self.turn > self.past && all_read() {
+            // The last message was of one that lives.
             true => self.past = 0,
             false => self.turn = 0,
         }
@@ -104,9 +112,35 @@ impl Sources {
         Ok(Some(raw))
     }
 
-    /// The next call begins behind source `at`: that one must not hide the others.
-    pub(super) fn pass(&mut self, at: usize) {
+    /// Appends to `to`, at most `most`, the next messages of each source in turn, at most a ring
+    /// of each, up to one that is for `take`: then it is that source's turn.
+    #[inline]
+    pub(super) fn take_values<T: Payload>(&mut self, own: &OwnPort, to: &mut Vec<T>, most: usize) {
+        let (n, end) = (self.all.len(), to.len().saturating_add(most));
+        for _ in 0..n {
+            self.turn = if self.turn >= n { 0 } else { self.turn };
+            let source = &mut self.all[self.turn];
+            let share = (end - to.len()).min(source.depth() as usize);
+            if !source.take_values(own, to, share) && !fault("batch.passes_over") {
+                break;
+            }
+            self.turn += 1;
+            if to.len() == end {
+                break;
+            }
+        }
+    }
+
+    /// Messages that all rings together hold at once.
+    pub(super) fn room(&self) -> usize {
+        self.all.iter().map(|source| source.depth() as usize).sum()
+    }
+
+    /// The next call begins behind source `at`: that one must not hide the others. `past_too`: also
+    /// where it is of the past, which comes first.
+    pub(super) fn pass(&mut self, at: usize, past_too: bool) {
         self.turn = at + 1;
+        self.passed = past_too;
     }
 
     /// The source whose next message was published first is next.
@@ -146,6 +180,7 @@ impl Sources {
 
     /// By age, those that are over in front of those that live.
     pub(super) fn sort(&mut self) {
+        self.passed = false;
         if fault("sources.unsorted") {
             return;
         }
@@ -162,19 +197,24 @@ impl Sources {
         let lost = source.count_lost();
         self.lost = self.lost.saturating_add(lost);
         let id = source.id();
+        // One that lives may wait for us.
+        if !fault("sources.given_up_untold") {
+            source.leave(view);
+        }
         self.lingering.push(source);
         self.let_go(view);
         (id, lost)
     }
 
-    /// Frees the slots of detached sources that no sample refers to.
+    /// Frees the slots of detached sources that no sample refers to, once their publishers are
+    /// gone: until then those see there that they are not read any more.
     pub(super) fn let_go(&mut self, view: PortView<'_>) {
-        self.lingering.retain(|source| {
-            let held = source.is_held(view);
-            if !held {
+        self.lingering.retain_mut(|source| {
+            let needed = source.is_held(view) || source.departure().is_none();
+            if !needed {
                 source.hide(view);
             }
-            held
+            needed
         });
     }
 

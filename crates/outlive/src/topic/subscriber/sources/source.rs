@@ -16,11 +16,14 @@ use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::topic::chunks::hazard;
 use crate::topic::chunks::hazard::Location;
 use crate::topic::membership::{PublisherId, Topic, birth, listing, ring_path};
+use crate::topic::ring::body;
 use crate::topic::ring::entries::{Chase, Descriptor, Entry, Peek};
 use crate::topic::ring::layout;
 use crate::topic::ring::layout::ring;
 use crate::topic::ring::listing::Listing;
 use crate::topic::subscriber::raw::{Meta, RawSample, Vacant};
+use crate::topic::subscriber::sample::is_value;
+use crate::types::payload::Payload;
 use crate::{Error, ErrorKind, Result};
 
 /// A ring that this subscriber has attached.
@@ -360,6 +363,40 @@ impl Source {
             return Ok(Some(vacant.hold()));
         }
         self.take_slow(own, vacant)
+    }
+
+    /// Appends the next messages to `to`, at most `most`, while they travel in their entries and
+    /// nothing else is to be done or told. `false`: the next one is for `take`.
+    #[inline]
+    pub(super) fn take_values<T: Payload>(
+        &mut self,
+        own: &OwnPort,
+        to: &mut Vec<T>,
+        most: usize,
+    ) -> bool {
+        let plain = Descriptor::Inline { bytes: size_of::<T>() }.encode();
+        let end = to.len().saturating_add(most);
+        while to.len() < end {
+            let entry = self.entry();
+            match entry.peek(self.cursor, self.depth) {
+                Peek::Ready if entry.descriptor() == plain && self.lost_before == 0 => {}
+                Peek::Empty { .. } => return true,
+                _ => return false,
+            }
+            if !self.fits_inline(size_of::<T>()) || to.try_reserve(1).is_err() {
+                return false;
+            }
+            let value = &mut to.spare_capacity_mut()[0];
+            body::copy_value(value, entry.body());
+            // SAFETY: filled by `copy_value`.
+            if !entry.unchanged(self.cursor) || !unsafe { is_value(value) } {
+                return false;
+            }
+            // SAFETY: the place behind the end was just filled, with a valid `T`.
+            unsafe { to.set_len(to.len() + 1) };
+            self.advance(own);
+        }
+        true
     }
 
     /// As `take`, of a message that lies in a chunk or is not what the cursor was at.

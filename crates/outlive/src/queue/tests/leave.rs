@@ -1,0 +1,97 @@
+//! What those who leave, or could not join, leave behind: nothing.
+
+use std::sync::Barrier;
+
+use super::*;
+
+/// Rounds of two that leave at the same time.
+const ROUNDS: u32 = 1500;
+
+/// Opens an end by each of `open`, and drops both together, again and again; returns after how
+/// many rounds a queue was left.
+fn leave_together<A, B: Send>(
+    dir: &TempDir,
+    open: (impl Fn() -> A, impl Fn() -> B + Send + Sync),
+) -> u32 {
+    let path = dir.join("root/default/queues/q");
+    let (begin, ready, done) = (Barrier::new(2), Barrier::new(2), Barrier::new(2));
+    std::thread::scope(|scope| {
+        let (begin, ready, done, other) = (&begin, &ready, &done, &open.1);
+        scope.spawn(move || {
+            for _ in 0..ROUNDS {
+                begin.wait();
+                let end = other();
+                ready.wait();
+                drop(end);
+                done.wait();
+            }
+        });
+        let mut left = 0;
+        for _ in 0..ROUNDS {
+            begin.wait();
+            let end = open.0();
+            ready.wait();
+            drop(end);
+            done.wait();
+            left += u32::from(path.exists());
+        }
+        left
+    })
+}
+
+#[test]
+fn a_producer_and_a_consumer_that_leave_together_leave_nothing() {
+    let dir = TempDir::new("queue-leave-together");
+    let nodes = [node(&dir), node(&dir)];
+    let queue = |i: usize| nodes[i].queue::<u64>("q").unwrap();
+    let open = (|| queue(0).consumer().unwrap(), || queue(1).producer().unwrap());
+    assert_eq!(leave_together(&dir, open), 0, "rounds of {ROUNDS} after which it was left");
+}
+
+#[test]
+fn two_producers_that_leave_together_leave_nothing() {
+    let dir = TempDir::new("queue-leave-producers");
+    let nodes = [node(&dir), node(&dir)];
+    let queue = |i: usize| nodes[i].queue::<u64>("q").unwrap();
+    let open = (|| queue(0).producer().unwrap(), || queue(1).producer().unwrap());
+    assert_eq!(leave_together(&dir, open), 0, "rounds of {ROUNDS} after which it was left");
+}
+
+#[test]
+fn who_could_not_join_leaves_no_queue() {
+    let dir = TempDir::new("queue-not-joined");
+    let n = node(&dir);
+    let queue = || n.queue::<u64>("q").unwrap();
+    let e = queue().bound_bytes(100).producer().unwrap_err();
+    assert_eq!((e.kind(), files(&dir)), (ErrorKind::InvalidArgument, Vec::new()));
+    // It had made the directory only.
+    let long = "x".repeat(2000);
+    let of_type = crate::PayloadType::bytes().renamed(&long);
+    let e = n.queue::<[u8]>("q").unwrap().of_type(&of_type).consumer().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::InvalidArgument);
+    assert!(!dir.join("root/default/queues/q").exists());
+    // What waits for a consumer stays.
+    let consumer = queue().consumer().unwrap();
+    let mut producer = queue().producer().unwrap();
+    producer.send(&1).unwrap();
+    drop((consumer, producer));
+    queue().bound_bytes(100).producer().unwrap_err();
+    n.queue::<[u8]>("q").unwrap().of_type(&of_type).consumer().unwrap_err();
+    assert_eq!(drain(&mut queue().consumer().unwrap()), [1]);
+}
+
+/// Its maker got as far as `meta`, and no further.
+#[test]
+fn who_died_before_it_joined_leaves_no_type() {
+    let dir = TempDir::new("queue-nobodys-type");
+    let n = node(&dir);
+    let path = dir.join("root/default/queues/q");
+    let producer = n.queue::<u64>("q").unwrap().producer().unwrap();
+    std::fs::copy(path.join("meta"), dir.join("meta")).unwrap();
+    drop(producer);
+    std::fs::create_dir(&path).unwrap();
+    std::fs::rename(dir.join("meta"), path.join("meta")).unwrap();
+    let mut consumer = n.queue::<u32>("q").unwrap().consumer().unwrap();
+    n.queue::<u32>("q").unwrap().producer().unwrap().send(&1).unwrap();
+    assert_eq!(drain(&mut consumer), [1]);
+}
