@@ -21,6 +21,13 @@ struct Own {
     bytes: [u8; 1],
 }
 
+/// Its alignment is that of what may be absent.
+#[outlive::message("matrix/Climate")]
+struct Climate {
+    celsius: Optional<f64>,
+    humidity: Optional<f64>,
+}
+
 #[outlive::message]
 #[derive(Clone, Copy)]
 struct Spot {
@@ -75,6 +82,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [_, dir, role] = args.as_slice() else { return Err("matrix DIR write|read".into()) };
     let node = Node::open("rust")?;
     let own = node.topic::<Own>("/x/own")?;
+    // Open, so that all agree on it.
+    let _climate = node.topic::<Climate>("/x/climate")?.subscriber()?;
     let mut foreign = Vec::new();
     for (encoding, name) in FOREIGN {
         let schema = fs::read(format!("{dir}/{encoding}.schema"))?;

@@ -196,7 +196,7 @@ typedef struct outlive_node_options {
     size_t size;
     // Shown in listings; the program's name unless given. Need not be unique.
     const char *name;
-    // The domain; `default` unless given. Domains do not see each other.
+    // The domain, instead of `$OUTLIVE_DOMAIN` or `default`. Domains do not see each other.
     const char *domain;
     // Directory that holds the domains, instead of `$OUTLIVE_DIR` or `/dev/shm/outlive-<uid>`.
     const char *root;
@@ -455,6 +455,15 @@ enum outlive_status outlive_mutex_open(const struct outlive_node *node,
                                        const void *value,
                                        struct outlive_mutex **out);
 
+// Removes the lock, condition variable, semaphore, set or segment `name`; opening it creates it
+// again. `removed`, unless NULL, gets whether there was one.
+//
+// `OUTLIVE_WOULD_BLOCK`: somebody has it open. An unrecoverable lock is removed even then: its
+// users get `OUTLIVE_UNRECOVERABLE` until they open it again.
+enum outlive_status outlive_lock_remove(const struct outlive_node *node,
+                                        const char *name,
+                                        bool *removed);
+
 // As `outlive_mutex_open`, with priority inheritance, for threads with real-time priorities: while
 // a thread waits, the holder runs with that thread's priority. It is the same lock as a Rust
 // `PiMutex`; all calls on an `outlive_mutex` work on it, but it has no condition variable
@@ -486,7 +495,7 @@ enum outlive_status outlive_mutex_place(const struct outlive_node *node,
 // `outlive_mutex_mark_consistent`, or leave that to the next one with `outlive_mutex_abandon`;
 // unlocking it as it is makes it unrecoverable. Otherwise it is not taken: `OUTLIVE_WOULD_BLOCK`,
 // `OUTLIVE_TIMEOUT`, `OUTLIVE_DEADLOCK` when this thread holds it already,
-// `OUTLIVE_UNRECOVERABLE`.
+// `OUTLIVE_UNRECOVERABLE` (see `outlive_lock_remove`).
 enum outlive_status outlive_mutex_lock(const struct outlive_mutex *mutex, uint64_t deadline_ns);
 
 // Releases the lock. `OUTLIVE_NOT_OWNED` when the calling thread does not hold it.
@@ -646,6 +655,16 @@ enum outlive_status outlive_publisher_publish(const struct outlive_publisher *pu
                                               const void *data,
                                               size_t size,
                                               uint64_t *seq);
+
+// Publishes `count` messages that lie one behind the other, of the topic's type, which has a fixed
+// size. Small ones take half the time of as many calls of `outlive_publisher_publish`; those have
+// the same time stamp, but one that had to wait and those behind it have another.
+//
+// Errors as there. Those before the one that failed are sent: `outlive_publisher_published` tells
+// how many.
+enum outlive_status outlive_publisher_publish_batch(const struct outlive_publisher *publisher,
+                                                    const void *data,
+                                                    size_t count);
 
 // Lends a slot for `size` bytes, to fill and publish without a copy.
 //
@@ -904,7 +923,7 @@ void outlive_reply_free(struct outlive_reply *reply);
 // From now on SIGTERM and SIGINT ask this process to end, instead of ending it; the second signal
 // of each kind does what it did before. Return from `main` then, and close the nodes: others see
 // that it left, not that it died. A handler of the program's is called as well, and an ignored
-// signal stays ignored.
+// signal stays ignored. A forked child is as if this was not called: call it there again.
 //
 // In a wait set it is `OUTLIVE_SHUTDOWN`. `fd`, unless NULL, gets a descriptor that is readable
 // once the process was asked to end, for a loop of your own. Do not read from it or close it.
@@ -920,6 +939,7 @@ void outlive_shutdown_ask(void);
 int outlive_shutdown_signal(void);
 
 // Waits until this process is asked to end. `OUTLIVE_TIMEOUT`: the deadline passed first.
+// `OUTLIVE_INVALID_ARGUMENT`: this process has not called `outlive_shutdown_on_signals`.
 enum outlive_status outlive_shutdown_wait(uint64_t deadline_ns);
 
 // A short phrase for a status, in English; valid for ever. NULL for a number that is not a status.

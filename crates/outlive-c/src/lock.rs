@@ -71,6 +71,27 @@ pub extern "C" fn outlive_mutex_open(
     })
 }
 
+/// Removes the lock, condition variable, semaphore, set or segment `name`; opening it creates it
+/// again. `removed`, unless NULL, gets whether there was one.
+///
+/// `OUTLIVE_WOULD_BLOCK`: somebody has it open. An unrecoverable lock is removed even then: its
+/// users get `OUTLIVE_UNRECOVERABLE` until they open it again.
+#[unsafe(no_mangle)]
+pub extern "C" fn outlive_lock_remove(
+    node: Option<&outlive_node>,
+    name: *const c_char,
+    removed: Option<&mut MaybeUninit<bool>>,
+) -> outlive_status {
+    run(|| {
+        let node = need(node, "a node")?;
+        let was_there = node.node.remove_lock(text(name, "a lock name")?)?;
+        if let Some(removed) = removed {
+            removed.write(was_there);
+        }
+        Ok(())
+    })
+}
+
 /// As `outlive_mutex_open`, with priority inheritance, for threads with real-time priorities: while
 /// a thread waits, the holder runs with that thread's priority. It is the same lock as a Rust
 /// `PiMutex`; all calls on an `outlive_mutex` work on it, but it has no condition variable
@@ -137,7 +158,7 @@ pub extern "C" fn outlive_mutex_place(
 /// `outlive_mutex_mark_consistent`, or leave that to the next one with `outlive_mutex_abandon`;
 /// unlocking it as it is makes it unrecoverable. Otherwise it is not taken: `OUTLIVE_WOULD_BLOCK`,
 /// `OUTLIVE_TIMEOUT`, `OUTLIVE_DEADLOCK` when this thread holds it already,
-/// `OUTLIVE_UNRECOVERABLE`.
+/// `OUTLIVE_UNRECOVERABLE` (see `outlive_lock_remove`).
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_lock(
     mutex: Option<&outlive_mutex>,

@@ -32,7 +32,7 @@ pub struct outlive_node_options {
     pub size: usize,
     /// Shown in listings; the program's name unless given. Need not be unique.
     pub name: *const c_char,
-    /// The domain; `default` unless given. Domains do not see each other.
+    /// The domain, instead of `$OUTLIVE_DOMAIN` or `default`. Domains do not see each other.
     pub domain: *const c_char,
     /// Directory that holds the domains, instead of `$OUTLIVE_DIR` or `/dev/shm/outlive-<uid>`.
     pub root: *const c_char,

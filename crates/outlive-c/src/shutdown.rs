@@ -1,21 +1,40 @@
 //! Being asked to end.
 
 use std::ffi::c_int;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd};
+use std::process;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use outlive::{Deadline, Shutdown};
 
 use crate::status::{Fail, invalid, outlive_status, run};
 
-/// Kept for good: C has no end of a scope.
-static SHUTDOWN: OnceLock<Shutdown> = OnceLock::new();
+/// Kept for good: C has no end of a scope. Of the process `OWNER`.
+static SHUTDOWN: OnceLock<ManuallyDrop<Shutdown>> = OnceLock::new();
+/// The process that installed it; 0: none. In a forked child it is another's.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// What this process installed.
+fn installed() -> Option<&'static Shutdown> {
+    let shutdown = SHUTDOWN.get().filter(|_| OWNER.load(Relaxed) == process::id());
+    shutdown.map(|shutdown| &**shutdown)
+}
+
+#[cold]
+fn install() -> Result<&'static Shutdown, Fail> {
+    // Never dropped, and so never removed: also where another thread was quicker, or the parent.
+    let made = ManuallyDrop::new(Shutdown::on_signals()?);
+    let shutdown = SHUTDOWN.get_or_init(|| made);
+    OWNER.store(process::id(), Relaxed);
+    Ok(shutdown)
+}
 
 /// From now on SIGTERM and SIGINT ask this process to end, instead of ending it; the second signal
 /// of each kind does what it did before. Return from `main` then, and close the nodes: others see
 /// that it left, not that it died. A handler of the program's is called as well, and an ignored
-/// signal stays ignored.
+/// signal stays ignored. A forked child is as if this was not called: call it there again.
 ///
 /// In a wait set it is `OUTLIVE_SHUTDOWN`. `fd`, unless NULL, gets a descriptor that is readable
 /// once the process was asked to end, for a loop of your own. Do not read from it or close it.
@@ -24,13 +43,7 @@ pub extern "C" fn outlive_shutdown_on_signals(
     fd: Option<&mut MaybeUninit<c_int>>,
 ) -> outlive_status {
     run(|| {
-        let shutdown = match SHUTDOWN.get() {
-            Some(shutdown) => shutdown,
-            None => {
-                let made = Shutdown::on_signals()?;
-                SHUTDOWN.get_or_init(|| made)
-            }
-        };
+        let shutdown = installed().map_or_else(install, Ok)?;
         if let Some(fd) = fd {
             fd.write(shutdown.as_fd().as_raw_fd());
         }
@@ -41,13 +54,13 @@ pub extern "C" fn outlive_shutdown_on_signals(
 /// Whether this process was asked to end; it stays so.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_shutdown_is_asked() -> bool {
-    SHUTDOWN.get().is_some_and(Shutdown::is_asked)
+    installed().is_some_and(Shutdown::is_asked)
 }
 
 /// Asks this process to end, as a signal does, once `outlive_shutdown_on_signals` was called.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_shutdown_ask() {
-    if let Some(shutdown) = SHUTDOWN.get() {
+    if let Some(shutdown) = installed() {
         shutdown.ask();
     }
 }
@@ -55,21 +68,26 @@ pub extern "C" fn outlive_shutdown_ask() {
 /// The number of the signal that asked first; 0 while none did.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_shutdown_signal() -> c_int {
-    SHUTDOWN.get().and_then(Shutdown::signal).unwrap_or(0)
+    installed().and_then(Shutdown::signal).unwrap_or(0)
+}
+
+#[cold]
+fn not_installed(what: &str) -> Fail {
+    invalid(what, "call outlive_shutdown_on_signals first; a forked child calls it again")
 }
 
 /// What `OUTLIVE_SHUTDOWN` is in a wait.
 pub(crate) fn member() -> Result<&'static Shutdown, Fail> {
-    let remedy = "call outlive_shutdown_on_signals first";
-    SHUTDOWN.get().ok_or_else(|| invalid("a member of kind OUTLIVE_SHUTDOWN", remedy))
+    installed().ok_or_else(|| not_installed("a member of kind OUTLIVE_SHUTDOWN"))
 }
 
 /// Waits until this process is asked to end. `OUTLIVE_TIMEOUT`: the deadline passed first.
+/// `OUTLIVE_INVALID_ARGUMENT`: this process has not called `outlive_shutdown_on_signals`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_shutdown_wait(deadline_ns: u64) -> outlive_status {
     run(|| {
-        let left = Deadline::at_ns(deadline_ns).remaining();
-        match SHUTDOWN.get().is_some_and(|shutdown| shutdown.wait(left)) {
+        let shutdown = installed().ok_or_else(|| not_installed("outlive_shutdown_wait"))?;
+        match shutdown.wait(Deadline::at_ns(deadline_ns).remaining()) {
             true => Ok(()),
             false => Err(Fail::Quiet(outlive_status::OUTLIVE_TIMEOUT)),
         }

@@ -82,11 +82,20 @@ fn run(compiler: &str, standard: &str, source: &str) -> String {
 
 #[test]
 fn every_call_of_c_does_what_the_header_says() {
-    assert!(run("cc", "c11", "tests/c/api.c").contains("api: every call"));
-    for compiler in ["gcc", "clang"].into_iter().filter(|cc| has(cc)) {
-        let said = run(compiler, &sanitized(compiler, "c11"), "tests/c/api.c");
-        assert!(said.contains("api: every call"), "{compiler} said: {said}");
+    for part in ["api", "locks"] {
+        let (source, says) = (format!("tests/c/{part}.c"), format!("{part}: every call"));
+        assert!(run("cc", "c11", &source).contains(&says));
+        for compiler in ["gcc", "clang"].into_iter().filter(|cc| has(cc)) {
+            let said = run(compiler, &sanitized(compiler, "c11"), &source);
+            assert!(said.contains(&says), "{compiler} said: {said}");
+        }
     }
+}
+
+#[test]
+fn a_forked_child_that_asks_for_signals_gets_its_own() {
+    let said = run("cc", &sanitized("cc", "c11"), "tests/c/shutdown.c");
+    assert!(said.contains("shutdown: asked"), "{said}");
 }
 
 #[test]

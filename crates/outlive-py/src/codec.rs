@@ -2,6 +2,7 @@
 
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use outlive::{Encoding, ErrorKind, PayloadType, TypeDescription};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -364,15 +365,28 @@ impl Codec {
             Form::Bytes { .. } => Ok(PyBytes::new(py, payload).into_any()),
             Form::Encoded { by } => by.bind(py).call_method1("decode", (view()?,)),
             Form::Object { class } => {
-                let object = objects::unpack(py, payload)?;
-                match class {
+                let object = objects::unpack(py, payload);
+                let made = object.and_then(|object| match class {
                     Some(class) => {
                         py.import("outlive._types")?.call_method1("build", (class, object))
                     }
                     None => Ok(object),
-                }
+                });
+                made.map_err(|e| self.no_value(py, e))
             }
         }
+    }
+
+    /// The error of a payload that is no value of the type; others stay as they are.
+    #[cold]
+    fn no_value(&self, py: Python<'_>, why: PyErr) -> PyErr {
+        if !why.is_instance_of::<PyValueError>(py) && !why.is_instance_of::<PyTypeError>(py) {
+            return why;
+        }
+        let remedy = format!("{}: correct the program that sent it", why.value(py));
+        let corrupt = fail(ErrorKind::Corrupt, "receiving", self.of.name(), &remedy);
+        corrupt.set_cause(py, Some(why));
+        corrupt
     }
 
     /// A payload that does not stay where it is, as a value: arrays are copies.

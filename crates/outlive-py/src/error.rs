@@ -1,6 +1,8 @@
 //! Errors of the core as exceptions: one class per kind, in `outlive._errors`.
 
-use outlive::Error;
+use outlive::{Error, ErrorKind};
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
@@ -39,6 +41,30 @@ pub(crate) fn raise(e: &Error) -> PyErr {
 
 /// An error that arises here.
 #[cold]
-pub(crate) fn fail(kind: outlive::ErrorKind, what: &str, object: &str, remedy: &str) -> PyErr {
+pub(crate) fn fail(kind: ErrorKind, what: &str, object: &str, remedy: &str) -> PyErr {
     raise(&Error::new(kind, what, object, remedy))
+}
+
+/// A whole number from Python: how many of something, or how many bytes.
+pub(crate) fn count<'py, T>(it: &Bound<'py, PyAny>) -> PyResult<T>
+where
+    T: FromPyObjectOwned<'py, Error = PyErr>,
+{
+    it.extract().map_err(|e: PyErr| match e.is_instance_of::<PyOverflowError>(it.py()) {
+        true => fail(
+            ErrorKind::InvalidArgument,
+            "taking",
+            &format!("the number {it}"),
+            "it is out of range: use a whole number from 0 to 2**64 - 1",
+        ),
+        false => e,
+    })
+}
+
+/// The same where none was given.
+pub(crate) fn some_count<'py, T>(it: &Bound<'py, PyAny>) -> PyResult<Option<T>>
+where
+    T: FromPyObjectOwned<'py, Error = PyErr>,
+{
+    if it.is_none() { Ok(None) } else { count(it).map(Some) }
 }

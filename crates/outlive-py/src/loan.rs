@@ -1,6 +1,6 @@
 //! Writable slots in shared memory.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use outlive::{ErrorKind, Loan as CoreLoan};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -8,13 +8,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::codec::Codec;
-use crate::error::{OrRaise, fail};
-use crate::publisher::Shared;
+use crate::error::fail;
+use crate::publisher::{Sender, Shared};
 
 /// A loan whose publisher `LentBy` keeps.
 pub(crate) type Lent = CoreLoan<'static, [u8]>;
 
-/// A loan of the core and the publisher that it refers to.
+/// A loan of the core until it is published, and the publisher whose memory it keeps.
 pub(crate) struct LentBy {
     pub(crate) loan: Option<Lent>,
     pub(crate) data: usize,
@@ -22,26 +22,30 @@ pub(crate) struct LentBy {
     pub(crate) shared: Arc<Shared>,
 }
 
-// SAFETY: the loan is used and dropped behind the gate of `shared` only.
+// SAFETY: the loan is used and dropped by who has the publisher only, see `Shared`.
 unsafe impl Send for LentBy {}
 
 impl LentBy {
-    /// `None`: it is gone, or its publisher is closed.
-    fn publish(&mut self) -> Option<outlive::Result<u64>> {
-        let loan = self.loan.take()?;
-        self.shared.end_loan(loan, Lent::publish)
+    fn publish(&mut self, by: &mut Sender) -> outlive::Result<u64> {
+        by.publish(&mut self.loan)
     }
+}
 
-    fn give_back(&mut self) {
-        if let Some(loan) = self.loan.take() {
-            self.shared.end_loan(loan, drop);
-        }
-    }
+#[cold]
+fn gone() -> PyErr {
+    fail(ErrorKind::InvalidArgument, "using", "a loan", "it is gone")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Drop for LentBy {
     fn drop(&mut self) {
-        self.give_back();
+        if let Some(loan) = self.loan.take() {
+            self.shared.give_back(loan);
+        }
+        self.shared.end_use();
     }
 }
 
@@ -52,7 +56,8 @@ impl Drop for LentBy {
 #[pyclass(frozen, module = "outlive")]
 pub(crate) struct Loan {
     codec: Py<Codec>,
-    lent: Arc<Mutex<LentBy>>,
+    /// None once it is published or dropped.
+    lent: Mutex<Option<Arc<Mutex<LentBy>>>>,
     /// Arrays that were handed out.
     views: Mutex<Vec<Py<PyAny>>>,
 }
@@ -66,11 +71,16 @@ struct Memory {
 
 impl Loan {
     pub(crate) fn new(codec: Py<Codec>, lent: LentBy) -> Self {
-        Self { codec, lent: Arc::new(Mutex::new(lent)), views: Mutex::default() }
+        let lent = Mutex::new(Some(Arc::new(Mutex::new(lent))));
+        Self { codec, lent, views: Mutex::default() }
     }
 
-    fn lent(&self) -> std::sync::MutexGuard<'_, LentBy> {
-        self.lent.lock().unwrap_or_else(|e| e.into_inner())
+    fn lent(&self) -> MutexGuard<'_, Option<Arc<Mutex<LentBy>>>> {
+        lock(&self.lent)
+    }
+
+    fn get(&self) -> PyResult<Arc<Mutex<LentBy>>> {
+        self.lent().clone().ok_or_else(gone)
     }
 
     /// No more writing through arrays that were handed out.
@@ -85,6 +95,17 @@ impl Loan {
     }
 }
 
+/// At once, though there may be arrays over it still.
+fn give_back(lent: &Mutex<LentBy>) {
+    let (loan, shared) = {
+        let mut lent = lock(lent);
+        (lent.loan.take(), Arc::clone(&lent.shared))
+    };
+    if let Some(loan) = loan {
+        shared.give_back(loan);
+    }
+}
+
 pub(crate) fn end_writing(array: &Bound<'_, PyAny>) {
     let _ = array.getattr("flags").and_then(|flags| flags.setattr("writeable", false));
 }
@@ -96,14 +117,12 @@ impl Loan {
     #[getter]
     fn array<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let this = slf.get();
+        let lent = this.get()?;
         let (data, size) = {
-            let lent = this.lent();
-            if lent.loan.is_none() {
-                return Err(fail(ErrorKind::InvalidArgument, "using", "a loan", "it is gone"));
-            }
+            let lent = lock(&lent);
             (std::ptr::with_exposed_provenance(lent.data), lent.size)
         };
-        let base = Bound::new(slf.py(), Memory { _lent: Arc::clone(&this.lent) })?.into_any();
+        let base = Bound::new(slf.py(), Memory { _lent: lent })?.into_any();
         // SAFETY: the array keeps the loan, and that the publisher's mapping; nobody else writes
         // there while it is lent.
         let array = unsafe { this.codec.get().view(slf.py(), data, size, true, base)? };
@@ -114,13 +133,20 @@ impl Loan {
 
     /// Makes it visible to subscribers; returns its number.
     fn publish(&self, py: Python<'_>) -> PyResult<u64> {
+        let shared = Arc::clone(&lock(&*self.get()?).shared);
+        if shared.is_closing() {
+            self.drop(py);
+            let why = "its publisher is closed";
+            return Err(fail(ErrorKind::InvalidArgument, "publishing", "a loan", why));
+        }
+        let held = shared.hold()?;
         self.seal(py);
-        let sent = py.detach(|| self.lent().publish());
-        sent.ok_or_else(|| {
-            let why = "it is gone, or its publisher is closed";
-            fail(ErrorKind::InvalidArgument, "publishing", "a loan", why)
-        })?
-        .or_raise()
+        let lent = self.lent().take().ok_or_else(gone)?;
+        let sent = shared.send(py, held, |sender| lock(&lent).publish(sender));
+        if sent.is_err() {
+            give_back(&lent);
+        }
+        sent
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -132,7 +158,10 @@ impl Loan {
     /// Gives it back unpublished.
     fn drop(&self, py: Python<'_>) {
         self.seal(py);
-        self.lent().give_back();
+        let lent = self.lent().take();
+        if let Some(lent) = lent {
+            give_back(&lent);
+        }
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -148,7 +177,7 @@ impl Loan {
     ) -> PyResult<()> {
         if exception.is_some() {
             self.drop(py);
-        } else if self.lent().loan.is_some() {
+        } else if self.lent().is_some() {
             self.publish(py)?;
         }
         Ok(())

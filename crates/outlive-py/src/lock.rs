@@ -15,7 +15,7 @@ use crate::codec::Codec;
 use crate::error::{OrRaise, fail, raise};
 use crate::loan::end_writing;
 use crate::node::Node;
-use crate::port::{Common, deadline, wait};
+use crate::port::{Common, SLICE, closed, deadline, wait};
 
 /// What a lock protects, if it was given a type, and what of it is not in shared memory.
 struct Data {
@@ -111,7 +111,7 @@ impl Data {
             None => bare(core).or_raise()?,
         };
         let lock = Common::new(lock);
-        node.get().adopt(lock.weak());
+        node.get().adopt(py, lock.weak())?;
         let repair = Mutex::new(repair);
         let owner_died = AtomicBool::new(false);
         Ok((lock, Self { codec, repair, owner_died, views: Views::new() }))
@@ -162,7 +162,7 @@ impl Data {
         drop(repair);
     }
 
-    /// Notes how the lock was taken; repairs what a dead owner left, if it was told how.
+    /// Notes how the lock was taken; repairs what a dead owner left, if `repair` was given.
     fn taken<'py>(
         &self,
         py: Python<'py>,
@@ -199,9 +199,10 @@ fn tried<T, G>(taken: LockResult<T, G>) -> outlive::Result<Option<T>> {
     }
 }
 
-/// Takes a lock: looks at once, else waits without the interpreter's lock. `None`: time is up.
-pub(crate) fn take<T: Send, G>(
+/// Takes `of`: looks at once, else waits without the interpreter's lock. `None`: time is up.
+pub(crate) fn take<L: Send + Sync + 'static, T: Send, G>(
     py: Python<'_>,
+    of: &Common<L>,
     timeout: Option<f64>,
     now: impl FnOnce() -> LockResult<T, G>,
     mut until: impl FnMut(Deadline) -> LockResult<T, G> + Send,
@@ -211,7 +212,7 @@ pub(crate) fn take<T: Send, G>(
     }
     match deadline(timeout) {
         Deadline::AT_ONCE => Ok(None),
-        end => wait(py, end, |slice| tried(until(slice))),
+        end => wait(py, end, || of.is_closed(), |slice| tried(until(slice))),
     }
 }
 
@@ -228,8 +229,9 @@ fn in_order(exception: &Bound<'_, PyTuple>) -> bool {
 ///
 /// If the last owner died inside, the data may be half written: ``owner_died`` is true until
 /// ``mark_consistent`` is called. If it is released without that, nobody gets the lock any more
-/// (``Unrecoverable``). `repair`, called with the data, does both. A ``with`` that an exception
-/// leaves counts as an owner that died inside.
+/// (``Unrecoverable``) until ``Node.remove_lock``. `repair`, called with the data, does both; if it
+/// raises, the lock is for the next one to repair. A ``with`` that an exception leaves counts as an
+/// owner that died inside.
 ///
 /// With `inherits_priority`, for threads with real-time priorities, the holder runs with the
 /// priority of the waiter; it is another lock, with no condition variable.
@@ -245,16 +247,68 @@ impl RobustMutex {
         self.inner.get()
     }
 
-    /// After it was taken: repairs what a dead owner left, if it was told how, or lets it go.
-    pub(crate) fn taken(slf: &Bound<'_, Self>, how: Acquired) -> PyResult<()> {
-        let lock = slf.get().raw()?;
-        let data = &slf.get().data;
-        let done = data.taken(slf.py(), how, || Self::data(slf), || lock.mark_consistent());
+    pub(crate) fn is_closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+
+    /// After `lock` was taken: repairs what a dead owner left, if `repair` was given. On failure,
+    /// and when it was closed meanwhile, it is let go.
+    pub(crate) fn taken(slf: &Bound<'_, Self>, lock: &RawMutex, how: Acquired) -> PyResult<()> {
+        let (this, py) = (slf.get(), slf.py());
+        let done = this
+            .inner
+            .note_holder(true)
+            .and_then(|()| this.data.taken(py, how, || Self::data(slf), || lock.mark_consistent()));
         if done.is_err() {
-            data.views.seal(slf.py());
-            let _ = lock.unlock();
+            this.data.views.seal(py);
+            let _ = match how {
+                Acquired::OwnerDied => lock.unlock_in_disorder(),
+                _ => lock.unlock(),
+            };
+            this.inner.forget_holder(py);
         }
         done
+    }
+
+    /// After a wait for a condition: takes `lock` again, however long that takes, unless it is
+    /// closed meanwhile. What handlers of signals raise is for `ended`.
+    pub(crate) fn take_again(
+        slf: &Bound<'_, Self>,
+        lock: &RawMutex,
+        ended: &mut Option<PyErr>,
+    ) -> PyResult<()> {
+        let (this, py) = (slf.get(), slf.py());
+        let failed = loop {
+            if this.is_closed() {
+                break closed();
+            }
+            match py.detach(|| tried(lock.lock_until(Deadline::after(SLICE)))).or_raise() {
+                Ok(Some(how)) => return Self::taken(slf, lock, how),
+                Ok(None) => {}
+                Err(e) => break e,
+            }
+            if let Err(e) = py.check_signals() {
+                ended.get_or_insert(e);
+            }
+        };
+        this.data.views.seal_own(py);
+        this.inner.forget_holder(py);
+        Err(failed)
+    }
+
+    /// Lets it go by `unlock`, after closing, too.
+    fn let_go(
+        &self,
+        py: Python<'_>,
+        unlock: impl FnOnce(&RawMutex) -> outlive::Result<()>,
+    ) -> PyResult<()> {
+        let lock = self.inner.get_held()?;
+        self.data.views.seal_own(py);
+        let done = unlock(&lock);
+        if done.as_ref().map_or_else(|e| e.kind() == ErrorKind::NotOwned, |()| true) {
+            self.inner.forget_holder(py);
+        }
+        done.or_raise()
     }
 }
 
@@ -297,20 +351,19 @@ impl RobustMutex {
     /// ``Deadlock``: this thread holds it. ``Unrecoverable``: see above.
     #[pyo3(signature = (timeout=None))]
     fn acquire(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<bool> {
-        let lock = &*slf.get().raw()?;
-        let got = take(slf.py(), timeout, || lock.try_lock(), |end| lock.lock_until(end))?;
+        let (of, lock) = (&slf.get().inner, &*slf.get().raw()?);
+        let got = take(slf.py(), of, timeout, || lock.try_lock(), |end| lock.lock_until(end))?;
         let Some(got) = got else { return Ok(false) };
-        Self::taken(slf, got).map(|()| true)
+        Self::taken(slf, lock, got).map(|()| true)
     }
 
     /// Releases the lock. ``NotOwned`` when this thread does not hold it.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        let lock = self.raw()?;
-        self.data.views.seal_own(py);
-        lock.unlock().or_raise()
+        self.let_go(py, RawMutex::unlock)
     }
 
-    /// Unmaps the lock's memory. A held lock stays held until the process ends: release it first.
+    /// Unmaps the lock's memory, once the threads that hold it have released it or ended. Those
+    /// that wait for it get ``InvalidArgument``.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
@@ -332,7 +385,7 @@ impl RobustMutex {
 
     /// For the thread that holds it: declares the data consistent again.
     fn mark_consistent(&self) -> PyResult<()> {
-        self.inner.get()?.mark_consistent().or_raise()?;
+        self.inner.get_held()?.mark_consistent().or_raise()?;
         self.data.owner_died.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -352,7 +405,13 @@ impl RobustMutex {
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::acquire(slf, None)?;
-        Ok(Self::data(slf)?.unwrap_or_else(|| slf.clone().into_any()))
+        match Self::data(slf) {
+            Ok(data) => Ok(data.unwrap_or_else(|| slf.clone().into_any())),
+            Err(e) => {
+                let _ = slf.get().release(slf.py());
+                Err(e)
+            }
+        }
     }
 
     #[pyo3(signature = (*exception))]
@@ -360,9 +419,7 @@ impl RobustMutex {
         if in_order(exception) {
             return self.release(py);
         }
-        let lock = self.raw()?;
-        self.data.views.seal_own(py);
-        lock.unlock_in_disorder().or_raise()
+        self.let_go(py, RawMutex::unlock_in_disorder)
     }
 }
 
@@ -382,6 +439,27 @@ impl RobustRwLock {
         let lock = slf.get().inner.get()?;
         let at = lock.data();
         slf.get().data.view(slf.py(), lock, at, writable)
+    }
+
+    /// Lets it go by `unlock`, after closing, too.
+    fn let_go(
+        &self,
+        py: Python<'_>,
+        unlock: impl FnOnce(&RawRwLock) -> outlive::Result<()>,
+    ) -> PyResult<()> {
+        let lock = self.inner.get_held()?;
+        unlock(&lock).or_raise()?;
+        self.inner.forget_holder(py);
+        Ok(())
+    }
+
+    fn let_go_of_writing(
+        &self,
+        py: Python<'_>,
+        unlock: impl FnOnce(&RawRwLock) -> outlive::Result<()>,
+    ) -> PyResult<()> {
+        self.data.views.seal_own(py);
+        self.let_go(py, unlock)
     }
 }
 
@@ -424,40 +502,49 @@ impl RobustRwLock {
     /// Takes it for reading; False when `timeout` seconds passed first.
     #[pyo3(signature = (timeout=None))]
     fn acquire_read(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let lock = &*self.inner.get()?;
-        let got: Option<()> = take(py, timeout, || lock.try_read(), |end| lock.read_until(end))?;
-        Ok(got.is_some())
+        let (of, lock) = (&self.inner, &*self.inner.get()?);
+        let got = take(py, of, timeout, || lock.try_read(), |end| lock.read_until(end))?;
+        let Some(()) = got else { return Ok(false) };
+        let noted = of.note_holder(false);
+        if noted.is_err() {
+            let _ = lock.unlock_read();
+        }
+        noted.map(|()| true)
     }
 
     /// Ends reading.
-    fn release_read(&self) -> PyResult<()> {
-        self.inner.get()?.unlock_read().or_raise()
+    fn release_read(&self, py: Python<'_>) -> PyResult<()> {
+        self.let_go(py, RawRwLock::unlock_read)
     }
 
     /// Takes it for writing; False when `timeout` seconds passed first.
     #[pyo3(signature = (timeout=None))]
     fn acquire_write(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<bool> {
         let (this, py) = (slf.get(), slf.py());
-        let lock = &*this.inner.get()?;
-        let got = take(py, timeout, || lock.try_write(), |end| lock.write_until(end))?;
+        let (of, lock) = (&this.inner, &*this.inner.get()?);
+        let got = take(py, of, timeout, || lock.try_write(), |end| lock.write_until(end))?;
         let Some(got) = got else { return Ok(false) };
-        let done = this.data.taken(py, got, || Self::view(slf, true), || lock.mark_consistent());
-        if let Err(e) = done {
+        let done = of.note_holder(true).and_then(|()| {
+            this.data.taken(py, got, || Self::view(slf, true), || lock.mark_consistent())
+        });
+        if done.is_err() {
             this.data.views.seal(py);
-            let _ = lock.unlock_write();
-            return Err(e);
+            let _ = match got {
+                Acquired::OwnerDied => lock.unlock_in_disorder(),
+                _ => lock.unlock_write(),
+            };
+            of.forget_holder(py);
         }
-        Ok(true)
+        done.map(|()| true)
     }
 
     /// Ends writing.
     fn release_write(&self, py: Python<'_>) -> PyResult<()> {
-        let lock = self.inner.get()?;
-        self.data.views.seal_own(py);
-        lock.unlock_write().or_raise()
+        self.let_go_of_writing(py, RawRwLock::unlock_write)
     }
 
-    /// Unmaps the lock's memory. A held lock stays held until the process ends: release it first.
+    /// Unmaps the lock's memory, once the threads that hold it have released it or ended. Those
+    /// that wait for it get ``InvalidArgument``.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
@@ -478,7 +565,7 @@ impl RobustRwLock {
 
     /// For the writer: declares the data consistent again.
     fn mark_consistent(&self) -> PyResult<()> {
-        self.inner.get()?.mark_consistent().or_raise()?;
+        self.inner.get_held()?.mark_consistent().or_raise()?;
         self.data.owner_died.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -504,8 +591,16 @@ impl Guard {
             let late: LockError<()> = LockError::Timeout;
             return Err(raise(&late.into()));
         }
-        let data = RobustRwLock::view(lock, self.writes)?;
-        Ok(data.unwrap_or_else(|| lock.clone().into_any()))
+        match RobustRwLock::view(lock, self.writes) {
+            Ok(data) => Ok(data.unwrap_or_else(|| lock.clone().into_any())),
+            Err(e) => {
+                let _ = match self.writes {
+                    true => lock.get().release_write(py),
+                    false => lock.get().release_read(py),
+                };
+                Err(e)
+            }
+        }
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -516,13 +611,11 @@ impl Guard {
     fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         let lock = self.lock.get();
         if !self.writes {
-            return lock.release_read();
+            return lock.release_read(py);
         }
         if in_order(exception) {
             return lock.release_write(py);
         }
-        let core = lock.inner.get()?;
-        lock.data.views.seal_own(py);
-        core.unlock_in_disorder().or_raise()
+        lock.let_go_of_writing(py, RawRwLock::unlock_in_disorder)
     }
 }

@@ -1,8 +1,9 @@
 //! Nodes, and watching them.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::thread::ThreadId;
 
 use outlive::{Node as CoreNode, NodeBuilder, NodeId, Watch as CoreWatch};
 use pyo3::prelude::*;
@@ -41,6 +42,9 @@ pub(crate) fn settings(
 /// After ``os.fork`` the child is not the node: every call on an inherited object raises
 /// ``ForkedChild``. Open a node in each process; ``spawn`` and ``forkserver`` need that, too.
 ///
+/// Its domain is the one given, or ``$OUTLIVE_DOMAIN``, or ``default``; domains do not see each
+/// other.
+///
 /// ``with outlive.Node("camera") as node: ...`` closes it, and everything that was opened with it.
 /// At the end of the interpreter all nodes are closed: others see that they left.
 #[pyclass(frozen, module = "outlive")]
@@ -59,6 +63,8 @@ struct Shared {
 
 /// All that was opened in this process, nodes too: who keeps a port need not keep its `Node`.
 static OPENED: Mutex<Vec<Weak<dyn Close>>> = Mutex::new(Vec::new());
+/// The interpreter ends.
+static ENDING: AtomicBool = AtomicBool::new(false);
 /// The process whose these are.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
@@ -106,10 +112,31 @@ impl Node {
         lock(&self.shared.inner).clone().ok_or_else(closed)
     }
 
-    /// From here on it closes `one` with itself.
-    pub(crate) fn adopt(&self, one: Weak<dyn Close>) {
+    /// From here on it closes `one` with itself; at once, if it was closed as `one` was opened.
+    pub(crate) fn adopt(&self, py: Python<'_>, one: Weak<dyn Close>) -> PyResult<()> {
         note(&mut lock(&self.shared.opened), one.clone());
-        note_opened(one);
+        note_opened(one.clone());
+        if lock(&self.shared.inner).is_some() {
+            return Ok(());
+        }
+        if let Some(one) = one.upgrade() {
+            one.close(py);
+        }
+        Err(closed())
+    }
+}
+
+/// Whether the interpreter ends: what is dropped now is dropped by nobody's wish.
+pub(crate) fn is_ending() -> bool {
+    ENDING.load(Ordering::Relaxed)
+}
+
+/// A thread that held something has ended.
+pub(crate) fn thread_ended(thread: ThreadId) {
+    // A forked child may find the list locked by a thread that is not here.
+    if OWNER.load(Ordering::Relaxed) == std::process::id() {
+        let all: Vec<_> = lock(&OPENED).iter().filter_map(Weak::upgrade).collect();
+        all.iter().for_each(|one| one.forget_thread(thread));
     }
 }
 
@@ -120,6 +147,7 @@ pub(crate) fn _close_all(py: Python<'_>) {
     if OWNER.load(Ordering::Relaxed) != std::process::id() {
         return;
     }
+    ENDING.store(true, Ordering::Relaxed);
     let mut all: Vec<_> = lock(&OPENED).iter().filter_map(Weak::upgrade).collect();
     for _ in 0..50 {
         all.retain(|one| !one.close(py));
@@ -168,11 +196,21 @@ impl Node {
     }
 
     /// Watches the node with this number. ``NotFound``: it left, or died and was cleaned up.
-    fn watch(&self, id: u64) -> PyResult<Watch> {
+    fn watch(&self, py: Python<'_>, id: u64) -> PyResult<Watch> {
         let watch = self.open()?.watch(NodeId::from_raw(id)).or_raise()?;
         let inner = Port::new(watch);
-        self.adopt(inner.weak());
+        self.adopt(py, inner.weak())?;
         Ok(Watch { inner })
+    }
+
+    /// Removes the lock, condition variable, semaphore, set or segment `name`; False if there is
+    /// none. Opening it creates it again.
+    ///
+    /// ``WouldBlock``: somebody has it open. A lock that is ``Unrecoverable`` is removed all the
+    /// same: its users get that until they open it again.
+    fn remove_lock(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        let node = self.open()?;
+        py.detach(|| node.remove_lock(name)).or_raise()
     }
 
     /// Leaves the domain: closes everything that was opened with it. Calls in which other threads

@@ -1,6 +1,7 @@
 //! Objects of Python as MessagePack and back: None, bool, int, float, str, bytes, list, tuple,
 //! dict, dataclasses.
 
+use outlive::ErrorKind;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -9,10 +10,12 @@ use pyo3::types::{
 use rmp::Marker;
 use rmp::encode as put;
 
+use crate::error::fail;
+
 /// Deepest nesting: neither garbage nor a list that holds itself may exhaust the stack.
 const DEPTH_MAX: usize = 128;
 
-/// The MessagePack of an object.
+/// The MessagePack of an object. Tuples come back as lists; in keys of dicts, as tuples.
 ///
 /// >>> outlive.unpackb(outlive.packb({"a": [1, 2.5, None]}))
 /// {'a': [1, 2.5, None]}
@@ -29,8 +32,32 @@ pub(crate) fn unpackb<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, 
 
 pub(crate) fn pack(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let mut out = Vec::with_capacity(64);
-    encode(value, &mut out, 0)?;
+    encode(value, &mut out, Place::ROOT)?;
     Ok(out)
+}
+
+/// Where in a value another one is.
+#[derive(Clone, Copy)]
+struct Place {
+    depth: usize,
+    /// In the key of a dict, which has to be hashable: its arrays are tuples, and it has no maps.
+    in_key: bool,
+}
+
+impl Place {
+    const ROOT: Self = Self { depth: 0, in_key: false };
+
+    fn inner(self) -> PyResult<Self> {
+        let depth = self.depth + 1;
+        if depth > DEPTH_MAX {
+            return Err(PyValueError::new_err(format!("nested more than {DEPTH_MAX} deep")));
+        }
+        Ok(Self { depth, ..self })
+    }
+
+    fn key(self) -> PyResult<Self> {
+        Ok(Self { in_key: true, ..self.inner()? })
+    }
 }
 
 fn full(_: impl std::fmt::Debug) -> PyErr {
@@ -41,10 +68,7 @@ fn length(n: usize) -> PyResult<u32> {
     u32::try_from(n).map_err(full)
 }
 
-fn encode(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, depth: usize) -> PyResult<()> {
-    if depth > DEPTH_MAX {
-        return Err(PyValueError::new_err(format!("nested more than {DEPTH_MAX} deep")));
-    }
+fn encode(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, at: Place) -> PyResult<()> {
     if value.is_none() {
         return put::write_nil(out).map_err(full);
     }
@@ -75,39 +99,52 @@ fn encode(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, depth: usize) -> PyResult
     }
     if let Ok(list) = value.cast::<PyList>() {
         put::write_array_len(out, length(list.len())?).map_err(full)?;
-        return list.iter().try_for_each(|item| encode(&item, out, depth + 1));
+        return list.iter().try_for_each(|item| encode(&item, out, at.inner()?));
     }
     if let Ok(tuple) = value.cast::<PyTuple>() {
         put::write_array_len(out, length(tuple.len())?).map_err(full)?;
-        return tuple.iter().try_for_each(|item| encode(&item, out, depth + 1));
+        return tuple.iter().try_for_each(|item| encode(&item, out, at.inner()?));
     }
     if let Ok(map) = value.cast::<PyDict>() {
+        must_not_be_key(value, at)?;
         put::write_map_len(out, length(map.len())?).map_err(full)?;
         for (key, item) in map.iter() {
-            encode(&key, out, depth + 1)?;
-            encode(&item, out, depth + 1)?;
+            encode(&key, out, at.key()?)?;
+            encode(&item, out, at.inner()?)?;
         }
         return Ok(());
     }
     if let Ok(fields) = value.getattr("__dataclass_fields__") {
+        must_not_be_key(value, at)?;
         let fields = fields.cast_into::<PyDict>().map_err(PyErr::from)?;
         put::write_map_len(out, length(fields.len())?).map_err(full)?;
         for (name, _) in fields.iter() {
             let name = name.cast_into::<PyString>().map_err(PyErr::from)?;
             put::write_str(out, name.to_cow()?.as_ref()).map_err(full)?;
-            encode(&value.getattr(&name)?, out, depth + 1)?;
+            encode(&value.getattr(&name)?, out, at.inner()?)?;
         }
         return Ok(());
     }
     // Single numbers of NumPy.
     if value.hasattr("dtype")? && value.getattr("ndim").is_ok_and(|n| n.eq(0).unwrap_or(false)) {
-        return encode(&value.call_method0("item")?, out, depth + 1);
+        return encode(&value.call_method0("item")?, out, at.inner()?);
     }
     Err(PyTypeError::new_err(format!(
         "{} has no MessagePack: use None, bool, int, float, str, bytes, list, tuple, dict or a \
          dataclass of them",
         value.get_type().name()?
     )))
+}
+
+/// Nobody could read a map there.
+fn must_not_be_key(value: &Bound<'_, PyAny>, at: Place) -> PyResult<()> {
+    if !at.in_key {
+        return Ok(());
+    }
+    let key = format!("a key of type {}", value.get_type().name()?);
+    let remedy =
+        "it would be read as a dict, which cannot be a key: use a str, a number or a tuple";
+    Err(fail(ErrorKind::InvalidArgument, "packing", &key, remedy))
 }
 
 /// Bytes that are yet to be decoded.
@@ -137,14 +174,11 @@ impl<'a> Rest<'a> {
 
 pub(crate) fn unpack<'py>(py: Python<'py>, from: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let mut rest = Rest(from);
-    let value = decode(py, &mut rest, 0)?;
+    let value = decode(py, &mut rest, Place::ROOT)?;
     if rest.0.is_empty() { Ok(value) } else { Err(broken()) }
 }
 
-fn decode<'py>(py: Python<'py>, from: &mut Rest<'_>, depth: usize) -> PyResult<Bound<'py, PyAny>> {
-    if depth > DEPTH_MAX {
-        return Err(PyValueError::new_err(format!("nested more than {DEPTH_MAX} deep")));
-    }
+fn decode<'py>(py: Python<'py>, from: &mut Rest<'_>, at: Place) -> PyResult<Bound<'py, PyAny>> {
     let int = |n: i64| Ok(n.into_pyobject(py)?.into_any());
     let uint = |n: u64| Ok(n.into_pyobject(py)?.into_any());
     let float = |n: f64| Ok(PyFloat::new(py, n).into_any());
@@ -171,12 +205,12 @@ fn decode<'py>(py: Python<'py>, from: &mut Rest<'_>, depth: usize) -> PyResult<B
         Marker::Bin8 => from.len(1).and_then(|n| bytes(py, from, n)),
         Marker::Bin16 => from.len(2).and_then(|n| bytes(py, from, n)),
         Marker::Bin32 => from.len(4).and_then(|n| bytes(py, from, n)),
-        Marker::FixArray(n) => list(py, from, n.into(), depth),
-        Marker::Array16 => from.len(2).and_then(|n| list(py, from, n, depth)),
-        Marker::Array32 => from.len(4).and_then(|n| list(py, from, n, depth)),
-        Marker::FixMap(n) => map(py, from, n.into(), depth),
-        Marker::Map16 => from.len(2).and_then(|n| map(py, from, n, depth)),
-        Marker::Map32 => from.len(4).and_then(|n| map(py, from, n, depth)),
+        Marker::FixArray(n) => list(py, from, n.into(), at),
+        Marker::Array16 => from.len(2).and_then(|n| list(py, from, n, at)),
+        Marker::Array32 => from.len(4).and_then(|n| list(py, from, n, at)),
+        Marker::FixMap(n) => map(py, from, n.into(), at),
+        Marker::Map16 => from.len(2).and_then(|n| map(py, from, n, at)),
+        Marker::Map32 => from.len(4).and_then(|n| map(py, from, n, at)),
         _ => Err(broken()),
     }
 }
@@ -194,25 +228,28 @@ fn list<'py>(
     py: Python<'py>,
     from: &mut Rest<'_>,
     n: usize,
-    depth: usize,
+    at: Place,
 ) -> PyResult<Bound<'py, PyAny>> {
     let list = PyList::empty(py);
     for _ in 0..n {
-        list.append(decode(py, from, depth + 1)?)?;
+        list.append(decode(py, from, at.inner()?)?)?;
     }
-    Ok(list.into_any())
+    Ok(if at.in_key { list.to_tuple().into_any() } else { list.into_any() })
 }
 
 fn map<'py>(
     py: Python<'py>,
     from: &mut Rest<'_>,
     n: usize,
-    depth: usize,
+    at: Place,
 ) -> PyResult<Bound<'py, PyAny>> {
+    if at.in_key {
+        return Err(broken());
+    }
     let map = PyDict::new(py);
     for _ in 0..n {
-        let key = decode(py, from, depth + 1)?;
-        map.set_item(key, decode(py, from, depth + 1)?)?;
+        let key = decode(py, from, at.key()?)?;
+        map.set_item(key, decode(py, from, at.inner()?)?)?;
     }
     Ok(map.into_any())
 }

@@ -3,7 +3,8 @@
 
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use outlive::{Deadline, ErrorKind};
@@ -11,6 +12,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise, fail};
+use crate::node;
 
 /// Longest wait between two looks for signals.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
@@ -19,6 +21,9 @@ pub(crate) const SLICE: Duration = Duration::from_millis(100);
 pub(crate) trait Close: Send + Sync {
     /// Ends its use; `false` while a thread is in a call on it, which then ends it.
     fn close(&self, py: Python<'_>) -> bool;
+
+    /// The thread has ended: it holds nothing of it any more. Without the interpreter's lock.
+    fn forget_thread(&self, _thread: ThreadId) {}
 }
 
 /// What may be kept beyond its closing.
@@ -46,6 +51,10 @@ struct Slot<T: Inner> {
     inner: Mutex<Option<T>>,
     /// Set for good by `close`; whoever has the port then takes it away.
     closing: AtomicBool,
+    /// What kept it may be gone: whoever has the port looks once more.
+    again: AtomicBool,
+    /// The process whose it is.
+    owner: u32,
     /// Tasks of asyncio that await it, an `outlive._aio.Tasks`.
     tasks: Mutex<Option<Py<PyAny>>>,
 }
@@ -74,6 +83,23 @@ impl<T: Inner> Slot<T> {
         self.closing.load(Ordering::Relaxed)
     }
 
+    fn is_forked(&self) -> bool {
+        std::process::id() != self.owner
+    }
+
+    /// Why nobody gets it now.
+    #[cold]
+    fn busy(&self) -> PyErr {
+        let (kind, remedy) = match self.is_forked() {
+            // A thread that is not here had it as its process was forked.
+            true => (ErrorKind::ForkedChild, "it is the parent's: open a node in this process"),
+            false => {
+                (ErrorKind::WouldBlock, "another thread is in a call on it: give each its own")
+            }
+        };
+        fail(kind, "using", "this object", remedy)
+    }
+
     fn wake_tasks(&self, py: Python<'_>) {
         let tasks = {
             let tasks = self.tasks.lock().unwrap_or_else(|e| e.into_inner());
@@ -84,15 +110,35 @@ impl<T: Inner> Slot<T> {
         }
     }
 
+    fn leave_if_closing(&self) {
+        // Pairs with `close`.
+        fence(Ordering::SeqCst);
+        if self.is_closing() {
+            self.again.store(true, Ordering::Release);
+            // Pairs with `take_away`: we get the lock there, or who has it sees the store.
+            fence(Ordering::SeqCst);
+            self.take_away();
+        }
+    }
+
     /// It is closing: takes it away, if nobody has it.
     fn take_away(&self) -> bool {
-        let Some(mut guard) = self.try_lock() else { return false };
-        if !guard.as_mut().is_some_and(T::closed) {
-            let inner = guard.take();
+        loop {
+            let Some(mut guard) = self.try_lock() else { return false };
+            self.again.swap(false, Ordering::AcqRel);
+            if !guard.as_mut().is_some_and(T::closed) {
+                let inner = guard.take();
+                drop(guard);
+                drop(inner);
+                return true;
+            }
             drop(guard);
-            drop(inner);
+            // Pairs with `leave_if_closing`.
+            fence(Ordering::SeqCst);
+            if !self.again.load(Ordering::Relaxed) {
+                return true;
+            }
         }
-        true
     }
 }
 
@@ -109,7 +155,9 @@ impl<T: Inner> Close for Slot<T> {
 impl<T: Inner> Port<T> {
     pub(crate) fn new(inner: T) -> Self {
         let inner = Mutex::new(Some(inner));
-        Self(Arc::new(Slot { inner, closing: false.into(), tasks: Mutex::default() }))
+        let (closing, again) = Default::default();
+        let (owner, tasks) = (std::process::id(), Mutex::default());
+        Self(Arc::new(Slot { inner, closing, again, owner, tasks }))
     }
 
     /// The same port.
@@ -133,10 +181,7 @@ impl<T: Inner> Port<T> {
         if slot.is_closing() {
             return Err(closed());
         }
-        let Some(guard) = slot.try_lock() else {
-            let remedy = "another thread is in a call on it: give each thread its own";
-            return Err(fail(ErrorKind::WouldBlock, "using", "this object", remedy));
-        };
+        let Some(guard) = slot.try_lock() else { return Err(slot.busy()) };
         let held = Held { guard: ManuallyDrop::new(guard), slot };
         if held.guard.is_none() {
             return Err(closed());
@@ -147,6 +192,31 @@ impl<T: Inner> Port<T> {
     /// Takes it away, or has the thread that is in a call on it do so; that call raises.
     pub(crate) fn close(&self, py: Python<'_>) {
         self.0.close(py);
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.0.is_closing()
+    }
+
+    /// Whether this is a forked child of the process whose it is.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.0.is_forked()
+    }
+
+    /// Runs `tidy` with it, closed or not, unless a thread has it: that thread takes it away if it
+    /// is closing.
+    pub(crate) fn look_after(&self, tidy: impl FnOnce(&mut T)) {
+        if let Some(mut guard) = self.0.try_lock()
+            && let Some(inner) = &mut *guard
+        {
+            tidy(inner);
+        }
+        self.leave_if_closing();
+    }
+
+    /// After something that kept it is gone, or after it was held.
+    pub(crate) fn leave_if_closing(&self) {
+        self.0.leave_if_closing();
     }
 
     /// Waits until it is free. Only where whoever has it neither waits nor needs the interpreter.
@@ -249,11 +319,7 @@ impl<T: Inner> Drop for Held<'_, T> {
     fn drop(&mut self) {
         // SAFETY: dropped here and nowhere else, and not used after.
         unsafe { ManuallyDrop::drop(&mut self.guard) };
-        // Pairs with `Slot::close`.
-        fence(Ordering::SeqCst);
-        if self.slot.is_closing() {
-            self.slot.take_away();
-        }
+        self.slot.leave_if_closing();
     }
 }
 
@@ -279,18 +345,94 @@ impl<T: Inner> std::ops::DerefMut for Held<'_, T> {
     }
 }
 
-/// What any number of threads use at once, until it is closed; calls under way end first.
+/// What any number of threads use at once, until it is closed; calls under way end first. What
+/// threads hold of it, they can let go of afterwards, too.
 #[derive(Debug)]
-pub(crate) struct Common<T>(Arc<RwLock<Option<Arc<T>>>>);
+pub(crate) struct Common<T>(Arc<Mutex<Shared<T>>>);
+
+#[derive(Debug)]
+struct Shared<T> {
+    /// None once it is closed and nobody holds anything of it.
+    inner: Option<Arc<T>>,
+    closed: bool,
+    /// The threads that hold something of it, one entry for each hold.
+    holders: Vec<ThreadId>,
+}
+
+/// A thread that has held something. As it ends, its entries go: dead threads hold nothing.
+struct Holder(ThreadId);
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        node::thread_ended(self.0);
+    }
+}
+
+thread_local! {
+    static HOLDER: Holder = Holder(std::thread::current().id());
+}
+
+impl<T> Shared<T> {
+    /// What is to be dropped, once `self` is let go of.
+    fn take_unused(&mut self) -> Option<Arc<T>> {
+        let used = !self.holders.is_empty() && !node::is_ending();
+        if self.closed && !used { self.inner.take() } else { None }
+    }
+}
 
 impl<T: Send + Sync + 'static> Common<T> {
     pub(crate) fn new(inner: T) -> Self {
-        Self(Arc::new(RwLock::new(Some(Arc::new(inner)))))
+        let inner = Some(Arc::new(inner));
+        Self(Arc::new(Mutex::new(Shared { inner, closed: false, holders: Vec::new() })))
+    }
+
+    /// Never held while the interpreter's lock is let go of.
+    fn shared(&self) -> MutexGuard<'_, Shared<T>> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     pub(crate) fn get(&self) -> PyResult<Arc<T>> {
-        let inner = self.0.read().unwrap_or_else(|e| e.into_inner());
-        inner.clone().ok_or_else(closed)
+        let shared = self.shared();
+        shared.inner.clone().filter(|_| !shared.closed).ok_or_else(closed)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared().closed
+    }
+
+    /// Notes that this thread holds it, which fails once it is closed. `alone`: whoever held it
+    /// before does not.
+    pub(crate) fn note_holder(&self, alone: bool) -> PyResult<()> {
+        let mut shared = self.shared();
+        if shared.closed {
+            drop(shared);
+            return Err(closed());
+        }
+        if alone {
+            shared.holders.clear();
+        }
+        shared.holders.push(HOLDER.with(|holder| holder.0));
+        Ok(())
+    }
+
+    /// For letting go of what is held: there after closing, too, while somebody holds something.
+    pub(crate) fn get_held(&self) -> PyResult<Arc<T>> {
+        self.shared().inner.clone().ok_or_else(closed)
+    }
+
+    /// Notes that this thread has let go of it.
+    pub(crate) fn forget_holder(&self, py: Python<'_>) {
+        let unused = {
+            let mut shared = self.shared();
+            let me = std::thread::current().id();
+            if let Some(at) = shared.holders.iter().rposition(|holder| *holder == me) {
+                shared.holders.swap_remove(at);
+            }
+            shared.take_unused()
+        };
+        if unused.is_some() {
+            py.detach(|| drop(unused));
+        }
     }
 
     /// Lets go of it.
@@ -304,12 +446,23 @@ impl<T: Send + Sync + 'static> Common<T> {
     }
 }
 
-impl<T: Send + Sync> Close for RwLock<Option<Arc<T>>> {
+impl<T: Send + Sync> Close for Mutex<Shared<T>> {
     fn close(&self, py: Python<'_>) -> bool {
-        // Nobody keeps the lock for longer than a copy of the reference takes.
-        let inner = self.write().unwrap_or_else(|e| e.into_inner()).take();
-        py.detach(|| drop(inner));
+        let unused = {
+            let mut shared = self.lock().unwrap_or_else(|e| e.into_inner());
+            shared.closed = true;
+            shared.take_unused()
+        };
+        py.detach(|| drop(unused));
         true
+    }
+
+    fn forget_thread(&self, thread: ThreadId) {
+        let mut shared = self.lock().unwrap_or_else(|e| e.into_inner());
+        shared.holders.retain(|holder| *holder != thread);
+        let unused = shared.take_unused();
+        drop(shared);
+        drop(unused);
     }
 }
 
@@ -331,6 +484,7 @@ pub(crate) fn deadline(timeout: Option<f64>) -> Deadline {
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     deadline: Deadline,
+    is_closed: impl Fn() -> bool,
     mut look: impl FnMut(Deadline) -> outlive::Result<Option<T>> + Send,
 ) -> PyResult<Option<T>> {
     loop {
@@ -340,5 +494,8 @@ pub(crate) fn wait<T: Send>(
             return Ok(found);
         }
         py.check_signals()?;
+        if is_closed() {
+            return Err(closed());
+        }
     }
 }

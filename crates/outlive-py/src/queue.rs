@@ -16,8 +16,8 @@ use pyo3::types::PyTuple;
 
 use crate::array;
 use crate::codec::Codec;
-use crate::error::{OrRaise, fail};
-use crate::node::Node;
+use crate::error::{OrRaise, fail, some_count};
+use crate::node::{self, Node};
 use crate::port::{Held, Inner, Port, deadline, seconds};
 
 fn builder(
@@ -50,8 +50,8 @@ impl Producer {
         r#type: Option<Bound<'_, PyAny>>,
         shape: Option<Bound<'_, PyAny>>,
         type_name: Option<&str>,
-        bound_bytes: Option<u64>,
-        first_bytes: Option<u64>,
+        #[pyo3(from_py_with = some_count)] bound_bytes: Option<u64>,
+        #[pyo3(from_py_with = some_count)] first_bytes: Option<u64>,
         stamped: bool,
     ) -> PyResult<Self> {
         let codec = Codec::resolve(py, r#type, shape, type_name)?;
@@ -66,7 +66,7 @@ impl Producer {
             builder = builder.stamped();
         }
         let inner = Port::new(py.detach(|| builder.producer()).or_raise()?);
-        node.get().adopt(inner.weak());
+        node.get().adopt(py, inner.weak())?;
         Ok(Self { inner, codec: Py::new(py, codec)? })
     }
 
@@ -239,7 +239,7 @@ impl Consumer {
         }
         let consumer = Box::new(py.detach(|| builder.consumer()).or_raise()?);
         let lane = Port::new(Lane { lent: None, consumer, closed: false });
-        node.get().adopt(lane.weak());
+        node.get().adopt(py, lane.weak())?;
         Ok(Self { lane, codec: Py::new(py, codec)? })
     }
 
@@ -282,8 +282,9 @@ impl Consumer {
         let (id, timestamp_ns) = (lent.producer(), lent.timestamp_ns());
         lane.lent = Some(lent);
         drop(held);
-        let (lane, failed) = (self.lane.share(), AtomicBool::new(false));
-        let kept = Py::new(py, Kept { data, size, lane, failed })?;
+        let lane = self.lane.share();
+        let kept = Kept { data, size, lane, done: false.into(), failed: false.into() };
+        let kept = Py::new(py, kept)?;
         Ok(Some(Received {
             kept: Mutex::new(Some(kept)),
             codec: self.codec.clone_ref(py),
@@ -368,8 +369,18 @@ struct Kept {
     data: usize,
     size: usize,
     lane: Port<Lane>,
+    /// It was acknowledged by a call.
+    done: AtomicBool,
     /// It comes again.
     failed: AtomicBool,
+}
+
+impl Kept {
+    /// What is still in hand when the interpreter ends is not done: an exception may have ended it.
+    fn comes_again(&self) -> bool {
+        let done = self.done.load(Ordering::Relaxed);
+        self.failed.load(Ordering::Relaxed) || !done && node::is_ending()
+    }
 }
 
 impl Drop for Kept {
@@ -378,7 +389,7 @@ impl Drop for Kept {
         let mut lane = self.lane.hold_soon();
         if let Some(open) = lane.as_mut() {
             match open.lent.take() {
-                Some(message) if self.failed.load(Ordering::Relaxed) => message.nack(),
+                Some(message) if self.comes_again() => message.nack(),
                 Some(message) => message.ack(),
                 None => {}
             }
@@ -392,7 +403,7 @@ impl Drop for Kept {
 /// A message in its queue, without a copy: ``with consumer.borrow() as message: ...``
 ///
 /// It counts as received when it and all arrays over it are gone; ``ack`` marks it as done. If the
-/// process dies before, the next consumer receives it again.
+/// process dies or the interpreter ends before, the next consumer receives it again.
 ///
 /// An exception inside the ``with`` does not acknowledge: the message is put back, as by ``nack``,
 /// and the next receiving call gets it again. Without a ``with`` call ``nack`` yourself.
@@ -461,7 +472,9 @@ impl Received {
     /// It is done: it counts as received once all arrays over it are gone too; they keep it in hand
     /// for as long as they live.
     fn ack(&self) {
-        drop(self.take());
+        if let Some(kept) = self.take() {
+            kept.get().done.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Puts it back: once all arrays over it are gone it is the next message of its producer again.

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::codec::Codec;
-use crate::error::{OrRaise, fail};
+use crate::error::{OrRaise, fail, some_count};
 use crate::node::Node;
 use crate::port::{Held, Port, deadline};
 
@@ -116,13 +116,13 @@ impl Client {
         service: &str,
         request: Option<Bound<'_, PyAny>>,
         response: Option<Bound<'_, PyAny>>,
-        bound_bytes: Option<u64>,
+        #[pyo3(from_py_with = some_count)] bound_bytes: Option<u64>,
         resume: bool,
     ) -> PyResult<Self> {
         let codecs = Codecs::new(py, request, response)?;
         let builder = builder(py, &node, service, &codecs, bound_bytes)?.resume(resume);
         let inner = Port::new(py.detach(|| builder.client()).or_raise()?);
-        node.get().adopt(inner.weak());
+        node.get().adopt(py, inner.weak())?;
         Ok(Self { inner, tickets: Mutex::default(), codecs })
     }
 
@@ -140,9 +140,9 @@ impl Client {
         let until = deadline(timeout);
         let ticket = self.ticket(number)?;
         loop {
-            match self.receive_ticket(py, ticket, until) {
+            match self.receive_ticket(py, ticket, until).and_then(OrRaise::or_raise) {
                 Ok(reply) if !reply.is_last() => {}
-                Ok(reply) => return reply.value(py),
+                Ok(reply) => return self.reply(py, reply).value(py),
                 Err(e) => {
                     let _ = self.cancel(number);
                     return Err(e);
@@ -180,7 +180,8 @@ impl Client {
     ) -> PyResult<Option<Reply>> {
         let until = deadline(timeout);
         if let Some(ticket) = ticket {
-            return self.receive_ticket(py, self.ticket(ticket)?, until).map(Some);
+            let reply = self.receive_ticket(py, self.ticket(ticket)?, until)?;
+            return self.reply_or_none(py, reply);
         }
         let found = self.inner.hold()?.wait(py, until, |port, slice| port.receive_until(slice))?;
         Ok(found.map(|reply| self.reply(py, reply)))
@@ -210,11 +211,8 @@ impl Client {
     /// For ``outlive._aio``: the next reply to a request if it is there.
     fn _take(&self, py: Python<'_>, ticket: u64) -> PyResult<Option<Reply>> {
         let ticket = self.ticket(ticket)?;
-        match self.receive_ticket_once(py, ticket)? {
-            Ok(reply) => Ok(Some(self.reply(py, reply))),
-            Err(e) if e.kind() == ErrorKind::Timeout => Ok(None),
-            failed => failed.or_raise().map(|_| None),
-        }
+        let reply = self.receive_ticket_once(py, ticket)?;
+        self.reply_or_none(py, reply)
     }
 
     /// A descriptor for event loops: readable unless the last receiving call found nothing.
@@ -282,12 +280,33 @@ impl Client {
 }
 
 impl Client {
-    fn receive_ticket(&self, py: Python<'_>, ticket: Ticket, until: Deadline) -> PyResult<Reply> {
+    /// A reply to `ticket`, or why there is none at `until`.
+    fn receive_ticket(
+        &self,
+        py: Python<'_>,
+        ticket: Ticket,
+        until: Deadline,
+    ) -> PyResult<outlive::Result<CoreReply<[u8]>>> {
         let mut port = self.inner.hold()?;
         let before = port.set_aside();
-        let reply = port.wait_in_slices(py, until, |port, end| port.receive_for(ticket, end));
+        let reply = port.wait_in_slices(py, until, |port, end| {
+            let reply = port.receive_for(ticket, end);
+            if end < until { reply.map(Ok) } else { Ok(reply) }
+        });
         self.pass_on(py, port, before);
-        Ok(self.reply(py, reply?))
+        reply
+    }
+
+    /// `None` when time was up.
+    fn reply_or_none(
+        &self,
+        py: Python<'_>,
+        reply: outlive::Result<CoreReply<[u8]>>,
+    ) -> PyResult<Option<Reply>> {
+        match reply {
+            Err(e) if e.kind() == ErrorKind::Timeout => Ok(None),
+            reply => Ok(Some(self.reply(py, reply.or_raise()?))),
+        }
     }
 
     fn receive_ticket_once(
@@ -364,12 +383,12 @@ impl Server {
         service: &str,
         request: Option<Bound<'_, PyAny>>,
         response: Option<Bound<'_, PyAny>>,
-        bound_bytes: Option<u64>,
+        #[pyo3(from_py_with = some_count)] bound_bytes: Option<u64>,
     ) -> PyResult<Self> {
         let codecs = Codecs::new(py, request, response)?;
         let builder = builder(py, &node, service, &codecs, bound_bytes)?;
         let inner = Port::new(py.detach(|| builder.server()).or_raise()?);
-        node.get().adopt(inner.weak());
+        node.get().adopt(py, inner.weak())?;
         Ok(Self { inner, codecs })
     }
 

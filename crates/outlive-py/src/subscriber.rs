@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::codec::Codec;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, count, some_count};
 use crate::node::Node;
 use crate::port::{Port, deadline};
 use crate::publisher::builder;
@@ -45,9 +45,9 @@ impl Subscriber {
         r#type: Option<Bound<'_, PyAny>>,
         shape: Option<Bound<'_, PyAny>>,
         type_name: Option<&str>,
-        depth: Option<u64>,
-        history: u64,
-        borrows: Option<usize>,
+        #[pyo3(from_py_with = some_count)] depth: Option<u64>,
+        #[pyo3(from_py_with = count)] history: u64,
+        #[pyo3(from_py_with = some_count)] borrows: Option<usize>,
         reliable: bool,
     ) -> PyResult<Self> {
         let codec = Codec::resolve(py, r#type, shape, type_name)?;
@@ -60,7 +60,7 @@ impl Subscriber {
             builder = builder.borrows(borrows);
         }
         let inner = Port::new(py.detach(|| builder.subscriber()).or_raise()?);
-        node.get().adopt(inner.weak());
+        node.get().adopt(py, inner.weak())?;
         Ok(Self { inner, codec: Py::new(py, codec)? })
     }
 

@@ -12,10 +12,10 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::error::{OrRaise, fail};
+use crate::error::{OrRaise, count, fail};
 use crate::lock::{RobustMutex, take};
 use crate::node::Node;
-use crate::port::{Common, deadline};
+use crate::port::{Common, closed, deadline};
 
 /// Waiting for a change of data under a ``RobustMutex``, between processes as between threads.
 ///
@@ -40,20 +40,28 @@ pub(crate) struct RobustCondition {
 
 impl RobustCondition {
     fn wait_by(&self, py: Python<'_>, mutex: &Py<RobustMutex>, until: Deadline) -> PyResult<bool> {
-        let mutex = mutex.bind(py);
-        let (condvar, lock) = (&*self.inner.get()?, &*mutex.get().raw()?);
-        let mut signal = None;
+        let (mutex, of) = (mutex.bind(py), mutex.get());
+        let (condvar, lock) = (&*self.inner.get()?, &*of.raw()?);
+        let mut ended = None;
         let waited = py.detach(|| {
             let go_on = || {
-                signal = Python::attach(|py| py.check_signals()).err();
-                signal.is_none()
+                ended = Python::attach(|py| self.may_go_on(py, of)).err();
+                ended.is_none()
             };
-            condvar.wait_raw_while(lock, until, go_on).map_err(outlive::Error::from)
+            condvar.wait_raw_while(lock, until, go_on)
         });
-        let (how, notified) = waited.or_raise()?;
-        // On failure the mutex is let go.
-        RobustMutex::taken(mutex, how)?;
-        signal.map_or(Ok(notified), Err)
+        let notified = waited.or_raise()?;
+        RobustMutex::take_again(mutex, lock, &mut ended)?;
+        ended.map_or(Ok(notified), Err)
+    }
+
+    /// Fails when a signal's handler did, or when it or the mutex was closed.
+    fn may_go_on(&self, py: Python<'_>, mutex: &RobustMutex) -> PyResult<()> {
+        py.check_signals()?;
+        match self.inner.is_closed() || mutex.is_closed() {
+            true => Err(closed()),
+            false => Ok(()),
+        }
     }
 }
 
@@ -64,7 +72,7 @@ impl RobustCondition {
     fn new(py: Python<'_>, node: Py<Node>, name: &str) -> PyResult<Self> {
         let node = node.bind(py).get();
         let inner = Common::new(node.open()?.condvar(name).or_raise()?);
-        node.adopt(inner.weak());
+        node.adopt(py, inner.weak())?;
         Ok(Self { inner })
     }
 
@@ -87,6 +95,8 @@ impl RobustCondition {
     ///
     /// ``NotOwned``: this thread does not hold it. If its owner died meanwhile, ``owner_died`` of
     /// the mutex is true, or the data is repaired; after ``Unrecoverable`` it is not held any more.
+    /// If this is closed meanwhile it raises ``InvalidArgument``, with the mutex; if the mutex is
+    /// closed, without it.
     #[pyo3(signature = (mutex, timeout=None))]
     fn wait(&self, py: Python<'_>, mutex: Py<RobustMutex>, timeout: Option<f64>) -> PyResult<bool> {
         self.wait_by(py, &mutex, deadline(timeout))
@@ -152,10 +162,15 @@ impl RobustSemaphore {
     /// Opens the semaphore `name`, or creates it with `permits` permits, 1 to 1024.
     /// ``TypeMismatch``: it exists with another number.
     #[new]
-    fn new(py: Python<'_>, node: Py<Node>, name: &str, permits: usize) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        node: Py<Node>,
+        name: &str,
+        #[pyo3(from_py_with = count)] permits: usize,
+    ) -> PyResult<Self> {
         let node = node.bind(py).get();
         let inner = Common::new(node.open()?.semaphore(name, permits).or_raise()?);
-        node.adopt(inner.weak());
+        node.adopt(py, inner.weak())?;
         Ok(Self { inner, taken: Mutex::default() })
     }
 
@@ -172,7 +187,8 @@ impl RobustSemaphore {
             Lent(unsafe { transmute::<CorePermit<'_>, CorePermit<'static>>(permit) })
         };
         let now = || semaphore.try_acquire().map(lend);
-        let got = take(py, timeout, now, |end| semaphore.acquire_until(end).map(lend))?;
+        let until = |end| semaphore.acquire_until(end).map(lend);
+        let got = take(py, &self.inner, timeout, now, until)?;
         Ok(got.map(|permit| Permit {
             index: permit.0.index(),
             owner_died: permit.0.owner_died(),
@@ -293,10 +309,15 @@ impl LocklessSet {
     /// Opens the set `name`, or creates it with room for `capacity` numbers, 1 to 16777216.
     /// ``TypeMismatch``: it exists with other room.
     #[new]
-    fn new(py: Python<'_>, node: Py<Node>, name: &str, capacity: usize) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        node: Py<Node>,
+        name: &str,
+        #[pyo3(from_py_with = count)] capacity: usize,
+    ) -> PyResult<Self> {
         let node = node.bind(py).get();
         let inner = Common::new(node.open()?.lockless_set(name, capacity).or_raise()?);
-        node.adopt(inner.weak());
+        node.adopt(py, inner.weak())?;
         Ok(Self { inner })
     }
 

@@ -121,7 +121,7 @@ impl WaitSet {
         Self { inner: Port::new(CoreSet::new()) }
     }
 
-    /// Closes its descriptors.
+    /// Closes its descriptors. A thread that waits in it gets ``InvalidArgument``.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }
@@ -147,7 +147,7 @@ impl WaitSet {
         members: &Bound<'py, PyList>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let mut set = self.inner.hold()?;
+        let mut own = self.inner.hold()?;
         let objects: Vec<Bound<'py, PyAny>> = members.iter().collect();
         let fds = objects.iter().map(descriptor).collect::<PyResult<Vec<_>>>()?;
         let mut held = Vec::with_capacity(objects.len());
@@ -155,11 +155,11 @@ impl WaitSet {
             held.push(member(object, fd.as_ref())?);
         }
         let until = deadline(timeout);
-        let set: &mut CoreSet = &mut set;
         loop {
+            let set: &mut CoreSet = &mut own;
             let mut list: Vec<&mut dyn Waitable> = held.iter_mut().map(Member::waitable).collect();
             let slice = until.min(Deadline::after(SLICE));
-            let mut away = Away((&mut *set, &mut list));
+            let mut away = Away((set, &mut list));
             let ready: Vec<usize> = py
                 .detach(move || {
                     let (set, list) = away.get();
@@ -170,7 +170,7 @@ impl WaitSet {
                 return PyList::new(py, ready.into_iter().map(|i| objects[i].clone()));
             }
             py.check_signals()?;
-            if held.iter().any(Member::is_closing) {
+            if own.is_closing() || held.iter().any(Member::is_closing) {
                 return Err(closed());
             }
         }

@@ -1,10 +1,14 @@
 """A domain of its own for every test."""
 
 import os
+import signal
 
 import pytest
 
 import outlive
+
+# A shell that runs the tests in the background ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

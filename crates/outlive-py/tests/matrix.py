@@ -13,6 +13,8 @@ MAYBE = np.dtype({"names": ["present", "value"], "formats": ["?", "f8"], "offset
 OWN = np.dtype([
     ("limit", MAYBE), ("real", "f8"), ("big", "u8"), ("at", SPOT, 2), ("grid", "i2", (2, 3)),
     ("name", "S8"), ("mode", "u1"), ("on", "?"), ("small", "i1"), ("bytes", "u1", 1)])
+# Its alignment is that of what may be absent.
+CLIMATE = np.dtype([("celsius", MAYBE), ("humidity", MAYBE)])
 FOREIGN = {
     "protobuf": "matrix.Plan",
     "json": "matrix/Goal",
@@ -39,6 +41,8 @@ def main(dir, role):
                                   encode=bytes, decode=bytes)
         for encoding, name in FOREIGN.items()}
     own = {"type": OWN, "type_name": "matrix/Own"}
+    # Open, so that all agree on it.
+    climate = outlive.Subscriber(node, "/x/climate", CLIMATE, type_name="matrix/Climate")
     if role == "write":
         to = outlive.Publisher(node, "/x/own", **own)
         others = [(outlive.Publisher(node, f"/x/{encoding}", of), file(encoding, "payload"))

@@ -127,6 +127,35 @@ def test_a_dataclass_is_checked_where_it_is_sent(node):
     assert publisher.published == 1
 
 
+def test_what_is_no_object_of_the_dataclass_is_corrupt_and_the_next_arrives(node):
+    subscriber = outlive.Subscriber(node, "/path", Path)
+    queue = outlive.Queue(node, "/paths", Path)
+    consumer = queue.consumer()
+    # Another program, which means something else by the name.
+    publisher = outlive.Publisher(node, "/path", object, type_name="Path")
+    producer = outlive.Producer(node, "/paths", object, type_name="Path")
+    for wrong, what in [
+        (7, "int is no Path"),
+        (None, "NoneType is no Path"),
+        ({"best": None}, "points"),
+        ({"points": 7}, "iterable"),
+        ({"points": [{"y": 1.0}]}, "'x'"),
+        ({"points": [None]}, "NoneType is no Point"),
+        ({"points": [], "best": 7}, "int is no Point"),
+        ({"points": [], "by_name": [1]}, "list is no dict"),
+    ]:
+        for send in (publisher.publish, producer.send):
+            send(wrong)
+            send({"points": [{"x": 1.0}]})
+        sample = subscriber.receive(10.0)
+        with pytest.raises(outlive.Corrupt, match=f"receiving Path: .*{what}.*: correct the program"):
+            sample.value
+        assert subscriber.receive(10.0).value == Path([Point(1.0)])
+        with pytest.raises(outlive.Corrupt, match=what):
+            consumer.receive(10.0)
+        assert consumer.receive(10.0) == Path([Point(1.0)])
+
+
 def test_a_loan_of_a_closed_publisher_is_not_published(node):
     publisher = outlive.Publisher(node, "/t", np.int64, (1000,))
     subscriber = outlive.Subscriber(node, "/t", np.int64, (1000,))
@@ -189,14 +218,18 @@ def test_shapes_and_types_that_are_wrong_say_how_to_name_them(node):
         ((np.uint8, (-1,)), "whole numbers"),
         ((bytes, (3,)), "bytes, which have any length, have none"),
         ((Path, (3,)), "objects have none"),
+        ((np.uint8, (2**41,)), "1 TiB at most"),
+        ((np.uint8, (1,) * 9), "8 dimensions"),
     ]:
         with pytest.raises(outlive.InvalidArgument, match=what):
             open(*of)
     for of, what in [
-        ((str,), "text is bytes of a fixed length"),
+        ((str,), "str cannot be shared: use object, as MessagePack, or bytes of a fixed length"),
+        ((np.dtype("U3"),), "text is bytes of a fixed length"),
         (("no-such-type",), "names no type"),
         ((Path([]),), "names no type"),
-        ((list,), "cannot be shared"),
+        ((list,), "list cannot be shared: use object, as MessagePack, or a dataclass"),
+        ((np.object_,), "object_ cannot be shared: use object"),
     ]:
         with pytest.raises(TypeError, match=what):
             open(*of)
@@ -206,3 +239,19 @@ def test_shapes_and_types_that_are_wrong_say_how_to_name_them(node):
     flat = outlive.Publisher(node, "/flat", np.uint8, (3,))
     with pytest.raises(outlive.InvalidArgument, match=r"\(2, 2\), this takes \(3,\)"):
         flat.publish(np.zeros((2, 2), np.uint8))
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 64])
+@pytest.mark.parametrize("opens", [
+    lambda node, n: outlive.Publisher(node, "/t", depth=n),
+    lambda node, n: outlive.Publisher(node, "/t", memory_bytes_max=n),
+    lambda node, n: outlive.Subscriber(node, "/t", history=n),
+    lambda node, n: outlive.Subscriber(node, "/t", borrows=n),
+    lambda node, n: outlive.Producer(node, "/q", bound_bytes=n),
+    lambda node, n: outlive.Client(node, "/s", bound_bytes=n),
+    lambda node, n: outlive.RobustSemaphore(node, "/p", n),
+    lambda node, n: outlive.LocklessSet(node, "/l", n),
+])
+def test_a_count_that_is_none_is_an_invalid_argument(node, opens, number):
+    with pytest.raises(outlive.InvalidArgument, match=f"the number {number}: .*from 0 to"):
+        opens(node, number)

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+import typing
 
 import numpy as np
 import pytest
@@ -82,6 +83,14 @@ def test_json_has_its_schema_and_another_is_refused(node):
         outlive.Publisher(node, "/goal", outlive.Encoded("json", "robot/Goal", {"type": "array"}))
 
 
+@pytest.mark.parametrize("value", [float("nan"), {"x": [1.0, float("-inf")]}])
+def test_numbers_that_json_does_not_have_are_refused(node, value):
+    publisher = outlive.Publisher(node, "/goal", outlive.Encoded("json", "robot/Goal"))
+    with pytest.raises(outlive.InvalidArgument, match="JSON has no nan"):
+        publisher.publish(value)
+    assert publisher.published == 0
+
+
 def test_a_class_that_knows_its_json_schema_is_a_type(node):
     class Goal:  # as pydantic's
         def __init__(self, x):
@@ -90,6 +99,9 @@ def test_a_class_that_knows_its_json_schema_is_a_type(node):
         @staticmethod
         def model_json_schema():
             return SCHEMA
+
+        def model_dump(self):
+            return {"x": self.x}
 
         def model_dump_json(self):
             return json.dumps({"x": self.x})
@@ -104,6 +116,35 @@ def test_a_class_that_knows_its_json_schema_is_a_type(node):
     assert subscriber.receive(timeout=5.0).value.x == 1.5
     with pytest.raises(outlive.TypeMismatch, match="is no Goal"):
         publisher.publish({"x": 1.5})
+    with pytest.raises(outlive.InvalidArgument, match="JSON has no nan"):
+        publisher.publish(Goal([1.5, (float("inf"),)]))
+    assert publisher.published == 1
+
+
+def test_numbers_that_json_does_not_have_are_refused_in_models_of_pydantic(node):
+    pydantic = pytest.importorskip("pydantic")
+
+    class Leg(pydantic.BaseModel):
+        x: float
+
+    class Goal(pydantic.BaseModel):
+        x: typing.Optional[float] = None
+        legs: typing.List[Leg] = []
+
+    class InWords(Goal, ser_json_inf_nan="strings"):
+        pass
+
+    publisher = outlive.Publisher(node, "/goal", Goal)
+    subscriber = outlive.Subscriber(node, "/goal", Goal)
+    for bad in (Goal(x=float("nan")), Goal(legs=[Leg(x=1.5), Leg(x=float("-inf"))])):
+        with pytest.raises(outlive.InvalidArgument, match="JSON has no nan"):
+            publisher.publish(bad)
+    for good in (Goal(), Goal(x=1e300, legs=[Leg(x=-0.0)])):
+        publisher.publish(good)
+        assert subscriber.receive(timeout=5.0).value == good
+    subscriber = outlive.Subscriber(node, "/words", InWords)
+    outlive.Publisher(node, "/words", InWords).publish(InWords(x=float("inf")))
+    assert subscriber.receive(timeout=5.0).value == InWords(x=float("inf"))
 
 
 def test_a_table_of_arrow_is_read_in_place(node):
@@ -125,6 +166,27 @@ def test_a_table_of_arrow_is_read_in_place(node):
     other = table.rename_columns(["y", "name"])
     with pytest.raises(outlive.TypeMismatch, match="its schema is y: double"):
         publisher.publish(other)
+
+
+def test_a_table_whose_offsets_are_wrong_is_corrupt_and_the_next_arrives(node):
+    pa = pytest.importorskip("pyarrow")
+    schema = pa.schema([("name", pa.string())])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write(pa.table({"name": ["a", "bc", "def"]}, schema=schema))
+    good = sink.getvalue().to_pybytes()
+    offsets = np.array([0, 1, 3, 6], np.int32).tobytes()
+    assert good.count(offsets) == 1
+    wrong = good.replace(offsets, np.array([0, 1, 3, 2**30], np.int32).tobytes())
+    subscriber = outlive.Subscriber(node, "/table", schema)
+    raw = outlive.Encoded("arrow", "arrow", schema.serialize())
+    publisher = outlive.Publisher(node, "/table", raw)
+    publisher.publish(wrong)
+    publisher.publish(good)
+    first, second = subscriber.receive(timeout=5.0), subscriber.receive(timeout=5.0)
+    with pytest.raises(outlive.Corrupt, match="bytes are no arrow of arrow"):
+        first.value
+    assert second.value.column("name").to_pylist() == ["a", "bc", "def"]
 
 
 def test_bytes_of_any_encoding_travel_as_they_are_in_topics_queues_and_services(node):

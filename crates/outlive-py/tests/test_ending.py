@@ -152,6 +152,60 @@ def test_the_second_signal_does_what_it_did_before():
         shutdown.fileno()
 
 
+def test_a_forked_child_is_ended_as_if_nobody_had_asked_for_signals():
+    with outlive.Shutdown() as outer, outlive.Shutdown() as shutdown:
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.write(writer, b"x")
+                time.sleep(60)
+            finally:
+                os._exit(0)
+        os.read(reader, 1)
+        os.kill(pid, signal.SIGTERM)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGTERM
+        assert not shutdown.wait(0.2) and not shutdown.is_asked and not outer.is_asked
+        assert outlive.WaitSet().wait([shutdown], 0) == []
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert shutdown.wait(10.0) and shutdown.is_asked, "the parent is still asked"
+
+
+def test_a_forked_child_may_ask_for_signals_itself(child):
+    def work():
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        with pytest.raises(outlive.InvalidArgument, match="closed"):
+            parents.fileno()
+        assert not parents.is_asked
+        with outlive.Shutdown() as own:
+            assert not own.wait(0)
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert own.wait(10.0)
+
+    with outlive.Shutdown() as parents:
+        status = os.waitpid(child(work), 0)[1]
+        assert os.waitstatus_to_exitcode(status) == 0 and not parents.wait(0.1)
+    with outlive.Shutdown() as parents:
+        parents.ask()
+        assert os.waitstatus_to_exitcode(os.waitpid(child(work), 0)[1]) == 0 and parents.is_asked
+
+
+def test_a_shutdown_leaves_ignored_signals_and_calls_the_handlers_before_it():
+    called = []
+    before = signal.signal(signal.SIGUSR1, lambda *of: called.append(of[0]))
+    ignored = signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    try:
+        with outlive.Shutdown((signal.SIGUSR1, signal.SIGUSR2)) as shutdown:
+            os.kill(os.getpid(), signal.SIGUSR2)
+            assert not shutdown.wait(0.1) and signal.getsignal(signal.SIGUSR2) == signal.SIG_IGN
+            for n in range(1, 3):
+                os.kill(os.getpid(), signal.SIGUSR1)
+                assert shutdown.wait(10.0) and called == [signal.SIGUSR1] * n
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGUSR2, ignored)
+
+
 def test_a_node_closes_what_was_opened_with_it():
     guard = outlive.Node("guard")
     events = outlive.Subscriber(guard, "/t", bytes)
@@ -248,3 +302,31 @@ cxa_atexit(deleter, tensor, None)
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, text=True)
     assert out.returncode == 0, out.stderr
+
+
+@pytest.mark.parametrize(
+    ("last", "again"),
+    [
+        ("raise SystemExit('it failed half way')", True),
+        ("raise KeyboardInterrupt", True),
+        ("pass", True),
+        ("array = message.array; message.ack()", False),
+        ("array = message.array; message.nack()", True),
+    ],
+)
+def test_a_message_in_hand_at_the_interpreters_end_comes_again_unless_acknowledged(last, again):
+    node = outlive.Node("sender")
+    producer = outlive.Producer(node, "/orders", np.int64)
+    program = f"""
+import numpy as np, outlive
+consumer = outlive.Consumer(outlive.Node("taker"), "/orders", np.int64)
+message = consumer.borrow(60.0)
+{last}
+"""
+    child = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
+    assert producer.wait_for_consumer(60.0)
+    producer.send(1)
+    producer.send(2)
+    child.communicate()
+    successor = outlive.Consumer(node, "/orders", np.int64)
+    assert int(successor.receive(60.0)) == (1 if again else 2)

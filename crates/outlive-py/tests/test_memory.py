@@ -80,3 +80,23 @@ def test_a_million_messages_do_not_grow_the_process(node):
     send(1_000_000)
     gc.collect()
     assert resident_kb() - before < 2_000, "16 bytes a message would be 16 MB"
+
+
+def test_arrays_over_what_was_a_loan_keep_its_memory(node):
+    closing = outlive.Node("closing")
+    publisher = outlive.Publisher(closing, "/t", np.uint8, (100_000,))
+    loans = [publisher.loan(), publisher.loan()]
+    arrays = [loan.array for loan in loans]
+    for array in arrays:
+        array[:] = 7
+    loans[0].publish()
+    loans[1].drop()
+    publisher.close()
+    closing.close()
+    del publisher, loans
+    gc.collect()
+    assert all(array.sum() == 700_000 and not array.flags.writeable for array in arrays)
+    watch = node.watch(closing.id)
+    del array, arrays
+    gc.collect()
+    assert watch.wait(30.0), "and then others see it leave"

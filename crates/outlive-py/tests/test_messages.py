@@ -140,8 +140,47 @@ def test_joints_and_texts_of_any_language(node):
     assert state.joint("joué")["position"] == 1.5 and state.joint("none") is None
     assert state.joints["name"][1] == b"x" * 32
     assert state.frame_id == ("bäse" * 9).encode()[:32].decode(errors="ignore")
-    header = msg.Header.new(frame_id="a\0b")
-    assert header["frame_id"] == b"a" and header["stamp_ns"] == 0
+    header = msg.Header.now("a\0b")
+    assert header["frame_id"] == b"a" and header["stamp_ns"] > 0
+    assert msg.Header.now("x" * 40)["frame_id"] == b"x" * 32
+
+
+class Grip(msg.Fixed):
+    type_name = "test/Grip"
+    dtype = np.dtype([("mode", "u1"), ("name", "S4"), ("at", "<f4", (2,)), ("to", "S8", (2,))])
+    defaults = {"mode": 3}
+
+
+@pytest.mark.parametrize(
+    "field, value, says",
+    [
+        ("mode", 1.7, "test/Grip.mode: invalid argument; 1.7 cannot be a uint8"),
+        ("mode", 300, "300"),
+        ("mode", np.array(300), "300 cannot be a uint8"),
+        ("mode", "1", "'1' cannot be a uint8"),
+        ("name", b"gripper", "b'gripper' cannot be a"),
+        ("name", "gripper", "b'gripper' cannot be a"),
+        ("name", "a\0b", "at its first zero"),
+        ("at", (1, 1e300), r"\[1\] 1e\+300"),
+        ("at", (1, 2, 3), r"test/Grip.at: give a value of shape \(2,\)"),
+        ("to", [b"left", b"very right"], "b'very right' cannot"),
+    ],
+)
+def test_a_message_has_in_each_field_what_it_was_given_or_is_not_made(field, value, says):
+    with pytest.raises(outlive.InvalidArgument, match=says):
+        Grip.new(**{field: value})
+
+
+def test_a_message_is_made_of_fields_and_defaults():
+    grip = Grip.new(name="grü", at=[0.1, 2], to=["left", b"right"])
+    assert (int(grip["mode"]), grip["name"].item()) == (3, "grü".encode())
+    assert grip["at"].tolist() == [np.float32(0.1), 2] and grip["to"].tolist() == [b"left", b"right"]
+    assert int(Grip.new(mode=np.int64(255))["mode"]) == 255
+    header = msg.Header.new(stamp_ns=2**64 - 1, frame_id="map")
+    pose = msg.Pose.new(header=header, position=(1, 2, 3))
+    assert int(pose["header"]["stamp_ns"]) == 2**64 - 1 and pose["position"]["z"] == 3
+    with pytest.raises(outlive.InvalidArgument, match="1.5 cannot be a uint64"):
+        msg.JointState.of([], stamp_ns=1.5)
 
 
 def test_messages_of_queues_and_of_fixed_sizes(node):

@@ -179,6 +179,53 @@ def test_a_lock_let_go_without_repair_is_lost(child):
         mutex.acquire()
 
 
+@pytest.mark.parametrize("kind", [outlive.RobustMutex, outlive.RobustRwLock])
+def test_a_repair_that_fails_leaves_the_lock_to_the_next_one(child, kind):
+    def take(lock):
+        return lock.acquire if kind is outlive.RobustMutex else lock.acquire_write
+
+    def half_write(node):
+        lock = kind(node, "/m", np.int64)
+        take(lock)()
+
+    os.waitpid(child(die_with(half_write)), 0)
+    node = outlive.Node("heir")
+
+    def interrupted(data):
+        raise KeyboardInterrupt
+
+    for repair, raised in (
+        (lambda data: 1 / 0, ZeroDivisionError),
+        (lambda: None, TypeError),
+        (interrupted, KeyboardInterrupt),
+    ):
+        with pytest.raises(raised):
+            take(kind(node, "/m", np.int64, repair=repair))()
+    repaired = []
+    lock = kind(node, "/m", np.int64, repair=repaired.append)
+    assert take(lock)(10.0) and len(repaired) == 1 and not lock.owner_died
+
+
+def test_an_unrecoverable_lock_is_removed_and_opened_again(node):
+    mutex = outlive.RobustMutex(node, "/m", np.int64, initial=7)
+    with pytest.raises(outlive.WouldBlock, match="/m"):
+        node.remove_lock("/m")
+    with pytest.raises(ZeroDivisionError), mutex:
+        1 / 0
+    with mutex:
+        pass  # unrepaired
+    with pytest.raises(outlive.Unrecoverable, match="remove_lock"):
+        mutex.acquire()
+    assert node.remove_lock("/m") and not node.remove_lock("/m")
+    with outlive.RobustMutex(node, "/m", np.int64) as data:
+        assert int(data) == 0, "a new one"
+    with pytest.raises(outlive.InvalidName):
+        node.remove_lock("m m")
+    node.close()
+    with pytest.raises(outlive.InvalidArgument, match="closed"):
+        node.remove_lock("/m")
+
+
 def test_a_wait_set_waits_for_everything(node, child):
     publisher = outlive.Publisher(node, "/t", bytes)
     subscriber = outlive.Subscriber(node, "/t", bytes)
@@ -289,6 +336,17 @@ def test_the_stub_names_what_there_is():
             if not issubclass(getattr(outlive, name), Exception):
                 missing = {n for n in stubbed if not n.startswith("_")} ^ there
                 assert not missing, (name, missing)
+
+
+def test_a_reply_that_has_not_come_is_none(node):
+    server, client = outlive.Server(node, "/s"), outlive.Client(node, "/s")
+    first, second = client.send(1), client.send(2)
+    server.receive(10.0)
+    server.receive(10.0).respond(4)
+    assert client.receive(0, ticket=first) is None
+    assert client.receive(0.15, ticket=first) is None
+    assert client.receive(10.0, ticket=second).value == 4
+    assert client.receive(0) is None
 
 
 def test_a_request_may_be_given_up_after_its_answer(node):

@@ -45,6 +45,42 @@ def test_a_structured_dtype_is_one_value(node):
     assert subscriber.receive(1.0).array["x"] == 7
 
 
+def test_a_batch_is_a_message_each(node):
+    publisher, subscriber = ports(node, POSE, type_name="test/Pose")
+    batch = np.zeros(5, POSE)
+    batch["x"] = np.arange(5)
+    publisher.publish_batch(batch)
+    publisher.publish_batch(batch[:0])
+    publisher.publish_batch([(5, 1, [[0, 0], [0, 0]])])
+    samples = list(iter(lambda: subscriber.receive(0), None))
+    assert [sample.array["x"] for sample in samples] == [0, 1, 2, 3, 4, 5]
+    assert len({sample.timestamp_ns for sample in samples[:5]}) == 1
+    for wrong in (np.zeros(3), np.zeros((2, 2), POSE), POSE):
+        with pytest.raises(outlive.InvalidArgument):
+            publisher.publish_batch(wrong)
+    bytes_ = outlive.Publisher(node, "/bytes", bytes)
+    with pytest.raises(outlive.InvalidArgument, match="all of one size"):
+        bytes_.publish_batch([b"a", b"b"])
+
+
+def test_a_batch_waits_for_a_reliable_subscriber_and_sends_each_once(node):
+    publisher = outlive.Publisher(node, "/n", np.uint64, depth=4, reliable_timeout=60)
+    subscriber = outlive.Subscriber(node, "/n", np.uint64, reliable=True)
+    thread = threading.Thread(target=lambda: publisher.publish_batch(np.arange(100, dtype="u8")))
+    thread.start()
+    got = []
+    while len(got) < 100:
+        sample = subscriber.receive(60)
+        if sample is not None:
+            got.append(int(sample.value))
+    thread.join()
+    assert got == list(range(100)) and subscriber.receive(0) is None
+    impatient = outlive.Publisher(node, "/n", np.uint64, depth=4, reliable_timeout=0)
+    with pytest.raises(outlive.WouldBlock):
+        impatient.publish_batch(np.arange(9, dtype="u8"))
+    assert impatient.published == 4
+
+
 def test_slices_have_any_length(node):
     publisher, subscriber = ports(node, np.float64, (None, 3))
     for count in (1, 5, 0):
@@ -90,6 +126,40 @@ def test_bytes_and_objects(node):
     assert received.receive(1.0).value == value
     with pytest.raises(TypeError):
         objects.publish(object())
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    row: int
+
+
+KEYED = {(1, 2): 3.0, (1, (2, ("x", b"y"))): [4], (): None, 7: {(0,): {}}}
+
+
+def test_dicts_with_tuples_as_keys_arrive_as_they_were_sent(node):
+    assert outlive.unpackb(outlive.packb(KEYED)) == KEYED
+    publisher, subscriber = ports(node, object)
+    publisher.publish(KEYED)
+    assert subscriber.receive(10.0).value == KEYED
+    with outlive.Queue(node, "/q") as queue:
+        queue.consumer()
+        queue.put(KEYED)
+        assert queue.get(10.0) == KEYED
+
+
+@pytest.mark.parametrize("key", [Cell(1), (1, Cell(1))])
+def test_a_key_that_could_not_be_read_is_not_sent(node, key):
+    publisher, subscriber = ports(node, object)
+    with pytest.raises(outlive.InvalidArgument, match="key.*Cell.*tuple"):
+        publisher.publish({key: 1})
+    assert subscriber.receive(0) is None
+
+
+# {{}: 1}, {[{}]: 1}
+@pytest.mark.parametrize("data", [b"\x81\x80\x01", b"\x81\x91\x80\x01"])
+def test_bytes_whose_keys_are_maps_are_no_value(data):
+    with pytest.raises(ValueError):
+        outlive.unpackb(data)
 
 
 @dataclasses.dataclass

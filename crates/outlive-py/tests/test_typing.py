@@ -151,3 +151,19 @@ def test_the_stub_has_the_documentation_of_what_there_is():
     if os.environ.get("OUTLIVE_WRITE_STUB"):
         STUB.write_text(made)
     assert made == STUB.read_text(), "out of date: run this test with OUTLIVE_WRITE_STUB=1"
+
+
+def names(body):
+    """What a class or module of the stub says that it has."""
+    for node in body:
+        targets = getattr(node, "targets", [getattr(node, "target", node)])
+        yield from (getattr(t, "id", getattr(t, "name", None)) for t in targets)
+
+
+def test_the_stub_names_what_there_is():
+    stub = {c.name: c for c in ast.parse(STUB.read_text()).body if isinstance(c, ast.ClassDef)}
+    for name, known in stub.items():
+        there = {n for n in vars(getattr(outlive, name, object)) if not n.startswith("_")}
+        bases = [stub[b.id] for b in known.bases if getattr(b, "id", None) in stub]
+        said = {n for owner in (known, *bases) for n in names(owner.body)}
+        assert not there - said, f"missing in {STUB.name}, class {name}"

@@ -73,7 +73,7 @@ expected<std::vector<To>> collected(Call &&call, Make make) {
     const status code = call(static_cast<void (*)(const Info *, void *)>(add), &kept);
     kept.safely.rethrow();
     if (code != OUTLIVE_OK) {
-        return unexpected(error::last(code));
+        return unexpected(error::told(code));
     }
     return std::move(kept.all);
 }
@@ -108,7 +108,7 @@ class domain {
         const auto raw = options_.raw();
         clean_report report{};
         if (auto code = ::outlive_domain_clean(&raw, &report); code != OUTLIVE_OK) {
-            return unexpected(error::last(code));
+            return unexpected(error::told(code));
         }
         return report;
     }

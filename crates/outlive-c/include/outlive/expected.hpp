@@ -49,22 +49,28 @@ class error {
     error(status code, std::string detail)
         : code_(code), detail_(std::make_shared<const std::string>(std::move(detail))) {}
 
-    /// The error of the call that just failed in this thread.
+    /// The error of the call that just failed in this thread, a wait for something: receiving,
+    /// locking, waiting in a set. That there is nothing, or time ran out, is a result and has no
+    /// detail.
     static error last(status code) {
         switch (code) {
         case OUTLIVE_WOULD_BLOCK:
         case OUTLIVE_TIMEOUT:
         case OUTLIVE_EVENT:
-            return error(code); // results, not faults: no detail, no allocation
+            return error(code); // no allocation
         default:
-            return error(code, ::outlive_last_error());
+            return told(code);
         }
     }
+    /// The same of any other call, which has a detail whatever the status: opening, publishing,
+    /// sending, calling, answering.
+    static error told(status code) { return error(code, ::outlive_last_error()); }
 
     [[nodiscard]] status code() const noexcept { return code_; }
     /// A short phrase for the status.
     [[nodiscard]] const char *what() const noexcept { return ::outlive_strerror(code_); }
-    /// Details; empty where nothing went wrong: nothing there, deadline passed, an event.
+    /// Details; empty where nothing went wrong: nothing to receive, an event, or the deadline of a
+    /// wait passed.
     [[nodiscard]] const std::string &detail() const noexcept {
         static const std::string nothing;
         return detail_ ? *detail_ : nothing;
@@ -134,6 +140,13 @@ using unexpected = unexpected_of<error>;
 namespace detail {
 /// Nothing, or the error of the call that answered `code`.
 inline expected<void> done(status code) {
+    if (code == OUTLIVE_OK) {
+        return {};
+    }
+    return unexpected(error::told(code));
+}
+/// As done, of a wait.
+inline expected<void> waited(status code) {
     if (code == OUTLIVE_OK) {
         return {};
     }

@@ -87,7 +87,8 @@ enum class acquired {
 ///
 /// Data that an owner left inconsistent, because its process or thread died inside or an exception
 /// left its scope, must be repaired first. acquire() returns it with owner_died and expects
-/// mark_consistent(); if it is unlocked without, nobody gets the lock any more. lock(), behind
+/// mark_consistent(); if it is unlocked without, nobody gets the lock until node::remove_lock() has
+/// removed it. lock(), behind
 /// std::scoped_lock and the like, cannot return that: it calls the function given to
 /// on_owner_died() to repair the data. Without one it throws EOWNERDEAD and leaves lock and data
 /// to the next one who can repair them.
@@ -294,7 +295,7 @@ template <class T = void> class robust_shared_mutex {
     }
     /// As lock_shared, with a result. OUTLIVE_OWNER_DIED: not taken; a writer must repair first.
     expected<void> acquire_shared(deadline until = deadline::never) {
-        return detail::done(::outlive_rwlock_read(at_.get(), until.ns()));
+        return detail::waited(::outlive_rwlock_read(at_.get(), until.ns()));
     }
 
     /// For the thread that writes: whether a writer died inside and the data is not repaired.

@@ -162,8 +162,8 @@ template <class T>
 concept shareable = (std::is_trivially_copyable_v<T> || detail::has_foreign<T>()) &&
                     !std::is_pointer_v<T> && detail::has_description<T>();
 
-/// A value in a message that may be absent: `outlive::msg::Optional` of Rust. Put it at an offset
-/// divisible by 8.
+/// A value in a message that may be absent: `outlive::msg::Optional` of Rust. It is aligned as the
+/// value.
 template <shareable T> struct optional {
     constexpr optional() = default;
     constexpr optional(const T &of) : present(true), value(of) {}

@@ -212,7 +212,7 @@ class node {
         const auto raw = options.raw();
         ::outlive_node *at = nullptr;
         if (auto code = ::outlive_node_open(&raw, &at); code != OUTLIVE_OK) {
-            return unexpected(error::last(code));
+            return unexpected(error::told(code));
         }
         return node(at);
     }
@@ -235,7 +235,7 @@ class node {
     [[nodiscard]] expected<outlive::watch> watch(std::uint64_t id) const {
         ::outlive_watch *at = nullptr;
         if (auto code = ::outlive_watch_open(at_.get(), id, &at); code != OUTLIVE_OK) {
-            return unexpected(error::last(code));
+            return unexpected(error::told(code));
         }
         return outlive::watch(at);
     }
@@ -295,6 +295,22 @@ class node {
     [[nodiscard]] expected<outlive::lockless_set> lockless_set(std::string_view name,
                                                                std::size_t capacity) const;
 
+    /// Removes the lock, condition, semaphore, set or segment of this name; false if there is none.
+    /// Opening it creates it again. OUTLIVE_WOULD_BLOCK while somebody has it open, unless it is an
+    /// unrecoverable lock.
+    expected<bool> remove_lock(std::string_view name) const {
+        const auto text = detail::c_string(name);
+        if (!text) {
+            return unexpected(text.error());
+        }
+        bool removed = false;
+        const auto code = ::outlive_lock_remove(at_.get(), text->c_str(), &removed);
+        if (code != OUTLIVE_OK) {
+            return unexpected(error::told(code));
+        }
+        return removed;
+    }
+
     [[nodiscard]] ::outlive_node *get() const noexcept { return at_.get(); }
 
   private:
@@ -313,7 +329,7 @@ class node {
         }
         Raw *at = nullptr;
         if (const auto code = open(text->c_str(), &at); code != OUTLIVE_OK) {
-            return unexpected(error::last(code));
+            return unexpected(error::told(code));
         }
         return Handle(at);
     }

@@ -75,7 +75,7 @@ template <class T> class slot {
             return unexpected(error(OUTLIVE_INVALID_ARGUMENT, "committing an empty slot"));
         }
         if (::outlive_producer_commit(of, &raw) != 0) {
-            return unexpected(error::last(::outlive_producer_status(of)));
+            return unexpected(error::told(::outlive_producer_status(of)));
         }
         return {};
     }
@@ -158,7 +158,7 @@ template <class T> class producer {
     [[nodiscard]] bool has_consumer() noexcept { return ::outlive_producer_has_consumer(at_.get()); }
     /// Waits until a live consumer reads the queue.
     expected<void> wait_for_consumer(deadline until) {
-        return detail::done(::outlive_producer_wait_for_consumer(at_.get(), until.ns()));
+        return detail::waited(::outlive_producer_wait_for_consumer(at_.get(), until.ns()));
     }
     [[nodiscard]] port_id id() const noexcept { return ::outlive_producer_id(at_.get()); }
     [[nodiscard]] ::outlive_producer *get() const noexcept { return at_.get(); }
@@ -174,7 +174,7 @@ template <class T> class producer {
         }
         return slot<T>(raw, at_.get());
     }
-    error failure() const { return error::last(::outlive_producer_status(at_.get())); }
+    error failure() const { return error::told(::outlive_producer_status(at_.get())); }
 
     detail::handle<::outlive_producer, ::outlive_producer_close> at_;
 };

@@ -85,7 +85,10 @@ template <class Q, class R> class client {
         ::outlive_reply *at = nullptr;
         const auto code = ::outlive_client_call(at_.get(), payload::data(request),
                                                 payload::size(request), until.ns(), &at);
-        return given(at, code);
+        if (code != OUTLIVE_OK) {
+            return unexpected(error::told(code));
+        }
+        return reply<R>(at);
     }
     /// Sends a request and returns its ticket. The answer comes with receive.
     expected<std::uint64_t> send(typename payload::argument request, deadline until = deadline::never) {
@@ -93,7 +96,7 @@ template <class Q, class R> class client {
         const auto code = ::outlive_client_send(at_.get(), payload::data(request),
                                                 payload::size(request), until.ns(), &ticket);
         if (code != OUTLIVE_OK) {
-            return unexpected(error::last(code));
+            return unexpected(error::told(code));
         }
         return ticket;
     }
@@ -115,7 +118,7 @@ template <class Q, class R> class client {
     }
     /// Waits until a live server is there.
     expected<void> wait_for_server(deadline until) {
-        return detail::done(::outlive_client_wait_for_server(at_.get(), until.ns()));
+        return detail::waited(::outlive_client_wait_for_server(at_.get(), until.ns()));
     }
     [[nodiscard]] ::outlive_client *get() const noexcept { return at_.get(); }
 

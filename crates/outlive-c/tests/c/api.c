@@ -1,39 +1,15 @@
 /* Every call of the interface once, and what it says to wrong arguments. */
 #include <errno.h>
-#include <outlive.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(what)                                                                                \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #what,              \
-                    outlive_last_error());                                                         \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-#define OK(call) CHECK((call) == OUTLIVE_OK)
+#include "check.h"
 
 static const char *const U64 = "outlive-type 1 align 8\nu64\n";
 static const char *const POINT = "outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 y\n";
 static const char *const OTHER = "outlive-type 1 align 8\nstruct:16\n 0 f64 x\n 8 f64 z\n";
-
-static uint64_t soon(void) { return outlive_now_ns() + 5000000000u; }
-
-static outlive_node *open_node(const char *name) {
-    outlive_node_options options = {.size = sizeof options, .name = name};
-    outlive_node *node = NULL;
-    OK(outlive_node_open(&options, &node));
-    CHECK(strcmp(outlive_node_name(node), name) == 0);
-    CHECK(outlive_node_id(node) > 0);
-    return node;
-}
 
 /* Numbers that programs are compiled with: they never change. */
 static void frozen_numbers(void) {
@@ -188,6 +164,19 @@ static void topics(outlive_node *node) {
     outlive_sample_release(&second);
     outlive_status waited = outlive_subscriber_receive(subscriber, outlive_now_ns() + 1, &second);
     CHECK(waited == OUTLIVE_TIMEOUT || waited == OUTLIVE_EVENT);
+
+    const double batch[] = {3, 4, 5, 6};
+    OK(outlive_publisher_publish_batch(publisher, batch, 2));
+    OK(outlive_publisher_publish_batch(publisher, NULL, 0));
+    CHECK(outlive_publisher_publish_batch(publisher, NULL, 1) == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(outlive_publisher_publish_batch(publisher, batch, SIZE_MAX) == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(outlive_publisher_publish_batch(NULL, batch, 2) == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(outlive_publisher_published(publisher) == 3);
+    for (int i = 0; i < 2; i++) {
+        OK(outlive_subscriber_receive(subscriber, soon(), &second));
+        CHECK(memcmp(outlive_sample_data(&second, NULL), batch + 2 * i, 16) == 0);
+        outlive_sample_release(&second);
+    }
 
     outlive_loan loan;
     OK(outlive_publisher_loan(publisher, 16, &loan));
@@ -411,111 +400,6 @@ static void services(outlive_node *node) {
     outlive_server_close(server);
     CHECK(outlive_client_call(client, "x", 1, soon(), &reply) == OUTLIVE_SERVER_DIED);
     outlive_client_close(client);
-}
-
-typedef outlive_status opens(const outlive_node *, const char *, const outlive_type *, const void *,
-                             outlive_mutex **);
-
-static void a_mutex(outlive_node *node, outlive_type *point, const char *name, opens *open) {
-    outlive_mutex *mutex, *bare;
-    double start[2] = {1, 2};
-    OK(open(node, name, point, start, &mutex));
-    CHECK(open(node, name, NULL, NULL, &bare) == OUTLIVE_TYPE_MISMATCH);
-    CHECK(outlive_mutex_unlock(mutex) == OUTLIVE_NOT_OWNED);
-    OK(outlive_mutex_lock(mutex, OUTLIVE_FOREVER));
-    CHECK(((double *)outlive_mutex_data(mutex))[1] == 2);
-    CHECK(outlive_mutex_lock(mutex, OUTLIVE_NO_WAIT) == OUTLIVE_DEADLOCK);
-    CHECK(outlive_mutex_mark_consistent(mutex) == OUTLIVE_NOT_OWNED);
-    OK(outlive_mutex_unlock(mutex));
-    CHECK(outlive_mutex_abandon(mutex) == OUTLIVE_NOT_OWNED);
-    OK(outlive_mutex_lock(mutex, OUTLIVE_FOREVER));
-    OK(outlive_mutex_abandon(mutex));
-    for (int i = 0; i < 2; i++) { /* told to each, until one repairs it */
-        CHECK(outlive_mutex_lock(mutex, OUTLIVE_FOREVER) == OUTLIVE_OWNER_DIED);
-        OK(outlive_mutex_abandon(mutex));
-    }
-    CHECK(outlive_mutex_lock(mutex, OUTLIVE_NO_WAIT) == OUTLIVE_OWNER_DIED);
-    OK(outlive_mutex_mark_consistent(mutex));
-    OK(outlive_mutex_unlock(mutex));
-    OK(outlive_mutex_lock(mutex, OUTLIVE_NO_WAIT));
-    OK(outlive_mutex_unlock(mutex));
-    outlive_mutex_free(mutex);
-}
-
-/* With priority inheritance: by what it differs. */
-static void pi(outlive_node *node) {
-    outlive_mutex *mutex, *again, *without;
-    outlive_condvar *condvar;
-    OK(outlive_pi_mutex_open(node, "/pi/own", NULL, NULL, &mutex));
-    CHECK(outlive_mutex_open(node, "/pi/own", NULL, NULL, &without) == OUTLIVE_TYPE_MISMATCH);
-    OK(outlive_pi_mutex_open(node, "/pi/own", NULL, NULL, &again));
-    OK(outlive_condvar_open(node, "/pi/changed", &condvar));
-    OK(outlive_mutex_lock(mutex, soon()));
-    CHECK(outlive_condvar_wait(condvar, mutex, soon(), NULL) == OUTLIVE_UNSUPPORTED);
-    CHECK(outlive_mutex_unlock(again) == OUTLIVE_NOT_OWNED);
-    OK(outlive_mutex_unlock(mutex));
-    outlive_condvar_free(condvar);
-    outlive_mutex_free(again);
-
-    int ready[2];
-    char byte;
-    CHECK(pipe(ready) == 0);
-    pid_t child = fork();
-    if (child == 0) {
-        outlive_node *own = open_node("holder");
-        OK(outlive_pi_mutex_open(own, "/pi/own", NULL, NULL, &mutex));
-        OK(outlive_mutex_lock(mutex, OUTLIVE_FOREVER));
-        CHECK(write(ready[1], "x", 1) == 1);
-        pause();
-    }
-    CHECK(read(ready[0], &byte, 1) == 1);
-    CHECK(outlive_mutex_lock(mutex, OUTLIVE_NO_WAIT) == OUTLIVE_WOULD_BLOCK);
-    CHECK(outlive_mutex_lock(mutex, outlive_now_ns() + 1000) == OUTLIVE_TIMEOUT);
-    kill(child, SIGKILL);
-    CHECK(outlive_mutex_lock(mutex, soon()) == OUTLIVE_OWNER_DIED);
-    OK(outlive_mutex_mark_consistent(mutex));
-    OK(outlive_mutex_unlock(mutex));
-    waitpid(child, NULL, 0);
-    outlive_mutex_free(mutex);
-}
-
-static void locks(outlive_node *node) {
-    outlive_type *point;
-    outlive_mutex *placed;
-    outlive_rwlock *lock, *placed_lock;
-    OK(outlive_type_fixed("example/Point", POINT, &point));
-    a_mutex(node, point, "/m", outlive_mutex_open);
-    a_mutex(node, point, "/pi", outlive_pi_mutex_open);
-
-    OK(outlive_rwlock_open(node, "/rw", point, NULL, &lock));
-    OK(outlive_rwlock_write(lock, soon()));
-    OK(outlive_rwlock_abandon(lock));
-    CHECK(outlive_rwlock_read(lock, soon()) == OUTLIVE_OWNER_DIED);
-    CHECK(outlive_rwlock_write(lock, soon()) == OUTLIVE_OWNER_DIED);
-    OK(outlive_rwlock_mark_consistent(lock));
-    OK(outlive_rwlock_unlock_write(lock));
-    OK(outlive_rwlock_read(lock, soon()));
-    CHECK(((double *)outlive_rwlock_data(lock))[0] == 0);
-    OK(outlive_rwlock_unlock_read(lock));
-    OK(outlive_rwlock_write(lock, OUTLIVE_NO_WAIT));
-    OK(outlive_rwlock_unlock_write(lock));
-    CHECK(outlive_rwlock_unlock_write(lock) == OUTLIVE_NOT_OWNED);
-    outlive_rwlock_free(lock);
-
-    size_t mutex_size = outlive_mutex_bytes(point), lock_size = outlive_rwlock_bytes(NULL);
-    char *memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(memory != MAP_FAILED && mutex_size <= 4096 && lock_size <= 8192 - 128);
-    CHECK(outlive_mutex_place(node, memory, 8, point, &placed) == OUTLIVE_INVALID_ARGUMENT);
-    OK(outlive_mutex_place(node, memory, mutex_size, point, &placed));
-    OK(outlive_mutex_lock(placed, OUTLIVE_FOREVER));
-    OK(outlive_mutex_unlock(placed));
-    outlive_mutex_free(placed);
-    OK(outlive_rwlock_place(node, memory + 128, lock_size, NULL, &placed_lock));
-    OK(outlive_rwlock_write(placed_lock, OUTLIVE_FOREVER));
-    OK(outlive_rwlock_unlock_write(placed_lock));
-    outlive_rwlock_free(placed_lock);
-    munmap(memory, 8192);
-    outlive_type_free(point);
 }
 
 static outlive_interrupt *interrupted;
@@ -786,8 +670,6 @@ int main(void) {
     reliable_timeouts(node);
     queues(node);
     services(node);
-    locks(node);
-    pi(node);
     between_processes(node);
     from_outside(node);
     signals(node);

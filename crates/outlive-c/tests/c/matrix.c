@@ -26,6 +26,11 @@ static const char *const OWN =
     " 16 f64 real\n 24 u64 big\n 32 struct:8[2] at\n  0 f32 x\n  4 f32 y\n 48 i16[2][3] grid\n"
     " 60 char[8] name\n 68 u8 mode\n 69 bool on\n 70 i8 small\n 71 u8[1] bytes\n";
 
+/* Its alignment is that of what may be absent. */
+static const char *const CLIMATE =
+    "outlive-type 1 align 8\nstruct:32\n 0 struct:16 celsius\n  0 bool present\n  8 f64 value\n"
+    " 16 struct:16 humidity\n  0 bool present\n  8 f64 value\n";
+
 enum { FOREIGN = 5 };
 static const char *const ENCODINGS[FOREIGN] = {"protobuf", "json", "cdr", "flatbuffer", "arrow"};
 static const char *const NAMES[FOREIGN] = {"matrix.Plan", "matrix/Goal", "matrix_msgs/msg/Part",
@@ -135,13 +140,17 @@ static void read_all(outlive_node *node, const char *dir, outlive_type *own) {
 
 int main(int argc, char **argv) {
     outlive_node *node;
-    outlive_type *own;
+    outlive_type *own, *climate;
+    outlive_subscriber *of_climate;
     if (argc != 3) {
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     must(outlive_type_fixed("matrix/Own", OWN, &own));
+    must(outlive_type_fixed("matrix/Climate", CLIMATE, &climate));
     must(outlive_node_open(NULL, &node));
+    /* Open, so that all agree on it. */
+    must(outlive_subscriber_open(node, "/x/climate", climate, NULL, &of_climate));
     if (strcmp(argv[2], "write") == 0) {
         write_all(node, argv[1], own);
     } else {

@@ -5,14 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(what)                                                                                \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #what,              \
-                    outlive_last_error());                                                         \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "check.h"
+
 #define SAYS(text) CHECK(strstr(outlive_last_error(), text) != NULL)
 
 static void types(void) {

@@ -298,6 +298,54 @@ static outlive::message<std::uint64_t> next(outlive::consumer<std::uint64_t> &co
     }
 }
 
+// Whether an error says this.
+static bool says(const outlive::error &e, const char *what) {
+    return e.detail().find(what) != std::string::npos;
+}
+
+// A fault by the same status as a result says what to do, and a result later on says nothing.
+static void refusals(outlive::node &node) {
+    outlive::queue_options options;
+    options.bound_bytes = 16 << 10;
+    auto producer = node.producer<std::uint64_t>("/full", options).value();
+    CHECK(producer.wait_for_consumer(1ms).error().detail().empty());
+    auto consumer = node.consumer<std::uint64_t>("/full").value();
+    auto full = producer.try_send(1);
+    while (full) {
+        full = producer.try_send(1);
+    }
+    CHECK(full.error() == OUTLIVE_WOULD_BLOCK && says(full.error(), "raise bound_bytes"));
+    const auto late = producer.send(1, 1ms).error();
+    CHECK(late == OUTLIVE_TIMEOUT && says(late, "raise bound_bytes"));
+    const std::array<std::uint64_t, 2> two{1, 2};
+    CHECK(says(producer.send_batch(two, 1ms).error(), "raise bound_bytes"));
+    try {
+        (void)producer.reserve(outlive::deadline::now).value();
+        CHECK(!"room");
+    } catch (const outlive::bad_expected_access<outlive::error> &e) {
+        CHECK(std::string(e.what()).find("raise bound_bytes") != std::string::npos);
+    }
+
+    outlive::topic_options reliable{.depth = 2, .reliable = true, .reliable_timeout = 0s};
+    auto subscriber = node.subscriber<std::uint64_t>("/behind", reliable).value();
+    auto publisher = node.publisher<std::uint64_t>("/behind", reliable).value();
+    CHECK(publisher.publish(1) && publisher.publish(2));
+    const auto behind = publisher.publish(3).error();
+    CHECK(behind == OUTLIVE_WOULD_BLOCK && says(behind, "subscriber"));
+    CHECK(says(publisher.loan().value().publish().error(), "subscriber"));
+
+    auto server = node.server<std::uint64_t, char[]>("/slow").value();
+    auto client = node.client<std::uint64_t, char[]>("/slow").value();
+    CHECK(says(client.call(1, 1ms).error(), "/slow"));
+    CHECK(client.receive(1ms).error().detail().empty());
+    CHECK(server.receive(1ms).error().detail().empty());
+
+    auto nobodys = node.mutex("/held").value();
+    std::scoped_lock held(nobodys);
+    std::thread([&] { CHECK(nobodys.acquire(1ms).error().detail().empty()); }).join();
+    CHECK(node.subscriber<std::uint64_t>("/quiet").value().receive(1ms).error().detail().empty());
+}
+
 struct drops_the_ball : std::exception {};
 
 // An exception is no acknowledgement, and neither is anything but the end of a message's scope.
@@ -596,6 +644,17 @@ static void torn(outlive::robust_mutex<vector3> mutex) {
     CHECK(error_of([&] { std::scoped_lock held(mutex); }) == std::errc::state_not_recoverable);
 }
 
+// What cannot be recovered is removed, also while it is open, and made again.
+static void removed(outlive::node &node) {
+    CHECK(node.remove_lock("/torn").value() && !node.remove_lock("/torn").value());
+    auto again = node.mutex<vector3>("/torn", {1, 2, 3}).value();
+    std::scoped_lock held(again);
+    CHECK(again->y == 2);
+    const auto in_use = node.remove_lock("/torn").error();
+    CHECK(in_use == OUTLIVE_WOULD_BLOCK && says(in_use, "somebody has it open"));
+    CHECK(outlive::node().remove_lock("/torn").error() == OUTLIVE_INVALID_ARGUMENT);
+}
+
 // A mutex with priority inheritance whose owner is killed; scoped_lock is not given what it left.
 static void inherited(outlive::node &node) {
     const pid_t child = fork();
@@ -658,7 +717,10 @@ static void deaths() {
     CHECK(lock->x == 0);
     read.unlock();
 
+    auto open = node.mutex<vector3>("/torn").value();
     torn(node.mutex<vector3>("/torn", {1, 1, 1}).value());
+    removed(node);
+    CHECK(open.acquire().error() == OUTLIVE_UNRECOVERABLE);
     torn(node.pi_mutex<vector3>("/torn/pi", {1, 1, 1}).value());
     inherited(node);
 
@@ -722,6 +784,7 @@ int main() {
     auto node = outlive::node::open("api").value();
     topics(node);
     reliable_timeouts(node);
+    refusals(node);
     queues(node);
     services(node);
     locks(node);

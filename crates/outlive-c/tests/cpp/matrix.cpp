@@ -28,6 +28,12 @@ struct own {
 };
 OUTLIVE_MESSAGE(own, "matrix/Own", limit, real, big, at, grid, name, mode, on, small, bytes)
 
+// Its alignment is that of what may be absent.
+struct climate {
+    outlive::optional<double> celsius, humidity;
+};
+OUTLIVE_MESSAGE(climate, "matrix/Climate", celsius, humidity)
+
 static std::string dir;
 
 static std::string file(const std::string &encoding, const char *what) {
@@ -131,6 +137,8 @@ int main(int argc, char **argv) {
     setvbuf(stdout, nullptr, _IOLBF, 0);
     dir = argv[1];
     auto node = outlive::node::open("cpp").value();
+    // Open, so that all agree on it.
+    const auto of_climate = node.subscriber<climate>("/x/climate").value();
     const auto all = std::make_index_sequence<std::size(encodings)>{};
     if (std::string(argv[2]) == "write") {
         write_all(node, all);

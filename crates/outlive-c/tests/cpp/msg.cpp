@@ -1,4 +1,5 @@
 // Ready-made messages: sent, read, and what is malformed.
+#include <array>
 #include <outlive.hpp>
 #include <outlive/msg.hpp>
 
@@ -86,10 +87,22 @@ static void clouds(outlive::node &node) {
     CHECK(msg::view(sample).error() == OUTLIVE_CORRUPT);
 }
 
+static void batches(outlive::node &node) {
+    auto publisher = node.publisher<msg::vector3>("/steps").value();
+    auto subscriber = node.subscriber<msg::vector3>("/steps").value();
+    const std::array<msg::vector3, 2> batch{{{7, 8, 9}, {10, 11, 12}}};
+    CHECK(publisher.publish_batch(batch) && publisher.publish_batch({}));
+    CHECK(publisher.published() == 2);
+    CHECK(subscriber.receive().value()->x == 7 && subscriber.receive().value()->z == 12);
+    outlive::publisher<msg::vector3> none;
+    CHECK(none.publish_batch(batch).error() == OUTLIVE_INVALID_ARGUMENT);
+}
+
 int main() {
     texts();
     auto node = outlive::node::open("msg").value();
     images(node);
     clouds(node);
+    batches(node);
     std::puts("msg: sent and read");
 }

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <thread>
 
 #include <sys/wait.h>
@@ -104,6 +105,17 @@ static void ending(outlive::node &node) {
     CHECK(set.wait(5s, subscriber, shutdown).value()[1] && shutdown.wait(5s));
     outlive::descriptor asked{shutdown.fd()};
     CHECK(set.wait(5s, asked).value()[0]);
+    const pid_t child = fork();
+    if (child == 0) { // asked for nothing, until it calls on_signals itself
+        CHECK(!shutdown.is_asked() && !shutdown.wait(outlive::deadline::never));
+        CHECK(set.wait(5s, shutdown).error() == OUTLIVE_INVALID_ARGUMENT);
+        auto own = outlive::shutdown::on_signals().value();
+        CHECK(!own.is_asked() && own.fd() != shutdown.fd() && raise(SIGTERM) == 0);
+        CHECK(set.wait(5s, own).value()[0] && own.signal() == SIGTERM);
+        _exit(0);
+    }
+    int how = 1;
+    CHECK(waitpid(child, &how, 0) == child && how == 0);
 }
 
 static void waiting(outlive::node &node) {
@@ -124,9 +136,22 @@ static void waiting(outlive::node &node) {
     }
 }
 
+// That time ran out has no detail, least of all that of what failed before.
+static void too_late(outlive::node &node) {
+    auto lock = node.shared_mutex("/late").value();
+    std::scoped_lock held(lock);
+    std::thread([&] {
+        CHECK(!node.watch(node.id() + 1000).error().detail().empty());
+        for (const auto &late : {lock.acquire(1ms).error(), lock.acquire_shared(1ms).error()}) {
+            CHECK(late == OUTLIVE_TIMEOUT && late.detail().empty());
+        }
+    }).join();
+}
+
 int main() {
     auto node = outlive::node::open("waits").value();
     waiting(node);
+    too_late(node);
     hints(node);
     ending(node);
     std::puts("waiting: woken by all");

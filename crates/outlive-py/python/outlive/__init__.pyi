@@ -43,7 +43,7 @@ _Untyped = _Numbers | np.dtype | Headed | str | list[Any] | tuple[Any, ...] | No
 def now_ns() -> int:
     """Now, ns of CLOCK_MONOTONIC: the clock of all time stamps."""
 def packb(value: Any) -> bytes:
-    """The MessagePack of an object.
+    """The MessagePack of an object. Tuples come back as lists; in keys of dicts, as tuples.
 
     >>> outlive.unpackb(outlive.packb({"a": [1, 2.5, None]}))
     {'a': [1, 2.5, None]}
@@ -94,7 +94,8 @@ class Shutdown(_Port):
     A program that returns then closes its nodes: others see that it left, not that it died. Make it
     in the main thread. What waits for it: ``wait``, a ``WaitSet`` (it has a ``fileno``), asyncio
     (``await shutdown.asked()``). The same signal a second time does what it did before; ``close``
-    puts the handlers back.
+    puts the handlers back. A handler that the program had before runs the first time, too; a signal
+    that is ignored stays ignored. A forked child has none of it: it can make its own.
 
     >>> with outlive.Shutdown() as shutdown:
     ...     while not shutdown.wait(timeout=0.01):
@@ -172,6 +173,9 @@ class Node(_Port):
     After ``os.fork`` the child is not the node: every call on an inherited object raises
     ``ForkedChild``. Open a node in each process; ``spawn`` and ``forkserver`` need that, too.
 
+    Its domain is the one given, or ``$OUTLIVE_DOMAIN``, or ``default``; domains do not see each
+    other.
+
     ``with outlive.Node("camera") as node: ...`` closes it, and everything that was opened with it.
     At the end of the interpreter all nodes are closed: others see that they left.
     """
@@ -192,6 +196,13 @@ class Node(_Port):
         """The name given at opening."""
     def watch(self, id: int) -> Watch:
         """Watches the node with this number. ``NotFound``: it left, or died and was cleaned up."""
+    def remove_lock(self, name: str) -> bool:
+        """Removes the lock, condition variable, semaphore, set or segment `name`; False if there is
+        none. Opening it creates it again.
+
+        ``WouldBlock``: somebody has it open. A lock that is ``Unrecoverable`` is removed all the
+        same: its users get that until they open it again.
+        """
 
 class Watch(_Port):
     """Reports a node's death as it happens."""
@@ -275,8 +286,16 @@ class Publisher(_Port, Generic[_T]):
     def publish(self, value: _T) -> int:
         """Copies `value` into shared memory and publishes it; returns its number.
 
-        Never waits, unless subscribers asked to be waited for. ``OutOfMemory``: they hold samples
-        up to the memory bound.
+        Never waits, unless subscribers asked to be waited for: see `reliable_timeout`.
+        ``OutOfMemory``: they hold samples up to the memory bound.
+        """
+    def publish_batch(self, values: npt.ArrayLike) -> None:
+        """Publishes each of `values`, in order: an array of fixed-size messages, or something that
+        makes one. Many times as fast as one by one. Up to 1024 bytes all have the same time stamp,
+        but one that had to wait and those behind it have another.
+
+        Errors as of ``publish``; those before the one that failed are sent. ``InvalidArgument``:
+        messages of this type are not all of one size.
         """
     def publish_cuda(
         self, array: Any, *, stream: Any = None, device: int | None = None
@@ -625,7 +644,7 @@ class Received(_Scope, Generic[_T]):
     """A message in its queue, without a copy: ``with consumer.borrow() as message: ...``
 
     It counts as received when it and all arrays over it are gone; ``ack`` marks it as done. If the
-    process dies before, the next consumer receives it again.
+    process dies or the interpreter ends before, the next consumer receives it again.
 
     An exception inside the ``with`` does not acknowledge: the message is put back, as by ``nack``,
     and the next receiving call gets it again. Without a ``with`` call ``nack`` yourself.
@@ -906,8 +925,9 @@ class RobustMutex(_Lock):
 
     If the last owner died inside, the data may be half written: ``owner_died`` is true until
     ``mark_consistent`` is called. If it is released without that, nobody gets the lock any more
-    (``Unrecoverable``). `repair`, called with the data, does both. A ``with`` that an exception
-    leaves counts as an owner that died inside.
+    (``Unrecoverable``) until ``Node.remove_lock``. `repair`, called with the data, does both; if it
+    raises, the lock is for the next one to repair. A ``with`` that an exception leaves counts as an
+    owner that died inside.
 
     With `inherits_priority`, for threads with real-time priorities, the holder runs with the
     priority of the waiter; it is another lock, with no condition variable.
@@ -994,6 +1014,8 @@ class RobustCondition(_Port):
 
         ``NotOwned``: this thread does not hold it. If its owner died meanwhile, ``owner_died`` of
         the mutex is true, or the data is repaired; after ``Unrecoverable`` it is not held any more.
+        If this is closed meanwhile it raises ``InvalidArgument``, with the mutex; if the mutex is
+        closed, without it.
         """
     def wait_for(
         self, mutex: RobustMutex, predicate: Callable[[], Any], timeout: float | None = None

@@ -1,6 +1,7 @@
 """Values in encodings that others define, with their schema: Protocol Buffers, JSON, Arrow, ROS."""
 
 import json
+import math
 import typing
 
 from ._errors import Corrupt, InvalidArgument, TypeMismatch
@@ -49,7 +50,26 @@ class Encoded(typing.Generic[_T]):
 
 
 def _dump(value):
-    return json.dumps(value, separators=(",", ":")).encode()
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError as e:
+        raise _refused(e) from e
+
+
+def _refused(why):
+    remedy = "JSON has no nan, no infinity and no value in itself: send null, or another encoding"
+    return InvalidArgument(f"sending JSON: {why}; {remedy}", object="json", remedy=remedy)
+
+
+def _is_finite(value):
+    """Whether all numbers in what pydantic dumps are: its JSON has null for others."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple, set, frozenset)):
+        return True
+    return all(map(_is_finite, value))
 
 
 def _load(payload):
@@ -92,6 +112,9 @@ def _protobuf(cls):
 def _pydantic(cls, name):
     def encode(value):
         _must_be(cls, value)
+        in_words = getattr(value, "model_config", {}).get("ser_json_inf_nan") == "strings"
+        if not in_words and not _is_finite(value.model_dump()):
+            raise _refused("a number is not finite")
         return value.model_dump_json().encode()
 
     def decode(payload):
@@ -113,8 +136,11 @@ def _arrow(schema, name):
         return sink.getvalue()
 
     def decode(payload):
-        # In place: the columns are views of shared memory.
-        return pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
+        # In place: the columns are views of shared memory. What offsets and lengths in them say is
+        # a claim of the sender, which Arrow believes unless told to look.
+        table = pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
+        table.validate(full=True)
+        return table
 
     return Encoded("arrow", name or "arrow", schema.serialize(), encode=encode, decode=decode)
 

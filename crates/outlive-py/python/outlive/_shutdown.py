@@ -4,8 +4,12 @@ import os
 import select
 import signal
 import threading
+import weakref
 
 from ._errors import InvalidArgument
+
+_opened = []
+"""References to those that may have handlers, in the order in which they were put in place."""
 
 
 class Shutdown:
@@ -14,7 +18,8 @@ class Shutdown:
     A program that returns then closes its nodes: others see that it left, not that it died. Make it
     in the main thread. What waits for it: ``wait``, a ``WaitSet`` (it has a ``fileno``), asyncio
     (``await shutdown.asked()``). The same signal a second time does what it did before; ``close``
-    puts the handlers back.
+    puts the handlers back. A handler that the program had before runs the first time, too; a signal
+    that is ignored stays ignored. A forked child has none of it: it can make its own.
 
     >>> with outlive.Shutdown() as shutdown:
     ...     while not shutdown.wait(timeout=0.01):
@@ -25,24 +30,33 @@ class Shutdown:
 
     def __init__(self, signals=(signal.SIGTERM, signal.SIGINT)):
         self._asked = threading.Event()
+        self._owner = os.getpid()
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._before = {}
+        _opened[:] = [known for known in _opened if known() is not None]
+        _opened.append(weakref.ref(self))
         try:
             for number in signals:
-                self._before[number] = signal.signal(number, self._on_signal)
+                if signal.getsignal(number) != signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._on_signal)
         except BaseException:
             self.close()
             raise
 
-    def _on_signal(self, number, _frame):
-        self._put_back(number)
+    def _on_signal(self, number, frame):
+        before = self._put_back(number)
+        if os.getpid() != self._owner:
+            os.kill(os.getpid(), number)  # it came before `_close_in_child`
+            return
         self.ask()
+        if callable(before) and before is not signal.default_int_handler:
+            before(number, frame)
 
     def _put_back(self, number):
-        if number in self._before:
-            before = self._before.pop(number)
-            signal.signal(number, signal.SIG_DFL if before is None else before)
+        before = self._before.pop(number, signal.SIG_DFL)
+        signal.signal(number, signal.SIG_DFL if before is None else before)
+        return before
 
     @property
     def is_asked(self):
@@ -53,7 +67,7 @@ class Shutdown:
         """Asks it, as a signal does. From any thread."""
         if not self._asked.is_set():
             self._asked.set()
-            if self._writer >= 0:
+            if self._writer >= 0 and os.getpid() == self._owner:
                 os.write(self._writer, b"x")
 
     def wait(self, timeout=None):
@@ -99,3 +113,16 @@ class Shutdown:
 
     def __exit__(self, *_exception):
         self.close()
+
+
+def _close_in_child():
+    """A forked child gets back what the signals did before, and its parent keeps the pipe."""
+    for known in reversed(_opened):
+        shutdown = known()
+        if shutdown is not None:
+            shutdown.close()
+            shutdown._asked = threading.Event()
+    _opened.clear()
+
+
+os.register_at_fork(after_in_child=_close_in_child)

@@ -1,6 +1,7 @@
 """How Python names types, and their descriptions in the form that all languages share."""
 
 import dataclasses
+import math
 import operator
 import types
 import typing
@@ -11,6 +12,7 @@ from . import _encoded
 from ._errors import InvalidArgument, TypeMismatch
 
 _KINDS = {"i": "i", "u": "u", "f": "f"}
+_DIMS_MAX, _BYTES_MAX = 8, 1 << 40
 
 
 def _element(dtype):
@@ -45,7 +47,7 @@ def _element(dtype):
     if dtype.kind in _KINDS and (dtype.kind != "f" or dtype.itemsize in (4, 8)):
         return f"{_KINDS[dtype.kind]}{dtype.itemsize * 8}", [], [], dtype.itemsize
     if dtype.kind == "U":
-        raise TypeError(f"{dtype} cannot be shared: text is bytes of a fixed length (S), or an object")
+        raise TypeError(f"{dtype} cannot be shared: text is bytes of a fixed length (S), or in an object")
     raise TypeError(f"{dtype} cannot be shared: use numbers, bytes (S), or structs of them")
 
 
@@ -146,10 +148,15 @@ def resolve(of, shape, type_name):
     except TypeError as e:
         known = "a NumPy dtype, bytes, a dataclass (the class, not an object), object, Headed, Encoded"
         raise TypeMismatch(f"{of!r} names no type: use {known}") from e
+    if isinstance(of, type) and dtype.kind in "OU":
+        fixed = "bytes of a fixed length, as 'S32'" if dtype.kind == "U" else "a dataclass"
+        raise TypeError(f"{of.__name__} cannot be shared: use object, as MessagePack, or {fixed}")
     shape = () if shape is None else shape if isinstance(shape, (tuple, list)) else (shape,)
     any_length = len(shape) > 0 and shape[0] is None
     inner = tuple(_dimension(n, shape) for n in (shape[1:] if any_length else shape))
-    text, _, fields, _ = _element(dtype)
+    text, dims, fields, _ = _element(dtype)
+    if len(inner) + len(dims) > _DIMS_MAX or math.prod(inner) * dtype.itemsize > _BYTES_MAX:
+        raise InvalidArgument(f"the shape {shape!r}: a message has 8 dimensions and 1 TiB at most")
     if type_name is None:
         if fields or text.startswith("opaque"):
             raise TypeError("a structured dtype needs a type_name, the same in all languages")
@@ -216,9 +223,9 @@ def _is_union(origin):
 
 
 def build(cls, value):
-    """An object of a dataclass from the dict of its fields."""
-    if not dataclasses.is_dataclass(cls) or not isinstance(value, dict):
-        return value
+    """An object of a dataclass from the dict of its fields. ValueError or TypeError: it is none."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{type(value).__name__} is no {cls.__name__}")
     hints = _hints(cls)
     known = {}
     for field in dataclasses.fields(cls):
@@ -237,8 +244,13 @@ def _build(hint, value):
         kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
         return tuple(_build(kind, item) for kind, item in zip(kinds, value))
     if origin is dict and len(args) == 2:
+        if not isinstance(value, dict):
+            raise ValueError(f"{type(value).__name__} is no dict")
         return {key: _build(args[1], item) for key, item in value.items()}
     if _is_union(origin):
         inner = [arg for arg in args if dataclasses.is_dataclass(arg)]
-        return build(inner[0], value) if len(inner) == 1 and value is not None else value
+        # Beside None it has to be one; beside others it is, if it has fields.
+        must_be_one = len(args) == 2 and type(None) in args and value is not None
+        is_one = len(inner) == 1 and (must_be_one or isinstance(value, dict))
+        return build(inner[0], value) if is_one else value
     return value

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Iterable, Iterator, TypeVar
 
 import numpy as np
 
+from ._convert import convert
 from ._errors import InvalidArgument
 from ._outlive import _check_image, _check_point_cloud, _dlpack, now_ns
 from ._types import ReadyMade
@@ -96,21 +97,34 @@ class Fixed(ReadyMade):
     @classmethod
     def new(cls, **fields: Any) -> np.ndarray:
         """One with these fields, all others as in ``defaults`` or zero: an array of no dimensions,
-        for ``publish``."""
+        for ``publish``. ``InvalidArgument``: a value would be another one in its field; text is
+        not cut."""
         made = np.zeros((), cls.dtype)
         for name, value in {**cls.defaults, **fields}.items():
             if name not in cls.dtype.names:
                 known = ", ".join(cls.dtype.names)
                 raise InvalidArgument(f"{cls.__name__} has no field {name}; it has {known}")
-            if isinstance(value, str):
-                value = _text(value, cls.dtype[name].itemsize)
-            made[name] = value
+            _put(made, name, value, cls.type_name)
         return made
 
 
-def _text(text: str, bytes_max: int = 32) -> bytes:
-    """The whole characters of a text that fit, up to its first zero."""
-    return text.split("\0")[0].encode()[:bytes_max].decode(errors="ignore").encode()
+def _put(made: np.ndarray, name: str, value: Any, of: str) -> None:
+    """Writes a field of the type `of`: the same value, or an exception."""
+    dtype = made.dtype[name]
+    if isinstance(value, str) and dtype.base.kind == "S":
+        if "\0" in value:
+            raise InvalidArgument(f"{of}.{name}: other languages end {value!r} at its first zero")
+        value = value.encode()
+    converted = convert(value, dtype.base, f"{of}.{name}")
+    try:
+        made[name] = converted
+    except ValueError as e:
+        raise InvalidArgument(f"{of}.{name}: give a value of shape {dtype.shape}: {e}") from e
+
+
+def _text(text: str) -> bytes:
+    """The whole characters of a text that fit into 32 bytes, up to its first zero."""
+    return text.split("\0")[0].encode()[:32].decode(errors="ignore").encode()
 
 
 class Header(Fixed):
@@ -125,7 +139,7 @@ class Header(Fixed):
     @classmethod
     def now(cls, frame_id: str = "") -> np.ndarray:
         """Measured now, in that frame; the name is cut off after 32 bytes."""
-        return cls.new(stamp_ns=now_ns(), frame_id=frame_id)
+        return cls.new(stamp_ns=now_ns(), frame_id=_text(frame_id))
 
 
 class Vector3(Fixed):
@@ -251,9 +265,9 @@ class _Headed(ReadyMade, tuple):
     def _header(cls, frame_id: str, stamp_ns: int | None, **fields: Any) -> np.ndarray:
         made = np.zeros((), cls.header_dtype)
         stamp_ns = now_ns() if stamp_ns is None else stamp_ns
-        made["header"] = (stamp_ns, _text(frame_id))
+        made["header"] = Header.new(stamp_ns=stamp_ns, frame_id=_text(frame_id))
         for name, value in fields.items():
-            made[name] = value
+            _put(made, name, value, cls.type_name)
         return made
 
 
