@@ -113,11 +113,6 @@ pub unsafe extern "C" fn cuMemHostRegister_v2(
 ) -> Answer {
     answer!(cuMemHostRegister_v2);
     not_beside_a_capture!();
-    HELD.fetch_add(1, SeqCst);
-    while options::options().hold_register {
-        std::thread::sleep(std::time::Duration::from_micros(100));
-    }
-    HELD.fetch_sub(1, SeqCst);
     let s = options::options();
     if bytes == 0 || at.addr() % PAGE != 0 {
         return INVALID_VALUE;
@@ -140,6 +135,12 @@ pub unsafe extern "C" fn cuMemHostRegister_v2(
         return ALREADY_REGISTERED;
     }
     registered.insert(at.addr(), Registration { bytes, backing });
+    drop(registered);
+    HELD.fetch_add(1, SeqCst);
+    while options::options().hold_register {
+        std::thread::sleep(std::time::Duration::from_micros(100));
+    }
+    HELD.fetch_sub(1, SeqCst);
     SUCCESS
 }
 
@@ -147,17 +148,19 @@ pub unsafe extern "C" fn cuMemHostRegister_v2(
 pub unsafe extern "C" fn cuMemHostUnregister(at: *mut c_void) -> Answer {
     answer!(cuMemHostUnregister);
     not_beside_a_capture!();
-    // The stub's copies touch the pages themselves; the range must still be mapped.
-    let Some(range) = lock(&REGISTERED).remove(&at.addr()) else { return NOT_REGISTERED };
+    let Some(range) = lock(&REGISTERED).get(&at.addr()).cloned() else { return NOT_REGISTERED };
+    // The stub's copies touch the pages themselves.
     if crate::engine::copies_touch(at.addr(), range.bytes) {
         eprintln!("outlive-gpu-stub: unregistered under a copy");
         std::process::abort();
     }
+    // Until then it is registered, and must be mapped.
+    crate::engine::finish_all();
     if backing(at.addr()).as_ref() != Some(&range.backing) {
         eprintln!("outlive-gpu-stub: unregistered after it was unmapped");
         std::process::abort();
     }
-    SUCCESS
+    lock(&REGISTERED).remove(&at.addr()).map_or(NOT_REGISTERED, |_| SUCCESS)
 }
 
 #[unsafe(no_mangle)]

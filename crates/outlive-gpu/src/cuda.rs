@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use crate::aside::Aside;
 use crate::context::Context;
 use crate::copier::Copiers;
 use crate::device::{Info, look_at};
@@ -46,6 +47,7 @@ pub(crate) struct Inner {
     info: Info,
     pub(crate) events: Events,
     pub(crate) registrar: Arc<Registrar>,
+    pub(crate) aside: Arc<Aside>,
     copiers: Mutex<Copiers>,
     waiter: Waiter,
     pid: u32,
@@ -73,7 +75,8 @@ impl Cuda {
     /// The library is `libcuda.so.1`, or what `OUTLIVE_CUDA_DRIVER` names.
     ///
     /// # Errors
-    /// `NoDriver`, `NoDevice`, `DriverTooOld` (which names what it lacks), `Driver`.
+    /// `NoDriver`, `NoDevice`, `DriverTooOld` (which names what it lacks), `Driver`; `Io` without a
+    /// thread, of which each device has one that waits until memory can be given back.
     ///
     /// # Real-time
     /// The first call starts the driver: some 100 ms.
@@ -138,7 +141,7 @@ impl Cuda {
     pub fn register_segments(&self) -> Result<Registered> {
         let _context = self.inner.enter()?;
         for segment in outlive::topic::segments::segments() {
-            self.inner.registrar.ensure(&segment);
+            self.inner.registrar.ensure_mapped(&segment);
         }
         Ok(self.registered())
     }
@@ -197,8 +200,9 @@ impl Inner {
         api.check(code, "cuDevicePrimaryCtxRetain")?;
         let context = ContextHandle(context);
         let raw = context.0;
+        let aside = Arc::new(Aside::start(api, raw)?);
         let registrar = registrar.unwrap_or_else(|| {
-            let registrar = Arc::new(Registrar::new(api, raw, &info.device));
+            let registrar = Arc::new(Registrar::new(api, Arc::clone(&aside), &info.device));
             outlive::topic::segments::watch(&registrar);
             registrar
         });
@@ -210,6 +214,7 @@ impl Inner {
             registrar,
             info,
             events: Events::new(api, raw),
+            aside,
             context,
             copiers: Mutex::new(Copiers::standard(api)),
             waiter: Waiter::default(),

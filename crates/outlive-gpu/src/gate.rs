@@ -17,6 +17,7 @@ use crate::cuda::{Cuda, DROP_WAIT};
 use crate::driver::register;
 use crate::event::Event;
 use crate::handle::Stream;
+use crate::memory::unmap_registered;
 use crate::{Error, ErrorKind, Result};
 
 const PAGE: usize = 4096;
@@ -198,14 +199,8 @@ impl Drop for Gate {
             // Somebody else keeps the stream: the word stays, and stays open.
             return;
         }
-        if let Ok(_context) = self.cuda.inner.enter() {
-            // SAFETY: registered and mapped in `new`; no stream looks at it any more.
-            unsafe {
-                if (self.cuda.inner.api.unregister)(self.page) == 0 {
-                    libc::munmap(self.page, PAGE);
-                }
-            }
-        }
+        // SAFETY: registered and mapped in `new`; no stream looks at it any more.
+        unsafe { unmap_registered(&self.cuda, self.page, PAGE) };
     }
 }
 

@@ -9,6 +9,7 @@
 //! | `driver`, `library` | the driver's functions, found at run time |
 //! | `cuda`, `event`, `memory` | a device: its context, streams, events, memory |
 //! | `registrar` | data segments known to the driver; copies under way in them |
+//! | `aside` | calls that wait for the whole device, made where nobody waits for ever |
 //! | `copier` | how bytes travel: by the device, by the processor, by your own |
 //! | `fill`, `take` | a loan filled by the device; a sample read by it |
 //! | `gate` | a stream that waits for a peer, and never for a dead one |
@@ -26,6 +27,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod aside;
 mod context;
 pub mod copier;
 mod cuda;

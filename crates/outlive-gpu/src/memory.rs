@@ -2,14 +2,15 @@
 #![allow(unsafe_code)]
 
 use crate::copier::{Job, Place};
-use crate::cuda::{COPY_WAIT, Cuda};
+use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT};
 use crate::driver::register;
 use crate::handle::{DevicePtr, Stream};
 use crate::{Error, ErrorKind, Result};
 
 const PAGE: usize = 4096;
 
-/// Device memory of this process, freed when it is dropped.
+/// Device memory of this process, freed when it is dropped: the driver waits for the whole device,
+/// the caller at most a second. After that it is freed once the device is done.
 #[derive(Debug)]
 pub struct DeviceBuffer {
     cuda: Cuda,
@@ -41,14 +42,39 @@ impl Cuda {
     /// Allocates device memory that holds `data`.
     ///
     /// # Errors
-    /// As [`Cuda::alloc`].
+    /// As [`Cuda::alloc`]; `Unsupported` where nothing can be begun; `Io` without memory;
+    /// `Timeout`: a copy of `data` stays for as long as the process lives, since the device may
+    /// still read it.
     pub fn upload(&self, data: &[u8]) -> Result<DeviceBuffer> {
         let buffer = self.alloc(data.len())?;
-        let from = Place::host(data.as_ptr().cast_mut());
+        // Ours: the caller's may go before a copy that is given up.
+        let mut ours = room_for(data.len())?;
+        ours.extend_from_slice(data);
+        let from = Place::host(ours.as_mut_ptr());
         let job = Job::flat(Place::device(buffer.ptr), from, data.len());
-        // SAFETY: both ranges have this length and outlive the copy, which is waited for.
-        unsafe { self.copy_now(&job) }?;
-        Ok(buffer)
+        // SAFETY: both ranges have this length and outlive the copy: `ours` by the function, and
+        // the driver frees what it writes once it is done.
+        unsafe { self.copy_with(&job, ours) }.map(|_| buffer)
+    }
+
+    /// As `copy_now`, to or from `data`, which is kept where the device may still touch it.
+    ///
+    /// # Safety
+    /// As `copy_now` for the other place.
+    unsafe fn copy_with(&self, job: &Job, data: Vec<u8>) -> Result<Vec<u8>> {
+        // SAFETY: passed on from the caller.
+        let begun = match unsafe { self.start(job, Stream::DEFAULT) } {
+            // Nothing is under way.
+            Err(e) if e.kind() != ErrorKind::Timeout => return Err(e),
+            begun => begun,
+        };
+        match begun.and_then(|copy| copy.wait(COPY_WAIT)) {
+            Ok(()) => Ok(data),
+            Err(e) => {
+                std::mem::forget(data);
+                Err(e)
+            }
+        }
     }
 
     /// Begins a copy from device memory to device memory, in the order of `stream`.
@@ -125,31 +151,40 @@ impl DeviceBuffer {
     /// What it holds.
     ///
     /// # Errors
-    /// `Driver`, `Timeout`.
+    /// `Driver`, `Timeout`; `Unsupported` where nothing can be begun; `Io` without memory.
     pub fn download(&self) -> Result<Vec<u8>> {
-        let mut data = vec![0; self.bytes];
+        let mut data = room_for(self.bytes)?;
         let to = Place::host(data.as_mut_ptr());
         let job = Job::flat(to, Place::device(self.ptr), self.bytes);
-        // SAFETY: both ranges have this length and outlive the copy, which is waited for.
-        let copied = unsafe { self.cuda.copy_now(&job) };
-        if copied.is_err() {
-            // The device may still write there.
-            std::mem::forget(std::mem::take(&mut data));
-        }
-        copied.map(|()| data)
+        // SAFETY: both ranges have this length and outlive the copy, or what it writes is kept.
+        let mut data = unsafe { self.cuda.copy_with(&job, data) }?;
+        // SAFETY: room for as many, and the copy has written them all.
+        unsafe { data.set_len(self.bytes) };
+        Ok(data)
     }
+}
+
+fn room_for(bytes: usize) -> Result<Vec<u8>> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(bytes).map_err(|_| {
+        Error::new(ErrorKind::Io, format!("reserving {bytes} bytes to copy"), "copy in parts")
+    })?;
+    Ok(room)
 }
 
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
-        if let Ok(_context) = self.cuda.inner.enter() {
+        if self.cuda.inner.refuse_child().is_ok() {
+            let at = self.ptr.0;
             // SAFETY: allocated by `alloc`, freed once; the driver waits for what uses it.
-            unsafe { (self.cuda.inner.api.free)(self.ptr.0) };
+            self.cuda.inner.aside.call(DROP_WAIT, move |api| unsafe { (api.free)(at) } == 0);
         }
     }
 }
 
-/// Registered host memory, freed when it is dropped. The device must be done with it by then.
+/// Registered host memory, freed when it is dropped. The device must be done with it by then. The
+/// driver may wait for the whole device, the caller waits at most a second; after that it is freed
+/// once the device is done.
 #[derive(Debug)]
 pub struct PinnedBuffer {
     cuda: Cuda,
@@ -175,13 +210,22 @@ impl PinnedBuffer {
 
 impl Drop for PinnedBuffer {
     fn drop(&mut self) {
-        if let Ok(_context) = self.cuda.inner.enter() {
-            // SAFETY: registered and mapped by `pinned`; unregistering waits for the device.
-            unsafe {
-                if (self.cuda.inner.api.unregister)(self.at) == 0 {
-                    libc::munmap(self.at, self.len);
-                }
-            }
+        if self.cuda.inner.refuse_child().is_ok() {
+            // SAFETY: registered and mapped by `pinned`; nothing uses it after.
+            unsafe { unmap_registered(&self.cuda, self.at, self.len) };
         }
     }
+}
+
+/// Unregisters and unmaps host memory; its caller waits for that a second at most.
+///
+/// # Safety
+/// It is a mapping of this process, of `len` bytes, registered as a whole. Nothing uses it after.
+pub(crate) unsafe fn unmap_registered(cuda: &Cuda, at: *mut std::ffi::c_void, len: usize) {
+    let at = at.expose_provenance();
+    cuda.inner.aside.call(DROP_WAIT, move |api| {
+        let at = std::ptr::with_exposed_provenance_mut(at);
+        // SAFETY: passed on from the caller; unregistering waits for the device.
+        unsafe { (api.unregister)(at) == 0 && libc::munmap(at, len) == 0 }
+    });
 }

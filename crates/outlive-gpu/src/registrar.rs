@@ -5,23 +5,23 @@
 //! driver copies by way of buffers of its own. A segment is registered with the first copy in or
 //! out of it, in pieces of bounded size, and unregistered before it is unmapped. All devices of a
 //! process have one registrar: the driver knows a page once, for all of them, and one that still
-//! copies keeps the segment registered. Registering takes long: who needs the segment waits, others
-//! do not. Whoever starts a copy leaves its event here. A segment with a copy under way that does
-//! not end is never unmapped: the device must not write into memory that is somebody else's by
-//! then.
+//! copies keeps the segment registered. Registering takes long: who needs the segment waits, who
+//! unmaps it for a while, others do not. Whoever starts a copy leaves its event here. A segment
+//! with a copy or a call under way that does not end is never unmapped: the device must not write
+//! into memory that is somebody else's by then.
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use outlive::topic::segments::{Segment, SegmentWatcher, Unmap};
+use outlive::topic::segments::{self, Segment, SegmentWatcher, Unmap};
 
-use crate::context::Context;
+use crate::aside::Aside;
 use crate::device::DeviceInfo;
-use crate::driver::{ALREADY_REGISTERED, Api, Handle, register};
+use crate::driver::{ALREADY_REGISTERED, Api, register};
 use crate::event::Event;
 
 /// Overrides the size of a piece, bytes.
@@ -29,7 +29,7 @@ const PIECE_VARIABLE: &str = "OUTLIVE_GPU_PIECE_BYTES";
 /// Most bytes registered in one call; a piece's start is a multiple of it from the segment's.
 const PIECE_BYTES: usize = 1 << 30;
 const PAGE: usize = 4096;
-/// Longest wait for copies when a segment is about to be unmapped.
+/// Longest wait for copies when a segment is about to be unmapped, and then for the driver.
 const UNMAP_WAIT: Duration = Duration::from_secs(5);
 
 /// How much of the process's data segments the driver knows.
@@ -50,31 +50,43 @@ pub struct Registered {
 }
 
 /// One segment.
+#[derive(Default)]
+struct Entry {
+    state: Mutex<State>,
+    settled: Condvar,
+}
+
+#[derive(Default)]
 enum State {
+    #[default]
+    New,
+    /// Somebody is in the driver with it.
+    Registering,
     /// Start and length of each piece.
     Pinned(Vec<(usize, usize)>),
     Refused,
+    /// Its last user has let it go.
+    Gone,
+}
+
+impl Entry {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// See the module.
 pub(crate) struct Registrar {
     api: Api,
-    context: ContextHandle,
+    aside: Arc<Aside>,
     piece_bytes: usize,
     can_read_only: bool,
-    segments: Mutex<HashMap<u64, Arc<OnceLock<State>>>>,
+    segments: Mutex<HashMap<u64, Arc<Entry>>>,
     flights: Mutex<Vec<Arc<Flight>>>,
     quarantined: AtomicU64,
     told: AtomicBool,
     pid: u32,
 }
-
-struct ContextHandle(Handle);
-
-// SAFETY: the driver's handles may be used from any thread; it locks by itself.
-unsafe impl Send for ContextHandle {}
-// SAFETY: as above.
-unsafe impl Sync for ContextHandle {}
 
 /// A copy under way in a segment.
 #[derive(Debug)]
@@ -85,12 +97,12 @@ pub(crate) struct Flight {
 }
 
 impl Registrar {
-    pub(crate) fn new(api: Api, context: Handle, device: &DeviceInfo) -> Self {
+    pub(crate) fn new(api: Api, aside: Arc<Aside>, device: &DeviceInfo) -> Self {
         let wanted = std::env::var(PIECE_VARIABLE).ok().and_then(|v| v.parse::<usize>().ok());
         let piece_bytes = wanted.unwrap_or(PIECE_BYTES).max(PAGE) / PAGE * PAGE;
         Self {
             api,
-            context: ContextHandle(context),
+            aside,
             piece_bytes,
             can_read_only: device.registers_read_only,
             segments: Mutex::default(),
@@ -101,7 +113,7 @@ impl Registrar {
         }
     }
 
-    fn segments(&self) -> MutexGuard<'_, HashMap<u64, Arc<OnceLock<State>>>> {
+    fn segments(&self) -> MutexGuard<'_, HashMap<u64, Arc<Entry>>> {
         self.segments.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -118,8 +130,9 @@ impl Registrar {
         let segments = self.segments();
         let quarantined = self.quarantined.load(Relaxed);
         let mut out = Registered { copies, quarantined, ..Registered::default() };
-        for state in segments.values().filter_map(|state| state.get()) {
-            match state {
+        for entry in segments.values() {
+            match &*entry.state() {
+                State::New | State::Registering | State::Gone => {}
                 State::Refused => out.refused += 1,
                 State::Pinned(pieces) => {
                     out.segments += 1;
@@ -130,16 +143,61 @@ impl Registrar {
         out
     }
 
-    /// Registers `segment` unless it is, or was refused; with the context current.
+    /// Registers `segment` unless it is, or was refused; with the context current. The caller keeps
+    /// it mapped.
     pub(crate) fn ensure(&self, segment: &Segment) {
-        let state = Arc::clone(self.segments().entry(segment.serial()).or_default());
-        state.get_or_init(|| match self.register(segment) {
-            Ok(pieces) => State::Pinned(pieces),
-            Err(code) => {
-                self.tell(segment, code);
-                State::Refused
+        self.ensure_in(&self.entry(segment), segment);
+    }
+
+    /// The same for a segment that nothing keeps mapped: one that is gone is left alone.
+    pub(crate) fn ensure_mapped(&self, segment: &Segment) {
+        let entry = self.entry(segment);
+        // Entered first: whoever unmaps it from now on finds the entry, and waits for it.
+        if segments::segments().contains(segment) {
+            self.ensure_in(&entry, segment);
+        } else {
+            let mut segments = self.segments();
+            drop(entry);
+            // Registered already, or by somebody just now: whoever unmaps it takes it out.
+            let unused =
+                |e: &Arc<Entry>| Arc::strong_count(e) == 1 && matches!(*e.state(), State::New);
+            if segments.get(&segment.serial()).is_some_and(unused) {
+                segments.remove(&segment.serial());
             }
-        });
+        }
+    }
+
+    fn entry(&self, segment: &Segment) -> Arc<Entry> {
+        Arc::clone(self.segments().entry(segment.serial()).or_default())
+    }
+
+    fn ensure_in(&self, entry: &Entry, segment: &Segment) {
+        let is_registering = |state: &mut State| matches!(state, State::Registering);
+        let state = entry.settled.wait_while(entry.state(), is_registering);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*state, State::New) {
+            return;
+        }
+        *state = State::Registering;
+        drop(state);
+        let registered = self.register(segment);
+        let mut state = entry.state();
+        let is_gone = matches!(*state, State::Gone);
+        match registered {
+            // It stays mapped; nobody else knows that it is registered.
+            Ok(pieces) if is_gone => {
+                drop(state);
+                self.aside.call(UNMAP_WAIT, move |api| unregister(api, &pieces));
+            }
+            Ok(pieces) => *state = State::Pinned(pieces),
+            Err(_) if is_gone => {}
+            Err(code) => {
+                *state = State::Refused;
+                drop(state);
+                self.tell(segment, code);
+            }
+        }
+        entry.settled.notify_all();
     }
 
     fn register(&self, segment: &Segment) -> Result<Vec<(usize, usize)>, i32> {
@@ -160,22 +218,12 @@ impl Registrar {
                 // By someone else in this process; theirs to undo.
                 ALREADY_REGISTERED => {}
                 code => {
-                    self.unregister(&pieces);
+                    unregister(&self.api, &pieces);
                     return Err(code);
                 }
             }
         }
         Ok(pieces)
-    }
-
-    /// False when the driver keeps any of them.
-    fn unregister(&self, pieces: &[(usize, usize)]) -> bool {
-        let mut all = true;
-        for (start, _) in pieces {
-            // SAFETY: registered by us, unregistered once.
-            all &= unsafe { (self.api.unregister)(pointer(*start)) } == 0;
-        }
-        all
     }
 
     #[cold]
@@ -233,23 +281,44 @@ impl SegmentWatcher for Registrar {
         let serial = Some(segment.serial());
         let under_way: Vec<_> =
             self.flights().iter().filter(|f| f.segment == serial).cloned().collect();
-        if under_way.iter().any(|f| f.event.wait(UNMAP_WAIT).is_err()) {
+        let until = Instant::now() + UNMAP_WAIT;
+        let left = |until: Instant| until.saturating_duration_since(Instant::now());
+        if under_way.iter().any(|f| f.event.wait(left(until)).is_err()) {
             return Unmap::Never;
         }
         self.flights().retain(|f| f.segment != serial);
-        // Nobody copies there any more, so nobody is in the middle of registering it.
-        let state = self.segments().remove(&segment.serial());
-        if let Some(State::Pinned(pieces)) = state.as_deref().and_then(OnceLock::get) {
-            let Ok(_context) = Context::enter(&self.api, self.context.0) else {
-                return Unmap::Never;
-            };
-            if !self.unregister(pieces) {
-                // The driver still has it: what is mapped there next would be taken for it.
-                return Unmap::Never;
+        let Some(entry) = self.segments().remove(&segment.serial()) else { return Unmap::Now };
+        // Nobody copies there any more, but somebody may be registering all that there is.
+        let until = Instant::now() + UNMAP_WAIT;
+        let is_registering = |state: &mut State| matches!(state, State::Registering);
+        let waited = entry.settled.wait_timeout_while(entry.state(), left(until), is_registering);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let was = std::mem::replace(&mut *state, State::Gone);
+        drop(state);
+        entry.settled.notify_all();
+        match was {
+            State::New | State::Refused | State::Gone => Unmap::Now,
+            // Once it is registered it is unregistered, and stays mapped.
+            State::Registering => Unmap::Never,
+            State::Pinned(pieces) => {
+                match self.aside.call(left(until), move |api| unregister(api, &pieces)) {
+                    true => Unmap::Now,
+                    // The driver still has it: what is mapped there next would be taken for it.
+                    false => Unmap::Never,
+                }
             }
         }
-        Unmap::Now
     }
+}
+
+/// False when the driver keeps any of them.
+fn unregister(api: &Api, pieces: &[(usize, usize)]) -> bool {
+    let mut all = true;
+    for (start, _) in pieces {
+        // SAFETY: registered by us and still mapped, unregistered once.
+        all &= unsafe { (api.unregister)(pointer(*start)) } == 0;
+    }
+    all
 }
 
 fn pointer(address: usize) -> *mut c_void {

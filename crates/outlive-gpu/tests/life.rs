@@ -18,6 +18,12 @@ fn node() -> (TempDomain, Node) {
     (dir, node)
 }
 
+fn resident_kib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
 /// As Python does: 1 to 1001 events before, and segments that were unmapped while registered.
 #[test]
 fn a_device_that_is_opened_and_dropped_at_every_call_is_the_same_one() {
@@ -178,6 +184,102 @@ fn who_registers_a_segment_keeps_nobody_waiting_who_copies_elsewhere() {
     });
 }
 
+/// It stayed registered where something else was mapped next, and a device wrote the old pages.
+#[test]
+fn a_segment_that_goes_while_all_are_being_registered_is_unregistered_or_left_alone() {
+    let stub = stub("");
+    let _watchdog = testkit::Watchdog::start("registers and goes", Duration::from_secs(100));
+    let (_dir, node) = node();
+    let before = stub.cuda.register_segments().unwrap();
+    let (first, second) = (topic(&node, "/first"), topic(&node, "/second"));
+    let start = |of: &outlive::Publisher<[u8]>| of.loan_slice(BYTES).unwrap().as_ptr().addr();
+    let (first_start, _) = (start(&first.0), start(&second.0));
+    common::configure("hold_register=1");
+    std::thread::scope(|scope| {
+        let registers = scope.spawn(|| stub.cuda.register_segments().unwrap());
+        while count(6) == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Its turn would come.
+        drop(second);
+        let goes = scope.spawn(move || drop(first));
+        while outlive::topic::segments::segment_at(first_start).is_some() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // It is not listed any more; some time to unmap it.
+        std::thread::sleep(Duration::from_millis(100));
+        let unmapped = count(4);
+        common::configure("");
+        registers.join().unwrap();
+        goes.join().unwrap();
+        assert_eq!(unmapped, 0, "ranges that were unmapped while registered");
+    });
+    let after = stub.cuda.registered();
+    assert_eq!((after.segments, after.refused), (before.segments, before.refused));
+}
+
+/// Its entry was taken for that of a segment which nobody had registered.
+#[test]
+fn a_registered_segment_that_goes_while_all_are_being_registered_is_unregistered_first() {
+    let stub = stub("");
+    let _watchdog = testkit::Watchdog::start("registered, and goes", Duration::from_secs(100));
+    let (_dir, node) = node();
+    let before = stub.cuda.register_segments().unwrap();
+    let from = stub.cuda.upload(&pattern(11, BYTES)).unwrap();
+    let (first, second) = (topic(&node, "/first"), topic(&node, "/second"));
+    // Listed before the other one.
+    drop(first.0.loan_slice(BYTES).unwrap());
+    common::configure("delay_us=2500000");
+    let loan = second.0.loan_slice(BYTES).unwrap();
+    let start = loan.as_ptr().addr();
+    // Given up in mid-copy: the end of its segment waits for the copy.
+    // SAFETY: the buffer lives until the copy is done.
+    drop(unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), Stream::DEFAULT) }.unwrap());
+    common::configure("hold_register=1");
+    std::thread::scope(|scope| {
+        let registers = scope.spawn(|| stub.cuda.register_segments().unwrap());
+        while count(6) == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let goes = scope.spawn(move || drop(second));
+        while outlive::topic::segments::segment_at(start).is_some() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        common::configure("");
+        registers.join().unwrap();
+        goes.join().unwrap();
+    });
+    assert_eq!(count(4), 0, "ranges that were unmapped while registered");
+    drop(first);
+    let after = stub.cuda.registered();
+    assert_eq!((after.segments, after.refused), (before.segments, before.refused));
+}
+
+/// Its last user waited for as long as the other thread was in the driver.
+#[test]
+fn who_lets_a_segment_go_does_not_wait_for_a_registration_that_never_ends() {
+    let stub = stub("");
+    let _watchdog = testkit::Watchdog::start("registers for ever", Duration::from_secs(60));
+    let (_dir, node) = node();
+    let ranges = count(0);
+    let (publisher, subscriber) = topic(&node, "/image");
+    drop(publisher.loan_slice(BYTES).unwrap());
+    common::configure("hold_register=1");
+    std::thread::scope(|scope| {
+        let registers = scope.spawn(|| stub.cuda.register_segments().unwrap());
+        while count(6) == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // The watchdog ends a hang: the registration goes on only after this.
+        drop((publisher, subscriber));
+        assert_eq!((count(4), registers.is_finished()), (0, false));
+        common::configure("");
+        registers.join().unwrap();
+    });
+    // Nobody will ask for it again: who has registered it undoes that.
+    assert_eq!((count(0), count(4)), (ranges, 0));
+}
+
 /// Each device had unregistered by itself what all of them copy through.
 #[test]
 fn a_segment_is_not_let_go_while_another_device_still_writes_there() {
@@ -273,19 +375,78 @@ fn a_forked_child_is_refused_and_harms_nobody() {
 #[test]
 fn what_is_dropped_waits_for_a_stuck_device_for_a_second_and_no_longer() {
     let stub = stub("");
+    let _watchdog = testkit::Watchdog::start("drops", Duration::from_secs(100));
     let (_dir, node) = node();
     let share = DeviceShare::open(&stub.cuda, &node).unwrap();
     let publisher = share.publisher(node.topic::<DeviceFrame>("/device").unwrap()).unwrap();
+    let (segment, _subscriber) = topic(&node, "/image");
+    drop(segment.loan_slice(BYTES).unwrap());
+    stub.cuda.register_segments().unwrap();
+    assert_eq!(count(0), 1);
     let gate = Gate::new(&stub.cuda).unwrap();
+    let buffers = (stub.cuda.alloc(1000).unwrap(), stub.cuda.pinned(1000).unwrap());
+    let other = Gate::new(&stub.cuda).unwrap();
     let stream = stub.cuda.stream().unwrap();
     // SAFETY: the stream lives until it has passed.
     let ticket = unsafe { gate.hold(stream.stream()) }.unwrap();
     let e = stub.cuda.synchronize_timeout(Duration::from_millis(20)).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Timeout);
-    let before = stub.cuda.registered().quarantined;
-    // A hang would be ended by the test's watchdog.
+    let quarantined = stub.cuda.registered().quarantined;
+    // A hang would be ended by the watchdog: who holds the stream would let it pass only later.
     drop(publisher.loan(1000).unwrap());
-    assert_eq!(stub.cuda.registered().quarantined, before + 1);
+    assert_eq!(stub.cuda.registered().quarantined, quarantined + 1);
+    let allocations = count(2);
+    drop((buffers, other));
+    // The segment stays mapped: the driver may have it still.
+    drop(segment);
+    assert_eq!((count(0) > 0, count(4)), (true, 0), "registered, and mapped");
     gate.open(ticket);
     stub.cuda.synchronize_timeout(Duration::from_secs(20)).unwrap();
+    drop(gate);
+    // What was given up is given back once the device is done.
+    let now = || (count(0), count(2), count(4));
+    let done =
+        testkit::process::wait_until(Duration::from_secs(20), || now() == (0, allocations - 1, 0));
+    assert!(done, "{:?}, {allocations} allocations before", now());
+}
+
+/// It never came back; then the device would have read what its caller had freed.
+#[test]
+fn an_upload_that_the_device_does_not_make_comes_back_and_may_still_be_read() {
+    let stub = stub("");
+    let _watchdog = testkit::Watchdog::start("uploads", Duration::from_secs(100));
+    let allocations = count(2);
+    let gate = Gate::new(&stub.cuda).unwrap();
+    // SAFETY: the default stream lives as long as the process.
+    let ticket = unsafe { gate.hold(Stream::DEFAULT) }.unwrap();
+    // So large that it is unmapped where it is freed.
+    let data = pattern(10, 8 << 20);
+    let e = stub.cuda.upload(&data).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Timeout);
+    drop(data);
+    gate.open(ticket);
+    stub.cuda.synchronize_timeout(Duration::from_secs(20)).unwrap();
+    let done = testkit::process::wait_until(Duration::from_secs(20), || {
+        (count(2), count(3)) == (allocations, 0)
+    });
+    assert!(done, "{} allocations, {} copies", count(2), count(3));
+}
+
+/// Each attempt left a copy of the data behind, for as long as the process lived.
+#[test]
+fn copies_that_are_refused_keep_no_memory() {
+    const EACH: usize = 8 << 20;
+    let stub = stub("");
+    let data = pattern(12, EACH);
+    let from = stub.cuda.upload(&data).unwrap();
+    common::configure("capturing=1");
+    let before = resident_kib();
+    for _ in 0..40 {
+        assert_eq!(stub.cuda.upload(&data).unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(from.download().unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+    let grown = resident_kib().saturating_sub(before);
+    common::configure("");
+    assert!(grown < 100 << 10, "{grown} KiB more");
+    assert!(from.download().unwrap() == data);
 }

@@ -1,0 +1,57 @@
+//! Memory is given back where no thread can be started any more. In a process of its own: its limit
+//! would be everybody's.
+
+mod common;
+
+use common::{count, pattern, stub, topic};
+use outlive::Node;
+use outlive::topic::segments;
+use outlive_gpu::{Gate, LoanExt, Stream};
+use testkit::temp::TempDomain;
+
+const BYTES: usize = 100_000;
+
+/// So that there is room for everything but the stack of a thread.
+fn limit_address_space() -> libc::rlimit {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let now: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: valid pointers.
+    unsafe {
+        assert_eq!(libc::getrlimit(libc::RLIMIT_AS, &raw mut before), 0);
+        let limit = libc::rlimit { rlim_cur: (now + 1024) << 10, ..before };
+        assert_eq!(libc::setrlimit(libc::RLIMIT_AS, &raw const limit), 0);
+    }
+    before
+}
+
+/// It stayed registered and mapped, or allocated, for as long as the process lived.
+#[test]
+fn what_is_dropped_where_no_thread_can_be_started_is_given_back() {
+    let stub = stub("");
+    let dir = TempDomain::new("gpu-threads").unwrap();
+    let node = Node::builder().root(dir.path()).open().unwrap();
+    let (ranges, allocations) = (count(0), count(2));
+    let (publisher, subscriber) = topic(&node, "/image");
+    let from = stub.cuda.upload(&pattern(1, BYTES)).unwrap();
+    let others = (stub.cuda.pinned(BYTES).unwrap(), Gate::new(&stub.cuda).unwrap());
+    let loan = publisher.loan_slice(BYTES).unwrap();
+    let segment = segments::segment_at(loan.as_ptr().addr()).unwrap();
+    // SAFETY: the buffer lives until the copy is done.
+    let fill = unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), Stream::DEFAULT) };
+    fill.unwrap().publish().unwrap();
+    assert_eq!((count(0), count(2)), (ranges + 3, allocations + 1));
+
+    let before = limit_address_space();
+    let thread = std::thread::Builder::new().spawn(|| ());
+    drop((publisher, subscriber, from, others));
+    // SAFETY: a valid pointer.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const before) }, 0);
+    assert!(thread.is_err(), "a thread could be started all the same");
+    assert_eq!((count(0), count(2), count(4)), (ranges, allocations, 0));
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let (start, dir) = (format!("{:x}-", segment.start()), dir.path().display().to_string());
+    let is_mapped = |line: &str| line.starts_with(&start) && line.contains(&dir);
+    assert!(!maps.lines().any(is_mapped), "{maps}");
+}
