@@ -67,7 +67,7 @@ fn nobody(domain: &Domain) -> Option<String> {
     if nodes.iter().any(|node| node.pid != std::process::id()) {
         return None;
     }
-    let (dir, name) = (domain.dir(), domain.dir().file_name()?.to_string_lossy().into_owned());
+    let (dir, name) = (domain.dir(), domain.name());
     let others = beside(domain);
     let there = match (dir.parent(), others.as_slice()) {
         (Some(root), []) => format!("; {} has no other domain", root.display()),

@@ -68,6 +68,12 @@ pub(crate) fn services() -> ArgValueCompleter {
     names(move |domain| Ok(domain.services()?.into_iter().map(of).collect()))
 }
 
+/// Names of locks, semaphores, sets and segments.
+pub(crate) fn locks() -> ArgValueCompleter {
+    let of = |l: outlive::lock::LockInfo| (l.name, l.kind.as_str().to_owned());
+    names(move |domain| Ok(domain.locks()?.into_iter().map(of).collect()))
+}
+
 /// Names of nodes.
 pub(crate) fn nodes() -> ArgValueCompleter {
     let of = |n: outlive::NodeInfo| (n.name, format!("pid {}", n.pid));
@@ -83,7 +89,7 @@ pub(crate) fn types() -> ArgValueCompleter {
 pub(crate) fn domains() -> ArgValueCompleter {
     names(|domain| {
         let mut names = crate::absent::beside(domain);
-        names.extend(domain.dir().file_name().map(|name| name.to_string_lossy().into_owned()));
+        names.push(domain.name().to_owned());
         Ok(names.into_iter().map(|name| (name, String::new())).collect())
     })
 }

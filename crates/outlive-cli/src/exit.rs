@@ -24,11 +24,11 @@ pub(crate) enum Code {
     NotFound = 4,
     /// Shared bytes are corrupt, or of another layout version.
     Corrupt = 5,
-    /// The topic has another type or is less deep.
+    /// Another type, or one without a description.
     Mismatch = 6,
     /// A directory or file belongs to another user or is open to others, or access was denied.
     Refused = 7,
-    /// RAM disk, quota, memory bound or number of members exhausted.
+    /// Disk, RAM disk, quota, file size, memory bound or number of members exhausted.
     NoRoom = 8,
     /// Standard input ended inside a frame.
     Partial = 9,
@@ -39,7 +39,7 @@ pub(crate) const CODES_HELP: &str = "\
 Exit codes:
   0 done                  1 failed                2 wrong usage
   3 done, with loss       4 not found, timed out  5 corrupt or other version
-  6 other type or depth   7 access refused        8 out of room
+  6 other type            7 access refused        8 out of room
   9 input ended inside a frame";
 
 impl From<ErrorKind> for Code {
@@ -76,7 +76,10 @@ impl Failure {
     pub(crate) fn code_of(kind: io::ErrorKind) -> Code {
         match kind {
             io::ErrorKind::PermissionDenied => Code::Refused,
-            io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => Code::NoRoom,
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge
+            | io::ErrorKind::OutOfMemory => Code::NoRoom,
             _ => Code::Failed,
         }
     }
@@ -123,4 +126,17 @@ pub(crate) fn plain(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_end_of_room_has_the_same_code() {
+        for error in [libc::ENOSPC, libc::EDQUOT, libc::EFBIG, libc::ENOMEM] {
+            let error = io::Error::from_raw_os_error(error);
+            assert_eq!(Failure::io("write x", &error).code, Code::NoRoom, "{error}");
+        }
+    }
 }

@@ -120,8 +120,14 @@ pub(crate) fn serve(
         while !os::stop_asked() {
             let ready = os::wait_readable(listener).map_err(|e| Failure::io("wait", &e))?;
             // A client that is gone or too slow gets nothing, the next one does.
-            let Some((client, from)) = ready.then(|| listener.accept().ok()).flatten() else {
-                continue;
+            let (client, from) = match ready.then(|| listener.accept()) {
+                Some(Ok(accepted)) => accepted,
+                Some(Err(e)) if e.kind() != io::ErrorKind::WouldBlock => {
+                    // Out of descriptors, perhaps: it is ready again at once.
+                    std::thread::sleep(Duration::from_nanos(os::SLICE_NS));
+                    continue;
+                }
+                _ => continue,
             };
             let Some(number) = clients.admit(&client, from.ip()) else {
                 let busy = Response::text("503 Service Unavailable", "too many connections");

@@ -1,17 +1,19 @@
-//! `outlive lock list`: locks, semaphores, sets and segments, and who holds them.
+//! `outlive lock`: locks, semaphores, sets and segments, who holds them, and removing one.
 
 use clap::{Args, Subcommand};
 use outlive::lock::{LockInfo, LockKind, LockState};
 use serde::Serialize;
 
-use crate::absent::note_if_nobody;
-use crate::exit::Outcome;
+use crate::absent::{missing, note_if_nobody};
+use crate::complete;
+use crate::exit::{Code, Outcome};
 use crate::options::DomainOptions;
 use crate::output::{bytes, print, print_json, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LockCommand {
     List(ListArgs),
+    Remove(RemoveArgs),
 }
 
 /// List all locks: kind, holder, state, waiters.
@@ -25,6 +27,18 @@ pub(crate) struct ListArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// Remove a lock, semaphore, set or segment that nobody has open.
+///
+/// An unrecoverable lock is removed even while programs have it open: they get `Unrecoverable`
+/// until they open it again. The data goes with it; opening the name creates it again.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  outlive lock remove /map")]
+pub(crate) struct RemoveArgs {
+    /// Its name.
+    #[arg(add = complete::locks())]
+    name: String,
 }
 
 #[derive(Serialize)]
@@ -96,7 +110,22 @@ impl Row {
 const HEAD: [&str; 8] = ["LOCK", "KIND", "TYPE", "DATA", "STATE", "HOLDER", "WAITERS", "USERS"];
 
 pub(crate) fn run(command: &LockCommand, options: &DomainOptions) -> Outcome {
-    let LockCommand::List(args) = command;
+    match command {
+        LockCommand::List(args) => list(args, options),
+        LockCommand::Remove(args) => remove(args, options),
+    }
+}
+
+fn remove(args: &RemoveArgs, options: &DomainOptions) -> Outcome {
+    let domain = options.domain()?;
+    if domain.remove_lock(&args.name)? {
+        return Ok(Code::Done);
+    }
+    let names = domain.locks()?.into_iter().map(|lock| lock.name);
+    Err(missing(&domain, "lock", &args.name, names))
+}
+
+fn list(args: &ListArgs, options: &DomainOptions) -> Outcome {
     let domain = options.domain()?;
     note_if_nobody(&domain);
     let rows: Vec<_> = domain.locks()?.into_iter().map(Row::of).collect();

@@ -105,7 +105,7 @@ enum Command {
     /// Services: list, call.
     #[command(subcommand)]
     Service(service::ServiceCommand),
-    /// Locks: list them and their holders.
+    /// Locks: list them and their holders, remove one.
     #[command(subcommand)]
     Lock(lock::LockCommand),
     Run(robot::RunArgs),
@@ -156,6 +156,7 @@ fn typed() -> Cli {
 }
 
 fn main() -> ExitCode {
+    os::survive_file_limit();
     complete::answer_shell(Cli::command);
     let Cli { options, command } = typed();
     let done = match command {

@@ -16,10 +16,9 @@ const HEAD: &str = "Where";
 /// Which domain to look at or to join.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DomainOptions {
-    /// Domain to use; domains do not see each other.
-    #[arg(long, global = true, value_name = "NAME", default_value = "default", help_heading = HEAD,
-          add = complete::domains())]
-    pub(crate) domain: String,
+    /// Domain to use; domains do not see each other [default: $OUTLIVE_DOMAIN, else default].
+    #[arg(long, global = true, value_name = "NAME", help_heading = HEAD, add = complete::domains())]
+    pub(crate) domain: Option<String>,
     /// Directory of the domains [default: $OUTLIVE_DIR, else /dev/shm/outlive-<uid>].
     #[arg(long, global = true, value_name = "DIR", help_heading = HEAD)]
     pub(crate) root: Option<PathBuf>,
@@ -27,7 +26,10 @@ pub(crate) struct DomainOptions {
 
 impl DomainOptions {
     fn builder(&self) -> NodeBuilder {
-        let builder = Node::builder().domain(&self.domain);
+        let mut builder = Node::builder();
+        if let Some(domain) = &self.domain {
+            builder = builder.domain(domain);
+        }
         match &self.root {
             Some(root) => builder.root(root),
             None => builder,

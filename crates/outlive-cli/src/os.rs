@@ -29,6 +29,24 @@ pub(crate) fn catch_stop_signals() {
     }
 }
 
+extern "C" fn go_on(_signal: libc::c_int) {}
+
+/// A file at its limit (RLIMIT_FSIZE) is an error of the write, and no signal that ends us. Not by
+/// ignoring it, which programs that we start would inherit.
+pub(crate) fn survive_file_limit() {
+    // SAFETY: all zeroes is a valid sigaction: no flags, an empty mask, the default.
+    let (mut action, mut before): (libc::sigaction, libc::sigaction) =
+        unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    action.sa_sigaction = go_on as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: both are complete and writable; the handler does nothing.
+    unsafe {
+        libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &mut before);
+        if before.sa_sigaction == libc::SIG_DFL {
+            libc::sigaction(libc::SIGXFSZ, &action, std::ptr::null_mut());
+        }
+    }
+}
+
 static SAVE: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn ask_to_save(_signal: libc::c_int) {

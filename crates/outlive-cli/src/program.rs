@@ -23,8 +23,8 @@ pub(crate) fn become_it(
     install: &str,
     options: &DomainOptions,
 ) -> Failure {
-    if options.domain != "default" {
-        command.args(["--domain", &options.domain]);
+    if let Some(domain) = &options.domain {
+        command.args(["--domain", domain]);
     }
     if let Some(root) = &options.root {
         command.env("OUTLIVE_DIR", root);

@@ -1,5 +1,6 @@
 //! A payload as people and JSON see it, wherever it comes from: described types, MessagePack.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use outlive::describe::Value;
@@ -191,7 +192,7 @@ impl fmt::Display for Tree {
             Self::F32(v) => write!(f, "{v:?}"),
             Self::F64(v) => write!(f, "{v:?}"),
             Self::Text(v) => write!(f, "{v:?}"),
-            Self::Name(v) => f.write_str(v),
+            Self::Name(v) => f.write_str(&on_a_line(v)),
             Self::Bytes(v) => {
                 write!(f, "{}", hex(&v.shown))?;
                 more(f, v, " ")
@@ -207,11 +208,20 @@ impl fmt::Display for Tree {
             Self::Fields(v) => {
                 f.write_str("{")?;
                 for (i, (name, value)) in v.iter().enumerate() {
+                    let name = on_a_line(name);
                     write!(f, "{}{name}: {value}", if i > 0 { ", " } else { "" })?;
                 }
                 f.write_str("}")
             }
         }
+    }
+}
+
+/// A name, which may be anybody's: nothing in it moves the cursor or ends the line.
+fn on_a_line(name: &str) -> Cow<'_, str> {
+    match name.contains(char::is_control) {
+        true => name.escape_debug().to_string().into(),
+        false => name.into(),
     }
 }
 
@@ -350,6 +360,13 @@ mod tests {
         let cut = tree.cut(1);
         assert_eq!(cut.at("z.b").unwrap().to_string(), "[1, .. 2 more]");
         assert!(!cut.is_whole() && cut.at("z.a").unwrap().is_whole());
+    }
+
+    #[test]
+    fn names_have_no_control_characters() {
+        let fields = vec![("a\x1b[2J\n".into(), Tree::Name("\u{9b}31m".into()))];
+        assert_eq!(Tree::Fields(fields).to_string(), r"{a\u{1b}[2J\n: \u{9b}31m}");
+        assert_eq!(tree(r#"{"größe \"x\"": 1}"#).to_string(), r#"{größe "x": 1}"#);
     }
 
     #[test]

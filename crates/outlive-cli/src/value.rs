@@ -60,7 +60,7 @@ pub(crate) fn description(of: &PayloadType) -> Option<TypeDescription> {
 pub(crate) fn undescribed(type_name: &str) -> Failure {
     let message = format!(
         "type {type_name} has no description, so JSON cannot become one: \
-         #[derive(outlive::Message)] describes it"
+         #[outlive::message] above the type describes it"
     );
     Failure::new(Code::Mismatch, message)
 }

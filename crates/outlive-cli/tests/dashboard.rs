@@ -278,6 +278,17 @@ fn strangers_and_bad_requests_are_refused() {
 }
 
 #[test]
+fn without_a_thread_it_says_so() {
+    let home = Home::new("dashboard-thread");
+    let _node = node(&home, "stays");
+    let mut dashboard = home.outlive("dashboard --bind 127.0.0.1:0");
+    // No thread has so large a stack.
+    dashboard.env("RUST_MIN_STACK", (1u64 << 60).to_string());
+    let told = home.start_command(dashboard).end().expect(FAILED).err;
+    assert!(told.contains("start a thread"), "{told}");
+}
+
+#[test]
 fn a_port_in_use_is_told() {
     let home = Home::new("dashboard-port");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -144,13 +144,19 @@ struct Robot {
 
 impl Robot {
     fn start(home: &Home) -> Self {
-        let start = |(name, ..): &Spec| {
-            let root = home.root().display().to_string();
-            let mut command = spawn_test("node_of_the_robot", name, &[&root]);
-            let child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
-            (*name, child)
-        };
-        Self { nodes: ROBOT.iter().map(start).collect() }
+        Self { nodes: ROBOT.iter().map(|(name, ..)| (*name, Self::node(home, name))).collect() }
+    }
+
+    fn node(home: &Home, name: &str) -> Child {
+        let root = home.root().display().to_string();
+        let mut command = spawn_test("node_of_the_robot", name, &[&root]);
+        command.stdout(std::process::Stdio::null()).spawn().unwrap()
+    }
+
+    /// After its death.
+    fn restart(&mut self, home: &Home, name: &str) {
+        let (_, child) = self.nodes.iter_mut().find(|(n, _)| *n == name).unwrap();
+        *child = Self::node(home, name);
     }
 
     /// As `kill -9` does, or any other signal.
@@ -172,6 +178,18 @@ impl Drop for Robot {
         }
     }
 }
+
+/// The command's dashboard, and its address.
+fn dashboard(home: &Home) -> (Child, String) {
+    let mut child = home.outlive("dashboard --bind 127.0.0.1:0 --every 0.2").spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("outlive: dashboard at ").unwrap();
+    (child, address.to_owned())
+}
+
+const IMAGES: &str =
+    "[...document.querySelectorAll('#images img')].filter(i => i.naturalWidth).length === 2";
 
 /// Boxes of the graph that lie on another, text beyond its box, what is wider than the page.
 const PROBE: &str = r##"(() => {
@@ -235,19 +253,13 @@ fn the_page_shows_a_robot_a_death_and_no_markup_from_names() {
         .of_type(&PayloadType::msgpack(hostile).unwrap());
     let publisher = topic.publisher().unwrap();
 
-    let mut dashboard = home.outlive("dashboard --bind 127.0.0.1:0 --every 0.2").spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(dashboard.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("outlive: dashboard at ").unwrap();
-
+    let (mut dashboard, address) = dashboard(&home);
     let mut page = Page::open(&program, &dir.join("profile"), 1400, 1500);
-    page.go(address);
+    page.go(&address);
     page.wait_for("document.querySelectorAll('#graph .topic').length === 10");
     page.wait_for("document.querySelectorAll('#graph .node').length === 10");
     // Both images are drawn, small.
-    page.wait_for(
-        "[...document.querySelectorAll('#images img')].filter(i => i.naturalWidth).length === 2",
-    );
+    page.wait_for(IMAGES);
     page.run("choose('/imu')");
     page.wait_for("document.querySelectorAll('#latency rect').length > 0");
     page.wait_for("page.shown.watched['/imu'].latency.samples > 60");
@@ -299,4 +311,33 @@ fn the_page_shows_a_robot_a_death_and_no_markup_from_names() {
     page.wait_for("!document.getElementById('alarm').hidden");
     let told = "document.getElementById('alarm').textContent.startsWith('no answer')";
     assert_eq!(page.run(told), true);
+}
+
+/// The frames of README's moving picture, into FILM: gps is killed and started again.
+#[test]
+#[ignore = "no test: scripts/film runs it"]
+fn film() {
+    let program = chromium().expect("a browser");
+    let dir = PathBuf::from(std::env::var_os("FILM").expect("FILM names a directory"));
+    let home = Home::lasting("film", Duration::from_secs(300));
+    let mut robot = Robot::start(&home);
+    home.await_nodes(ROBOT.len());
+    let (mut dashboard, address) = dashboard(&home);
+    let mut page = Page::open(&program, &dir.join("profile"), 1400, 585);
+    page.go(&address);
+    page.wait_for(IMAGES);
+    page.wait_for("page.shown.topics.find(t => t.name === '/joint_targets').lost > 0");
+    let began = Instant::now();
+    for i in 0..48 {
+        match i {
+            10 => robot.signal("gps", libc::SIGKILL),
+            32 => robot.restart(&home, "gps"),
+            _ => {}
+        }
+        let due = Duration::from_millis(250) * i;
+        std::thread::sleep(due.saturating_sub(began.elapsed()));
+        std::fs::write(dir.join(format!("{i:03}.png")), page.screenshot()).unwrap();
+    }
+    let _ = dashboard.kill();
+    let _ = dashboard.wait();
 }

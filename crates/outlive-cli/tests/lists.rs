@@ -212,3 +212,24 @@ fn node_info_says_what_a_node_does_and_find_which_topics_have_a_type() {
     let ran = home.run("node info arm").expect(USAGE);
     assert!(ran.err.contains("nodes 1, 2 are named arm: give a number"), "{}", ran.err);
 }
+
+#[test]
+fn the_environment_names_the_domain_of_commands_and_programs_unless_they_do() {
+    let home = Home::new("domain-env");
+    let run = |args: &str, domain: &str| {
+        let ran = home.outlive(args).env("OUTLIVE_DOMAIN", domain).output().unwrap();
+        (ran.status.code(), String::from_utf8(ran.stderr).unwrap())
+    };
+    for (args, domain, named) in [
+        ("topic list", "arm", "arm"),
+        ("--domain base topic list", "arm", "base"),
+        ("topic list", "", "default"),
+    ] {
+        let (code, said) = run(args, domain);
+        assert_eq!(code, Some(DONE));
+        assert!(said.contains(&format!("nobody is in domain {named} (")), "{said}");
+    }
+    let (code, said) = run("topic list", "two words");
+    assert_eq!(code, Some(USAGE));
+    assert!(said.contains("domain name 'two words'"), "{said}");
+}

@@ -135,6 +135,7 @@ fn a_shell_completes_commands_options_and_the_names_there_are() {
     let _goal = arm.topic::<f64>("/goal").unwrap().publisher().unwrap();
     let _jobs = node.queue::<u64>("/jobs").unwrap().consumer().unwrap();
     let _plan = node.service::<u64, u64>("/plan").unwrap().server().unwrap();
+    let _map = node.mutex::<u64>("/map").unwrap();
     for (words, offers) in [
         ("outlive topic ec", &["echo"][..]),
         ("outlive topic echo /sp", &["/speed", "/spin/left"]),
@@ -148,6 +149,7 @@ fn a_shell_completes_commands_options_and_the_names_there_are() {
         ("outlive queue send ", &["/jobs"]),
         ("outlive queue echo /j", &["/jobs"]),
         ("outlive service call ", &["/plan"]),
+        ("outlive lock remove ", &["/map"]),
         ("outlive node info ", &["cam"]),
         ("outlive topic list --domain ", &["arm", "default"]),
         ("outlive stop ", &[]),

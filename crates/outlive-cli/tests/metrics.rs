@@ -47,6 +47,37 @@ fn a_domain_is_shown_as_metrics() {
     }
 }
 
+/// A client waited, and a core was busy with looking at it.
+#[test]
+fn without_a_descriptor_for_a_client_it_waits_and_sleeps() {
+    let home = Home::new("metrics-descriptors");
+    let _node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let mut child = home.outlive("metrics --listen 127.0.0.1:0").spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("outlive: metrics at http://").unwrap();
+    let address = address.strip_suffix("/metrics").unwrap();
+    limit(child.id(), libc::RLIMIT_NOFILE, 3);
+    let mut client = TcpStream::connect(address).unwrap();
+    write!(client, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    // In hundredths of a second.
+    let busy = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    };
+    let (before, began) = (busy(), std::time::Instant::now());
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let (busy, of) = (busy() - before, began.elapsed().as_millis() as u64 / 10);
+    assert!(busy < of / 10, "busy for {busy} of {of}");
+    limit(child.id(), libc::RLIMIT_NOFILE, 100);
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("outlive_nodes"), "{answer}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 #[test]
 fn deaths_are_counted_while_it_serves() {
     let home = Home::new("metrics-http");

@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -55,6 +55,43 @@ fn fill_a_disk(disk: &Path, compression: &str) {
     fs::remove_file(file).unwrap();
 }
 
+/// The signal of that limit ended it without a word.
+#[test]
+fn a_file_at_the_limit_of_the_process_ends_with_a_summary_and_the_code_of_a_full_disk() {
+    let home = Home::new("record-limit");
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(8).publisher().unwrap();
+    let file = home.root().with_extension("mcap");
+    let mut record = testkit::spawn::spawn_program("sh");
+    // Blocks of 512 bytes, or 1024 in some shells.
+    record.args(["-c", "ulimit -f 40000 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_outlive")]);
+    record.args(["record", "/bytes", "--output"]).arg(&file).env("OUTLIVE_DIR", home.root());
+    record.stderr(std::process::Stdio::piped());
+    let mut record = home.start_command(record);
+    home.await_subscriber();
+    let mut rng = Rng::new(1);
+    while !record.is_over() {
+        publisher.publish(&noise(&mut rng, 100_000)).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let told = record.end().expect(NO_ROOM).err;
+    assert!(told.contains("outlive: recorded ") && told.contains("'outlive recover'"), "{told}");
+    assert!(told.contains("File too large") && told.contains("--split-bytes"), "{told}");
+    let whole = home.root().with_file_name("whole.mcap");
+    let outlive = |args: &str| {
+        let mut shell = testkit::spawn::spawn_program("sh");
+        let outlive = env!("CARGO_BIN_EXE_outlive");
+        shell.args(["-c", &format!("ulimit -f 200; exec {outlive} {args}")]);
+        Ran::from(shell.output().unwrap())
+    };
+    let (file, whole) = (file.display(), whole.display());
+    let told = outlive(&format!("recover {file} --output {whole}")).expect(NO_ROOM);
+    assert!(told.err.contains("File too large"), "{}", told.err);
+    let told = outlive(&format!("convert {file} --output {whole}")).expect(NO_ROOM);
+    assert!(told.err.contains("File too large"), "{}", told.err);
+    home.run(&format!("info {file}")).expect(DONE);
+}
+
 #[test]
 fn the_oldest_files_go_while_less_of_the_disk_is_free() {
     on_a_disk_of("3m", "the_oldest_files_go_while_less_of_the_disk_is_free", |disk| {
@@ -78,6 +115,99 @@ fn the_oldest_files_go_while_less_of_the_disk_is_free() {
         let seen = home.run(&format!("info {} --json", disk.display())).expect(DONE).json();
         assert!(seen["messages"].as_u64().unwrap() > 5, "{seen}");
     });
+}
+
+/// It needed room for its first file before it made any, and left an empty file each time.
+#[test]
+fn a_recording_that_is_started_again_on_a_full_disk_makes_room_first() {
+    const TEST: &str = "a_recording_that_is_started_again_on_a_full_disk_makes_room_first";
+    on_a_disk_of("2m", TEST, |disk| {
+        let home = Home::new("record-room");
+        let node = outlive::Node::builder().root(home.root()).open().unwrap();
+        let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(32).publisher().unwrap();
+        let mut rng = Rng::new(1);
+        (0..20).for_each(|_| assert!(publisher.publish(&noise(&mut rng, 50_000)).is_ok()));
+        let part = |n: u32| disk.join(format!("run_{n:03}.mcap"));
+        let record = |messages: u32, how: &str| {
+            let count = format!("--history {messages} --count {messages} --split-bytes 100000");
+            let run = disk.join("run.mcap");
+            home.run(&format!("record /bytes {count} {how} --output {}", run.display()))
+        };
+        record(20, "").expect(DONE);
+        let mut rest = fs::File::create(disk.join("rest")).unwrap();
+        while rest.write_all(&[7; 4096]).is_ok() {}
+        let count = || fs::read_dir(disk).unwrap().count();
+        let before = count();
+        record(1, "--keep-files 1000").expect(NO_ROOM);
+        assert_eq!(count(), before, "it leaves nothing");
+
+        // The oldest cannot be removed; others can.
+        let mut bind = std::process::Command::new("mount");
+        assert!(bind.arg("--bind").args([part(0), part(0)]).status().unwrap().success());
+        let told = record(1, "--free-bytes 500000").expect(DONE).err;
+        assert!(told.contains(&format!("remove {}: ", part(0).display())), "{told}");
+        assert!(part(0).exists() && !part(1).exists());
+        let newest = (0..100).rev().map(part).find(|part| part.exists()).unwrap();
+        let seen = home.run(&format!("info {} --part --json", newest.display())).json();
+        assert_eq!((&seen["messages"], &seen["finished"]), (&1.into(), &true.into()), "{seen}");
+    });
+}
+
+/// It panicked, and what it had in memory was gone.
+#[test]
+fn without_a_thread_for_the_file_the_last_seconds_stay_in_memory() {
+    let home = Home::new("record-thread");
+    let dir = home.root().parent().unwrap().to_owned();
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let publisher = node.topic::<u32>("/n").unwrap().depth(64).publisher().unwrap();
+    let record = format!("record /n --last 3600 --output {}", dir.join("box.mcap").display());
+    let mut record = home.outlive(&record);
+    record.env("RUST_MIN_STACK", (64 << 20).to_string());
+    let record = home.start_command(record);
+    home.await_subscriber();
+    (0..50).for_each(|i| assert!(publisher.publish(&i).is_ok()));
+    let save = || home.run("service call /record/save x --timeout 60");
+    let status = fs::read_to_string(format!("/proc/{}/status", record.id())).unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let kb: u64 = size.trim().trim_end_matches(" kB").parse().unwrap();
+    // Less than a thread takes; enough for clients.
+    limit(record.id(), libc::RLIMIT_AS, (kb << 10) + (48 << 20));
+    for _ in 0..2 {
+        let told = save().expect(FAILED).err;
+        assert!(told.contains("start a thread"), "{told}");
+    }
+    limit(record.id(), libc::RLIMIT_AS, libc::RLIM_INFINITY);
+    publisher.publish(&50).unwrap();
+    save().expect(DONE);
+    record.signal(libc::SIGINT);
+    let told = record.end().expect(DONE).err;
+    assert!(told.contains("saved 51 messages") && told.contains("into a file"), "{told}");
+}
+
+/// It wrote the file to its end, and told nobody.
+#[test]
+fn who_asked_for_a_file_is_answered_though_a_signal_comes_while_it_is_written() {
+    let home = Home::new("record-answer");
+    let dir = home.root().parent().unwrap().to_owned();
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let topic = node.topic::<[u8]>("/bytes").unwrap().depth(8);
+    let publisher = topic.reliable_timeout(Duration::from_secs(60)).publisher().unwrap();
+    let how = "--last 3600 --reliable --compression zstd";
+    let record = format!("record /bytes {how} --output {}", dir.join("box.mcap").display());
+    let record = home.start(&record, b"");
+    home.await_subscriber();
+    let mut rng = Rng::new(1);
+    // Its file takes a while.
+    (0..30).for_each(|_| assert!(publisher.publish(&noise(&mut rng, 500_000)).is_ok()));
+    let asks = home.start_open("service call /record/save x --timeout 100");
+    while !dir.join("box_000.mcap").exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    record.signal(libc::SIGTERM);
+    let answer = asks.end().expect(DONE);
+    assert!(answer.text().contains("box_000.mcap"), "{}", answer.text());
+    let told = record.end().expect(DONE).err;
+    assert!(told.contains("saved 30 messages") && told.contains("into a file"), "{told}");
 }
 
 /// A file of somebody else, with one message of MessagePack on a topic of any name.
@@ -119,6 +249,45 @@ fn control_characters_of_a_file_do_not_reach_the_terminal() {
         let raw = said.chars().find(|c| c.is_control() && *c != '\n');
         assert_eq!(raw, None, "{command}: {said:?}");
         assert!(!said.is_empty(), "{command} says nothing");
+    }
+}
+
+/// It emptied the part that it was about to read.
+#[test]
+fn no_part_of_a_recording_is_written_over_and_a_directory_has_a_file_beside_it() {
+    let home = Home::new("recover-parts");
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(16).publisher().unwrap();
+    (0..10u8).for_each(|i| assert!(publisher.publish(&[i; 3000]).is_ok()));
+    let dir = home.root().with_file_name("bag");
+    fs::create_dir(&dir).unwrap();
+    let out = dir.join("run.mcap");
+    let split = "--history 16 --count 10 --split-bytes 4000 --compression none";
+    home.run(&format!("record /bytes {split} --output {}", out.display())).expect(DONE);
+    for (from, to) in [("run_000", "run_001"), ("run", "run_000")] {
+        let path = |name: &str| dir.join(name).with_extension("mcap");
+        let before = fs::read(path(to)).unwrap();
+        let (from, part) = (path(from), path(to));
+        let recover = format!("recover {} --output {} --overwrite", from.display(), part.display());
+        let told = home.run(&recover).expect(USAGE).err;
+        assert!(told.contains("would be written over itself"), "{told}");
+        assert!(fs::read(&part).unwrap() == before);
+    }
+    let told = home.run(&format!("recover {}", dir.display())).expect(DONE).err;
+    assert!(told.contains("10 messages into ") && told.contains("/bag.recovered.mcap"), "{told}");
+    assert!(dir.with_extension("recovered.mcap").exists());
+}
+
+#[test]
+fn files_are_kept_only_of_a_recording_that_is_split() {
+    let home = Home::new("record-keep");
+    let record =
+        format!("record -a --for 0 --output {}", home.root().with_extension("x").display());
+    for keep in ["--keep-files 3", "--keep-bytes 3", "--free-bytes 3"] {
+        let told = home.run(&format!("{record} {keep}")).expect(USAGE).err;
+        assert!(told.contains("--split-bytes"), "{told}");
+        home.run(&format!("{record} --last 3 {keep}")).expect(USAGE);
+        home.run(&format!("{record} --last 3 --split-seconds 9 {keep}")).expect(USAGE);
     }
 }
 

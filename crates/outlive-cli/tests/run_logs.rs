@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -179,14 +180,20 @@ fn on_a_full_disk_ps_answers_and_good_old_logs_stay() {
 const COUNTS: &str = "[process.counts]\ncommand = ['sh', '-c', 'n=0; while :; do n=$((n+1)); \
                       echo line $n; echo $n >count; sleep 0.001; done']\n";
 
+/// Of the last line that was printed.
 fn count(robot: &Robot) -> u64 {
-    let text = fs::read_to_string(robot.file.with_file_name("count")).unwrap_or_default();
-    text.trim().parse().unwrap_or(0)
+    let path = robot.file.with_file_name("count");
+    loop {
+        // Written in two steps: it can be seen empty.
+        match fs::read_to_string(&path).unwrap_or_default().trim().parse() {
+            Ok(count) => return count,
+            Err(_) => sleep(Duration::from_millis(1)),
+        }
+    }
 }
 
 fn until_count_grows(robot: &Robot, by: u64) {
     let from = count(robot);
-    // Written in two steps: it can be seen empty.
     while count(robot) < from + by {
         sleep(Duration::from_millis(5));
     }
@@ -222,6 +229,38 @@ fn a_process_writes_on_and_loses_no_line_when_its_supervisor_is_killed() {
     running.signal(libc::SIGTERM);
     running.end().expect(DONE);
     expect_no_gap(&robot);
+}
+
+/// From the first rotation on it said nothing more.
+#[test]
+fn who_follows_a_log_sees_every_line_over_rotations() {
+    let text = "[process.counts]\ncommand = ['sh', '-c', 'n=0; while :; do n=$((n+1)); \
+                echo line $n: so long that a file is soon full, and is rotated, again and again; \
+                sleep 0.001; done']\n";
+    // So many that none is dropped before it is read.
+    let robot = Robot::new("logs-follow", &format!("log_bytes = 4096\nlog_files = 100\n{text}"));
+    let _running = robot.start();
+    robot.until_ready(&["counts"]);
+    let mut follow = robot.home.start("logs counts -n 10000 -f", b"");
+    let mut lines = BufReader::new(follow.take_output()).lines();
+    let mut next = || -> u64 {
+        let line = lines.next().unwrap().unwrap();
+        let number = line.strip_prefix("line ").and_then(|line| line.split_once(':'));
+        number.unwrap_or_else(|| panic!("{line}")).0.parse().unwrap()
+    };
+    let begun = next();
+    let logs = robot.file.with_file_name("logs");
+    let rotations = || (1..=100).take_while(|n| logs.join(format!("counts.log.{n}")).exists());
+    let before = rotations().count();
+    let mut last = begun;
+    while rotations().count() < before + 4 || last < begun + 200 {
+        let now = next();
+        assert_eq!(now, last + 1, "begun at {begun}");
+        last = now;
+    }
+    println!("{} lines over {} rotations", last - begun, rotations().count() - before);
+    follow.signal(libc::SIGINT);
+    follow.end().expect(DONE);
 }
 
 #[test]

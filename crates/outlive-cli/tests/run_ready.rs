@@ -199,7 +199,9 @@ fn a_watched_file_may_be_replaced_or_away_for_a_while_and_may_end_the_watch() {
         format!("[robot]\nlogs = 'logs'\ngrace = '2s'\nreload = 'signal'\n{services}")
     };
     fs::write(&robot.file, quiet(&service("kept", 1))).unwrap();
-    robot.until("new", serde_json::Value::is_null);
+    for gone in ["new", "other"] {
+        robot.until(gone, serde_json::Value::is_null);
+    }
     let log = robot.log("run");
     fs::write(&robot.file, quiet("[process.kept]\ncomand = 1\n")).unwrap();
     for _ in 0..60 {
@@ -208,4 +210,52 @@ fn a_watched_file_may_be_replaced_or_away_for_a_while_and_may_end_the_watch() {
     }
     assert_eq!(robot.log("run"), log, "nobody asked for it");
     robot.home.run("stop").expect(DONE);
+}
+
+/// It ended, and was gone.
+#[test]
+fn a_section_that_comes_back_while_its_process_ends_is_started_again() {
+    let other = format!("[process.other]\ncommand = {IDLE}\n");
+    let slow = "[process.slow]\ngrace = '1h'\ncommand = ['sh', '-c', 'trap \"while [ ! -e go ]; do \
+                sleep 0.02; done; exit 0\" TERM; echo up; while :; do sleep 0.05; done']\n";
+    let robot = Robot::new("run-back", &format!("{other}{slow}"));
+    let running = robot.start();
+    robot.until_log("slow", "up\n"); // the trap is set
+    let pid = robot.pid("slow");
+    let reload = |nth: usize, text: &str| {
+        robot.write(text);
+        running.signal(libc::SIGHUP);
+        while robot.log("run").matches("the file is read again").count() < nth {
+            sleep(Duration::from_millis(10));
+        }
+    };
+    reload(1, &other);
+    robot.until("slow", |p| p["state"] == "ending");
+    reload(2, &format!("{other}{slow}"));
+    fs::write(robot.file.with_file_name("go"), "").unwrap();
+    robot.until("slow", |p| {
+        assert!(!p.is_null(), "it is gone: {}", robot.log("run"));
+        p["state"] == "ready" && p["pid"].as_i64() != Some(pid)
+    });
+}
+
+/// A change of the domain was passed over in silence.
+#[test]
+fn what_a_changed_file_cannot_change_at_once_is_said() {
+    let section = format!("[process.camera]\ncommand = {IDLE}\n");
+    let robot = Robot::new("run-later", &section);
+    let running = robot.start();
+    robot.until_ready(&["camera"]);
+    let pid = robot.pid("camera");
+    robot.write(&format!("domain = 'another'\n{section}"));
+    running.signal(libc::SIGHUP);
+    let log = robot.until_log("run", "the file is read again");
+    assert!(!log.contains("another directory of logs"), "{log}");
+    robot.until_log("run", "another domain is used from the next start on");
+    fs::write(&robot.file, format!("[robot]\nlogs = 'elsewhere'\n{section}")).unwrap();
+    running.signal(libc::SIGHUP);
+    robot.until_log("run", "another directory of logs is used from the next start on");
+    assert_eq!(robot.pid("camera"), pid);
+    running.signal(libc::SIGTERM);
+    running.end().expect(DONE);
 }

@@ -2,7 +2,9 @@
 
 mod common;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -70,6 +72,128 @@ fn a_service_that_is_stopped_or_has_no_node_misses_its_heartbeat() {
     assert_eq!(again["last_end"], "was ended by SIGKILL, nothing on /camera for 2000 ms");
     robot.until("idle", |p| p["state"] == "failed");
     robot.until_log("run", "idle hangs (no live node for 300 ms): killed");
+}
+
+/// It counted as silence: every service with a heartbeat was killed.
+#[test]
+fn a_supervisor_that_cannot_look_takes_nobody_for_one_that_hangs() {
+    let robot = Robot::new(
+        "run-blind",
+        &format!(
+            "[process.camera]\n{}ready.topics = '/camera'\n\
+             heartbeat = {{ topics = '/camera', timeout = '2s' }}\n",
+            service("camera")
+        ),
+    );
+    let running = robot.start();
+    robot.until_ready(&["camera"]);
+    let pid = robot.pid("camera");
+    let before = running.limit_descriptors(3);
+    sleep(Duration::from_secs(5));
+    running.limit_descriptors(before);
+    let now = robot.process("camera");
+    assert_eq!((&now["state"], now["pid"].as_i64()), (&"ready".into(), Some(pid)), "{now}");
+    let log = robot.log("run");
+    assert!(!log.contains("hangs"), "{log}");
+    assert_eq!(log.matches("cannot see how camera is").count(), 1, "{log}");
+    // One that hangs is noticed all the same.
+    kill(pid, libc::SIGSTOP);
+    let again = robot.until_another("camera", pid);
+    assert_eq!(again["last_end"], "was ended by SIGKILL, nothing on /camera for 2000 ms");
+}
+
+/// One such look ended the detection of hangs for all processes, for good.
+#[test]
+fn one_that_hangs_is_noticed_beside_a_node_with_any_name_and_on_a_damaged_topic() {
+    let robot = Robot::new(
+        "run-sight",
+        &format!(
+            "[process.camera]\n{}ready.topics = '/camera'\n\
+             heartbeat = {{ topics = '/camera', timeout = '2s' }}\n",
+            service("camera")
+        ),
+    );
+    let _running = robot.start();
+    robot.until_ready(&["camera"]);
+    // A process whose name is no text is a node, too.
+    let program = robot.file.with_file_name(OsStr::from_bytes(b"\xff"));
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_outlive"), &program).unwrap();
+    let mut stranger = testkit::spawn::spawn_program(&program);
+    stranger.args(["topic", "pub", "/other", "--type", "u64", "7", "--linger", "inf"]);
+    stranger.env("OUTLIVE_DIR", robot.home.root()).stdout(std::process::Stdio::null());
+    let _stranger = robot.home.start_command(stranger);
+    while !robot.home.run("topic list").text().contains("/other") {
+        sleep(Duration::from_millis(10));
+    }
+    for nth in 1..=2 {
+        robot.until_ready(&["camera"]);
+        let pid = robot.pid("camera");
+        if nth == 2 {
+            let meta = robot.home.root().join("default/topics/camera/meta");
+            fs::OpenOptions::new().write(true).open(meta).unwrap().set_len(0).unwrap();
+        }
+        kill(pid, libc::SIGSTOP);
+        let hangs = "camera hangs (nothing on /camera for 2000 ms): killed";
+        while robot.log("run").matches(hangs).count() < nth {
+            let log = robot.log("run");
+            assert!(!log.contains("cannot see"), "{log}");
+            sleep(Duration::from_millis(10));
+        }
+        robot.until("camera", |p| p["pid"].as_i64() != Some(pid));
+    }
+}
+
+/// Signals that it could not send were lost: what was to end ran on for ever, or its helpers did.
+#[test]
+fn a_supervisor_without_a_free_descriptor_ends_its_processes_all_the_same() {
+    let robot = Robot::new(
+        "run-full",
+        &format!(
+            "[process.polite]\ncommand = {IDLE}\n[process.deaf]\ngrace = '300ms'\n\
+             command = ['sh', '-c', 'trap \"\" TERM; sleep 9999 & echo up; wait']\n\
+             [process.pair]\ngrace = '1h'\n\
+             command = ['sh', '-c', '(sleep 9999; :) & trap \"wait; exit\" TERM; echo up; wait']\n"
+        ),
+    );
+    let running = robot.start();
+    for name in ["deaf", "pair"] {
+        robot.until_log(name, "up\n"); // the trap is set
+    }
+    robot.until_ready(&["polite", "deaf", "pair"]);
+    let before = running.limit_descriptors(3);
+    running.signal(libc::SIGTERM);
+    while !robot.marked().is_empty() {
+        sleep(Duration::from_millis(10));
+    }
+    robot.expect_nothing_left();
+    running.limit_descriptors(before);
+    running.end().expect(DONE);
+    robot.expect_nothing_left();
+}
+
+/// It was looked at from the next start on.
+#[test]
+fn a_heartbeat_that_a_changed_file_asks_for_is_looked_at_at_once() {
+    let camera = service("camera");
+    let old = format!("[process.camera]\n{camera}ready.topics = '/camera'\n");
+    let robot = Robot::new("run-pulse-new", &old);
+    let running = robot.start();
+    robot.until_ready(&["camera"]);
+    let pid = robot.pid("camera");
+    // A rule, then one more topic in it.
+    let reload = |nth: usize, heartbeat: &str| {
+        robot.write(&(old.clone() + heartbeat));
+        running.signal(libc::SIGHUP);
+        while robot.log("run").matches("the file is read again").count() < nth {
+            sleep(Duration::from_millis(10));
+        }
+    };
+    reload(1, "heartbeat = { timeout = '1s' }\n");
+    reload(2, "heartbeat = { topics = '/camera', timeout = '1s' }\n");
+    assert_eq!(robot.pid("camera"), pid);
+    kill(pid, libc::SIGSTOP);
+    let again = robot.until_another("camera", pid);
+    assert_eq!(again["last_end"], "was ended by SIGKILL, nothing on /camera for 1000 ms");
 }
 
 #[test]

@@ -48,13 +48,14 @@ fn first_cpu() -> String {
 #[test]
 fn a_process_gets_its_cores_niceness_environment_and_directory() {
     let cpu = first_cpu();
-    let say = "['sh', '-c', 'echo in $PWD: $ROBOT $LEVEL $OUTLIVE_DIR; (sleep 9999)& wait']";
+    let words = "$ROBOT $LEVEL $OUTLIVE_DIR $OUTLIVE_DOMAIN";
+    let say = &format!("['sh', '-c', 'echo in $PWD: {words}; (sleep 9999)& wait']");
     let robot = Robot::new(
         "run-settings",
         &format!(
             "dir = 'work'\n[env]\nROBOT = 'arm'\nLEVEL = 1\n\
              [process.pinned]\ncommand = {say}\ncores = [{cpu}]\nnice = 7\n\
-             dir = 'here'\nenv = {{ LEVEL = 'two words' }}\n\
+             dir = 'here'\nenv = {{ LEVEL = 'two words', OUTLIVE_DOMAIN = 'own' }}\n\
              [process.plain]\ncommand = {say}\n\
              [process.nowhere]\ncommand = {say}\ndir = 'missing'\nbackoff.limit = 0\n"
         ),
@@ -67,9 +68,9 @@ fn a_process_gets_its_cores_niceness_environment_and_directory() {
     let root = robot.home.root().canonicalize().unwrap();
     let (work, root) = (work.canonicalize().unwrap(), root.display());
     let log = robot.until_log("pinned", "in ");
-    assert_eq!(log, format!("in {}: arm two words {root}\n", work.join("here").display()));
+    assert_eq!(log, format!("in {}: arm two words {root} own\n", work.join("here").display()));
     let log = robot.until_log("plain", "in ");
-    assert_eq!(log, format!("in {}: arm 1 {root}\n", work.display()));
+    assert_eq!(log, format!("in {}: arm 1 {root} default\n", work.display()));
     assert_eq!(status(pid, "Cpus_allowed_list"), cpu);
     assert_eq!(scheduling(pid).0, 7);
     assert_eq!(scheduling(robot.pid("plain")).0, scheduling(i64::from(std::process::id())).0);

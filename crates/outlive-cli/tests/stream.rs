@@ -194,9 +194,14 @@ fn a_signal_is_a_clean_leave() {
     // One that waits for its topic, and one that waits for its input.
     let echo = home.start("topic echo /none", b"");
     let publisher = home.start_open("topic pub /s --from-stdin --frame-bytes 4");
-    home.await_nodes(2);
-    for running in [echo, publisher] {
+    let lines = home.start_open("topic pub /t - --type u64");
+    home.await_nodes(3);
+    for mut running in [echo, publisher, lines] {
         running.signal(INT);
+        // Its input stays open.
+        while !running.is_over() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         running.end().expect(DONE);
     }
     home.run("clean").expect(DONE);

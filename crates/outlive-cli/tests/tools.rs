@@ -152,6 +152,44 @@ fn locks_are_listed_with_their_holder() {
     home.run("lock list --what").expect(USAGE);
 }
 
+/// Nobody gets `lock` any more: the heir of an owner that panicked lets it go unrepaired.
+fn lose(lock: &outlive::lock::RobustMutex<u64>) {
+    let dies_inside = || {
+        let _guard = lock.lock().unwrap();
+        panic!("inside");
+    };
+    std::thread::scope(|scope| assert!(scope.spawn(dies_inside).join().is_err()));
+    drop(lock.lock().unwrap_err());
+    let lost = outlive::Error::from(lock.lock().unwrap_err()).to_string();
+    assert!(lost.contains("outlive lock remove"), "{lost}");
+}
+
+#[test]
+fn a_lock_is_removed_unless_somebody_uses_it() {
+    let home = Home::new("lock-remove");
+    let ran = home.run("lock remove /state").expect(NOT_FOUND);
+    assert!(ran.err.contains("no lock /state: nobody is in domain"), "{}", ran.err);
+    assert!(!home.root().exists(), "it makes no domain");
+    let node = node(&home);
+    let mutex = node.mutex::<u64>("/state").unwrap();
+    let ran = home.run("lock remove /state").expect(1);
+    assert!(ran.err.contains("removing lock /state: would block; somebody has it"), "{}", ran.err);
+    lose(&mutex);
+    assert_eq!(home.run("lock list --json").json()[0]["state"], "unrecoverable");
+    assert_eq!(home.run("lock remove /state").expect(DONE).text(), "");
+    assert_eq!(home.run("lock list --json").json(), json!([]));
+    assert_eq!(mutex.lock().unwrap_err().kind(), outlive::ErrorKind::Unrecoverable);
+    assert_eq!(*node.mutex::<u64>("/state").unwrap().lock().unwrap(), 0);
+
+    drop(node.semaphore("/gpu", 2).unwrap());
+    let ran = home.run("lock remove /gpus").expect(NOT_FOUND);
+    assert!(ran.err.contains("no lock /gpus; did you mean /gpu?"), "{}", ran.err);
+    home.run("lock remove gpu").expect(DONE);
+    home.run("lock remove gpu").expect(NOT_FOUND);
+    home.run("lock remove /a//b").expect(USAGE);
+    home.run("lock remove").expect(USAGE);
+}
+
 #[test]
 fn every_shell_gets_completions_and_every_command_has_help() {
     let home = Home::new("completions");
@@ -170,6 +208,7 @@ fn every_shell_gets_completions_and_every_command_has_help() {
         "service list",
         "service call",
         "lock list",
+        "lock remove",
     ] {
         let help = home.run(&format!("{command} --help")).expect(DONE);
         assert!(help.text().contains("Examples:"), "{command}");

@@ -72,6 +72,9 @@ type Wrong<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
 
 #[test]
 fn what_is_wrong_is_told_by_file_and_line_and_nothing_is_written() {
+    let (gripper, list) = ("string name \"gripper_left\"\n", "int32[] a [1, 2, 3, 4]\n");
+    let items = "bool b\nstring[2] names [\"a\", \"ellipse\"]\n";
+    let many: String = (0..65).map(|i| format!("bool b{i}\n")).collect();
     let cases: &[Wrong<'_>] = &[
         ("broken", &[("a/msg/A.msg", "bool a\nx\n")], "", "A.msg:2: 'x' is no field"),
         ("twice", &[("a/msg/A.msg", "bool a\nint8 a\n")], "", "A.msg:2: the name a is taken"),
@@ -134,6 +137,42 @@ fn what_is_wrong_is_told_by_file_and_line_and_nothing_is_written() {
         ("package", &[("a-b/msg/A.msg", "bool a\n")], "", "'a-b' is no name of a package: give"),
         ("file", &[("a/msg/A-B.msg", "bool a\n")], "", "'A-B' is no name of a type: rename"),
         ("none", &[("a/msg/A.txt", "bool a\n")], "", "has no .msg, .srv or .action file"),
+        (
+            "default",
+            &[("a/msg/A.msg", gripper)],
+            "--text-max 8",
+            "A.msg:1: the default of name has 12 bytes, --text-max is 8",
+        ),
+        (
+            "defaults",
+            &[("a/msg/A.msg", items)],
+            "--text-max 6",
+            "A.msg:2: the default of names[1] has 7 bytes, --text-max is 6",
+        ),
+        (
+            "longer",
+            &[("a/msg/A.msg", list)],
+            "--list-max 2",
+            "A.msg:1: the default of a has 4 values, --list-max is 2",
+        ),
+        (
+            "constant",
+            &[("a/msg/LED.msg", "bool on\nuint8 LED=1\n")],
+            "",
+            "LED.msg:2: the name LED is taken in C++",
+        ),
+        (
+            "macro",
+            &[
+                ("foo/msg/Status.msg", "uint8 CODE_OK=0\n"),
+                ("foo/msg/StatusCode.msg", "uint8 OK=7"),
+            ],
+            "",
+            "FOO_STATUS_CODE_OK",
+        ),
+        ("guard", &[("a/msg/Messages.msg", "uint8 H=1\n")], "", "A_MESSAGES_H"),
+        ("function", &[("signal/msg/A.msg", "bool a\n")], "", "the name signal is taken in C++"),
+        ("many", &[("a/msg/A.msg", &many)], "--msgpack", "A.msg:1: C++ describes at most 64"),
         ("c", &[("a/msg/A.msg", "bool a\n")], "--msgpack --language c", "C has no MessagePack"),
     ];
     let home = Home::new("types-bad");

@@ -12,7 +12,7 @@ use common::*;
 const LAYOUT_AT: u64 = 8;
 
 /// What looks at a domain or joins it, at names that are there and at others.
-const LOOKS: [&str; 22] = [
+const LOOKS: [&str; 23] = [
     "node list",
     "node info 1",
     "node info nobody",
@@ -34,6 +34,7 @@ const LOOKS: [&str; 22] = [
     "service list",
     "service call /other 7",
     "lock list",
+    "lock remove /lock",
     "metrics",
 ];
 

@@ -3,8 +3,10 @@
 mod common;
 
 use std::process::Command;
+use std::time::Duration;
 
 use common::*;
+use outlive::{MsgPack, PayloadType, msgpack};
 use serde_json::{Value, json};
 
 #[outlive::message("test/Goal")]
@@ -140,6 +142,63 @@ fn lines_of_json_become_messagepack_and_come_out_again() {
     assert_eq!(one["fields"], json!({"z.b[1]": 2.5}));
     publisher.signal(libc::SIGINT);
     publisher.end().expect(DONE);
+}
+
+/// Reading ended there, with code 0.
+#[test]
+fn lines_that_are_no_text_are_bytes_or_an_error_and_so_is_what_cannot_be_read() {
+    let home = Home::new("lines");
+    let node = node(&home);
+    let mut bytes = node.topic::<[u8]>("/log").unwrap().subscriber().unwrap();
+    let mut text = node.msgpack::<String>("/text").unwrap().subscriber().unwrap();
+    let ran = home.feed("topic pub /log -", b"a\n\xe4\r\n\n\0b").expect(DONE);
+    assert!(ran.err.contains("published 3 messages"), "{}", ran.err);
+    let mut next = || bytes.receive().unwrap().map(|m| m.to_vec());
+    assert_eq!([next(), next(), next()], [&b"a"[..], b"\xe4", b"\0b"].map(|m| Some(m.to_vec())));
+    let ran = home.feed("topic pub /text -", b"a\n\n\xe4\nb\n").expect(USAGE);
+    assert!(ran.err.contains("line 3 of standard input is not UTF-8"), "{}", ran.err);
+    assert_eq!(text.receive().unwrap().unwrap().decode().unwrap(), "a");
+    assert!(text.receive().unwrap().is_none());
+
+    let mut dir = home.outlive("topic pub /log -");
+    dir.stdin(std::fs::File::open("/").unwrap());
+    let ran = Ran::from(dir.output().unwrap()).expect(FAILED);
+    assert!(ran.err.contains("read standard input: Is a directory"), "{}", ran.err);
+    // Longer than what is read at once, and all there before it looks.
+    let long = [&[b'x'; 200_000][..], b"\ny\nz"].concat();
+    home.feed("topic pub /log -", &long).expect(DONE);
+    let mut next = || bytes.receive().unwrap().map(|m| m.len());
+    assert_eq!([next(), next(), next(), next()], [Some(200_000), Some(1), Some(1), None]);
+}
+
+/// A publisher's escape sequences cleared the screen of who looked.
+#[test]
+fn control_characters_in_keys_do_not_reach_the_terminal() {
+    let home = Home::new("keys");
+    let node = node(&home);
+    let value = json!({"\u{1b}]0;x\u{7}\u{1b}[2J\n\u{9b}31m": {"a\rb": 1}});
+    let publisher = node.msgpack::<Value>("/evil").unwrap().publisher().unwrap();
+    publisher.publish_value(&value).unwrap();
+    let (of, bytes) = (PayloadType::msgpack("evil").unwrap(), msgpack::encode(&value).unwrap());
+    let queue = || node.queue::<[u8]>("/evil").unwrap().of_type(&of);
+    let _consumer = queue().consumer().unwrap();
+    queue().producer().unwrap().send(&bytes).unwrap();
+    let service = node.service::<[u8], MsgPack<Value>>("/evil").unwrap();
+    let mut server = service.server().unwrap();
+    let called = home.start_open("service call /evil x --timeout 60");
+    let request = server.receive_timeout(Duration::from_secs(60)).unwrap().expect("a request");
+    server.respond(request, MsgPack::new(&bytes)).unwrap();
+    for ran in [
+        home.run("topic echo /evil --history 1 --timeout 0"),
+        home.run("queue echo /evil"),
+        called.end(),
+    ] {
+        let ran = ran.expect(DONE);
+        let raw = ran.text().chars().find(|c| c.is_control() && *c != '\n');
+        assert_eq!(raw, None, "{:?}", ran.text());
+        assert!(ran.text().contains(r"\u{1b}]0;x\u{7}\u{1b}[2J\n\u{9b}31m: "), "{}", ran.text());
+        assert_eq!(ran.text().lines().filter(|l| l.contains("31m")).count(), 1);
+    }
 }
 
 #[test]

@@ -214,14 +214,14 @@ impl Source {
             }
             None => PayloadType::bytes(),
         };
+        let layout = get("layout").map(String::as_str);
+        let layout = layout.filter(|_| channel.message_encoding == ros2::MESSAGE_ENCODING);
         let (coding, payload_type) = match schema {
-            Some(schema)
-                if channel.message_encoding == ros2::MESSAGE_ENCODING
-                    && get("layout").is_some() =>
-            {
-                let layout = match get("layout").map(String::as_str) {
-                    Some(GENERATED) => Layout::generated(&payload_type),
-                    Some(BOUND) => {
+            _ if layout.is_some() => {
+                let layout = match (layout, schema) {
+                    // What it was made of is here, should its schema be in a damaged chunk.
+                    (Some(GENERATED), _) => Layout::generated(&payload_type),
+                    (Some(BOUND), Some(schema)) => {
                         Schema::parse(&schema.name, &String::from_utf8_lossy(&schema.data))
                             .and_then(|schema| Layout::bound(&schema, &payload_type))
                             .ok()

@@ -10,12 +10,15 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use mcap::records::{MessageHeader, Metadata};
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 use crate::channel::{Form, Source};
 use crate::sink::Sink;
-use crate::{Error, RecordOptions};
+use crate::{Error, RecordOptions, parts};
 
 /// How chunks are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +79,8 @@ pub(crate) struct Key {
 /// Metadata records of ours.
 pub(crate) const ABOUT: &str = "outlive";
 pub(crate) const LOSSES: &str = "outlive.losses";
+/// Most files that are in the way of one name.
+const FILES_MAX: u64 = 1_000_000;
 /// In the first of them: what all files of a split recording have in common, and no others.
 pub(crate) const ROW: &str = "row";
 
@@ -86,14 +91,18 @@ pub(crate) struct Files {
     options: RecordOptions,
     about: BTreeMap<String, String>,
     current: File,
+    /// Its number, if it is one of several.
+    number: u64,
     /// Files before this one, and their bytes.
     finished: u64,
     finished_bytes: u64,
-    /// Those that are still there, the oldest in front, and their bytes.
+    /// Those that are still there, of earlier runs as well, the oldest in front, and their bytes.
     kept: VecDeque<(PathBuf, u64)>,
     /// Losses when this file began, and by now: each file says its own.
     losses_before: BTreeMap<String, u64>,
     losses: BTreeMap<String, u64>,
+    /// What a person may want to know.
+    pub(crate) notes: Vec<String>,
 }
 
 pub(crate) struct File {
@@ -122,12 +131,35 @@ impl File {
         let mut how = fs::OpenOptions::new();
         how.write(true);
         if options.overwrite {
-            how.create(true).truncate(true);
+            how.create(true).truncate(false);
         } else {
             how.create_new(true);
         }
         let file = how.open(path).map_err(|e| Error::io("create", path, e))?;
-        let handle = file.try_clone().map_err(|e| Error::io("create", path, e))?;
+        if !lock(&file) {
+            return Err(taken(path));
+        }
+        let begun = Self::begin(file, path, options, about);
+        if begun.is_err() && !options.overwrite {
+            // We made it, and nothing is in it: on a full disk each try would leave one.
+            let _ = fs::remove_file(path);
+        }
+        begun
+    }
+
+    /// Empties a file that is locked, and writes its beginning.
+    fn begin(
+        file: fs::File,
+        path: &Path,
+        options: &RecordOptions,
+        about: &BTreeMap<String, String>,
+    ) -> Result<Self, Error> {
+        let wrong = |e| Error::io("create", path, e);
+        // Not before: until then another recorder may be writing it. Devices have no length.
+        if file.metadata().map_err(wrong)?.len() > 0 {
+            file.set_len(0).map_err(wrong)?;
+        }
+        let handle = file.try_clone().map_err(wrong)?;
         let bytes = Rc::new(Cell::new(0));
         let sink = Sink::new(file, bytes.clone(), options.compression == Compression::Zstd);
         let wrong = |e| Error::writing(path, e);
@@ -212,19 +244,34 @@ impl Files {
             let epoch = about.get("monotonic_to_epoch_ns").map_or("", String::as_str);
             about.insert(ROW.into(), format!("{row}.{epoch}"));
         }
-        let first = if options.splits() { numbered(path, 0) } else { path.to_owned() };
-        let current = File::create(&first, options, &about)?;
+        let there = if options.splits() { parts::written(path) } else { Vec::new() };
+        // Any of them: one that replaces the files of an earlier run begins with the first.
+        if let Some((_, file, _)) = there.iter().find(|(_, file, _)| is_being_written(file)) {
+            return Err(taken(file));
+        }
+        let old = if options.overwrite { Vec::new() } else { there };
+        let next = old.last().map_or(0, |(number, ..)| number + 1);
+        let mut kept = old.into_iter().map(|(_, file, bytes)| (file, bytes)).collect();
+        let mut notes = Vec::new();
+        // First of all: the disk may have no room for the beginning of a file.
+        let_go(path, options, &mut kept, &mut notes);
+        let (number, current) = match options.splits() {
+            true => free(path, options, &about, next)?,
+            false => (0, File::create(path, options, &about)?),
+        };
         let (path, options) = (path.to_owned(), options.clone());
         Ok(Self {
             path,
             options,
             about,
             current,
+            number,
             finished: 0,
             finished_bytes: 0,
-            kept: VecDeque::new(),
+            kept,
             losses_before: BTreeMap::new(),
             losses: BTreeMap::new(),
+            notes,
         })
     }
 
@@ -238,15 +285,17 @@ impl Files {
     ) -> Result<(), Error> {
         if self.is_full() {
             self.finished += 1;
-            let next = numbered(&self.path, self.finished);
-            let next = File::create(&next, &self.options, &self.about)?;
+            self.let_go();
+            let (number, next) =
+                free(&self.path, &self.options, &self.about, self.number.saturating_add(1))?;
+            self.number = number;
             let before = std::mem::replace(&mut self.current, next);
             let path = before.path.clone();
             let bytes = before.finish()?;
             self.finished_bytes += bytes;
             self.kept.push_back((path, bytes));
             self.losses_before.clone_from(&self.losses);
-            self.let_go()?;
+            self.let_go();
         }
         let current = &mut self.current;
         let written = current.write(key, source, stamp, data);
@@ -255,34 +304,14 @@ impl Files {
 
     fn is_full(&self) -> bool {
         let (now, options) = (outlive::now_ns(), &self.options);
-        let long = |d: std::time::Duration| u128::from(now - self.current.began_ns) >= d.as_nanos();
+        let long = |d: Duration| u128::from(now - self.current.began_ns) >= d.as_nanos();
         let large = |bytes| self.current.bytes.get() >= bytes;
         self.current.messages > 0
             && (options.split_bytes.is_some_and(large) || options.split_after.is_some_and(long))
     }
 
-    /// Removes the oldest files where fewer are to be kept, or more room is to be free.
-    fn let_go(&mut self) -> Result<(), Error> {
-        let options = &self.options;
-        loop {
-            // With the one that is being written.
-            let files = self.kept.len() as u64 + 1;
-            let bytes = self.kept.iter().map(|(_, bytes)| bytes).sum::<u64>();
-            let room = fs_free(self.current.path.parent());
-            let much = options.keep_files.is_some_and(|most| files > most)
-                || options.keep_bytes.is_some_and(|most| bytes > most)
-                || options.free_bytes.zip(room).is_some_and(|(least, room)| room < least);
-            if !much {
-                return Ok(());
-            }
-            let Some((path, _)) = self.kept.pop_front() else { return Ok(()) };
-            match fs::remove_file(&path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io("remove", &path, e));
-                }
-                _ => {}
-            }
-        }
+    fn let_go(&mut self) {
+        let_go(&self.path, &self.options, &mut self.kept, &mut self.notes);
     }
 
     /// Begins the current file anew if somebody has removed it; what was in it then, in messages.
@@ -321,11 +350,83 @@ impl Files {
     }
 }
 
+/// Removes the oldest files where fewer are to be kept, or more room is to be free. One that cannot
+/// be removed stays and is named: to record goes before.
+fn let_go(
+    path: &Path,
+    options: &RecordOptions,
+    kept: &mut VecDeque<(PathBuf, u64)>,
+    notes: &mut Vec<String>,
+) {
+    loop {
+        // With the one that is being written, or is about to be.
+        let files = kept.len() as u64 + 1;
+        let bytes = kept.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let room = fs_free(path.parent());
+        let much = options.keep_files.is_some_and(|most| files > most)
+            || options.keep_bytes.is_some_and(|most| bytes > most)
+            || options.free_bytes.zip(room).is_some_and(|(least, room)| room < least);
+        if !much {
+            return;
+        }
+        let Some((path, _)) = kept.pop_front() else { return };
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                notes.push(Error::io("remove", &path, e).to_string());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Takes the lock of a file, for as long as we write it; false if another recorder has it.
+fn lock(file: &fs::File) -> bool {
+    // Who asks below has it for an instant.
+    const TRIES: u32 = 50;
+    (0..TRIES).any(|nth| {
+        if nth > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Some disks have no locks.
+        rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
+    })
+}
+
+fn taken(path: &Path) -> Error {
+    let path = path.display();
+    Error::Usage(format!("{path} is being recorded by another process: give another name"))
+}
+
+/// Whether its recorder lives.
+fn is_being_written(path: &Path) -> bool {
+    let lock = |file: &fs::File| rustix::fs::flock(file, FlockOperation::NonBlockingLockShared);
+    fs::File::open(path).is_ok_and(|file| lock(&file) == Err(Errno::WOULDBLOCK))
+}
+
 /// Bytes that are free on the disk of a directory.
 fn fs_free(dir: Option<&Path>) -> Option<u64> {
     let dir = dir.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let disk = rustix::fs::statvfs(dir).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// Begins the first of the numbered files from `number` on that is not there yet, unless existing
+/// ones are to be replaced.
+pub(crate) fn free(
+    path: &Path,
+    options: &RecordOptions,
+    about: &BTreeMap<String, String>,
+    number: u64,
+) -> Result<(u64, File), Error> {
+    let last = number.saturating_add(FILES_MAX);
+    for number in number..last {
+        match File::create(&numbered(path, number), options, about) {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|file| (number, file)),
+        }
+    }
+    let path = numbered(path, last);
+    Err(Error::io("create", &path, io::ErrorKind::AlreadyExists.into()))
 }
 
 /// `run.mcap` as `run_000.mcap`.

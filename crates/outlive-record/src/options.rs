@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::Error;
 use crate::file::{Compression, Profile};
 use crate::ros2::Definitions;
 
@@ -10,8 +11,8 @@ use crate::ros2::Definitions;
 pub struct RecordOptions {
     /// Let publishers wait for us instead of losing messages.
     pub reliable: bool,
-    /// Also record this many messages of each publisher from before the start; of topics that
-    /// appear later, all that is still there.
+    /// Also record this many messages of each topic from before the start, the newest of all its
+    /// publishers together; of topics that appear later, all that is still there.
     pub history: u64,
     /// The format of the messages.
     pub profile: Profile,
@@ -27,18 +28,20 @@ pub struct RecordOptions {
     pub split_bytes: Option<u64>,
     /// Begin another file after this time.
     pub split_after: Option<Duration>,
-    /// Remove the oldest files of a split recording when there are more than this many.
+    /// Remove the oldest files of a split recording when there are more than this many. Those that
+    /// earlier runs wrote under the same name count, unless existing files are replaced.
     pub keep_files: Option<u64>,
     /// The same when all but the current one have more than this many bytes.
     pub keep_bytes: Option<u64>,
     /// The same when fewer than this many bytes of the disk are free.
     pub free_bytes: Option<u64>,
     /// Keep only what came within this time, in memory; see
-    /// [`Recorder::save`](crate::Recorder::save).
+    /// [`Recorder::save`](crate::Recorder::save). What was saved before is never replaced.
     pub last: Option<Duration>,
     /// Most memory for that, bytes; twice as much while a file is being saved.
     pub memory_bytes_max: u64,
-    /// Replace existing files.
+    /// Replace existing files. Without it a split recording begins behind the last file that an
+    /// earlier run wrote under its name.
     pub overwrite: bool,
 }
 
@@ -69,6 +72,16 @@ impl RecordOptions {
     pub(crate) fn chunk_bytes_now(&self) -> u64 {
         let most = self.split_bytes.map_or(u64::MAX, |bytes| (bytes / 4).max(256));
         self.chunk_bytes.min(most)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let keeps = self.keep_files.or(self.keep_bytes).or(self.free_bytes).is_some();
+        if keeps && (!self.splits() || self.last.is_some()) {
+            let why = "keep_files, keep_bytes and free_bytes are for a recording that split_bytes \
+                       or split_after splits";
+            return Err(Error::Usage(why.into()));
+        }
+        Ok(())
     }
 
     pub(crate) fn splits(&self) -> bool {

@@ -1,13 +1,16 @@
 //! Files that are one recording: those of our recorder, which say so, and those of a bag of ROS 2.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use mcap::records::{Record, op};
+
 use crate::channel::Source;
-use crate::file::ROW;
-use crate::recording::RecordedSource;
-use crate::scan::Limits;
+use crate::file::{ABOUT, ROW};
+use crate::recording::{RecordedSource, record_at};
+use crate::scan::{HEAD_BYTES, Limits};
 use crate::{Error, Recording};
 
 /// What to do with a bag of ROS 2 that is not read as it is.
@@ -42,16 +45,6 @@ pub(crate) fn open(path: &Path, limits: Limits, check: bool) -> Result<Recording
         }
         return join(path, numbers(row, parts), limits);
     }
-    let dir = match path.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir,
-        _ => Path::new("."),
-    };
-    let ending = path.extension();
-    let beside = || {
-        let of_kind = |file: &PathBuf| file.extension() == ending;
-        let files = std::fs::read_dir(dir).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-        Some(files.filter(of_kind).filter_map(|file| Some((number_of(&file)?, file))))
-    };
     let (stem, given) = match path.exists() {
         true => {
             let given = one(path)?;
@@ -60,15 +53,12 @@ pub(crate) fn open(path: &Path, limits: Limits, check: bool) -> Result<Recording
             };
             (stem, Some(given))
         }
-        // What the recorder was given, of which it made the names of files.
-        false => (path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), None),
+        // What the recorder was given, of which it made the names of files: its last run.
+        false => (stem_of(path), None),
     };
-    let mut files: Vec<_> =
-        beside().into_iter().flatten().filter(|((of, _), _)| *of == stem).collect();
-    files.sort();
     let row = given.as_ref().and_then(row_of).map(str::to_owned);
     let mut parts = Vec::new();
-    for ((_, number), file) in files {
+    for (number, file) in beside(path, &stem).into_iter().rev() {
         let part = match &given {
             Some(given) if file.file_name() == path.file_name() => Ok(given.clone()),
             _ => one(&file),
@@ -81,11 +71,57 @@ pub(crate) fn open(path: &Path, limits: Limits, check: bool) -> Result<Recording
             parts.push((number, part));
         }
     }
+    parts.reverse();
     match parts.is_empty() {
         // It says what is wrong.
         true => one(path),
         false => join(path, parts, limits),
     }
+}
+
+/// What our recorder has written under the name `path` in several files, by all of its runs: their
+/// numbers and bytes, in order.
+pub(crate) fn written(path: &Path) -> Vec<(u64, PathBuf, u64)> {
+    let sized = |(number, file): (u64, PathBuf)| {
+        let bytes = file.metadata().ok().filter(|of| of.is_file())?.len();
+        (number < u64::MAX && is_part(&file)).then_some((number, file, bytes))
+    };
+    beside(path, &stem_of(path)).into_iter().filter_map(sized).collect()
+}
+
+/// Whether its beginning says that it is one of several.
+fn is_part(path: &Path) -> bool {
+    // What we write there is small.
+    const BYTES_MAX: u64 = 1 << 20;
+    let second = File::open(path).ok().and_then(|mut file| {
+        let at = mcap::MAGIC.len() as u64;
+        let header = record_at(&mut file, at, BYTES_MAX)?;
+        record_at(&mut file, at + HEAD_BYTES + header.len() as u64, BYTES_MAX)
+    });
+    match second.as_deref().map(|body| mcap::parse_record(op::METADATA, body)) {
+        Some(Ok(Record::Metadata(of))) => of.name == ABOUT && of.metadata.contains_key(ROW),
+        _ => false,
+    }
+}
+
+fn stem_of(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The files beside `path` that have its ending and are called `stem` and a number, in order.
+fn beside(path: &Path, stem: &str) -> Vec<(u64, PathBuf)> {
+    let dir = match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    };
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let numbered = |file: PathBuf| {
+        let (of, number) = number_of(&file).filter(|_| file.extension() == path.extension())?;
+        (of == stem).then_some((number, file))
+    };
+    let mut files: Vec<_> = entries.filter_map(|entry| numbered(entry.path())).collect();
+    files.sort();
+    files
 }
 
 fn row_of(part: &Recording) -> Option<&str> {
@@ -123,7 +159,10 @@ fn join(path: &Path, parts: Vec<(u64, Recording)>, limits: Limits) -> Result<Rec
     for (number, part) in parts {
         while next.is_some_and(|next| next < number) {
             let name = part.path.with_file_name(part_name(&part.path, next.unwrap_or(0)));
-            whole.damage.add_record(0, format!("{} is missing", name.display()));
+            // Our recorder leaves out a number that another file has.
+            if !name.exists() {
+                whole.damage.add_record(0, format!("{} is missing", name.display()));
+            }
             // A number far away is no row of files that have gone.
             next = next.map(|next| if number - next > 1000 { number } else { next + 1 });
         }

@@ -110,7 +110,7 @@ impl Player {
     /// Joins all topics to be played, creating missing ones with the type and depth they had.
     ///
     /// # Errors
-    /// `TypeMismatch` when a topic is there with another type or less depth: it lists what differs.
+    /// `TypeMismatch` when a topic is there with another type: it lists what differs.
     /// [`Error::Usage`] when a name to be remapped is not in the file.
     pub fn open(node: &Node, recording: Recording, options: PlayOptions) -> Result<Self, Error> {
         for (from, _) in &options.remap {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use outlive::topic::{Event, PublisherId};
 use outlive::{
@@ -15,7 +14,7 @@ use crate::dir_watch::DirWatch;
 use crate::file::{Files, Key, Profile, Stamp};
 use crate::options::{Progress, RecordOptions};
 use crate::ring::{Ring, Saved};
-use crate::ros2::{Layout, ToRos};
+use crate::ros2::{Layout, ToRos, epoch_ns};
 use crate::{Error, Selection};
 
 /// How often topics that appeared are looked for, ns.
@@ -103,14 +102,16 @@ impl Recorder {
     /// Begins `path` and joins all existing topics of `selection`.
     ///
     /// # Errors
-    /// [`Error::Io`] when the file exists and must not be replaced, or cannot be created; errors of
-    /// the domain.
+    /// [`Error::Io`] when the file exists and must not be replaced, or cannot be created;
+    /// [`Error::Usage`] for limits on the files of a recording that is not split; errors of the
+    /// domain.
     pub fn start(
         node: &Node,
         selection: Selection,
         path: &Path,
         options: RecordOptions,
     ) -> Result<Self, Error> {
+        options.check()?;
         let now = outlive::now_ns();
         let epoch_ns = epoch_ns();
         let about = BTreeMap::from([
@@ -118,8 +119,13 @@ impl Recorder {
             // For those who want the publishers' own time stamps back.
             ("monotonic_to_epoch_ns".into(), epoch_ns.to_string()),
         ]);
+        let mut notes = Vec::new();
         let sink = match options.last {
-            None => Sink::Files(Box::new(Files::create(path, &options, about)?)),
+            None => {
+                let mut files = Files::create(path, &options, about)?;
+                notes.append(&mut files.notes);
+                Sink::Files(Box::new(files))
+            }
             Some(last) => Sink::Ring(Box::new(Ring::new(path, &options, last, about))),
         };
         let mut recorder = Self {
@@ -141,7 +147,7 @@ impl Recorder {
             losses: BTreeMap::new(),
             losses_are_new: false,
             short: false,
-            notes: Vec::new(),
+            notes,
             room: Vec::new(),
             options,
         };
@@ -271,6 +277,7 @@ impl Recorder {
                         "{path} was removed, and {messages} messages with it: it is begun anew"
                     ));
                 }
+                self.notes.append(&mut files.notes);
                 files.flush(losses)
             }
             Sink::Ring(ring) => {
@@ -293,6 +300,11 @@ impl Recorder {
             self.notes.push(format!("the time of day went {how} by {s:.3} s"));
         }
         self.epoch_ns = now;
+        for topic in &self.topics {
+            if let Coding::To(ros) = &topic.coding {
+                ros.set_epoch(now);
+            }
+        }
     }
 
     /// Names topics that appeared before `until_ns` and are not to be had any more.
@@ -475,12 +487,6 @@ impl Recorder {
     }
 }
 
-/// What to add to CLOCK_MONOTONIC for the time since the epoch, ns.
-fn epoch_ns() -> u64 {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since_epoch.map_or(0, |d| d.as_nanos() as u64).saturating_sub(outlive::now_ns())
-}
-
 fn source(of: &Subscriber<[u8]>, publisher: PublisherId, coding: Coding) -> Source {
     Source {
         topic: of.topic().into(),
@@ -494,7 +500,7 @@ fn source(of: &Subscriber<[u8]>, publisher: PublisherId, coding: Coding) -> Sour
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     use super::*;
     use crate::Recording;
@@ -539,6 +545,43 @@ mod tests {
             );
         }
         assert_eq!(times.len(), 3);
+    }
+
+    /// What was joined before kept the old time to its end, and one file had both.
+    #[test]
+    fn stamps_inside_messages_of_ros_follow_the_time_of_day() {
+        use outlive::msg::{Header, Imu};
+        use outlive::zerocopy::{FromBytes, FromZeros};
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        let dir = testkit::TempDomain::new("record-stamps").unwrap();
+        let node = Node::builder().root(dir.path().join("root")).open().unwrap();
+        let publisher = node.topic::<Imu>("/imu").unwrap().publisher().unwrap();
+        let path = dir.path().join("stamps.mcap");
+        let (profile, flush_every) = (Profile::Ros2, Duration::ZERO);
+        let options = RecordOptions { profile, flush_every, ..RecordOptions::default() };
+        let none = Selection::new(&["/none"], false).unwrap();
+        let mut recorder = Recorder::start(&node, none, &path, options).unwrap();
+        // It joins while the clock is behind, which is set right after that.
+        recorder.selection = Selection::all();
+        recorder.epoch_ns -= HOUR_NS;
+        recorder.look_at_ns = 0;
+        recorder.step(Deadline::AT_ONCE).unwrap();
+        let notes = recorder.take_notes().join("\n");
+        assert!(
+            notes.contains("recording /imu\nthe time of day went forward by 3600.0"),
+            "{notes}"
+        );
+        publisher.publish(&Imu { header: Header::now("base"), ..Imu::new_zeroed() }).unwrap();
+        while recorder.progress().messages < 1 {
+            recorder.step(Deadline::after(Duration::from_millis(100))).unwrap();
+        }
+        recorder.finish().unwrap();
+        let recording = Recording::open(&path).unwrap();
+        let message = recording.messages().unwrap().next().unwrap().unwrap();
+        let payload = recording.sources[0].source.payload(&message.data).unwrap();
+        let stamp_ns = Imu::read_from_bytes(&payload).unwrap().header.stamp_ns;
+        let apart = stamp_ns.abs_diff(message.publish_time);
+        assert!(apart < HOUR_NS / 2, "{apart} ns apart");
     }
 
     /// A topic that could not be joined was left out for good.

@@ -267,12 +267,13 @@ impl Recording {
         self.messages = stats.message_count;
         (self.start_ns, self.end_ns) = (stats.message_start_time, stats.message_end_time);
         self.chunks = stats.chunk_count.into();
-        let header = record_at(file, mcap::MAGIC.len() as u64, self.file_bytes);
+        let most = self.file_bytes.min(self.limits.chunk_bytes_max);
+        let header = record_at(file, mcap::MAGIC.len() as u64, most);
         self.header(header.as_deref())?;
         let (mut about, mut losses) = (None, None);
         for index in &summary.metadata_indexes {
             if [ABOUT, LOSSES].contains(&index.name.as_str()) {
-                let body = record_at(file, index.offset, self.file_bytes);
+                let body = record_at(file, index.offset, most);
                 let parsed = body.as_deref().map(|body| mcap::parse_record(op::METADATA, body));
                 match parsed {
                     Some(Ok(Record::Metadata(metadata))) if metadata.name == ABOUT => {
@@ -474,13 +475,13 @@ fn summary(file: &mut File, file_bytes: u64) -> Option<Summary> {
     reader.finish()
 }
 
-/// The body of the record at `offset`, if it is one.
-fn record_at(file: &mut File, offset: u64, file_bytes: u64) -> Option<Vec<u8>> {
+/// The body of the record at `offset`, if it is one of at most so many bytes.
+pub(crate) fn record_at(file: &mut File, offset: u64, most: u64) -> Option<Vec<u8>> {
     file.seek(SeekFrom::Start(offset)).ok()?;
     let mut head = [0; 9];
     file.read_exact(&mut head).ok()?;
     let len = u64::from_le_bytes(head[1..].try_into().ok()?);
-    if len > file_bytes {
+    if len > most {
         return None;
     }
     let mut body = vec![0; len as usize];

@@ -42,7 +42,7 @@ pub fn recover(
         how.create_new(true);
     }
     let same = |a: &Path, b: &Path| fs::canonicalize(a).ok() == fs::canonicalize(b).ok();
-    if to.exists() && same(to, &from.path) {
+    if to.exists() && from.files.iter().chain([&from.path]).any(|file| same(to, file)) {
         return Err(Error::Usage(format!("{} would be written over itself", to.display())));
     }
     let file = how.open(to).map_err(|e| Error::io("create", to, e))?;

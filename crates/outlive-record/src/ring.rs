@@ -8,17 +8,15 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::channel::Source;
-use crate::file::{File, Key, Stamp, numbered};
+use crate::file::{File, Key, Stamp, free};
 use crate::{Error, RecordOptions};
 
 /// What a message costs besides its bytes, about.
 const ENTRY_BYTES: u64 = 128;
-/// Most files of one name.
-const FILES_MAX: u64 = 1_000_000;
 
 /// A file that was saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +42,8 @@ pub(crate) struct Ring {
     /// Losses by topic and publisher, and when they were seen.
     losses: VecDeque<(u64, String, u64)>,
     bytes: u64,
-    saving: Option<JoinHandle<Result<Saved, Error>>>,
+    /// The thread that writes a file, or why there is none.
+    saving: Option<Result<JoinHandle<Result<Saved, Error>>, Error>>,
     saved_bytes: u64,
     saved_files: u64,
     /// The oldest messages had to go before their time.
@@ -73,9 +72,11 @@ impl Ring {
         last: Duration,
         about: BTreeMap<String, String>,
     ) -> Self {
+        // What was saved before stays, whoever saved it.
+        let options = RecordOptions { overwrite: false, ..options.clone() };
         Self {
             path: path.into(),
-            options: options.clone(),
+            options,
             last_ns: last.as_nanos().min(1 << 62) as u64,
             about,
             sources: HashMap::new(),
@@ -151,10 +152,12 @@ impl Ring {
             (self.path.clone(), self.options.clone(), self.about.clone());
         about.insert("why".into(), why.into());
         let first = self.saved_files;
-        self.saving = Some(std::thread::spawn(move || {
-            let file = free(&path, &options, &about, first)?;
+        let thread = thread::Builder::new().spawn(move || {
+            let (_, file) = free(&path, &options, &about, first)?;
             write(file, &entries, &sources, losses)
-        }));
+        });
+        let failed = |e| Error::io("start a thread to write", &self.path, e);
+        self.saving = Some(thread.map_err(failed));
         true
     }
 
@@ -164,34 +167,17 @@ impl Ring {
 
     /// The file that was asked for, once it is written; `wait`s for it if that is asked for.
     pub(crate) fn take_saved(&mut self, wait: bool) -> Option<Result<Saved, Error>> {
-        self.saving.take_if(|thread| wait || thread.is_finished()).map(|thread| {
-            let saved = thread.join().unwrap_or_else(|_| {
+        let known = |of: &mut Result<JoinHandle<_>, _>| {
+            wait || of.as_ref().map_or(true, JoinHandle::is_finished)
+        };
+        self.saving.take_if(known).map(|thread| {
+            let saved = thread?.join().unwrap_or_else(|_| {
                 Err(Error::io("write", &self.path, std::io::Error::other("its thread panicked")))
             })?;
             self.saved_files += 1;
             self.saved_bytes += saved.file_bytes;
             Ok(saved)
         })
-    }
-}
-
-/// The first of the numbered files that is not there yet.
-fn free(
-    path: &Path,
-    options: &RecordOptions,
-    about: &BTreeMap<String, String>,
-    first: u64,
-) -> Result<File, Error> {
-    let mut number = first;
-    loop {
-        match File::create(&numbered(path, number), options, about) {
-            Err(Error::Io { source, .. })
-                if source.kind() == std::io::ErrorKind::AlreadyExists && number < FILES_MAX =>
-            {
-                number += 1;
-            }
-            made => return made,
-        }
     }
 }
 

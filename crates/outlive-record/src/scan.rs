@@ -19,7 +19,7 @@ use ruzstd::decoding::FrameDecoder;
 use crate::Error;
 
 /// Opcode and length.
-const HEAD_BYTES: u64 = 9;
+pub(crate) const HEAD_BYTES: u64 = 9;
 /// Of a chunk's header without its text.
 const CHUNK_HEAD_BYTES: u64 = 40;
 /// Read at once when a chunk is looked for.
@@ -441,8 +441,11 @@ pub(crate) struct Channels {
 }
 
 impl Channels {
+    /// Those of an index. A channel that a chunk describes again may name a schema that is only in
+    /// another chunk.
     pub(crate) fn known(channels: HashMap<u16, Arc<mcap::Channel<'static>>>) -> Self {
-        Self { schemas: HashMap::new(), channels }
+        let schemas = channels.values().filter_map(|channel| channel.schema.clone());
+        Self { schemas: schemas.map(|schema| (schema.id, schema)).collect(), channels }
     }
 
     /// Keeps it, if it is one of these.

@@ -194,6 +194,68 @@ fn what_is_left_of_a_damaged_file_becomes_a_whole_one() {
     assert!(player.damage().is_some() && player.played().messages == done.messages);
 }
 
+/// Poses of two publishers, the second of which came late, in about 20 chunks; the time of the last
+/// one before it.
+fn late_publisher(home: &Home) -> (PathBuf, u64) {
+    let node = home.node("both");
+    let topic = || node.topic::<outlive::msg::Pose>("/pose").unwrap().depth(64);
+    let options = RecordOptions {
+        compression: Compression::None,
+        chunk_bytes: 500,
+        ..RecordOptions::default()
+    };
+    let path = home.file("late.mcap");
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    let mut feed = |publisher: &outlive::Publisher<outlive::msg::Pose>, of: u64| {
+        (0..20).for_each(|_| assert!(publisher.publish(&Default::default()).is_ok()));
+        while recorder.progress().messages < of {
+            recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
+        }
+    };
+    let first = topic().publisher().unwrap();
+    feed(&first, 20);
+    let second = topic().publisher().unwrap();
+    feed(&second, 40);
+    recorder.finish().unwrap();
+    let all: Vec<_> = Recording::open(&path).unwrap().messages().unwrap().flatten().collect();
+    (path, all[19].log_time)
+}
+
+/// Its channel lost the schema, which is in the first chunk only.
+#[test]
+fn a_late_publisher_keeps_its_type_without_the_chunk_that_has_the_schema() {
+    let home = Home::new("schema");
+    let (path, late_ns) = late_publisher(&home);
+    // The first chunk is not read, and is as it should be.
+    let recording = Recording::open(&path).unwrap();
+    let late: Vec<_> = recording.messages_between(late_ns, u64::MAX).unwrap().flatten().collect();
+    let described = late.iter().filter(|m| m.channel.schema.is_some()).count();
+    assert_eq!((late.len(), described), (21, 21));
+
+    let mut bytes = std::fs::read(&path).unwrap();
+    let chunks = chunks(&bytes);
+    let (at, len) = chunks[0];
+    bytes[at + 9 + len - 20] ^= 1;
+    let (last, len) = *chunks.last().unwrap();
+    // With its index, and without it as one whose recorder was killed.
+    for (name, end) in [("spoiled", bytes.len()), ("killed", last + 9 + len)] {
+        let spoiled = home.file(&format!("{name}.mcap"));
+        std::fs::write(&spoiled, &bytes[..end]).unwrap();
+        let from = Recording::open_within(&spoiled, Limits::default(), true).unwrap();
+        let to = home.file(&format!("{name}.recovered.mcap"));
+        recover(&from, &to, Compression::Lz4, false).unwrap();
+        for path in [&spoiled, &to] {
+            let recording = Recording::open(path).unwrap();
+            let node = home.node("play");
+            let mut player = Player::open(&node, recording, PlayOptions::default()).unwrap();
+            player.play(|_| true).unwrap();
+            let played = player.played();
+            assert_eq!(played.invalid, 0, "{}: {played:?}", path.display());
+            assert!(played.messages >= 20, "{}: {played:?}", path.display());
+        }
+    }
+}
+
 /// A few megabytes can hold gigabytes; whoever reads it says how much it takes.
 #[test]
 fn a_chunk_that_holds_too_much_counts_as_damaged() {
@@ -215,6 +277,23 @@ fn a_chunk_that_holds_too_much_counts_as_damaged() {
     assert_eq!((small.messages, small.messages().unwrap().count()), (0, 0));
     let whole = Recording::open_within(&path, Limits::default(), true).unwrap();
     assert_eq!((whole.messages, whole.messages().unwrap().count()), (1, 1));
+}
+
+/// A length was believed up to that of the file, however large.
+#[test]
+fn records_that_an_index_names_are_bounded_as_all_others() {
+    let home = Home::new("bounded");
+    let whole = sample(&home, Compression::Lz4);
+    let bytes = std::fs::read(&whole).unwrap();
+    assert!(!Recording::open(&whole).unwrap().damage.is_some());
+    let header = u64::from_le_bytes(bytes[9..17].try_into().unwrap());
+    let open = |chunk_bytes_max| {
+        let limits = Limits { chunk_bytes_max };
+        Recording::open_within(&whole, limits, false)
+    };
+    assert!(!open(10_000).unwrap().damage.is_some());
+    let why = open(header - 1).unwrap_err().to_string();
+    assert!(why.contains("its header is missing"), "{why}");
 }
 
 /// It said 289 recorded, none lost.

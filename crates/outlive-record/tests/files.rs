@@ -351,6 +351,20 @@ fn a_recording_is_not_replaced_unless_that_is_asked_for() {
     assert_eq!(Recording::open(&path).unwrap().messages, 0);
 }
 
+/// They were left out without a word.
+#[test]
+fn limits_of_what_is_kept_are_for_split_recordings() {
+    let home = Home::new("limits");
+    let node = home.node("recorder");
+    let start = |options| Recorder::start(&node, Selection::all(), &home.file("x.mcap"), options);
+    let (keep_files, last) = (Some(3), Some(Duration::from_secs(3)));
+    let why = start(RecordOptions { keep_files, ..RecordOptions::default() }).unwrap_err();
+    assert!(why.to_string().contains("split_bytes or split_after"), "{why}");
+    let why = start(RecordOptions { keep_files, last, ..RecordOptions::default() }).unwrap_err();
+    assert!(why.to_string().contains("split_bytes or split_after"), "{why}");
+    assert!(!home.file("x.mcap").exists());
+}
+
 #[test]
 fn a_long_recording_is_split_into_files_that_stand_alone() {
     let home = Home::new("split");
@@ -421,11 +435,13 @@ fn the_files_of_a_split_recording_are_read_as_one() {
     std::fs::copy(other.join("run_000.mcap"), &stranger).unwrap();
     let numbers = |path: &Path| messages(path).iter().map(|m| m.data[0]).collect::<Vec<_>>();
     let part = |n: u64| dir.join(format!("run_{n:03}.mcap"));
-    // Any part stands for all, and so does the name that the recorder was given.
-    for path in [part(0), part(2), dir.join("run.mcap")] {
+    // Any part stands for all, and so does the name that the recorder was given last.
+    for path in [part(0), part(2)] {
         assert_eq!(numbers(&path), (0..100).collect::<Vec<_>>(), "{}", path.display());
     }
+    assert!(numbers(&dir.join("run.mcap")).len() < 25);
     std::fs::remove_file(&stranger).unwrap();
+    assert_eq!(numbers(&dir.join("run.mcap")), (0..100).collect::<Vec<_>>());
     let whole = Recording::open(&dir).unwrap();
     assert_eq!(numbers(&dir), (0..100).collect::<Vec<_>>());
     assert_eq!((whole.messages, whole.finished), (100, true));
@@ -449,6 +465,117 @@ fn the_files_of_a_split_recording_are_read_as_one() {
     std::fs::remove_file(part(2)).unwrap();
     let damage = Recording::open(&part(1)).unwrap().damage;
     assert!(damage.first.as_ref().unwrap().contains("run_002.mcap is missing"), "{damage}");
+}
+
+/// Records so many messages, each in a file of its own; the numbers of the files there afterwards.
+fn run(home: &Home, first: u8, count: u8, options: RecordOptions) -> Vec<u64> {
+    let node = home.node("both");
+    let publisher = node.topic::<[u8]>("/bytes").unwrap().publisher().unwrap();
+    let options = RecordOptions { split_after: Some(Duration::ZERO), ..options };
+    let path = home.file("run.mcap");
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    for i in 0..count {
+        publisher.publish(&[first + i; 10]).unwrap();
+        while recorder.progress().messages <= u64::from(i) {
+            recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
+        }
+    }
+    assert_eq!(recorder.finish().unwrap().files, u64::from(count));
+    let files = std::fs::read_dir(path.parent().unwrap()).unwrap();
+    let name = |file: std::fs::DirEntry| file.file_name().into_string().unwrap();
+    let number = |name: String| name.strip_prefix("run_")?.strip_suffix(".mcap")?.parse().ok();
+    let mut numbers: Vec<u64> = files.filter_map(|file| number(name(file.unwrap()))).collect();
+    numbers.sort();
+    numbers
+}
+
+/// It began at the first number again, and died hours later at a file of its first run.
+#[test]
+fn a_split_recording_that_is_started_again_goes_on_behind_its_old_files() {
+    let home = Home::new("again");
+    let keep = |keep_files| RecordOptions { keep_files, ..RecordOptions::default() };
+    let part = |n: u64| home.file(&format!("run_{n:03}.mcap"));
+    let numbers = |path: &Path| messages(path).iter().map(|m| m.data[0]).collect::<Vec<_>>();
+    assert_eq!(run(&home, 0, 5, keep(Some(3))), [2, 3, 4]);
+    assert_eq!(run(&home, 10, 2, keep(None)), [2, 3, 4, 5, 6]);
+    // Each part stands for its run, and the name for the last one.
+    assert_eq!(numbers(&part(2)), [2, 3, 4]);
+    assert_eq!(numbers(&part(5)), [10, 11]);
+    assert_eq!(numbers(&home.file("run.mcap")), [10, 11]);
+    // Those of earlier runs are the oldest.
+    assert_eq!(run(&home, 20, 2, keep(Some(4))), [5, 6, 7, 8]);
+
+    // What is not of a split recording is in nobody's way, and nobody's to remove.
+    for name in ["run_020.mcap", "run_18446744073709551615.mcap", "run_010.mcap"] {
+        std::fs::write(home.file(name), b"precious").unwrap();
+    }
+    let all = run(&home, 30, 3, keep(Some(3)));
+    assert_eq!(all, [9, 10, 11, 12, 20, u64::MAX]);
+    assert_eq!(std::fs::read(part(10)).unwrap(), b"precious");
+    let recording = Recording::open(&part(9)).unwrap();
+    assert!(!recording.damage.is_some(), "{}", recording.damage);
+    assert_eq!(numbers(&part(12)), [30, 31, 32]);
+    // One that was killed at once left nothing in its file.
+    std::fs::write(part(13), b"").unwrap();
+    assert_eq!(run(&home, 40, 1, keep(Some(3)))[..4], [10, 11, 12, 13]);
+    let over = RecordOptions { overwrite: true, ..keep(None) };
+    assert_eq!(run(&home, 50, 1, over)[0], 0, "unless they are to be replaced");
+}
+
+#[test]
+fn a_name_that_is_being_recorded_is_nobody_elses() {
+    let home = Home::new("twice");
+    let node = home.node("recorder");
+    let split_after = Some(Duration::from_secs(60));
+    let path = home.file("run.mcap");
+    let options = RecordOptions { split_after, ..RecordOptions::default() };
+    let start = || Recorder::start(&node, Selection::all(), &path, options.clone());
+    let first = start().unwrap();
+    let why = start().unwrap_err().to_string();
+    assert!(why.contains("run_000.mcap is being recorded by another process"), "{why}");
+    first.finish().unwrap();
+    start().unwrap().finish().unwrap();
+    assert!(home.file("run_001.mcap").exists());
+}
+
+/// The second one emptied what the first one wrote, or removed it.
+#[test]
+fn a_file_that_is_being_written_is_neither_replaced_nor_removed() {
+    let home = Home::new("taken");
+    let node = home.node("both");
+    let publisher = node.topic::<[u8]>("/bytes").unwrap().publisher().unwrap();
+    let begin = |name: &str, options: &RecordOptions| {
+        let path = home.file(&format!("{name}.mcap"));
+        Recorder::start(&node, Selection::all(), &path, options.clone())
+    };
+    let over = RecordOptions { overwrite: true, ..RecordOptions::default() };
+    let long = RecordOptions { split_after: Some(Duration::from_secs(60)), ..over.clone() };
+    let keep = RecordOptions {
+        keep_files: Some(2),
+        overwrite: false,
+        split_after: long.split_after,
+        ..over.clone()
+    };
+    // Of an earlier run, whose first file is replaced.
+    run(&home, 0, 4, RecordOptions::default());
+    for (name, options, others) in [("one", &over, vec![&over]), ("run", &long, vec![&long, &keep])]
+    {
+        let mut first = begin(name, options).unwrap();
+        publisher.publish(&[7]).unwrap();
+        while first.progress().messages < 1 {
+            first.step(Deadline::after(Duration::from_secs(1))).unwrap();
+        }
+        for other in others {
+            let why = begin(name, other).unwrap_err();
+            assert!(why.to_string().contains("is being recorded by another process"), "{why}");
+            assert!(matches!(why, outlive_record::Error::Usage(_)), "{why:?}");
+        }
+        assert_eq!(first.finish().unwrap().messages, 1);
+        let file = if name == "one" { "one.mcap" } else { "run_000.mcap" };
+        let recording = Recording::open(&home.file(file)).unwrap();
+        assert_eq!((recording.messages, recording.finished), (1, true));
+        begin(name, options).unwrap().finish().unwrap();
+    }
 }
 
 #[test]
@@ -494,6 +621,8 @@ fn the_last_seconds_are_saved_when_asked_and_memory_stays_bounded() {
         last: Some(Duration::from_secs(3600)),
         // Of a kilobyte each, about ten.
         memory_bytes_max: 11_300,
+        // No file of an earlier recorder, which had something to save.
+        overwrite: true,
         ..RecordOptions::default()
     };
     let path = home.file("box.mcap");

@@ -90,15 +90,16 @@ pub fn end_orphans(dir: &RunDir) -> io::Result<Option<Vec<(String, i32)>>> {
     Ok(Some(all.into_iter().map(|left| (left.name, left.identity.pid)).collect()))
 }
 
-/// A signal for a process and its group; nothing if the pid is another one's by now. One that has
-/// ended and is not reaped still keeps its number.
-pub(crate) fn group_signal(identity: Identity, number: i32) {
-    let (pid, signal) = (Pid::from_raw(identity.pid), Signal::from_named_raw(number));
-    if let (Some(pid), Some(signal), true) =
-        (pid, signal, Identity::of(identity.pid) == Some(identity))
-    {
-        let _ = kill_process_group(pid, signal);
-    }
+/// A signal for a process and its group; nothing, and false, if the pid is another one's by now or
+/// that cannot be found out. One that has ended and is not reaped still keeps its number.
+pub(crate) fn group_signal(identity: Identity, number: i32) -> bool {
+    Identity::of(identity.pid) == Some(identity) && signal_group_of(identity.pid, number)
+}
+
+/// The same for a number that is known to be the process's own.
+pub(crate) fn signal_group_of(pid: i32, number: i32) -> bool {
+    let both = Pid::from_raw(pid).zip(Signal::from_named_raw(number));
+    both.is_some_and(|(pid, signal)| kill_process_group(pid, signal).is_ok())
 }
 
 /// SIGKILL for a process, its group and its session.

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use rustix::process::Signal;
+
 /// Runs `prepare` in the child between fork and exec. It must not allocate nor take a lock: the
 /// other threads of this process are not there.
 pub(crate) fn in_child(
@@ -13,6 +15,12 @@ pub(crate) fn in_child(
 ) {
     // SAFETY: the one caller, `spawn`, makes system calls only.
     unsafe { command.pre_exec(prepare) };
+}
+
+/// The signal does what it does by default, whatever handler was inherited. Async-signal-safe.
+pub(crate) fn default_action(signal: Signal) {
+    // SAFETY: sets no handler.
+    unsafe { libc::signal(signal.as_raw(), libc::SIG_DFL) };
 }
 
 /// Gives the calling process SCHED_FIFO.

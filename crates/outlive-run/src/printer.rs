@@ -16,8 +16,8 @@ pub(crate) struct Printer {
     lost: u64,
     colour: bool,
     width: usize,
-    /// Whether there is a terminal that can go away.
-    pub(crate) terminal: bool,
+    /// Whether it began on a terminal, which can go away.
+    terminal: bool,
 }
 
 impl Printer {
@@ -36,6 +36,11 @@ impl Printer {
         let terminal = io::stdout().is_terminal();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         Self { to: Some(to), ended, lost: 0, colour: terminal && !plain, width, terminal }
+    }
+
+    /// Whether there was a terminal and is none any more: one that hung up answers nothing.
+    pub(crate) fn has_lost_terminal(&self) -> bool {
+        self.terminal && !io::stdout().is_terminal()
     }
 
     pub(crate) fn line(&mut self, name: &str, number: usize, text: &str) {

@@ -1,7 +1,9 @@
 //! Who a process is, by `/proc`: a pid alone is used again, a pid with its start time is not.
 
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
@@ -23,13 +25,19 @@ pub struct Identity {
 /// What `/proc/<pid>/stat` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stat {
+    /// It has ended and is not reaped. One whose main thread alone has ended runs.
     zombie: bool,
     session: i32,
     start: u64,
 }
 
+/// `/proc/<pid>/stat`. The name in it is what the process made of it, UTF-8 or not.
+fn stat_text(pid: i32) -> io::Result<String> {
+    fs::read(format!("/proc/{pid}/stat")).map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
 fn stat(pid: i32) -> Option<Stat> {
-    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    parse(&stat_text(pid).ok()?)
 }
 
 fn parse(text: &str) -> Option<Stat> {
@@ -38,7 +46,8 @@ fn parse(text: &str) -> Option<Stat> {
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
     Some(Stat {
-        zombie: matches!(*fields.first()?, "Z" | "X"),
+        // The state is that of the main thread; others may run on.
+        zombie: matches!(*fields.first()?, "Z" | "X") && number(17)? <= 1,
         session: fields.get(3)?.parse().ok()?,
         start: number(19)?,
     })
@@ -56,7 +65,7 @@ impl Identity {
         Self::of(pid).unwrap_or(Self { pid, start: 0 })
     }
 
-    /// Whether it runs; one that has ended and is not reaped does not.
+    /// Whether any thread of it runs; one that has ended and is not reaped does not.
     pub fn is_alive(&self) -> bool {
         stat(self.pid).is_some_and(|stat| stat.start == self.start && !stat.zombie)
     }
@@ -102,7 +111,7 @@ impl Identity {
 
     /// Time on CPUs so far, s.
     pub(crate) fn cpu_s(&self) -> Option<f64> {
-        let text = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
+        let text = stat_text(self.pid).ok()?;
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
         Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
@@ -110,9 +119,19 @@ impl Identity {
 }
 
 /// Whether the live process `pid` belongs to the session of `leader`; `None` if there is no such
-/// process here, as when it lives in another PID namespace.
-pub(crate) fn is_of_session(pid: u32, leader: Identity) -> Option<bool> {
-    stat(pid as i32).map(|stat| stat.session == leader.pid)
+/// process here, as when it lives in another PID namespace, or it is hidden from us.
+///
+/// # Errors
+/// `/proc` cannot be read now, as without a free descriptor.
+pub(crate) fn is_of_session(pid: u32, leader: Identity) -> io::Result<Option<bool>> {
+    match stat_text(pid as i32) {
+        Ok(text) => Ok(parse(&text).map(|stat| stat.session == leader.pid)),
+        // The second one by `hidepid=`.
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(None),
+        // It ends meanwhile.
+        Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Ok(None),
+        Err(e) => Err(e),
+    }
 }
 
 fn all() -> impl Iterator<Item = i32> {
@@ -138,7 +157,7 @@ pub(crate) fn marked(dir: &str) -> Vec<Marked> {
     let mut out = Vec::new();
     for pid in all().filter(|pid| *pid != own) {
         let Some(before) = stat(pid).filter(|stat| !stat.zombie) else { continue };
-        let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { continue };
+        let Some(environment) = environment(pid) else { continue };
         let mut variables = environment.split(|b| *b == 0);
         if !variables.clone().any(|v| v == dir_mark.as_bytes()) {
             continue;
@@ -152,6 +171,16 @@ pub(crate) fn marked(dir: &str) -> Vec<Marked> {
         }
     }
     out
+}
+
+/// What a process was started with. Where its main thread has ended, another thread shows it.
+fn environment(pid: i32) -> Option<Vec<u8>> {
+    let some = |dir: &Path| fs::read(dir.join("environ")).ok().filter(|text| !text.is_empty());
+    let dir = PathBuf::from(format!("/proc/{pid}"));
+    some(&dir).or_else(|| {
+        let mut threads = fs::read_dir(dir.join("task")).ok()?.flatten();
+        threads.find_map(|thread| some(&thread.path()))
+    })
 }
 
 /// Changes with each start of the machine.
@@ -170,6 +199,49 @@ mod tests {
         assert_eq!(parse(line), Some(Stat { zombie: false, session: 5, start: 4711 }));
         assert_eq!(parse("7 (a) Z 1"), None);
         assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn a_process_has_ended_when_its_last_thread_has() {
+        let zombie = |state: &str, threads: u32| {
+            let line =
+                format!("7 (a) {state} 1 7 5 0 -1 4 1 2 3 4 5 6 0 0 20 0 {threads} 0 4711 8");
+            parse(&line).unwrap().zombie
+        };
+        assert!(zombie("Z", 1) && zombie("Z", 0) && zombie("X", 0));
+        assert!(!zombie("Z", 2) && !zombie("S", 1));
+    }
+
+    /// It counted as dead: a takeover started a second one beside it.
+    #[test]
+    fn a_process_with_a_name_that_is_no_text_is_alive() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+
+        let dir = std::env::temp_dir().join(format!("outlive-run-name-{}", std::process::id()));
+        fs::create_dir(&dir).unwrap();
+        let program = dir.join(OsStr::from_bytes(b"\xff"));
+        std::os::unix::fs::symlink("/bin/sh", &program).unwrap();
+        let mut command = std::process::Command::new(&program);
+        let command = command.args(["-c", "read x"]).stdin(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The child has our name until it is the program.
+        let name = loop {
+            let name = fs::read(format!("/proc/{}/comm", child.id())).unwrap();
+            if name == b"\xff\n" || child.try_wait().unwrap().is_some() {
+                break name;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        };
+        let seen = Identity::of(child.id() as i32);
+        let (alive, time) = (seen.map(|of| of.is_alive()), seen.and_then(|of| of.cpu_s()));
+        let of_session = is_of_session(child.id(), Identity { pid: 1, start: 0 });
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(name, b"\xff\n");
+        assert_eq!((alive, time.is_some()), (Some(true), true));
+        assert_eq!(of_session.unwrap(), Some(false));
     }
 
     #[test]

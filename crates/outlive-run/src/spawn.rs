@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::process::{Command, Stdio};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{
-    Gid, Resource, Rlimit, Signal, Uid, getppid, getrlimit, set_parent_process_death_signal,
-    setpriority_process, setrlimit, setsid,
+    Gid, Pid, Resource, Rlimit, Signal, Uid, getppid, getrlimit, kill_process_group,
+    set_parent_process_death_signal, setpriority_process, setrlimit, setsid,
 };
 use rustix::thread::{
     CpuSet, sched_setaffinity, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
@@ -46,15 +47,18 @@ pub(crate) struct SpawnEnv {
     pub(crate) dir: String,
     /// `OUTLIVE_DIR`.
     pub(crate) root: String,
+    /// `OUTLIVE_DOMAIN`.
+    pub(crate) domain: String,
 }
 
-/// Starts the process, both outputs into the pipe `log`.
+/// Starts the process, both outputs into the pipe `log`; a descriptor that can be read once it has
+/// ended comes with it. After an error nothing runs.
 pub(crate) fn spawn(
     spec: &ProcessSpec,
     log: &File,
     cgroup: Option<&Cgroup>,
     env: &SpawnEnv,
-) -> io::Result<Identity> {
+) -> io::Result<(Identity, OwnedFd)> {
     let mut command = Command::new(&spec.command[0]);
     command.args(&spec.command[1..]).current_dir(&spec.dir);
     if let InheritEnv::Named(names) = &spec.inherit_env {
@@ -66,7 +70,7 @@ pub(crate) fn spawn(
         // Not those of root.
         command.env("HOME", &user.home).env("USER", &user.name).env("LOGNAME", &user.name);
     }
-    command.envs(&spec.env);
+    command.env("OUTLIVE_DOMAIN", &env.domain).envs(&spec.env);
     // They are for the supervisor alone.
     for own in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"] {
         command.env_remove(own);
@@ -134,6 +138,10 @@ pub(crate) fn spawn(
             set_thread_res_uid(uid, uid, uid)?;
         }
         step(6)?;
+        if let Some(signal) = death {
+            // Until its program begins the supervisor's handler would take it: lost.
+            os::default_action(signal);
+        }
         set_parent_process_death_signal(death)?;
         // It died before the kernel knew the wish, or before the marks are readable.
         if getppid() != Some(supervisor) {
@@ -143,11 +151,12 @@ pub(crate) fn spawn(
         Ok(())
     });
     match command.spawn() {
-        Ok(child) => {
-            let pid = child.id() as i32;
+        Ok(child) => watched(child, |pid| {
             // Not reaped before we reap it, so this is that very process.
-            Identity::of(pid).ok_or_else(|| io::Error::other("/proc does not show it"))
-        }
+            let shown = Identity::of(pid);
+            let identity = shown.ok_or_else(|| io::Error::other("/proc does not show it"))?;
+            Ok((identity, identity.open_child()?))
+        }),
         Err(e) => {
             drop(command);
             let mut steps = Vec::new();
@@ -160,5 +169,60 @@ pub(crate) fn spawn(
             };
             Err(io::Error::new(e.kind(), format!("cannot {what}: {e}")))
         }
+    }
+}
+
+/// What `look` finds out about a child. One of which nothing can be found out, as without a free
+/// descriptor, is ended: else it would run on beside the next one, and nobody would know it.
+fn watched<T>(mut child: Child, look: impl FnOnce(i32) -> io::Result<T>) -> io::Result<T> {
+    let pid = child.id() as i32;
+    look(pid).inspect_err(|_| {
+        // Neither takes a descriptor. It leads its group, and keeps its number until it is reaped.
+        let _ = Pid::from_raw(pid).map(|pid| kill_process_group(pid, Signal::KILL));
+        let _ = child.kill();
+        let _ = child.wait();
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The supervisor had died, its handler took the signal that says so, and a core moved on.
+    #[test]
+    fn a_signal_that_comes_before_the_program_begins_is_not_the_supervisors() {
+        use std::os::unix::process::ExitStatusExt;
+
+        let taken = std::sync::Arc::default();
+        signal_hook::flag::register(libc::SIGUSR1, taken).unwrap();
+        let mut command = Command::new("true");
+        os::in_child(&mut command, || {
+            let signal = Signal::USR1;
+            os::default_action(signal);
+            rustix::process::kill_process(rustix::process::getpid(), signal)?;
+            Ok(())
+        });
+        let ended = command.spawn().unwrap().wait().unwrap();
+        assert_eq!(ended.signal(), Some(libc::SIGUSR1));
+    }
+
+    /// It ran on, and a second one was started beside it.
+    #[test]
+    fn a_process_that_cannot_be_watched_is_ended() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 60 & echo $!; wait"]).stdout(Stdio::piped());
+        os::in_child(&mut command, || setsid().map(drop).map_err(io::Error::from));
+        let mut child = command.spawn().unwrap();
+        let mut says = child.stdout.take().unwrap();
+        let mut line = [0; 20];
+        let n = says.read(&mut line).unwrap();
+        let helper: i32 = str::from_utf8(&line[..n]).unwrap().trim().parse().unwrap();
+        let (pid, helper) = (child.id() as i32, Identity::of(helper).unwrap());
+        let refused = watched(child, |_| Err::<(), _>(io::ErrorKind::OutOfMemory.into()));
+        assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+        assert_eq!(Identity::of(pid), None, "ended and reaped");
+        // The pipe ends with the last that has it.
+        assert_eq!(says.read(&mut line).unwrap(), 0);
+        assert!(!helper.is_alive());
     }
 }

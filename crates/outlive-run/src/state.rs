@@ -185,6 +185,13 @@ impl RunDir {
         fs::rename(draft, self.path.join("state.json"))
     }
 
+    /// Removes what was said, which takes no room: the marks of the processes have to do.
+    pub(crate) fn forget(&self) {
+        for name in ["state.json", "state.new"] {
+            let _ = fs::remove_file(self.path.join(name));
+        }
+    }
+
     /// Makes the directory, or checks that the one that is there is ours alone.
     pub(crate) fn create(&self) -> io::Result<()> {
         for dir in [self.path.parent().unwrap_or(Path::new("/")), &self.path] {

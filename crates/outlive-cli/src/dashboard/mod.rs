@@ -23,11 +23,12 @@ use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
 
-use crate::exit::{CODES_HELP, Outcome, note};
+use crate::exit::{CODES_HELP, Failure, Outcome, note};
 use crate::http::{self, Request, Response};
 use crate::options::{DomainOptions, seconds};
 use crate::os;
@@ -76,10 +77,12 @@ pub(crate) fn run(args: &DashboardArgs, options: &DomainOptions) -> Outcome {
         note("anyone who can reach this address sees the domain's names and pictures");
     }
     let every = args.every.clamp(Duration::from_millis(100), Duration::from_secs(3600));
-    let board = Board::new(domain, options.domain.clone(), every);
+    let name = domain.name().to_owned();
+    let board = Board::new(domain, name, every);
     let watch = (!args.no_subscribe).then(|| Arc::new(Watch::new(options.clone())));
-    let done = std::thread::scope(|scope| {
-        scope.spawn(|| board.look_on());
+    let done = thread::scope(|scope| {
+        let looks = thread::Builder::new().spawn_scoped(scope, || board.look_on());
+        looks.map_err(|e| Failure::io("start a thread", &e))?;
         http::serve(&listener, |request| answer(request, args, &board, watch.as_ref()))
     });
     if let Some(watch) = watch {

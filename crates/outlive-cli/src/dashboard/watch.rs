@@ -61,6 +61,12 @@ struct Topic {
     pictures: u64,
 }
 
+impl Topic {
+    fn is_wanted(&self, now_ns: u64) -> bool {
+        self.see_until_ns.max(self.time_until_ns) > now_ns
+    }
+}
+
 /// What a subscriber is to do next.
 struct Wanted {
     picture: bool,
@@ -79,6 +85,9 @@ impl Watch {
     /// Renews the leases of these topics, or begins them.
     pub(super) fn look_at(self: &Arc<Self>, names: &[&str], time: bool) {
         let mut inner = self.inner();
+        let now_ns = outlive::now_ns();
+        // One without a thread is not followed; the others leave by themselves.
+        inner.topics.retain(|_, of| of.thread.is_some() || of.is_wanted(now_ns));
         for name in names {
             let new = !inner.topics.contains_key(*name);
             if inner.leaving || (new && inner.topics.len() >= WATCHED_MAX) {
@@ -87,11 +96,12 @@ impl Watch {
             let topic = inner.topics.entry((*name).to_owned()).or_default();
             let until_ns = Deadline::after(LEASE).as_ns();
             *(if time { &mut topic.time_until_ns } else { &mut topic.see_until_ns }) = until_ns;
-            if new {
+            // Also where none could be started before.
+            if topic.thread.is_none() {
                 let (watch, name) = (Arc::clone(self), (*name).to_owned());
                 let started = thread::Builder::new().spawn(move || watch.follow(&name));
                 match started {
-                    Ok(thread) => topic.thread = Some(thread),
+                    Ok(thread) => (topic.thread, topic.error) = (Some(thread), None),
                     Err(e) => topic.error = Some(e.to_string()),
                 }
             }
@@ -264,6 +274,28 @@ fn latency(ages_ns: &VecDeque<u64>) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// It kept its error and its place for good.
+    #[test]
+    fn a_topic_whose_thread_could_not_start_is_tried_again_and_goes_with_its_lease() {
+        let temp = testkit::TempDomain::new("watch").unwrap();
+        let options = DomainOptions { domain: None, root: Some(temp.path().join("root")) };
+        let watch = Arc::new(Watch::new(options));
+        let failed = |see_until_ns| Topic {
+            see_until_ns,
+            error: Some("no thread".into()),
+            ..Topic::default()
+        };
+        watch.inner().topics.extend([
+            ("/old".to_owned(), failed(outlive::now_ns())),
+            ("/asked".to_owned(), failed(u64::MAX)),
+            ("/other".to_owned(), failed(u64::MAX)),
+        ]);
+        watch.look_at(&["/asked"], true);
+        let started = |name: &str| Some(watch.inner().topics.get(name)?.thread.is_some());
+        assert_eq!(["/old", "/asked", "/other"].map(started), [None, Some(true), Some(false)]);
+        watch.leave();
+    }
 
     #[test]
     fn latencies_are_counted_by_powers() {

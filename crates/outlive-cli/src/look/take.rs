@@ -202,7 +202,8 @@ pub(crate) fn is_image(of: &PayloadType) -> bool {
 
 /// Whether a live process runs; by its state in /proc, if it is one of this PID namespace.
 fn life_of(pid: u32) -> Life {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
     match stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next()) {
         Some("T" | "t") => Life::Stopped,
         _ => Life::Alive,

@@ -47,10 +47,13 @@ pub(crate) struct MetricsArgs {
 }
 
 pub(crate) fn run(args: &MetricsArgs, options: &DomainOptions) -> Outcome {
-    let mut metrics = Metrics::new(options.domain()?);
+    let domain = options.domain()?;
+    #[cfg(feature = "otlp")]
+    let name = domain.name().to_owned();
+    let mut metrics = Metrics::new(domain);
     #[cfg(feature = "otlp")]
     if let Some(collector) = &args.otlp {
-        return otlp::send(&mut metrics, &options.domain, collector, args.every);
+        return otlp::send(&mut metrics, &name, collector, args.every);
     }
     let Some(address) = args.listen else { return print(&metrics.text()?) };
     os::catch_stop_signals();

@@ -1,15 +1,20 @@
 //! `outlive record --last`: requests for a file, and their answers.
 
+use std::time::Duration;
+
 use outlive::msgpack;
 use outlive::service::Request;
 use outlive::{MsgPack, Node, Server};
-use outlive_record::{Recorder, Saved};
+use outlive_record::{Error, Recorder, Saved};
 use serde::Serialize;
 
 use crate::clock::duration;
 use crate::exit::{Failure, note};
 use crate::os;
 use crate::output::bytes;
+
+/// Between two looks at the end whether the file is written.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Answer of the service.
 #[derive(Serialize)]
@@ -37,24 +42,9 @@ impl Asking {
 
     /// Begins files that were asked for, and reports those that are complete.
     pub(super) fn look(&mut self, recorder: &mut Recorder) -> Result<(), Failure> {
-        if let Some(saved) = recorder.take_saved() {
-            let asked = self.current.take();
-            match saved {
-                Ok(saved) => {
-                    tell(&saved);
-                    if let Some(request) = asked {
-                        let answer = msgpack::encode(&answer(&saved))?;
-                        let _ = self.server.respond(request, MsgPack::new(&answer));
-                    }
-                }
-                // What is in memory may still fit elsewhere, or later.
-                Err(e) => {
-                    note(&e);
-                    if let Some(request) = asked {
-                        let _ = self.server.refuse(request, &e.to_string());
-                    }
-                }
-            }
+        // What is in memory may still fit elsewhere, or later.
+        if let Some(Err(e)) = self.report(recorder) {
+            note(e);
         }
         if recorder.is_saving() {
             return Ok(());
@@ -66,6 +56,31 @@ impl Asking {
             recorder.save("SIGUSR1")?;
         }
         Ok(())
+    }
+
+    /// Waits for the file that is being written, and begins no other.
+    pub(super) fn finish(&mut self, recorder: &mut Recorder) -> Result<(), Error> {
+        while recorder.is_saving() {
+            std::thread::sleep(LOOK_EVERY);
+            self.report(recorder).transpose()?;
+        }
+        Ok(())
+    }
+
+    /// Tells who asked what became of the file, once it is known.
+    fn report(&mut self, recorder: &mut Recorder) -> Option<Result<(), Error>> {
+        let saved = recorder.take_saved()?;
+        let answer = saved.and_then(|saved| {
+            tell(&saved);
+            Ok(msgpack::encode(&answer(&saved))?)
+        });
+        if let Some(request) = self.current.take() {
+            let _ = match &answer {
+                Ok(answer) => self.server.respond(request, MsgPack::new(answer)),
+                Err(e) => self.server.refuse(request, &e.to_string()),
+            };
+        }
+        Some(answer.map(drop))
     }
 }
 

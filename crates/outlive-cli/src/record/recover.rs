@@ -1,6 +1,6 @@
 //! `outlive recover`: a whole file out of what can be read of a damaged or unfinished one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use outlive_record::{Recording, recover};
@@ -36,12 +36,27 @@ pub(crate) struct RecoverArgs {
     believed: Believed,
 }
 
+/// `run.recovered.mcap`, and `bag.recovered.mcap` for a directory.
+fn beside(path: &Path) -> PathBuf {
+    // `.` has no name of its own.
+    let named = path.file_name().is_none().then(|| path.canonicalize().ok()).flatten();
+    let path = named.as_deref().unwrap_or(path);
+    let (stem, ending) = match path.is_dir() {
+        true => (path.file_name(), Some("mcap".as_ref())),
+        false => (path.file_stem(), path.extension()),
+    };
+    let mut name = stem.unwrap_or_default().to_owned();
+    name.push(".recovered");
+    if let Some(ending) = ending {
+        name.push(".");
+        name.push(ending);
+    }
+    path.with_file_name(name)
+}
+
 pub(crate) fn run(args: &RecoverArgs) -> Outcome {
     let recording = Recording::open_within(&args.file, args.believed.limits(), true)?;
-    let output = args.output.clone().unwrap_or_else(|| {
-        let ending = recording.path.extension().unwrap_or_default().to_string_lossy().into_owned();
-        recording.path.with_extension(format!("recovered.{ending}"))
-    });
+    let output = args.output.clone().unwrap_or_else(|| beside(&recording.path));
     let done = recover(&recording, &output, args.compression.into(), args.overwrite)?;
     note(format_args!("{} into {}", count(done.messages, "message"), output.display()));
     if done.damage.is_some() {

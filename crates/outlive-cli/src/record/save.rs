@@ -1,9 +1,10 @@
 //! `outlive record`: messages of any topics into an MCAP file.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, value_parser};
+use clap::{ArgGroup, Args, ValueEnum, value_parser};
 use outlive_record::ros2::Definitions;
 use outlive_record::{Error, Profile, Progress, RecordOptions, Recorder, Selection};
 
@@ -44,6 +45,7 @@ that reads MCAP opens the files, including one whose recorder was killed, up to 
 /// counted, reported, and noted in the file.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
+#[command(group = ArgGroup::new("split").args(["split_bytes", "split_seconds"]).multiple(true))]
 pub(crate) struct RecordArgs {
     /// Topics, like /camera/front or '/arm/*'.
     #[arg(required_unless_present = "all", conflicts_with = "all", add = complete::topics())]
@@ -60,13 +62,13 @@ pub(crate) struct RecordArgs {
     /// File to write [default: record_DATE_TIME.mcap].
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace an existing file.
+    /// Replace an existing file; never one of --last.
     #[arg(long)]
     overwrite: bool,
     /// Make publishers wait for the recorder instead of losing messages.
     #[arg(long)]
     reliable: bool,
-    /// Also record up to N earlier messages of each publisher.
+    /// Also record the N newest earlier messages of each topic, across all its publishers.
     #[arg(long, value_name = "N", default_value_t = 0)]
     history: u64,
     /// Message format: outlive loses nothing; ros2 writes standard ROS 2 types where there are any
@@ -93,20 +95,21 @@ pub(crate) struct RecordArgs {
     /// Start a new file after this time.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = SPLIT)]
     split_seconds: Option<Duration>,
-    /// Keep N files: a new one removes the oldest.
+    /// Keep N files, those of earlier runs included: a new one removes the oldest.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..),
-          help_heading = SPLIT)]
+          help_heading = SPLIT, requires = "split")]
     keep_files: Option<u64>,
     /// Keep this many bytes of them besides the current file.
-    #[arg(long, value_name = "BYTES", help_heading = SPLIT)]
+    #[arg(long, value_name = "BYTES", help_heading = SPLIT, requires = "split")]
     keep_bytes: Option<u64>,
     /// Remove the oldest while less of the disk is free.
-    #[arg(long, value_name = "BYTES", help_heading = SPLIT)]
+    #[arg(long, value_name = "BYTES", help_heading = SPLIT, requires = "split")]
     free_bytes: Option<u64>,
     /// Keep this time in memory and write it into the next numbered file on request, by SIGUSR1 or
     /// the service.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = LAST,
-          conflicts_with_all = ["split_bytes", "split_seconds", "count"])]
+          conflicts_with_all = ["split_bytes", "split_seconds", "keep_files", "keep_bytes",
+                                "free_bytes", "count"])]
     last: Option<Duration>,
     /// Limit on memory for --last; twice that while a file is written.
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 30, requires = "last",
@@ -164,13 +167,14 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
         Some(_) => Some(Asking::new(&node, &args.save_service)?),
         None => None,
     };
+    let is_last = args.last.is_some();
     let mut status = Status::new();
     let begun_ns = outlive::now_ns();
     let until = Deadline::after(args.how_long);
     let enough = |p: Progress| args.count.is_some_and(|count| p.messages >= count);
     while !os::stop_asked() && !until.has_passed() && !enough(recorder.progress()) {
         if let Err(e) = recorder.step(slice_of(until)) {
-            return Err(cut_short(&recorder, e));
+            return Err(cut_short(&recorder, e, is_last));
         }
         for text in recorder.take_notes() {
             note(text);
@@ -189,8 +193,12 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
         status.show([now.messages, now.payload_bytes], |rates| bar + &line(now, rates));
     }
     drop(status);
+    if let Some(asking) = &mut asking {
+        let written = asking.finish(&mut recorder);
+        written.map_err(|e| cut_short(&recorder, e, is_last))?;
+    }
     let so_far = recorder.progress();
-    let done = recorder.finish().map_err(|e| cut_short_at(so_far, e))?;
+    let done = recorder.finish().map_err(|e| cut_short_at(so_far, e, is_last))?;
     let mut lost = if done.lost > 0 { format!(", {} lost", done.lost) } else { String::new() };
     if done.left_out > 0 {
         lost += &format!(", {} left out", done.left_out);
@@ -219,11 +227,11 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
 }
 
 /// Says what there is before the failure.
-fn cut_short(recorder: &Recorder, error: Error) -> Failure {
-    cut_short_at(recorder.progress(), error)
+fn cut_short(recorder: &Recorder, error: Error, is_last: bool) -> Failure {
+    cut_short_at(recorder.progress(), error, is_last)
 }
 
-fn cut_short_at(done: Progress, error: Error) -> Failure {
+fn cut_short_at(done: Progress, error: Error, is_last: bool) -> Failure {
     note(format_args!(
         "recorded {} messages of {} topics ({}), {} lost; the files have {} and no index: \
          'outlive recover' writes one",
@@ -233,7 +241,16 @@ fn cut_short_at(done: Progress, error: Error) -> Failure {
         done.lost,
         bytes(done.file_bytes),
     ));
-    error.into()
+    match error {
+        Error::Io { ref source, .. } if source.kind() == ErrorKind::FileTooLarge => {
+            let remedy = match is_last {
+                true => "a shorter --last or a smaller --memory-bytes makes a smaller file",
+                false => "--split-bytes begins the next file before that",
+            };
+            Failure::new(Code::NoRoom, format!("{error}: {remedy}"))
+        }
+        error => error.into(),
+    }
 }
 
 fn line(now: Progress, [messages_per_s, bytes_per_s]: [u64; 2]) -> String {
@@ -248,4 +265,23 @@ fn line(now: Progress, [messages_per_s, bytes_per_s]: [u64; 2]) -> String {
         },
         now.lost,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It named an option that --last excludes.
+    #[test]
+    fn a_file_at_its_limit_of_size_names_options_that_help() {
+        let told = |last: bool| {
+            let (what, path) = ("write", "box_000.mcap".into());
+            let error = Error::Io { what, path, source: ErrorKind::FileTooLarge.into() };
+            cut_short_at(Progress::default(), error, last).to_string()
+        };
+        assert!(told(false).contains("--split-bytes"), "{}", told(false));
+        let last = told(true);
+        assert!(last.contains("--last") && last.contains("--memory-bytes"), "{last}");
+        assert!(!last.contains("--split-bytes"), "{last}");
+    }
 }

@@ -1,8 +1,9 @@
 //! `outlive logs NAME`: what a process of the robot said.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -10,13 +11,17 @@ use outlive_run::RunDir;
 
 use super::ps;
 use crate::complete;
-use crate::exit::{Code, Failure, Outcome};
+use crate::exit::{Code, Failure, Outcome, note};
 use crate::options::DomainOptions;
 use crate::os;
 use crate::output::{Halt, Output};
 
 /// Looked through backwards for the last lines, bytes.
 const TAIL_MAX: u64 = 16 << 20;
+/// A rotated log has no higher number.
+const ROTATED_MAX: u32 = 100;
+/// Read at once, bytes.
+const READ_MAX: u64 = 1 << 20;
 
 /// Print the end of a process's log; `run` is the supervisor's own.
 #[derive(Args, Debug)]
@@ -50,19 +55,66 @@ pub(crate) fn run(args: &LogsArgs, options: &DomainOptions) -> Outcome {
     at += bytes.len() as u64;
     let mut halt = write(&mut out, last_lines(&bytes, args.lines));
     while args.follow && halt.is_none() && !os::stop_asked() {
-        std::thread::sleep(Duration::from_millis(50));
+        // Asked before reading: what is written up to the rotation is in the file by then.
+        let next = next(&path, &file).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() < at {
-            at = 0; // rotated
+            at = 0; // somebody cut it
         }
         bytes.clear();
         file.seek(SeekFrom::Start(at)).map_err(failed)?;
-        (&file).take(1 << 20).read_to_end(&mut bytes).map_err(failed)?;
+        (&file).take(READ_MAX).read_to_end(&mut bytes).map_err(failed)?;
         at += bytes.len() as u64;
         halt = write(&mut out, &bytes);
+        match next {
+            _ if bytes.len() as u64 == READ_MAX => {}
+            Some(Next::File(newer)) => (file, at) = (newer, 0),
+            Some(Next::After(newer)) => {
+                note(format_args!("lines are missing: their file was removed before it was read"));
+                (file, at) = (newer, 0);
+            }
+            None => std::thread::sleep(Duration::from_millis(50)),
+        }
     }
     match halt {
         Some(Halt::Failed(failure)) => Err(failure),
         _ => Ok(Code::Done),
+    }
+}
+
+/// What comes after a file that was rotated.
+enum Next {
+    File(File),
+    /// The oldest one that is left: the file itself, and perhaps others, are gone.
+    After(File),
+}
+
+/// The file that follows `ours` in the log `path`; `None` while `ours` is the newest, or the newest
+/// is not made yet.
+fn next(path: &Path, ours: &File) -> io::Result<Option<Next>> {
+    let (own, written) = (ours.metadata()?.ino(), ours.metadata()?.modified()?);
+    let place = |n: u32| match n {
+        0 => path.to_path_buf(),
+        n => path.with_extension(format!("log.{n}")),
+    };
+    // Files move upwards only, so upwards none is missed.
+    let is_ours = |n: u32| fs::metadata(place(n)).is_ok_and(|m| m.ino() == own);
+    loop {
+        let Some(at) = (0..=ROTATED_MAX).find(|n| is_ours(*n)) else {
+            let newer = |file: &File| {
+                file.metadata().and_then(|m| m.modified()).is_ok_and(|time| time >= written)
+            };
+            let mut files = (0..=ROTATED_MAX).rev().filter_map(|n| File::open(place(n)).ok());
+            return Ok(files.find(newer).map(Next::After));
+        };
+        let newer = match at.checked_sub(1).map(|newer| File::open(place(newer))) {
+            None => return Ok(None),
+            Some(Err(e)) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Some(opened) => opened?,
+        };
+        // Rotated meanwhile, it would be one too new.
+        if is_ours(at) {
+            return Ok(Some(Next::File(newer)));
+        }
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &RunArgs, options: &DomainOptions) -> Outcome {
         let names: Vec<_> = config.processes.iter().map(|p| p.name.as_str()).collect();
         return print(&format!("{} is right: it starts {}\n", config.name, names.join(", ")));
     }
-    let domain = config.domain.clone().unwrap_or_else(|| options.domain.clone());
+    let domain = config.domain.clone().or_else(|| options.domain.clone());
     let options = DomainOptions { domain, ..options.clone() };
     let how =
         SupervisorOptions { quiet: args.quiet, fresh: args.fresh, ..SupervisorOptions::default() };
@@ -105,9 +105,9 @@ fn last_state(dir: &RunDir, options: &DomainOptions) -> Result<State, Failure> {
 }
 
 fn nobody(options: &DomainOptions) -> Failure {
-    let what = format!(
-        "no robot runs in domain '{}': start one with 'outlive run robot.toml'",
-        options.domain
-    );
-    Failure::new(Code::NotFound, what)
+    let said = options.domain().map(|domain| {
+        let name = domain.name();
+        format!("no robot runs in domain '{name}': start one with 'outlive run robot.toml'")
+    });
+    said.map_or_else(|e| e, |said| Failure::new(Code::NotFound, said))
 }

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &TopArgs, options: &DomainOptions) -> Outcome {
     }
     os::catch_stop_signals();
     let every = args.every.clamp(Duration::from_millis(50), Duration::from_secs(3600));
-    let mut app = App::new(options.domain.clone());
+    let mut app = App::new(domain.name().into());
     let mut terminal = ratatui::init();
     let done = (|| {
         let mut look: Option<Look> = None;

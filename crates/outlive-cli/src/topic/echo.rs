@@ -60,7 +60,7 @@ pub(crate) struct EchoArgs {
     /// Show whole payloads, not only their start.
     #[arg(long, help_heading = FORM)]
     full: bool,
-    /// Also print up to N earlier messages of each publisher.
+    /// Also print the N newest earlier messages of each topic, across all its publishers.
     #[arg(long, value_name = "N", default_value_t = 0)]
     history: u64,
     /// Make publishers wait for this reader instead of overwriting what it has not read.

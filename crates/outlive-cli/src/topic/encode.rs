@@ -1,6 +1,7 @@
 //! JSON as the payload of a topic: fields of described types, numbers, or MessagePack.
 
 use std::collections::BTreeMap;
+use std::hint::black_box;
 
 use outlive::describe::{FieldType, Kind, Names, Scalar};
 use outlive::{Encoding, TypeDescription};
@@ -12,7 +13,15 @@ type Wrong = String;
 /// The payload that `value` is on a topic of a described type.
 pub(crate) fn payload(of: &TypeDescription, value: &Value) -> Result<Vec<u8>, Wrong> {
     let root = of.root();
-    let mut out = vec![0; if root.is_any_length() { 0 } else { root.size() }];
+    let size = if root.is_any_length() { 0 } else { root.size() };
+    // The size is a claim of whoever made the topic. Asked for first: no memory for the zeros below
+    // would end the process. They take none until they are written to.
+    let mut room = Vec::<u8>::new();
+    if room.try_reserve_exact(size).is_err() {
+        return wrong("", format_args!("has {size} bytes, for which there is no memory"));
+    }
+    drop(black_box(room));
+    let mut out = vec![0; size];
     // A slice is all of the payload, or its last field; then bytes are appended.
     if root.is_any_length() {
         append(root, value, "", &mut out)?;
@@ -215,6 +224,26 @@ mod tests {
             Ok(bytes) => of.decode(&bytes).unwrap().to_string(),
             Err(why) => why,
         }
+    }
+
+    #[test]
+    fn a_description_of_more_bytes_than_there_is_memory_is_refused() {
+        let text = b"outlive-type 1 align 1\nstruct:1099511627776\n 0 u8 a\n";
+        let huge = TypeDescription::parse(text).unwrap();
+        let why = "the value has 1099511627776 bytes, for which there is no memory";
+        assert_eq!(shown(&huge, "{\"a\": 1}"), why);
+    }
+
+    /// It filled them with zeros first, and the kernel ended who had the most memory.
+    #[test]
+    fn a_wrong_value_of_a_large_type_takes_no_memory() {
+        let text = b"outlive-type 1 align 1\nstruct:2147483648\n 0 u8 a\n";
+        let large = TypeDescription::parse(text).unwrap();
+        assert_eq!(shown(&large, "{}"), "a is missing");
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let most: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+        assert!(most < 1 << 20, "{most} kB");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod flatbuffer;
 use outlive::{Encoding, MsgPack, PayloadType, msgpack};
 use outlive_record::ros2::RosMessage;
 use prost_reflect::prost::Message;
+use prost_reflect::prost_types::FileDescriptorSet;
 use prost_reflect::{
     Cardinality, DescriptorPool, DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MapKey,
     MessageDescriptor, ReflectMessage, Value,
@@ -43,7 +44,7 @@ impl Foreign {
                 Err("nobody has given its schema".into())
             }
             Encoding::Protobuf => {
-                let pool = DescriptorPool::decode(of.schema()).map_err(|e| e.to_string())?;
+                let pool = pool(of.schema())?;
                 let message = pool.get_message_by_name(of.name());
                 let lacks = || format!("its schema has no message {}", of.name());
                 message.map(Self::Protobuf).ok_or_else(lacks)
@@ -96,6 +97,30 @@ impl Foreign {
             Self::Arrow(_) => Err("tables of Arrow are read, not made: pyarrow makes them".into()),
         }
     }
+}
+
+/// The messages of a descriptor set. The library panics at a syntax that it does not know, and at a
+/// look at the entry of a map that is none.
+fn pool(set: &[u8]) -> Result<DescriptorPool, String> {
+    let files = FileDescriptorSet::decode(set).map_err(|e| e.to_string())?.file;
+    let mut syntaxes = files.iter().filter_map(|file| file.syntax.as_deref());
+    if let Some(other) = syntaxes.find(|of| !["proto2", "proto3"].contains(of)) {
+        return Err(format!("its syntax is {other:?}, not proto2 or proto3"));
+    }
+    let pool = DescriptorPool::decode(set).map_err(|e| e.to_string())?;
+    let broken = pool.all_messages().find(|of| of.is_map_entry() && !is_entry(of));
+    match broken {
+        Some(of) => Err(format!("its message {} is no entry of a map", of.full_name())),
+        None => Ok(pool),
+    }
+}
+
+/// Whether it has a key, of a kind that a key may be, and a value.
+fn is_entry(of: &MessageDescriptor) -> bool {
+    use Kind::{Bytes, Double, Enum, Float, Message};
+    let one = |number| of.get_field(number).filter(|f| f.cardinality() != Cardinality::Repeated);
+    let Some((key, _)) = one(1).zip(one(2)) else { return false };
+    !matches!(key.kind(), Double | Float | Bytes | Message(_) | Enum(_))
 }
 
 /// Fields in the order of their numbers. What is not set and has no default is left out.
@@ -171,7 +196,7 @@ pub(crate) fn schema_text(of: &PayloadType) -> String {
 
 /// All messages of a descriptor set.
 pub(crate) fn set_text(set: &[u8]) -> Result<String, String> {
-    let pool = DescriptorPool::decode(set).map_err(|e| e.to_string())?;
+    let pool = pool(set)?;
     let messages: Vec<_> = pool.all_messages().filter(|m| !m.is_map_entry()).collect();
     match messages.as_slice() {
         [] => Err("it has no messages".into()),

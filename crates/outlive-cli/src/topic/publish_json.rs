@@ -1,9 +1,5 @@
 //! `outlive topic pub VALUE`: values typed by hand or made by a script, on a topic of any type.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::os::fd::AsFd;
-
 use outlive::MsgPack;
 use outlive::topic::{self, Waited};
 use outlive::{Deadline, Domain, Encoding, Message, Node, PayloadType, Publisher, TypeDescription};
@@ -14,6 +10,7 @@ use super::publish::{Pace, PubArgs, back_pressure, wait_for_subscribers};
 use super::{encode, missing, names};
 use crate::absent::similar;
 use crate::exit::{Code, Failure, Outcome, note};
+use crate::input::Lines;
 use crate::options::{DomainOptions, sleep_until};
 use crate::os;
 use crate::output::count;
@@ -45,6 +42,19 @@ impl Sink {
             }
         };
         Ok(())
+    }
+
+    /// Publishes the line of that number; on a topic of bytes it may be any.
+    fn publish_line(&self, line: &[u8], number: u64) -> Result<(), Failure> {
+        if let Self::Bytes(publisher) = self {
+            publisher.publish(line)?;
+            return Ok(());
+        }
+        let wrong = |_| {
+            let why = format!("line {number} of standard input is not UTF-8");
+            Failure::new(Code::Usage, why)
+        };
+        self.publish(std::str::from_utf8(line).map_err(wrong)?)
     }
 
     fn subscribers(&self) -> outlive::Result<usize> {
@@ -214,17 +224,14 @@ fn feed(sink: Sink, args: &PubArgs, text: &str) -> Outcome {
         count.is_none_or(|count| sink.published() < count) && !os::stop_asked()
     };
     if text == "-" {
-        let fd = std::io::stdin().as_fd().try_clone_to_owned();
-        let file = File::from(fd.map_err(|e| Failure::io("open standard input", &e))?);
-        for line in BufReader::new(file).lines() {
-            // A signal ends the reading.
-            let Ok(line) = line else { break };
-            if !more(&sink, None) {
-                break;
-            }
-            if !line.trim().is_empty() {
+        let (mut lines, mut number) = (Lines::standard()?, 0);
+        while more(&sink, None)
+            && let Some(line) = lines.next()?
+        {
+            number += 1;
+            if !line.trim_ascii().is_empty() {
                 wait();
-                sink.publish(&line)?;
+                sink.publish_line(line, number)?;
             }
         }
     } else {

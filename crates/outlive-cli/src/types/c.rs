@@ -9,7 +9,7 @@ use super::names::upper;
 
 /// The header of one package.
 pub(super) fn package(library: &Library, package: &str, needs: &[String]) -> String {
-    let guard = format!("{}_MESSAGES_H", package.to_uppercase());
+    let guard = guard(package);
     let mut out = format!("// Messages of {package}, made by `outlive types import`.\n");
     out +=
         &format!("#ifndef {guard}\n#define {guard}\n\n#include <assert.h>\n#include <stdint.h>\n");
@@ -22,6 +22,17 @@ pub(super) fn package(library: &Library, package: &str, needs: &[String]) -> Str
         out += &C { library, message }.text();
     }
     out + "\n#endif\n"
+}
+
+/// The macro that keeps the header of a package from being read twice.
+pub(super) fn guard(package: &str) -> String {
+    format!("{}_MESSAGES_H", package.to_uppercase())
+}
+
+/// The macro of a constant.
+pub(super) fn macro_of(message: &Message, constant: &Item) -> String {
+    let (package, ident) = (message.package.to_uppercase(), upper(&message.ident));
+    format!("{package}_{ident}_{}", constant.name)
 }
 
 struct C<'a> {
@@ -61,12 +72,7 @@ impl C<'_> {
     }
 
     fn constant(&self, of: &Item) -> String {
-        let name = format!(
-            "{}_{}_{}",
-            self.message.package.to_uppercase(),
-            upper(&self.message.ident),
-            of.name
-        );
+        let name = macro_of(self.message, of);
         let value = match (of.of.scalar(), &of.value) {
             (Some(Scalar::Bool), Some(Literal::Bool(v))) => u8::from(*v).to_string(),
             (Some(scalar), Some(value)) => literal(scalar, value),

@@ -172,8 +172,8 @@ impl Cpp<'_> {
         format!(
             "    /// Those of {name} that there are.\n    \
              [[nodiscard]] std::span<const {element}> {name}_span() const {{\n        \
-             const auto count = std::min<std::size_t>({name}_count, std::size({name}));\n        \
-             return {{std::data({name}), count}};\n    }}\n"
+             return {{std::data({name}),\n                \
+             std::min<std::size_t>({name}_count, std::size({name}))}};\n    }}\n"
         )
     }
 }

@@ -1,5 +1,7 @@
 //! `outlive types import`: source code of messages, in every language.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,6 +24,8 @@ Examples:
 
 /// Most fields that OUTLIVE_MESSAGE of C++ takes.
 const CPP_FIELDS_MAX: usize = 256;
+/// Most fields that MSGPACK_DEFINE_MAP takes.
+const CPP_PACKED_FIELDS_MAX: usize = 64;
 
 /// Write source code of the messages in .msg, .srv and .action files.
 ///
@@ -103,8 +107,8 @@ fn check_names(library: &Library, form: Form, languages: &[Language]) -> Result<
             move |language: Language| language.refuses(&name)
         };
         let own = ["std", "outlive"].contains(&message.package.as_str());
-        let of_package = plain(&message.package);
-        check(message.at(1), &message.package, &|l| own || of_package(l));
+        let package = &message.package;
+        check(message.at(1), package, &|l| own || l.refuses_package(package));
         check(message.at(1), &message.ident, &plain(&message.ident));
         for field in &message.fields {
             // Fields of a dtype are text.
@@ -116,12 +120,21 @@ fn check_names(library: &Library, form: Form, languages: &[Language]) -> Result<
             check(message.at(field.line), &field.name, &refuses);
         }
         for item in &message.constants {
-            check(message.at(item.line), &item.name, &plain(&item.name));
+            let refuses = |language| match language {
+                // Its constructor has this name.
+                Language::Cpp if item.name == message.ident => true,
+                language => language.refuses(&item.name),
+            };
+            check(message.at(item.line), &item.name, &refuses);
         }
     }
+    if languages.contains(&Language::C) {
+        faults.extend(macros_taken_twice(library));
+    }
+    let most = if form.msgpack { CPP_PACKED_FIELDS_MAX } else { CPP_FIELDS_MAX };
     for message in library.messages.iter().filter(|_| languages.contains(&Language::Cpp)) {
-        if message.members.len().max(message.fields.len()) > CPP_FIELDS_MAX {
-            let why = format!("C++ describes at most {CPP_FIELDS_MAX} fields");
+        if message.members.len().max(message.fields.len()) > most {
+            let why = format!("C++ describes at most {most} fields");
             faults.push(format!("{}: {why}: put some into a message of their own", message.at(1)));
         }
     }
@@ -129,6 +142,32 @@ fn check_names(library: &Library, form: Form, languages: &[Language]) -> Result<
         true => Ok(()),
         false => Err(Failure::new(Code::Usage, faults.join("\n"))),
     }
+}
+
+/// Constants whose macro in C another one has, or a header for itself.
+fn macros_taken_twice(library: &Library) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut taken: HashMap<String, String> = HashMap::new();
+    for message in &library.messages {
+        taken.insert(c::guard(&message.package), format!("the header {}.h", message.package));
+    }
+    for message in &library.messages {
+        for item in &message.constants {
+            let (at, name) = (message.at(item.line), c::macro_of(message, item));
+            match taken.entry(name) {
+                Entry::Vacant(free) => {
+                    free.insert(format!("{} of {}", item.name, message.full));
+                }
+                Entry::Occupied(other) => {
+                    let (name, other) = (other.key(), other.get());
+                    let (taken, rename) = ("is taken in C by", "rename one of them");
+                    faults
+                        .push(format!("{at}: {name} for {} {taken} {other}: {rename}", item.name));
+                }
+            }
+        }
+    }
+    faults
 }
 
 /// Names and contents.

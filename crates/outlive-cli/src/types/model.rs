@@ -357,6 +357,9 @@ impl Loader {
                 None => Err(format!("{name} ({ty}) has no bound")),
             };
         }
+        if !self.form.msgpack {
+            fits(&name, default.as_ref(), kind, many)?;
+        }
         Ok(Some(Field { name, doc, kind, many, default, line }))
     }
 
@@ -501,6 +504,26 @@ impl Plan {
         }
         TypeDescription::parse(described.to_text().as_bytes()).map_err(|e| e.to_string())?;
         Ok((self.members, described))
+    }
+}
+
+/// Refuses a default that has no room. A bound in the file was compared as the file was read, so
+/// the one that it exceeds is the command's.
+fn fits(name: &str, default: Option<&Literal>, kind: Kind, many: Many) -> Result<(), String> {
+    match (default, kind, many) {
+        (Some(Literal::List(values)), _, Many::AtMost(most)) if values.len() > most => {
+            let len = values.len();
+            Err(format!("the default of {name} has {len} values, --list-max is {most}"))
+        }
+        (Some(Literal::List(values)), _, _) => values
+            .iter()
+            .enumerate()
+            .try_for_each(|(i, one)| fits(&format!("{name}[{i}]"), Some(one), kind, Many::One)),
+        (Some(Literal::Text(text)), Kind::Text(Some(most)), _) if text.len() > most => {
+            let len = text.len();
+            Err(format!("the default of {name} has {len} bytes, --text-max is {most}"))
+        }
+        _ => Ok(()),
     }
 }
 

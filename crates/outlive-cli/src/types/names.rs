@@ -29,6 +29,22 @@ const CPP: &str = "\
     explicit export friend mutable namespace new noexcept not not_eq operator or or_eq \
     private protected public reinterpret_cast requires static_cast template this throw try \
     typeid typename using virtual wchar_t xor xor_eq INFINITY NAN";
+/// Functions, types and variables of the C library, which no namespace can have as its name.
+const C_LIBRARY: &str = "\
+    abort abs accept access alarm basename bind bsearch calloc canonicalize ceil chdir chown \
+    chroot clock clone close connect cos crypt ctime daemon daylight difftime div dup dysize \
+    environ erf exit exp fabs fclose fdim fflush finite floor fmod fopen fork fread free frexp \
+    fsync fwrite gamma getenv getline getopt gets gettext hypot index insque ioctl iovec \
+    itimerval kill lconv ldexp lfind linger link listen localtime log logb lsearch lseek malloc \
+    mktime mmap modf mount mprotect munmap nan nice ntohl obstack open optarg optind passwd \
+    pathconf pause perror pipe poll popen pow pread printf psignal putchar putenv puts pwrite \
+    qsort raise rand random read readlink readv realloc realpath recv remainder remove remque \
+    rename revoke rewind rindex rint rmdir round rusage sbrk scalb scanf select send setenv \
+    setjmp shutdown sigaction signal signgam significand sigstack sin sincos sleep sockaddr \
+    socket splice sqrt stat statfs stderr stdin stdout stime strdup strlen swab symlink sync \
+    syscall sysinfo system tan tee tempnam tgamma time times timespec timeval timezone tm \
+    tmpfile toascii tolower toupper trunc truncate ttyname tzname ualarm umask uname ungetc \
+    unlink unshare usleep utime utimes utsname vfork vmsplice wait waitpid winsize write";
 const PYTHON: &str = "\
     False None True and as assert async await break class continue def del elif else except \
     finally for from global if import in is lambda nonlocal not or pass raise return try \
@@ -70,6 +86,12 @@ impl Language {
             Self::Cpp => has(C) || has(CPP),
             Self::Python => has(PYTHON) || has(PYTHON_USED),
         }
+    }
+
+    /// Whether nothing in a language's source code can be a package of this name.
+    pub(super) fn refuses_package(self, name: &str) -> bool {
+        let taken = || C_LIBRARY.split_whitespace().any(|word| word == name);
+        self.refuses(name) || (self == Self::Cpp && taken())
     }
 }
 

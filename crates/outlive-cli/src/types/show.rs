@@ -8,7 +8,7 @@ use outlive_record::ros2::{InterfaceFile, embedded_text};
 
 use super::FormArgs;
 use super::model::{self, Form, Library, Message, full_name};
-use crate::exit::{CODES_HELP, Code, Failure, Outcome};
+use crate::exit::{CODES_HELP, Code, Failure, Outcome, plain};
 use crate::output::print;
 use crate::topic::foreign;
 
@@ -58,7 +58,7 @@ pub(super) fn show(args: &ShowArgs) -> Outcome {
             let why = format!("{} is no .msg file and no descriptor set: {why}", args.of);
             Failure::new(Code::Usage, why)
         });
-        return print(&shown?);
+        return print(&plain(&shown?));
     }
     let (library, wanted) = load(&args.of, args.form.form(false))?;
     let text = wanted.iter().map(|index| {

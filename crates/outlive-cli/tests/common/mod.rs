@@ -45,6 +45,13 @@ impl Home {
         Self { temp, root, _watchdog: Watchdog::start(label, time) }
     }
 
+    /// With its domains in a directory of the test's own.
+    pub(crate) fn with_root(label: &str, root: PathBuf) -> Self {
+        let mut home = Self::new(label);
+        home.root = root;
+        home
+    }
+
     /// On a disk with so much room, if the RAM disk has less.
     pub(crate) fn with_room_for(label: &str, bytes: u64) -> Self {
         let mut home = Self::new(label);
@@ -193,11 +200,29 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: i32) {
-        let pid = self.child.as_ref().unwrap().id() as i32;
+        let pid = self.id() as i32;
         // SAFETY: the child is not reaped, so its id is its own.
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    }
+
+    /// From now on it may open no descriptor at or above `max`; what that was before.
+    pub(crate) fn limit_descriptors(&self, max: u64) -> u64 {
+        let pid = self.child.as_ref().unwrap().id() as i32;
+        let mut old = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `old` is writable for the call; the child is not reaped, so its id is its own.
+        let rc = unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, std::ptr::null(), &mut old) };
+        assert_eq!(rc, 0);
+        let new = libc::rlimit { rlim_cur: max, ..old };
+        // SAFETY: as above; `new` is read during the call.
+        let rc = unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, &new, std::ptr::null_mut()) };
+        assert_eq!(rc, 0);
+        old.rlim_cur
     }
 
     /// Stops it and waits until it stands still.
@@ -241,6 +266,18 @@ impl Drop for Running {
             let _ = child.wait();
         }
     }
+}
+
+/// Sets a limit of another process, as far as that may have it.
+pub(crate) fn limit(pid: u32, which: libc::__rlimit_resource_t, most: u64) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is written by the first call and read by the second.
+    let set = unsafe {
+        libc::prlimit(pid as i32, which, std::ptr::null(), &mut limit);
+        limit.rlim_cur = most.min(limit.rlim_max);
+        libc::prlimit(pid as i32, which, &limit, std::ptr::null_mut())
+    };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// Bytes without a pattern, the same each time.

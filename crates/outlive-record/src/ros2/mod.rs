@@ -26,6 +26,7 @@
 //! | `service` | requests and responses |
 //! | `codec` | any message, for tools: CDR and MessagePack |
 //! | `description` | what the hash of a type is taken of |
+//! | `epoch` | the time of day from the machine's own clock |
 //!
 //! # Examples
 //! ```
@@ -50,6 +51,7 @@ mod cdr;
 mod codec;
 mod definition;
 mod description;
+mod epoch;
 mod files;
 mod from_ros;
 mod generate;
@@ -65,6 +67,7 @@ mod tests;
 pub use codec::RosMessage;
 pub use definition::{Definitions, embedded, embedded_services, embedded_text};
 pub use description::type_description;
+pub use epoch::{epoch_moved, epoch_ns};
 pub use files::{InterfaceFile, Sort};
 pub use from_ros::FromRos;
 pub use interface::{Fault, INTERFACE_BYTES_MAX, Interface, Item, Literal, Many, TypeName};

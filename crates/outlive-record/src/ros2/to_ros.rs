@@ -1,5 +1,8 @@
 //! Payloads of topics as messages of ROS.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use outlive::MsgPack;
 use outlive::msg::{
     Header, Image, Imu, JointState, PixelFormat, PointCloud, Pose, Quaternion, Twist, Vector3,
@@ -19,8 +22,8 @@ pub struct ToRos {
     form: Form,
     /// A topic of images may have compressed ones, which are another message.
     schemas: Vec<Schema>,
-    /// What to add to CLOCK_MONOTONIC for the time since the epoch, ns.
-    epoch_ns: u64,
+    /// What to add to CLOCK_MONOTONIC for the time since the epoch, ns; the same for clones.
+    epoch_ns: Arc<AtomicU64>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +62,10 @@ impl ToRos {
         definitions: &Definitions,
     ) -> Result<Option<Self>, String> {
         let name = of.name();
-        let made = |form, schemas| Ok(Some(Self { form, schemas, epoch_ns }));
+        let made = |form, schemas| {
+            let epoch_ns = Arc::new(AtomicU64::new(epoch_ns));
+            Ok(Some(Self { form, schemas, epoch_ns }))
+        };
         let undefined = || format!("{name} is not defined: give its .msg file with --types");
         if of.encoding() == Encoding::Cdr {
             let schema = definitions.schema_of(of)?.ok_or_else(undefined)?;
@@ -85,6 +91,11 @@ impl ToRos {
             Err(why) if of_ros => Err(format!("it is not laid out as {name}: {why}")),
             Err(_) => Ok(None),
         }
+    }
+
+    /// Stamps from now on: the time of day was set. Clones follow.
+    pub fn set_epoch(&self, epoch_ns: u64) {
+        self.epoch_ns.store(epoch_ns, Relaxed);
     }
 
     /// Full name of a message that [`ToRos::message`] returned, like `sensor_msgs/msg/Image`; of 0
@@ -172,7 +183,7 @@ impl ToRos {
     fn time(&self, stamp_ns: u64) -> Value<'static> {
         let ns = match stamp_ns {
             0 | EPOCH_NS.. => stamp_ns,
-            since_start => self.epoch_ns + since_start,
+            since_start => self.epoch_ns.load(Relaxed) + since_start,
         };
         let (sec, nanosec) = (ns / 1_000_000_000, ns % 1_000_000_000);
         fields([("sec", Value::Unsigned(sec)), ("nanosec", Value::Unsigned(nanosec))])

@@ -147,8 +147,8 @@ fn robot_section(
     }
     config.domain = robot.text("domain");
     config.logs = robot.text("logs").map(|dir| here.join(dir));
-    config.log_bytes = robot.bytes("log_bytes").unwrap_or(config.log_bytes).max(4096);
-    config.log_rate = robot.bytes("log_rate").unwrap_or(config.log_rate).max(1000);
+    config.log_bytes = robot.bytes("log_bytes", 4096).unwrap_or(config.log_bytes);
+    config.log_rate = robot.bytes("log_rate", 1000).unwrap_or(config.log_rate);
     config.log_files = robot.integer("log_files", 0..101).map_or(config.log_files, |n| n as u32);
     config.watch = robot.choice("reload", &[("signal", false), ("watch", true)]).unwrap_or(false);
     if let Some(dir) = robot.text("dir") {
@@ -260,8 +260,8 @@ fn process(
         cores: cores(&section),
         fifo,
         nice,
-        memory: section.bytes("memory"),
-        address_space: section.bytes("address_space"),
+        memory: section.bytes("memory", 1),
+        address_space: section.bytes("address_space", 1),
         inherit_env: inherit_env(&section, user.is_some()),
         core_dumps: section.flag("core_dumps").unwrap_or(false),
         user,

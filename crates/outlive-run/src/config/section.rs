@@ -134,12 +134,15 @@ impl<'a, 'i> Section<'a, 'i> {
         })
     }
 
-    /// A size: a text with its unit, or a number of bytes.
-    pub(crate) fn bytes(&self, key: &'static str) -> Option<u64> {
-        self.read(key, "write a size like 4096, \"10MB\" or \"512MiB\"", |v| match v {
+    /// A size of at least `min` bytes: a text with its unit, or a number of bytes.
+    pub(crate) fn bytes(&self, key: &'static str, min: u64) -> Option<u64> {
+        let least = if min > 1 { format!(" of at least {min} bytes,") } else { String::new() };
+        let remedy = format!("write a size{least} like 4096, \"10MB\" or \"512MiB\"");
+        let read = |v: &DeValue<'i>| match v {
             DeValue::String(text) => values::bytes(text).ok(),
-            other => number(other).and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0),
-        })
+            other => number(other).and_then(|n| u64::try_from(n).ok()),
+        };
+        self.read(key, &remedy, |v| read(v).filter(|bytes| *bytes >= min))
     }
 
     /// Texts; one alone may stand without brackets.

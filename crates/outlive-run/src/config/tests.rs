@@ -137,3 +137,26 @@ fn rounds_cores_that_restart_and_broken_toml_are_told() {
     let none = Config::load(Path::new("/nonexistent/robot.toml")).unwrap_err();
     assert!(none.to_string().contains("it cannot be read"));
 }
+
+/// They were raised to the least that works, and nothing was said.
+#[test]
+fn bounds_of_logs_that_are_too_small_are_told() {
+    let robot = |line: &str| format!("[robot]\n{line}\n[process.a]\ncommand = 'a'\n");
+    for (line, expect) in [
+        (
+            "log_bytes = 4095",
+            "2:13: 'log_bytes' in [robot] cannot be this integer: write a size of at least 4096 \
+             bytes, like ",
+        ),
+        (
+            "log_rate = '999 B'",
+            "2:12: 'log_rate' in [robot] cannot be this string: write a size of at least 1000 \
+             bytes, like ",
+        ),
+    ] {
+        let found = problems(&robot(line));
+        assert!(found.len() == 1 && found[0].starts_with(expect), "{found:?}");
+    }
+    let least = parse(&robot("log_bytes = '4 KiB'\nlog_rate = 1000")).unwrap();
+    assert_eq!((least.log_bytes, least.log_rate), (4096, 1000));
+}

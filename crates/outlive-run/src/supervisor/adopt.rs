@@ -30,7 +30,7 @@ impl Supervisor {
                 leftovers.extend(Leftover::of(status));
             }
         }
-        self.take_over_marked(&mut leftovers);
+        self.take_over_marked(&old, &mut leftovers);
         for left in &leftovers {
             let pid = left.identity.pid;
             self.say(&format!("ending what an earlier supervisor left: {} (pid {pid})", left.name));
@@ -39,9 +39,13 @@ impl Supervisor {
     }
 
     /// Those whose start the earlier supervisor did not live to write down, and what has left
-    /// the session of a process that is gone.
-    fn take_over_marked(&mut self, leftovers: &mut Vec<Leftover>) {
-        for found in marked(&self.spawn_env.dir) {
+    /// the session of a process that is gone. The two look alike: a helper may lead a session, too.
+    /// But before each start it is written down that there is no process of that name, or nothing.
+    fn take_over_marked(&mut self, old: &[Status], leftovers: &mut Vec<Leftover>) {
+        let mut all = marked(&self.spawn_env.dir);
+        // A process comes before its helpers.
+        all.sort_by_key(|found| found.identity.start);
+        for found in all {
             let known = identities(&self.instances).contains(&found.identity)
                 || leftovers.iter().any(|l| l.identity == found.identity);
             if known {
@@ -55,7 +59,13 @@ impl Supervisor {
             if !unclaimed && instance.is_some() {
                 continue; // a helper of one that is adopted
             }
-            if let (true, true, Some(instance)) = (found.leads, unclaimed, instance) {
+            let of_name = old.iter().find(|status| status.name == found.name);
+            let unwritten = of_name.is_none_or(|status| status.process.is_none());
+            if found.leads
+                && unclaimed
+                && unwritten
+                && let Some(instance) = instance
+            {
                 // Its start was the last thing that happened: it is as this file says, or as the
                 // one before; a difference shows at the next reload.
                 let status = Status {

@@ -5,13 +5,13 @@ use std::hash::{Hash, Hasher};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, pidfd_send_signal, waitpid};
 
 use crate::backoff::Restarts;
 use crate::cgroup::Cgroup;
 use crate::config::{Kind, ProcessSpec};
 use crate::health::Pulse;
-use crate::leftover::{group_signal, kill_all};
+use crate::leftover::{group_signal, kill_all, signal_group_of};
 use crate::logs::Log;
 use crate::proc::Identity;
 use crate::state::{Phase, Status};
@@ -28,6 +28,27 @@ pub(super) struct Process {
     pub(super) pulse: Option<Pulse>,
     /// Where one could be had.
     pub(super) cgroup: Option<Cgroup>,
+}
+
+impl Process {
+    /// A signal for it and its group. Of a child that needs no free descriptor: it keeps its number
+    /// until it is reaped. Another one's is asked for, and it has the signal alone if nobody knows.
+    fn signal_group(&self, number: i32) {
+        let identity = self.identity;
+        let sent = match self.child {
+            true => signal_group_of(identity.pid, number),
+            false => group_signal(identity, number),
+        };
+        if !sent && let Some(signal) = Signal::from_named_raw(number) {
+            let _ = pidfd_send_signal(&self.fd, signal);
+        }
+    }
+
+    /// SIGKILL for it, its group and its session.
+    fn kill(&self) {
+        self.signal_group(libc::SIGKILL);
+        kill_all(self.identity);
+    }
 }
 
 /// What follows the end that was asked for.
@@ -146,7 +167,7 @@ impl Instance {
     /// Asks it to end; SIGKILL follows after its grace.
     pub(super) fn ask_to_end(&mut self, after: After, now_ns: u64) {
         let Some(process) = &self.process else { return };
-        group_signal(process.identity, self.spec.stop_signal);
+        process.signal_group(self.spec.stop_signal);
         let kill_ns = now_ns + self.spec.grace.as_nanos() as u64;
         self.life = Life::Ending { kill_ns, after };
     }
@@ -154,14 +175,14 @@ impl Instance {
     /// SIGKILL for it and all of its session.
     pub(super) fn kill(&mut self, after: After) {
         let Some(process) = &self.process else { return };
-        kill_all(process.identity);
+        process.kill();
         self.life = Life::Ending { kill_ns: u64::MAX, after };
     }
 
     /// Its process has ended: ends what is left of its session, then frees the pid.
     pub(super) fn reap(&mut self) -> Option<(End, Duration)> {
         let process = self.process.take()?;
-        kill_all(process.identity);
+        process.kill();
         if let Some(cgroup) = &process.cgroup {
             cgroup.end();
         }

@@ -74,7 +74,7 @@ pub struct SupervisorOptions {
 pub enum Outcome {
     /// It was asked to, or all its processes were done.
     Stopped,
-    /// A core or a service at its limit ended it.
+    /// A core or a service at its limit ended it, or all have ended and one of them failed.
     Failed,
 }
 
@@ -166,12 +166,16 @@ pub struct Supervisor {
     log: Log,
     keeping: Keeping,
     chance: Chance,
+    /// When SIGHUP came: to read the file again, or because the terminal goes away.
+    hung_up: Option<Instant>,
     /// Set once the robot is to stop: how it ended.
     ending: Option<Outcome>,
     /// The state on disk is old.
     dirty: bool,
     told_ready: bool,
     told_full: bool,
+    /// When it was last said that a look failed.
+    told_blind: Option<Instant>,
     /// The file as it was read.
     stamp: Option<Stamp>,
     /// Another one, and since when: it may be half written.
@@ -209,6 +213,7 @@ impl Supervisor {
         let spawn_env = SpawnEnv {
             dir: real.to_string_lossy().into_owned(),
             root: root.to_string_lossy().into_owned(),
+            domain: domain.name().into(),
         };
         let mut new = Self {
             stamp: Stamp::of(&config),
@@ -227,10 +232,12 @@ impl Supervisor {
             log,
             keeping: Keeping::default(),
             chance: Chance::new(now_ns() ^ (u64::from(std::process::id()) << 32)),
+            hung_up: None,
             ending: None,
             dirty: true,
             told_ready: false,
             told_full: false,
+            told_blind: None,
             config,
         };
         for (number, spec) in new.config.processes.clone().into_iter().enumerate() {

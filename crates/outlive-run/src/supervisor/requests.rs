@@ -8,7 +8,8 @@ use super::instance::{After, Instance, Life, form};
 use super::{Outcome, Stamp, Supervisor};
 use crate::config::Config;
 use crate::control::{Answer, Request};
-use crate::logs::Log;
+use crate::health::Pulse;
+use crate::logs::{Log, default_dir};
 
 /// A changed file is read when nobody has written to it for so long.
 const STILL: Duration = Duration::from_millis(200);
@@ -160,8 +161,11 @@ impl Supervisor {
             }
             self.instances.push(instance);
         }
-        if new.logs.as_ref().is_some_and(|logs| *logs != self.logs) {
+        if new.logs.clone().unwrap_or_else(|| default_dir(&new.name)) != self.logs {
             self.say("another directory of logs is used from the next start on");
+        }
+        if new.domain != self.config.domain && new.domain.as_deref() != Some(self.domain.name()) {
+            self.say("another domain is used from the next start on");
         }
         self.config = new;
         self.dirty = true;
@@ -182,12 +186,25 @@ impl Supervisor {
                 instance.ask_to_end(After::Restart, now_ns());
             }
         }
+        if let Life::Ending { after, .. } = &mut instance.life
+            && *after == After::Remove
+        {
+            *after = After::Restart;
+            self.say(&format!("{name} is in the file again: starting it once it has ended"));
+        }
         // Given up as the old section was: with the new one it may do better.
         let revived = instance.life == Life::Failed && !instance.is_core() && instance.spec != spec;
         if revived {
             self.say(&format!("{name} is changed: starting it"));
             instance.restarts.forgive();
             instance.life = Life::Waiting;
+        }
+        // Each start makes its own; this one runs already.
+        if instance.life == Life::Ready
+            && instance.spec.heartbeat != spec.heartbeat
+            && let Some(process) = &mut instance.process
+        {
+            process.pulse = spec.heartbeat.as_ref().map(|rule| Pulse::new(rule, now_ns()));
         }
         instance.spec = spec;
     }

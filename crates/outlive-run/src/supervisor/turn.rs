@@ -1,6 +1,6 @@
 //! What each turn looks after: ends, starts, readiness, heartbeats, graces.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outlive::now_ns;
 use rustix::process::{Pid, WaitOptions, waitpid};
@@ -13,6 +13,11 @@ use crate::health::{self, Pulse};
 use crate::os;
 use crate::proc::marked;
 use crate::spawn::spawn;
+
+/// How often it is said that nothing can be seen.
+const TELL_AGAIN: Duration = Duration::from_secs(60);
+/// A terminal that goes away so long after SIGHUP has nothing to do with it.
+const HANG_UP: Duration = Duration::from_secs(5);
 
 impl Supervisor {
     /// One turn; the outcome once nothing runs and nothing will.
@@ -59,12 +64,16 @@ impl Supervisor {
             }
             self.stop_robot(Outcome::Stopped, "a signal asked for it");
         }
-        if self.signals.reload() {
-            if self.printer.terminal {
-                self.stop_robot(Outcome::Stopped, "its terminal went away");
-            } else {
-                self.reload();
-            }
+        let hang_up = self.signals.reload();
+        if hang_up {
+            self.hung_up = Some(Instant::now());
+        }
+        // A shell that ends sends it before the terminal is gone.
+        let hangs_up = self.hung_up.is_some_and(|at| at.elapsed() < HANG_UP);
+        if hangs_up && self.printer.has_lost_terminal() {
+            self.stop_robot(Outcome::Stopped, "its terminal went away");
+        } else if hang_up {
+            self.reload();
         }
         self.reload_if_changed();
     }
@@ -202,12 +211,18 @@ impl Supervisor {
     }
 
     fn start_process(&mut self, at: usize) {
+        // A successor takes it for what the file names only if no process of it is written down.
+        self.save();
+        if self.dirty {
+            // No room: then nothing at all is written down, or what fits into the room of that.
+            self.dir.forget();
+            self.save();
+        }
         let instance = &mut self.instances[at];
         let name = instance.spec.name.clone();
         let cgroup = Cgroup::create(&self.spawn_env.dir, &name);
-        let started = spawn(&instance.spec, instance.log.pipe(), cgroup.as_ref(), &self.spawn_env)
-            .and_then(|identity| Ok((identity, identity.open_child()?)));
-        match started {
+        let log = instance.log.pipe();
+        match spawn(&instance.spec, log, cgroup.as_ref(), &self.spawn_env) {
             Ok((identity, fd)) => {
                 let (since_ns, pulse) = (now_ns(), None);
                 instance.life = Life::Starting;
@@ -233,6 +248,10 @@ impl Supervisor {
         let Some(process) = &mut instance.process else { return };
         let ready = &instance.spec.ready;
         let missing = health::missing(&self.domain, ready, process.identity, process.since_ns);
+        let missing = match missing {
+            Ok(missing) => missing,
+            Err(e) => return self.tell_blind(at, &e),
+        };
         let Some(missing) = missing else {
             process.pulse = instance.spec.heartbeat.as_ref().map(|rule| Pulse::new(rule, now_ns));
             instance.life = Life::Ready;
@@ -260,12 +279,26 @@ impl Supervisor {
         };
         let whose = (process.identity, process.since_ns);
         let Some(pulse) = &mut process.pulse else { return };
-        let Some(why) = pulse.look(rule, &self.domain, whose, now_ns) else { return };
+        let why = match pulse.look(rule, &self.domain, whose, now_ns) {
+            Ok(None) => return,
+            Ok(Some(why)) => why,
+            Err(e) => return self.tell_blind(at, &e),
+        };
         let line = format!("{} hangs ({why}): killed", instance.spec.name);
         // It does not answer: there is nothing to ask for.
         instance.kill(After::Failure(why));
         self.dirty = true;
         self.say(&line);
+    }
+
+    /// It cannot be seen how an instance is, which is no fault of it: nothing is done, and one line
+    /// a minute said.
+    fn tell_blind(&mut self, at: usize, e: &outlive::Error) {
+        if self.told_blind.is_none_or(|told| told.elapsed() > TELL_AGAIN) {
+            self.told_blind = Some(Instant::now());
+            let name = self.instances[at].spec.name.clone();
+            self.say(&format!("cannot see how {name} is, so it counts as it did: {e}"));
+        }
     }
 
     /// Asks each process to end whose dependents have ended.

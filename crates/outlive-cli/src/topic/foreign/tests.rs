@@ -3,7 +3,7 @@
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
 use prost_reflect::prost_types::{
     DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto, FieldDescriptorProto,
-    FileDescriptorProto, FileDescriptorSet, MessageOptions,
+    FileDescriptorProto, MessageOptions,
 };
 
 use super::*;
@@ -26,13 +26,16 @@ fn field(name: &str, number: i32, of: Type, label: Label, named: &str) -> FieldD
 /// }
 /// ```
 fn plan() -> PayloadType {
+    let entry = [("key", 1, Type::String), ("value", 2, Type::Int64)];
+    plan_with(entry.map(|(name, number, of)| field(name, number, of, Label::Optional, "")).into())
+}
+
+/// The same with other fields of `CostsEntry`.
+fn plan_with(entry: Vec<FieldDescriptorProto>) -> PayloadType {
     use Label::{Optional, Repeated};
     let entry = DescriptorProto {
         name: Some("CostsEntry".into()),
-        field: vec![
-            field("key", 1, Type::String, Optional, ""),
-            field("value", 2, Type::Int64, Optional, ""),
-        ],
+        field: entry,
         options: Some(MessageOptions { map_entry: Some(true), ..MessageOptions::default() }),
         ..DescriptorProto::default()
     };
@@ -89,6 +92,40 @@ fn a_message_of_protocol_buffers_is_made_of_json_and_shown_with_its_fields() {
     assert!(wrong(r#"{"gaol": "dock"}"#).contains("gaol"), "{}", wrong(r#"{"gaol": "dock"}"#));
     assert!(wrong(r#"{"goal": 7}"#).contains("string"));
     assert!(wrong("{} {}").contains("trailing"));
+}
+
+/// The library that reads them takes such an entry, and panicked when it was looked at.
+#[test]
+fn a_map_without_key_or_value_or_with_a_key_that_none_can_be_is_no_schema() {
+    use Label::{Optional, Repeated};
+    let (key, value) = ("key", "value");
+    let text = |name, number| field(name, number, Type::String, Optional, "");
+    for entry in [
+        vec![],
+        vec![text(key, 1)],
+        vec![text(value, 2)],
+        vec![text(key, 3), text(value, 2)],
+        vec![field(key, 1, Type::Bytes, Optional, ""), text(value, 2)],
+        vec![field(key, 1, Type::Double, Optional, ""), text(value, 2)],
+        vec![field(key, 1, Type::Float, Optional, ""), text(value, 2)],
+        vec![field(key, 1, Type::Enum, Optional, ".robot.Plan.Step"), text(value, 2)],
+        vec![field(key, 1, Type::Message, Optional, ".robot.Plan"), text(value, 2)],
+        vec![field(key, 1, Type::String, Repeated, ""), text(value, 2)],
+        vec![text(key, 1), field(value, 2, Type::Int64, Repeated, "")],
+    ] {
+        let broken = plan_with(entry);
+        // `costs`, with an entry that has neither.
+        let shown = Foreign::of(&broken).map(|of| of.tree(&[0x22, 0x00]));
+        let why = "robot.Plan.CostsEntry is no entry of a map";
+        assert!(shown.as_ref().is_err_and(|e| e.contains(why)), "{shown:?}");
+        let listed = set_text(broken.schema());
+        assert!(listed.as_ref().is_err_and(|e| e.contains(why)), "{listed:?}");
+        let _ = schema_text(&broken);
+    }
+    for of in [Type::Bool, Type::Uint64, Type::Sint32, Type::Fixed32] {
+        let entry = vec![field(key, 1, of, Optional, ""), text(value, 2)];
+        assert!(Foreign::of(&plan_with(entry)).unwrap().tree(&[0x22, 0x00]).is_ok());
+    }
 }
 
 #[test]
@@ -253,7 +290,15 @@ fn damaged_payloads_and_schemas_that_lie_are_errors_or_other_values() {
         }
         ends
     }
+    let (set, json) = (self::plan(), r#"{"costs": {"time": 7}, "next": {"goal": "dock"}}"#);
+    let payload = Foreign::of(&set).unwrap().payload(json).unwrap();
+    let protobuf = |set: &[u8]| {
+        let _ = set_text(set);
+        let of = PayloadType::encoded(Encoding::Protobuf, "robot.Plan", set);
+        Foreign::of(&of.map_err(|e| e.to_string())?)
+    };
     let all = [
+        changes(set.schema(), |bytes| protobuf(bytes)?.tree(&payload)),
         changes(plan, |bytes| of_plan.tree(bytes)),
         changes(bfbs, |bytes| flat(bytes)?.tree(plan)),
         changes(table, |bytes| of_table.tree(bytes)),

@@ -508,6 +508,29 @@ static inline arm_msgs_Scan arm_msgs_Scan_default(void) {
     return made;
 }
 
+// The name of its list is also one of a count.
+typedef struct arm_msgs_Tally {
+    uint32_t count[8];
+    // How many of count there are.
+    uint32_t count_count;
+} arm_msgs_Tally;
+static_assert(sizeof(arm_msgs_Tally) == 36, "its layout");
+// Its type, for ports; free it with outlive_type_free.
+static inline outlive_status arm_msgs_Tally_type(outlive_type **type) {
+    return outlive_type_fixed("arm_msgs/msg/Tally",
+                              "outlive-type 1 align 4\n"
+                              "struct:36\n"
+                              " 0 u32[8] count\n"
+                              " 32 u32 count_count\n",
+                              type);
+}
+// One with its defaults; all else is zero.
+static inline arm_msgs_Tally arm_msgs_Tally_default(void) {
+    arm_msgs_Tally made;
+    memset(&made, 0, sizeof made);
+    return made;
+}
+
 typedef struct arm_msgs_Text {
     char lines[3][32];
     // How many of lines there are.

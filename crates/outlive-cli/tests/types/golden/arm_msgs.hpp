@@ -93,8 +93,8 @@ struct Battery {
     std::array<std::uint8_t, 3> reserved2{};
     /// Those of cells that there are.
     [[nodiscard]] std::span<const float> cells_span() const {
-        const auto count = std::min<std::size_t>(cells_count, std::size(cells));
-        return {std::data(cells), count};
+        return {std::data(cells),
+                std::min<std::size_t>(cells_count, std::size(cells))};
     }
 };
 } // namespace arm_msgs
@@ -115,8 +115,8 @@ struct Defaults {
     std::array<::geo_msgs::Quaternion, 2> rotations{};
     /// Those of speeds that there are.
     [[nodiscard]] std::span<const float> speeds_span() const {
-        const auto count = std::min<std::size_t>(speeds_count, std::size(speeds));
-        return {std::data(speeds), count};
+        return {std::data(speeds),
+                std::min<std::size_t>(speeds_count, std::size(speeds))};
     }
 };
 } // namespace arm_msgs
@@ -134,8 +134,8 @@ struct Grid {
     std::uint32_t data_count{};
     /// Those of data that there are.
     [[nodiscard]] std::span<const std::int8_t> data_span() const {
-        const auto count = std::min<std::size_t>(data_count, std::size(data));
-        return {std::data(data), count};
+        return {std::data(data),
+                std::min<std::size_t>(data_count, std::size(data))};
     }
 };
 } // namespace arm_msgs
@@ -218,18 +218,33 @@ struct Scan {
     std::uint32_t intensities_count{};
     /// Those of ranges that there are.
     [[nodiscard]] std::span<const float> ranges_span() const {
-        const auto count = std::min<std::size_t>(ranges_count, std::size(ranges));
-        return {std::data(ranges), count};
+        return {std::data(ranges),
+                std::min<std::size_t>(ranges_count, std::size(ranges))};
     }
     /// Those of intensities that there are.
     [[nodiscard]] std::span<const std::uint8_t> intensities_span() const {
-        const auto count = std::min<std::size_t>(intensities_count, std::size(intensities));
-        return {std::data(intensities), count};
+        return {std::data(intensities),
+                std::min<std::size_t>(intensities_count, std::size(intensities))};
     }
 };
 } // namespace arm_msgs
 OUTLIVE_MESSAGE(arm_msgs::Scan, "arm_msgs/msg/Scan", header, angle_min, ranges,
         ranges_count, intensities, intensities_count)
+
+namespace arm_msgs {
+/// The name of its list is also one of a count.
+struct Tally {
+    std::array<std::uint32_t, 8> count{};
+    /// How many of count there are.
+    std::uint32_t count_count{};
+    /// Those of count that there are.
+    [[nodiscard]] std::span<const std::uint32_t> count_span() const {
+        return {std::data(count),
+                std::min<std::size_t>(count_count, std::size(count))};
+    }
+};
+} // namespace arm_msgs
+OUTLIVE_MESSAGE(arm_msgs::Tally, "arm_msgs/msg/Tally", count, count_count)
 
 namespace arm_msgs {
 struct Text {
@@ -239,8 +254,8 @@ struct Text {
     std::array<std::uint8_t, 16> digest{};
     /// Those of lines that there are.
     [[nodiscard]] std::span<const char[32]> lines_span() const {
-        const auto count = std::min<std::size_t>(lines_count, std::size(lines));
-        return {std::data(lines), count};
+        return {std::data(lines),
+                std::min<std::size_t>(lines_count, std::size(lines))};
     }
 };
 } // namespace arm_msgs

@@ -262,6 +262,19 @@ class Scan(msg.Fixed):
     )
 
 
+class Tally(msg.Fixed):
+    """The name of its list is also one of a count."""
+
+    type_name = "arm_msgs/msg/Tally"
+    dtype = np.dtype(
+        [
+            ("count", "<u4", (8,)),
+            # How many of count there are.
+            ("count_count", "<u4"),
+        ]
+    )
+
+
 class Text(msg.Fixed):
     type_name = "arm_msgs/msg/Text"
     dtype = np.dtype(

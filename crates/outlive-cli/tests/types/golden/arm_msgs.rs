@@ -324,6 +324,29 @@ impl Default for Scan {
     }
 }
 
+/// The name of its list is also one of a count.
+#[outlive::message("arm_msgs/msg/Tally")]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tally {
+    pub count: [u32; 8],
+    /// How many of `count` there are.
+    pub count_count: u32,
+}
+
+impl Tally {
+    /// Those of `count` that there are.
+    pub fn count(&self) -> &[u32] {
+        let count = self.count_count as usize;
+        &self.count[..count.min(self.count.len())]
+    }
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        outlive::zerocopy::FromZeros::new_zeroed()
+    }
+}
+
 #[outlive::message("arm_msgs/msg/Text")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Text {

@@ -32,8 +32,8 @@ struct Polygon {
     std::array<std::uint8_t, 4> reserved{};
     /// Those of corners that there are.
     [[nodiscard]] std::span<const ::geo_msgs::Point> corners_span() const {
-        const auto count = std::min<std::size_t>(corners_count, std::size(corners));
-        return {std::data(corners), count};
+        return {std::data(corners),
+                std::min<std::size_t>(corners_count, std::size(corners))};
     }
 };
 } // namespace geo_msgs

@@ -1,0 +1,167 @@
+//! What the next supervisor takes over and what it ends: helpers that look like processes of the
+//! file, and processes whose main thread has ended.
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::thread::sleep;
+use std::time::Duration;
+
+use common::disk::on_a_disk_of;
+use common::robot::{IDLE, Robot, be_a_service, kill, service};
+use common::{DONE, Home};
+use testkit::TempDomain;
+
+fn command_line(pid: i64) -> String {
+    fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().replace('\0', " ")
+}
+
+/// Has a helper with a session of its own.
+fn camera(level: u32) -> String {
+    format!(
+        "[process.camera]\nenv = {{ LEVEL = {level} }}\n\
+         command = ['sh', '-c', 'setsid sleep 9999 & while :; do sleep 0.05; done']\n"
+    )
+}
+
+/// The next supervisor took it over as `camera`, and never started the camera.
+#[test]
+fn a_helper_with_a_session_of_its_own_is_not_taken_for_its_process() {
+    let robot = Robot::new("takeover-helper", &camera(1));
+    let mut running = robot.start();
+    // The process is dead when the next supervisor comes; then it lives, and its section changed.
+    for changed in [false, true] {
+        robot.until_ready(&["camera"]);
+        let old = robot.pid("camera");
+        let helper = loop {
+            let other = robot.marked().into_iter().find(|(_, pid)| i64::from(*pid) != old);
+            match other {
+                Some((_, pid)) if command_line(pid.into()).contains("9999") => break pid,
+                _ => sleep(Duration::from_millis(5)),
+            }
+        };
+        running.signal(libc::SIGKILL);
+        drop(running);
+        if changed {
+            robot.write(&camera(2));
+        } else {
+            kill(old, libc::SIGKILL);
+            while robot.marked().iter().any(|(_, pid)| i64::from(*pid) == old) {
+                sleep(Duration::from_millis(5));
+            }
+        }
+        running = robot.start();
+        robot.until_ready(&["camera"]);
+        let new = robot.pid("camera");
+        assert!(command_line(new).starts_with("sh -c"), "camera is {:?}", command_line(new));
+        assert!(new != old && new != i64::from(helper));
+        let left = robot.marked();
+        assert!(!left.iter().any(|(_, pid)| *pid == helper), "{helper} is left: {left:?}");
+    }
+    running.signal(libc::SIGTERM);
+    running.end().expect(DONE);
+    robot.expect_nothing_left();
+}
+
+/// The state of before named its dead predecessor: it was ended as somebody's helper.
+#[test]
+fn a_process_that_was_started_while_the_ram_disk_was_full_is_taken_over() {
+    const TEST: &str = "a_process_that_was_started_while_the_ram_disk_was_full_is_taken_over";
+    on_a_disk_of("2m", TEST, |disk| {
+        let home = Home::with_root("takeover-full", disk.join("root"));
+        // Its logs are elsewhere.
+        let dir = TempDomain::new("takeover-full-file").unwrap();
+        let robot = Robot { home, file: dir.path().join("robot.toml") };
+        robot.write(&format!(
+            "[process.camera]\ncommand = {IDLE}\n\
+             backoff = {{ first = '1ms', max = '5ms', limit = 1000 }}\n"
+        ));
+        let running = robot.start();
+        robot.until_ready(&["camera"]);
+        let old = robot.pid("camera");
+        let rest = disk.join("rest");
+        let mut file = fs::File::create(&rest).unwrap();
+        while file.write_all(&[7; 4096]).is_ok() {}
+        drop(file);
+        kill(old, libc::SIGKILL);
+        let new = robot.until_another("camera", old)["pid"].as_i64().unwrap();
+        running.signal(libc::SIGKILL);
+        drop(running);
+        fs::remove_file(&rest).unwrap();
+
+        let running = robot.start();
+        robot.until_ready(&["camera"]);
+        assert_eq!(robot.pid("camera"), new, "{}", robot.log("run"));
+        running.signal(libc::SIGTERM);
+        running.end().expect(DONE);
+        robot.expect_nothing_left();
+    });
+}
+
+/// Ends the main thread and nothing else, as `pthread_exit` in `main` does.
+fn end_main_thread() {
+    extern "C" fn end(_: i32) {
+        // SAFETY: ends the calling thread, the main one; nobody joins it, its stack stays.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+    }
+    let pid = std::process::id() as i32;
+    // SAFETY: the handler makes one system call; the signal goes to the main thread alone.
+    unsafe {
+        libc::signal(libc::SIGUSR1, end as *const () as usize);
+        libc::syscall(libc::SYS_tgkill, pid, pid, libc::SIGUSR1);
+    }
+}
+
+/// Only as a process of its own, without a main thread.
+#[test]
+fn a_service_of_the_robot() {
+    if testkit::spawn::role().is_some() {
+        let service = std::thread::spawn(be_a_service);
+        end_main_thread();
+        service.join().unwrap();
+    }
+}
+
+/// `ps` said that it had ended, and the next supervisor started a second one beside it.
+#[test]
+fn a_process_whose_main_thread_has_ended_is_taken_over_and_ended_like_any_other() {
+    let robot = Robot::new(
+        "takeover-threads",
+        &format!("[process.camera]\n{}ready.topics = '/camera'\n", service("camera")),
+    );
+    // By its nodes, not by `/proc`.
+    let living = || {
+        let nodes = robot.home.run("node list --json").json();
+        let nodes = nodes.as_array().unwrap().iter();
+        let alive = nodes.filter(|n| n["alive"] == true);
+        alive.map(|n| n["pid"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    let ready = |times| {
+        while robot.log("run").matches("camera ready after").count() < times {
+            sleep(Duration::from_millis(10));
+        }
+    };
+    let running = robot.start();
+    ready(1);
+    let copies = living();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", copies[0])).unwrap();
+    assert!(stat.contains(") Z "), "its main thread has ended: {stat}");
+    let shown = robot.process("camera");
+    assert_eq!((&shown["state"], shown["pid"].as_i64()), (&"ready".into(), Some(copies[0])));
+    running.signal(libc::SIGKILL);
+    drop(running);
+
+    let running = robot.start();
+    ready(2);
+    assert_eq!(living(), copies, "one copy, and the same");
+    assert_eq!(robot.pid("camera"), copies[0]);
+    running.signal(libc::SIGKILL);
+    drop(running);
+
+    // Found by its marks alone, as one whose start nobody lived to write down.
+    fs::remove_file(robot.home.root().join(".run-default/state.json")).unwrap();
+    let ran = robot.home.run("stop").expect(DONE);
+    assert_eq!(ran.text(), format!("ended camera (pid {})\nstopped\n", copies[0]));
+    assert!(living().is_empty(), "{:?} is left", living());
+}
