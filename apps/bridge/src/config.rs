@@ -441,7 +441,7 @@ impl File {
             publisher_bytes: source.number(publisher_bytes, 512 << 20, 1 << 16..=1 << 40)?,
             total_bytes: source.number(total_bytes, 1 << 30, 1 << 20..=1 << 40)?,
         };
-        let deny = self.deny.iter().map(|p| source.pattern(p)).collect::<Result<_, _>>()?;
+        let deny: Vec<_> = self.deny.iter().map(|p| source.pattern(p)).collect::<Result<_, _>>()?;
         if self.topic.len() + self.service.len() + self.queue.len() > RULES_MAX {
             let last = self.topic.last().map_or(0..0, Spanned::span);
             return Err(source.wrong(last, "too many sections", "use at most 256"));
@@ -473,7 +473,8 @@ impl File {
             let pattern = source.pattern(&section.pattern)?;
             queues.push(QueueRule { pattern, direction: section.direction });
         }
-        let ros2 = self.ros2.map(|section| section.check(source, known)).transpose()?;
+        let ros2 = self.ros2.map(|section| section.check(source, known, deny.clone()));
+        let ros2 = ros2.transpose()?;
         let no_ros = ros2.as_ref().is_none_or(Ros2Config::is_empty);
         if topics.is_empty() && services.is_empty() && queues.is_empty() && no_ros {
             let remedy = "add [[topic]] or [[ros2.topic]] with pattern = \"/camera/**\"";

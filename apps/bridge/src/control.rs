@@ -9,11 +9,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use outlive::topic::{self, PublisherInfo};
-use outlive::{Node, NodeInfo};
+use outlive::{ErrorKind, Node, NodeInfo};
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 
@@ -35,12 +35,27 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const EXPECTED_MAX: usize = 16 * ROUTES_MAX;
 /// Remote nodes that have a local one at most.
 const PROXIES_MAX: usize = 1024;
+/// Before those that could not have one are tried again: at first, and at most.
+const RETRY: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(30)];
 
 /// A token that came or went.
 #[derive(Debug)]
 pub(crate) struct Token {
     pub(crate) key: String,
     pub(crate) there: bool,
+}
+
+/// When remote nodes that could not be shown are tried again, and how long after the last try.
+#[derive(Debug)]
+struct Again {
+    at: Instant,
+    wait: Duration,
+}
+
+impl Again {
+    fn after(wait: Duration) -> Self {
+        Self { at: Instant::now() + wait, wait }
+    }
 }
 
 /// The state of the bridge's own thread.
@@ -58,6 +73,8 @@ pub(crate) struct Control {
     expected: HashMap<(String, String), Expected>,
     /// What each other bridge has said is there.
     bridges: BTreeMap<String, HashSet<Of>>,
+    /// None where all remote nodes are shown that can be.
+    show_again: Option<Again>,
     ros2: Option<Graph>,
 }
 
@@ -73,6 +90,7 @@ impl Control {
             told: false,
             expected: HashMap::new(),
             bridges: BTreeMap::new(),
+            show_again: None,
             ros2: ros2.transpose()?,
         })
     }
@@ -88,15 +106,19 @@ impl Control {
         self.routes.end();
     }
 
-    /// Handles tokens until `until`, and looks at the domain once.
-    pub(crate) fn step(&mut self, tokens: &Receiver<Token>, until: Instant) -> Result<(), Failed> {
-        self.look()?;
+    /// Handles tokens until `until`, and looks at the domain once. Where that fails, what is
+    /// carried goes on.
+    pub(crate) fn step(&mut self, tokens: &Receiver<Token>, until: Instant) {
+        if let Err(e) = self.look() {
+            self.shared
+                .say_failed(format_args!("looking at the domain failed, and is tried again: {e}"));
+        }
         let until = until.min(Instant::now() + LOOK_EVERY);
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match tokens.recv_timeout(left) {
                 Ok(token) => self.token(token),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
             }
             tokens.try_iter().for_each(|token| self.token(token));
             self.look_elsewhere();
@@ -105,26 +127,35 @@ impl Control {
 
     fn look(&mut self) -> Result<(), Failed> {
         let nodes = self.shared.domain.nodes()?;
+        self.shared.found(&nodes);
         let live: HashMap<u64, &NodeInfo> = nodes
             .iter()
             .filter(|n| n.alive && !is_bridge_name(&n.name))
             .map(|n| (n.id.get(), n))
             .collect();
-        self.look_at_topics(&live)?;
-        self.look_at_services(&live)?;
-        self.look_at_queues(&live)?;
+        let topics = self.look_at_topics(&live);
+        let knows_topics = topics.is_ok();
+        let mut looks = vec![topics, self.look_at_services(&live), self.look_at_queues(&live)];
         self.look_elsewhere();
+        self.show_nodes_again();
         if self.shared.config.nodes {
-            self.look_at_nodes(&live)?;
+            looks.push(self.look_at_nodes(&live, knows_topics));
         }
-        Ok(())
+        // One that has failed keeps none from looking.
+        looks.into_iter().collect()
     }
 
-    fn look_at_nodes(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
+    fn look_at_nodes(
+        &mut self,
+        live: &HashMap<u64, &NodeInfo>,
+        knows_topics: bool,
+    ) -> Result<(), Failed> {
         // A node's last messages are on their way before its death is told: after that nobody waits
-        // long for them.
-        let last_words = self.routes.of(Kind::TopicOut).last_words();
-        self.nodes.retain(|id, _| live.contains_key(id) || last_words.contains(id));
+        // long for them. Without a look at the topics its routes do not know yet that they end.
+        if knows_topics {
+            let last_words = self.routes.of(Kind::TopicOut).last_words();
+            self.nodes.retain(|id, _| live.contains_key(id) || last_words.contains(id));
+        }
         for (id, node) in live {
             if !self.nodes.contains_key(id) {
                 let host = self.shared.config.host.as_deref().unwrap_or("host");
@@ -262,7 +293,7 @@ impl Control {
         self.remember(&bridge, &of, token.there);
         match of {
             Of::Node { id, host, name } if token.there => {
-                self.node_joined(bridge.clone(), id, &host, &name)
+                self.node_joined(&bridge, id, &host, &name)
             }
             Of::Node { id, .. } => self.node_gone(&bridge, id),
             Of::Topic(name) if token.there => {
@@ -292,11 +323,50 @@ impl Control {
         }
     }
 
-    fn node_joined(&mut self, bridge: String, id: u64, host: &str, name: &str) {
-        let mut proxies = self.shared.proxies.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (bridge, id);
-        if proxies.contains_key(&key) || proxies.len() >= PROXIES_MAX {
-            return;
+    /// Shows the remote nodes that could not be shown before. Each try may take 10 s, as long as a
+    /// stopped process holds the domain's lock: what keeps one from being shown keeps all.
+    fn show_nodes_again(&mut self) {
+        let now = Instant::now();
+        let Some(again) = self.show_again.take_if(|again| now >= again.at) else { return };
+        let all = self.bridges.iter().all(|(bridge, there)| {
+            there.iter().all(|of| match of {
+                Of::Node { id, host, name } => self.show(bridge, *id, host, name),
+                _ => true,
+            })
+        });
+        if !all {
+            let wait = if self.has_room() { RETRY[1].min(2 * again.wait) } else { RETRY[0] };
+            self.show_again = Some(Again::after(wait));
+        }
+    }
+
+    fn node_joined(&mut self, bridge: &str, id: u64, host: &str, name: &str) {
+        // While others wait it waits with them.
+        if self.show_again.is_none() && !self.show(bridge, id, host, name) {
+            self.show_again = Some(Again::after(RETRY[0]));
+        }
+    }
+
+    fn proxies(&self) -> MutexGuard<'_, HashMap<(String, u64), Node>> {
+        self.shared.proxies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_room(&self) -> bool {
+        self.proxies().len() < PROXIES_MAX
+    }
+
+    /// Opens the stand-in of a remote node, unless there is one; false if it may succeed later.
+    fn show(&self, bridge: &str, id: u64, host: &str, name: &str) -> bool {
+        let key = (bridge.to_owned(), id);
+        if self.proxies().contains_key(&key) {
+            return true;
+        }
+        if !self.has_room() {
+            self.shared.say_failed(format_args!(
+                "there are more than {PROXIES_MAX} nodes elsewhere: not all are shown here until \
+                 some of them end"
+            ));
+            return false;
         }
         let full = format!("{NODE_NAME}.{host}.{name}");
         let full: String = full.chars().take(180).collect();
@@ -304,16 +374,25 @@ impl Control {
         if let Some(domain) = &self.shared.config.domain {
             builder = builder.domain(domain);
         }
+        // The table is not locked meanwhile: whatever comes in looks there.
         match builder.open() {
-            Ok(node) => drop(proxies.insert(key, node)),
-            Err(e) => say(format_args!("node {name} of {host} is not shown: {e}")),
+            Ok(node) => {
+                self.shared.stands_in(node.id());
+                self.proxies().insert(key, node);
+                true
+            }
+            Err(e) => {
+                self.shared.say_failed(format_args!("node {name} of {host} is not shown: {e}"));
+                // It never will be.
+                e.kind() == ErrorKind::InvalidName
+            }
         }
     }
 
     /// Watchers are told when the last port of the node here has let go of it.
     fn node_gone(&mut self, bridge: &str, id: u64) {
         let key = (bridge.to_owned(), id);
-        let gone = self.shared.proxies.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        let gone = self.proxies().remove(&key);
         self.routes.of(Kind::TopicIn).tell_all(bridge, &News::NodeGone(id));
         drop(gone);
     }

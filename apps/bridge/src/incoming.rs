@@ -298,6 +298,10 @@ impl Ports {
                 ErrorKind::Corrupt => {
                     shared.say_failed(format_args!("topic {name} of {bridge}: {e}"));
                 }
+                // By a reliable subscriber that does not read, or who keeps the topic's directory.
+                ErrorKind::Timeout | ErrorKind::WouldBlock => {
+                    shared.say_failed(format_args!("what comes in is dropped: {e}"));
+                }
                 // Which topics: their counters say.
                 kind => shared.say_failed(format_args!(
                     "what comes in is dropped ({kind:?}): the RAM disk is full, or publisher_bytes \

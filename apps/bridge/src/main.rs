@@ -18,6 +18,8 @@
 
 mod config;
 mod control;
+#[cfg(test)]
+mod fixture;
 mod incoming;
 mod link;
 mod outgoing;
@@ -71,7 +73,8 @@ Options:
   -h, --help
   -V, --version
 
-The domain is that of FILE or 'default', in $OUTLIVE_DIR or /dev/shm/outlive-<uid>.
+The domain is that of FILE, else $OUTLIVE_DOMAIN, else 'default', in $OUTLIVE_DIR or
+/dev/shm/outlive-<uid>.
 
 Exit codes:
   0 ended by SIGTERM or SIGINT   1 failed   2 wrong usage, or FILE is wrong
@@ -210,18 +213,22 @@ fn run(mut config: Config, stats: bool) -> Result<(), Failed> {
     let _listening = link::listen(&shared, to)?;
     let published =
         shared.node.msgpack::<stats::Snapshot>(&topic)?.type_name("outlive/BridgeStats");
-    let published: Publisher<MsgPack<stats::Snapshot>> = published.depth(4).publisher()?;
+    let published: Publisher<MsgPack<stats::Snapshot>> =
+        // This thread handles all that joins and leaves: it waits for nobody who reads them.
+        published.depth(4).reliable_timeout(Duration::ZERO).publisher()?;
     say(format_args!("namespace {}, bridge {}", shared.config.namespace, shared.own));
 
     let mut control = Control::new(shared.clone())?;
     let period = Duration::from_millis(stats_ms);
     let mut next = Instant::now() + period;
     while !end.load(Relaxed) {
-        control.step(&tokens, next)?;
+        control.step(&tokens, next);
         if Instant::now() >= next {
             next = Instant::now() + period;
             let snapshot = control.snapshot();
-            published.publish_value(&snapshot)?;
+            if let Err(e) = published.publish_value(&snapshot) {
+                shared.say_failed(format_args!("the counters are not published: {e}"));
+            }
             if stats {
                 print(&snapshot.lines());
             }

@@ -19,7 +19,7 @@ use zenoh::qos::{CongestionControl, Priority};
 use zenoh::sample::Locality;
 
 use crate::config::{TopicRule, Urgency};
-use crate::shared::{Note, Shared};
+use crate::shared::{Note, Shared, Speaker};
 use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, TypeNote, wall_now_ns};
 use crate::worker::{Failed, Job, QUIET, Rests, Stop, Turn, Worker};
@@ -170,6 +170,8 @@ pub(crate) struct Pump {
     next_ns: u64,
     /// The next message of each publisher.
     places: HashMap<PublisherId, u64>,
+    /// Publishers from before, of which nobody knows any more whether they stood for remote ones.
+    strangers: HashSet<PublisherId>,
     /// Nodes of which a publisher has gone, whose last message may have passed.
     gone: HashSet<u64>,
     /// Set once it is to end.
@@ -184,9 +186,9 @@ impl Pump {
         heard: Arc<AtomicBool>,
         counted: Counted,
     ) -> Result<Self, Failed> {
-        let (shared, places) = (shared.clone(), HashMap::new());
+        let (places, strangers) = Default::default();
         let mut pump = Self {
-            shared,
+            shared: shared.clone(),
             from,
             rate_hz,
             heard,
@@ -197,10 +199,16 @@ impl Pump {
             empty_ns: 0,
             next_ns: 0,
             places,
+            strangers,
             gone: HashSet::new(),
             rest: None,
         };
-        pump.places = pump.heads()?.into_iter().map(|p| (p.id, p.messages)).collect();
+        for PublisherInfo { id, messages, .. } in pump.heads()? {
+            pump.places.insert(id, messages);
+            if shared.speaker(id.node)? == Speaker::Gone {
+                pump.strangers.insert(id);
+            }
+        }
         Ok(pump)
     }
 
@@ -378,13 +386,20 @@ impl Pump {
 
     /// Whether somebody hears it; none if it does not pass.
     fn passes(&mut self, sample: &Sample<[u8]>, now: u64) -> Option<bool> {
-        // It came from elsewhere: sent again, it would go round for ever.
-        if self.shared.is_bridge(sample.publisher().node) {
+        let id = sample.publisher();
+        let speaker = self.shared.speaker(id.node);
+        // It came from elsewhere: sent again, it would go round for ever. So may what a bridge has
+        // left that was killed.
+        if matches!(speaker, Ok(Speaker::Bridge)) || self.strangers.contains(&id) {
             return None;
         }
         let overrun = sample.lost_before();
         if overrun > 0 {
             self.counted.with(|c| c.overrun += overrun);
+        }
+        if speaker.is_err() {
+            self.counted.with(|c| c.dropped += 1);
+            return None;
         }
         let heard = self.heard.load(Relaxed);
         if !heard && !self.keeps {
@@ -522,5 +537,57 @@ struct Held(Sample<[u8]>);
 impl AsRef<[u8]> for Held {
     fn as_ref(&self) -> &[u8] {
         &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Alone;
+
+    #[test]
+    fn what_stood_in_here_before_the_bridge_began_is_not_sent_and_what_is_unclear_is_dropped() {
+        let alone = Alone::new("pump");
+        let member = alone.node("member");
+        let topic = |node: &outlive::Node| node.topic::<u64>("/t").expect("a name").depth(8);
+        let publish = |node: &outlive::Node, n: u64| {
+            let publisher = topic(node).publisher().expect("a publisher");
+            publisher.publish(&n).expect("published");
+            publisher
+        };
+        let _from = publish(&member, 1);
+        // Its bridge has been killed since, and somebody has removed its node's file.
+        let stand_in = alone.node("outlive-bridge.h1.other");
+        drop((publish(&stand_in, 2), stand_in));
+        let mut all = topic(&member).history(8).subscriber().expect("a subscriber");
+        let mut seen = [0; 2].map(|_| all.receive().expect("no error").map_or(0, |n| *n));
+        seen.sort_unstable();
+        assert_eq!(seen, [1, 2]);
+
+        let shared = alone.bridge();
+        let from = reader(&shared, "/t").expect("a name").history(8).subscriber_of_any_type();
+        let counted = shared.stats.of(true, "/t");
+        let heard = Arc::new(AtomicBool::new(true));
+        let pump = Pump::new(&shared, from.expect("a subscriber"), None, heard, counted.clone());
+        let mut pump = pump.expect("a pump");
+        let next = |pump: &mut Pump| {
+            let sample = pump.next(Duration::ZERO).expect("a sample")?;
+            Some((u64::from_ne_bytes(sample[..].try_into().expect("a u64")), sample))
+        };
+        let mut sent = Vec::new();
+        while let Some((n, sample)) = next(&mut pump) {
+            sent.extend(pump.passes(&sample, now_ns()).map(|_| n));
+        }
+        assert_eq!((sent, counted.with(|c| c.dropped)), (vec![1], 0));
+
+        let late = alone.node("late");
+        let _late = publish(&late, 3);
+        let (n, sample) = next(&mut pump).expect("a sample");
+        assert_eq!(n, 3);
+        alone.without(&shared.domain.dir().join("nodes"), || {
+            assert_eq!(pump.passes(&sample, now_ns()), None);
+        });
+        assert_eq!(counted.with(|c| c.dropped), 1);
+        assert_eq!(pump.passes(&sample, now_ns()), Some(true));
     }
 }

@@ -10,15 +10,17 @@
 //! | | into the consumer's lane dies before that is known on the other side |
 
 use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use outlive::queue::{self, BOUND_BYTES_DEFAULT};
 use outlive::{Consumer, Deadline, ErrorKind, PayloadType, Producer, Received};
-use twox_hash::xxhash3_128;
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::query::{ConsolidationMode, Query, Queryable};
@@ -47,6 +49,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// For room in the consumer's lane, and then for the answer.
 const ROOM_TIMEOUT: Duration = Duration::from_millis(500);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Where the file `id` of a domain has its random identity (docs/internals/SHM_LAYOUT.md).
+const IDENTITY_AT: u64 = 64;
 /// Before a message is tried again: from, to.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
@@ -386,7 +390,7 @@ fn source(shared: &Arc<Shared>, bridge: &str, name: &str) -> Result<Option<Box<d
     let from = if note.stamped { queue.stamped() } else { queue }.consumer()?;
     let key = shared.keys.of(bridge, "send", name);
     let counted = shared.stats.of(true, &counters_of(name));
-    let (shared, domain) = (shared.clone(), domain_id(shared));
+    let (shared, domain) = (shared.clone(), identity(shared.domain.dir())?);
     Ok(Some(Box::new(Source { shared, key, domain, from, counted })))
 }
 
@@ -478,17 +482,12 @@ fn send(
 }
 
 /// What no other domain has, nor this one once it was removed and made again; so that a bridge
-/// that follows a killed one goes on where that was. Where the kernel does not say, it is the
-/// bridge's own.
-fn domain_id(shared: &Shared) -> [u8; 16] {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
-    let file = shared.domain.dir().join("id").metadata().ok();
-    let since = file.as_ref().and_then(|file| file.created().ok()?.duration_since(UNIX_EPOCH).ok());
-    let (Some(boot), Some(file), Some(since)) = (boot, file, since) else {
-        return shared.session.zid().to_le_bytes();
-    };
-    let text = format!("{boot} {} {} {}", file.dev(), file.ino(), since.as_nanos());
-    xxhash3_128::Hasher::oneshot(text.as_bytes()).to_le_bytes()
+/// that follows a killed one goes on where that was. Times and inodes do not do: a RAM disk of
+/// older kernels knows no time of birth, and each node that joins changes the others.
+fn identity(domain: &Path) -> io::Result<[u8; 16]> {
+    let mut identity = [0; 16];
+    File::open(domain.join("id"))?.read_exact_at(&mut identity, IDENTITY_AT)?;
+    Ok(identity)
 }
 
 /// None when it is to be tried again.
@@ -513,6 +512,8 @@ fn put(shared: &Shared, key: &str, message: &[u8], head: Head) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::DirBuilderExt;
+
     use super::*;
 
     #[test]
@@ -526,6 +527,33 @@ mod tests {
             assert_eq!(Head::parse(&[&bytes[..], &[0]].concat()), None);
             assert_eq!(Head::parse(&[&bytes[..], &[0; 16]].concat()), None);
         }
+    }
+
+    #[test]
+    fn a_domain_keeps_its_identity_whoever_joins_and_shares_it_with_no_other() {
+        let root = format!("/dev/shm/outlive-test-olb-id-{}-0", std::process::id());
+        let root = Path::new(&root);
+        std::fs::DirBuilder::new().mode(0o700).create(root).expect("a folder");
+        let join = |domain: &str| outlive::Node::builder().root(root).domain(domain).open();
+        let of = |domain: &str| identity(&root.join(domain)).expect("a domain");
+        let node = join("one").expect("a node");
+        let one = of("one");
+        for _ in 0..3 {
+            let _later = join("one").expect("a node");
+            // The first lock of a thread is counted there, too.
+            let lock = || node.mutex::<u64>("/lock").map(|lock| lock.try_lock().is_ok());
+            assert!(std::thread::scope(|s| s.spawn(lock).join().expect("sound")).expect("a lock"));
+            assert_eq!(of("one"), one);
+        }
+        let _other = join("two").expect("a node");
+        assert!(of("two") != one && one != [0; 16]);
+        drop(node);
+        outlive::Domain::of(&outlive::Node::builder().root(root).domain("one"))
+            .and_then(|domain| domain.clean())
+            .expect("nobody is there");
+        let _again = join("one").expect("a node");
+        assert_ne!(of("one"), one, "removed and made again");
+        std::fs::remove_dir_all(root).expect("our own");
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! What all threads of the bridge know.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use outlive::{Domain, Node, NodeId};
+use outlive::{Domain, Node, NodeId, NodeInfo};
 use serde::Serialize;
 use zenoh::Session;
 
@@ -26,7 +26,7 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// Different failures that are remembered at most.
 const FAILURES_MAX: usize = 1024;
 
-/// Nodes known at most before the list is begun anew.
+/// Nodes known at most, unless more are there.
 const KNOWN_MAX: usize = 65_536;
 
 pub(crate) struct Shared {
@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     pub(crate) notes: Mutex<HashMap<String, String>>,
     /// Local nodes that stand for remote ones, by bridge and ordinal there.
     pub(crate) proxies: Mutex<HashMap<(String, u64), Node>>,
-    known: Mutex<HashMap<u64, bool>>,
+    known: Mutex<Known>,
     failures: Mutex<Failures>,
 }
 
@@ -85,20 +85,39 @@ impl Shared {
         }
     }
 
-    /// Whether a bridge speaks there, this one or another: what it publishes came from elsewhere.
-    /// A node that is gone with its file counts as none.
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A look at the domain has found these nodes.
+    pub(crate) fn found(&self, nodes: &[NodeInfo]) {
+        let speaker = |n: &NodeInfo| match is_bridge_name(&n.name) {
+            true => Speaker::Bridge,
+            false => Speaker::Local,
+        };
+        self.known().found(nodes.iter().map(|n| (n.id.get(), speaker(n))));
+    }
+
+    /// A node that this bridge has opened stands for a remote one.
+    pub(crate) fn stands_in(&self, node: NodeId) {
+        self.known().0.insert(node.get(), Speaker::Bridge);
+    }
+
+    /// Who speaks there, also after the node has left.
+    ///
+    /// # Errors
+    /// Those of a look at the domain: whose that node is cannot be told now.
+    pub(crate) fn speaker(&self, node: NodeId) -> outlive::Result<Speaker> {
+        if let Some(speaker) = self.known().0.get(&node.get()) {
+            return Ok(*speaker);
+        }
+        self.found(&self.domain.nodes()?);
+        Ok(*self.known().0.entry(node.get()).or_insert(Speaker::Gone))
+    }
+
+    /// Whether that is known to be a bridge, this one or another.
     pub(crate) fn is_bridge(&self, node: NodeId) -> bool {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(is) = known.get(&node.get()) {
-            return *is;
-        }
-        if known.len() > KNOWN_MAX {
-            known.clear();
-        }
-        for other in self.domain.nodes().unwrap_or_default() {
-            known.insert(other.id.get(), is_bridge_name(&other.name));
-        }
-        *known.entry(node.get()).or_insert(false)
+        self.speaker(node).is_ok_and(|speaker| speaker == Speaker::Bridge)
     }
 
     /// The node that publishes what `id` of `bridge` has published there.
@@ -109,6 +128,40 @@ impl Shared {
 
     pub(crate) fn note(&self, key: &str) -> Option<String> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+}
+
+/// Whose a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speaker {
+    /// A bridge's, this one's or another's: what it publishes came from elsewhere.
+    Bridge,
+    /// A program's of this domain.
+    Local,
+    /// It has gone with its file, and was never seen. While this bridge runs that is a program's
+    /// that came for an instant; before, it may have stood for a remote one.
+    Gone,
+}
+
+/// Who speaks, by ordinal, also of those that are gone: a message may be read long after its node
+/// has left.
+#[derive(Debug, Default)]
+struct Known(BTreeMap<u64, Speaker>);
+
+impl Known {
+    /// These are there; those that have been gone for longest are forgotten.
+    fn found(&mut self, nodes: impl Iterator<Item = (u64, Speaker)>) {
+        let mut there = HashSet::new();
+        for (id, speaker) in nodes {
+            there.insert(id);
+            self.0.insert(id, speaker);
+        }
+        // Ordinals are handed out in turn.
+        if self.0.len() > KNOWN_MAX
+            && let Some(middle) = self.0.keys().nth(KNOWN_MAX / 2).copied()
+        {
+            self.0.retain(|id, _| *id >= middle || there.contains(id));
+        }
     }
 }
 
@@ -179,6 +232,41 @@ pub(crate) fn say(line: impl fmt::Display) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::Alone;
+
+    #[test]
+    fn of_many_nodes_those_that_are_there_and_the_newest_are_known() {
+        let mut known = Known::default();
+        let most = 4 * KNOWN_MAX as u64;
+        let of = |id| if id % 2 == 0 { Speaker::Bridge } else { Speaker::Local };
+        for id in 1..=most {
+            known.found([(0, Speaker::Bridge), (id, of(id))].into_iter());
+            assert!(known.0.len() <= KNOWN_MAX + 1);
+        }
+        let newest = |id| known.0.get(&id) == Some(&of(id));
+        assert!((most - KNOWN_MAX as u64 / 4..=most).all(newest));
+        assert_eq!((known.0.get(&0), known.0.get(&1)), (Some(&Speaker::Bridge), None));
+    }
+
+    #[test]
+    fn whose_a_node_is_stays_known_and_is_not_guessed_while_nobody_can_be_asked() {
+        let alone = Alone::new("speaker");
+        let shared = alone.bridge();
+        let speaker = |id| shared.speaker(id).ok();
+        let [stand_in, member] = ["outlive-bridge.h1.a", "member"].map(|name| alone.node(name));
+        let ids = [stand_in.id(), member.id()];
+        assert_eq!(ids.map(speaker), [Some(Speaker::Bridge), Some(Speaker::Local)]);
+        let unseen = alone.node("outlive-bridge.h1.b");
+        let late = alone.node("late");
+        let (unseen_id, late_id) = (unseen.id(), late.id());
+        alone.without(&shared.domain.dir().join("nodes"), || {
+            assert_eq!(ids.map(speaker), [Some(Speaker::Bridge), Some(Speaker::Local)]);
+            assert_eq!([unseen_id, late_id].map(speaker), [None, None]);
+        });
+        drop((stand_in, member, unseen));
+        assert_eq!(ids.map(speaker), [Some(Speaker::Bridge), Some(Speaker::Local)]);
+        assert_eq!([unseen_id, late_id].map(speaker), [Some(Speaker::Gone), Some(Speaker::Local)]);
+    }
 
     #[test]
     fn what_fails_again_is_said_now_and_then_and_counted() {

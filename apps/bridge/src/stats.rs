@@ -26,7 +26,8 @@ pub(crate) struct Counters {
     pub(crate) bytes: u64,
     /// The same on the wire, without Zenoh's frames.
     pub(crate) wire_bytes: u64,
-    /// Dropped by us: by the rate limit, or because this machine was too slow.
+    /// Dropped by us: by the rate limit, because this machine was too slow, or while it could not
+    /// tell whether they came from here.
     pub(crate) dropped: u64,
     /// Given way to a newer one, while the link was busy.
     pub(crate) skipped: u64,

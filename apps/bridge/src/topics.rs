@@ -39,7 +39,10 @@ impl Topics {
         let told = shared.topics_changed.swap(false, Relaxed);
         let old = told || stamp.is_none() || stamp != self.stamp || self.read.elapsed() >= AGAIN;
         if old {
-            self.all = shared.domain.topics()?;
+            let all = shared.domain.topics();
+            // What was told is still to be seen.
+            let all = all.inspect_err(|_| shared.topics_changed.store(true, Relaxed));
+            self.all = all?;
             (self.stamp, self.read) = (stamp, Instant::now());
         }
         Ok((&self.all, old))
@@ -62,4 +65,23 @@ fn stamp(shared: &Shared) -> Option<u64> {
         }
     }
     Some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Alone;
+
+    #[test]
+    fn that_something_has_changed_is_not_forgotten_while_topics_cannot_be_read() {
+        let alone = Alone::new("topics");
+        let shared = alone.bridge();
+        let mut topics = Topics::new();
+        shared.topics_changed.store(true, Relaxed);
+        let dir = shared.domain.dir().join("topics");
+        alone.without(&dir, || assert!(topics.look(&shared).is_err()));
+        assert!(shared.topics_changed.load(Relaxed));
+        assert!(topics.look(&shared).expect("a domain").1, "they are read again");
+        assert!(!shared.topics_changed.load(Relaxed));
+    }
 }

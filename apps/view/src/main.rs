@@ -20,9 +20,10 @@ mod topics;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use outlive::Node;
+use outlive::{Domain, Node};
+use outlive_record::ros2::epoch_ns;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use args::{Args, Parsed};
@@ -58,10 +59,14 @@ fn run(args: Args) -> Result<(), Failed> {
     for signal in [SIGTERM, SIGINT] {
         signal_hook::flag::register(signal, end.clone())?;
     }
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    let epoch_ns = (since_epoch.as_nanos() as u64).saturating_sub(outlive::now_ns());
-    let domain = args.domain.as_deref().unwrap_or("default");
-    let node = Node::builder().domain(domain).name("view").open()?;
+    let epoch_ns = epoch_ns();
+    let mut builder = Node::builder().name("view");
+    if let Some(domain) = args.domain {
+        builder = builder.domain(domain);
+    }
+    let node = builder.open()?;
+    let domain = Domain::of_node(&node);
+    let domain = domain.name();
     let mut out: Box<dyn Output> = match &args.rerun {
         Some(file) => rerun(file, args.overwrite, domain)?,
         None => {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use outlive::topic::{self, Event};
 use outlive::{Domain, Encoding, ErrorKind, Node, PayloadType, Sample, Subscriber};
 use outlive_record::Selection;
+use outlive_record::ros2::epoch_moved;
 
 use crate::shared::{Failed, Rarely, print, say};
 
@@ -44,6 +45,8 @@ pub(crate) trait Output {
     fn wanted(&self, name: &str) -> bool;
     /// A message, for everybody or only for one who came late.
     fn show(&mut self, name: &str, to: Option<u64>, time_ns: u64, payload: &[u8]);
+    /// What to add to CLOCK_MONOTONIC inside messages from now on: the time of day was set.
+    fn set_epoch(&mut self, _epoch_ns: u64) {}
     /// Waits at most so long; who looks at what since the last call.
     fn wait(&mut self, until: Instant) -> Vec<(String, u64)>;
     /// Messages that could not be shown.
@@ -130,6 +133,10 @@ impl View {
     /// Shows what is due, and waits a while.
     pub(crate) fn step(&mut self, out: &mut dyn Output) -> Result<(), Failed> {
         if Instant::now() >= self.look_at {
+            if let Some(now) = epoch_moved(self.epoch_ns) {
+                self.epoch_ns = now;
+                out.set_epoch(now);
+            }
             match self.look(out) {
                 Err(e) if is_short(&e) => {
                     self.trouble.say(format_args!("new topics wait for descriptors or memory: {e}"))
@@ -331,7 +338,7 @@ fn subscribe(node: &Node, name: &str) -> outlive::Result<Subscriber<[u8]>> {
     node.topic::<[u8]>(name)?.history(1).subscriber_of_any_type()
 }
 
-/// The last message of each publisher; of a topic that cannot be read none.
+/// The topic's last message; of one that cannot be read none.
 fn newest(node: &Node, name: &str) -> Vec<Sample<[u8]>> {
     let Ok(mut subscriber) = subscribe(node, name) else { return Vec::new() };
     subscriber.drain().map_while(Result::ok).take(TURN_MESSAGES).collect()
@@ -347,7 +354,74 @@ fn stamp(epoch_ns: u64, sample: &Sample<[u8]>) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use outlive_record::ros2::epoch_ns;
+
     use super::*;
+
+    /// What was shown, and the epoch that it was told.
+    #[derive(Default)]
+    struct Seen {
+        times: Vec<u64>,
+        epoch_ns: Option<u64>,
+    }
+
+    impl Output for Seen {
+        fn open(&mut self, _: &str, _: &Shown, _: Option<&[u8]>) {}
+        fn close(&mut self, _: &str) {}
+        fn wanted(&self, _: &str) -> bool {
+            true
+        }
+        fn show(&mut self, _: &str, _: Option<u64>, time_ns: u64, _: &[u8]) {
+            self.times.push(time_ns);
+        }
+        fn set_epoch(&mut self, epoch_ns: u64) {
+            self.epoch_ns = Some(epoch_ns);
+        }
+        fn wait(&mut self, until: Instant) -> Vec<(String, u64)> {
+            std::thread::sleep(until.saturating_duration_since(Instant::now()));
+            Vec::new()
+        }
+        fn left_out(&self, _: &str) -> u64 {
+            0
+        }
+        fn print(&self) {}
+        fn end(&mut self) -> Result<(), Failed> {
+            Ok(())
+        }
+    }
+
+    struct Dir(std::path::PathBuf);
+
+    impl Drop for Dir {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// It was looked at once: after a time server had set the clock, all stamps stayed wrong.
+    #[test]
+    fn stamps_follow_the_time_of_day() {
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        let dir = format!("/dev/shm/outlive-test-view-epoch-{}", std::process::id());
+        let dir = Dir(dir.into());
+        let node = Node::builder().root(&dir.0).open().expect("a node");
+        let publisher = node.topic::<u32>("/n").expect("a name").publisher().expect("a publisher");
+        let begun = epoch_ns();
+        let (all, mut seen) = (Selection::all(), Seen::default());
+        let viewer = Node::builder().root(&dir.0).open().expect("a node");
+        // As it was found while the clock was behind.
+        let mut view = View::new(viewer, all, Rates::default(), begun - HOUR_NS);
+        publisher.publish(&1).expect("published");
+        let until = Instant::now() + Duration::from_secs(60);
+        while seen.times.is_empty() && Instant::now() < until {
+            view.step(&mut seen).expect("a step");
+        }
+        let now = begun + outlive::now_ns();
+        let apart = seen.times.first().expect("the message").abs_diff(now);
+        assert!(apart < HOUR_NS / 2, "{apart} ns apart");
+        let told = seen.epoch_ns.expect("it is told, too");
+        assert!(told.abs_diff(begun) < HOUR_NS / 2, "{told}");
+    }
 
     #[test]
     fn the_last_rate_that_matches_holds_and_without_any_it_is_30() {

@@ -24,6 +24,8 @@ pub(crate) struct Ros2Config {
     /// The bridge in the graph of ROS.
     pub(crate) node: String,
     pub(crate) namespace: String,
+    /// Names here that are never carried; those of the whole file.
+    deny: Vec<Pattern>,
     rules: Vec<Ros2Rule>,
     services: Vec<Ros2ServiceRule>,
     /// Types of ROS, and the user's own.
@@ -88,10 +90,15 @@ impl Ros2Config {
         self.rules.is_empty() && self.services.is_empty()
     }
 
+    /// Whether the topic or service `name` of this domain may be carried.
+    fn allows(&self, name: &str) -> bool {
+        !self.deny.iter().any(|pattern| pattern.matches(name))
+    }
+
     /// The rule for the topic `name` of this domain, and its name in ROS.
     pub(crate) fn goes_out(&self, name: &str) -> Option<(&Ros2Rule, String)> {
         let mut all = self.rules.iter().filter_map(|rule| Some((rule, rule.names.there(name)?)));
-        all.next().filter(|(rule, _)| rule.direction.goes_out())
+        all.next().filter(|(rule, _)| rule.direction.goes_out() && self.allows(name))
     }
 
     /// The rule for a topic of ROS, and its name here.
@@ -100,19 +107,19 @@ impl Ros2Config {
         let mut all = self.rules.iter().filter_map(|rule| Some((rule, rule.names.here(name)?)));
         let (rule, here) = all.next()?;
         let fits = rule.of.as_ref().is_none_or(|of| *of == topic.of);
-        (rule.direction.comes_in() && fits).then_some((rule, here))
+        (rule.direction.comes_in() && fits && self.allows(&here)).then_some((rule, here))
     }
 
     /// The rule for the service `name` of this domain, and its name in ROS.
     pub(crate) fn service_goes_out(&self, name: &str) -> Option<(&Ros2ServiceRule, String)> {
         let mut all = self.services.iter().filter_map(|rule| Some((rule, rule.names.there(name)?)));
-        all.next().filter(|(rule, _)| rule.direction.goes_out())
+        all.next().filter(|(rule, _)| rule.direction.goes_out() && self.allows(name))
     }
 
     /// The rule for the service `name` of ROS, and its name here.
     pub(crate) fn service_comes_in(&self, name: &str) -> Option<(&Ros2ServiceRule, String)> {
         let mut all = self.services.iter().filter_map(|rule| Some((rule, rule.names.here(name)?)));
-        all.next().filter(|(rule, _)| rule.direction.comes_in())
+        all.next().filter(|(rule, here)| rule.direction.comes_in() && self.allows(here))
     }
 }
 
@@ -177,11 +184,12 @@ enum Durability {
 }
 
 impl Ros2Section {
-    /// `known` is what is known besides the types that the section names.
+    /// `known` is what is known besides the types that the section names; `deny` is the file's.
     pub(crate) fn check(
         self,
         source: &Source<'_>,
         mut known: Known,
+        deny: Vec<Pattern>,
     ) -> Result<Ros2Config, ConfigError> {
         let domain = source.number(self.domain, 0, 0..=DOMAIN_MAX)? as u32;
         let node = match self.node {
@@ -219,7 +227,7 @@ impl Ros2Section {
         let rules = rules.collect::<Result<_, _>>()?;
         let services = self.service.into_iter().map(|section| section.into_inner().check(source));
         let services = services.collect::<Result<_, _>>()?;
-        Ok(Ros2Config { domain, node, namespace, rules, services, known })
+        Ok(Ros2Config { domain, node, namespace, deny, rules, services, known })
     }
 }
 
@@ -346,6 +354,32 @@ mod tests {
         assert_eq!((here.as_str(), rule.timeout_ms), ("/map/get", 500));
         assert!(config.service_goes_out("/map/get").is_none(), "it only comes in");
         assert!(config.goes_out("/stop").is_none(), "a service is no topic");
+    }
+
+    #[test]
+    fn what_is_denied_here_is_carried_neither_way() {
+        let rules = "[[ros2.topic]]\npattern = \"/drive\"\nname = \"/cmd_vel\"\n\
+            [[ros2.topic]]\npattern = \"/**\"\n\
+            [[ros2.service]]\npattern = \"/stop\"\nname = \"/halt\"\n\
+            [[ros2.service]]\npattern = \"/**\"\n";
+        let deny = "deny = [\"/camera/raw/**\", \"/drive\", \"/stop\"]\n";
+        let text = format!("{deny}{HEAD}{rules}");
+        let read = Config::parse("b.toml", &text, Known::default()).expect("a good file");
+        let config = read.ros2.expect("its section");
+        let image = |name| topic(name, "sensor_msgs/msg/Image");
+        assert!(config.goes_out("/camera/raw/left").is_none());
+        assert!(config.comes_in(&image("/camera/raw/left")).is_none());
+        assert!(config.service_goes_out("/camera/raw/set").is_none());
+        assert!(config.service_comes_in("/camera/raw/set").is_none());
+        // By its name here, not by that in ROS.
+        assert!(config.comes_in(&topic("/cmd_vel", "geometry_msgs/msg/Twist")).is_none());
+        assert!(config.service_comes_in("/halt").is_none());
+        assert!(config.goes_out("/cmd_vel").is_some(), "it is another topic here");
+        assert!(config.service_goes_out("/halt").is_some());
+        assert!(config.goes_out("/camera/left").is_some());
+        assert!(config.comes_in(&image("/camera/left")).is_some());
+        assert!(config.service_goes_out("/map/get").is_some());
+        assert!(config.service_comes_in("/map/get").is_some());
     }
 
     #[test]

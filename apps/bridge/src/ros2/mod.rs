@@ -27,10 +27,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 
-use outlive::now_ns;
 use outlive::service;
 use outlive::topic;
-use outlive_record::ros2::Service;
+use outlive_record::ros2::{Service, epoch_moved, epoch_ns};
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Subscriber;
@@ -39,7 +38,6 @@ use zenoh::sample::SampleKind;
 use crate::control::Token;
 use crate::routes::{Kind, Routes};
 use crate::shared::{Shared, say};
-use crate::wire::wall_now_ns;
 use crate::worker::{Failed, News};
 use config::Ros2Config;
 pub(crate) use known::Known;
@@ -51,11 +49,34 @@ const PORTS_MAX: usize = 16_384;
 /// Topics that cannot be carried, told once each; more of them are told again.
 const TOLD_MAX: usize = 4096;
 
+/// What to add to CLOCK_MONOTONIC for the time since 1970, ns; the same for all routes, so that
+/// stamps that are the same here are the same there.
+#[derive(Clone)]
+struct Epoch(Arc<AtomicU64>);
+
+impl Epoch {
+    fn new() -> Self {
+        Self(Arc::new(AtomicU64::new(epoch_ns())))
+    }
+
+    fn ns(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    /// The time of day may have been set.
+    fn look(&self) {
+        if let Some(now) = epoch_moved(self.ns()) {
+            self.0.store(now, Relaxed);
+        }
+    }
+}
+
 /// What routes need to be part of the graph.
 struct Member {
     shared: Arc<Shared>,
     participant: Participant,
     known: Known,
+    epoch: Epoch,
     /// Ports numbered so far; 0 is the node.
     ports: AtomicU64,
 }
@@ -104,7 +125,8 @@ impl Graph {
             .wait()?;
         let node = liveliness.declare_token(participant.node_token()).wait()?;
         let (shared, known) = (shared.clone(), config.known.clone());
-        let member = Member { shared, participant, known, ports: AtomicU64::new(1) };
+        let (epoch, ports) = (Epoch::new(), AtomicU64::new(1));
+        let member = Member { shared, participant, known, epoch, ports };
         Ok(Self {
             config,
             member: Arc::new(member),
@@ -126,6 +148,7 @@ impl Graph {
         routes: &mut Routes,
         topics: impl Iterator<Item = &'a topic::Info>,
     ) {
+        self.member.epoch.look();
         while let Ok(token) = self.tokens.try_recv() {
             self.token(token);
         }
@@ -147,8 +170,8 @@ impl Graph {
             return self
                 .tell(format!("topic {name} is not carried to ROS 2: the name is none there"));
         }
-        let epoch_ns = wall_now_ns().saturating_sub(now_ns());
-        let way = outgoing::Way::new(topic, &rule, &there, epoch_ns, &self.config.known);
+        let epoch = self.member.epoch.clone();
+        let way = outgoing::Way::new(topic, &rule, &there, epoch, &self.config.known);
         let way = match way {
             Ok(way) => way,
             Err(why) => {

@@ -11,12 +11,12 @@ use zenoh::pubsub::Publisher;
 use zenoh::qos::CongestionControl;
 use zenoh::sample::Locality;
 
-use super::Member;
 use super::config::Ros2Rule;
 use super::kept::Kept;
 use super::known::Known;
 use super::names::{self, Attachment, Port, Topic};
 use super::qos::Qos;
+use super::{Epoch, Member};
 use crate::outgoing::{Carried, Pump, Sends, heard, reader, wall_ns};
 use crate::stats::Counted;
 use crate::worker::{Failed, Job, Stop, Worker};
@@ -26,6 +26,7 @@ pub(super) struct Way {
     /// Its name here.
     name: String,
     to_ros: ToRos,
+    epoch: Epoch,
     /// The one of its messages that is meant.
     which: usize,
     topic: Topic,
@@ -37,20 +38,28 @@ impl Way {
         info: &topic::Info,
         rule: &Ros2Rule,
         there: &str,
-        epoch_ns: u64,
+        epoch: Epoch,
         known: &Known,
     ) -> Result<Self, String> {
         let of = info.payload_type();
         let wanted = rule.of.as_deref();
         let none = || format!("{} is no {} there", of.name(), wanted.unwrap_or("that type"));
-        let to_ros = ToRos::among(&of, epoch_ns, known.definitions())?.ok_or_else(none)?;
+        let to_ros = ToRos::among(&of, epoch.ns(), known.definitions())?.ok_or_else(none)?;
         let names = (0..).map_while(|which| Some((which, to_ros.name(which)?)));
         let mut fitting = names.filter(|(_, of)| wanted.is_none_or(|want| want == *of));
         let (which, name) = fitting.next().ok_or_else(none)?;
         let hash = names::hash(&to_ros.type_description(which).ok_or_else(none)?);
         let topic = Topic { name: there.into(), of: name.into(), hash };
         drop(fitting);
-        Ok(Self { name: info.name.clone(), to_ros, which, topic })
+        Ok(Self { name: info.name.clone(), to_ros, epoch, which, topic })
+    }
+
+    /// What a payload becomes; `None` for another message than is meant (a compressed image among
+    /// others), and for what ROS has no word for.
+    fn message(&self, payload: &[u8]) -> Option<Vec<u8>> {
+        self.to_ros.set_epoch(self.epoch.ns());
+        let (which, message) = self.to_ros.message(payload).ok()?;
+        (which == self.which).then_some(message)
     }
 
     pub(super) fn start(self, member: &Arc<Member>, depth: u64, rule: Ros2Rule) -> Worker {
@@ -111,13 +120,9 @@ struct Route {
 
 impl Sends for Route {
     fn send(&mut self, sample: Sample<[u8]>, now: u64, heard: bool) -> Result<(), Failed> {
-        let message = match self.way.to_ros.message(&sample) {
-            Ok((which, message)) if which == self.way.which => message,
-            // A compressed image among others, or what ROS has no word for.
-            Ok(_) | Err(_) => {
-                self.counted.with(|c| c.bad += 1);
-                return Ok(());
-            }
+        let Some(message) = self.way.message(&sample) else {
+            self.counted.with(|c| c.bad += 1);
+            return Ok(());
         };
         let wall_ns = wall_ns(&sample, now) as i64;
         let attachment = Attachment { seq: self.seq, wall_ns, gid: self.gid };
@@ -137,5 +142,55 @@ impl Sends for Route {
             c.wire_bytes += wire + names::ATTACHMENT_BYTES as u64;
         });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outlive::msg::{Header, Imu};
+    use outlive::zerocopy::{FromZeros, IntoBytes};
+    use outlive::{Domain, Node};
+
+    use super::*;
+    use crate::config::Config;
+
+    struct Dir(std::path::PathBuf);
+
+    impl Drop for Dir {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Each route had looked at the clocks when it began, and stamped by that to its end.
+    #[test]
+    fn stamps_of_headers_follow_the_time_of_day() {
+        const HOUR_S: u64 = 3600;
+        let dir = format!("/dev/shm/outlive-test-bridge-epoch-{}", std::process::id());
+        let dir = Dir(dir.into());
+        let node = Node::builder().root(&dir.0).open().expect("a node");
+        let _publisher = node.topic::<Imu>("/imu").expect("a name").publisher().expect("it");
+        let info = Domain::of_node(&node).find_topic("/imu").expect("topics").expect("it");
+        let text = "namespace = \"n\"\nconnect = [\"tcp/127.0.0.1:7447\"]\n\
+            [[ros2.topic]]\npattern = \"/**\"\n";
+        let config = Config::parse("b.toml", text, Known::default()).expect("a good file");
+        let config = config.ros2.expect("its section");
+        let (rule, there) = config.goes_out("/imu").expect("carried");
+
+        let epoch = Epoch::new();
+        let now_ns = epoch.ns();
+        // The route begins while the clock is behind.
+        epoch.0.store(now_ns - HOUR_S * 1_000_000_000, std::sync::atomic::Ordering::Relaxed);
+        let way = Way::new(&info, rule, &there, epoch.clone(), &config.known).expect("a way");
+        let imu = Imu { header: Header::now("base"), ..Imu::new_zeroed() };
+        let second = || {
+            let message = way.message(imu.as_bytes()).expect("a message");
+            // After the head of CDR.
+            u64::from(u32::from_le_bytes(message[4..8].try_into().expect("four bytes")))
+        };
+        let right = (now_ns + imu.header.stamp_ns) / 1_000_000_000;
+        assert!(second().abs_diff(right - HOUR_S) < 2, "{} s", second());
+        epoch.look();
+        assert!(second().abs_diff(right) < 2, "{} s instead of {right} s", second());
     }
 }

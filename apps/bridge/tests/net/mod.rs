@@ -257,6 +257,28 @@ impl Host {
         begun.elapsed()
     }
 
+    /// Whether the bridge that was started last has not ended.
+    pub fn runs(&self) -> bool {
+        let pid = self.child.as_ref().map_or(0, Child::id);
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // One that has ended stays as a zombie until it is waited for.
+        stat.rsplit(") ").next().is_some_and(|state| !state.is_empty() && !state.starts_with('Z'))
+    }
+
+    /// Lets the bridge have so many descriptors, or those that it has and no more; how many it
+    /// might have before.
+    pub fn open_files(&self, most: Option<u64>) -> u64 {
+        let pid = self.child.as_ref().map_or(0, Child::id);
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("a process");
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+        let before = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        // The limit is one of their numbers: none below is free.
+        let is_open = |fd: &u64| Path::new(&format!("/proc/{pid}/fd/{fd}")).is_symlink();
+        let most = most.unwrap_or_else(|| (0..).find(|fd| !is_open(fd)).expect("a number"));
+        assert!(ran(&format!("prlimit --pid {pid} --nofile={most}:")));
+        before.expect("a number")
+    }
+
     /// SIGSTOP, or SIGCONT.
     pub fn pause(&self, paused: bool) {
         let signal = if paused { "STOP" } else { "CONT" };

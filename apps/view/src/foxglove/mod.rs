@@ -165,6 +165,15 @@ impl Output for Foxglove {
         self.hub.message(topic.channel, to, &message);
     }
 
+    fn set_epoch(&mut self, epoch_ns: u64) {
+        self.epoch_ns = epoch_ns;
+        for topic in self.topics.values() {
+            if let Form::Ros(to) = &topic.form {
+                to.set_epoch(epoch_ns);
+            }
+        }
+    }
+
     fn wait(&mut self, until: Instant) -> Vec<(String, u64)> {
         if self.told_at.elapsed() >= TELL {
             self.told_at = Instant::now();
@@ -294,5 +303,26 @@ mod tests {
             assert_eq!(says(encoding, schema), None);
         }
         assert!(foreign(&PayloadType::of::<f64>()).is_none());
+    }
+
+    #[test]
+    fn stamps_of_headers_follow_the_epoch() {
+        use outlive::msg::{Header, Imu};
+        use outlive::zerocopy::{FromZeros, IntoBytes};
+        let at = ([127, 0, 0, 1], 0).into();
+        let mut shows = Foxglove::start(at, Vec::new(), 0, "test").unwrap();
+        let payload_type = PayloadType::of::<Imu>();
+        let imu = Shown { payload_type, attributes: BTreeMap::new() };
+        shows.open("/before", &imu, None);
+        shows.set_epoch(3_600_000_000_000);
+        shows.open("/after", &imu, None);
+        let header = Header { stamp_ns: 5_000_000_000, ..Header::now("base") };
+        let imu = Imu { header, ..Imu::new_zeroed() };
+        for name in ["/before", "/after"] {
+            let made = shows.topics[name].form.message(imu.as_bytes()).unwrap();
+            // After the head of CDR.
+            assert_eq!(made.data[4..8], 3605u32.to_le_bytes(), "{name}");
+        }
+        shows.end().unwrap();
     }
 }

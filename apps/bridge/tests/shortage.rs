@@ -1,0 +1,189 @@
+//! What the bridge does while something is short: descriptors, the patience of those who read here.
+//! Where namespaces are refused, each test says so and passes.
+#![allow(missing_docs)]
+
+mod net;
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use net::{Counters, Net, count, wait_for};
+use outlive::{Node, Publisher, Subscriber};
+use serde_json::Value;
+
+/// A busy machine is no broken link.
+const RELIABLE: &str = "lease_ms = 10000\n[[topic]]\npattern = \"/**\"\nreliable = true\n";
+
+fn publisher(node: &Node, name: &str) -> Publisher<u64> {
+    node.topic::<u64>(name).expect("a name").depth(1024).publisher().expect("a publisher")
+}
+
+fn subscriber(node: &Node, name: &str) -> Subscriber<u64> {
+    node.topic::<u64>(name).expect("a name").depth(1024).subscriber().expect("a subscriber")
+}
+
+/// Two hosts with a bridge each.
+fn pair() -> Option<Net> {
+    let mut net = Net::new(2)?;
+    net.hosts[0].listen_in();
+    net.bridge(0, RELIABLE);
+    net.bridge(1, RELIABLE);
+    Some(net)
+}
+
+/// Publishes until something comes out on the other side.
+fn is_carried(from: &Publisher<u64>, to: &mut Subscriber<u64>) {
+    wait_for("a message elsewhere", || {
+        from.publish(&0).expect("published");
+        to.receive_timeout(Duration::from_millis(50)).expect("a sample").map(drop)
+    });
+}
+
+/// A topic from each host to the other is carried; the bridge of the first is the one it was.
+fn carries_both_ways(net: &Net, name: &str) {
+    let nodes = [0, 1].map(|i| net.hosts[i].node("member"));
+    for (i, way) in [(0, "there"), (1, "here")] {
+        let name = format!("{name}/{way}");
+        is_carried(&publisher(&nodes[i], &name), &mut subscriber(&nodes[1 - i], &name));
+    }
+    assert!(net.hosts[0].runs(), "{:?}", net.hosts[0].said());
+}
+
+#[test]
+fn who_reads_the_counters_reliably_and_stands_still_does_not_end_the_bridge() {
+    let Some(net) = pair() else { return };
+    let (reader, other) = (net.hosts[0].node("reader"), net.hosts[0].node("other"));
+    Counters::of(&other).newest();
+    let topic = reader.msgpack::<Value>("/outlive-bridge/fleet/stats").expect("a name");
+    let topic = topic.type_name("outlive/BridgeStats").reliable(true);
+    let mut stopped = topic.subscriber().expect("the counters");
+    // More than its ring holds, and longer than a publisher waits unless told otherwise.
+    thread::sleep(Duration::from_secs(3));
+    assert!(net.hosts[0].runs(), "{:?}", net.hosts[0].said());
+    carries_both_ways(&net, "/after");
+    let said = net.hosts[0].said();
+    assert!(said.iter().any(|line| line.contains("/outlive-bridge/fleet/stats")), "{said:?}");
+    // Once it reads again the counters come again.
+    let mut newer = Counters::of(&other);
+    wait_for("newer counters", || {
+        while stopped.receive().expect("counters").is_some() {}
+        let now = newer.newest();
+        (count(&now, "out", "/after/there", "sent") > 0).then_some(())
+    });
+}
+
+#[test]
+fn without_descriptors_for_a_while_the_bridge_goes_on() {
+    let Some(net) = pair() else { return };
+    carries_both_ways(&net, "/before");
+    let host = &net.hosts[0];
+    let before = host.open_files(None);
+    thread::sleep(Duration::from_secs(2));
+    let said = host.said();
+    assert!(host.runs(), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("looking at the domain failed")), "{said:?}");
+    host.open_files(Some(before));
+    carries_both_ways(&net, "/after");
+}
+
+#[test]
+fn a_remote_node_that_could_not_be_shown_is_shown_once_it_can() {
+    let Some(net) = pair() else { return };
+    carries_both_ways(&net, "/before");
+    let host = &net.hosts[0];
+    let before = host.open_files(None);
+    let late = net.hosts[1].node("late");
+    wait_for("a stand-in that cannot be opened", || {
+        host.said().iter().any(|line| line.contains("late of h1 is not shown")).then_some(())
+    });
+    host.open_files(Some(before));
+    let is_shown = || {
+        let nodes = host.domain().nodes().expect("a domain");
+        nodes.iter().any(|n| n.alive && n.name == "outlive-bridge.h1.late")
+    };
+    wait_for("its stand-in", || is_shown().then_some(()));
+    drop(late);
+    wait_for("the end of its stand-in", || (!is_shown()).then_some(()));
+}
+
+/// Holds the lock of the domain of the first host as long as it lives. None, with a notice, where
+/// there is no Python.
+fn hold_domain(net: &Net) -> Option<Held> {
+    let code = "import fcntl, sys, time; f = open(sys.argv[1], 'r+'); \
+                fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); time.sleep(1000)";
+    let mut python = Command::new("python3");
+    python.args(["-c", code]).arg(net.hosts[0].domain().dir().join("lock"));
+    let Ok(mut child) = python.stdout(Stdio::piped()).spawn() else {
+        println!("skipped: no python3 here to hold a lock");
+        return None;
+    };
+    let mut out = child.stdout.take().expect("its output");
+    assert_eq!(out.read(&mut [0]).expect("a line"), 1, "the lock is held");
+    Some(Held(child))
+}
+
+struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn while_somebody_keeps_the_domain_locked_all_but_new_stand_ins_goes_on() {
+    let Some(mut net) = pair() else { return };
+    carries_both_ways(&net, "/before");
+    let here = net.hosts[0].node("member");
+    let mut counters = Counters::of(&here);
+    let Some(held) = hold_domain(&net) else { return };
+    let late = ["a", "b", "c"].map(|name| net.hosts[1].node(name));
+    let said = |net: &Net, what: &str| net.hosts[0].said().iter().any(|line| line.contains(what));
+    wait_for("a stand-in that cannot be opened", || said(&net, "is not shown").then_some(()));
+    let mut seen = 0;
+    wait_for("counters", || {
+        counters.newest();
+        seen += 1;
+        (seen == 12).then_some(())
+    });
+    drop(held);
+    wait_for("the stand-ins", || {
+        let nodes = net.hosts[0].domain().nodes().expect("a domain");
+        let is_shown = |name: &&str| {
+            let name = format!("outlive-bridge.h1.{name}");
+            nodes.iter().any(|n| n.alive && n.name == name)
+        };
+        ["a", "b", "c"].iter().all(is_shown).then_some(())
+    });
+    let Some(_held) = hold_domain(&net) else { return };
+    let _later = ["d", "e", "f"].map(|name| net.hosts[1].node(name));
+    wait_for("others that cannot be opened", || {
+        ["d", "e", "f"].iter().any(|name| said(&net, &format!("node {name} of"))).then_some(())
+    });
+    net.hosts[0].end();
+    drop(late);
+}
+
+#[test]
+fn messages_that_a_subscriber_here_keeps_out_are_not_said_to_lack_room() {
+    let Some(net) = pair() else { return };
+    let [here, there] = [0, 1].map(|i| net.hosts[i].node("member"));
+    let topic = |node: &Node| node.topic::<u64>("/n").expect("a name").depth(4);
+    let from = topic(&there).publisher().expect("a publisher");
+    let mut stopped = topic(&here).reliable(true).subscriber().expect("a subscriber");
+    is_carried(&from, &mut stopped);
+    let line = wait_for("a message that is dropped", || {
+        from.publish(&1).expect("nobody there is waited for");
+        net.hosts[0].said().into_iter().find(|line| line.contains("dropped"))
+    });
+    println!("{line}");
+    assert!(
+        line.contains("/n") && line.contains("reliable") && !line.contains("RAM disk"),
+        "{line}"
+    );
+    // The words are the publisher's own.
+    assert!(line.contains(&format!("node {}", here.id().get())), "{line}");
+}
