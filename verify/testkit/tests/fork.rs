@@ -85,6 +85,7 @@ fn all_refuse(
     refused(sub.latest());
     refused(sub.receive_in_order());
     refused(sub.drain().next().unwrap());
+    assert_eq!(sub.drain().take(1000).count(), 1, "it says so once, not for ever");
 }
 
 /// What is held across the fork, each to be taken out in the child: the parent's memory is another.

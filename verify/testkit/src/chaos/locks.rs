@@ -169,7 +169,7 @@ pub(super) fn use_locks(part: &mut Part, me: usize) -> Result<()> {
         if part.rng.one_in(30) {
             part.pause_us(3000);
         }
-        if part.rng.one_in(1000) && part.sabotages(Sabotage::Hang) {
+        if part.rng.one_in(50) && part.sabotages(Sabotage::Hang) {
             part.call(Call::Lock, 0, || std::thread::sleep(3 * HANG));
             part.sabotage_done();
         }

@@ -87,7 +87,12 @@ impl Director {
             self.tell(step)?;
         } else {
             match step.verb {
-                Verb::Start | Verb::Kill | Verb::Stop | Verb::Continue | Verb::Exit => {
+                Verb::Start
+                | Verb::Kill
+                | Verb::Stop
+                | Verb::Continue
+                | Verb::Exit
+                | Verb::Quit => {
                     self.do_to_process(step)?;
                     self.model.done(step);
                 }
@@ -205,7 +210,7 @@ impl Director {
                 self.processes.insert(step.member, process);
                 Ok(())
             }
-            Verb::Exit => {
+            Verb::Exit | Verb::Quit => {
                 self.tell(step)?;
                 self.wait_for_end(step)
             }
@@ -264,7 +269,7 @@ impl Director {
         let members: Vec<usize> = self.processes.keys().copied().collect();
         for member in &members {
             self.run(&Step::new(*member, 0, Verb::Continue, &[]))?;
-            for what in 0..2 {
+            for what in 0..3 {
                 self.run(&Step::new(*member, 0, Verb::Unlimit, &[what]))?;
             }
         }

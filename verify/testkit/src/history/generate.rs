@@ -116,6 +116,10 @@ impl Generator {
             0..6 => self.life(model, member, thread),
             6..8 => step(Verb::Clean, &[]),
             8..10 => step(Verb::Audit, &[]),
+            10 if self.rng.one_in(8) => {
+                let to = self.rng.below(3);
+                step(Verb::Chdir, &[to])
+            }
             10..12 => {
                 // Now and then so long that who does not sleep meanwhile is seen.
                 let ms = if self.rng.one_in(30) { 250 } else { 1 + self.rng.below(5) };
@@ -153,14 +157,14 @@ impl Generator {
                 step(Verb::Fork, &[how])
             }
             25..27 if self.limits => {
-                let what = self.rng.below(3);
+                let what = self.rng.below(4);
                 let left = match what {
                     0 => self.rng.below(10),
                     1 => 128 << self.rng.below(8),
                     _ => [0, 4, 16, 64, 256, 2048][self.rng.below(6) as usize],
                 };
                 match what {
-                    0 | 1 => step(Verb::Limit, &[what, left]),
+                    0..3 => step(Verb::Limit, &[what, left]),
                     _ => Some(Step::new(0, 0, Verb::Fill, &[left])),
                 }
             }
@@ -201,7 +205,7 @@ impl Generator {
         if model.members[&member].stopped {
             return step(Verb::Continue, &[]);
         }
-        match self.rng.below(10) {
+        match self.rng.below(11) {
             0..2 => step(Verb::Kill, &[libc::SIGKILL as u64]),
             2 => step(Verb::Kill, &[libc::SIGSEGV as u64]),
             3 => step(Verb::Exit, &[]),
@@ -211,6 +215,7 @@ impl Generator {
                 step(Verb::Thread, &[new])
             }
             8 => step(Verb::End, &[]),
+            9 => Some(Step::new(member, 0, Verb::Quit, &[])),
             _ => step(Verb::Crash, &[]),
         }
     }

@@ -46,6 +46,9 @@ verbs! {
     Crash = "crash"();
     /// `exit()`, with everything still open.
     Exit = "exit"();
+    /// The program ends as its language ends programs: Rust drops what `main` holds, C++ destroys
+    /// what is static, Python closes all nodes.
+    Quit = "quit"();
     /// Opens a node.
     Node = "node"("new");
     /// Drops what the handle names.
@@ -138,7 +141,11 @@ verbs! {
     /// Forks; the child exits (0), execs (1), uses all it inherited (2) and drops it (3), drops
     /// all (4), or outlives its parent (5).
     Fork = "fork"("how");
-    /// Lowers a limit: of descriptors (0) or of KiB of address space (1), to what is left.
+    /// Its process goes to the directory `/` (0), to the one that the root lies in (1), or to one
+    /// that is then removed (2). From there on it names the root by a relative path, where it can.
+    Chdir = "chdir"("to");
+    /// Lowers a limit: of descriptors (0) or KiB of address space (1), to what is left, or of the
+    /// KiB of a file (2).
     Limit = "limit"("what", "left");
     /// Raises it again.
     Unlimit = "unlimit"("what");

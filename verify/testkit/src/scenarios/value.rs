@@ -11,8 +11,10 @@ use super::{audit, node, nothing_left, text};
 use crate::sweep::{Gate, Outcome, Point, Scenario};
 
 const TOPIC: &str = "/sweep/value";
-/// Messages before the one of the operation.
+/// Messages before those of the operation.
 const BEFORE: u64 = 8;
+/// Messages of a batch.
+const BATCH: u64 = 4;
 
 type Value = [u64; 8];
 
@@ -25,11 +27,34 @@ pub enum Step {
     Receive,
     /// Copies it into place.
     CopyTo,
+    /// Copies several into the ring.
+    PublishBatch,
+    /// Copies several to their places.
+    ReceiveBatch,
 }
 
 impl Step {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Publish, Self::Receive, Self::CopyTo];
+    pub const ALL: [Self; 5] =
+        [Self::Publish, Self::Receive, Self::CopyTo, Self::PublishBatch, Self::ReceiveBatch];
+
+    /// How many messages it sends.
+    fn sends(self) -> u64 {
+        match self {
+            Self::Publish => 1,
+            Self::PublishBatch => BATCH,
+            _ => 0,
+        }
+    }
+
+    /// How many messages it receives.
+    fn receives(self) -> u64 {
+        match self {
+            Self::Receive | Self::CopyTo => 1,
+            Self::ReceiveBatch => BATCH,
+            _ => 0,
+        }
+    }
 }
 
 /// A survivor with both ends.
@@ -62,15 +87,19 @@ impl Scenario for Step {
             Self::Publish => "publish a value".into(),
             Self::Receive => "receive a value".into(),
             Self::CopyTo => "copy a value to its place".into(),
+            Self::PublishBatch => "publish a batch of values".into(),
+            Self::ReceiveBatch => "receive a batch of values".into(),
         }
     }
 
     fn instructions_max(&self) -> u64 {
-        // 127, 261 and 303 when this was written, on x86-64 with its assertions.
+        // 127, 261, 303, 423 and 915 when this was written, on x86-64 with its assertions.
         match self {
             Self::Publish => 145,
             Self::Receive => 290,
             Self::CopyTo => 335,
+            Self::PublishBatch => 475,
+            Self::ReceiveBatch => 1000,
         }
     }
 
@@ -83,24 +112,30 @@ impl Scenario for Step {
     fn victim(&self, dir: &Path, gate: &Gate) -> Result<(), String> {
         let node = node(dir, "victim")?;
         let (publisher, mut subscriber) = (publisher(&node)?, subscriber(&node)?);
-        let mut place = [0; 8];
+        let (mut place, mut places) = ([0; 8], Vec::with_capacity(8));
         for value in 0..BEFORE {
             publish(&publisher, value)?;
             // In this order a warm-up of each kind has come before its turn.
-            match value % 2 {
+            match value % 3 {
                 0 => drop(subscriber.receive().map_err(text)?.ok_or("no message")?),
-                _ => drop(subscriber.copy_to(&mut place).map_err(text)?.ok_or("none")?),
+                1 => drop(subscriber.copy_to(&mut place).map_err(text)?.ok_or("none")?),
+                _ => drop(subscriber.receive_batch(&mut places, 1).map_err(text)?),
             }
         }
-        if *self != Self::Publish {
-            publish(&publisher, BEFORE)?;
+        for value in BEFORE..BEFORE + self.receives() {
+            publish(&publisher, value)?;
         }
+        places.clear();
         let value = black_box([BEFORE; 8]);
+        let batch: [Value; BATCH as usize] = std::array::from_fn(|i| [BEFORE + i as u64; 8]);
+        let batch = black_box(batch);
         gate.enter();
         match self {
             Self::Publish => drop(publisher.publish(&value)),
             Self::Receive => drop(black_box(subscriber.receive())),
             Self::CopyTo => drop(black_box(subscriber.copy_to(&mut place))),
+            Self::PublishBatch => drop(publisher.publish_batch(&batch)),
+            Self::ReceiveBatch => drop(black_box(subscriber.receive_batch(&mut places, 4))),
         }
         gate.leave();
         std::mem::forget((publisher, subscriber, node));
@@ -115,9 +150,10 @@ impl Scenario for Step {
             }
             next += 1;
         }
-        let sent = *self != Self::Publish || at.finished;
-        if next < BEFORE + u64::from(sent) || next > BEFORE + 1 {
-            return Err(format!("{next} messages are there, {BEFORE} were sent before"));
+        let before = BEFORE + self.receives();
+        let sent = if at.finished { self.sends() } else { 0 };
+        if next < before + sent || next > before + self.sends() {
+            return Err(format!("{next} messages are there, {before} were sent before"));
         }
         audit(dir)?;
         publish(&world.publisher, next)?;

@@ -13,6 +13,8 @@ use super::{Board, MEMBERS, Member};
 pub(super) const TOPIC: &str = "/wild";
 pub(super) const CALM: &str = "/calm";
 pub(super) const QUEUE: &str = "wild";
+/// One of small messages, which share a header.
+pub(super) const RUNS: &str = "wild-runs";
 pub(super) const SERVICE: &str = "wild";
 /// The queue and the service at whose other end the scribbler is.
 pub(super) const TRAP: &str = "trap";
@@ -103,6 +105,7 @@ fn talk(dir: &Path, board: &Board, me: &Member) -> outlive::Result<()> {
     let topic = node.topic::<[u64]>(TOPIC)?.depth(8).reliable_timeout(SHORT);
     let publisher: Publisher<[u64]> = topic.memory_bytes_max(4 << 20).publisher()?;
     let mut producer: Producer<[u64]> = node.queue(QUEUE)?.bound_bytes(1 << 20).producer()?;
+    let mut runs: Producer<u64> = node.queue(RUNS)?.producer()?;
     let mut client: Client<u64, u64> = node.service(SERVICE)?.client()?;
     // Whose messages can be vouched for.
     board.talker[0].store(publisher.id().node.get(), Relaxed);
@@ -116,6 +119,7 @@ fn talk(dir: &Path, board: &Board, me: &Member) -> outlive::Result<()> {
         let words = message(n, length(n));
         let published = timed(me, || publisher.publish(&words));
         let sent = timed(me, || producer.send_timeout(&words, SHORT));
+        timed(me, || runs.send_timeout(&n, SHORT));
         if n % 8 == 0 {
             timed(me, || client.call_timeout(&n, SHORT));
         }
@@ -134,6 +138,9 @@ fn listen(dir: &Path, board: &Board, me: &Member) -> outlive::Result<()> {
     let mut subscriber: Subscriber<[u64]> = topic()?.depth(8).borrows(8).subscriber()?;
     let mut copier: Subscriber<[u64]> = topic()?.depth(8).reliable(true).subscriber()?;
     let mut consumer: Consumer<[u64]> = node.queue(QUEUE)?.consumer()?;
+    let mut runs: Consumer<u64> = node.queue(RUNS)?.consumer()?;
+    // So that it also has to know when there is nothing to do.
+    runs.fd()?;
     let mut server: Server<u64, u64> = node.service(SERVICE)?.server()?;
     me.ready.store(1, Release);
     let mut held: Option<Sample<[u64]>> = None;
@@ -164,11 +171,18 @@ fn listen(dir: &Path, board: &Board, me: &Member) -> outlive::Result<()> {
             std::hint::black_box(check(&received));
             me.received.fetch_add(1, Relaxed);
         }
+        for _ in 0..64 {
+            match timed(me, || runs.receive()) {
+                Some(Some(received)) => drop(std::hint::black_box(received)),
+                _ => break,
+            }
+        }
         if let Some(Some(request)) = timed(me, || server.receive()) {
             let answer = *request;
             timed(me, || server.respond(request, &answer));
         }
         while subscriber.next_event().is_some() || consumer.next_event().is_some() {}
+        while runs.next_event().is_some() {}
     }
     drop(held);
     Ok(())

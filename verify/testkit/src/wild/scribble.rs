@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::Board;
-use super::members::{CALM, QUEUE, SERVICE, TOPIC, TRAP, settings};
+use super::members::{CALM, QUEUE, RUNS, SERVICE, TOPIC, TRAP, settings};
 use crate::Rng;
 
 /// Stops itself at one in so many crash points.
@@ -59,6 +59,7 @@ fn play(dir: &Path, board: &Board, rng: &mut Rng) -> outlive::Result<()> {
     // Never reads: publishers wait for it as long as they allow.
     let _reliable = topic()?.reliable(true).subscriber().ok();
     let mut producer = node.queue::<[u64]>(QUEUE)?.producer().ok();
+    let mut runs = node.queue::<u64>(RUNS)?.producer().ok();
     let mut client = node.service::<u64, u64>(SERVICE)?.client().ok();
     let mut consumer = node.queue::<[u64]>(TRAP)?.consumer().ok();
     let mut server = node.service::<u64, u64>(TRAP)?.server().ok();
@@ -75,6 +76,7 @@ fn play(dir: &Path, board: &Board, rng: &mut Rng) -> outlive::Result<()> {
             hot = changed_by(&mappings, || {
                 (0..9).for_each(|_| drop(publisher.as_ref().map(|p| p.publish(&[n; 60]))));
                 (0..4).for_each(|_| drop(producer.as_mut().map(|p| p.try_send(&[n; 60]))));
+                (0..4).for_each(|_| drop(runs.as_mut().map(|p| p.try_send(&n))));
                 let _ = client.as_mut().map(|c| c.send(&n));
             });
         }
@@ -84,6 +86,7 @@ fn play(dir: &Path, board: &Board, rng: &mut Rng) -> outlive::Result<()> {
                 // Something new to spoil, which others are about to read.
                 drop(publisher.as_ref().filter(|_| n % 2 == 0).map(|p| p.publish(&words)));
                 drop(producer.as_mut().filter(|_| n % 4 == 0).map(|p| p.try_send(&words)));
+                drop(runs.as_mut().filter(|_| n % 4 == 1).map(|p| p.try_send(&n)));
                 scribble(&mappings, &hot, board, rng);
             }
             8 => drop(publisher.as_ref().map(|p| p.publish(&words))),

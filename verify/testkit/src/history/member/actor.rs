@@ -151,6 +151,7 @@ impl Actor {
                 limits::lower(step)?;
             }
             Verb::Unlimit => limits::raise(step)?,
+            Verb::Chdir => self.shared.change_directory(step.arg("to"))?,
             Verb::Clean => {
                 Domain::of(&self.shared.settings())?.clean()?;
             }

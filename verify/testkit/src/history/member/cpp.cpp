@@ -3,19 +3,22 @@
 // Its argument: the root. Steps come on standard input, answers go to standard output.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <deque>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
-#include <sstream>
 #include <string>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -24,136 +27,9 @@
 
 #include <outlive.hpp>
 
+#include "words.hpp"
+
 namespace {
-
-using u64 = std::uint64_t;
-using words = u64[];
-using data = std::array<u64, 4>;
-using handle = u64;
-
-constexpr std::size_t words_min = 4;
-constexpr u64 parts = 64, unsaid = ~u64{0};
-
-struct step {
-    std::string verb;
-    u64 thread = 0;
-    std::map<std::string, u64> args;
-    u64 arg(const char *name) const {
-        const auto found = args.find(name);
-        return found == args.end() ? 0 : found->second;
-    }
-    u64 on() const { return arg("on"); }
-    outlive::deadline until() const {
-        return arg("ms") == 0 ? outlive::deadline::now
-                              : outlive::deadline(std::chrono::milliseconds(arg("ms")));
-    }
-};
-
-struct as_told {};
-
-struct fails {
-    std::string outcome, text;
-};
-
-const char *const kinds[] = {
-    "ok",           "InvalidName", "InvalidArgument", "TypeMismatch", "VersionMismatch", "Corrupt",
-    "NoSpace",      "NotOwned",    "Permission",      "NotFound",     "AlreadyExists",   "Timeout",
-    "WouldBlock",   "OutOfMemory", "TooManyBorrows",  "TooManyMembers", "OwnerDied", "ConsumerExists",
-    "ServerDied",   "ClientDied",  "Refused",         "Deadlock",     "Unrecoverable",   "OtherDomain",
-    "ForkedChild",  "Unsupported", "Io",              "Internal",     "Event",
-};
-
-[[noreturn]] void fail(const outlive::error &e) { throw fails{kinds[e.code()], e.message()}; }
-
-template <class T> T must(outlive::expected<T> got) {
-    if (!got) {
-        fail(got.error());
-    }
-    if constexpr (!std::is_void_v<T>) {
-        return std::move(*got);
-    }
-}
-
-// Whether nothing came, which is no fault.
-bool is_nothing(const outlive::error &e) {
-    return e == OUTLIVE_WOULD_BLOCK || e == OUTLIVE_TIMEOUT || e == OUTLIVE_EVENT;
-}
-
-u64 check_sum(std::span<const u64> all) {
-    u64 sum = all.size();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        if (i != 3) {
-            sum = (sum ^ all[i]) * 0x9e3779b97f4a7c15;
-            sum = sum << 29 | sum >> 35;
-        }
-    }
-    return sum;
-}
-
-std::vector<u64> content(handle from, u64 n, u64 count) {
-    std::vector<u64> all(std::max<std::size_t>(count, words_min));
-    all[0] = from << 32, all[1] = n;
-    u64 x = (all[0] << 17 | all[0] >> 47) ^ n;
-    for (std::size_t i = words_min; i < all.size(); ++i) {
-        all[i] = x = x * 0x5851f42d4c957f2d + 1;
-    }
-    all[3] = check_sum(all);
-    return all;
-}
-
-struct seen {
-    u64 from = 0, n = 0, seq = 0, lost = 0;
-    bool whole = false, borrowed = false;
-    outlive::port_id id{};
-
-    explicit seen(std::span<const u64> all) {
-        whole = all.size() >= words_min && all[3] == check_sum(all);
-        if (whole) {
-            from = all[0] >> 32, n = all[1];
-        }
-    }
-    bool same(const seen &o) const { return whole == o.whole && from == o.from && n == o.n; }
-};
-
-seen look_at(const outlive::sample<words> &sample) {
-    seen it(*sample);
-    const auto meta = sample.meta();
-    it.seq = meta.seq, it.lost = meta.lost_before, it.id = meta.publisher;
-    it.borrowed = sample.is_borrowed();
-    return it;
-}
-
-struct reply {
-    u64 value = 0;
-    outlive::port_id id{};
-    std::vector<seen> came;
-    std::vector<outlive::event> news;
-    std::vector<u64> data;
-
-    std::string line(u64 thread, const fails &end, u64 cpu, u64 wall) const {
-        std::ostringstream out;
-        out << thread << ' ' << end.outcome << " v=" << value << " id=" << id.node << '.' << id.port
-            << " took=" << cpu << '.' << wall;
-        for (const auto &m : came) {
-            out << " m=" << m.from << '.' << m.n << '.' << m.seq << '.' << m.lost << '.' << m.whole
-                << '.' << m.borrowed << '.' << m.id.node << '.' << m.id.port;
-        }
-        for (const auto &e : news) {
-            out << " e=" << e.kind - OUTLIVE_JOINED << '.' << e.unfinished << '.' << e.lost << '.'
-                << e.port.node << '.' << e.port.port;
-        }
-        for (const auto word : data) {
-            out << " d=" << word;
-        }
-        if (!end.text.empty()) {
-            std::string text = end.text;
-            std::replace(text.begin(), text.end(), '\n', ' ');
-            out << " # " << text;
-        }
-        out << '\n';
-        return out.str();
-    }
-};
 
 struct held_sample {
     outlive::sample<words> it;
@@ -217,6 +93,19 @@ void count_up(handle on) {
     const std::lock_guard lock(guard);
     ++sent[on];
 }
+// Of a program that ends by returning from `main`; by then its thread's locals are gone. What
+// borrows goes first, as in safe code.
+struct at_end {
+    bool closes = false;
+    ~at_end() {
+        if (closes) {
+            std::erase_if(things, [](const auto &it) {
+                return std::holds_alternative<outlive::message<words>>(*it.second);
+            });
+            things.clear();
+        }
+    }
+} ending;
 void say(const std::string &line) {
     const std::lock_guard lock(guard);
     std::fwrite(line.data(), 1, line.size(), stdout);
@@ -225,6 +114,62 @@ void say(const std::string &line) {
 
 const outlive::node &node_of(const step &s) { return get<outlive::node>(s.arg("node")); }
 std::string name(const char *kind, u64 number) { return std::string("/h/") + kind + std::to_string(number); }
+
+// To another directory; see `change_directory` in `member/mod.rs`.
+std::atomic<bool> names_relative = false;
+
+void change_directory(u64 to) {
+    namespace fs = std::filesystem;
+    const auto gone = fs::temp_directory_path() / ("gone-" + std::to_string(::getpid()));
+    if (to == 2) {
+        fs::create_directory(gone);
+    }
+    fs::current_path(to == 0 ? fs::path("/") : to == 1 ? fs::path(root).parent_path() : gone);
+    if (to == 2) {
+        fs::remove(gone);
+    }
+    names_relative = to != 2;
+}
+
+// The root, by a relative path where there is one.
+std::string root_from_here() {
+    namespace fs = std::filesystem;
+    return names_relative ? fs::path(root).lexically_relative(fs::current_path()).string() : root;
+}
+
+// Limits that are lowered in mid-life; see `member/limits.rs`.
+std::atomic<bool> was_limited = false;
+constexpr int again_calls = 1100;
+
+// Descriptors or bytes of address space that are in use.
+u64 used(u64 what) {
+    std::ifstream status("/proc/self/statm");
+    u64 pages = 0;
+    switch (what) {
+    case 0: {
+        const auto all = std::filesystem::directory_iterator("/proc/self/fd");
+        return static_cast<u64>(std::distance(begin(all), end(all))) - 2;
+    }
+    case 1: status >> pages; return pages * 4096;
+    default: return 0;
+    }
+}
+
+void set_limit(const step &s, bool lower) {
+    constexpr std::array resources{RLIMIT_NOFILE, RLIMIT_AS, RLIMIT_FSIZE};
+    const auto what = s.arg("what");
+    const auto resource = resources.at(what);
+    rlimit limit{};
+    ::getrlimit(resource, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    if (lower) {
+        const auto to = used(what) + s.arg("left") * (what == 0 ? 1 : 1024);
+        limit.rlim_cur = std::min<rlim_t>(to, limit.rlim_max);
+    }
+    if (::setrlimit(resource, &limit) != 0) {
+        throw fails{"Failed", "no limit can be set"};
+    }
+}
 
 // Receives until there is nothing, the first time waiting; then looks at all events.
 template <class Port, class See> void take_all(Port &port, const step &s, reply &r, See see) {
@@ -293,7 +238,8 @@ struct actor {
         const handle made = s.arg("new");
         if (s.verb == "node") {
             auto it = must(outlive::node::open(
-                outlive::node_options{.name = "n" + std::to_string(made), .domain = "h", .root = root}));
+                outlive::node_options{.name = "n" + std::to_string(made), .domain = "h",
+                                      .root = root_from_here()}));
             r.id.node = it.id();
             put(made, std::move(it));
         } else if (s.verb == "publisher") {
@@ -358,7 +304,12 @@ struct actor {
             count_up(it.of);
         } else if (s.verb == "receive") {
             auto &it = get<outlive::subscriber<words>>(on);
-            take_all(it, s, r, [&](const auto &sample) { r.came.push_back(look_at(sample)); });
+            // What could not be opened for a while is tried again after so many calls.
+            const int calls = was_limited && s.arg("ms") < 1000 ? again_calls : 1;
+            for (int i = 0; i < calls && r.came.size() < s.arg("max"); ++i) {
+                r.value = 0;
+                take_all(it, s, r, [&](const auto &sample) { r.came.push_back(look_at(sample)); });
+            }
         } else if (s.verb == "take") {
             take_one(get<outlive::subscriber<words>>(on), [&](auto sample) {
                 const auto was = look_at(sample);
@@ -551,9 +502,23 @@ struct actor {
     }
 
     bool domain(const step &s, reply &) {
-        outlive::node_options options{.name = "", .domain = "h", .root = root};
+        outlive::node_options options{.name = "", .domain = "h", .root = root_from_here()};
         if (s.verb == "clean") {
             must(outlive::domain(options).clean());
+            return true;
+        }
+        if (s.verb == "chdir") {
+            change_directory(s.arg("to"));
+            return true;
+        }
+        if (s.verb == "limit") {
+            was_limited = true;
+            set_limit(s, true);
+            return true;
+        }
+        if (s.verb == "unlimit") {
+            set_limit(s, false);
+            std::this_thread::sleep_for(std::chrono::milliseconds(300));
             return true;
         }
         return false;
@@ -746,6 +711,15 @@ void dispatch(steps &first) {
         auto s = parse(line);
         if (s.verb == "exit") {
             std::exit(0);
+        } else if (s.verb == "quit") {
+            s.verb = "end";
+            while (!threads.empty()) {
+                threads.begin()->second.first->push(s);
+                threads.begin()->second.second.join();
+                threads.erase(threads.begin());
+            }
+            ending.closes = true;
+            return first.push(s);
         } else if (s.verb == "thread") {
             auto &[its, thread] = threads[s.arg("new")];
             its = std::make_unique<steps>();
@@ -769,7 +743,7 @@ void dispatch(steps &first) {
 
 int main(int, char **argv) {
     root = argv[1];
-    steps first;
+    auto &first = *new steps; // another thread uses it to the end
     std::thread(dispatch, std::ref(first)).detach();
     run(first, 0);
 }

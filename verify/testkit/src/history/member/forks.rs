@@ -1,4 +1,5 @@
-//! Forks of a member: what the child does with its parent's handles, and what must come of it.
+//! Forks of a member: what the child does with its parent's handles and with a node of its own, and
+//! what must come of it.
 
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
@@ -18,7 +19,7 @@ const HANG: Duration = Duration::from_secs(5);
 const LINGERS: Duration = Duration::from_secs(2);
 
 /// What the child does, by number.
-pub(in crate::history) const WAYS: u64 = 6;
+pub(in crate::history) const WAYS: u64 = 7;
 
 /// Forks, and waits for the child, but for one that stays.
 pub(super) fn fork(
@@ -44,7 +45,7 @@ pub(super) fn fork(
         0 => {
             let done = catch_unwind(AssertUnwindSafe(|| {
                 drop(from);
-                let wrong = child(how, &mut things, own);
+                let wrong = child(how, shared, &mut things, own);
                 let _ = to.write_all(wrong.join("; ").as_bytes());
                 drop(to);
                 if how == 5 {
@@ -82,6 +83,7 @@ pub(super) fn fork(
 /// What was wrong.
 fn child(
     how: u64,
+    shared: &Shared,
     things: &mut std::collections::BTreeMap<Handle, Thing>,
     own: &mut std::collections::BTreeMap<Handle, Own>,
 ) -> Vec<String> {
@@ -101,6 +103,7 @@ fn child(
                 }
             }
         }
+        6 => wrong.extend(lives(shared).err().map(|e| format!("a child's own node: {e}"))),
         _ => {}
     }
     if how == 3 || how == 4 {
@@ -112,6 +115,33 @@ fn child(
         things.clear();
     }
     wrong
+}
+
+/// A life of its own, with a node and one of each: nothing of it waits for a thread of the parent.
+fn lives(shared: &Shared) -> Result<(), Box<dyn std::error::Error>> {
+    use outlive::ErrorKind::{Io, NoSpace, OutOfMemory};
+    let name = format!("/child/{}", std::process::id());
+    let live = || -> outlive::Result<()> {
+        let node = shared.settings().name("child").open()?;
+        let lock = node.mutex::<u64>(&name)?;
+        let held = lock.lock();
+        let publisher = node.topic::<u64>(&name)?.publisher()?;
+        let mut subscriber = node.topic::<u64>(&name)?.subscriber()?;
+        publisher.publish(&7)?;
+        let mut consumer = node.queue::<u64>(&name)?.consumer()?;
+        node.queue::<u64>(&name)?.producer()?.send(&8)?;
+        let _end = outlive::rt::LatestWriter::<u64>::open(&node, &name)?;
+        let got = (subscriber.receive()?.map(|m| *m), consumer.receive()?.map(|m| *m));
+        assert!(held.is_ok() && got == (Some(7), Some(8)), "{held:?} {got:?}");
+        drop(held);
+        drop(lock);
+        node.remove_lock(&name).map(drop)
+    };
+    match live() {
+        // As its parent, it may lack something.
+        Err(e) if matches!(e.kind(), Io | NoSpace | OutOfMemory) => Ok(()),
+        lived => Ok(lived?),
+    }
 }
 
 fn check(things: &std::collections::BTreeMap<Handle, Thing>, wrong: &mut Vec<String>) {

@@ -7,14 +7,20 @@ const AGAIN_MS: u64 = 300;
 pub(super) const AGAIN_CALLS: usize = 1100;
 
 fn resource(step: &Step) -> libc::__rlimit_resource_t {
-    if step.arg("what") == 0 { libc::RLIMIT_NOFILE } else { libc::RLIMIT_AS }
+    match step.arg("what") {
+        0 => libc::RLIMIT_NOFILE,
+        1 => libc::RLIMIT_AS,
+        _ => libc::RLIMIT_FSIZE,
+    }
 }
 
 /// Descriptors or KiB of address space that are in use.
 fn used(step: &Step) -> std::io::Result<u64> {
-    if step.arg("what") == 0 {
+    match step.arg("what") {
         // Without the one that lists them.
-        return Ok(std::fs::read_dir("/proc/self/fd")?.count() as u64 - 1);
+        0 => return Ok(std::fs::read_dir("/proc/self/fd")?.count() as u64 - 1),
+        1 => {}
+        _ => return Ok(0),
     }
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
@@ -34,7 +40,7 @@ fn set(step: &Step, to: Option<u64>) -> std::io::Result<()> {
     }
 }
 
-/// Leaves only so many descriptors, or KiB of address space.
+/// Leaves only so many descriptors, KiB of address space, or of a file.
 pub(super) fn lower(step: &Step) -> std::io::Result<()> {
     let unit = if step.arg("what") == 0 { 1 } else { 1024 };
     set(step, Some((used(step)? + step.arg("left")) * unit))

@@ -7,7 +7,7 @@
 //! | `actor` | a thread: one step after the other |
 //! | `messages` | what is sent, and what is seen of it |
 //! | `locks`, `services`, `rt`, `crowd`, `forks`, `limits` | steps of those kinds |
-//! | `python.py`, `cpp.cpp` | members in other languages, which do most of them |
+//! | `python.py`, `cpp.cpp`, `words.hpp` | members in other languages, which do most of them |
 
 mod actor;
 mod crowd;
@@ -19,11 +19,13 @@ mod rt;
 mod services;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead, Write};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(super) use forks::WAYS;
@@ -61,6 +63,11 @@ pub fn use_others(python: Option<&Path>, cpp: Option<&Path>) {
 
 pub(super) fn programs() -> &'static Programs {
     PROGRAMS.get_or_init(Programs::new)
+}
+
+/// The language of a member that was to be in `asked`: Rust, where there is no program for that.
+pub(super) fn spoken(asked: u64) -> u64 {
+    if programs().contains_key(&asked) { asked } else { RUST }
 }
 
 /// So long a lost wake would have to be waited for: it counts as a hang before.
@@ -161,13 +168,45 @@ impl Shared {
     }
 
     fn settings(&self) -> NodeBuilder {
-        Node::builder().root(&self.root).domain("h")
+        let here = if MOVED.load(Relaxed) { std::env::current_dir().ok() } else { None };
+        let root = here.map_or_else(|| self.root.clone(), |here| relative(&self.root, &here));
+        Node::builder().root(root).domain("h")
     }
+
+    fn change_directory(&self, to: u64) -> io::Result<()> {
+        MOVED.store(true, Relaxed);
+        match to {
+            0 => std::env::set_current_dir("/"),
+            1 => std::env::set_current_dir(self.root.parent().unwrap_or(&self.root)),
+            _ => {
+                let gone = std::env::temp_dir().join(format!("gone-{}", std::process::id()));
+                std::fs::create_dir(&gone)?;
+                std::env::set_current_dir(&gone)?;
+                std::fs::remove_dir(&gone)
+            }
+        }
+    }
+}
+
+/// The process has changed its directory.
+static MOVED: AtomicBool = AtomicBool::new(false);
+
+/// The way from `here` to `to`, both absolute.
+fn relative(to: &Path, here: &Path) -> PathBuf {
+    let common = to.components().zip(here.components()).take_while(|(a, b)| a == b).count();
+    let up = here.components().skip(common).map(|_| Component::ParentDir);
+    up.chain(to.components().skip(common)).collect()
 }
 
 /// Type 0: slices of `u64`; 1: of `u32`, another type of the same name of topic.
 fn payload_type(number: u64) -> PayloadType {
     if number == 0 { PayloadType::of::<[u64]>() } else { PayloadType::of::<[u32]>() }
+}
+
+/// Drops all in the order that safe code has: what borrows goes first.
+fn close_all(things: &mut BTreeMap<Handle, Thing>) {
+    things.retain(|_, thing| !matches!(thing, Thing::Received { .. }));
+    things.clear();
 }
 
 fn topic(number: u64) -> String {
@@ -185,14 +224,27 @@ fn say(reply: &Reply) {
     let _ = std::io::stdout().lock().flush();
 }
 
+/// Who does a thread's steps; it ends when it is told to.
+type Threads = BTreeMap<usize, (Sender<Step>, Option<JoinHandle<()>>)>;
+
+/// All threads end, `main` as the last: it drops what is left.
+fn quit(mut threads: Threads, mut step: Step) {
+    step.verb = Verb::End;
+    while let Some((_, (send, join))) = threads.pop_last() {
+        let _ = send.send(step.clone());
+        let _ = join.map(JoinHandle::join);
+    }
+}
+
 /// Whoever reads the steps; ends the process when there will be no more.
 fn dispatch(shared: &Shared, main: Sender<Step>) {
-    let mut threads = BTreeMap::from([(0, (main, None))]);
+    let mut threads = Threads::from([(0, (main, None))]);
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         let step = Step::parse(&line).expect("the director writes steps");
         match step.verb {
             Verb::Exit => std::process::exit(0),
+            Verb::Quit => return quit(threads, step),
             Verb::Thread => {
                 let (send, steps) = channel();
                 let thread = step.arg("new") as usize;
@@ -211,7 +263,7 @@ fn dispatch(shared: &Shared, main: Sender<Step>) {
             Verb::End | Verb::Crash => {
                 let Some((send, join)) = threads.remove(&step.thread) else { continue };
                 let _ = send.send(step.clone());
-                let _ = join.map(std::thread::JoinHandle::join);
+                let _ = join.map(JoinHandle::join);
                 say(&Reply { thread: step.thread, outcome: "ok".into(), ..Reply::default() });
             }
             _ => {
@@ -242,6 +294,7 @@ pub(super) fn run(args: &[String]) -> ! {
     let (main, steps) = channel();
     let of_main = shared.clone();
     std::thread::spawn(move || dispatch(&of_main, main));
-    Actor::new(shared, 0).run(&steps);
+    Actor::new(shared.clone(), 0).run(&steps);
+    close_all(&mut shared.things.lock().unwrap());
     std::process::exit(0)
 }

@@ -5,7 +5,9 @@ Its arguments: the root. Steps come on standard input, answers go to standard ou
 
 import os
 import queue
+import resource
 import sys
+import tempfile
 import threading
 import time
 
@@ -17,10 +19,11 @@ WORDS_MIN, PARTS = 4, 64
 KINDS = {"Refused": 2, "Timeout": 3, "ServerDied": 4, "Corrupt": 5}
 MASK = (1 << 64) - 1
 UNSAID = MASK
+AGAIN_CALLS = 1100  # see `member/limits.rs`
 
 root = sys.argv[1]
 # `own`: what only the thread that took it may use: its kind, it, what it is of, the thread.
-things, own, sent, leaked = {}, {}, {}, []
+things, own, sent, leaked, was_limited, moved = {}, {}, {}, [], [], []
 told = threading.Lock()
 
 
@@ -128,7 +131,7 @@ def node_of(step):
 
 
 def node(step, reply):
-    made = outlive.Node(f"n{step['new']}", domain="h", root=root)
+    made = outlive.Node(f"n{step['new']}", domain="h", root=root_from_here())
     reply.id = (made.id, 0)
     return made
 
@@ -255,7 +258,12 @@ def take_all(step, reply, call, see):
 
 
 def receive(step, reply):
-    take_all(step, reply, outlive.Subscriber.receive, look_at)
+    """What could not be opened for a while is tried again after so many calls."""
+    for _ in range(AGAIN_CALLS if was_limited and step["ms"] < 1000 else 1):
+        left = step["max"] - len(reply.seen)
+        if left > 0:
+            reply.value = 0
+            take_all({**step, "max": left}, reply, outlive.Subscriber.receive, look_at)
 
 
 def take(step, reply):
@@ -474,11 +482,11 @@ def leak(step, reply):
 
 
 def clean(step, reply):
-    outlive.Domain("h", root=root).clean()
+    outlive.Domain("h", root=root_from_here()).clean()
 
 
 def audit(step, reply):
-    faults = outlive.Domain("h", root=root).audit().faults
+    faults = outlive.Domain("h", root=root_from_here()).audit().faults
     if faults:
         raise Fails("Failed", "; ".join(faults))
 
@@ -554,9 +562,43 @@ def fork(step, reply):
         raise Fails("Failed", wrong)
 
 
+def chdir(step, reply):
+    """To another directory; see `change_directory` in `member/mod.rs`."""
+    gone = os.path.join(tempfile.gettempdir(), f"gone-{os.getpid()}")
+    if step["to"] == 2:
+        os.mkdir(gone)
+    os.chdir(["/", os.path.dirname(root), gone][step["to"]])
+    if step["to"] == 2:
+        os.rmdir(gone)
+    moved.append(step["to"])
+
+
+def root_from_here():
+    """The root, by a relative path where there is one."""
+    return os.path.relpath(root) if moved and moved[-1] != 2 else root
+
+
+def set_limit(what, to):
+    which = resource.RLIMIT_FSIZE if what else resource.RLIMIT_NOFILE
+    most = resource.getrlimit(which)[1]
+    resource.setrlimit(which, (to if 0 <= to < most or most < 0 else most, most))
+
+
+def limit(step, reply):
+    """Of descriptors to what is left, of a file to so many KiB."""
+    was_limited.append(step["what"])
+    used = len(os.listdir("/proc/self/fd")) - 1
+    set_limit(step["what"], step["left"] * 1024 if step["what"] else used + step["left"])
+
+
+def unlimit(step, reply):
+    set_limit(step["what"], -1)
+    time.sleep(0.3)
+
+
 DOES = [publish, loan, commit, receive, take, check, send, get, hold, lock, read, write, ask, call]
 DOES += [replies, reply_for, cancel, serve, part, answer, refuse, wanted, drop, unwind, leak, clean]
-DOES += [audit, fork]
+DOES += [audit, fork, limit, unlimit, chdir]
 DOES = {step.__name__.replace("_", "-"): step for step in DOES} | {"await": await_}
 
 
@@ -604,6 +646,13 @@ def dispatch(main):
         me, verb = step["thread"], step["verb"]
         if verb == "exit":
             os._exit(0)
+        elif verb == "quit":
+            step["verb"] = "end"
+            for steps, thread in reversed(threads.values()):
+                steps.put(step)
+                if thread:
+                    thread.join()
+            return
         elif verb == "thread":
             steps = queue.SimpleQueue()
             thread = threading.Thread(target=run, args=(steps, step["new"]), daemon=True)

@@ -3,7 +3,7 @@
 use super::locks::Lock;
 use super::{Kind, Life, Member, Model, Object};
 use crate::history::disk;
-use crate::history::member::{CPP, RUST};
+use crate::history::member::{PYTHON, RUST};
 use crate::history::step::{Handle, Step, Verb};
 
 impl Model {
@@ -59,7 +59,12 @@ impl Model {
         if !at.alive || at.stopped || !new_is_free || !free {
             return false;
         }
-        if at.language != RUST && is_of_rust(step) || at.language == CPP && lacks_cpp(step) {
+        let lacking = match at.language {
+            RUST => false,
+            PYTHON => is_of_rust(step) || lacks_python(step),
+            _ => is_of_rust(step) || lacks_cpp(step),
+        };
+        if lacking {
             return false;
         }
         let limited = !at.limits.is_empty();
@@ -75,6 +80,8 @@ impl Model {
         match step.verb {
             Verb::Crowd => node_ok() && self.may_come(step),
             Verb::Limit => !self.full && is_idle(at),
+            // As a program that waits for its threads.
+            Verb::Quit => thread == 0 && !self.full && is_idle(at),
             Verb::Unlimit => at.limits.contains(&step.arg("what")),
             Verb::Thread => {
                 let new = step.arg("new") as usize;
@@ -158,11 +165,16 @@ fn is_in_hand(kind: &Kind) -> bool {
 
 /// What members in other languages do not do.
 fn is_of_rust(step: &Step) -> bool {
-    use Verb::{Connect, Crowd, Limit, Peer, Pop, Push, Reconnect, RemoveLock, RtOpen};
-    [Connect, Crowd, Limit, Peer, Pop, Push, Reconnect, RemoveLock, RtOpen].contains(&step.verb)
+    use Verb::{Connect, Crowd, Peer, Pop, Push, Reconnect, RemoveLock, RtOpen};
+    [Connect, Crowd, Peer, Pop, Push, Reconnect, RemoveLock, RtOpen].contains(&step.verb)
 }
 
-/// Nor, of these, one in C++: its types are known when it is compiled.
+/// Nor, of these, one in Python: an interpreter without memory raises anywhere.
+fn lacks_python(step: &Step) -> bool {
+    step.verb == Verb::Limit && step.arg("what") == 1
+}
+
+/// Nor one in C++: its types are known when it is compiled.
 fn lacks_cpp(step: &Step) -> bool {
     step.verb == Verb::Audit || step.arg("type") != 0
 }

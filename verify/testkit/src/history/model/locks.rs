@@ -219,6 +219,10 @@ impl Model {
         if rw && self.writers_wait(step).next().is_some() {
             taking.push(Taking::Waits);
         }
+        // For a second: the process may be ending.
+        if taking.contains(&Taking::Unrecoverable) && !step.is_long() {
+            taking.push(Taking::Waits);
+        }
         let got = match reply.outcome.as_str() {
             "ok" if reply.value == 1 => Taking::OwnerDied,
             "ok" => Taking::Clean,

@@ -22,6 +22,7 @@ mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::member::{PYTHON, spoken};
 use super::reply::Reply;
 use super::step::{Handle, Step, Verb};
 pub(super) use crowd::CROWD_DEPTH;
@@ -296,7 +297,7 @@ impl Model {
                 self.cleaned();
                 ok(reply)
             }
-            Verb::Audit => ok(reply),
+            Verb::Audit | Verb::Chdir => ok(reply),
             _ => Ok(()),
         }
     }
@@ -324,19 +325,37 @@ impl Model {
         match step.verb {
             Verb::Start => {
                 member.alive = true;
-                member.language = step.arg("in");
+                member.language = spoken(step.arg("in"));
                 member.threads.insert(0, None);
             }
             Verb::Stop => member.stopped = true,
             Verb::Continue => member.stopped = false,
-            Verb::Kill | Verb::Exit => {
+            Verb::Kill | Verb::Exit | Verb::Quit => {
                 member.alive = false;
+                if step.verb == Verb::Quit {
+                    self.closes_all(step.member);
+                }
                 self.died(step.member);
                 if let Some(member) = self.members.get_mut(&step.member) {
                     member.threads.clear();
                 }
             }
             _ => {}
+        }
+    }
+
+    /// At the end of its program a member drops what it holds: messages in hand come first, since
+    /// they borrow. Python gives those back, and closes what was forgotten, too.
+    fn closes_all(&mut self, member: usize) {
+        let python = self.members.get(&member).is_some_and(|m| m.language == PYTHON);
+        let theirs = self.living().filter(|(_, o)| o.member == member);
+        let theirs = theirs.filter(|(_, o)| python || o.life == Life::Held);
+        let mut theirs: Vec<_> = theirs.map(|(handle, o)| (!is_part(&o.kind), handle)).collect();
+        theirs.sort_unstable();
+        for (_, handle) in theirs {
+            let in_hand = matches!(self.objects[&handle].kind, Kind::Received { .. });
+            let verb = if python && in_hand { Verb::Unwind } else { Verb::Drop };
+            self.let_go(handle, verb);
         }
     }
 
@@ -420,6 +439,11 @@ impl Model {
         self.locks_cleaned();
         self.services_cleaned();
     }
+}
+
+/// Whether it borrows from another thing of its member.
+fn is_part(kind: &Kind) -> bool {
+    matches!(kind, Kind::Received { .. } | Kind::Guard { .. } | Kind::Loan { .. })
 }
 
 /// Errors that say what there is too little of.

@@ -161,7 +161,7 @@ impl Model {
             _ if !served => Err(format!("sent {} where nobody consumes", reply.value)),
             "ok" if reply.value == count => Ok(()),
             // It cannot grow, and one that was refused may have left its end padded.
-            "WouldBlock" if self.full => Ok(()),
+            "WouldBlock" if self.is_limited(step.member) => Ok(()),
             "WouldBlock" if bound > 0 => {
                 let full = unread + (reply.value + 1) * bytes > bound / SURELY;
                 let wrong = || format!("a lane with {unread} bytes of {bound} is full");

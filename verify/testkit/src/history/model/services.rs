@@ -168,7 +168,7 @@ impl Model {
         let (late, ticket) = (step.arg("late") == 1, step.new_handle().unwrap_or_default());
         let asked = Asked { ticket, at, late, number: reply.value, ..Asked::default() };
         // Its lane cannot grow: nothing was sent.
-        if self.full && reply.outcome == "WouldBlock" {
+        if self.is_limited(step.member) && reply.outcome == "WouldBlock" {
             return Ok(());
         }
         if self.lacks(step, reply) {

@@ -4,6 +4,7 @@
 //! The library is built with the feature `faults`; `OUTLIVE_FAULT` names the one that misbehaves.
 
 mod check;
+mod found;
 mod list;
 mod real_time;
 mod sweeps;
@@ -19,7 +20,7 @@ use testkit::process::Affinity;
 
 /// All of them.
 fn all() -> impl Iterator<Item = &'static Fault> {
-    list::FAULTS.iter().chain(real_time::FAULTS)
+    list::FAULTS.iter().chain(real_time::FAULTS).chain(found::FAULTS)
 }
 
 /// A check with a fault planted, or none.

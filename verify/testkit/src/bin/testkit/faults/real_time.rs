@@ -16,6 +16,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("lock::tests::pi::a_pi_mutex_passes_on_what_a_dead_thread_held")],
     ),
     fault(
+        "pi.never_buried",
+        "a thread that does not exist holds a lock with priority inheritance for ever",
+        &[Unit("lock::tests::pi::a_pi_mutex_whose_holder_went_without_a_mark_is_inherited")],
+    ),
+    fault(
         "pi.leak_inherited",
         "a leaked guard's lock with priority inheritance is inherited",
         &[Unit(
@@ -23,9 +28,12 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
-        "pi.unlinked",
-        "the kernel does not know who holds a lock with priority inheritance",
-        &[Unit("lock::tests::pi::a_pi_mutex_passes_on_what_a_dead_thread_held")],
+        "pi.leak_told_at_exit",
+        "a process that exits with a priority-inheriting lock counts as one that leaked it",
+        &[Unit(
+            "lock::tests::leaks::\
+             who_waits_inherits_a_leaked_pi_guard_when_its_process_ends_soon",
+        )],
     ),
     fault(
         "rt_file.second_end",

@@ -1,0 +1,82 @@
+//! The faults that were found by reading, beside all proofs, put back; and what catches each now.
+
+use super::check::Check::Unit;
+use super::check::{Fault, fault};
+
+/// By name.
+pub(crate) const FAULTS: &[Fault] = &[
+    fault(
+        "batch.passes_over",
+        "a batch leaves out who has something else than a plain copy next",
+        &[Unit(
+            "topic::tests::batches::\
+             a_message_that_is_no_copy_is_not_passed_over_for_those_that_are",
+        )],
+    ),
+    fault(
+        "drain.repeats_errors",
+        "an iterator over what is there gives one error for ever",
+        &[Unit("topic::tests::modes::a_drain_ends_at_an_error_and_the_next_one_goes_on")],
+    ),
+    fault(
+        "lane.drained_unasked",
+        "who needs a whole lane sleeps on when it is empty",
+        &[Unit("queue::producer::lane::tests::a_drained_lane_is_looked_at_by_who_needs_all_of_it")],
+    ),
+    fault(
+        "lane.last_unasked",
+        "an empty segment behind one that is being read keeps its producer awake",
+        &[Unit(
+            "queue::producer::lane::tests::\
+             an_empty_segment_is_nothing_to_do_while_the_one_before_it_is_read",
+        )],
+    ),
+    fault(
+        "latest.look_first",
+        "the newest message is hidden by a look that fails",
+        &[Unit("topic::tests::refused::a_newcomer_that_cannot_be_looked_at_hides_no_message")],
+    ),
+    fault(
+        "leave.joiner_uncalled",
+        "who leaves calls nobody that joined since it last sent",
+        &[Unit("wait::tests::a_publisher_that_never_sent_anything_calls_as_it_leaves")],
+    ),
+    fault(
+        "reliable.joiner_unseen",
+        "who joins while another is waited for is overwritten",
+        &[Unit("topic::tests::join::who_joins_while_another_is_waited_for_loses_nothing")],
+    ),
+    fault(
+        "run.may_shrink",
+        "a run that says less than was received is believed",
+        &[Unit("queue::lane::record::tests::a_header_that_says_less_than_was_received_is_corrupt")],
+    ),
+    fault(
+        "server.put_off_forgotten",
+        "a server that sleeps does not come back to what it put off",
+        &[Unit(
+            "service::tests::put_off::\
+             a_server_in_a_wait_set_comes_back_to_the_requests_that_it_put_off",
+        )],
+    ),
+    fault(
+        "service.backlog_unasked",
+        "a request that was taken in early is served though nobody waits for it",
+        &[Unit("service::tests::what_was_taken_in_early_is_passed_over_once_nobody_waits_for_it")],
+    ),
+    fault(
+        "sources.given_up_untold",
+        "a publisher waits for a subscriber that gave it up",
+        &[Unit("topic::tests::refused::who_gave_its_publisher_up_is_not_waited_for")],
+    ),
+    fault(
+        "sources.past_hides_living",
+        "what a dead publisher left and cannot be mapped hides the living",
+        &[Unit("topic::tests::refused::what_the_dead_left_unmapped_does_not_hide_the_living")],
+    ),
+    fault(
+        "wait_set.parents_bridge",
+        "a forked child takes calls from its parent's wait set",
+        &[Unit("wait::tests::a_forked_child_that_waits_takes_no_call_of_its_parent")],
+    ),
+];
