@@ -4,12 +4,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use crate::ErrorKind;
 use crate::node::Node;
 use crate::os::fixture;
 use crate::os::fixture::{TempDir, fork_child};
 use crate::topic::*;
 use crate::types::payload_type::PayloadType;
+use crate::{ErrorKind, Payload};
 
 fn node(dir: &TempDir) -> Node {
     Node::builder().root(dir.join("root")).name("test").open().unwrap()
@@ -272,24 +272,64 @@ fn who_comes_is_read_soon_however_large_and_full_the_batches_are() {
 
 #[test]
 fn what_the_dead_left_unmapped_does_not_hide_the_living_from_batches() {
+    // The second is copied from its entry, where it is not lent.
+    unmapped_hides_nobody([1; 700], |i| [i; 700]);
+    unmapped_hides_nobody(1, |i| i);
+}
+
+fn unmapped_hides_nobody<T: Payload + Copy + PartialEq + std::fmt::Debug>(
+    first: T,
+    of: impl Fn(u64) -> T,
+) {
     let dir = TempDir::new("batches");
     let (ours, theirs) = (node(&dir), node(&dir));
-    let topic = |n: &Node| n.topic::<[u64; 700]>("/large").unwrap().depth(4);
+    let topic = |n: &Node| n.topic::<T>("/lent").unwrap().depth(4);
+    let lend = |publisher: &Publisher<T>, value| {
+        let mut loan = publisher.loan().unwrap();
+        *loan = value;
+        loan.publish().unwrap();
+    };
     let mut subscriber = topic(&theirs).reliable(true).subscriber().unwrap();
     let dead = topic(&ours).publisher().unwrap();
     assert!(subscriber.receive().unwrap().is_none(), "it has looked, and mapped no segment");
     let unmapped = format!("/data.{}.{}.", dead.id().node, dead.id().port);
-    dead.publish(&[1; 700]).unwrap();
+    lend(&dead, first);
     drop(dead);
     let alive = topic(&ours).reliable_timeout(Duration::ZERO).publisher().unwrap();
     fixture::refuse("open", &unmapped, libc::EMFILE, u32::MAX);
     for i in 10..30 {
-        alive.publish(&[i; 700]).unwrap();
+        lend(&alive, of(i));
         let mut got = Vec::new();
         for _ in 0..3 {
             let _ = subscriber.receive_batch(&mut got, 10);
         }
-        assert_eq!(got.iter().map(|large| large[0]).collect::<Vec<_>>(), [i]);
+        assert_eq!(got, [of(i)]);
     }
     assert!(fixture::refuse_none() < u32::MAX);
+}
+
+/// Messages that are lent come one by one through `receive`, which has turns of its own.
+#[test]
+fn small_batches_are_of_every_publisher_in_turn() {
+    for most in 1..4 {
+        let dir = TempDir::new("batches");
+        let n = node(&dir);
+        let publishers: Vec<_> = (0..3).map(|_| topic(&n).publisher().unwrap()).collect();
+        let mut subscriber = topic(&n).subscriber().unwrap();
+        let mut got = Vec::new();
+        for round in 0..30 {
+            for (i, publisher) in publishers.iter().enumerate() {
+                let mut loan = publisher.loan().unwrap();
+                *loan = i as u64;
+                loan.publish().unwrap();
+            }
+            if round > 0 {
+                subscriber.receive_batch(&mut got, most).unwrap();
+            }
+        }
+        for i in 0..3 {
+            let of = got.iter().filter(|from| **from == i).count();
+            assert!(of >= got.len() / 4, "{of} of {} are of publisher {i}: {got:?}", got.len());
+        }
+    }
 }

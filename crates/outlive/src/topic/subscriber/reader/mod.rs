@@ -185,7 +185,6 @@ impl Reader {
         if size_of::<T>() >= layout::inline_below(of.entry_bytes, of.of.align) {
             return Ok(());
         }
-        self.sources.turn_to_the_past();
         let before = to.len();
         self.sources.take_values(&self.own, to, most);
         self.count_tries((to.len() - before) as u64);
@@ -211,6 +210,19 @@ impl Reader {
     fn take_in_turn(&mut self) -> Result<Option<RawSample>> {
         self.pulse.check_process()?;
         self.count_tries(1);
+        loop {
+            if let Some(raw) = self.take_known()? {
+                return Ok(Some(raw));
+            }
+            if !self.attend_if_needed()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next message of those sources that are known.
+    #[inline]
+    fn take_known(&mut self) -> Result<Option<RawSample>> {
         'look: loop {
             let n = self.sources.all().len();
             let mut at = self.sources.turn();
@@ -229,9 +241,7 @@ impl Reader {
                 }
                 at += 1;
             }
-            if !self.attend_if_needed()? {
-                return Ok(None);
-            }
+            return Ok(None);
         }
     }
 
@@ -269,8 +279,17 @@ impl Reader {
     /// As `take`, the message that was published last; all others are skipped.
     pub(crate) fn take_newest(&mut self) -> Result<Option<RawSample>> {
         self.attend_first()?;
-        self.sources.skip_to_newest(&self.own);
-        self.take_in_turn()
+        self.count_tries(1);
+        loop {
+            self.sources.skip_to_newest(&self.own);
+            if let Some(raw) = self.take_known()? {
+                return Ok(Some(raw));
+            }
+            // Whoever is found now may have more than one.
+            if !self.attend_if_needed()? {
+                return Ok(None);
+            }
+        }
     }
 
     /// Source `at` cannot be read: for good, or right now.

@@ -117,7 +117,16 @@ impl Sources {
     #[inline]
     pub(super) fn take_values<T: Payload>(&mut self, own: &OwnPort, to: &mut Vec<T>, most: usize) {
         let (n, end) = (self.all.len(), to.len().saturating_add(most));
+        let before = to.len();
+        if self.past > 0 && (!self.passed || fault("batch.uses_up_passed")) {
+            self.turn_back();
+        }
         for _ in 0..n {
+            // Who is not asked keeps its turn.
+            if to.len() == end {
+                self.turn += usize::from(fault("batch.skips_unasked"));
+                break;
+            }
             self.turn = if self.turn >= n { 0 } else { self.turn };
             let source = &mut self.all[self.turn];
             let share = (end - to.len()).min(source.depth() as usize);
@@ -125,10 +134,9 @@ impl Sources {
                 break;
             }
             self.turn += 1;
-            if to.len() == end {
-                break;
-            }
         }
+        // Until something was received, `take` has that turn.
+        self.passed &= to.len() == before;
     }
 
     /// Messages that all rings together hold at once.
