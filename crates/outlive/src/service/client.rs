@@ -20,7 +20,7 @@ use crate::queue::producer::refused::Refused;
 use crate::queue::producer::writer::Writer;
 use crate::sync::fault;
 use crate::types::Payload;
-use crate::wait::member::{Look, Member, Plan, Seat};
+use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
 use crate::wait::{WaitSet, slice_ns_max};
 use crate::{Error, ErrorKind, Result};
 
@@ -693,9 +693,9 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         !self.waiting.is_empty() && self.writer.confirm_consumer().is_err()
     }
 
-    fn overslept_ends(&mut self) -> bool {
+    fn overslept_ends(&mut self, how: Overslept) -> bool {
         let gone = self.is_unserved();
-        self.reader.overslept() || gone
+        self.reader.overslept(how) || gone
     }
 }
 
@@ -721,8 +721,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Ends<'_, Q, R> {
         self.client.reader.awake();
     }
 
-    fn overslept(&mut self) -> bool {
-        self.client.overslept_ends()
+    fn overslept(&mut self, how: Overslept) -> bool {
+        self.client.overslept_ends(how)
     }
 }
 
@@ -752,7 +752,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Client<Q, R> {
         self.reader.awake();
     }
 
-    fn overslept(&mut self) -> bool {
-        self.overslept_ends()
+    fn overslept(&mut self, how: Overslept) -> bool {
+        self.overslept_ends(how)
     }
 }

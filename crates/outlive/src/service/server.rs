@@ -24,7 +24,7 @@ use crate::queue::producer::refused::Refused;
 use crate::queue::producer::writer::Writer;
 use crate::sync::fault;
 use crate::types::Payload;
-use crate::wait::member::{Look, Member, Plan, Seat};
+use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
 use crate::{Error, ErrorKind, Result};
 
 /// Requests that are taken in while the caller looks for cancellations.
@@ -650,7 +650,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Member for Server<Q, R> {
         self.reader.awake();
     }
 
-    fn overslept(&mut self) -> bool {
-        self.reader.overslept()
+    fn overslept(&mut self, how: Overslept) -> bool {
+        self.reader.overslept(how)
     }
 }

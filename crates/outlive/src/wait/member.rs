@@ -29,6 +29,17 @@ pub trait Waitable: Member {}
 
 impl<T: Member + ?Sized> Waitable for T {}
 
+/// What a member does once a second, beside what wakes it.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overslept {
+    /// Asks the locks of those it knows whether they live: an answer without a look at a directory,
+    /// and without allocating.
+    Ask,
+    /// Nothing came for long: looks at its directory, too.
+    Look,
+}
+
 /// One thing to wait for.
 #[doc(hidden)]
 pub trait Member {
@@ -50,8 +61,8 @@ pub trait Member {
     /// A sleep is over and its flag is lowered.
     fn awake(&mut self) {}
 
-    /// A long sleep brought nothing: looks also at what no wake tells of. `true`: there is news.
-    fn overslept(&mut self) -> bool {
+    /// A second has passed: looks also at what no wake tells of. `true`: there is news.
+    fn overslept(&mut self, _how: Overslept) -> bool {
         false
     }
 

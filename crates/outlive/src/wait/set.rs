@@ -26,7 +26,7 @@
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use super::member::{Look, Mode, Plan, Seat, Waitable};
+use super::member::{Look, Mode, Overslept, Plan, Seat, Waitable};
 use super::wake::bells::{DOORBELLS, Doorbells};
 use super::wake::bridge::Bridge;
 use super::wake::handshake;
@@ -42,6 +42,8 @@ use crate::sync::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::sync::{AtomicU32, fault};
 use crate::{Result, crash_point};
 
+/// Whoever sleeps for less, as a control loop does, has no time to read directories.
+const LOOK_SLEEP_NS: u64 = 10_000_000;
 /// Looks at all members before sleeping, where they are few.
 const SPINS: usize = 50;
 /// Members that look again after a long sleep: each may list a directory.
@@ -123,7 +125,9 @@ pub struct WaitSet {
     /// Which member is the next to look again after a long sleep.
     again: usize,
     /// When it does, unless news come first; 0: news came.
-    again_ns: u64,
+    look_ns: u64,
+    /// When it asks who lives, whatever comes; 0: it has not slept yet.
+    ask_ns: u64,
     ready: Vec<usize>,
     fds: Vec<PollFd>,
     /// The members that asked for these.
@@ -180,7 +184,8 @@ impl WaitSet {
         Self {
             turn: 0,
             again: 0,
-            again_ns: 0,
+            look_ns: 0,
+            ask_ns: 0,
             ready: Vec::new(),
             fds: Vec::new(),
             asking: Vec::new(),
@@ -280,20 +285,29 @@ impl WaitSet {
             self.polls = 0;
         }
         let Some(mode) = self.choose(members) else {
-            self.again_ns = 0;
+            self.look_ns = 0;
             return Ok(());
         };
         let slice_ns = self.raise(members, mode)?;
         crash_point!("waitset.flags_raised");
         let now = clock::now_ns;
+        let begin = now();
         // Short sleeps without news add up to a long one.
-        if self.again_ns == 0 {
-            self.again_ns = now() + slice_ns_max();
+        for at in [&mut self.look_ns, &mut self.ask_ns] {
+            if *at == 0 {
+                *at = begin + slice_ns_max();
+            }
         }
+        let long_enough = Deadline::at_ns(begin + LOOK_SLEEP_NS);
+        let may_look = until > long_enough || fault("wait_set.looks_always");
         let done = handshake::in_slices(until, slice_ns, now, |slice_end| {
-            if now() >= self.again_ns {
-                self.again_ns = now() + slice_ns_max();
-                if self.overslept(members) {
+            let at = now();
+            let looks = may_look && at >= self.look_ns;
+            if looks || at >= self.ask_ns {
+                self.ask_ns = at + slice_ns_max();
+                self.look_ns = if looks { self.ask_ns } else { self.look_ns };
+                let how = if looks { Overslept::Look } else { Overslept::Ask };
+                if self.overslept(members, how) {
                     return Ok(None);
                 }
             }
@@ -302,7 +316,7 @@ impl WaitSet {
             let slept = self.sleep_once(members, mode, slice_end)?;
             match slept {
                 Some(Slept::Slice) => self.polls += u32::from(is_poll),
-                _ => (self.polls, self.again_ns) = (0, 0),
+                _ => (self.polls, self.look_ns) = (0, 0),
             }
             let goes_to_rest = is_poll && self.polls >= POLLS_MAX;
             Ok(slept.filter(|_| !goes_to_rest))
@@ -327,12 +341,12 @@ impl WaitSet {
         }
     }
 
-    /// Nothing came for long: some members, in turn, look at what no wake tells of.
-    fn overslept(&mut self, members: &mut [&mut dyn Waitable]) -> bool {
+    /// Some members, in turn, look at what no wake tells of.
+    fn overslept(&mut self, members: &mut [&mut dyn Waitable], how: Overslept) -> bool {
         let n = members.len();
         let first = self.again;
         self.again = first.wrapping_add(AGAIN_MAX.min(n));
-        (0..n.min(AGAIN_MAX)).any(|i| members[first.wrapping_add(i) % n].overslept())
+        (0..n.min(AGAIN_MAX)).any(|i| members[first.wrapping_add(i) % n].overslept(how))
     }
 
     /// How to sleep; `None` when there is something to look at.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::wake::{bells, handshake};
 use super::*;
 use crate::node::Node;
+use crate::os::fixture;
 use crate::os::fixture::{TempDir, fork_child, is_asleep, on_sigusr1, thread_cpu, until};
 use crate::os::sleep::poll::{PollFd, READABLE, poll};
 use crate::os::time::deadline::Deadline;
@@ -592,4 +593,24 @@ fn whoever_is_woken_by_a_token_wakes_the_other_sleepers() {
             sleepers.into_iter().for_each(|sleeper| sleeper.join().unwrap());
         });
     }
+}
+
+/// A control loop has no time for it; a long sleep looks, should a bell have been lost.
+#[test]
+fn short_waits_read_no_directory() {
+    let dir = TempDir::new("waits-short");
+    let n = node(&dir);
+    let (_publisher, mut sub) = pair(&n, "/t");
+    while sub.receive().unwrap().is_some() {}
+    let mut set = WaitSet::new();
+    let mut looks_in = |sleep: Duration| {
+        fixture::refuse("opendir", "topics/t", libc::EMFILE, u32::MAX);
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < Duration::from_millis(1500) {
+            set.wait(&mut [&mut sub], sleep).unwrap();
+        }
+        u32::MAX - fixture::refuse_none()
+    };
+    assert_eq!(looks_in(Duration::from_millis(1)), 0);
+    assert!(looks_in(Duration::from_millis(300)) > 0);
 }

@@ -23,7 +23,7 @@ use crate::os::time::deadline::Deadline;
 use crate::sync::fault;
 use crate::types::payload::fault_of;
 use crate::types::{Encoding, Message, Payload};
-use crate::wait::member::{Look, Member, Plan, Seat};
+use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
 use crate::{Error, ErrorKind, Result};
 use hand::InHand;
 use reader::{Event, Reader};
@@ -325,8 +325,8 @@ impl<T: Payload + ?Sized> Member for Consumer<T> {
         self.reader.awake();
     }
 
-    fn overslept(&mut self) -> bool {
-        self.reader.overslept()
+    fn overslept(&mut self, how: Overslept) -> bool {
+        self.reader.overslept(how)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::sync::fault;
 use crate::types::describe::TypeDescription;
 use crate::types::payload::{Encoding, Payload};
 use crate::types::payload_type::PayloadType;
-use crate::wait::member::{Look, Member, Plan, Seat};
+use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
 use raw::{Meta, RawSample};
 use reader::{Event, Reader};
 use sample::Sample;
@@ -470,7 +470,7 @@ impl<T: Payload + ?Sized> Member for Subscriber<T> {
         self.reader.awake();
     }
 
-    fn overslept(&mut self) -> bool {
-        self.reader.overslept()
+    fn overslept(&mut self, how: Overslept) -> bool {
+        self.reader.overslept(how)
     }
 }

@@ -57,7 +57,7 @@ fn a_leave_that_a_look_at_the_directory_has_passed_over_is_told() {
     assert_eq!(*sub.receive().unwrap().unwrap(), 1);
     drop(publisher);
     // The look at the end of a long wait, before anybody has looked which publishers are over.
-    sub.overslept();
+    sub.overslept(crate::wait::member::Overslept::Look);
     assert!(sub.receive().unwrap().is_none());
     let told =
         std::iter::from_fn(|| sub.next_event()).any(|e| matches!(e, Event::PublisherLeft(_)));

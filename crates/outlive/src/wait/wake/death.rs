@@ -1,7 +1,7 @@
 //! A node's death as a member of a wait.
 
 use crate::node::Watch;
-use crate::wait::member::{Look, Member, Plan};
+use crate::wait::member::{Look, Member, Overslept, Plan};
 
 impl Member for Watch {
     fn is_ready(&mut self, _look: &mut Look) -> bool {
@@ -12,7 +12,7 @@ impl Member for Watch {
         !self.has_news() && plan.life(self.peer())
     }
 
-    fn overslept(&mut self) -> bool {
+    fn overslept(&mut self, _how: Overslept) -> bool {
         self.peer().proof_of_death().is_some()
     }
 }

@@ -141,6 +141,8 @@ pub(crate) struct Dir {
 
 /// Opens a directory, following no link at its end. Errors: `NotFound`, `Corrupt`, `Permission`.
 pub(crate) fn open_dir(path: &Path) -> Result<Dir> {
+    #[cfg(test)]
+    crate::os::fixture::may("opendir", path)?;
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let fd = NotInChild::open(|| {
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path);

@@ -10,7 +10,7 @@ use crate::os::time::deadline::Deadline;
 use crate::queue::consumer::lanes::Lane;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::wait::alone::Alone;
-use crate::wait::member::{Look, Member, Plan, Seat};
+use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
 
 impl Reader {
     /// Sleeps until there is something to do, at most until `deadline`.
@@ -131,12 +131,12 @@ impl Member for Reader {
         self.alone.awake();
     }
 
-    fn overslept(&mut self) -> bool {
+    fn overslept(&mut self, how: Overslept) -> bool {
         // A token that the kernel could not mark says alive for ever, and somebody may have
         // scribbled over the bell.
         let gone = self.lanes.iter().any(|lane| lane.proof_of_death().is_some());
         let quiet = self.queue.epoch().load(Relaxed) == self.later.seen_epoch()
             && self.lanes.iter().all(|lane| lane.sleep_word().is_some());
-        gone || self.look().is_err() || !quiet
+        gone || (how == Overslept::Look && self.look().is_err()) || !quiet
     }
 }

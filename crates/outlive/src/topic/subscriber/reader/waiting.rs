@@ -8,7 +8,7 @@ use crate::Result;
 use crate::sync::Ordering::Acquire;
 use crate::topic::membership::Ports;
 use crate::topic::subscriber::sources::source::Source;
-use crate::wait::member::{Look, Member, Plan, Seat};
+use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
 use crate::wait::wake::call;
 use crate::wait::wake::handshake::Request;
 
@@ -135,8 +135,8 @@ impl Member for Reader {
         self.alone.awake();
     }
 
-    fn overslept(&mut self) -> bool {
+    fn overslept(&mut self, how: Overslept) -> bool {
         let gone = self.sources.all().iter().any(|s| s.proof_of_death().is_some());
-        gone || self.look_again().is_err() || !self.is_quiet()
+        gone || (how == Overslept::Look && self.look_again().is_err()) || !self.is_quiet()
     }
 }
