@@ -207,6 +207,12 @@ impl Error {
     pub fn remedy(&self) -> &str {
         &self.0.remedy
     }
+
+    /// Of a file: gone, garbage, of another layout, or somebody else's.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        use ErrorKind::{Corrupt, NotFound, NotOwned, Permission, VersionMismatch};
+        matches!(self.kind(), NotFound | Corrupt | VersionMismatch | NotOwned | Permission)
+    }
 }
 
 impl fmt::Display for Error {

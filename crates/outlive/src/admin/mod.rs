@@ -17,7 +17,7 @@ use crate::topic::membership::meta::Meta;
 use crate::topic::membership::reclaim::reclaim;
 use crate::topic::membership::{Entry, RingHeader, list};
 use crate::topic::{self, PublisherId, PublisherInfo, SubscriberInfo};
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 
 mod freed;
 
@@ -160,7 +160,7 @@ impl Domain {
             let id = NodeId(ordinal);
             let peer = match Peer::open(&dir, id, &self.path.access) {
                 Ok(peer) => peer,
-                Err(e) if is_unreadable(&e) => continue,
+                Err(e) if e.is_unreadable() => continue,
                 // Nobody is left out, and so taken for dead, who could not be asked.
                 Err(e) => return Err(e),
             };
@@ -188,7 +188,7 @@ impl Domain {
             match self.topic(&name, &dir) {
                 Ok(info) => out.push(info),
                 // `audit` says what is wrong with one that cannot be read.
-                Err(e) if is_unreadable(&e) => {}
+                Err(e) if e.is_unreadable() => {}
                 Err(e) => return Err(e),
             }
         }
@@ -290,7 +290,7 @@ impl Domain {
             .and_then(|header| Ok((header, inspect::count(&self.path, dir, id, meta)?)));
         let (header, count) = match seen {
             Ok(seen) => seen,
-            Err(e) if is_unreadable(&e) => return Ok(None),
+            Err(e) if e.is_unreadable() => return Ok(None),
             Err(e) => return Err(e),
         };
         let data = format!("data.{}.{}.", id.node, id.port);
@@ -492,12 +492,6 @@ impl Domain {
         report.files += rt::channel::file::check(&self.path, &mut report.faults)?;
         Ok(report)
     }
-}
-
-/// Gone, garbage, of another layout, or somebody else's.
-fn is_unreadable(e: &Error) -> bool {
-    use ErrorKind::{Corrupt, NotFound, NotOwned, Permission, VersionMismatch};
-    matches!(e.kind(), NotFound | Corrupt | VersionMismatch | NotOwned | Permission)
 }
 
 fn is_node_file(name: &&String) -> bool {

@@ -312,7 +312,11 @@ pub(crate) fn sweep_dead(domain: &DomainPath, sweep: Sweep) -> Result<usize> {
             Ok((fd, _)) => filelock::is_locked(&fd)?,
             Err(e) if e.kind() == ErrorKind::NotFound => false,
             // Not a file of ours: leave it to the person who put it there.
-            Err(_) => continue,
+            Err(e) if e.is_unreadable() => continue,
+            Err(e) => {
+                strange = strange.or(Some(e));
+                continue;
+            }
         };
         if held {
             continue;

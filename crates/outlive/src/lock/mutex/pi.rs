@@ -53,7 +53,11 @@ impl Pi {
         let deadline = Deadline::in_ns(MOVE_NS);
         loop {
             let object = Object::named(node, name, ty, value.map(|value| (data, value)))?;
-            let futex = object.pi_word(ty)?;
+            let futex = match object.pi_word(ty) {
+                // Removed meanwhile: the next one is another.
+                Err(e) if e.kind() == ErrorKind::NotFound && !deadline.has_passed() => continue,
+                futex => futex?,
+            };
             if Self::is_here(&object, &futex, here)? {
                 let (word, data) = (object.word(head::WORD), object.at(data));
                 return Ok((Self { object, futex, word, calls: 0 }, data));

@@ -120,7 +120,11 @@ pub(crate) fn list(domain: &DomainPath) -> Result<Vec<LockInfo>> {
     let mut out = Vec::new();
     for file_name in file::names_in(&domain.locks())? {
         let Some(name) = TopicName::from_file(&file_name) else { continue };
-        let Ok(file) = File::open(&domain.locks().join(&file_name), domain) else { continue };
+        let file = match File::open(&domain.locks().join(&file_name), domain) {
+            Ok(file) => file,
+            Err(e) if e.is_unreadable() => continue,
+            Err(e) => return Err(e),
+        };
         out.push(describe(domain, name.as_str(), &file));
     }
     out.sort_by(|a, b| a.name.cmp(&b.name));

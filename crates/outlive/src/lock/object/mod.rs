@@ -30,6 +30,9 @@ use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::{Error, ErrorKind, Result};
 use layout::{LockKind, file as at, head};
 
+/// How long one sleeps that finds a cleaner, or a quicker one, in its way.
+const RETRY_NS: u64 = 50_000;
+
 /// What all users of an object must agree on.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ObjectType {
@@ -261,7 +264,8 @@ impl Object {
                 let what = format!("opening {}", ty.kind.as_str());
                 return Err(Error::new(ErrorKind::Timeout, what, name.as_str(), remedy));
             }
-            sched::yield_now();
+            // No yield: who has it may be of a lower priority, on this core.
+            sched::sleep_until(Deadline::in_ns(RETRY_NS));
         }
     }
 

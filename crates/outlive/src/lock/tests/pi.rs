@@ -242,12 +242,12 @@ fn a_pi_mutex_whose_holder_went_without_a_mark_is_inherited() {
         let word: u32 = tid | waiters;
         std::os::unix::fs::FileExt::write_all_at(&file, &word.to_ne_bytes(), len - 32).unwrap();
         // The state says that it was let go in good order; only the kernel's word lags behind.
-        crate::os::fixture::until(|| crate::os::process::sched::has_ended(tid));
+        crate::os::fixture::until(|| crate::os::process::sched::has_ended(tid).unwrap());
         drop(lock.lock().unwrap());
         drop(lock.try_lock().unwrap());
         gone.take().map(|child| child.wait());
     }
-    assert!(!crate::os::process::sched::has_ended(std::process::id()));
+    assert!(!crate::os::process::sched::has_ended(std::process::id()).unwrap());
 }
 
 /// From the moment at which the kernel would have marked its words until it is gone, a process with

@@ -24,7 +24,7 @@ pub(crate) fn threads_path(nodes: &Path, node: NodeId) -> PathBuf {
 
 /// The longest from the end of a thread that left its guard to the end of its process, which runs
 /// hooks and unmaps memory: after that, the process lives on.
-const EXIT_NS: u64 = 1_000_000_000;
+pub(super) const EXIT_NS: u64 = 1_000_000_000;
 
 /// A node and its threads.
 #[derive(Debug)]

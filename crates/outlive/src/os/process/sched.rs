@@ -67,20 +67,31 @@ pub(crate) fn pid_namespace() -> Result<u64> {
 }
 
 /// Whether thread `tid` of this PID namespace runs no code of its program any more: it ends, or has
-/// ended, reaped or not. One that cannot be asked about runs.
-pub(crate) fn has_ended(tid: u32) -> bool {
-    // SAFETY: asks whether a thread is there.
-    if unsafe { libc::kill(tid as i32, 0) } != 0 && syserr::errno() == libc::ESRCH {
-        return true;
+/// ended, reaped or not.
+///
+/// # Errors
+/// `Io` where it cannot be asked about.
+pub(crate) fn has_ended(tid: u32) -> Result<bool> {
+    let is_gone = || {
+        // SAFETY: asks whether a thread is there.
+        unsafe { libc::kill(tid as i32, 0) != 0 && syserr::errno() == libc::ESRCH }
+    };
+    if is_gone() {
+        return Ok(true);
     }
-    let stat = std::fs::read(format!("/proc/{tid}/stat")).unwrap_or_default();
+    let path = format!("/proc/{tid}/stat");
+    let stat = match std::fs::read(&path) {
+        Ok(stat) => stat,
+        Err(_) if is_gone() => return Ok(true),
+        Err(e) => return Err(syserr::from_io("asking whether a thread lives", path, e)),
+    };
     // Behind the name, which may hold anything.
-    let Some(at) = stat.iter().rposition(|byte| *byte == b')') else { return false };
+    let Some(at) = stat.iter().rposition(|byte| *byte == b')') else { return Ok(false) };
     let mut fields = stat[at + 1..].split(|byte| *byte == b' ').skip(1);
     let ended = matches!(fields.next(), Some(b"Z" | b"X"));
     // A large process is without its locks long before it is a zombie.
     let flags = fields.nth(5).and_then(|flags| str::from_utf8(flags).ok()?.parse::<u32>().ok());
-    ended || flags.is_some_and(|flags| flags & PF_EXITING != 0)
+    Ok(ended || flags.is_some_and(|flags| flags & PF_EXITING != 0))
 }
 
 /// Lets another thread run on this core.

@@ -85,7 +85,8 @@ pub(crate) fn install() -> Result<u32> {
         forget();
     }
     // ORDERING(STOP_OWNER): pairs with the handler; what it needs is stored before.
-    if OWNER.load(Ordering::Acquire) != me {
+    // Both: a child may have its parent's number, in a namespace of its own.
+    if OWNER.load(Ordering::Acquire) != me || GENERATION.load(Ordering::Relaxed) != generation {
         ASKED.fd()?;
         GENERATION.store(generation, Ordering::Relaxed);
         OWNER.store(me, Ordering::Release);
@@ -171,7 +172,7 @@ extern "C" fn on_stop(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
     // SAFETY: no pointers.
     let me = unsafe { libc::getpid() } as u32;
     // ORDERING(STOP_OWNER): pairs with `install`.
-    let ours = OWNER.load(Ordering::Acquire) == me;
+    let ours = OWNER.load(Ordering::Acquire) == me && is_own();
     let again = CAME[which].swap(1, Ordering::Relaxed) != 0;
     if ours {
         ask(signal as u32);

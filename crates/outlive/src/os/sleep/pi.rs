@@ -221,41 +221,46 @@ impl PiWord {
                     sched::yield_now();
                     continue;
                 }
-                libc::ESRCH if self.bury(named) => continue,
+                libc::ESRCH => match self.bury(named) {
+                    Ok(true) => continue,
+                    Ok(false) => Err(self.corrupt()),
+                    Err(e) => Err(Refused::Failed(e)),
+                },
                 libc::ETIMEDOUT => Err(Refused::Expired),
                 libc::EDEADLK => Err(Refused::Deadlock),
                 libc::ENOSYS => {
                     Err(Refused::Failed(syserr::from_code("wait for", "a lock", failed)))
                 }
-                _ => {
-                    // No such thread, or none that the kernel gave the word to.
-                    let why = format!(
-                        "the word {:#x} names no holder that the kernel knows: stop the users and \
-                         run `outlive clean`",
-                        self.word().load(Relaxed)
-                    );
-                    let e = Error::new(ErrorKind::Corrupt, "taking", "a lock", why);
-                    Err(Refused::Failed(e))
-                }
+                _ => Err(self.corrupt()),
             };
         }
+    }
+
+    /// No such thread, or none that the kernel gave the word to.
+    fn corrupt(&self) -> Refused {
+        let why = format!(
+            "the word {:#x} names no holder that the kernel knows: stop the users and run \
+             `outlive clean`",
+            self.word().load(Relaxed)
+        );
+        Refused::Failed(Error::new(ErrorKind::Corrupt, "taking", "a lock", why))
     }
 
     /// The word named `tid`, which runs no more: it died, and the kernel did not say so, as where
     /// the memory of its process was thrown away first. The next one is told, as if it had. Also
     /// true where the word has changed since.
-    fn bury(&self, tid: u32) -> bool {
+    fn bury(&self, tid: u32) -> Result<bool> {
         let seen = self.word().load(Relaxed);
         if tid == 0 || seen & TID_MASK != tid {
-            return true;
+            return Ok(true);
         }
-        if tid > TID_MAX || !sched::has_ended(tid) || fault("pi.never_buried") {
-            return false;
+        if tid > TID_MAX || !sched::has_ended(tid)? || fault("pi.never_buried") {
+            return Ok(false);
         }
         let left = OWNER_DIED | seen & WAITERS;
         // Who was quicker has it.
         let _ = self.word().compare_exchange(seen, left, AcqRel, Relaxed);
-        true
+        Ok(true)
     }
 
     /// Whoever held it is gone, with all others: the next one is told.

@@ -76,7 +76,7 @@ impl Wait {
             Self::Yield => look_until(done, value, deadline, sched::yield_now),
             Self::Park { lead_ns } => {
                 if signal::look(done) < value {
-                    park(expected_ns, lead_ns);
+                    park(expected_ns.min(deadline.as_ns()), lead_ns);
                 }
                 look_until(done, value, deadline, std::hint::spin_loop)
             }

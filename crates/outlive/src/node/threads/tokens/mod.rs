@@ -23,11 +23,12 @@
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use super::peers::{ThreadPeer, threads_path};
+use super::peers::{EXIT_NS, ThreadPeer, threads_path};
 pub(crate) use super::peers::{Token, Verdict};
 use crate::domain::header::id;
 use crate::domain::header::{FileHeader, FileKind};
@@ -339,13 +340,29 @@ impl Places {
         Ok((self.map.atomic_u64(offset + at::ID)?, token.cast_mut()))
     }
 
+    /// How long ago the thread of an unused place ended.
+    fn age_of_end(&self, place: usize, now: u64) -> u64 {
+        let offset = at::FIRST + place * at::PLACE_BYTES + at::ENDED_AT;
+        self.map.atomic_u64(offset).map_or(u64::MAX, |at| now.saturating_sub(at.load(Relaxed)))
+    }
+
     /// A place that no thread has, or whose thread died without running its hook.
     fn free_place(&self, table: &mut Table) -> Result<usize> {
-        let free = |(place, used): (usize, &bool)| !used || self.thread_died(place);
-        if let Some(place) = table.used.iter().enumerate().position(free) {
+        let is_free = |place: &usize| !table.used[*place] || self.thread_died(*place);
+        let now = clock::now_ns();
+        // For a while others ask when a thread ended, whose process may be ending.
+        let age = |place: usize| match table.used[place] {
+            true => EXIT_NS,
+            false => self.age_of_end(place, now).min(EXIT_NS),
+        };
+        let place = table.used.len();
+        let longest = (0..place).filter(is_free).min_by_key(|place| Reverse(age(*place)));
+        let longest = longest.filter(|longest| {
+            place >= table.capacity || age(*longest) == EXIT_NS || fault("place.reused_at_once")
+        });
+        if let Some(place) = longest {
             return Ok(place);
         }
-        let place = table.used.len();
         if place >= at::PLACES_MAX {
             let remedy = format!("at most {} threads of a node take locks", at::PLACES_MAX);
             let object = self.map.name();

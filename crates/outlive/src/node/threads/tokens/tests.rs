@@ -31,7 +31,7 @@ fn a_thread_that_ended_is_dead_and_its_place_is_used_again() {
     let (one, two) = (node(&dir), node(&dir));
     let (own, other) = (one.threads().unwrap(), two.threads().unwrap());
     let mut ids = vec![own.id().unwrap()];
-    for _ in 0..5 {
+    for _ in 0..3 * at::PLACES_FIRST {
         let (own, other) = (Arc::clone(&own), Arc::clone(&other));
         let id = std::thread::spawn(move || {
             let id = own.id().unwrap();
@@ -45,9 +45,9 @@ fn a_thread_that_ended_is_dead_and_its_place_is_used_again() {
         until(|| !is_alive(&other, *id));
     }
     assert!(is_alive(&other, ids[0]));
-    assert_eq!(own.own.table.lock().unwrap().used.len(), 2);
+    assert_eq!(own.own.table.lock().unwrap().used.len(), at::PLACES_FIRST);
     ids.dedup();
-    assert_eq!(ids.len(), 6);
+    assert_eq!(ids.len(), 1 + 3 * at::PLACES_FIRST);
 }
 
 #[test]
@@ -135,4 +135,19 @@ fn cut_files_of_tokens_harm_no_other_token_of_the_thread() {
         let threads = after.threads().unwrap();
         assert!(is_alive(&threads, threads.id().unwrap()));
     }
+}
+
+/// Others ask when a thread ended that left its guard: its process may be ending.
+#[test]
+fn the_place_of_a_thread_that_has_just_ended_waits() {
+    let dir = TempDir::new("threads-place");
+    let (one, other) = (node(&dir), node(&dir));
+    let id = std::thread::scope(|scope| {
+        scope.spawn(|| one.threads().unwrap().id().unwrap()).join().unwrap()
+    });
+    one.threads().unwrap().id().unwrap();
+    let Verdict::Ended(peer) = other.threads().unwrap().judge(id).unwrap() else {
+        panic!("it has ended")
+    };
+    assert!(peer.may_be_ending(id));
 }
