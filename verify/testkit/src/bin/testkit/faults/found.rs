@@ -14,6 +14,19 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
+        "batch.skips_unasked",
+        "a batch that is full passes over the one that is next",
+        &[Unit("topic::tests::batches::small_batches_are_of_every_publisher_in_turn")],
+    ),
+    fault(
+        "batch.uses_up_passed",
+        "what the dead left and cannot be mapped hides the living from batches",
+        &[Unit(
+            "topic::tests::batches::\
+             what_the_dead_left_unmapped_does_not_hide_the_living_from_batches",
+        )],
+    ),
+    fault(
         "drain.repeats_errors",
         "an iterator over what is there gives one error for ever",
         &[Unit("topic::tests::modes::a_drain_ends_at_an_error_and_the_next_one_goes_on")],
@@ -40,6 +53,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "leave.joiner_uncalled",
         "who leaves calls nobody that joined since it last sent",
         &[Unit("wait::tests::a_publisher_that_never_sent_anything_calls_as_it_leaves")],
+    ),
+    fault(
+        "place.reused_at_once",
+        "the place of a thread that has just ended is another's at once",
+        &[Unit("node::threads::tokens::tests::the_place_of_a_thread_that_has_just_ended_waits")],
     ),
     fault(
         "reliable.joiner_unseen",
@@ -73,6 +91,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "sources.past_hides_living",
         "what a dead publisher left and cannot be mapped hides the living",
         &[Unit("topic::tests::refused::what_the_dead_left_unmapped_does_not_hide_the_living")],
+    ),
+    fault(
+        "wait_set.looks_always",
+        "a wait for a period of a control loop reads directories",
+        &[Unit("wait::tests::short_waits_read_no_directory")],
     ),
     fault(
         "wait_set.parents_bridge",
