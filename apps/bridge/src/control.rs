@@ -23,7 +23,7 @@ use crate::queues;
 use crate::ros2::Graph;
 use crate::routes::{Kind, ROUTES_MAX, Routes};
 use crate::services;
-use crate::shared::{NODE_NAME, Shared, is_bridge_name, say};
+use crate::shared::{NODE_NAME, Shared, Speaker, is_bridge_name, say};
 use crate::stats::Snapshot;
 use crate::topics::Topics;
 use crate::wire::Of;
@@ -221,12 +221,18 @@ impl Control {
         let side = self.routes.of(Kind::QueueIn);
         let (known, mut lanes) = (shared.room.known(), HashMap::new());
         for queue in shared.domain.queues()? {
-            for lane in queue.lanes.iter().filter(|lane| shared.is_bridge(lane.producer.node)) {
+            let comes_in = shared.config.queue(&queue.name).is_some_and(|r| r.direction.comes_in());
+            // What is gone without a trace may have been the bridge before this one.
+            let came_in = |node| match shared.speaker(node) {
+                Ok(Speaker::Bridge) => true,
+                Ok(Speaker::Gone) => comes_in,
+                Ok(Speaker::Local) | Err(_) => false,
+            };
+            for lane in queue.lanes.iter().filter(|lane| came_in(lane.producer.node)) {
                 let gone = lane.closed || !lane.alive;
                 let bytes = gone.then_some(lane.memory_bytes);
                 lanes.insert((queue.name.clone(), lane.producer), bytes);
             }
-            let comes_in = shared.config.queue(&queue.name).is_some_and(|r| r.direction.comes_in());
             let consumed = queue.consumer.is_some_and(|node| live.contains_key(&node.get()));
             if comes_in && consumed {
                 side.want("", &queue.name, || queues::start_sink(shared, &queue));
@@ -393,7 +399,7 @@ impl Control {
     fn node_gone(&mut self, bridge: &str, id: u64) {
         let key = (bridge.to_owned(), id);
         let gone = self.proxies().remove(&key);
-        self.routes.of(Kind::TopicIn).tell_all(bridge, &News::NodeGone(id));
+        self.routes.of(Kind::TopicIn).tell_all(bridge, &News::NodeGone);
         drop(gone);
     }
 }

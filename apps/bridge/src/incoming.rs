@@ -30,6 +30,8 @@ pub(crate) const LINGER: Duration = Duration::from_millis(300);
 /// What a bridge says of a topic: a schema of up to 64 KiB as a list of numbers, and attributes.
 const NOTE_BYTES_MAX: usize = 1 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long a topic waits until it tries again to open a publisher of a node.
+const OPEN_AGAIN: Duration = Duration::from_secs(30);
 /// How long the last messages of a node that is gone are waited for while none comes.
 const LAST_WAIT: Duration = Duration::from_secs(3);
 
@@ -41,8 +43,6 @@ enum Item {
     Message(Header, ZBytes),
     /// That node has no publisher there any more.
     Last(u64),
-    /// That node is gone: so is who speaks for it here, once its last messages have come.
-    NodeGone(u64),
     /// No more comes.
     BridgeGone,
 }
@@ -69,11 +69,9 @@ pub(crate) fn start(shared: &Arc<Shared>, bridge: &str, name: &str, expected: Ex
     Worker::start(shared, "incoming", what, move |_| Route::begin(route, intake, from)).hearing(
         move |news| {
             match news {
-                // No room: the node is let go of with the topic.
-                News::NodeGone(node) => drop(to.try_send(Item::NodeGone(node))),
                 News::BridgeGone => drop(to.try_send(Item::BridgeGone)),
                 News::Again => again.store(true, Relaxed),
-                News::Keeps(_) | News::Stop => {}
+                News::NodeGone | News::Keeps(_) | News::Stop => {}
             }
             slot.wake();
         },
@@ -202,10 +200,10 @@ impl Job for Coming {
                     self.ports.publish(&header, &payload, &self.intake.counted);
                 }
                 Ok(Item::Last(node)) => self.ports.tell(node, |of| of.finished = true),
-                Ok(Item::NodeGone(node)) => {
-                    self.ports.tell(node, |of| of.gone = Some(Instant::now()));
+                Ok(Item::BridgeGone) => {
+                    self.ports.look();
+                    self.ports.of_nodes.retain(|_, of| of.gone.is_none());
                 }
-                Ok(Item::BridgeGone) => self.ports.of_nodes.retain(|_, of| of.gone.is_none()),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(Turn::Ended),
             }
@@ -250,6 +248,10 @@ struct Ports {
     /// For nodes that nobody speaks for yet, or any more.
     own: Port,
     of_nodes: HashMap<u64, OfNode>,
+    /// When they are looked at next.
+    look_at: Instant,
+    /// When a publisher that could not be opened is tried again.
+    open_again: Instant,
 }
 
 /// The publisher of a remote node.
@@ -265,7 +267,8 @@ impl Ports {
     fn new(route: Arc<Route>, note: TopicNote) -> Result<Self, Failed> {
         let of = note.of.payload_type()?;
         let own = route.port(&note, &of, None)?;
-        Ok(Self { route, note, of, own, of_nodes: HashMap::new() })
+        let now = Instant::now();
+        Ok(Self { route, note, of, own, of_nodes: HashMap::new(), look_at: now, open_again: now })
     }
 
     /// Looks whether the topic is another one, where it was announced once more.
@@ -334,9 +337,22 @@ impl Ports {
         self.of_nodes.values().any(|of| of.gone.is_some())
     }
 
+    /// Which nodes are gone. What says so may be lost where no more is taken in.
+    fn look(&mut self) {
+        let now = Instant::now();
+        self.look_at = now + LOOK_EVERY;
+        let Route { shared, bridge, .. } = &*self.route;
+        for (node, of) in self.of_nodes.iter_mut().filter(|(_, of)| of.gone.is_none()) {
+            of.gone = shared.proxy(bridge, *node).is_none().then_some(now);
+        }
+    }
+
     /// Lets go of nodes that are gone and have nothing more on the way: what goes on by another
     /// publisher is in no order with what they said.
     fn let_go(&mut self) {
+        if Instant::now() >= self.look_at {
+            self.look();
+        }
         let ends = |since: Instant| since.elapsed() > LAST_WAIT;
         self.of_nodes.retain(|_, of| !of.gone.is_some_and(|since| of.finished || ends(since)));
     }
@@ -352,10 +368,22 @@ impl Ports {
             }
         }
         if !self.of_nodes.contains_key(&node)
+            && Instant::now() >= self.open_again
             && let Some(proxy) = route.shared.proxy(&route.bridge, node)
-            && let Ok(port) = route.port(&self.note, &self.of, Some(proxy))
         {
-            self.of_nodes.insert(node, OfNode { port, finished: false, gone: None });
+            match route.port(&self.note, &self.of, Some(proxy)) {
+                Ok(port) => {
+                    self.of_nodes.insert(node, OfNode { port, finished: false, gone: None });
+                }
+                // A try may take 10 s, as long as a stopped process keeps the topic's directory.
+                Err(e) => {
+                    self.open_again = Instant::now() + OPEN_AGAIN;
+                    let Route { shared, name, bridge, .. } = &**route;
+                    shared.say_failed(format_args!(
+                        "topic {name} of {bridge}: its node {node} is not told from others: {e}"
+                    ));
+                }
+            }
         }
         self.of_nodes.get_mut(&node).map_or(&mut self.own, |of| &mut of.port)
     }

@@ -41,7 +41,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{SyncSender, channel, sync_channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use outlive::MsgPack;
@@ -172,6 +173,15 @@ fn args() -> Result<Option<Args>, String> {
     if args.file.is_none() && !args.ros2_types { Err("no FILE".into()) } else { Ok(Some(args)) }
 }
 
+/// A thread that prints what is sent to it. While its reader takes no more nobody waits: there is
+/// room for one text, and what does not fit is skipped.
+fn printer() -> std::io::Result<SyncSender<String>> {
+    let (to, texts) = sync_channel::<String>(1);
+    let name = "print".to_owned();
+    thread::Builder::new().name(name).spawn(move || texts.iter().for_each(|text| print(&text)))?;
+    Ok(to)
+}
+
 /// A reader that went away is no reason to fail.
 fn print(text: &str) {
     let mut out = std::io::stdout();
@@ -218,6 +228,7 @@ fn run(mut config: Config, stats: bool) -> Result<(), Failed> {
         published.depth(4).reliable_timeout(Duration::ZERO).publisher()?;
     say(format_args!("namespace {}, bridge {}", shared.config.namespace, shared.own));
 
+    let lines = stats.then(printer).transpose()?;
     let mut control = Control::new(shared.clone())?;
     let period = Duration::from_millis(stats_ms);
     let mut next = Instant::now() + period;
@@ -229,8 +240,8 @@ fn run(mut config: Config, stats: bool) -> Result<(), Failed> {
             if let Err(e) = published.publish_value(&snapshot) {
                 shared.say_failed(format_args!("the counters are not published: {e}"));
             }
-            if stats {
-                print(&snapshot.lines());
+            if let Some(lines) = &lines {
+                let _ = lines.try_send(snapshot.lines());
             }
         }
     }

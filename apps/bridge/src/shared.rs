@@ -80,9 +80,10 @@ impl Shared {
     /// A line about what fails, and is tried again many times a second.
     pub(crate) fn say_failed(&self, line: impl fmt::Display) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = failures.again(line.to_string(), Instant::now()) {
-            say(line);
-        }
+        let line = failures.again(line.to_string(), Instant::now());
+        // Who reads the log may take its time.
+        drop(failures);
+        let _ = line.map(say);
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

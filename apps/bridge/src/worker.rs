@@ -61,8 +61,8 @@ impl Stop {
 /// What a route is told while it runs.
 #[derive(Clone, Debug)]
 pub(crate) enum News {
-    /// A remote node is gone: so is who speaks for it here, once its last messages have come.
-    NodeGone(u64),
+    /// A remote node is gone: who speaks for it here is to be looked at.
+    NodeGone,
     /// Its bridge is gone: nothing more comes.
     BridgeGone,
     /// The token of its topic has come once more: the topic may be another one.

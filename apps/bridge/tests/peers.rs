@@ -193,6 +193,12 @@ fn many_queues_share_what_the_file_allows_and_lose_nothing() {
     println!("{} bytes after other consumers have come", memory(&net));
     assert!(memory(&net) <= enough, "{} bytes", memory(&net));
     let said = net.hosts[0].said();
+    // What the bridge before it left unread counts, too.
+    net.hosts[0].end();
+    net.bridge(0, &format!("[limits]\ntotal_bytes = {TOTAL}\n{rules}"));
+    thread::sleep(Duration::from_secs(5));
+    println!("{} bytes after another bridge has come", memory(&net));
+    assert!(memory(&net) <= enough, "{} bytes", memory(&net));
     let lines: Vec<_> = said.iter().filter(|line| line.contains("until there is room")).collect();
     for name in &names {
         let of = lines.iter().filter(|line| line.contains(&format!("queue {name} "))).count();

@@ -168,6 +168,41 @@ fn while_somebody_keeps_the_domain_locked_all_but_new_stand_ins_goes_on() {
 }
 
 #[test]
+fn a_node_that_goes_while_its_topic_takes_in_nothing_more_goes_here_as_well() {
+    let Some(net) = pair() else { return };
+    let [here, there, other] =
+        [(0, "member"), (1, "member"), (1, "goes")].map(|(i, name)| net.hosts[i].node(name));
+    let topic = |node: &Node| node.topic::<u64>("/n").expect("a name");
+    let from = topic(&there).publisher().expect("a publisher");
+    let goes = topic(&other).publisher().expect("a publisher");
+    let mut stopped = topic(&here).reliable(true).subscriber().expect("a subscriber");
+    is_carried(&from, &mut stopped);
+    is_carried(&goes, &mut stopped);
+    let is_shown = || {
+        let nodes = net.hosts[0].domain().nodes().expect("a domain");
+        nodes.iter().any(|n| n.alive && n.name == "outlive-bridge.h1.goes")
+    };
+    assert!(is_shown());
+    // Until 1024 wait, and more are dropped.
+    let mut counters = Counters::of(&here);
+    counters.until("a full intake", |c| {
+        for n in 0..200 {
+            from.publish(&n).expect("nobody there is waited for");
+        }
+        count(c, "in", "/n", "dropped") > 100
+    });
+    drop((goes, other));
+    for n in 0..1000 {
+        from.publish(&n).expect("nobody there is waited for");
+        thread::sleep(Duration::from_millis(1));
+    }
+    wait_for("the end of its stand-in", || {
+        while stopped.receive().expect("a sample").is_some() {}
+        (!is_shown()).then_some(())
+    });
+}
+
+#[test]
 fn messages_that_a_subscriber_here_keeps_out_are_not_said_to_lack_room() {
     let Some(net) = pair() else { return };
     let [here, there] = [0, 1].map(|i| net.hosts[i].node("member"));

@@ -88,14 +88,18 @@ impl Gate {
         // SAFETY: a page of our own, mapped until it is unregistered.
         let registered = unsafe {
             let flags = register::PORTABLE | register::DEVICEMAP;
-            api.check((api.register)(page, PAGE, flags), "cuMemHostRegister").and_then(|()| {
-                let code = (api.registered_address)(&raw mut address, page, 0);
-                api.check(code, "cuMemHostGetDevicePointer")
-            })
+            api.check((api.register)(page, PAGE, flags), "cuMemHostRegister")
         };
         if let Err(e) = registered {
             // SAFETY: mapped above; no device knows it.
             unsafe { libc::munmap(page, PAGE) };
+            return Err(e);
+        }
+        // SAFETY: registered above.
+        let code = unsafe { (api.registered_address)(&raw mut address, page, 0) };
+        if let Err(e) = api.check(code, "cuMemHostGetDevicePointer") {
+            // SAFETY: registered and mapped above; no stream knows its address.
+            unsafe { unmap_registered(cuda, page, PAGE) };
             return Err(e);
         }
         let (cuda, last) = (cuda.clone(), AtomicU32::new(0));
@@ -195,7 +199,9 @@ impl Drop for Gate {
         }
         self.open(Ticket(self.last.load(SeqCst)));
         let waits = std::mem::take(self.waits.get_mut().unwrap_or_else(|e| e.into_inner()));
-        if waits.iter().any(|event| event.wait(DROP_WAIT).is_err()) {
+        let until = Instant::now() + DROP_WAIT;
+        let left = || until.saturating_duration_since(Instant::now());
+        if waits.iter().any(|event| event.wait(left()).is_err()) {
             // Somebody else keeps the stream: the word stays, and stays open.
             return;
         }
