@@ -447,16 +447,50 @@ fn the_examples_in_cpp_run() {
     }
 }
 
+/// Writes the first program in C++ of a page of this repository into a file.
+fn program_in(page: &str, temp: &Temp) -> PathBuf {
+    let page = std::fs::read_to_string(here().join("../..").join(page)).unwrap();
+    let (_, block) = page.split_once("```cpp\n").unwrap();
+    let (program, _) = block.split_once("```").unwrap();
+    let source = temp.0.join("page.cpp");
+    std::fs::write(&source, program).unwrap();
+    source
+}
+
 #[test]
 fn the_program_in_the_readme_runs() {
-    let readme = std::fs::read_to_string(here().join("../../README.md")).unwrap();
-    let (_, block) = readme.split_once("```cpp\n").unwrap();
-    let (program, _) = block.split_once("```").unwrap();
     let temp = Temp::new("readme");
-    let source = temp.0.join("camera.cpp");
-    std::fs::write(&source, program).unwrap();
+    let source = program_in("README.md", &temp);
     let said = run(cpp_compilers()[0], "c++20", source.to_str().unwrap());
     assert_eq!(said, "pixel 255\n");
+}
+
+#[outlive::message("example/Pose")]
+#[derive(Clone, Copy)]
+struct Pose {
+    x: f64,
+    y: f64,
+    heading: f64,
+}
+
+#[test]
+fn the_program_that_gets_a_newcomer_started_prints_what_another_language_sends() {
+    let temp = Temp::new("started");
+    let (source, program) =
+        (program_in("docs/book/getting-started.md", &temp), temp.0.join("page"));
+    compile(cpp_compilers()[0], "c++20", &source, &program);
+    let root = temp.0.join("root");
+    let node = outlive::Node::builder().root(&root).name("localizer").open().unwrap();
+    let poses = node.topic::<Pose>("/robot/pose").unwrap().publisher().unwrap();
+    let started = Command::new(&program).env("OUTLIVE_DIR", &root).stdout(Stdio::piped()).spawn();
+    let mut started = started.unwrap();
+    while started.try_wait().unwrap().is_none() {
+        poses.publish(&Pose { x: 1.0, y: 2.0, heading: 0.5 }).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let said = started.wait_with_output().unwrap();
+    assert!(said.status.success());
+    assert_eq!(String::from_utf8_lossy(&said.stdout), "1.0 m, 2.0 m, 0.5 rad\n".repeat(10));
 }
 
 /// Configures a project of `lists` that finds the installed package; whether it could.

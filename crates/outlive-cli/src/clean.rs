@@ -81,18 +81,20 @@ pub(crate) fn run(args: &CleanArgs, options: &DomainOptions) -> Outcome {
 /// What went, kind by kind.
 fn removed(done: &CleanReport) -> String {
     let kinds = [
-        (done.node_files, "node files"),
-        (done.topic_files, "files of topics"),
-        (done.topics, "whole topics"),
-        (done.queue_files, "files of queues"),
-        (done.queues, "whole queues"),
-        (done.service_files, "files of services"),
-        (done.services, "whole services"),
-        (done.locks, "locks"),
-        (done.realtime_files, "real-time files"),
+        (done.node_files, "node file"),
+        (done.topic_files, "topic file"),
+        (done.topics, "topic"),
+        (done.queue_files, "queue file"),
+        (done.queues, "queue"),
+        (done.service_files, "service file"),
+        (done.services, "service"),
+        (done.locks, "lock"),
+        (done.realtime_files, "real-time file"),
     ];
     let went = kinds.iter().filter(|(count, _)| *count > 0);
-    let went: Vec<_> = went.map(|(count, kind)| format!("{count} {kind}")).collect();
+    let went =
+        went.map(|(count, kind)| format!("{count} {kind}{}", if *count == 1 { "" } else { "s" }));
+    let went: Vec<_> = went.collect();
     match went.is_empty() && done.bytes == 0 {
         true => "nothing to remove".into(),
         false if went.is_empty() => format!("removed {}", bytes(done.bytes)),

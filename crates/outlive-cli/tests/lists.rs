@@ -90,7 +90,7 @@ fn clean_tells_of_queues_services_and_locks_too_and_how_much_it_was() {
     };
     leave_unread();
     let told = home.run("clean").expect(DONE).text().to_owned();
-    for part in ["files of queues, 1 whole queues, 1 locks: ", " kB; nobody is left"] {
+    for part in ["queue files, 1 queue, 1 lock: ", " kB; nobody is left"] {
         assert!(told.contains(part), "{part:?}: {told}");
     }
     assert!(!told.contains("topics") && !told.contains("services"), "{told}");

@@ -269,7 +269,7 @@ fn rates() {
     // Who has just been counted as a subscriber may still begin after the next messages.
     while !delay.is_over() {
         frames.publish(&[1; 5000]).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let ran = delay.end();
     let out = mask_figures(ran.text());

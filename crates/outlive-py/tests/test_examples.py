@@ -1,9 +1,12 @@
 """The examples run and end as they say."""
 
+import os
 import pathlib
 import subprocess
 import sys
 
+import numpy as np
+import outlive
 import pytest
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
@@ -38,3 +41,18 @@ def test_the_program_in_a_page(page, says):
     command = [sys.executable, "-c", program]
     out = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert out.returncode == 0 and out.stdout == says, out.stdout + out.stderr
+
+
+def test_the_program_that_gets_a_newcomer_started(tmp_path):
+    page = (REPO / "docs/book/getting-started.md").read_text()
+    program = page.split("```python\n")[1].split("```")[0]
+    root = str(tmp_path / "root")
+    started = subprocess.Popen([sys.executable, "-c", program], env=os.environ | {"OUTLIVE_DIR": root})
+    try:
+        node = outlive.Node("planner", root=root)
+        pose = np.dtype([("x", "f8"), ("y", "f8"), ("heading", "f8")])
+        poses = outlive.Subscriber(node, "/robot/pose", pose, type_name="example/Pose")
+        assert poses.receive(timeout=60.0).array.tolist() == (1.0, 2.0, 0.5)
+    finally:
+        started.kill()
+        started.wait()

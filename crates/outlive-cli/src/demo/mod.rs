@@ -32,7 +32,8 @@ const DOMAIN: &str = "demo";
 ///
 /// A camera (1920x1080, 30 Hz, 6.2 MB frames), a fast viewer, a slow viewer and a recorder, each
 /// its own process, in a directory of their own. Needs about 160 MB of RAM disk and leaves nothing.
-/// If anything it prints does not hold, it fails with code 1 and a line that begins with "untrue".
+/// If anything it prints does not hold, it fails with code 1 and a line that begins with
+/// "outlive: untrue:".
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
     /// Approximate duration.

@@ -26,7 +26,7 @@ use outlive::Deadline;
 /// Watch nodes, topics and locks in the terminal.
 ///
 /// Rates, losses, memory; slow, stopped and dead nodes; held samples and locks. Looks from outside:
-/// joins nothing, wakes nobody. Losses count from the start, as far as they are visible so.
+/// joins nothing, wakes nobody. Losses count from when `top` started, and are a lower bound.
 #[derive(Args, Debug)]
 #[command(after_help = "Keys:
   1 2 3, Tab   topics, nodes, locks           Up Down   choose

@@ -73,7 +73,7 @@ pub(crate) struct EchoArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "inf",
           help_heading = END)]
     timeout: Duration,
-    /// End when all publishers, of which there was at least one, have left or died.
+    /// End once there has been a publisher and all have left or died.
     #[arg(long, help_heading = END)]
     until_left: bool,
 }

@@ -13,7 +13,7 @@ use crate::output::{print, print_json};
 const EXAMPLES: &str = "\
 Examples:
   outlive topic find outlive/Image
-  outlive topic find image                        without package and case
+  outlive topic find image                        last part of the name, any case
   outlive topic echo $(outlive topic find Pose)";
 
 /// List the topics of a type, a name per line.
