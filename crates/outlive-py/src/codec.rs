@@ -395,25 +395,35 @@ impl Codec {
         py: Python<'py>,
         payload: &[u8],
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.value(py, payload, || {
+        match &self.form {
+            Form::Object { .. } => self.value(py, payload, || unreachable!("an object")),
+            _ => self.made_of(PyBytes::new(py, payload)),
+        }
+    }
+
+    /// As `copied`, of bytes that are a copy already.
+    pub(crate) fn made_of<'py>(&self, bytes: Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
+        if let Form::Bytes { .. } = &self.form {
+            return Ok(bytes.into_any());
+        }
+        let py = bytes.py();
+        self.value(py, bytes.as_bytes(), || {
             let numpy = py.import("numpy")?;
             if let Form::Headed { header, element, .. } = &self.form {
-                let (head, tail) = payload.split_at(self.of.size().min(payload.len()));
-                let copy = |part: &[u8], dtype: &Py<PyArrayDescr>| {
-                    let bytes = PyBytes::new(py, part);
-                    numpy.call_method1("frombuffer", (bytes, dtype.bind(py)))?.call_method0("copy")
+                let copy = |dtype: &Py<PyArrayDescr>, count: isize, offset: usize| {
+                    let part = (&bytes, dtype.bind(py), count, offset);
+                    numpy.call_method1("frombuffer", part)?.call_method0("copy")
                 };
                 // An array of one as one of no dimensions.
-                let head = copy(head, header)?.call_method1("reshape", (PyTuple::empty(py),))?;
-                return Ok(PyTuple::new(py, [head, copy(tail, element)?])?.into_any());
+                let head = copy(header, 1, 0)?.call_method1("reshape", (PyTuple::empty(py),))?;
+                let tail = copy(element, -1, self.of.size())?;
+                return Ok(PyTuple::new(py, [head, tail])?.into_any());
             }
-            let bytes = PyBytes::new(py, payload);
-            // SAFETY: bytes live as long as their object; dtypes of arrays over them may be
-            // aligned to more, so NumPy copies from there.
+            // Dtypes may be aligned to more than bytes are, so NumPy copies from there.
             let Form::Array { dtype, shape, any_length } = &self.form else {
-                return Ok(bytes.into_any());
+                return Ok(bytes.clone().into_any());
             };
-            let flat = numpy.call_method1("frombuffer", (bytes, dtype.bind(py)))?;
+            let flat = numpy.call_method1("frombuffer", (&bytes, dtype.bind(py)))?;
             let mut dims: Vec<isize> = shape.iter().map(|n| *n as isize).collect();
             if *any_length {
                 dims.insert(0, -1);

@@ -75,18 +75,20 @@ impl Loan {
         Self { codec, lent, views: Mutex::default() }
     }
 
+    /// Not while an exception is made, which lets other threads run.
     fn lent(&self) -> MutexGuard<'_, Option<Arc<Mutex<LentBy>>>> {
         lock(&self.lent)
     }
 
     fn get(&self) -> PyResult<Arc<Mutex<LentBy>>> {
-        self.lent().clone().ok_or_else(gone)
+        let lent = self.lent().clone();
+        lent.ok_or_else(gone)
     }
 
     /// No more writing through arrays that were handed out.
     fn seal(&self, py: Python<'_>) {
-        let mut views = self.views.lock().unwrap_or_else(|e| e.into_inner());
-        for view in std::mem::take(&mut *views) {
+        let views = std::mem::take(&mut *lock(&self.views));
+        for view in views {
             match view.bind(py).cast::<PyTuple>() {
                 Ok(parts) => parts.iter().for_each(|part| end_writing(&part)),
                 Err(_) => end_writing(view.bind(py)),
@@ -127,7 +129,7 @@ impl Loan {
         // there while it is lent.
         let array = unsafe { this.codec.get().view(slf.py(), data, size, true, base)? };
         let weak = array.clone().unbind();
-        this.views.lock().unwrap_or_else(|e| e.into_inner()).push(weak);
+        lock(&this.views).push(weak);
         Ok(array)
     }
 
@@ -141,7 +143,8 @@ impl Loan {
         }
         let held = shared.hold()?;
         self.seal(py);
-        let lent = self.lent().take().ok_or_else(gone)?;
+        let lent = self.lent().take();
+        let lent = lent.ok_or_else(gone)?;
         let sent = shared.send(py, held, |sender| lock(&lent).publish(sender));
         if sent.is_err() {
             give_back(&lent);

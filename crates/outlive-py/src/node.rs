@@ -78,6 +78,7 @@ fn note_opened(one: Weak<dyn Close>) {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Not for longer than a statement that makes no exception: see `port::Common::shared`.
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
@@ -109,7 +110,8 @@ impl Close for Shared {
 impl Node {
     /// The node of the core.
     pub(crate) fn open(&self) -> PyResult<CoreNode> {
-        lock(&self.shared.inner).clone().ok_or_else(closed)
+        let open = lock(&self.shared.inner).clone();
+        open.ok_or_else(closed)
     }
 
     /// From here on it closes `one` with itself; at once, if it was closed as `one` was opened.

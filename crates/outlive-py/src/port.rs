@@ -386,14 +386,18 @@ impl<T: Send + Sync + 'static> Common<T> {
         Self(Arc::new(Mutex::new(Shared { inner, closed: false, holders: Vec::new() })))
     }
 
-    /// Never held while the interpreter's lock is let go of.
+    /// Never held while the interpreter's lock is let go of, as making an exception may do: the
+    /// next thread would wait here with that lock.
     fn shared(&self) -> MutexGuard<'_, Shared<T>> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     pub(crate) fn get(&self) -> PyResult<Arc<T>> {
-        let shared = self.shared();
-        shared.inner.clone().filter(|_| !shared.closed).ok_or_else(closed)
+        let open = {
+            let shared = self.shared();
+            shared.inner.clone().filter(|_| !shared.closed)
+        };
+        open.ok_or_else(closed)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -417,7 +421,8 @@ impl<T: Send + Sync + 'static> Common<T> {
 
     /// For letting go of what is held: there after closing, too, while somebody holds something.
     pub(crate) fn get_held(&self) -> PyResult<Arc<T>> {
-        self.shared().inner.clone().ok_or_else(closed)
+        let held = self.shared().inner.clone();
+        held.ok_or_else(closed)
     }
 
     /// Notes that this thread has let go of it.

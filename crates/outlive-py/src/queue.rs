@@ -424,8 +424,10 @@ pub(crate) struct Received {
 
 impl Received {
     fn kept(&self, py: Python<'_>) -> PyResult<Py<Kept>> {
-        let kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
-        let kept = kept.as_ref().map(|kept| kept.clone_ref(py));
+        let kept = {
+            let kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+            kept.as_ref().map(|kept| kept.clone_ref(py))
+        };
         kept.ok_or_else(|| {
             fail(ErrorKind::InvalidArgument, "using", "a received message", "it is done")
         })

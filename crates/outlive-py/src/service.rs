@@ -1,13 +1,13 @@
 //! Services: requests and responses.
 
 use std::os::fd::AsRawFd;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use outlive::service::{self, Reply as CoreReply, Request as CoreRequest, Ticket};
 use outlive::{Client as CoreClient, Deadline, ErrorKind, Server as CoreServer};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBytes, PyTuple};
 
 use crate::codec::Codec;
 use crate::error::{OrRaise, fail, some_count};
@@ -89,7 +89,7 @@ impl Client {
         Reply { inner: reply, codecs: self.codecs.clone_ref(py) }
     }
 
-    fn tickets(&self) -> std::sync::MutexGuard<'_, Vec<Ticket>> {
+    fn tickets(&self) -> MutexGuard<'_, Vec<Ticket>> {
         self.tickets.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -472,9 +472,20 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Not while an exception is made or a value decoded, which lets other threads run.
+    fn lock(&self) -> MutexGuard<'_, Option<CoreRequest<[u8]>>> {
+        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
     fn take(&self) -> PyResult<CoreRequest<[u8]>> {
-        let taken = self.inner.lock().unwrap_or_else(|e| e.into_inner()).take();
+        let taken = self.lock().take();
         taken.ok_or_else(answered)
+    }
+
+    /// Runs `call`, which only calls the core, if it is not answered yet.
+    fn with<T>(&self, call: impl FnOnce(&CoreRequest<[u8]>) -> T) -> PyResult<T> {
+        let done = self.lock().as_ref().map(call);
+        done.ok_or_else(answered)
     }
 }
 
@@ -487,9 +498,8 @@ impl Request {
     /// The type of requests.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let request = self.inner.lock().unwrap_or_else(|e| e.into_inner());
-        let request = request.as_ref().ok_or_else(answered)?;
-        self.server.get().codecs.request.get().copied(py, request)
+        let bytes = self.with(|request| PyBytes::new(py, request))?;
+        self.server.get().codecs.request.get().made_of(bytes)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -508,9 +518,8 @@ impl Request {
     fn respond_part(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let server = self.server.get();
         let encoded = server.codecs.response.get().encode(value)?;
-        let request = self.inner.lock().unwrap_or_else(|e| e.into_inner());
-        let request = request.as_ref().ok_or_else(answered)?;
-        server.inner.hold()?.respond_part(request, encoded.bytes()?).or_raise()
+        let (bytes, mut port) = (encoded.bytes()?, server.inner.hold()?);
+        self.with(|request| port.respond_part(request, bytes))?.or_raise()
     }
 
     /// Refuses it and says why.
@@ -521,8 +530,7 @@ impl Request {
     /// Whether the client has given it up or is dead.
     #[getter]
     fn is_cancelled(&self) -> PyResult<bool> {
-        let request = self.inner.lock().unwrap_or_else(|e| e.into_inner());
-        let request = request.as_ref().ok_or_else(answered)?;
-        self.server.get().inner.hold()?.is_cancelled(request).or_raise()
+        let mut port = self.server.get().inner.hold()?;
+        self.with(|request| port.is_cancelled(request))?.or_raise()
     }
 }
