@@ -245,6 +245,51 @@ def test_a_node_closes_what_was_opened_with_it():
 
 
 class Cycle:
+def test_several_shutdowns_may_be_closed_in_any_order():
+    called = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: called.append("before"))
+    own = signal.getsignal(signal.SIGUSR1)
+    first, second, third = (outlive.Shutdown([signal.SIGUSR1]) for _ in range(3))
+    try:
+        second.close()
+        first.close()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert third.wait(10.0) and called == ["before"]
+        assert not first.is_asked and not second.is_asked
+        third.close()
+        assert signal.getsignal(signal.SIGUSR1) is own
+        with outlive.Shutdown([signal.SIGUSR1]):
+            later = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        assert signal.getsignal(signal.SIGUSR1) == signal.SIG_IGN, "what came later stays"
+        signal.signal(signal.SIGUSR1, later)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert called == ["before"] * 2 and signal.getsignal(signal.SIGUSR1) is own
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_ctrl_c_asks_a_shutdown_that_was_made_inside_asyncio(root):
+    code = """
+import asyncio, os, signal, outlive
+
+async def main():
+    with outlive.Shutdown() as shutdown:
+        os.kill(os.getpid(), signal.SIGINT)
+        await shutdown.asked()
+        await asyncio.sleep(0.1)
+        print("asked", flush=True)
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, text=True)
+    assert out.stdout == "asked\ninterrupted\n", out.stderr
+
+
     pass
 
 

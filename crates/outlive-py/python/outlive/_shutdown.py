@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import sys
 import threading
 import weakref
 
@@ -18,8 +19,9 @@ class Shutdown:
     A program that returns then closes its nodes: others see that it left, not that it died. Make it
     in the main thread. What waits for it: ``wait``, a ``WaitSet`` (it has a ``fileno``), asyncio
     (``await shutdown.asked()``). The same signal a second time does what it did before; ``close``
-    puts the handlers back. A handler that the program had before runs the first time, too; a signal
-    that is ignored stays ignored. A forked child has none of it: it can make its own.
+    puts the handlers back, of several in any order. A handler that the program had before runs the
+    first time, too, save that of ``asyncio.run``; a signal that is ignored stays ignored. A forked
+    child has none of it: it can make its own.
 
     >>> with outlive.Shutdown() as shutdown:
     ...     while not shutdown.wait(timeout=0.01):
@@ -46,11 +48,12 @@ class Shutdown:
 
     def _on_signal(self, number, frame):
         before = self._put_back(number)
-        if os.getpid() != self._owner:
-            os.kill(os.getpid(), number)  # it came before `_close_in_child`
+        if os.getpid() != self._owner or self._reader < 0:
+            # It came before `_close_in_child`, or a handler that stayed over a closed one calls it.
+            os.kill(os.getpid(), number)
             return
         self.ask()
-        if callable(before) and before is not signal.default_int_handler:
+        if callable(before) and not _is_default(before):
             before(number, frame)
 
     def _put_back(self, number):
@@ -99,10 +102,22 @@ class Shutdown:
                 loop.remove_reader(fd)
                 os.close(fd)
 
+    def _pass_on(self, number):
+        """What the signal did before, to the one that was opened over this one."""
+        for known in _opened:
+            over = known()
+            if over is not None and over._before.get(number) == self._on_signal:
+                over._before[number] = self._before.pop(number)
+                return
+
     def close(self):
-        """Puts back what the signals did before. In the main thread."""
+        """Puts back what the signals did before, where no other handler was put in place meanwhile.
+        In the main thread."""
         for number in list(self._before):
-            self._put_back(number)
+            if signal.getsignal(number) == self._on_signal:
+                self._put_back(number)
+            else:
+                self._pass_on(number)
         reader, writer, self._reader, self._writer = self._reader, self._writer, -1, -1
         for fd in (reader, writer):
             if fd >= 0:
@@ -113,6 +128,14 @@ class Shutdown:
 
     def __exit__(self, *_exception):
         self.close()
+
+
+def _is_default(handler):
+    """Whether it is Python's own for SIGINT, or that of `asyncio.run`, which stands in for it by
+    cancelling the main task: a program that asks to be told ends itself."""
+    runner = getattr(sys.modules.get("asyncio"), "Runner", ())  # from Python 3.11 on
+    of = getattr(getattr(handler, "func", None), "__self__", None)
+    return handler is signal.default_int_handler or isinstance(of, runner)
 
 
 def _close_in_child():
