@@ -30,7 +30,13 @@ struct Data {
 struct Views {
     /// The thread that holds the lock through this object.
     holder: Mutex<Option<ThreadId>>,
-    arrays: Mutex<Vec<Py<PyAny>>>,
+    /// Each with the thread that waits for a condition and then has the lock, and it, again. Only
+    /// locked with the interpreter's lock, so that no forked child finds it locked.
+    arrays: Mutex<Vec<(Option<ThreadId>, Py<PyAny>)>>,
+}
+
+fn me() -> ThreadId {
+    std::thread::current().id()
 }
 
 /// Those of all locks.
@@ -45,7 +51,7 @@ impl Views {
         views
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Py<PyAny>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Option<ThreadId>, Py<PyAny>)>> {
         self.arrays.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -59,16 +65,42 @@ impl Views {
 
     /// Before the calling thread lets go: seals, if it is the one that holds the lock.
     fn seal_own(&self, py: Python<'_>) {
-        if self.holder() == Some(std::thread::current().id()) {
+        if self.holder() == Some(me()) {
             self.seal(py);
         }
     }
 
-    /// No more writing through arrays that were handed out.
+    /// No more writing through arrays that were handed out, save those of threads that wait.
     fn seal(&self, py: Python<'_>) {
         self.set_holder(None);
-        let arrays = std::mem::take(&mut *self.lock());
-        arrays.iter().for_each(|array| end_writing(array.bind(py)));
+        self.seal_those(py, |waits| waits.is_none());
+    }
+
+    fn seal_those(&self, py: Python<'_>, which: impl Fn(Option<ThreadId>) -> bool) {
+        let sealed: Vec<_> = self.lock().extract_if(.., |(waits, _)| which(*waits)).collect();
+        sealed.iter().for_each(|(_, array)| end_writing(array.bind(py)));
+    }
+
+    /// The calling thread is about to wait for a condition: others that have the lock meanwhile
+    /// leave its arrays alone.
+    fn begin_wait(&self) {
+        if self.holder() == Some(me()) {
+            self.lock().iter_mut().for_each(|(waits, _)| *waits = waits.or(Some(me())));
+        }
+    }
+
+    /// It has the lock again, or never let it go.
+    fn end_wait(&self) {
+        let mine = |(waits, _): &&mut (Option<ThreadId>, _)| *waits == Some(me());
+        self.lock().iter_mut().filter(mine).for_each(|(waits, _)| *waits = None);
+    }
+
+    /// It does not get the lock again.
+    fn give_up_wait(&self, py: Python<'_>) {
+        if self.holder() == Some(me()) {
+            self.set_holder(None);
+        }
+        self.seal_those(py, |waits| waits == Some(me()));
     }
 }
 
@@ -79,7 +111,10 @@ pub(crate) fn _after_fork(py: Python<'_>) {
         let all = VIEWS.lock().unwrap_or_else(|e| e.into_inner());
         all.iter().filter_map(Weak::upgrade).collect()
     };
-    all.iter().for_each(|views| views.seal(py));
+    for views in all {
+        views.set_holder(None);
+        views.seal_those(py, |_| true);
+    }
 }
 
 /// What keeps the data mapped: the base of arrays over it.
@@ -132,7 +167,7 @@ impl Data {
         // caller's part, as with every lock of Python.
         let view = unsafe { codec.view(py, at, codec.of.size(), writable, base)? };
         if writable {
-            self.views.lock().push(view.clone().unbind());
+            self.views.lock().push((None, view.clone().unbind()));
         }
         Ok(Some(view))
     }
@@ -154,7 +189,7 @@ impl Data {
             visit.call(&*repair)?;
         }
         let Ok(arrays) = self.views.arrays.try_lock() else { return Ok(()) };
-        arrays.iter().try_for_each(|array| visit.call(array))
+        arrays.iter().try_for_each(|(_, array)| visit.call(array))
     }
 
     fn clear(&self) {
@@ -171,7 +206,7 @@ impl Data {
         mark_consistent: impl FnOnce() -> outlive::Result<()>,
     ) -> PyResult<()> {
         self.owner_died.store(how == Acquired::OwnerDied, Ordering::Relaxed);
-        self.views.set_holder(Some(std::thread::current().id()));
+        self.views.set_holder(Some(me()));
         let repair = {
             let repair = self.repair.lock().unwrap_or_else(|e| e.into_inner());
             repair.as_ref().map(|repair| repair.clone_ref(py))
@@ -270,8 +305,17 @@ impl RobustMutex {
         done
     }
 
-    /// After a wait for a condition: takes `lock` again, however long that takes, unless it is
-    /// closed meanwhile. What handlers of signals raise is for `ended`.
+    /// Runs `wait`, which lets go of the lock to wait for a condition; on failure it did not.
+    pub(crate) fn let_go_to_wait<T>(
+        &self,
+        wait: impl FnOnce() -> outlive::Result<T>,
+    ) -> outlive::Result<T> {
+        self.data.views.begin_wait();
+        wait().inspect_err(|_| self.data.views.end_wait())
+    }
+
+    /// After that: takes `lock` again, however long it takes, unless it is closed meanwhile. What
+    /// handlers of signals raise is for `ended`.
     pub(crate) fn take_again(
         slf: &Bound<'_, Self>,
         lock: &RawMutex,
@@ -283,7 +327,10 @@ impl RobustMutex {
                 break closed();
             }
             match py.detach(|| tried(lock.lock_until(Deadline::after(SLICE)))).or_raise() {
-                Ok(Some(how)) => return Self::taken(slf, lock, how),
+                Ok(Some(how)) => {
+                    this.data.views.end_wait();
+                    return Self::taken(slf, lock, how);
+                }
                 Ok(None) => {}
                 Err(e) => break e,
             }
@@ -291,24 +338,24 @@ impl RobustMutex {
                 ended.get_or_insert(e);
             }
         };
-        this.data.views.seal_own(py);
+        this.data.views.give_up_wait(py);
         this.inner.forget_holder(py);
         Err(failed)
     }
 
-    /// Lets it go by `unlock`, after closing, too.
+    /// Lets go of `lock` by `unlock`.
     fn let_go(
         &self,
         py: Python<'_>,
+        lock: &RawMutex,
         unlock: impl FnOnce(&RawMutex) -> outlive::Result<()>,
-    ) -> PyResult<()> {
-        let lock = self.inner.get_held()?;
+    ) -> outlive::Result<()> {
         self.data.views.seal_own(py);
-        let done = unlock(&lock);
+        let done = unlock(lock);
         if done.as_ref().map_or_else(|e| e.kind() == ErrorKind::NotOwned, |()| true) {
             self.inner.forget_holder(py);
         }
-        done.or_raise()
+        done
     }
 }
 
@@ -359,7 +406,8 @@ impl RobustMutex {
 
     /// Releases the lock. ``NotOwned`` when this thread does not hold it.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        self.let_go(py, RawMutex::unlock)
+        let lock = self.inner.get_held()?;
+        self.let_go(py, &lock, RawMutex::unlock).or_raise()
     }
 
     /// Unmaps the lock's memory, once the threads that hold it have released it or ended. Those
@@ -419,7 +467,12 @@ impl RobustMutex {
         if in_order(exception) {
             return self.release(py);
         }
-        self.let_go(py, RawMutex::unlock_in_disorder)
+        // It may be lost, as after a wait for a condition: the exception tells why, and stays.
+        let Some(lock) = self.inner.held() else { return Ok(()) };
+        match self.let_go(py, &lock, RawMutex::unlock_in_disorder) {
+            Err(e) if e.kind() == ErrorKind::NotOwned => Ok(()),
+            done => done.or_raise(),
+        }
     }
 }
 

@@ -420,9 +420,12 @@ impl<T: Send + Sync + 'static> Common<T> {
     }
 
     /// For letting go of what is held: there after closing, too, while somebody holds something.
+    pub(crate) fn held(&self) -> Option<Arc<T>> {
+        self.shared().inner.clone()
+    }
+
     pub(crate) fn get_held(&self) -> PyResult<Arc<T>> {
-        let held = self.shared().inner.clone();
-        held.ok_or_else(closed)
+        self.held().ok_or_else(closed)
     }
 
     /// Notes that this thread has let go of it.

@@ -42,26 +42,20 @@ impl RobustCondition {
     fn wait_by(&self, py: Python<'_>, mutex: &Py<RobustMutex>, until: Deadline) -> PyResult<bool> {
         let (mutex, of) = (mutex.bind(py), mutex.get());
         let (condvar, lock) = (&*self.inner.get()?, &*of.raw()?);
-        let mut ended = None;
-        let waited = py.detach(|| {
-            let go_on = || {
-                ended = Python::attach(|py| self.may_go_on(py, of)).err();
-                ended.is_none()
-            };
-            condvar.wait_raw_while(lock, until, go_on)
-        });
+        let (mut ended, mut closing) = (None, false);
+        let go_on = || {
+            Python::attach(|py| {
+                ended = py.check_signals().err();
+                closing = self.inner.is_closed() || of.is_closed();
+                ended.is_none() && !closing
+            })
+        };
+        let waited = of.let_go_to_wait(|| py.detach(|| condvar.wait_raw_while(lock, until, go_on)));
         let notified = waited.or_raise()?;
-        RobustMutex::take_again(mutex, lock, &mut ended)?;
-        ended.map_or(Ok(notified), Err)
-    }
-
-    /// Fails when a signal's handler did, or when it or the mutex was closed.
-    fn may_go_on(&self, py: Python<'_>, mutex: &RobustMutex) -> PyResult<()> {
-        py.check_signals()?;
-        match self.inner.is_closed() || mutex.is_closed() {
-            true => Err(closed()),
-            false => Ok(()),
-        }
+        let taken = RobustMutex::take_again(mutex, lock, &mut ended);
+        // What a signal's handler raised comes first: it asked for the end.
+        ended.map_or(taken, Err)?;
+        if closing { Err(closed()) } else { Ok(notified) }
     }
 }
 
@@ -96,7 +90,7 @@ impl RobustCondition {
     /// ``NotOwned``: this thread does not hold it. If its owner died meanwhile, ``owner_died`` of
     /// the mutex is true, or the data is repaired; after ``Unrecoverable`` it is not held any more.
     /// If this is closed meanwhile it raises ``InvalidArgument``, with the mutex; if the mutex is
-    /// closed, without it.
+    /// closed, without it. What a signal's handler raised comes before these.
     #[pyo3(signature = (mutex, timeout=None))]
     fn wait(&self, py: Python<'_>, mutex: Py<RobustMutex>, timeout: Option<f64>) -> PyResult<bool> {
         self.wait_by(py, &mutex, deadline(timeout))

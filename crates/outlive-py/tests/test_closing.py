@@ -240,6 +240,90 @@ def test_a_wait_for_a_condition_that_is_closed_returns_with_the_mutex(node):
     assert waiter.value() and is_free_bare(node)
 
 
+def disorder(name):
+    """Leaves the lock to its next holder as a dead owner does."""
+    with pytest.raises(KeyError), outlive.RobustMutex(outlive.Node("other"), name, np.int64):
+        raise KeyError
+
+
+def lose(name):
+    """Makes the lock unrecoverable."""
+    disorder(name)
+    with outlive.RobustMutex(outlive.Node("other"), name, np.int64):
+        pass  # not repaired
+
+
+def no_repair(data):
+    raise ArithmeticError
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [lambda mutex: mutex.close(), lambda mutex: disorder("/l"), lambda mutex: lose("/l")],
+    ids=["closed", "not repaired", "unrecoverable"],
+)
+def test_what_a_signal_handler_raised_ends_a_wait_for_a_condition_that_loses_its_mutex(node, lost):
+    mutex = outlive.RobustMutex(node, "/l", np.int64, repair=no_repair)
+    changed = outlive.RobustCondition(node, "/c")
+
+    def on_signal(*_):
+        lost(mutex)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, on_signal)
+    try:
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGUSR1)).start()
+        with pytest.raises(KeyboardInterrupt), mutex:
+            changed.wait(mutex, 30.0)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.fixture
+def waiter(node):
+    """A mutex, its condition, and a thread that has waited for it; the array that it has."""
+    mutex, changed = outlive.RobustMutex(node, "/l", np.int64), outlive.RobustCondition(node, "/c")
+    arrays = []
+
+    def wait():
+        with mutex as data:
+            arrays.append(data)
+            changed.wait(mutex)
+            data[...] += 1
+
+    return mutex, changed, InCall(wait), arrays[0]
+
+
+def test_the_data_of_a_waiter_stays_writable_while_another_thread_has_the_mutex(waiter):
+    mutex, changed, waits, array = waiter
+    with mutex as data:
+        data[...] = 7
+        changed.notify_all()
+    assert not data.flags.writeable
+    waits.value()
+    assert int(array) == 8 and not array.flags.writeable
+
+
+def test_the_data_of_a_waiter_that_loses_the_mutex_is_read_only(waiter):
+    mutex, _, waits, array = waiter
+    with mutex as data:
+        mutex.close()
+        with pytest.raises(outlive.InvalidArgument, match="closed"):
+            waits.value()
+        assert not array.flags.writeable and data.flags.writeable
+    assert not data.flags.writeable
+
+
+def test_the_data_of_a_waiter_is_read_only_in_a_forked_child(waiter):
+    array = waiter[3]
+    pid = os.fork()
+    if pid == 0:
+        os._exit(array.flags.writeable)
+    assert os.waitpid(pid, 0)[1] == 0 and array.flags.writeable
+    waiter[1].notify_all()
+    waiter[2].value()
+
+
 def test_closing_ends_waits_for_permits_and_of_wait_sets(node):
     closing = outlive.Node("closing")
     all_taken = outlive.RobustSemaphore(node, "/s", 1).acquire()

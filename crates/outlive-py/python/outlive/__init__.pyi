@@ -1016,7 +1016,7 @@ class RobustCondition(_Port):
         ``NotOwned``: this thread does not hold it. If its owner died meanwhile, ``owner_died`` of
         the mutex is true, or the data is repaired; after ``Unrecoverable`` it is not held any more.
         If this is closed meanwhile it raises ``InvalidArgument``, with the mutex; if the mutex is
-        closed, without it.
+        closed, without it. What a signal's handler raised comes before these.
         """
     def wait_for(
         self, mutex: RobustMutex, predicate: Callable[[], Any], timeout: float | None = None
