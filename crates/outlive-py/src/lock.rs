@@ -15,7 +15,7 @@ use crate::codec::Codec;
 use crate::error::{OrRaise, fail, raise};
 use crate::loan::end_writing;
 use crate::node::Node;
-use crate::port::{Common, SLICE, closed, deadline, wait};
+use crate::port::{Common, Opened, SLICE, closed, deadline, wait};
 
 /// What a lock protects, if it was given a type, and what of it is not in shared memory.
 struct Data {
@@ -278,7 +278,7 @@ pub(crate) struct RobustMutex {
 
 impl RobustMutex {
     /// The lock without its data.
-    pub(crate) fn raw(&self) -> PyResult<Arc<RawMutex>> {
+    pub(crate) fn raw(&self) -> PyResult<Arc<Opened<RawMutex>>> {
         self.inner.get()
     }
 
@@ -447,8 +447,7 @@ impl RobustMutex {
             return Ok(None);
         }
         data.must_be_held()?;
-        let at = lock.data();
-        data.view(slf.py(), lock, at, true)
+        data.view(slf.py(), lock.keep(), lock.data(), true)
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -490,8 +489,7 @@ pub(crate) struct RobustRwLock {
 impl RobustRwLock {
     fn view<'py>(slf: &Bound<'py, Self>, writable: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
         let lock = slf.get().inner.get()?;
-        let at = lock.data();
-        slf.get().data.view(slf.py(), lock, at, writable)
+        slf.get().data.view(slf.py(), lock.keep(), lock.data(), writable)
     }
 
     /// Lets it go by `unlock`, after closing, too.

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 use std::thread::ThreadId;
 
+use outlive::topic::segments::{self, Segment, SegmentWatcher, Unmap};
 use outlive::{Node as CoreNode, NodeBuilder, NodeId, Watch as CoreWatch};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -77,8 +78,8 @@ fn note_opened(one: Weak<dyn Close>) {
     note(&mut all, one);
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Not for longer than a statement that makes no exception: see `port::Common::shared`.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
@@ -142,6 +143,16 @@ pub(crate) fn thread_ended(thread: ThreadId) {
     }
 }
 
+/// Keeps messages mapped as the interpreter ends: a thread that it stops in the midst of a
+/// calculation may still read an array over what was a loan, and that need not keep its publisher.
+struct StayMapped;
+
+impl SegmentWatcher for StayMapped {
+    fn unmapping(&self, _: &Segment) -> Unmap {
+        Unmap::Never
+    }
+}
+
 /// Closes all nodes of the process, and waits for calls of other threads to end, half a second at
 /// most. For the end of the interpreter.
 #[pyfunction]
@@ -149,6 +160,8 @@ pub(crate) fn _close_all(py: Python<'_>) {
     if OWNER.load(Ordering::Relaxed) != std::process::id() {
         return;
     }
+    static STAY_MAPPED: LazyLock<Arc<StayMapped>> = LazyLock::new(|| Arc::new(StayMapped));
+    segments::watch(&STAY_MAPPED);
     ENDING.store(true, Ordering::Relaxed);
     let mut all: Vec<_> = lock(&OPENED).iter().filter_map(Weak::upgrade).collect();
     for _ in 0..50 {

@@ -350,10 +350,31 @@ impl<T: Inner> std::ops::DerefMut for Held<'_, T> {
 #[derive(Debug)]
 pub(crate) struct Common<T>(Arc<Mutex<Shared<T>>>);
 
+/// What calls have of it, each while it lasts.
+#[derive(Debug)]
+pub(crate) struct Opened<T>(Arc<T>);
+
+impl<T> Opened<T> {
+    /// For what keeps it beyond a call, as arrays do: the end of the interpreter waits for calls.
+    pub(crate) fn keep(&self) -> Arc<T> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl<T> std::ops::Deref for Opened<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
 #[derive(Debug)]
 struct Shared<T> {
     /// None once it is closed and nobody holds anything of it.
-    inner: Option<Arc<T>>,
+    inner: Option<Arc<Opened<T>>>,
+    /// What calls under way still have then.
+    in_calls: Weak<Opened<T>>,
     closed: bool,
     /// The threads that hold something of it, one entry for each hold.
     holders: Vec<ThreadId>,
@@ -374,16 +395,21 @@ thread_local! {
 
 impl<T> Shared<T> {
     /// What is to be dropped, once `self` is let go of.
-    fn take_unused(&mut self) -> Option<Arc<T>> {
+    fn take_unused(&mut self) -> Option<Arc<Opened<T>>> {
         let used = !self.holders.is_empty() && !node::is_ending();
-        if self.closed && !used { self.inner.take() } else { None }
+        let unused = if self.closed && !used { self.inner.take() } else { None };
+        if let Some(unused) = &unused {
+            self.in_calls = Arc::downgrade(unused);
+        }
+        unused
     }
 }
 
 impl<T: Send + Sync + 'static> Common<T> {
     pub(crate) fn new(inner: T) -> Self {
-        let inner = Some(Arc::new(inner));
-        Self(Arc::new(Mutex::new(Shared { inner, closed: false, holders: Vec::new() })))
+        let inner = Some(Arc::new(Opened(Arc::new(inner))));
+        let (in_calls, closed, holders) = Default::default();
+        Self(Arc::new(Mutex::new(Shared { inner, in_calls, closed, holders })))
     }
 
     /// Never held while the interpreter's lock is let go of, as making an exception may do: the
@@ -392,7 +418,7 @@ impl<T: Send + Sync + 'static> Common<T> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    pub(crate) fn get(&self) -> PyResult<Arc<T>> {
+    pub(crate) fn get(&self) -> PyResult<Arc<Opened<T>>> {
         let open = {
             let shared = self.shared();
             shared.inner.clone().filter(|_| !shared.closed)
@@ -420,11 +446,11 @@ impl<T: Send + Sync + 'static> Common<T> {
     }
 
     /// For letting go of what is held: there after closing, too, while somebody holds something.
-    pub(crate) fn held(&self) -> Option<Arc<T>> {
+    pub(crate) fn held(&self) -> Option<Arc<Opened<T>>> {
         self.shared().inner.clone()
     }
 
-    pub(crate) fn get_held(&self) -> PyResult<Arc<T>> {
+    pub(crate) fn get_held(&self) -> PyResult<Arc<Opened<T>>> {
         self.held().ok_or_else(closed)
     }
 
@@ -456,13 +482,13 @@ impl<T: Send + Sync + 'static> Common<T> {
 
 impl<T: Send + Sync> Close for Mutex<Shared<T>> {
     fn close(&self, py: Python<'_>) -> bool {
-        let unused = {
+        let (unused, in_calls) = {
             let mut shared = self.lock().unwrap_or_else(|e| e.into_inner());
             shared.closed = true;
-            shared.take_unused()
+            (shared.take_unused(), shared.in_calls.clone())
         };
         py.detach(|| drop(unused));
-        true
+        in_calls.strong_count() == 0
     }
 
     fn forget_thread(&self, thread: ThreadId) {

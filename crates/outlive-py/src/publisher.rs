@@ -16,7 +16,7 @@ use crate::codec::Codec;
 use crate::error::{OrRaise, some_count};
 use crate::gpu::Place;
 use crate::loan::{Lent, LentBy, Loan};
-use crate::node::Node;
+use crate::node::{self, Node};
 use crate::port::{self, Held, Inner, Port};
 
 /// How long a publish waits unless told otherwise.
@@ -26,6 +26,8 @@ const RELIABLE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Sender {
     /// In a box: loans refer to it.
     publisher: Box<CorePublisher<[u8]>>,
+    /// Loans that are neither published nor given back: they refer to the publisher.
+    loans: usize,
     /// Those that keep its memory: loans, and arrays over what was one.
     users: usize,
     given_back: Arc<GivenBack>,
@@ -37,7 +39,8 @@ unsafe impl Send for Sender {}
 impl Inner for Sender {
     fn closed(&mut self) -> bool {
         self.take_back();
-        self.users > 0
+        // At the end of the interpreter all memory stays mapped, see `node::_close_all`.
+        if node::is_ending() { self.loans > 0 } else { self.users > 0 }
     }
 }
 
@@ -57,18 +60,21 @@ impl Sender {
         let mut loan = self.publisher.loan_slice(size)?;
         let data = loan.as_mut_ptr().expose_provenance();
         self.users += 1;
-        // SAFETY: it refers to the publisher in its box, which stays while users are counted.
+        self.loans += 1;
+        // SAFETY: it refers to the publisher in its box, which stays while loans are counted.
         Ok((unsafe { transmute::<CoreLoan<'_, [u8]>, Lent>(loan) }, data))
     }
 
     /// Ends what was let go of. `false`: another thread gives something back right now.
     fn take_back(&mut self) -> bool {
         self.users -= self.given_back.users.swap(0, Ordering::Acquire);
-        match self.given_back.loans.try_lock() {
-            Ok(mut loans) => loans.clear(),
-            Err(TryLockError::Poisoned(e)) => e.into_inner().clear(),
+        let mut loans = match self.given_back.loans.try_lock() {
+            Ok(loans) => loans,
+            Err(TryLockError::Poisoned(e)) => e.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
-        }
+        };
+        self.loans -= loans.len();
+        loans.clear();
         true
     }
 
@@ -76,7 +82,10 @@ impl Sender {
     pub(crate) fn publish(&mut self, loan: &mut Option<Lent>) -> outlive::Result<u64> {
         let Some(lent) = loan.take() else { unreachable!("it was looked for") };
         match lent.try_publish() {
-            Ok(seq) => Ok(seq),
+            Ok(seq) => {
+                self.loans -= 1;
+                Ok(seq)
+            }
             Err(Unpublished { loan: lent, why }) => {
                 *loan = Some(lent);
                 Err(why.into())
@@ -240,7 +249,8 @@ impl Publisher {
         let (id, topic) = (publisher.id(), publisher.topic());
         let id = (id.node.get(), id.port);
         let given_back = Arc::<GivenBack>::default();
-        let port = Port::new(Sender { publisher, users: 0, given_back: Arc::clone(&given_back) });
+        let (loans, users) = (0, 0);
+        let port = Port::new(Sender { publisher, loans, users, given_back: given_back.clone() });
         node.get().adopt(py, port.weak())?;
         let timeout = reliable_timeout.map_or(RELIABLE_TIMEOUT, port::seconds);
         let shared = Arc::new(Shared { port, given_back, timeout });

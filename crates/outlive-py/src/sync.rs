@@ -187,7 +187,7 @@ impl RobustSemaphore {
             index: permit.0.index(),
             owner_died: permit.0.owner_died(),
             lent: Mutex::new(Some(permit)),
-            _of: Arc::clone(&of),
+            _of: of.keep(),
         }))
     }
 

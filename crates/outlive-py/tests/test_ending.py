@@ -106,6 +106,45 @@ time.sleep(0.1)
     assert watched(PROGRAM, how=how) == (0, ["left"], [])
 
 
+@pytest.mark.parametrize(
+    "wait",
+    ["lock.acquire()", "read.acquire_read()", "semaphore.acquire()", "changed.wait(free)"],
+)
+def test_a_program_whose_thread_waits_for_a_lock_as_it_ends_has_left(root, wait):
+    how = f"""
+import threading, time
+held, lock = outlive.RobustMutex(node, "/l"), outlive.RobustMutex(node, "/l")
+written, read = outlive.RobustRwLock(node, "/rw"), outlive.RobustRwLock(node, "/rw")
+semaphore = outlive.RobustSemaphore(node, "/s", 1)
+free, changed = outlive.RobustMutex(node, "/f"), outlive.RobustCondition(node, "/c")
+permit = semaphore.acquire()
+held.acquire()
+written.acquire_write()
+def waits():
+    free.acquire()
+    {wait}
+threading.Thread(target=waits, daemon=True).start()
+time.sleep(0.3)
+"""
+    assert watched("node = outlive.Node('waits')", how=how) == (0, ["left"], [])
+
+
+def test_a_program_whose_thread_has_the_array_of_a_published_loan_as_it_ends_has_left(root):
+    how = """
+import threading, time
+images = outlive.Publisher(node, "/images", np.uint8, (100_000,))
+def publishes():
+    with images.loan() as image:
+        image[:] = 1
+    # Reads it for as long as it runs.
+    while True:
+        np.all(image == 1)
+threading.Thread(target=publishes, daemon=True).start()
+time.sleep(0.3)
+"""
+    assert watched("node = outlive.Node('publishes')", how=how) == (0, ["left"], [])
+
+
 def test_a_forked_worker_of_multiprocessing_has_left(root):
     code = """
 import multiprocessing
@@ -206,45 +245,6 @@ def test_a_shutdown_leaves_ignored_signals_and_calls_the_handlers_before_it():
         signal.signal(signal.SIGUSR2, ignored)
 
 
-def test_a_node_closes_what_was_opened_with_it():
-    guard = outlive.Node("guard")
-    events = outlive.Subscriber(guard, "/t", bytes)
-    with outlive.Node("closes") as node:
-        watch = guard.watch(node.id)
-        publisher = outlive.Publisher(node, "/t", bytes)
-        mutex = outlive.RobustMutex(node, "/m", np.int64)
-        ports = [
-            (publisher, lambda: publisher.publish(b"x")),
-            (subscriber := outlive.Subscriber(node, "/t", bytes), lambda: subscriber.receive(0)),
-            (consumer := outlive.Consumer(node, "/q"), lambda: consumer.receive(0)),
-            (producer := outlive.Producer(node, "/q"), lambda: producer.send(1)),
-            (server := outlive.Server(node, "/s"), lambda: server.receive(0)),
-            (client := outlive.Client(node, "/s"), lambda: client.send(1)),
-            (mutex, lambda: mutex.acquire()),
-            (outlive.RobustRwLock(node, "/rw"), lambda: ports[7][0].acquire_read()),
-            (outlive.RobustCondition(node, "/c"), lambda: ports[8][0].notify()),
-            (outlive.RobustSemaphore(node, "/sem", 1), lambda: ports[9][0].acquire()),
-            (outlive.LocklessSet(node, "/set", 4), lambda: ports[10][0].insert(1)),
-            (node, lambda: outlive.Publisher(node, "/t")),
-            (node.watch(guard.id), lambda: ports[12][0].is_alive),
-        ]
-        with mutex as data:
-            data[...] = 7
-        events.receive(0)
-    for port, use in ports:
-        with pytest.raises(outlive.InvalidArgument, match="closed"):
-            use()
-    assert int(data) == 7 and not data.flags.writeable, "an array keeps its memory"
-    assert watch.is_alive, "and that the node"
-    del data
-    assert watch.wait(30.0)
-    events.receive(0)
-    assert [what for what, _ in events.events()] == ["joined", "left"]
-    node.close()
-    assert [n.name for n in outlive.Domain.of(guard).nodes()] == ["guard"]
-
-
-class Cycle:
 def test_several_shutdowns_may_be_closed_in_any_order():
     called = []
     before = signal.signal(signal.SIGUSR1, lambda *_: called.append("before"))
@@ -290,6 +290,45 @@ except KeyboardInterrupt:
     assert out.stdout == "asked\ninterrupted\n", out.stderr
 
 
+def test_a_node_closes_what_was_opened_with_it():
+    guard = outlive.Node("guard")
+    events = outlive.Subscriber(guard, "/t", bytes)
+    with outlive.Node("closes") as node:
+        watch = guard.watch(node.id)
+        publisher = outlive.Publisher(node, "/t", bytes)
+        mutex = outlive.RobustMutex(node, "/m", np.int64)
+        ports = [
+            (publisher, lambda: publisher.publish(b"x")),
+            (subscriber := outlive.Subscriber(node, "/t", bytes), lambda: subscriber.receive(0)),
+            (consumer := outlive.Consumer(node, "/q"), lambda: consumer.receive(0)),
+            (producer := outlive.Producer(node, "/q"), lambda: producer.send(1)),
+            (server := outlive.Server(node, "/s"), lambda: server.receive(0)),
+            (client := outlive.Client(node, "/s"), lambda: client.send(1)),
+            (mutex, lambda: mutex.acquire()),
+            (outlive.RobustRwLock(node, "/rw"), lambda: ports[7][0].acquire_read()),
+            (outlive.RobustCondition(node, "/c"), lambda: ports[8][0].notify()),
+            (outlive.RobustSemaphore(node, "/sem", 1), lambda: ports[9][0].acquire()),
+            (outlive.LocklessSet(node, "/set", 4), lambda: ports[10][0].insert(1)),
+            (node, lambda: outlive.Publisher(node, "/t")),
+            (node.watch(guard.id), lambda: ports[12][0].is_alive),
+        ]
+        with mutex as data:
+            data[...] = 7
+        events.receive(0)
+    for port, use in ports:
+        with pytest.raises(outlive.InvalidArgument, match="closed"):
+            use()
+    assert int(data) == 7 and not data.flags.writeable, "an array keeps its memory"
+    assert watch.is_alive, "and that the node"
+    del data
+    assert watch.wait(30.0)
+    events.receive(0)
+    assert [what for what, _ in events.events()] == ["joined", "left"]
+    node.close()
+    assert [n.name for n in outlive.Domain.of(guard).nodes()] == ["guard"]
+
+
+class Cycle:
     pass
 
 
