@@ -104,12 +104,14 @@ class Path:
     best: Optional[Point] = None
     by_name: Dict[str, Point] = dataclasses.field(default_factory=dict)
     ends: Tuple[Point, ...] = ()
+    span: Tuple[float, float] = (0.0, 0.0)
+    names: List[str] = dataclasses.field(default_factory=list)
 
 
 def test_a_dataclass_is_checked_where_it_is_sent(node):
     publisher = outlive.Publisher(node, "/path", Path)
     subscriber = outlive.Subscriber(node, "/path", Path)
-    good = Path([Point(1.0)], Point(2.0), {"a": Point(3.0)}, (Point(4.0),))
+    good = Path([Point(1.0)], Point(2.0), {"a": Point(3.0)}, (Point(4.0),), (1.0, 2.0), ["a"])
     publisher.publish(good)
     assert subscriber.receive(10.0).value == good
     for wrong, what in [
@@ -121,6 +123,11 @@ def test_a_dataclass_is_checked_where_it_is_sent(node):
         (Path([], {"x": 1.0}), ".best is no Point"),
         (Path([], None, {"a": 1}), r".by_name\['a'\] is no Point"),
         (Path([], None, {}, (Point(1.0), 2)), r".ends\[1\] is no Point"),
+        (Path([], span=(1.0, 2.0, 3.0)), ".span is no tuple of 2"),
+        (Path([], span=(1.0,)), ".span is no tuple of 2"),
+        (Path([], span=1.0), ".span is no tuple"),
+        (Path([], names="abc"), ".names is no list"),
+        (Path([], by_name=[1]), ".by_name is no dict"),
     ]:
         with pytest.raises(outlive.TypeMismatch, match=what):
             publisher.publish(wrong)
@@ -138,7 +145,11 @@ def test_what_is_no_object_of_the_dataclass_is_corrupt_and_the_next_arrives(node
         (7, "int is no Path"),
         (None, "NoneType is no Path"),
         ({"best": None}, "points"),
-        ({"points": 7}, "iterable"),
+        ({"points": 7}, "int is no list"),
+        ({"points": [], "names": "abc"}, "str is no list"),
+        ({"points": [], "ends": {}}, "dict is no tuple"),
+        ({"points": [], "span": [1.0, 2.0, 3.0]}, "3 elements are no tuple of 2"),
+        ({"points": [], "span": [1.0]}, "1 elements are no tuple of 2"),
         ({"points": [{"y": 1.0}]}, "'x'"),
         ({"points": [None]}, "NoneType is no Point"),
         ({"points": [], "best": 7}, "int is no Point"),

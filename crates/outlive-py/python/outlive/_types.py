@@ -182,26 +182,31 @@ def must_be(cls, value, name):
     """Raises unless `value` is an object of the dataclass `cls`, and so are those in it."""
     found = _strange(cls, value, "")
     if found is not None:
-        where, wanted = found
-        remedy = f"send an object of {wanted.__name__}"
-        what = f"sending {name}: type mismatch; {where or 'it'} is no {wanted.__name__}"
+        where, wanted, remedy = found
+        what = f"sending {name}: type mismatch; {where or 'it'} is no {wanted}"
         raise TypeMismatch(f"{what}; {remedy}", object=name, remedy=remedy)
 
 
 def _strange(hint, value, where):
-    """Where in `value` something is that a reader could not make into the class it expects, and
-    that class."""
+    """Where in `value` something is that a reader could not make into what it expects, what that
+    is, and the remedy."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, hint):
-            return where, hint
+            return where, hint.__name__, f"send an object of {hint.__name__}"
         fields = _hints(hint)
         items = ((fields.get(f.name), getattr(value, f.name), f".{f.name}")
                  for f in dataclasses.fields(hint))
-    elif origin in (list, tuple) and args and isinstance(value, (list, tuple)):
-        kinds = args[:1] * len(value) if origin is list or args[-1] is Ellipsis else args
+    elif origin in (list, tuple) and args:
+        if not isinstance(value, (list, tuple)):
+            return where, origin.__name__, f"send a {origin.__name__}"
+        kinds = _kinds(origin, args, value)
+        if len(kinds) != len(value):
+            return where, f"tuple of {len(kinds)}", f"send a tuple of {len(kinds)}"
         items = ((k, item, f"[{i}]") for i, (k, item) in enumerate(zip(kinds, value)))
-    elif origin is dict and len(args) == 2 and isinstance(value, dict):
+    elif origin is dict and len(args) == 2:
+        if not isinstance(value, dict):
+            return where, "dict", "send a dict"
         items = ((args[1], item, f"[{key!r}]") for key, item in value.items())
     elif _is_union(origin):
         inner = [arg for arg in args if dataclasses.is_dataclass(arg)]
@@ -216,6 +221,11 @@ def _strange(hint, value, where):
         if found is not None:
             return found
     return None
+
+
+def _kinds(origin, args, value):
+    """The types of the elements of a list or tuple."""
+    return args[:1] * len(value) if origin is list or args[-1] is Ellipsis else args
 
 
 def _is_union(origin):
@@ -238,11 +248,13 @@ def _build(hint, value):
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint):
         return build(hint, value)
-    if origin is list and args:
-        return [_build(args[0], item) for item in value]
-    if origin is tuple and args:
-        kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
-        return tuple(_build(kind, item) for kind, item in zip(kinds, value))
+    if origin in (list, tuple) and args:
+        if not isinstance(value, (list, tuple)):
+            raise ValueError(f"{type(value).__name__} is no {origin.__name__}")
+        kinds = _kinds(origin, args, value)
+        if len(kinds) != len(value):
+            raise ValueError(f"{len(value)} elements are no tuple of {len(kinds)}")
+        return origin(_build(kind, item) for kind, item in zip(kinds, value))
     if origin is dict and len(args) == 2:
         if not isinstance(value, dict):
             raise ValueError(f"{type(value).__name__} is no dict")
