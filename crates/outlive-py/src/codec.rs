@@ -256,7 +256,9 @@ impl Codec {
             false => self.converted(objects, dtype)?,
         };
         let has = array::parts(&array)?.1;
-        if has.split_first().is_none_or(|(_, inner)| inner != shape.as_slice()) {
+        // That of `[]` does not say what its messages are.
+        let fits = |(_, inner): (_, &[usize])| inner == shape.as_slice();
+        if has != [0] && !has.split_first().is_some_and(fits) {
             let (has, takes) = (shown(has, false), shown(shape, true));
             return refuse(&format!("its shape is {has}, this takes {takes}"));
         }

@@ -277,6 +277,7 @@ impl Publisher {
         let codec = self.codec.get();
         let encoded = codec.encode_batch(values)?;
         let mut left = encoded.bytes()?;
+        drop(self.shared.hold()?); // so that an empty batch is refused once it is closed
         while !left.is_empty() {
             // As much as there is room for: each message that waits has the whole timeout.
             let sent = self.shared.send(py, self.shared.hold()?, |sender| {

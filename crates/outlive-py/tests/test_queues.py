@@ -41,7 +41,8 @@ def test_a_batch_of_the_wrong_shape_is_refused(node):
     consumer = outlive.Consumer(node, "/q", np.float32, (3,))
     producer = outlive.Producer(node, "/q", np.float32, (3,))
     producer.send_batch(np.ones((4, 3)))
-    for wrong in (np.ones(3), np.ones((4, 2)), 1.0):
+    producer.send_batch([])
+    for wrong in (np.ones(3), np.ones((4, 2)), np.ones((0, 2)), 1.0):
         with pytest.raises(outlive.InvalidArgument):
             producer.send_batch(wrong)
     assert [consumer.receive(10.0).tolist() for _ in range(4)] == [[1, 1, 1]] * 4

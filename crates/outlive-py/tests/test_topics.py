@@ -63,6 +63,18 @@ def test_a_batch_is_a_message_each(node):
         bytes_.publish_batch([b"a", b"b"])
 
 
+def test_a_batch_of_nothing_sends_nothing(node):
+    publisher = outlive.Publisher(node, "/pairs", np.float32, (2,))
+    for nothing in ([], np.zeros((0, 2))):
+        publisher.publish_batch(nothing)
+    with pytest.raises(outlive.InvalidArgument, match="its shape"):
+        publisher.publish_batch(np.zeros((0, 3)))
+    assert publisher.published == 0
+    publisher.close()
+    with pytest.raises(outlive.InvalidArgument, match="closed"):
+        publisher.publish_batch([])
+
+
 def test_a_batch_waits_for_a_reliable_subscriber_and_sends_each_once(node):
     publisher = outlive.Publisher(node, "/n", np.uint64, depth=4, reliable_timeout=60)
     subscriber = outlive.Subscriber(node, "/n", np.uint64, reliable=True)
