@@ -278,6 +278,25 @@ fn no_part_of_a_recording_is_written_over_and_a_directory_has_a_file_beside_it()
     assert!(dir.with_extension("recovered.mcap").exists());
 }
 
+/// Only `info` said so.
+#[test]
+fn a_missing_part_of_a_recording_has_a_code_in_all_commands_that_read_it() {
+    let home = Home::new("record-missing");
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(16).publisher().unwrap();
+    (0..10u8).for_each(|i| assert!(publisher.publish(&[i; 3000]).is_ok()));
+    let run = home.root().with_file_name("run.mcap");
+    let split = "--history 16 --count 10 --split-bytes 4000 --compression none";
+    home.run(&format!("record /bytes {split} --output {}", run.display())).expect(DONE);
+    fs::remove_file(run.with_file_name("run_001.mcap")).unwrap();
+    for (command, code) in
+        [("info", CORRUPT), ("play", CORRUPT), ("convert", CORRUPT), ("recover", LOSS)]
+    {
+        let told = home.run(&format!("{command} {}", run.display())).expect(code).err;
+        assert!(told.contains("run_001.mcap is missing"), "{command}: {told}");
+    }
+}
+
 #[test]
 fn files_are_kept_only_of_a_recording_that_is_split() {
     let home = Home::new("record-keep");

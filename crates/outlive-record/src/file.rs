@@ -83,6 +83,9 @@ pub(crate) const LOSSES: &str = "outlive.losses";
 const FILES_MAX: u64 = 1_000_000;
 /// In the first of them: what all files of a split recording have in common, and no others.
 pub(crate) const ROW: &str = "row";
+/// There too: which run under its name it is, counted from 1. The time of day may be set back
+/// between two runs.
+pub(crate) const RUN: &str = "run";
 
 /// One file, or a row of them when it is to be split.
 #[derive(Debug)]
@@ -238,20 +241,22 @@ impl Files {
         options: &RecordOptions,
         mut about: BTreeMap<String, String>,
     ) -> Result<Self, Error> {
+        let there = if options.splits() { parts::written(path) } else { Vec::new() };
+        // Any of them: one that replaces the files of an earlier run begins with the first.
+        if let Some(file) = there.iter().find(|file| is_being_written(&file.path)) {
+            return Err(taken(&file.path));
+        }
         if options.splits() {
             // No two begin in one instant in one process.
             let row = format!("{}.{}", std::process::id(), outlive::now_ns());
             let epoch = about.get("monotonic_to_epoch_ns").map_or("", String::as_str);
             about.insert(ROW.into(), format!("{row}.{epoch}"));
-        }
-        let there = if options.splits() { parts::written(path) } else { Vec::new() };
-        // Any of them: one that replaces the files of an earlier run begins with the first.
-        if let Some((_, file, _)) = there.iter().find(|(_, file, _)| is_being_written(file)) {
-            return Err(taken(file));
+            let before = there.iter().map(|file| file.run).max().unwrap_or(0);
+            about.insert(RUN.into(), before.saturating_add(1).to_string());
         }
         let old = if options.overwrite { Vec::new() } else { there };
-        let next = old.last().map_or(0, |(number, ..)| number + 1);
-        let mut kept = old.into_iter().map(|(_, file, bytes)| (file, bytes)).collect();
+        let next = old.last().map_or(0, |file| file.number + 1);
+        let mut kept = old.into_iter().map(|file| (file.path, file.bytes)).collect();
         let mut notes = Vec::new();
         // First of all: the disk may have no room for the beginning of a file.
         let_go(path, options, &mut kept, &mut notes);
@@ -398,7 +403,7 @@ fn taken(path: &Path) -> Error {
 }
 
 /// Whether its recorder lives.
-fn is_being_written(path: &Path) -> bool {
+pub(crate) fn is_being_written(path: &Path) -> bool {
     let lock = |file: &fs::File| rustix::fs::flock(file, FlockOperation::NonBlockingLockShared);
     fs::File::open(path).is_ok_and(|file| lock(&file) == Err(Errno::WOULDBLOCK))
 }

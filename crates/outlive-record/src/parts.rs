@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mcap::records::{Record, op};
+use mcap::records::op;
 
 use crate::channel::Source;
-use crate::file::{ABOUT, ROW};
+use crate::file::{ABOUT, ROW, RUN, is_being_written};
 use crate::recording::{RecordedSource, record_at};
 use crate::scan::{HEAD_BYTES, Limits};
 use crate::{Error, Recording};
@@ -25,6 +26,37 @@ pub(crate) struct Part {
     pub(crate) channels: Arc<HashMap<u16, Arc<mcap::Channel<'static>>>>,
 }
 
+/// A file with the name of one of a row.
+#[derive(Debug)]
+struct Found {
+    number: u64,
+    path: PathBuf,
+    head: Head,
+}
+
+/// What the beginning of a file says.
+#[derive(Debug)]
+enum Head {
+    /// It is of this row, which is that run under its name.
+    Row { row: String, run: u64 },
+    /// It is of no row.
+    Other,
+    /// Nothing that can be relied on: it may be of any row.
+    Damaged,
+}
+
+/// What has a number of a row.
+enum Place {
+    Part(Box<Recording>),
+    /// It may have been a part.
+    LeftOut {
+        bytes: u64,
+        why: String,
+    },
+    /// A file of somebody else.
+    Taken,
+}
+
 /// Opens `path`, with all the files that belong to it.
 pub(crate) fn open(path: &Path, limits: Limits, check: bool) -> Result<Recording, Error> {
     let one = |path: &Path| Recording::open_part(path, limits, check);
@@ -36,72 +68,208 @@ pub(crate) fn open(path: &Path, limits: Limits, check: bool) -> Result<Recording
         let count = files.len();
         let several =
             || Error::Usage(format!("{} has {count} MCAP files: name one", path.display()));
-        let row = numbered(files).ok_or_else(several)?;
-        let parts = row.iter().map(|(_, path)| one(path)).collect::<Result<Vec<_>, _>>()?;
-        let first = parts.first().and_then(row_of);
-        let alike = first.is_some() && parts.iter().all(|part| row_of(part) == first);
-        if !alike && !path.join("metadata.yaml").is_file() {
+        let files = numbered(files).ok_or_else(several)?;
+        let found: Vec<_> = files.into_iter().map(|(n, path)| Found::of(n, path)).collect();
+        if let Some(row) = only_row(&found) {
+            return join(path, places(&found, &row, one)?, limits);
+        }
+        if !path.join("metadata.yaml").is_file() {
             return Err(several());
         }
-        return join(path, numbers(row, parts), limits);
+        let part = |file: &Found| Ok((file.number, Place::Part(one(&file.path)?.into())));
+        let parts = found.iter().map(part).collect::<Result<_, Error>>()?;
+        return join(path, parts, limits);
     }
-    let (stem, given) = match path.exists() {
-        true => {
-            let given = one(path)?;
-            let Some(((stem, _), _)) = number_of(path).zip(row_of(&given)) else {
-                return Ok(given);
-            };
-            (stem, Some(given))
-        }
+    let (stem, row) = match path.exists() {
+        true => match (number_of(path), Head::of(path)) {
+            (Some((stem, _)), Head::Row { row, .. }) => (stem, Some(row)),
+            _ => return one(path),
+        },
         // What the recorder was given, of which it made the names of files: its last run.
         false => (stem_of(path), None),
     };
-    let row = given.as_ref().and_then(row_of).map(str::to_owned);
-    let mut parts = Vec::new();
-    for (number, file) in beside(path, &stem).into_iter().rev() {
-        let part = match &given {
-            Some(given) if file.file_name() == path.file_name() => Ok(given.clone()),
-            _ => one(&file),
+    let files = beside(path, &stem).into_iter();
+    let found: Vec<_> = files.map(|(number, path)| Found::of(number, path)).collect();
+    match row.or_else(|| last_row(&found)) {
+        Some(row) => join(path, places(&found, &row, one)?, limits),
+        // It says what is wrong.
+        None => one(path),
+    }
+}
+
+/// Opens those of `found` that are of `row`. Others are not read, which may be long and unfinished.
+fn places(
+    found: &[Found],
+    row: &str,
+    open: impl Fn(&Path) -> Result<Recording, Error>,
+) -> Result<Vec<(u64, Place)>, Error> {
+    let is_ours = |file: &Found| file.head.row() == Some(row);
+    let first = found.iter().position(is_ours).unwrap_or(0);
+    let mut end = found.iter().rposition(is_ours).map_or(0, |last| last + 1);
+    // A power failure damages what was written last.
+    while end > 0
+        && let Some(next) = found.get(end)
+        && matches!(next.head, Head::Damaged)
+        && found[end - 1].number.checked_add(1) == Some(next.number)
+    {
+        end += 1;
+    }
+    let (mut places, mut failed) = (Vec::new(), None);
+    for file in &found[first..end] {
+        let bytes = file.path.metadata().map_or(0, |of| of.len());
+        let place = match &file.head {
+            Head::Row { row: of, .. } if of == row => match open(&file.path) {
+                Ok(part) => Place::Part(part.into()),
+                // Its recorder has let it go meanwhile.
+                Err(_) if !file.path.exists() => continue,
+                Err(e) => {
+                    let why = e.to_string();
+                    failed.get_or_insert(e);
+                    Place::LeftOut { bytes, why }
+                }
+            },
+            Head::Damaged => {
+                let why =
+                    format!("{} cannot be read: its beginning is damaged", file.path.display());
+                Place::LeftOut { bytes, why }
+            }
+            _ => Place::Taken,
         };
-        // Others may have names like these.
-        let Ok(part) = part else { continue };
-        let first = parts.first().and_then(|(_, part)| row_of(part));
-        let want = row.as_deref().or(first);
-        if row_of(&part).is_some() && (want.is_none() || want == row_of(&part)) {
-            parts.push((number, part));
+        places.push((file.number, place));
+    }
+    let is_part = |(_, place): &(u64, Place)| matches!(place, Place::Part(_));
+    match failed {
+        Some(e) if !places.iter().any(is_part) => Err(e),
+        _ => Ok(places),
+    }
+}
+
+/// The row of all files whose beginning can be read, if that is one.
+fn only_row(found: &[Found]) -> Option<String> {
+    let mut rows = found.iter().filter(|file| !matches!(file.head, Head::Damaged));
+    let row = rows.next()?.head.row()?;
+    rows.all(|file| file.head.row() == Some(row)).then(|| row.to_owned())
+}
+
+/// That of the last run. One that replaced files of an earlier run may have left its last ones.
+fn last_row(found: &[Found]) -> Option<String> {
+    let runs = found.iter().filter_map(|file| match &file.head {
+        Head::Row { row, run } => Some((run, file.number, row)),
+        _ => None,
+    });
+    runs.max().map(|(.., row)| row.clone())
+}
+
+/// A file of a split recording.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) number: u64,
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    /// See [`RUN`].
+    pub(crate) run: u64,
+}
+
+/// What our recorder has written under the name `path` in several files, by all of its runs, in
+/// order.
+pub(crate) fn written(path: &Path) -> Vec<Written> {
+    let of_ours = |(number, path): (u64, PathBuf)| match Head::of(&path) {
+        Head::Row { run, .. } if number < u64::MAX => {
+            let bytes = path.metadata().ok()?.len();
+            Some(Written { number, path, bytes, run })
+        }
+        _ => None,
+    };
+    beside(path, &stem_of(path)).into_iter().filter_map(of_ours).collect()
+}
+
+impl Found {
+    fn of(number: u64, path: PathBuf) -> Self {
+        let head = Head::of(&path);
+        Self { number, path, head }
+    }
+}
+
+impl Head {
+    fn row(&self) -> Option<&str> {
+        match self {
+            Self::Row { row, .. } => Some(row),
+            _ => None,
         }
     }
-    parts.reverse();
-    match parts.is_empty() {
-        // It says what is wrong.
-        true => one(path),
-        false => join(path, parts, limits),
+
+    fn of(path: &Path) -> Self {
+        match path.metadata() {
+            Ok(of) if of.is_file() => match Self::read(path, of.len()) {
+                Some(head) => head,
+                // Its recorder is about to write it.
+                None if is_being_written(path) => Self::Other,
+                None => Self::Damaged,
+            },
+            Ok(_) => Self::Other,
+            Err(_) => Self::Damaged,
+        }
+    }
+
+    /// `None` if it is damaged.
+    fn read(path: &Path, bytes: u64) -> Option<Self> {
+        // What we write there is small.
+        const BYTES_MAX: u64 = 1 << 20;
+        let magic = mcap::MAGIC;
+        let at = magic.len() as u64;
+        let mut file = File::open(path).ok()?;
+        let (mut begin, mut end) = (Vec::new(), Vec::new());
+        Read::by_ref(&mut file).take(at).read_to_end(&mut begin).ok()?;
+        if begin != magic {
+            // A power failure leaves a file empty, cut short, or full of zeros.
+            if magic.starts_with(&begin) || begin.iter().all(|byte| *byte == 0) {
+                return None;
+            }
+            file.seek(SeekFrom::Start(bytes.saturating_sub(at))).ok()?;
+            Read::by_ref(&mut file).take(at).read_to_end(&mut end).ok()?;
+            if end != magic {
+                return Some(Self::Other);
+            }
+        }
+        let header = record_at(&mut file, op::HEADER, at, BYTES_MAX)?;
+        let at = at + HEAD_BYTES + header.len() as u64;
+        let mut header = header.as_slice();
+        let (_profile, library) = (text(&mut header)?, text(&mut header)?);
+        let about = record_at(&mut file, op::METADATA, at, BYTES_MAX);
+        match about.as_deref().and_then(about_of) {
+            Some(about) => Some(about.get(ROW).map_or(Self::Other, |row| Self::Row {
+                row: (*row).to_owned(),
+                run: about.get(RUN).and_then(|run| run.parse().ok()).unwrap_or(0),
+            })),
+            // Our recorder always says what it is about.
+            None => (!library.starts_with("outlive ")).then_some(Self::Other),
+        }
     }
 }
 
-/// What our recorder has written under the name `path` in several files, by all of its runs: their
-/// numbers and bytes, in order.
-pub(crate) fn written(path: &Path) -> Vec<(u64, PathBuf, u64)> {
-    let sized = |(number, file): (u64, PathBuf)| {
-        let bytes = file.metadata().ok().filter(|of| of.is_file())?.len();
-        (number < u64::MAX && is_part(&file)).then_some((number, file, bytes))
-    };
-    beside(path, &stem_of(path)).into_iter().filter_map(sized).collect()
+/// What a record of metadata says, if it is that of our recorder. Of a damaged one no length is
+/// believed.
+fn about_of(mut body: &[u8]) -> Option<HashMap<&str, &str>> {
+    if text(&mut body)? != ABOUT {
+        return None;
+    }
+    let (len, mut rest) = body.split_first_chunk()?;
+    if u32::from_le_bytes(*len) as usize != rest.len() {
+        return None;
+    }
+    let mut about = HashMap::new();
+    while !rest.is_empty() {
+        about.insert(text(&mut rest)?, text(&mut rest)?);
+    }
+    Some(about)
 }
 
-/// Whether its beginning says that it is one of several.
-fn is_part(path: &Path) -> bool {
-    // What we write there is small.
-    const BYTES_MAX: u64 = 1 << 20;
-    let second = File::open(path).ok().and_then(|mut file| {
-        let at = mcap::MAGIC.len() as u64;
-        let header = record_at(&mut file, at, BYTES_MAX)?;
-        record_at(&mut file, at + HEAD_BYTES + header.len() as u64, BYTES_MAX)
-    });
-    match second.as_deref().map(|body| mcap::parse_record(op::METADATA, body)) {
-        Some(Ok(Record::Metadata(of))) => of.name == ABOUT && of.metadata.contains_key(ROW),
-        _ => false,
-    }
+/// The next text of a record.
+fn text<'a>(body: &mut &'a [u8]) -> Option<&'a str> {
+    let (len, rest) = body.split_first_chunk()?;
+    let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+    *body = rest;
+    str::from_utf8(text).ok()
 }
 
 fn stem_of(path: &Path) -> String {
@@ -124,10 +292,6 @@ fn beside(path: &Path, stem: &str) -> Vec<(u64, PathBuf)> {
     files
 }
 
-fn row_of(part: &Recording) -> Option<&str> {
-    part.about.get(ROW).map(String::as_str)
-}
-
 /// `run_003.mcap`: `run` and 3.
 fn number_of(path: &Path) -> Option<(String, u64)> {
     let stem = path.file_stem()?.to_str()?;
@@ -135,43 +299,46 @@ fn number_of(path: &Path) -> Option<(String, u64)> {
     Some((name.into(), number.parse().ok()?))
 }
 
-type Row = Vec<((String, u64), PathBuf)>;
-
-/// In order, if all have the same name but for their number.
-fn numbered(files: Vec<PathBuf>) -> Option<Row> {
+/// In order, with their numbers, if all have the same name but for these.
+fn numbered(files: Vec<PathBuf>) -> Option<Vec<(u64, PathBuf)>> {
     let named = files.into_iter().map(|file| Some((number_of(&file)?, file)));
-    let mut row = named.collect::<Option<Row>>()?;
+    let mut row = named.collect::<Option<Vec<_>>>()?;
     row.sort();
     let name = row.first()?.0.0.clone();
-    row.iter().all(|((of, _), _)| *of == name).then_some(row)
-}
-
-fn numbers(row: Row, parts: Vec<Recording>) -> Vec<(u64, Recording)> {
-    row.into_iter().zip(parts).map(|(((_, number), _), part)| (number, part)).collect()
+    let same = row.iter().all(|((of, _), _)| *of == name);
+    same.then(|| row.into_iter().map(|((_, number), file)| (number, file)).collect())
 }
 
 /// Those files as one recording, which is called `path`.
-fn join(path: &Path, parts: Vec<(u64, Recording)>, limits: Limits) -> Result<Recording, Error> {
+fn join(path: &Path, places: Vec<(u64, Place)>, limits: Limits) -> Result<Recording, Error> {
     let mut whole = Recording::empty(path, limits);
     whole.finished = true;
     whole.start_ns = u64::MAX;
-    let mut next = parts.first().map(|(number, _)| *number);
-    for (number, part) in parts {
+    let like = places.iter().find_map(|(_, place)| match place {
+        Place::Part(part) => Some(part.path.clone()),
+        _ => None,
+    });
+    let like = like.unwrap_or_default();
+    let mut next = places.first().map(|(number, _)| *number);
+    for (number, place) in places {
         while next.is_some_and(|next| next < number) {
-            let name = part.path.with_file_name(part_name(&part.path, next.unwrap_or(0)));
-            // Our recorder leaves out a number that another file has.
-            if !name.exists() {
-                whole.damage.add_record(0, format!("{} is missing", name.display()));
-            }
+            let name = like.with_file_name(part_name(&like, next.unwrap_or(0)));
+            whole.gaps.add_record(0, format!("{} is missing", name.display()));
             // A number far away is no row of files that have gone.
             next = next.map(|next| if number - next > 1000 { number } else { next + 1 });
         }
         next = number.checked_add(1);
-        whole.take(part)?;
+        match place {
+            Place::Part(part) => whole.take(*part)?,
+            Place::LeftOut { bytes, why } => whole.gaps.add_record(bytes as usize, why),
+            Place::Taken => {}
+        }
     }
     if whole.start_ns == u64::MAX {
         whole.start_ns = 0;
     }
+    let of_parts = std::mem::replace(&mut whole.damage, whole.gaps.clone());
+    whole.damage.merge(&of_parts);
     Ok(whole)
 }
 

@@ -57,6 +57,8 @@ pub struct Recording {
     index: Vec<Chunk>,
     /// Its files, if there are several.
     pub(crate) parts: Vec<Part>,
+    /// Those that are missing or cannot be read at all.
+    pub(crate) gaps: Damage,
 }
 
 /// What the index says of a chunk.
@@ -90,7 +92,7 @@ pub struct Messages {
     limits: Limits,
     first_ns: u64,
     last_ns: u64,
-    /// Of files that were read.
+    /// Of files that were read, and files that cannot be.
     damage: Damage,
     failed: bool,
 }
@@ -152,6 +154,7 @@ impl Recording {
             channels: HashMap::new(),
             index: Vec::new(),
             parts: Vec::new(),
+            gaps: Damage::default(),
         }
     }
 
@@ -222,7 +225,7 @@ impl Recording {
                 parts.map(|part| piece(&part.recording, Some(part.channels.clone()))).collect()
             }
         };
-        let (current, limits, damage) = (None, self.limits, Damage::default());
+        let (current, limits, damage) = (None, self.limits, self.gaps.clone());
         let mut all = Messages { next, current, limits, first_ns, last_ns, damage, failed: false };
         all.open_next()?;
         Ok(all)
@@ -268,12 +271,12 @@ impl Recording {
         (self.start_ns, self.end_ns) = (stats.message_start_time, stats.message_end_time);
         self.chunks = stats.chunk_count.into();
         let most = self.file_bytes.min(self.limits.chunk_bytes_max);
-        let header = record_at(file, mcap::MAGIC.len() as u64, most);
+        let header = record_at(file, op::HEADER, mcap::MAGIC.len() as u64, most);
         self.header(header.as_deref())?;
         let (mut about, mut losses) = (None, None);
         for index in &summary.metadata_indexes {
             if [ABOUT, LOSSES].contains(&index.name.as_str()) {
-                let body = record_at(file, index.offset, most);
+                let body = record_at(file, op::METADATA, index.offset, most);
                 let parsed = body.as_deref().map(|body| mcap::parse_record(op::METADATA, body));
                 match parsed {
                     Some(Ok(Record::Metadata(metadata))) if metadata.name == ABOUT => {
@@ -475,13 +478,13 @@ fn summary(file: &mut File, file_bytes: u64) -> Option<Summary> {
     reader.finish()
 }
 
-/// The body of the record at `offset`, if it is one of at most so many bytes.
-pub(crate) fn record_at(file: &mut File, offset: u64, most: u64) -> Option<Vec<u8>> {
+/// The body of the record at `offset`, if it is such a one of at most so many bytes.
+pub(crate) fn record_at(file: &mut File, opcode: u8, offset: u64, most: u64) -> Option<Vec<u8>> {
     file.seek(SeekFrom::Start(offset)).ok()?;
     let mut head = [0; 9];
     file.read_exact(&mut head).ok()?;
     let len = u64::from_le_bytes(head[1..].try_into().ok()?);
-    if len > most {
+    if head[0] != opcode || len > most {
         return None;
     }
     let mut body = vec![0; len as usize];

@@ -1,0 +1,195 @@
+//! Which files are one recording, and which of them are missing or damaged.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outlive::{Deadline, Node};
+use outlive_record::{
+    Compression, PlayOptions, Player, RecordOptions, Recorder, Recording, Selection, recover,
+};
+use testkit::{TempDomain, Watchdog};
+
+struct Home {
+    temp: TempDomain,
+    _watchdog: Watchdog,
+}
+
+impl Home {
+    fn new(label: &str) -> Self {
+        let temp = TempDomain::new(&format!("parts-{label}")).unwrap();
+        Self { temp, _watchdog: Watchdog::start(label, Duration::from_secs(300)) }
+    }
+
+    fn node(&self) -> Node {
+        Node::builder().root(self.temp.path().join("root")).name("both").open().unwrap()
+    }
+
+    /// Of the recordings, which have a directory of their own.
+    fn file(&self, name: &str) -> PathBuf {
+        let dir = self.temp.path().join("files");
+        std::fs::create_dir_all(&dir).unwrap();
+        dir.join(name)
+    }
+
+    fn part(&self, number: u64) -> PathBuf {
+        self.file(&format!("run_{number:03}.mcap"))
+    }
+
+    /// Records so many messages, each in a file of its own.
+    fn run(&self, first: u8, count: u8, overwrite: bool) {
+        let node = self.node();
+        let publisher = node.topic::<[u8]>("/bytes").unwrap().publisher().unwrap();
+        let split_after = Some(Duration::ZERO);
+        let options = RecordOptions { split_after, overwrite, ..RecordOptions::default() };
+        let path = self.file("run.mcap");
+        let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+        for i in 0..count {
+            publisher.publish(&[first + i; 10]).unwrap();
+            while recorder.progress().messages <= u64::from(i) {
+                recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
+            }
+        }
+        assert_eq!(recorder.finish().unwrap().files, u64::from(count));
+    }
+}
+
+/// First bytes of the messages, and what is missing.
+fn read(path: &Path) -> (Vec<u8>, String) {
+    let recording = Recording::open(path).unwrap();
+    let mut messages = recording.messages().unwrap();
+    let numbers = messages.by_ref().map(|m| m.unwrap().data[0]).collect();
+    let damage = messages.damage();
+    assert_eq!(damage, recording.damage, "messages say the same as the recording");
+    (numbers, if damage.is_some() { damage.to_string() } else { String::new() })
+}
+
+fn damaged(bytes: &[u8], how: &str) -> Vec<u8> {
+    let mut copy = bytes.to_vec();
+    match how {
+        "empty" => copy.clear(),
+        "cut off" => copy.truncate(5),
+        "zeros" => copy.fill(0),
+        // The length of a text in it.
+        "header" => copy[17..21].fill(0xff),
+        "about" => {
+            let name = [&7u32.to_le_bytes()[..], b"outlive"].concat();
+            let at = bytes.windows(name.len()).position(|w| w == name).unwrap();
+            copy[at + 4] ^= 1;
+        }
+        _ => unreachable!(),
+    }
+    copy
+}
+
+/// It was taken for a file of somebody else, and nobody said a word.
+#[test]
+fn a_damaged_file_in_the_middle_or_at_the_end_of_a_row_is_reported() {
+    let home = Home::new("middle");
+    home.run(0, 3, false);
+    for (nth, left) in [(1, [0, 2]), (2, [0, 1])] {
+        let path = home.part(nth);
+        let whole = std::fs::read(&path).unwrap();
+        for how in ["empty", "cut off", "zeros", "header", "about"] {
+            std::fs::write(&path, damaged(&whole, how)).unwrap();
+            let dir = path.parent().unwrap();
+            for open in [&home.file("run.mcap"), &home.part(0), dir] {
+                let (numbers, damage) = read(open);
+                let what = format!("{how} {nth}, {}: {damage}", open.display());
+                assert_eq!(numbers, left, "{what}");
+                let name = format!("run_{nth:03}.mcap cannot be read");
+                assert!(damage.starts_with("1 damaged") && damage.contains(&name), "{what}");
+            }
+        }
+        std::fs::write(&path, &whole).unwrap();
+    }
+    assert_eq!(read(&home.part(0)), (vec![0, 1, 2], String::new()));
+}
+
+#[test]
+fn a_file_of_somebody_else_with_a_name_of_the_row_is_no_damage() {
+    let home = Home::new("others");
+    home.run(0, 3, false);
+    let other = Home::new("others-row");
+    other.run(50, 1, false);
+    let of_other = std::fs::read(other.part(0)).unwrap();
+    let mut writer = mcap::Writer::new(std::io::Cursor::new(Vec::new())).unwrap();
+    writer.finish().unwrap();
+    let foreign = writer.into_inner().into_inner();
+    for bytes in [&b"precious text"[..], b"short", &of_other, &foreign] {
+        std::fs::write(home.part(1), bytes).unwrap();
+        assert_eq!(read(&home.part(0)), (vec![0, 2], String::new()));
+        let damage = Recording::open(&home.part(2)).unwrap().damage;
+        assert!(!damage.is_some(), "{damage}");
+    }
+    std::fs::remove_file(home.part(1)).unwrap();
+    // Its recorder lives, and has yet to write it.
+    let file = std::fs::File::create(home.part(1)).unwrap();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+    assert_eq!(read(&home.part(0)), (vec![0, 2], String::new()));
+}
+
+/// The rest of the first run was shown.
+#[test]
+fn the_name_alone_means_the_last_run_also_after_one_that_replaced_files() {
+    let home = Home::new("last");
+    let name = home.file("run.mcap");
+    home.run(0, 5, false);
+    home.run(50, 2, true);
+    assert_eq!(read(&name), (vec![50, 51], String::new()));
+    assert_eq!(read(&home.part(3)), (vec![2, 3, 4], String::new()));
+    home.run(60, 2, false);
+    assert_eq!(read(&name), (vec![60, 61], String::new()));
+    home.run(70, 1, true);
+    assert_eq!(read(&name), (vec![70], String::new()));
+    assert_eq!(read(&home.part(1)), (vec![51], String::new()));
+}
+
+/// It was damage for `Recording` alone: who played or recovered it heard nothing.
+#[test]
+fn a_missing_part_is_damage_for_whoever_reads_the_messages() {
+    let home = Home::new("missing");
+    home.run(0, 3, false);
+    std::fs::remove_file(home.part(1)).unwrap();
+    let name = home.file("run.mcap");
+    let (numbers, damage) = read(&name);
+    assert_eq!(numbers, [0, 2]);
+    assert!(damage.contains("run_001.mcap is missing"), "{damage}");
+    let from = Recording::open(&name).unwrap();
+    let to = home.file("whole.mcap");
+    let done = recover(&from, &to, Compression::Lz4, false).unwrap();
+    assert_eq!((done.messages, done.damage.places), (2, 1));
+    let mut player = Player::open(&home.node(), from, PlayOptions::default()).unwrap();
+    // In each round once.
+    for _ in 0..2 {
+        player.play(|_| true).unwrap();
+        assert_eq!(player.damage().places, 1, "{}", player.damage());
+    }
+}
+
+/// Each was read to its end, one without an index unpacked as well, and then dropped.
+#[test]
+fn files_of_other_runs_are_not_read_to_open_one() {
+    const BYTES: u64 = 32 << 20;
+    let home = Home::new("little");
+    home.run(0, 2, false);
+    home.run(10, 2, false);
+    for number in 0..2 {
+        // Its recorder was killed; it takes no room on the disk.
+        let file = std::fs::OpenOptions::new().write(true).open(home.part(number)).unwrap();
+        file.set_len(BYTES).unwrap();
+    }
+    // By this thread.
+    let read_bytes = || {
+        let text = std::fs::read_to_string("/proc/thread-self/io").ok()?;
+        text.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse::<u64>().ok()
+    };
+    let Some(before) = read_bytes() else {
+        println!("skipped: this kernel does not count what a thread reads");
+        return;
+    };
+    for path in [home.file("run.mcap"), home.part(3)] {
+        assert_eq!(Recording::open(&path).unwrap().messages, 2);
+    }
+    let bytes = read_bytes().unwrap() - before;
+    assert!(bytes < BYTES / 4, "{bytes} bytes of small files");
+}
