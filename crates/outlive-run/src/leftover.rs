@@ -4,7 +4,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, getpgid, kill_process_group};
 
 use crate::cgroup::Cgroup;
 use crate::logs::{end_keeper, keeper_of};
@@ -43,9 +43,15 @@ impl Leftover {
 /// Asks them all to end, waits for each one's grace, kills the rest. `turn` is called meanwhile.
 pub(crate) fn end(leftovers: &[Leftover], mut turn: impl FnMut()) {
     let cgroups: Vec<_> = leftovers.iter().filter_map(|l| Cgroup::of(l.identity.pid)).collect();
-    for left in leftovers {
-        group_signal(left.identity, left.signal);
-        left.identity.signal(left.signal);
+    // Each is asked once: a second signal kills a program that is about to end in order.
+    let (asked, others): (Vec<_>, Vec<_>) =
+        leftovers.iter().partition(|left| group_signal(left.identity, left.signal));
+    for left in others {
+        let group = Pid::from_raw(left.identity.pid).and_then(|pid| getpgid(Some(pid)).ok());
+        let of_group = |l: &&Leftover| Pid::from_raw(l.identity.pid) == group;
+        if group.is_none() || !asked.iter().any(of_group) {
+            left.identity.signal(left.signal);
+        }
     }
     let begun = Instant::now();
     // A process in an uninterruptible sleep outlives SIGKILL.
@@ -108,5 +114,51 @@ pub(crate) fn kill_all(identity: Identity) {
     identity.signal(libc::SIGKILL);
     for member in identity.session() {
         member.signal(libc::SIGKILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    use rustix::process::setsid;
+
+    use super::*;
+    use crate::os;
+
+    /// The second one killed a program that had begun to end in order.
+    #[test]
+    fn what_is_left_is_asked_once_to_end_alone_or_with_its_group() {
+        // It goes on for a while, so that a second one would find it.
+        let counts = "n=0; trap 'n=1; echo asked' TERM; echo $$; \
+            while [ $n -lt 50000 ]; do [ $n = 0 ] || n=$((n+1)); done";
+        for helpers in [0, 1] {
+            let mut command = Command::new("sh");
+            let script = format!("for n in $(seq {helpers}); do sh -c \"$0\" & done; eval \"$0\"");
+            command.args(["-c", &script, counts]).stdout(Stdio::piped());
+            os::in_child(&mut command, || setsid().map(drop).map_err(io::Error::from));
+            let mut child = command.spawn().unwrap();
+            let mut says = child.stdout.take().unwrap();
+            // Each says who it is once its trap is set.
+            let mut said = String::new();
+            while said.lines().count() < 1 + helpers || !said.ends_with('\n') {
+                let mut byte = [0];
+                says.read_exact(&mut byte).unwrap();
+                said.push(char::from(byte[0]));
+            }
+            let left = said.lines().map(|pid| Leftover {
+                name: pid.into(),
+                identity: Identity::of(pid.parse().unwrap()).unwrap(),
+                signal: libc::SIGTERM,
+                grace: GRACE_MAX,
+            });
+            end(&left.collect::<Vec<_>>(), || {
+                let _ = child.try_wait();
+            });
+            let mut said = String::new();
+            says.read_to_string(&mut said).unwrap();
+            assert_eq!(said, "asked\n".repeat(1 + helpers), "{helpers} helpers");
+        }
     }
 }
