@@ -326,3 +326,61 @@ fn what_a_process_started_ends_with_it_also_outside_of_its_session() {
         }
     }
 }
+
+/// Ends once `go` is there, however often it is asked.
+fn slow_to_end(name: &str, level: u32, grace: &str) -> String {
+    format!(
+        "[process.{name}]\nenv = {{ LEVEL = {level} }}\ngrace = '{grace}'\ncommand = ['sh', '-c', \
+         'trap \"echo asked\" TERM; echo up; while [ ! -e go ]; do sleep 0.02; done; exit 0']\n"
+    )
+}
+
+/// A changed section started it again.
+#[test]
+fn one_that_is_being_stopped_stays_down_though_its_section_changes() {
+    let robot = Robot::new("run-stopping", &slow_to_end("camera", 1, "1h"));
+    let running = robot.start();
+    robot.until_log("camera", "up\n");
+    robot.home.run("stop camera --timeout 0").expect(DONE);
+    robot.until_log("camera", "asked\n");
+    robot.home.run("stop camera --timeout 0").expect(DONE);
+    robot.write(&slow_to_end("camera", 2, "1h"));
+    running.signal(libc::SIGHUP);
+    robot.until_log("run", "the file is read again");
+    fs::write(robot.file.with_file_name("go"), "").unwrap();
+    let log = robot.until_log("run", "camera ended with code 0; ");
+    assert!(log.contains("camera ended with code 0; stopped"), "{log}");
+    robot.until("camera", |p| p["state"] == "stopped");
+    let log = robot.log("camera");
+    assert_eq!(log.matches("asked").count(), 1, "{log}");
+    // The wish that came last holds.
+    fs::remove_file(robot.file.with_file_name("go")).unwrap();
+    robot.home.run("restart camera").expect(DONE);
+    while robot.log("camera").matches("up\n").count() < 2 {
+        sleep(Duration::from_millis(5));
+    }
+    let old = robot.pid("camera");
+    robot.home.run("stop camera --timeout 0").expect(DONE);
+    robot.home.run("restart camera --timeout 0").expect(DONE);
+    fs::write(robot.file.with_file_name("go"), "").unwrap();
+    robot.until_log("run", "camera ended with code 0; starting it again");
+    robot.until("camera", |p| p["pid"].as_i64() != Some(old));
+}
+
+/// Each reload asked it again, and its grace began anew: it was never killed.
+#[test]
+fn one_that_is_ending_is_killed_after_its_grace_however_often_the_file_is_read() {
+    let other = format!("[process.other]\ncommand = {IDLE}\n");
+    let robot = Robot::new("run-reloads", &(slow_to_end("deaf", 1, "700ms") + &other));
+    let running = robot.start();
+    robot.until_log("deaf", "up\n");
+    robot.until_ready(&["other"]);
+    robot.write(&other);
+    while !robot.log("run").contains("deaf did not end within 700 ms: killed") {
+        running.signal(libc::SIGHUP);
+        sleep(Duration::from_millis(50));
+    }
+    robot.until_log("run", "it is no longer in the file");
+    let log = robot.log("deaf");
+    assert_eq!(log.matches("asked").count(), 1, "{log}");
+}

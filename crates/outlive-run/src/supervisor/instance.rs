@@ -164,9 +164,17 @@ impl Instance {
         }
     }
 
-    /// Asks it to end; SIGKILL follows after its grace.
+    /// Asks it to end; SIGKILL follows after its grace. It is asked once: a second signal kills a
+    /// program that is about to end in order. What follows is what was wanted last, but nothing is
+    /// started that is no longer in the file.
     pub(super) fn ask_to_end(&mut self, after: After, now_ns: u64) {
         let Some(process) = &self.process else { return };
+        if let Life::Ending { after: before, .. } = &mut self.life {
+            if *before != After::Remove {
+                *before = after;
+            }
+            return;
+        }
         process.signal_group(self.spec.stop_signal);
         let kill_ns = now_ns + self.spec.grace.as_nanos() as u64;
         self.life = Life::Ending { kill_ns, after };

@@ -176,7 +176,9 @@ impl Supervisor {
 
     fn change(&mut self, instance: &mut Instance, spec: crate::config::ProcessSpec) {
         let name = spec.name.clone();
-        if instance.process.is_some() && form(&instance.spec) != form(&spec) {
+        // Somebody has stopped it: it stays down.
+        let stopping = matches!(instance.life, Life::Ending { after: After::Stop, .. });
+        if instance.process.is_some() && !stopping && form(&instance.spec) != form(&spec) {
             if instance.is_core() {
                 self.say(&format!(
                     "core {name} runs on; its new section holds from its next start"
