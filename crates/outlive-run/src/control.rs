@@ -77,6 +77,8 @@ struct Client {
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: UnixListener,
+    /// Without a free descriptor, perhaps.
+    cannot_accept: bool,
     clients: Vec<Client>,
 }
 
@@ -87,22 +89,28 @@ impl Server {
         let _ = fs::remove_file(path.join("control"));
         let listener = UnixListener::bind(address(&dir))?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, clients: Vec::new() })
+        Ok(Self { listener, cannot_accept: false, clients: Vec::new() })
     }
 
-    /// What to wait for.
+    /// What to wait for. One that could not be accepted is there at once again: it waits a turn.
     pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let clients = self.clients.iter().map(|c| c.stream.as_fd());
-        std::iter::once(self.listener.as_fd()).chain(clients)
+        (!self.cannot_accept).then(|| self.listener.as_fd()).into_iter().chain(clients)
     }
 
     /// Takes what has come; the answers of `act` are sent.
     pub(crate) fn serve(&mut self, mut act: impl FnMut(Request) -> Answer) {
-        while let Ok((stream, _)) = self.listener.accept() {
-            if self.clients.len() < CLIENTS_MAX && stream.set_nonblocking(true).is_ok() {
-                self.clients.push(Client { stream, said: Vec::new(), since: Instant::now() });
+        self.cannot_accept = loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    if self.clients.len() < CLIENTS_MAX && stream.set_nonblocking(true).is_ok() {
+                        let since = Instant::now();
+                        self.clients.push(Client { stream, said: Vec::new(), since });
+                    }
+                }
+                Err(e) => break e.kind() != io::ErrorKind::WouldBlock,
             }
-        }
+        };
         self.clients.retain_mut(|client| match client.read() {
             None => client.since.elapsed() < PATIENCE,
             Some(line) => {
@@ -140,5 +148,26 @@ impl Client {
                 return Some(None);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The supervisor turned without a pause while nobody could be accepted.
+    #[test]
+    fn who_cannot_be_accepted_is_not_waited_for_in_that_turn() {
+        let dir = std::env::temp_dir().join(format!("outlive-run-control-{}", std::process::id()));
+        fs::create_dir(&dir).unwrap();
+        let mut server = Server::open(&dir).unwrap();
+        let act = |request| panic!("nobody asked for {request:?}");
+        server.serve(act);
+        assert_eq!(server.fds().count(), 1, "nobody is there");
+        // One that does not listen accepts nobody, whoever comes.
+        server.listener = std::os::fd::OwnedFd::from(UnixStream::pair().unwrap().0).into();
+        server.serve(act);
+        assert_eq!(server.fds().count(), 0);
+        fs::remove_dir_all(&dir).unwrap();
     }
 }
