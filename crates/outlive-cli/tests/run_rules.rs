@@ -384,3 +384,15 @@ fn one_that_is_ending_is_killed_after_its_grace_however_often_the_file_is_read()
     let log = robot.log("deaf");
     assert_eq!(log.matches("asked").count(), 1, "{log}");
 }
+
+/// It panicked.
+#[test]
+fn without_a_thread_it_says_so_and_starts_nothing() {
+    let robot = Robot::new("run-thread", &format!("[process.camera]\ncommand = {IDLE}\n"));
+    let mut command = robot.home.outlive(&format!("run {}", robot.file.display()));
+    // No such stack fits into the addresses of a process.
+    command.env("RUST_MIN_STACK", (1u64 << 50).to_string());
+    let told = robot.home.start_command(command).end().expect(FAILED).err;
+    assert!(told.contains("start a thread: "), "{told}");
+    robot.expect_nothing_left();
+}

@@ -22,20 +22,24 @@ pub(crate) struct Printer {
 
 impl Printer {
     /// `width` is that of the longest name.
-    pub(crate) fn new(width: usize) -> Self {
+    ///
+    /// # Errors
+    /// There is no room for the thread.
+    pub(crate) fn new(width: usize) -> io::Result<Self> {
         let (to, lines) = sync_channel::<String>(LINES);
         let (done, ended) = channel();
-        std::thread::spawn(move || {
+        std::thread::Builder::new().spawn(move || {
             let mut out = io::stdout();
             for line in lines {
                 // Nobody reads: the logs have it.
                 let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
             }
             let _ = done.send(());
-        });
+        })?;
         let terminal = io::stdout().is_terminal();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-        Self { to: Some(to), ended, lost: 0, colour: terminal && !plain, width, terminal }
+        let colour = terminal && !plain;
+        Ok(Self { to: Some(to), ended, lost: 0, colour, width, terminal })
     }
 
     /// Whether there was a terminal and is none any more: one that hung up answers nothing.

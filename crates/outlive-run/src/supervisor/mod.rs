@@ -228,7 +228,7 @@ impl Supervisor {
             control: Some(control),
             signals,
             notify: Notify::from_environment(),
-            printer: Printer::new(width),
+            printer: Printer::new(width).map_err(doing("start a thread"))?,
             log,
             keeping: Keeping::default(),
             chance: Chance::new(now_ns() ^ (u64::from(std::process::id()) << 32)),
