@@ -385,6 +385,24 @@ fn one_that_is_ending_is_killed_after_its_grace_however_often_the_file_is_read()
     assert_eq!(log.matches("asked").count(), 1, "{log}");
 }
 
+/// It had begun and ended between two looks: that it was done counted as the end before.
+#[test]
+fn one_that_ends_at_once_is_restarted_by_hand() {
+    let robot = Robot::new(
+        "run-short",
+        &format!(
+            "[process.other]\ncommand = {IDLE}\n\
+             [process.once]\ncommand = 'true'\nrestart = 'never'\n"
+        ),
+    );
+    let _running = robot.start();
+    for _ in 0..5 {
+        robot.until("once", |p| p["state"] == "done");
+        let told = robot.home.run("restart once --timeout inf").expect(DONE);
+        assert!(told.text().starts_with("once "), "{}", told.text());
+    }
+}
+
 /// It panicked.
 #[test]
 fn without_a_thread_it_says_so_and_starts_nothing() {

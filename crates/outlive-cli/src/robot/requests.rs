@@ -55,7 +55,8 @@ pub(crate) fn restart(args: &RestartArgs, options: &DomainOptions) -> Outcome {
                 let end = status.last_end.as_deref().unwrap_or("it failed");
                 Err(Failure::new(Code::Failed, format!("{name} {end}: see 'outlive logs {name}'")))
             }
-            Phase::Ready | Phase::Done if status.process != old => {
+            // Without a process it was told to wait for its start before it answered.
+            Phase::Ready | Phase::Done if status.process != old || old.is_none() => {
                 let pid = status.process.map_or("-".into(), |p| p.pid.to_string());
                 Ok(Some(format!("{name} {} (pid {pid})\n", status.phase.name())))
             }
