@@ -64,6 +64,70 @@ fn a_helper_with_a_session_of_its_own_is_not_taken_for_its_process() {
     robot.expect_nothing_left();
 }
 
+/// The state went with the descriptor that was missing, and the helper was the next camera.
+#[test]
+fn a_state_that_cannot_be_written_for_want_of_a_descriptor_stays() {
+    let robot = Robot::new("takeover-descriptors", &camera(1));
+    let running = robot.start();
+    robot.until_ready(&["camera"]);
+    let old = robot.pid("camera");
+    while robot.marked().len() < 2 {
+        sleep(Duration::from_millis(5));
+    }
+    running.limit_descriptors(3);
+    kill(old, libc::SIGKILL);
+    robot.until_log("run", "camera does not start");
+    running.signal(libc::SIGKILL);
+    drop(running);
+    assert!(robot.home.root().join(".run-default/state.json").exists());
+    let running = robot.start();
+    robot.until_ready(&["camera"]);
+    let line = command_line(robot.pid("camera"));
+    assert!(line.starts_with("sh -c"), "camera is {line:?}");
+    running.signal(libc::SIGTERM);
+    running.end().expect(DONE);
+    robot.expect_nothing_left();
+}
+
+/// A changed process was adopted as if it were what the file says; so was somebody's helper.
+#[test]
+fn without_a_state_a_process_is_known_by_its_form_and_its_command() {
+    let both = |level: u32| {
+        let core = format!("[process.core]\nkind = 'core'\nenv = {{ LEVEL = {level} }}\n");
+        camera(level) + &core + &format!("command = {IDLE}\n")
+    };
+    let robot = Robot::new("takeover-form", &both(1));
+    let mut running = robot.start();
+    for (level, dead) in [(1, false), (2, false), (2, true)] {
+        robot.until_ready(&["camera", "core"]);
+        let old = ["camera", "core"].map(|name| robot.pid(name));
+        while robot.marked().iter().filter(|(name, _)| name == "camera").count() < 2 {
+            sleep(Duration::from_millis(5));
+        }
+        running.signal(libc::SIGKILL);
+        drop(running);
+        fs::remove_file(robot.home.root().join(".run-default/state.json")).unwrap();
+        robot.write(&both(level));
+        if dead {
+            kill(old[0], libc::SIGKILL);
+            while robot.marked().iter().any(|(_, pid)| i64::from(*pid) == old[0]) {
+                sleep(Duration::from_millis(5));
+            }
+        }
+        running = robot.start();
+        robot.until_ready(&["camera", "core"]);
+        let new = ["camera", "core"].map(|name| robot.pid(name));
+        let line = command_line(new[0]);
+        assert!(line.starts_with("sh -c"), "camera is {line:?}");
+        // Its form changes the first time that the level is 2, and it is dead the second time.
+        assert_eq!((new[0] == old[0], new[1]), (level == 1, old[1]), "level {level}, {dead}");
+    }
+    robot.until_log("run", "its changed section holds from its next start");
+    running.signal(libc::SIGTERM);
+    running.end().expect(DONE);
+    robot.expect_nothing_left();
+}
+
 /// The state of before named its dead predecessor: it was ended as somebody's helper.
 #[test]
 fn a_process_that_was_started_while_the_ram_disk_was_full_is_taken_over() {

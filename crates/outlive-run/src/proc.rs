@@ -1,8 +1,10 @@
 //! Who a process is, by `/proc`: a pid alone is used again, a pid with its start time is not.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -12,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const MARK_DIR: &str = "OUTLIVE_RUN_DIR";
 /// Names the process of the robot file.
 pub(crate) const MARK_NAME: &str = "OUTLIVE_RUN_NAME";
+/// What it was made of, see [`form`](crate::spawn::form).
+pub(crate) const MARK_FORM: &str = "OUTLIVE_RUN_FORM";
 
 /// A process, for as long as the machine is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +106,18 @@ impl Identity {
         all().filter(of_session).filter_map(Self::of).collect()
     }
 
+    /// Whether its command line is `command`, or that of a script's interpreter with it.
+    pub(crate) fn runs(&self, command: &[String]) -> bool {
+        let Some(line) = of_any_thread(self.pid, "cmdline") else { return false };
+        let line = line.strip_suffix(&[0]).unwrap_or(&line);
+        let words: Vec<_> = line.split(|b| *b == 0).map(OsStr::from_bytes).collect();
+        let Some(at) = words.len().checked_sub(command.len()) else { return false };
+        let mut both = words[at..].iter().zip(command);
+        let file = |path| Path::new(path).file_name();
+        both.next().is_some_and(|(a, b)| file(*a) == file(OsStr::new(b)))
+            && both.all(|(a, b)| *a == b.as_str())
+    }
+
     /// Resident memory, bytes.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/{}/statm", self.pid)).ok()?;
@@ -145,6 +161,8 @@ pub(crate) struct Marked {
     pub(crate) identity: Identity,
     /// Which process of the file it is, or descends from.
     pub(crate) name: String,
+    /// What that was made of; one that was started by an older version does not say.
+    pub(crate) form: Option<u64>,
     /// Whether it leads a session, as all that the supervisor itself starts.
     pub(crate) leads: bool,
 }
@@ -153,29 +171,34 @@ pub(crate) struct Marked {
 pub(crate) fn marked(dir: &str) -> Vec<Marked> {
     let own = std::process::id() as i32;
     let dir_mark = format!("{MARK_DIR}={dir}");
-    let name_mark = format!("{MARK_NAME}=");
+    let (name_mark, form_mark) = (format!("{MARK_NAME}="), format!("{MARK_FORM}="));
     let mut out = Vec::new();
     for pid in all().filter(|pid| *pid != own) {
         let Some(before) = stat(pid).filter(|stat| !stat.zombie) else { continue };
-        let Some(environment) = environment(pid) else { continue };
-        let mut variables = environment.split(|b| *b == 0);
+        let Some(environment) = of_any_thread(pid, "environ") else { continue };
+        let variables = environment.split(|b| *b == 0);
         if !variables.clone().any(|v| v == dir_mark.as_bytes()) {
             continue;
         }
-        let name = variables.find_map(|v| v.strip_prefix(name_mark.as_bytes()));
-        let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+        let value = |mark: &str| {
+            let value = variables.clone().find_map(|v| v.strip_prefix(mark.as_bytes()));
+            value.map(|v| String::from_utf8_lossy(v).into_owned())
+        };
+        let name = value(&name_mark).unwrap_or_default();
+        let form = value(&form_mark).and_then(|form| form.parse().ok());
         let identity = Identity { pid, start: before.start };
         // The same process before and after its environment was read.
         if identity.is_alive() {
-            out.push(Marked { identity, name, leads: before.session == pid });
+            out.push(Marked { identity, name, form, leads: before.session == pid });
         }
     }
     out
 }
 
-/// What a process was started with. Where its main thread has ended, another thread shows it.
-fn environment(pid: i32) -> Option<Vec<u8>> {
-    let some = |dir: &Path| fs::read(dir.join("environ")).ok().filter(|text| !text.is_empty());
+/// What a process was started with, its environment or arguments. Where its main thread has ended,
+/// another thread shows it.
+fn of_any_thread(pid: i32, file: &str) -> Option<Vec<u8>> {
+    let some = |dir: &Path| fs::read(dir.join(file)).ok().filter(|text| !text.is_empty());
     let dir = PathBuf::from(format!("/proc/{pid}"));
     some(&dir).or_else(|| {
         let mut threads = fs::read_dir(dir.join("task")).ok()?.flatten();
@@ -215,9 +238,6 @@ mod tests {
     /// It counted as dead: a takeover started a second one beside it.
     #[test]
     fn a_process_with_a_name_that_is_no_text_is_alive() {
-        use std::ffi::OsStr;
-        use std::os::unix::ffi::OsStrExt;
-
         let dir = std::env::temp_dir().join(format!("outlive-run-name-{}", std::process::id()));
         fs::create_dir(&dir).unwrap();
         let program = dir.join(OsStr::from_bytes(b"\xff"));

@@ -1,6 +1,8 @@
 //! Starts a process: a session of its own, then everything that its section asks for.
 
+use std::collections::hash_map::DefaultHasher;
 use std::fs::File;
+use std::hash::{Hash, Hasher};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
@@ -14,9 +16,9 @@ use rustix::thread::{
 };
 
 use crate::cgroup::Cgroup;
-use crate::config::{InheritEnv, Orphan, ProcessSpec};
+use crate::config::{InheritEnv, Kind, Orphan, ProcessSpec};
 use crate::os;
-use crate::proc::{Identity, MARK_DIR, MARK_NAME};
+use crate::proc::{Identity, MARK_DIR, MARK_FORM, MARK_NAME};
 
 /// Where a process of another user looks for programs.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -51,6 +53,18 @@ pub(crate) struct SpawnEnv {
     pub(crate) domain: String,
 }
 
+/// What a process is made of: another form means that it has to start anew.
+pub(crate) fn form(spec: &ProcessSpec) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let ProcessSpec { command, dir, env, cores, fifo, nice, memory, address_space, user, .. } =
+        spec;
+    (command, dir, env, cores, fifo, nice).hash(&mut hasher);
+    (memory, address_space, user, spec.kind == Kind::Core).hash(&mut hasher);
+    (spec.on_supervisor_death as u8, spec.stop_signal).hash(&mut hasher);
+    (&spec.inherit_env, spec.core_dumps).hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Starts the process, both outputs into the pipe `log`; a descriptor that can be read once it has
 /// ended comes with it. After an error nothing runs.
 pub(crate) fn spawn(
@@ -77,6 +91,7 @@ pub(crate) fn spawn(
     }
     command.env("OUTLIVE_DIR", &env.root);
     command.env(MARK_DIR, &env.dir).env(MARK_NAME, &spec.name);
+    command.env(MARK_FORM, form(spec).to_string());
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
     if let Some(user) = &spec.user {
         // So that it can open /dev/stdout. Only root can, as only root can become another user.

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use outlive::now_ns;
 
-use super::instance::{Life, Process, form};
+use super::instance::{Instance, Life, Process};
 use super::{Supervisor, identities};
 use crate::backoff::Restarts;
 use crate::cgroup::Cgroup;
 use crate::config::{Kind, Orphan};
 use crate::leftover::{self, Leftover};
 use crate::proc::{Identity, marked};
+use crate::spawn::form;
 use crate::state::Status;
 
 impl Supervisor {
@@ -40,7 +41,9 @@ impl Supervisor {
 
     /// Those whose start the earlier supervisor did not live to write down, and what has left
     /// the session of a process that is gone. The two look alike: a helper may lead a session, too.
-    /// But before each start it is written down that there is no process of that name, or nothing.
+    /// But before each start it is written down that there is no process of that name. After a full
+    /// RAM disk nothing may be: then the command line of a service tells them apart. A program can
+    /// change its own, for which no core is ended.
     fn take_over_marked(&mut self, old: &[Status], leftovers: &mut Vec<Leftover>) {
         let mut all = marked(&self.spawn_env.dir);
         // A process comes before its helpers.
@@ -60,17 +63,18 @@ impl Supervisor {
                 continue; // a helper of one that is adopted
             }
             let of_name = old.iter().find(|status| status.name == found.name);
-            let unwritten = of_name.is_none_or(|status| status.process.is_none());
+            let unwritten = |i: &Instance| match of_name {
+                Some(status) => status.process.is_none(),
+                None => i.is_core() || found.identity.runs(&i.spec.command),
+            };
             if found.leads
                 && unclaimed
-                && unwritten
-                && let Some(instance) = instance
+                && let Some(instance) = instance.filter(|i| unwritten(i))
             {
-                // Its start was the last thing that happened: it is as this file says, or as the
-                // one before; a difference shows at the next reload.
                 let status = Status {
                     process: Some(found.identity),
                     since_ns: now_ns(),
+                    form: found.form.unwrap_or_else(|| form(&instance.spec)),
                     ..instance.status(now_ns())
                 };
                 if self.adopt(&status, found.identity) {

@@ -1,7 +1,5 @@
 //! One process of the file, through its lives.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -14,6 +12,7 @@ use crate::health::Pulse;
 use crate::leftover::{group_signal, kill_all, signal_group_of};
 use crate::logs::Log;
 use crate::proc::Identity;
+use crate::spawn::form;
 use crate::state::{Phase, Status};
 
 /// A running process.
@@ -101,18 +100,6 @@ pub(super) struct Instance {
     pub(super) last_end: Option<String>,
     /// For its colour.
     pub(super) number: usize,
-}
-
-/// What a process is made of: another form means that it has to start anew.
-pub(super) fn form(spec: &ProcessSpec) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let ProcessSpec { command, dir, env, cores, fifo, nice, memory, address_space, user, .. } =
-        spec;
-    (command, dir, env, cores, fifo, nice).hash(&mut hasher);
-    (memory, address_space, user, spec.kind == Kind::Core).hash(&mut hasher);
-    (spec.on_supervisor_death as u8, spec.stop_signal).hash(&mut hasher);
-    (&spec.inherit_env, spec.core_dumps).hash(&mut hasher);
-    hasher.finish()
 }
 
 impl Instance {

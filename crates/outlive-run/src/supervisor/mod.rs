@@ -257,7 +257,8 @@ impl Supervisor {
     pub fn run(mut self) -> Outcome {
         loop {
             let outcome = self.turn();
-            self.save();
+            // Again in the next turn.
+            let _ = self.save();
             self.show();
             if let Some(outcome) = outcome {
                 return self.leave(outcome);
@@ -297,17 +298,20 @@ impl Supervisor {
         State::new(&self.config.file, &self.config.name, self.ending.is_some(), processes)
     }
 
-    fn save(&mut self) {
+    /// Writes the state down if it has changed. An error is said once.
+    fn save(&mut self) -> io::Result<()> {
         if self.dirty {
-            match self.dir.write(&self.state()) {
-                Ok(()) => self.dirty = false,
-                Err(e) if !self.told_full => {
-                    self.told_full = true;
-                    self.printer.line("run", 0, &format!("cannot write state.json: {e}"));
-                }
-                Err(_) => {}
+            let written = self.dir.write(&self.state());
+            if let Err(e) = &written
+                && !self.told_full
+            {
+                self.told_full = true;
+                self.printer.line("run", 0, &format!("cannot write state.json: {e}"));
             }
+            self.dirty = written.is_err();
+            return written;
         }
+        Ok(())
     }
 
     /// Shows what the processes said.

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use outlive::now_ns;
 
-use super::instance::{After, Instance, Life, form};
+use super::instance::{After, Instance, Life};
 use super::{Outcome, Stamp, Supervisor};
 use crate::config::Config;
 use crate::control::{Answer, Request};
 use crate::health::Pulse;
 use crate::logs::{Log, default_dir};
+use crate::spawn::form;
 
 /// A changed file is read when nobody has written to it for so long.
 const STILL: Duration = Duration::from_millis(200);

@@ -1,5 +1,6 @@
 //! What each turn looks after: ends, starts, readiness, heartbeats, graces.
 
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use outlive::now_ns;
@@ -212,11 +213,12 @@ impl Supervisor {
 
     fn start_process(&mut self, at: usize) {
         // A successor takes it for what the file names only if no process of it is written down.
-        self.save();
-        if self.dirty {
+        if let Err(e) = self.save()
+            && matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+        {
             // No room: then nothing at all is written down, or what fits into the room of that.
             self.dir.forget();
-            self.save();
+            let _ = self.save();
         }
         let instance = &mut self.instances[at];
         let name = instance.spec.name.clone();
@@ -230,7 +232,7 @@ impl Supervisor {
                     Some(Process { identity, fd, since_ns, child: true, pulse, cgroup });
                 // At once: a successor is to know it.
                 self.dirty = true;
-                self.save();
+                let _ = self.save();
                 self.say(&format!("{name} started (pid {})", identity.pid));
             }
             Err(e) => {
