@@ -25,6 +25,8 @@ pub(crate) struct End {
     popped: u64,
     /// Another of its process waited: it may have done its part of connecting meanwhile.
     helped: bool,
+    /// What it may have connected to while it waits, though nobody has heard of that yet.
+    met: Option<Handle>,
     /// The newest that a reader has returned.
     seen: Option<(Handle, u64)>,
 }
@@ -70,6 +72,7 @@ impl Model {
             sent: 0,
             popped: 0,
             helped: false,
+            met: None,
             seen: None,
         };
         self.add(step, Kind::End(end), None);
@@ -125,17 +128,35 @@ impl Model {
         self.connecting(step, true) != ["Timeout"]
     }
 
+    /// After each step, before the other end may go: whom an end that waits may have met.
+    pub(super) fn meet(&mut self) {
+        let waits = self.members.values().flat_map(|m| m.threads.values().flatten());
+        let connects = waits.filter(|w| matches!(w.verb, Verb::Connect | Verb::Reconnect));
+        let met: Vec<_> = connects
+            .filter(|wait| self.connecting(wait, false).contains(&"ok"))
+            .map(|wait| wait.arg("on"))
+            .filter_map(|on| Some((on, self.end(on)?)))
+            .map(|(on, end)| (on, self.living_end(end.channel, !end.writer)))
+            .collect();
+        for (on, other) in met {
+            if let Some(end) = self.end_mut(on) {
+                end.met = other;
+            }
+        }
+    }
+
     pub(super) fn connects(&mut self, step: &Step, reply: &Reply) -> Verdict {
         let on = step.arg("on");
         let may = self.connecting(step, false);
         let outcome = reply.outcome.as_str();
         let Some(end) = self.end(on) else { return Ok(()) };
         let (channel, writer) = (end.channel, end.writer);
-        if !may.contains(&outcome) {
+        let met = end.met.filter(|_| outcome == "ok" && !may.contains(&outcome));
+        if !may.contains(&outcome) && met.is_none() {
             let wrong = format!("connecting gives {outcome}, it must give one of {may:?}");
             return if may.is_empty() { ok(reply) } else { Err(format!("{wrong} {}", reply.text)) };
         }
-        let other = self.living_end(channel, !writer);
+        let other = met.or_else(|| self.living_end(channel, !writer));
         if step.verb == Verb::Connect {
             let theirs = self.objects.values_mut().filter(|o| o.member == step.member);
             for object in theirs {
@@ -149,7 +170,7 @@ impl Model {
             let fresh = self.end(on).is_some_and(|e| e.names != Some(other));
             if let Some(end) = self.end_mut(on) {
                 (end.connected, end.peer, end.names) = (true, Some(other), Some(other));
-                end.helped = false;
+                (end.helped, end.met) = (false, None);
                 if !writer && fresh {
                     end.seen = None;
                 }

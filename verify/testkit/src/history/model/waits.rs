@@ -33,8 +33,9 @@ impl Model {
         }
     }
 
-    /// After each step: who waits for what nobody may let go any more.
+    /// After each step: who waits for what nobody may let go any more, and who has met whom.
     pub(in crate::history) fn look_round(&mut self) {
+        self.meet();
         let waits = self.members.values().flat_map(|m| m.threads.values().flatten());
         let orphans = waits.filter(|s| s.verb == Verb::Lock && self.is_orphaned(s));
         let orphans: Vec<_> = orphans.map(|s| (s.member, s.thread)).collect();
