@@ -3,7 +3,8 @@
 //! # Theory of operation
 //! Every object is frozen; what changes lies behind a mutex that is only ever tried, never waited
 //! for: a second thread in the same port is told so instead of deadlocking with the interpreter's
-//! lock. That lock is released wherever a call may wait or copy much; long waits look for signals
+//! lock. Other mutexes are let go of before anything that may hand that lock over, such as making
+//! an exception. It is released wherever a call may wait or copy much; long waits look for signals
 //! every 100 ms.
 //!
 //! A node keeps weak references to what was opened with it, and closes that with itself. What

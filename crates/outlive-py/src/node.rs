@@ -153,8 +153,9 @@ impl SegmentWatcher for StayMapped {
     }
 }
 
-/// Closes all nodes of the process, and waits for calls of other threads to end, half a second at
-/// most. For the end of the interpreter.
+/// Closes all nodes of the process, and waits for calls of other threads to end, two seconds at
+/// most: on a busy machine they need more than the 100 ms after which they look. For the end of the
+/// interpreter.
 #[pyfunction]
 pub(crate) fn _close_all(py: Python<'_>) {
     if OWNER.load(Ordering::Relaxed) != std::process::id() {
@@ -164,7 +165,7 @@ pub(crate) fn _close_all(py: Python<'_>) {
     segments::watch(&STAY_MAPPED);
     ENDING.store(true, Ordering::Relaxed);
     let mut all: Vec<_> = lock(&OPENED).iter().filter_map(Weak::upgrade).collect();
-    for _ in 0..50 {
+    for _ in 0..200 {
         all.retain(|one| !one.close(py));
         if all.is_empty() {
             return;
