@@ -352,12 +352,16 @@ pub(crate) struct Common<T>(Arc<Mutex<Shared<T>>>);
 
 /// What calls have of it, each while it lasts.
 #[derive(Debug)]
-pub(crate) struct Opened<T>(Arc<T>);
+pub(crate) struct Opened<T> {
+    inner: Arc<T>,
+    /// Gone after it: who waits for that knows that it is closed in full.
+    until: Arc<()>,
+}
 
 impl<T> Opened<T> {
     /// For what keeps it beyond a call, as arrays do: the end of the interpreter waits for calls.
     pub(crate) fn keep(&self) -> Arc<T> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.inner)
     }
 }
 
@@ -365,7 +369,7 @@ impl<T> std::ops::Deref for Opened<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.0
+        &self.inner
     }
 }
 
@@ -374,7 +378,7 @@ struct Shared<T> {
     /// None once it is closed and nobody holds anything of it.
     inner: Option<Arc<Opened<T>>>,
     /// What calls under way still have then.
-    in_calls: Weak<Opened<T>>,
+    in_calls: Weak<()>,
     closed: bool,
     /// The threads that hold something of it, one entry for each hold.
     holders: Vec<ThreadId>,
@@ -399,7 +403,7 @@ impl<T> Shared<T> {
         let used = !self.holders.is_empty() && !node::is_ending();
         let unused = if self.closed && !used { self.inner.take() } else { None };
         if let Some(unused) = &unused {
-            self.in_calls = Arc::downgrade(unused);
+            self.in_calls = Arc::downgrade(&unused.until);
         }
         unused
     }
@@ -407,7 +411,8 @@ impl<T> Shared<T> {
 
 impl<T: Send + Sync + 'static> Common<T> {
     pub(crate) fn new(inner: T) -> Self {
-        let inner = Some(Arc::new(Opened(Arc::new(inner))));
+        let opened = Opened { inner: Arc::new(inner), until: Arc::default() };
+        let inner = Some(Arc::new(opened));
         let (in_calls, closed, holders) = Default::default();
         Self(Arc::new(Mutex::new(Shared { inner, in_calls, closed, holders })))
     }
