@@ -1,9 +1,12 @@
 //! Files that were cut off or spoiled, and what is kept of types and numbers.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use common::record_each;
 use outlive::{Deadline, Encoding, Node};
 use outlive_record::{
     Compression, Limits, Message, PlayOptions, Player, Profile, RecordOptions, Recorder, Recording,
@@ -469,18 +472,8 @@ fn the_files_of_a_split_recording_are_read_as_one() {
 
 /// Records so many messages, each in a file of its own; the numbers of the files there afterwards.
 fn run(home: &Home, first: u8, count: u8, options: RecordOptions) -> Vec<u64> {
-    let node = home.node("both");
-    let publisher = node.topic::<[u8]>("/bytes").unwrap().publisher().unwrap();
-    let options = RecordOptions { split_after: Some(Duration::ZERO), ..options };
     let path = home.file("run.mcap");
-    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
-    for i in 0..count {
-        publisher.publish(&[first + i; 10]).unwrap();
-        while recorder.progress().messages <= u64::from(i) {
-            recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
-        }
-    }
-    assert_eq!(recorder.finish().unwrap().files, u64::from(count));
+    record_each(&home.node("both"), &path, first, count, options);
     let files = std::fs::read_dir(path.parent().unwrap()).unwrap();
     let name = |file: std::fs::DirEntry| file.file_name().into_string().unwrap();
     let number = |name: String| name.strip_prefix("run_")?.strip_suffix(".mcap")?.parse().ok();

@@ -1,12 +1,13 @@
 //! Which files are one recording, and which of them are missing or damaged.
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outlive::{Deadline, Node};
-use outlive_record::{
-    Compression, PlayOptions, Player, RecordOptions, Recorder, Recording, Selection, recover,
-};
+use common::record_each;
+use outlive::Node;
+use outlive_record::{Compression, PlayOptions, Player, RecordOptions, Recording, recover};
 use testkit::{TempDomain, Watchdog};
 
 struct Home {
@@ -37,19 +38,8 @@ impl Home {
 
     /// Records so many messages, each in a file of its own.
     fn run(&self, first: u8, count: u8, overwrite: bool) {
-        let node = self.node();
-        let publisher = node.topic::<[u8]>("/bytes").unwrap().publisher().unwrap();
-        let split_after = Some(Duration::ZERO);
-        let options = RecordOptions { split_after, overwrite, ..RecordOptions::default() };
-        let path = self.file("run.mcap");
-        let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
-        for i in 0..count {
-            publisher.publish(&[first + i; 10]).unwrap();
-            while recorder.progress().messages <= u64::from(i) {
-                recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
-            }
-        }
-        assert_eq!(recorder.finish().unwrap().files, u64::from(count));
+        let options = RecordOptions { overwrite, ..RecordOptions::default() };
+        record_each(&self.node(), &self.file("run.mcap"), first, count, options);
     }
 }
 
