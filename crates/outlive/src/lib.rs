@@ -167,6 +167,8 @@ pub use admin::{AuditReport, CleanReport, Domain, NodeInfo};
 pub use domain::header::LAYOUT_VERSION;
 pub use domain::name::NAME_BYTES_MAX;
 pub use error::{Error, ErrorKind, Refusal, Result};
+#[doc(hidden)]
+pub use node::AtExit;
 pub use node::{Node, NodeBuilder, NodeId, Watch};
 pub use os::time::deadline::Deadline;
 pub use queue::consumer::{Consumer, received::Received};

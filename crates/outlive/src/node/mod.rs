@@ -23,7 +23,7 @@ mod watch;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::domain::header::{FileHeader, FileKind};
 use crate::domain::name::check_part;
@@ -106,6 +106,26 @@ struct Inner {
     generation: u32,
     /// Tells it from every other node this process opens, also from one of the same ordinal.
     instance: u64,
+}
+
+/// A node that does not keep it: for interpreters, which end without dropping every value, so that
+/// one that refers to the node would have others told of a death.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct AtExit(Weak<Inner>);
+
+impl AtExit {
+    /// Leaves now if the node has not. Only where nothing of the node is used any more: to others
+    /// what it still has open is then a dead node's.
+    pub fn leave(&self) {
+        if let Some(inner) = self.0.upgrade()
+            && inner.generation == fork::fork_generation()
+        {
+            inner.leave();
+            // The descriptor, which keeps it otherwise, stays with what refers to the node.
+            inner.fd.unlock();
+        }
+    }
 }
 
 /// Settings of a [`Node`].
@@ -391,6 +411,12 @@ impl Node {
         self.inner.token.map().atomic_u32(layout::TOKEN_WORD).expect("it lies in the first page")
     }
 
+    /// To leave at the process's end by, whatever still refers to the node then.
+    #[doc(hidden)]
+    pub fn at_exit(&self) -> AtExit {
+        AtExit(Arc::downgrade(&self.inner))
+    }
+
     /// Whether this process is the one that opened the node.
     pub(crate) fn is_own_process(&self) -> bool {
         self.inner.generation == fork::fork_generation()
@@ -471,6 +497,24 @@ impl Node {
     }
 }
 
+impl Inner {
+    /// Leaves in order; again it does nothing.
+    ///
+    /// # Crash safety
+    /// **Strict.** Dying here: the file stays and is dead; the next sweep unlinks it.
+    fn leave(&self) {
+        let file = self.domain.nodes().join(self.id.0.to_string());
+        if !fault("node.no_unlink") {
+            let _ = file::unlink(&file);
+        }
+        let _ = file::unlink(&file.with_extension("bells"));
+        if let Some(threads) = self.threads.lock().unwrap_or_else(|e| e.into_inner()).take() {
+            threads.close();
+        }
+        self.token.close();
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         if self.generation != fork::fork_generation() {
@@ -478,16 +522,6 @@ impl Drop for Inner {
             std::mem::forget(Arc::clone(&self.token));
             return;
         }
-        // Dying here: the file stays and is dead; the next sweep unlinks it.
-        let file = self.domain.nodes().join(self.id.0.to_string());
-        if !fault("node.no_unlink") {
-            let _ = file::unlink(&file);
-        }
-        let _ = file::unlink(&file.with_extension("bells"));
-        let threads = self.threads.get_mut().unwrap_or_else(|e| e.into_inner());
-        if let Some(threads) = threads.take() {
-            threads.close();
-        }
-        self.token.close();
+        self.leave();
     }
 }

@@ -165,3 +165,19 @@ fn a_domain_whose_nodes_cannot_be_looked_at_says_so() {
     }
     assert_eq!(domain.nodes().unwrap().len(), 1);
 }
+
+#[test]
+fn a_node_that_something_still_refers_to_leaves_at_exit() {
+    let dir = TempDir::new("node-at-exit");
+    let (one, other) = (node(&dir), node(&dir));
+    let watch = other.watch(one.id()).unwrap();
+    let semaphore = one.semaphore("s", 1).unwrap();
+    let at_exit = one.at_exit();
+    drop(one);
+    assert!(watch.is_alive());
+    at_exit.leave();
+    assert!(!watch.is_alive());
+    at_exit.leave();
+    drop(semaphore);
+    assert_eq!(files(&dir), 1, "of the other");
+}
