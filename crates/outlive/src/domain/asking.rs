@@ -30,11 +30,11 @@ pub(crate) fn ask(asked: &AtomicU64) {
     }
 }
 
-/// Looks by `once`, and again as long as others ask for it; `once` says whether it is over: the
-/// object is gone, or somebody else holds it.
+/// Looks by `once`, and again as long as others ask for it, also after one that failed; `once` says
+/// whether it is over: the object is gone, or somebody else holds it.
 ///
 /// # Errors
-/// Those of `once`, but that the object is gone after the first look is none.
+/// Those of the last look, but that the object is gone after the first one is none.
 pub(crate) fn in_rounds(
     asked: Option<&AtomicU64>,
     mut once: impl FnMut() -> Result<bool>,
@@ -46,11 +46,10 @@ pub(crate) fn in_rounds(
         match once() {
             // Another has removed it meanwhile.
             Err(e) if e.kind() == ErrorKind::NotFound && round > 0 => break,
-            over => {
-                if over? || count() == before {
-                    break;
-                }
-            }
+            Err(e) if fault("reclaim.failed_is_over") => return Err(e),
+            Ok(true) => break,
+            over if count() == before || round == ROUNDS_MAX - 1 => return over.map(drop),
+            _ => {}
         }
     }
     Ok(())
@@ -68,5 +67,29 @@ pub(crate) fn existing_bell(
         Ok((fd, _)) => Mapping::map_peer(&fd, bytes, &path).map(Some),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => Ok(None),
         Err(e) => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    #[test]
+    fn who_asked_during_a_look_that_failed_is_served_by_another() {
+        let (asked, mut looks) = (AtomicU64::new(0), 0);
+        let busy = || Error::new(ErrorKind::Permission, "looking at", "a file", "not ours");
+        let once = || {
+            looks += 1;
+            if looks == 1 {
+                ask(&asked);
+                return Err(busy());
+            }
+            Ok(false)
+        };
+        in_rounds(Some(&asked), once).unwrap();
+        assert_eq!(looks, 2);
+        let failed = in_rounds(Some(&asked), || Err(busy())).unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::Permission);
     }
 }

@@ -7,9 +7,13 @@ use super::name::TopicName;
 use super::path::{DomainPath, open_or_create};
 use crate::os::fs::file::{Dir, Expect};
 use crate::os::fs::map::Mapping;
+use crate::os::process::sched;
 use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
 use crate::{Error, ErrorKind, Result};
+
+/// Between two tries to join.
+const PAUSE_NS: u64 = 50_000;
 
 /// Held while a member joins; frees the directory for removal when dropped.
 #[derive(Debug)]
@@ -35,6 +39,8 @@ pub(crate) fn join_until<J>(
             let remedy = "a stopped 'outlive clean' may hold its directory: continue or end it";
             return Err(Error::new(ErrorKind::Timeout, what, object.as_str(), remedy));
         }
+        // Whoever is in the way may need this core.
+        sched::sleep_until(deadline.min(Deadline::in_ns(PAUSE_NS)));
     }
 }
 

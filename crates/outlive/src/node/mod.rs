@@ -22,6 +22,7 @@ mod token;
 mod watch;
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
@@ -425,15 +426,20 @@ impl Node {
     /// Whether the node's file is where others look for it: who finds none takes us for dead.
     pub(crate) fn must_be_listed(&self) -> Result<()> {
         let path = self.domain().nodes().join(self.id().to_string());
-        match path.symlink_metadata() {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(Error::new(
-                ErrorKind::Corrupt,
-                "using node file",
-                path.display().to_string(),
-                "somebody removed it, so that others take this node for dead: open the node again",
-            )),
-            _ => Ok(()),
+        let is_listed = match path.symlink_metadata() {
+            // In a domain that was made anew another node has this number.
+            Ok(found) => (found.dev(), found.ino()) == self.inner.fd.file(),
+            Err(e) => e.kind() != std::io::ErrorKind::NotFound,
+        };
+        if is_listed {
+            return Ok(());
         }
+        Err(Error::new(
+            ErrorKind::Corrupt,
+            "using node file",
+            path.display().to_string(),
+            "somebody removed it, so that others take this node for dead: open the node again",
+        ))
     }
 
     /// The peer `id`, mapped once per process.

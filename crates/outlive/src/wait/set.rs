@@ -48,6 +48,9 @@ const LOOK_SLEEP_NS: u64 = 10_000_000;
 const SPINS: usize = 50;
 /// Members that look again after a long sleep: each may list a directory.
 const AGAIN_MAX: usize = 64;
+/// Between short sleeps, who lives is asked of a part of the members at a time, all of them within
+/// the second: a control loop has no time for all at once.
+const ASKS_MAX: usize = 16;
 /// Looks every `POLL_NS`, in a row and in vain, after which the sleep is on descriptors: without
 /// `futex_waitv` a token can only be looked at, but the kernel tells of the closing of files.
 const POLLS_MAX: u32 = 10;
@@ -122,8 +125,8 @@ fn doorbells() -> u32 {
 pub struct WaitSet {
     /// One after the member that was named first last time.
     turn: usize,
-    /// Which member is the next to look again after a long sleep.
-    again: usize,
+    /// Which member is the next to look again after a long sleep, and to ask after short ones.
+    again: [usize; 2],
     /// When it does, unless news come first; 0: news came.
     look_ns: u64,
     /// When it asks who lives, whatever comes; 0: it has not slept yet.
@@ -183,7 +186,7 @@ impl WaitSet {
     pub fn new() -> Self {
         Self {
             turn: 0,
-            again: 0,
+            again: [0, 0],
             look_ns: 0,
             ask_ns: 0,
             ready: Vec::new(),
@@ -293,9 +296,11 @@ impl WaitSet {
         let now = clock::now_ns;
         let begin = now();
         // Short sleeps without news add up to a long one.
-        for at in [&mut self.look_ns, &mut self.ask_ns] {
+        let asks = members.len().clamp(1, ASKS_MAX);
+        let ask_ns = slice_ns_max() / asks as u64;
+        for (at, after_ns) in [(&mut self.look_ns, slice_ns_max()), (&mut self.ask_ns, ask_ns)] {
             if *at == 0 {
-                *at = begin + slice_ns_max();
+                *at = begin + after_ns;
             }
         }
         let long_enough = Deadline::at_ns(begin + LOOK_SLEEP_NS);
@@ -304,10 +309,13 @@ impl WaitSet {
             let at = now();
             let looks = may_look && at >= self.look_ns;
             if looks || at >= self.ask_ns {
-                self.ask_ns = at + slice_ns_max();
-                self.look_ns = if looks { self.ask_ns } else { self.look_ns };
-                let how = if looks { Overslept::Look } else { Overslept::Ask };
-                if self.overslept(members, how) {
+                self.ask_ns = at + ask_ns;
+                let (how, most) = match looks {
+                    true => (Overslept::Look, AGAIN_MAX),
+                    false => (Overslept::Ask, members.len().div_ceil(asks)),
+                };
+                self.look_ns = if looks { at + slice_ns_max() } else { self.look_ns };
+                if self.overslept(members, how, most) {
                     return Ok(None);
                 }
             }
@@ -341,12 +349,23 @@ impl WaitSet {
         }
     }
 
-    /// Some members, in turn, look at what no wake tells of.
-    fn overslept(&mut self, members: &mut [&mut dyn Waitable], how: Overslept) -> bool {
+    /// `most` members, in turn, look at what no wake tells of: all of them, whatever the first
+    /// ones find.
+    fn overslept(
+        &mut self,
+        members: &mut [&mut dyn Waitable],
+        how: Overslept,
+        most: usize,
+    ) -> bool {
         let n = members.len();
-        let first = self.again;
-        self.again = first.wrapping_add(AGAIN_MAX.min(n));
-        (0..n.min(AGAIN_MAX)).any(|i| members[first.wrapping_add(i) % n].overslept(how))
+        let again = &mut self.again[usize::from(how == Overslept::Ask)];
+        let first = *again;
+        *again = first.wrapping_add(most.min(n));
+        let mut looks = |news: bool, i: usize| {
+            let skipped = news && fault("wait_set.first_hides_others");
+            !skipped && members[first.wrapping_add(i) % n].overslept(how) || news
+        };
+        (0..n.min(most)).fold(false, &mut looks)
     }
 
     /// How to sleep; `None` when there is something to look at.
@@ -413,7 +432,11 @@ impl WaitSet {
     }
 
     fn arm<'a>(&mut self, seats: impl Iterator<Item = Seat<'a>> + Clone) -> Result<u64> {
-        if self.bridge.is_none() {
+        // A program that closed all descriptors closed its own, too: it would be ready for ever.
+        let is_whole = |bridge: &Bridge| bridge.is_open() || fault("wait_set.bridge_closed");
+        if !self.bridge.as_ref().is_some_and(is_whole) {
+            // Before the next one, which may get its number.
+            self.bridge = None;
             self.bridge = Some(Bridge::new(false)?);
         }
         let Some(bridge) = &mut self.bridge else { return Ok(slice_ns_max()) };
@@ -436,6 +459,14 @@ impl WaitSet {
     #[cfg(test)]
     pub(super) fn call_for_tests(&self) {
         self.bridge.as_ref().unwrap().trip();
+    }
+
+    /// For tests: closes its descriptor by number, as a program that closes all does.
+    #[cfg(test)]
+    #[allow(unsafe_code)]
+    pub(super) fn close_bridge_for_tests(&self) {
+        // SAFETY: a number; what is closed is a descriptor that nobody uses meanwhile.
+        unsafe { libc::close(self.bridge.as_ref().unwrap().fd().as_raw_fd()) };
     }
 
     /// For tests: whether that is readable.

@@ -614,3 +614,66 @@ fn short_waits_read_no_directory() {
     assert_eq!(looks_in(Duration::from_millis(1)), 0);
     assert!(looks_in(Duration::from_millis(300)) > 0);
 }
+
+/// What another set asks of it once a second is news each time.
+struct Restless<'a>(&'a mut Subscriber<u64>);
+
+/// How often it was asked.
+struct Asked<'a>(&'a mut Subscriber<u64>, u32);
+
+impl member::Member for Restless<'_> {
+    fn is_ready(&mut self, look: &mut member::Look) -> bool {
+        self.0.is_ready(look)
+    }
+
+    fn plan<'a>(&'a self, plan: &mut member::Plan<'a>) -> bool {
+        self.0.plan(plan)
+    }
+
+    fn overslept(&mut self, _: member::Overslept) -> bool {
+        true
+    }
+}
+
+impl member::Member for Asked<'_> {
+    fn is_ready(&mut self, look: &mut member::Look) -> bool {
+        self.0.is_ready(look)
+    }
+
+    fn plan<'a>(&'a self, plan: &mut member::Plan<'a>) -> bool {
+        self.0.plan(plan)
+    }
+
+    fn overslept(&mut self, how: member::Overslept) -> bool {
+        self.1 += 1;
+        self.0.overslept(how)
+    }
+}
+
+#[test]
+fn what_the_first_member_finds_keeps_no_other_from_asking() {
+    let dir = TempDir::new("set-ask");
+    let n = node(&dir);
+    let ((_p, mut one), (_q, mut two)) = (pair(&n, "/a"), pair(&n, "/b"));
+    let (mut restless, mut asked) = (Restless(&mut one), Asked(&mut two, 0));
+    let wait = Duration::from_millis(2500);
+    assert!(WaitSet::new().wait(&mut [&mut restless, &mut asked], wait).unwrap().is_empty());
+    assert!(asked.1 > 0);
+}
+
+#[test]
+fn a_set_whose_descriptor_was_closed_does_not_spin() {
+    let dir = TempDir::new("set-closed");
+    let n = node(&dir);
+    let (p, mut sub) = pair(&n, "/a");
+    let (reader, _writer) = UnixStream::pair().unwrap();
+    let (mut fd, mut set) = (Descriptor::readable(&reader), WaitSet::new());
+    let time = Duration::from_millis(300);
+    assert!(set.wait(&mut [&mut sub, &mut fd], Duration::from_millis(20)).unwrap().is_empty());
+    set.close_bridge_for_tests();
+    let cpu = thread_cpu();
+    assert!(set.wait(&mut [&mut sub, &mut fd], time).unwrap().is_empty());
+    assert!(thread_cpu() - cpu < time / 3);
+    p.publish(&7).unwrap();
+    assert_eq!(set.wait(&mut [&mut sub, &mut fd], LONG).unwrap().collect::<Vec<_>>(), [0]);
+}

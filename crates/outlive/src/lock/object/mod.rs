@@ -170,7 +170,7 @@ impl Object {
         let (fd, _) = file::open_checked(path, Expect { writable: true, min_len: 0, owner: None })?;
         if file::identity(&fd, path)? != lock.file() {
             let remedy = "somebody removed its file: open it again";
-            return Err(Error::new(ErrorKind::Corrupt, "opening", syserr::show(path), remedy));
+            return Err(Error::new(ErrorKind::NotFound, "opening", syserr::show(path), remedy));
         }
         PiWord::map(&fd, layout::file_bytes(ty.kind, ty.bytes), path)
     }

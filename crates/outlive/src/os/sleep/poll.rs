@@ -82,6 +82,11 @@ impl Epoll {
         }
     }
 
+    /// Whether the descriptor is still that of this.
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.ours().is_some()
+    }
+
     /// Adds a descriptor; `key` tells which one it was.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, key: u32) -> Result<()> {
         let events = (libc::EPOLLIN | libc::EPOLLET) as u32;

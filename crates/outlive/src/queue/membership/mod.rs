@@ -158,6 +158,9 @@ impl Queue {
         deadline: Deadline,
     ) -> Result<Option<(Arc<Self>, Joining)>> {
         let (domain, name, path) = (node.domain(), &site.name, site.dir.as_path());
+        if !fault("queue.joins_unlisted") {
+            node.must_be_listed()?;
+        }
         for parent in &site.parents {
             file::make_dir(parent, &domain.access)?;
         }

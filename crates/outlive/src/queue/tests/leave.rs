@@ -3,6 +3,7 @@
 use std::sync::Barrier;
 
 use super::*;
+use crate::os::fixture::{fork_child, thread_cpu};
 
 /// Rounds of two that leave at the same time.
 const ROUNDS: u32 = 1500;
@@ -94,4 +95,32 @@ fn who_died_before_it_joined_leaves_no_type() {
     let mut consumer = n.queue::<u32>("q").unwrap().consumer().unwrap();
     n.queue::<u32>("q").unwrap().producer().unwrap().send(&1).unwrap();
     assert_eq!(drain(&mut consumer), [1]);
+}
+
+#[test]
+fn nobody_spins_until_what_a_dead_producer_sent_has_its_turn() {
+    let dir = TempDir::new("queue-held-back");
+    let n = node(&dir);
+    let queue = |n: &Node| n.queue::<u64>("q").unwrap().ordered(Duration::from_secs(20));
+    let mut consumer = queue(&n).consumer().unwrap();
+    let root = dir.join("root");
+    let child = fork_child(move || {
+        let Ok(node) = Node::builder().root(root).open() else { return 2 };
+        let queue = node.queue::<u64>("q").unwrap().ordered(Duration::from_secs(20));
+        let Ok(mut producer) = queue.producer() else { return 3 };
+        if producer.send(&7).is_err() {
+            return 4;
+        }
+        std::mem::forget((producer, node));
+        0
+    });
+    assert_eq!(child.wait(), 0);
+    let _alive = queue(&n).producer().unwrap();
+    for _ in 0..2 {
+        let (time, cpu) = (Duration::from_millis(300), thread_cpu());
+        assert!(consumer.receive_timeout(time).unwrap().is_none(), "the other may send an earlier");
+        assert!(thread_cpu() - cpu < time / 3);
+        // What other nodes leave goes with a look, the dead one's own file too.
+        drop(node(&dir));
+    }
 }

@@ -197,3 +197,23 @@ fn a_refused_lane_that_cannot_be_looked_into_now_is_looked_at_again() {
     assert_eq!((e.kind(), fixture::refuse_none()), (ErrorKind::Io, 0), "{e}");
     fixture::until(|| consumer.receive().unwrap().is_none() && lanes(&dir) == 1);
 }
+
+#[test]
+fn a_node_that_is_not_listed_any_more_joins_no_queue_and_is_told_at_once() {
+    let dir = TempDir::new("queue-unlisted");
+    let n = node(&dir);
+    let file = dir.join("root/default/nodes").join(n.id().to_string());
+    let refused = || {
+        let e = n.queue::<u64>("q").unwrap().producer().unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Corrupt, "{e}");
+        assert!(e.to_string().contains("open the node again"), "{e}");
+        assert!(!dir.join("root/default/queues/q").exists());
+    };
+    std::fs::remove_file(&file).unwrap();
+    refused();
+    // Of another node that has its number, in a domain that was made anew.
+    std::fs::write(&file, [0; 4096]).unwrap();
+    refused();
+    std::fs::remove_dir_all(dir.join("root/default")).unwrap();
+    refused();
+}

@@ -50,12 +50,10 @@ impl Wait {
                 }
             }
             Self::SpinThenSleep { .. } => {
-                if clock::now_ns() < moment_ns {
-                    sched::sleep_until(Deadline::at_ns(moment_ns));
-                }
+                sleep_until(moment_ns);
             }
             Self::Park { lead_ns } => {
-                park(moment_ns, lead_ns);
+                sleep_until(moment_ns.saturating_sub(lead_ns));
                 spin_until(moment_ns);
             }
         }
@@ -76,7 +74,7 @@ impl Wait {
             Self::Yield => look_until(done, value, deadline, sched::yield_now),
             Self::Park { lead_ns } => {
                 if signal::look(done) < value {
-                    park(expected_ns.min(deadline.as_ns()), lead_ns);
+                    sleep_until(expected_ns.saturating_sub(lead_ns).min(deadline.as_ns()));
                 }
                 look_until(done, value, deadline, std::hint::spin_loop)
             }
@@ -97,10 +95,9 @@ fn spin_until(moment_ns: u64) {
     }
 }
 
-fn park(moment_ns: u64, lead_ns: u64) {
-    let wake_ns = moment_ns.saturating_sub(lead_ns);
-    if clock::now_ns() < wake_ns {
-        sched::sleep_until(Deadline::at_ns(wake_ns));
+fn sleep_until(moment_ns: u64) {
+    if clock::now_ns() < moment_ns {
+        sched::sleep_until(Deadline::at_ns(moment_ns));
     }
 }
 
@@ -138,6 +135,7 @@ fn sleep(done: &AtomicU64, value: u64, request: &AtomicU64, deadline: Deadline) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::fixture::thread_cpu;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -177,5 +175,14 @@ mod tests {
             assert!(wait.reached(&words[0], 1, &words[1], now + 1_000_000, far), "{wait:?}");
             teller.join().unwrap();
         }
+    }
+
+    #[test]
+    fn a_stage_that_looks_before_the_others_is_due_polls_nothing() {
+        let (done, request) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (wait, cpu) = (Wait::Park { lead_ns: 60_000_000 }, thread_cpu());
+        let (soon, late) = (Deadline::in_ns(50_000_000), clock::now_ns() + 20_000_000_000);
+        assert!(!wait.reached(&done, 1, &request, late, soon));
+        assert!(thread_cpu() - cpu < Duration::from_millis(10), "it is expected in 20 s");
     }
 }

@@ -227,6 +227,45 @@ fn what_the_dead_left_unmapped_does_not_hide_the_living() {
 }
 
 #[test]
+fn all_that_live_have_their_turn_beside_what_the_dead_left_unmapped() {
+    let dir = TempDir::new("refused-turns");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let topic = |n: &Node| n.topic::<[u8]>("/n").unwrap().depth(64);
+    let mut sub = topic(&theirs).reliable(true).subscriber().unwrap();
+    let dead = topic(&ours).publisher().unwrap();
+    assert!(sub.receive().unwrap().is_none(), "it has looked, and mapped no segment");
+    let unmapped = format!("/data.{}.{}.", dead.id().node, dead.id().port);
+    dead.publish(&[1; 5000]).unwrap();
+    drop(dead);
+    let alive = [2, 3, 4].map(|i| (i, topic(&ours).publisher().unwrap()));
+    fixture::refuse("open", &unmapped, libc::EMFILE, u32::MAX);
+    for idle in [0, 2, 3, 4] {
+        let busy = || alive.iter().filter(|(i, _)| *i != idle);
+        for _ in 0..16 {
+            for (i, publisher) in busy() {
+                publisher.publish(&[*i; 5000]).unwrap();
+            }
+        }
+        let tries = std::iter::repeat_with(|| sub.receive()).take(24);
+        let got: Vec<u8> = tries.flatten().flatten().map(|sample| sample[0]).collect();
+        for (i, _) in busy() {
+            assert!(got.contains(i), "{i} had no turn, with {idle} idle: {got:?}");
+        }
+        // Batches, too; until nothing is left but what is refused.
+        let (mut all, mut refused) = (Vec::new(), 0);
+        while refused < 3 {
+            match sub.receive() {
+                Ok(Some(sample)) => (refused, _) = (0, all.push(sample[0])),
+                _ => refused += 1,
+            }
+        }
+        assert_eq!(got.len() + all.len(), 16 * busy().count());
+    }
+    assert!(fixture::refuse_none() < u32::MAX);
+    assert_eq!(sub.drain().map(|sample| sample.unwrap()[0]).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
 fn who_gave_its_publisher_up_is_not_waited_for() {
     for noticed in [true, false] {
         let dir = TempDir::new("refused-given-up");

@@ -115,6 +115,11 @@ impl Bridge {
         if self.deaths.is_some() { slice } else { slice.min(BLIND_NS) }
     }
 
+    /// Whether nobody has closed its descriptor, by number.
+    pub(crate) fn is_open(&self) -> bool {
+        self.set.is_open()
+    }
+
     /// Ready when something is to be looked at, until `take`.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.set.as_fd()

@@ -33,6 +33,8 @@ pub(super) struct Sources {
     past: usize,
     /// One of them could not be read by the last call: the next one begins behind it.
     passed: bool,
+    /// Whose turn it was among the living when those came first.
+    turn_of_living: usize,
     reliable: bool,
     lost: u64,
     skipped: u64,
@@ -42,8 +44,9 @@ impl Sources {
     /// None yet. `reliable`: their publishers wait for us.
     pub(super) fn new(reliable: bool) -> Self {
         let (all, lingering) = (Vec::new(), Vec::new());
-        let (turn, past, passed) = (0, 0, false);
-        Self { all, lingering, turn, past, passed, reliable, lost: 0, skipped: 0 }
+        let (turn, past, passed, turn_of_living) = (0, 0, false, 0);
+        let (lost, skipped) = (0, 0);
+        Self { all, lingering, turn, past, passed, turn_of_living, reliable, lost, skipped }
     }
 
     #[inline]
@@ -82,7 +85,13 @@ impl Sources {
         match self.turn > self.past && all_read() {
             // The last message was of one that lives.
             true => self.past = 0,
-            false => self.turn = 0,
+            false => {
+                // Else the last message was of the past.
+                if self.turn > self.past {
+                    self.turn_of_living = self.turn;
+                }
+                self.turn = 0;
+            }
         }
     }
 
@@ -147,7 +156,18 @@ impl Sources {
     /// The next call begins behind source `at`: that one must not hide the others. `past_too`: also
     /// where it is of the past, which comes first.
     pub(super) fn pass(&mut self, at: usize, past_too: bool) {
-        self.turn = at + 1;
+        let more = (at + 1..self.past).any(|i| self.all[i].sleep_word().is_none());
+        let is_last = past_too && at < self.past && !more && !fault("sources.first_of_living");
+        self.turn = match is_last {
+            // Where the living were before that: else it would be the first one's turn each time.
+            true if self.turn < self.past => self.turn_of_living.max(self.past),
+            // From there on nobody had anything, up to here.
+            true => self.past,
+            false => at + 1,
+        };
+        if is_last && self.turn >= self.all.len() {
+            self.turn = self.past;
+        }
         self.passed = past_too;
     }
 
@@ -194,7 +214,7 @@ impl Sources {
         }
         self.all.sort_by_key(|source| (!source.is_over(), source.age()));
         self.past = self.all.iter().take_while(|source| source.is_over()).count();
-        self.turn = 0;
+        (self.turn, self.turn_of_living) = (0, 0);
     }
 
     /// Stops reading source `i`, and says how many of its messages were lost since the last one
@@ -202,6 +222,7 @@ impl Sources {
     pub(super) fn detach(&mut self, i: usize, view: PortView<'_>) -> (PublisherId, u64) {
         let mut source = self.all.remove(i);
         self.past -= usize::from(i < self.past);
+        self.turn_of_living -= usize::from(i < self.turn_of_living);
         let lost = source.count_lost();
         self.lost = self.lost.saturating_add(lost);
         let id = source.id();

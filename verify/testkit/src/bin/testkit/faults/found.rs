@@ -55,9 +55,27 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("wait::tests::a_publisher_that_never_sent_anything_calls_as_it_leaves")],
     ),
     fault(
+        "order.held_back_is_asked",
+        "who holds a message back asks whether its producer lives, and spins if not",
+        &[Unit("queue::tests::leave::nobody_spins_until_what_a_dead_producer_sent_has_its_turn")],
+    ),
+    fault(
         "place.reused_at_once",
         "the place of a thread that has just ended is another's at once",
         &[Unit("node::threads::tokens::tests::the_place_of_a_thread_that_has_just_ended_waits")],
+    ),
+    fault(
+        "queue.joins_unlisted",
+        "a node whose file was removed joins queues, where others take it for dead",
+        &[Unit(
+            "queue::tests::refused::\
+             a_node_that_is_not_listed_any_more_joins_no_queue_and_is_told_at_once",
+        )],
+    ),
+    fault(
+        "reclaim.failed_is_over",
+        "who asks during a look that fails is not served",
+        &[Unit("domain::asking::tests::who_asked_during_a_look_that_failed_is_served_by_another")],
     ),
     fault(
         "reliable.joiner_unseen",
@@ -83,6 +101,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("service::tests::what_was_taken_in_early_is_passed_over_once_nobody_waits_for_it")],
     ),
     fault(
+        "sources.first_of_living",
+        "beside what the dead left unmapped it is always the first living publisher's turn",
+        &[Unit(
+            "topic::tests::refused::\
+             all_that_live_have_their_turn_beside_what_the_dead_left_unmapped",
+        )],
+    ),
+    fault(
         "sources.given_up_untold",
         "a publisher waits for a subscriber that gave it up",
         &[Unit("topic::tests::refused::who_gave_its_publisher_up_is_not_waited_for")],
@@ -91,6 +117,16 @@ pub(crate) const FAULTS: &[Fault] = &[
         "sources.past_hides_living",
         "what a dead publisher left and cannot be mapped hides the living",
         &[Unit("topic::tests::refused::what_the_dead_left_unmapped_does_not_hide_the_living")],
+    ),
+    fault(
+        "wait_set.bridge_closed",
+        "a set whose descriptor somebody closed is ready for ever",
+        &[Unit("wait::tests::a_set_whose_descriptor_was_closed_does_not_spin")],
+    ),
+    fault(
+        "wait_set.first_hides_others",
+        "what the first member finds keeps the others from asking who lives",
+        &[Unit("wait::tests::what_the_first_member_finds_keeps_no_other_from_asking")],
     ),
     fault(
         "wait_set.looks_always",
