@@ -23,6 +23,8 @@ use crate::{Error, ErrorKind, Result, crash_point};
 struct Admitted {
     peer: Arc<Peer>,
     port: u64,
+    /// Its waiting flag, inside the mapping that `peer` keeps.
+    waiting: NonNull<AtomicU32>,
     /// Its source slot for this ring, once it has attached.
     slot: Option<usize>,
     ack: Option<usize>,
@@ -33,7 +35,18 @@ struct Admitted {
     from: u64,
 }
 
+// SAFETY: the raw pointer points into a mapping that the same struct keeps alive (`peer`); nothing
+// in it is bound to a thread.
+unsafe impl Send for Admitted {}
+
 impl Admitted {
+    /// Its waiting flag now.
+    #[inline]
+    fn flag(&self) -> &AtomicU32 {
+        // SAFETY: points into the mapping that `peer` keeps alive.
+        unsafe { self.waiting.as_ref() }
+    }
+
     /// Rings or calls it, if it asked for that.
     fn call(&mut self, domain: &DomainPath) {
         if let Ok(view) = self.peer.port(self.port) {
@@ -60,9 +73,6 @@ const RETRY_STEP_MAX: u64 = 1024;
 #[derive(Debug)]
 pub(super) struct Audience {
     all: Vec<Admitted>,
-    /// The waiting flag of each of `all`, inside the mapping that its `peer` keeps: close together,
-    /// as every publish looks at them.
-    flags: Vec<NonNull<AtomicU32>>,
     /// Who publishes to them.
     id: PublisherId,
     seen_epoch: u64,
@@ -74,15 +84,11 @@ pub(super) struct Audience {
     held: Vec<Location>,
 }
 
-// SAFETY: the raw pointers point into mappings that the same struct keeps alive (`all`); nothing
-// in it is bound to a thread.
-unsafe impl Send for Audience {}
-
 impl Audience {
     /// That of publisher `id` before it has looked.
     pub(super) fn new(id: PublisherId) -> Self {
-        let (all, flags, held) = (Vec::new(), Vec::new(), Vec::new());
-        Self { all, flags, id, seen_epoch: u64::MAX, retry: None, newcomer: false, held }
+        let (all, held) = (Vec::new(), Vec::new());
+        Self { all, id, seen_epoch: u64::MAX, retry: None, newcomer: false, held }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -109,16 +115,14 @@ impl Audience {
     /// Whether one of them asks to be woken.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
-        // SAFETY: each points into the mapping that the peer at its place keeps alive.
-        handshake::is_wanted(self.flags.iter().map(|flag| unsafe { flag.as_ref() }))
+        handshake::is_wanted(self.all.iter().map(Admitted::flag))
     }
 
     /// Rings or calls those who are not woken by the words alone.
     pub(super) fn wake(&mut self, domain: &DomainPath) {
         let mut dead = false;
-        for (subscriber, flag) in self.all.iter_mut().zip(&self.flags) {
-            // SAFETY: as in `is_waiting`.
-            let flag = unsafe { flag.as_ref() }.load(Relaxed);
+        for subscriber in &mut self.all {
+            let flag = subscriber.flag().load(Relaxed);
             dead |= flag != 0 && subscriber.peer.death().is_some();
             if flag & handshake::KIND_MASK > handshake::WAITING_WORDS {
                 subscriber.call(domain);
@@ -256,8 +260,7 @@ impl Audience {
         self.newcomer |= reliable;
         let caller = Caller::default();
         let (slot, from) = (None, ring.next());
-        self.all.push(Admitted { peer, port, slot, ack, caller, reliable, from });
-        self.flags.push(waiting);
+        self.all.push(Admitted { peer, port, waiting, slot, ack, caller, reliable, from });
         Ok(())
     }
 
@@ -283,7 +286,6 @@ impl Audience {
             if let Some(ack) = s.ack {
                 ring.disown(ack);
             }
-            self.flags.swap_remove(i);
             self.all.swap_remove(i);
         }
     }

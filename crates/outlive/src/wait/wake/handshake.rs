@@ -135,8 +135,9 @@ pub(crate) fn in_slices<E>(
 
 /// Writer, after its commit: whether anybody wants to be woken.
 #[inline]
-pub(crate) fn is_wanted<'a>(mut flags: impl Iterator<Item = &'a AtomicU32>) -> bool {
+pub(crate) fn is_wanted<'a>(flags: impl Iterator<Item = &'a AtomicU32>) -> bool {
     time_passes();
-    // ORDERING(WAITING): pairs with `sleep`; a late answer costs a short sleep.
-    flags.any(|flag| flag.load(Relaxed) != 0)
+    // ORDERING(WAITING): pairs with `sleep`; a late answer costs a short sleep. All of them, as
+    // mostly nobody waits: half the time of a loop that ends at the first.
+    flags.fold(0, |wanted, flag| wanted | flag.load(Relaxed)) != 0
 }
