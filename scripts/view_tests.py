@@ -17,11 +17,15 @@ from pathlib import Path
 
 import foxglove
 import jsonschema
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-OUTLIVE, VIEW = os.environ["OUTLIVE"], os.environ["VIEW"]
+sys.path.append(str(Path(__file__).resolve().parents[1] / "crates/outlive-py/tests"))
+from foreign import MADE, VALUES, write_foreign  # noqa: E402
+
+OUTLIVE, VIEW, MATRIX = (os.environ[name] for name in ("OUTLIVE", "VIEW", "MATRIX"))
 ROOT = Path(os.environ["OUTLIVE_DIR"])
 DIR = Path(sys.argv[1])
 PATIENCE = 120  # ends what hangs; nothing is asserted about times
@@ -141,10 +145,19 @@ def decode(channel, payload):
         assert channel["schemaEncoding"] == "jsonschema"
         value, schema = json.loads(payload), json.loads(channel["schema"])
         jsonschema.Draft202012Validator.check_schema(schema)
-        nan = {"type": ["number", "null"]}  # JSON has no NaN
-        text = json.dumps(schema).replace(json.dumps({"type": "number"}), json.dumps(nan))
+        text = json.dumps(schema)
+        # JSON has no NaN, and viewers, which are JavaScript, no integers beyond 2^53.
+        for kind, more in (("number", "null"), ("integer", "string")):
+            text = text.replace(json.dumps({"type": kind}), json.dumps({"type": [kind, more]}))
         jsonschema.validate(value, json.loads(text))
         return value
+    if channel["encoding"] == "protobuf":
+        pool = descriptor_pool.DescriptorPool()
+        files = descriptor_pb2.FileDescriptorSet.FromString(base64.b64decode(channel["schema"]))
+        for file in files.file:
+            pool.AddSerializedFile(file.SerializeToString())
+        made = message_factory.GetMessageClass(pool.FindMessageTypeByName(channel["schemaName"]))
+        return made.FromString(payload)
     assert (channel["encoding"], channel["schemaEncoding"]) == ("cdr", "ros2msg"), channel
     store = get_typestore(Stores.EMPTY)
     store.register(get_types_from_msg(channel["schema"], channel["schemaName"]))
@@ -282,6 +295,46 @@ def every_kind_arrives_as_it_was_sent():
     except ConnectionClosed as closed:
         assert closed.rcvd.code == 1001, closed
     return f"{len(SCHEMAS)} kinds, {sum(map(len, seen.values()))} messages equal what was published"
+
+
+def every_encoding_is_seen():
+    """What crates/outlive-py/tests/test_matrix.py sends from language to language."""
+    at = DIR / "foreign"
+    at.mkdir()
+    write_foreign(at)
+    server, writer = view("/x/*"), Process(MATRIX, str(at), "write")
+    writer.line("ready")
+    client, seen = Client(server.port), {}
+    topics = ["/x/own", *(f"/x/{encoding}" for encoding in VALUES)]
+    client.until(lambda: set(topics) <= set(client.channels))
+    for topic in topics:
+        client.subscribe(topic)
+    writer.process.stdin.write("7\n")
+    writer.process.stdin.flush()
+    writer.line("ok")
+    client.until(lambda: len(seen) == len(topics), lambda message: seen.update({message[0]: message[2]}))
+
+    def value(topic):
+        return decode(client.channels[topic], seen[topic])
+
+    assert value("/x/own") == {
+        "limit": {"present": True, "value": 2.5}, "real": 7, "big": str(2**64 - 1),
+        "at": [{"x": 7, "y": 0.5}, {"x": 7, "y": -1.5}], "grid": [[1, 2, 3], [-4, 5, 6]],
+        "name": "grüß", "mode": "Hold", "on": True, "small": -7, "bytes": [7]}
+    assert value("/x/json") == VALUES["json"]
+    plan, part = value("/x/protobuf"), value("/x/cdr")
+    assert {"goal": plan.goal, "steps": list(plan.steps)} == VALUES["protobuf"]
+    assert {"x": part.x, "n": list(part.n)} == VALUES["cdr"]
+    buffer = client.channels["/x/flatbuffer"]
+    assert (buffer["encoding"], buffer["schemaEncoding"]) == ("flatbuffer", "flatbuffer"), buffer
+    assert base64.b64decode(buffer["schema"]) == (MADE / "plan.bfbs").read_bytes()
+    assert seen["/x/flatbuffer"] == (MADE / "plan.bin").read_bytes()
+    # No viewer reads it: its bytes.
+    table = (MADE / "table.arrow").read_bytes()
+    assert value("/x/arrow") == {"bytes": len(table), "data": base64.b64encode(table).decode()}
+    writer.finish()
+    server.end()
+    return f"{len(topics)} types, their schemas and values are those of the matrix"
 
 
 def names_and_globs_choose():
@@ -501,7 +554,8 @@ def foxgloves_own_server_says_the_same():
 
 try:
     for test in (
-        every_kind_arrives_as_it_was_sent, names_and_globs_choose, rates_hold_by_count,
+        every_kind_arrives_as_it_was_sent, every_encoding_is_seen, names_and_globs_choose,
+        rates_hold_by_count,
         a_client_that_never_reads_costs_its_own_frames,
         what_is_no_client_or_asks_nonsense_is_told_so, bad_arguments_are_named,
         a_view_that_is_killed_leaves_nothing, foxgloves_own_server_says_the_same,

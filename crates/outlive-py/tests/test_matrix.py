@@ -2,7 +2,8 @@
 with echo, recorded, read by the package mcap, converted, played.
 
 Writers and readers: matrix.{rs,c,cpp,py}. The ready-made messages are in test_conversation.py,
-types of .msg files in test_types.py; scripts/recording-tests has them in files of others.
+types of .msg files in test_types.py; scripts/recording-tests has them in files of others,
+scripts/view-tests before a viewer.
 """
 
 import csv
@@ -11,27 +12,16 @@ import json
 import os
 import pathlib
 import shutil
-import struct
 import subprocess
 import sys
 
 import pytest
+from foreign import MADE, VALUES, write_foreign
 from test_conversation import LANGUAGES, voices  # noqa: F401, with the programs of this file
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPO = HERE.parents[2]
 C = REPO / "crates/outlive-c"
-MADE = REPO / "crates/outlive-cli/tests/foreign"
-
-# By the encoding: what echo prints as JSON; of FlatBuffers and Arrow a part of it.
-VALUES = {
-    "protobuf": {"goal": "dock", "steps": [1, 2]},
-    "json": {"goal": "dock", "x": 0.5},
-    "cdr": {"x": 1.5, "n": [7, -8]},
-    "flatbuffer": {"goal": "dock", "step": "Dock", "names": ["x", "ö"], "next": {"seconds": 2.5}},
-    "arrow": {"x": [1.5, None, -2.0], "name": ["dock", None, "grüß"], "mode": ["auto", "hand", "auto"]},
-}
-
 
 def own(number):
     """As echo prints it, once Rust has named the values of the enum."""
@@ -50,25 +40,9 @@ def line(number):
 
 @pytest.fixture(scope="session")
 def foreign(tmp_path_factory):
-    """A directory with a schema and a payload of each encoding."""
-    descriptor_pb2 = pytest.importorskip("google.protobuf.descriptor_pb2")
+    pytest.importorskip("google.protobuf.descriptor_pb2")
     at = tmp_path_factory.mktemp("foreign")
-
-    def put(encoding, schema, payload):
-        (at / f"{encoding}.schema").write_bytes(schema)
-        (at / f"{encoding}.payload").write_bytes(payload)
-
-    file = descriptor_pb2.FileDescriptorProto(name="plan.proto", package="matrix", syntax="proto3")
-    plan = file.message_type.add(name="Plan")
-    plan.field.add(name="goal", number=1, label=1, type=9)
-    plan.field.add(name="steps", number=2, label=3, type=5)
-    files = descriptor_pb2.FileDescriptorSet(file=[file])
-    put("protobuf", files.SerializeToString(), b"\x0a\x04dock\x12\x02\x01\x02")
-    put("json", b'{"type":"object"}', b'{"goal":"dock","x":0.5}')
-    part = struct.pack("<4xfI2h", 1.5, 2, 7, -8)
-    put("cdr", b"float32 x\nint16[] n\n", b"\0\1" + part[2:])
-    put("flatbuffer", (MADE / "plan.bfbs").read_bytes(), (MADE / "plan.bin").read_bytes())
-    put("arrow", (MADE / "table.schema").read_bytes(), (MADE / "table.arrow").read_bytes())
+    write_foreign(at)
     return at
 
 
