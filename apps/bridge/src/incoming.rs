@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use outlive::{Error, ErrorKind, Node, PayloadType};
+use outlive::{Error, ErrorKind, Node, NodeId, PayloadType};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::pubsub::Subscriber;
@@ -218,7 +218,10 @@ impl Job for Coming {
 
     fn rests(&mut self) -> Rests<'_> {
         self.next = self.next.take().or_else(|| self.from.try_recv().ok());
-        match self.next.is_some() || self.ports.route.again.load(Relaxed) {
+        // Who was told of a node's end while it still worked was told in vain.
+        self.ports.look();
+        let again = self.ports.route.again.load(Relaxed);
+        match self.next.is_some() || again || self.ports.waits() {
             true => Rests::Not,
             false => Rests::UntilWoken(self.intake.slot.clone()),
         }
@@ -257,6 +260,8 @@ struct Ports {
 /// The publisher of a remote node.
 struct OfNode {
     port: Port,
+    /// Whose it is here.
+    stand_in: NodeId,
     /// Its last message has come.
     finished: bool,
     /// Since when the node is gone, or when a message of it came after that.
@@ -343,7 +348,9 @@ impl Ports {
         self.look_at = now + LOOK_EVERY;
         let Route { shared, bridge, .. } = &*self.route;
         for (node, of) in self.of_nodes.iter_mut().filter(|(_, of)| of.gone.is_none()) {
-            of.gone = shared.proxy(bridge, *node).is_none().then_some(now);
+            // Another one, where it was out of reach for less than between two looks.
+            let is_there = shared.proxy(bridge, *node).is_some_and(|n| n.id() == of.stand_in);
+            of.gone = (!is_there).then_some(now);
         }
     }
 
@@ -371,9 +378,11 @@ impl Ports {
             && Instant::now() >= self.open_again
             && let Some(proxy) = route.shared.proxy(&route.bridge, node)
         {
+            let stand_in = proxy.id();
             match route.port(&self.note, &self.of, Some(proxy)) {
                 Ok(port) => {
-                    self.of_nodes.insert(node, OfNode { port, finished: false, gone: None });
+                    let of = OfNode { port, stand_in, finished: false, gone: None };
+                    self.of_nodes.insert(node, of);
                 }
                 // A try may take 10 s, as long as a stopped process keeps the topic's directory.
                 Err(e) => {
@@ -386,5 +395,119 @@ impl Ports {
             }
         }
         self.of_nodes.get_mut(&node).map_or(&mut self.own, |of| &mut of.port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::fixture::Alone;
+    use crate::wire::TypeNote;
+
+    const BRIDGE: &str = "there";
+    /// A node of that bridge.
+    const NODE: u64 = 7;
+
+    /// The topic `/n` of numbers of a bridge elsewhere, and its intake.
+    fn coming(shared: &Arc<Shared>) -> (Coming, Intake) {
+        let (to, from) = sync_channel(WAITING_MAX);
+        let intake = Intake {
+            to,
+            slot: Arc::default(),
+            waiting_bytes: Arc::default(),
+            counted: shared.stats.of(false, "/n"),
+            expected: Expected::default(),
+        };
+        let route = Arc::new(Route {
+            shared: shared.clone(),
+            bridge: BRIDGE.to_owned(),
+            name: "/n".to_owned(),
+            again: Arc::default(),
+        });
+        let of = TypeNote::of(&PayloadType::of::<u64>());
+        let note = TopicNote { of, depth: 4, attributes: BTreeMap::new() };
+        let ports = Ports::new(route, note).expect("a publisher");
+        let key = shared.keys.of(BRIDGE, "data", "/n");
+        let subscriber = shared.session.declare_subscriber(key).callback(drop).wait();
+        let coming = Coming {
+            _subscriber: subscriber.expect("a subscriber"),
+            intake: intake.clone(),
+            from,
+            next: None,
+            ports,
+            until: None,
+        };
+        (coming, intake)
+    }
+
+    /// A message of the node.
+    fn message(n: u64) -> (Header, ZBytes) {
+        let header = Header {
+            compressed: false,
+            last: false,
+            node: NODE,
+            seq: n,
+            wall_ns: wall_now_ns(),
+            payload_bytes: 8,
+        };
+        (header, ZBytes::from(n.to_ne_bytes().to_vec()))
+    }
+
+    /// Shows the node by a stand-in, or no more.
+    fn stand_in(shared: &Shared, node: Option<Node>) {
+        let mut proxies = shared.proxies.lock().expect("sound");
+        let key = (BRIDGE.to_owned(), NODE);
+        match node {
+            Some(node) => drop(proxies.insert(key, node)),
+            None => drop(proxies.remove(&key)),
+        }
+    }
+
+    /// Whether somebody stands in for the node of that name.
+    fn is_shown(shared: &Shared, name: &str) -> bool {
+        shared.domain.nodes().expect("a domain").iter().any(|n| n.alive && n.name == name)
+    }
+
+    /// It lay down just then, and its stand-in lived until the topic's next message.
+    #[test]
+    fn a_topic_does_not_rest_while_a_node_of_it_is_gone() {
+        let alone = Alone::new("rests");
+        let shared = alone.bridge();
+        let (mut coming, _) = coming(&shared);
+        stand_in(&shared, Some(alone.node("outlive-bridge.h1.goes")));
+        let (header, payload) = message(0);
+        coming.ports.publish(&header, &payload, &coming.intake.counted.clone());
+        assert_eq!(coming.ports.of_nodes.len(), 1);
+        assert!(matches!(coming.rests(), Rests::UntilWoken(_)));
+        stand_in(&shared, None);
+        assert!(is_shown(&shared, "outlive-bridge.h1.goes"), "its publisher keeps it");
+        assert!(matches!(coming.rests(), Rests::Not), "somebody is to let go of it");
+        coming.ports.tell(NODE, |of| of.finished = true);
+        coming.ports.let_go();
+        assert!(!is_shown(&shared, "outlive-bridge.h1.goes"));
+        assert!(matches!(coming.rests(), Rests::UntilWoken(_)));
+    }
+
+    /// Both lived on, where the link was broken for less time than between two looks.
+    #[test]
+    fn a_node_that_was_out_of_reach_for_an_instant_has_one_stand_in() {
+        let alone = Alone::new("flap");
+        let shared = alone.bridge();
+        let (mut coming, _) = coming(&shared);
+        let counted = coming.intake.counted.clone();
+        stand_in(&shared, Some(alone.node("outlive-bridge.h1.before")));
+        let (header, payload) = message(0);
+        coming.ports.publish(&header, &payload, &counted);
+        stand_in(&shared, None);
+        stand_in(&shared, Some(alone.node("outlive-bridge.h1.after")));
+        coming.ports.look();
+        assert!(coming.ports.waits(), "its publisher is that of a stand-in that is gone");
+        // The next message is the new one's.
+        let (header, payload) = message(1);
+        coming.ports.publish(&header, &payload, &counted);
+        assert!(!is_shown(&shared, "outlive-bridge.h1.before"));
+        assert!(is_shown(&shared, "outlive-bridge.h1.after") && !coming.ports.waits());
     }
 }
