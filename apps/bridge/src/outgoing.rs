@@ -6,11 +6,12 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use outlive::topic::{self, Event, PublisherId, PublisherInfo};
-use outlive::{Sample, Subscriber, now_ns};
+use outlive::{Error, ErrorKind, Sample, Subscriber, now_ns};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::liveliness::LivelinessToken;
@@ -226,12 +227,13 @@ impl Pump {
     /// of each node.
     fn run(&mut self, stop: &Stop, sends: &mut impl Sends) -> Result<Turn, Failed> {
         let mut busy = Instant::now();
+        let mut was_bad = false;
         self.empty_ns = now_ns();
         loop {
             // Asked first: what was committed before the stop is still sent.
             let last = stop.is_asked();
             match (last, &self.rest) {
-                (true, None) => self.rest = Some(self.rest()?),
+                (true, None) => self.rest = Some(self.rest()),
                 (false, Some(_)) => self.rest = None,
                 _ => {}
             }
@@ -241,7 +243,7 @@ impl Pump {
             }
             match self.next(if last { Duration::ZERO } else { LOOK_EVERY }) {
                 Ok(Some(sample)) => {
-                    busy = Instant::now();
+                    (busy, was_bad) = (Instant::now(), false);
                     let now = now_ns();
                     self.read(sample.publisher(), sample.seq());
                     if let Some(heard) = self.passes(&sample, now) {
@@ -257,8 +259,19 @@ impl Pump {
                         return Ok(Turn::Quiet);
                     }
                 }
-                Err(e) if e.kind() == outlive::ErrorKind::Corrupt => {
+                // A bad message is skipped; what comes again is no message.
+                Err(e) if e.kind() == ErrorKind::Corrupt && !was_bad => {
+                    was_bad = true;
                     self.counted.with(|c| c.bad += 1);
+                }
+                // Nothing is there of those who can be read.
+                Err(e) if self.is_short(&e) => {
+                    if last && stop.ends() {
+                        let left = self.rest.as_ref().map_or(0, Rest::left);
+                        self.counted.with(|c| c.overrun += left);
+                        return Ok(Turn::Ended);
+                    }
+                    thread::sleep(LOOK_EVERY);
                 }
                 Err(e) => return Err(e.into()),
             }
@@ -284,8 +297,16 @@ impl Pump {
             }
             self.in_hand.push_back(first);
         }
-        self.look_for_newer()?;
+        match self.look_for_newer() {
+            // What is in hand goes all the same.
+            Err(e) if self.is_short(&e) => {}
+            looked => looked?,
+        }
         Ok(self.in_hand.pop_front())
+    }
+
+    fn is_short(&self, e: &Error) -> bool {
+        self.shared.is_short(&format!("topic {}", self.from.topic()), e)
     }
 
     fn is_late(&self, sample: &Sample<[u8]>) -> bool {
@@ -365,15 +386,19 @@ impl Pump {
     }
 
     /// What there is to send now.
-    fn rest(&self) -> Result<Rest, Failed> {
-        let mut left = HashMap::new();
-        for PublisherInfo { id, messages: end, alive, .. } in self.heads()? {
+    fn rest(&self) -> Rest {
+        let left = |PublisherInfo { id, messages: end, alive, .. }| {
             let next = self.places.get(&id).copied().unwrap_or(0);
-            if next < end {
-                left.insert(id, Left { next, end, alive });
-            }
-        }
-        Ok(Rest { left, until: Instant::now() + DRAIN_MAX })
+            (next < end).then_some((id, Left { next, end, alive }))
+        };
+        let heads = self.heads().inspect_err(|e| {
+            self.shared.say_failed(format_args!(
+                "topic {} ends with whatever is there: how much that is cannot be read: {e}",
+                self.from.topic()
+            ));
+        });
+        let left = heads.ok().map(|heads| heads.into_iter().filter_map(left).collect());
+        Rest { left, until: Instant::now() + DRAIN_MAX }
     }
 
     /// How much each publisher has published.
@@ -425,7 +450,8 @@ impl Pump {
 /// What was in the ring at a stop: it is sent, and not what comes later, of which there may be no
 /// end.
 struct Rest {
-    left: HashMap<PublisherId, Left>,
+    /// None if that could not be read: all that is found there.
+    left: Option<HashMap<PublisherId, Left>>,
     until: Instant,
 }
 
@@ -439,18 +465,25 @@ struct Left {
 
 impl Rest {
     fn read(&mut self, id: PublisherId, seq: u64) {
-        if let Some(left) = self.left.get_mut(&id) {
+        let Some(all) = &mut self.left else { return };
+        if let Some(left) = all.get_mut(&id) {
             left.next = seq + 1;
             if left.alive && left.next >= left.end {
-                self.left.remove(&id);
+                all.remove(&id);
             }
         }
     }
 
     /// How many messages stay behind, once nothing more is to be sent.
     fn is_over(&self) -> Option<u64> {
-        let over = self.left.is_empty() || Instant::now() >= self.until;
-        over.then(|| self.left.values().map(|left| left.end.saturating_sub(left.next)).sum())
+        let all_sent = self.left.as_ref().is_some_and(HashMap::is_empty);
+        (all_sent || Instant::now() >= self.until).then(|| self.left())
+    }
+
+    /// How many messages of those that are known are not sent.
+    fn left(&self) -> u64 {
+        let left = self.left.iter().flatten();
+        left.map(|(_, left)| left.end.saturating_sub(left.next)).sum()
     }
 }
 
@@ -545,11 +578,72 @@ mod tests {
     use super::*;
     use crate::fixture::Alone;
 
+    /// Keeps the numbers that it is to send.
+    struct Kept(Vec<u64>);
+
+    impl Sends for Kept {
+        fn send(&mut self, sample: Sample<[u8]>, _: u64, _: bool) -> Result<(), Failed> {
+            self.0.push(number(&sample));
+            Ok(())
+        }
+    }
+
+    fn number(sample: &Sample<[u8]>) -> u64 {
+        u64::from_ne_bytes(sample[..].try_into().expect("a u64"))
+    }
+
+    fn topic(node: &outlive::Node) -> topic::Builder<u64> {
+        node.topic::<u64>("/t").expect("a name").depth(8)
+    }
+
+    /// Of the topic `/t`, with so much of what was sent before; somebody hears it.
+    fn pump(shared: &Arc<Shared>, history: u64) -> Pump {
+        let from = reader(shared, "/t").expect("a name").history(history).subscriber_of_any_type();
+        let heard = Arc::new(AtomicBool::new(true));
+        let counted = shared.stats.of(true, "/t");
+        Pump::new(shared, from.expect("a subscriber"), None, heard, counted).expect("a pump")
+    }
+
+    /// The route failed, and what was in the ring was lost uncounted.
+    #[test]
+    fn what_is_in_the_ring_at_the_end_is_sent_where_the_domain_cannot_be_read() {
+        let alone = Alone::new("rest");
+        let (member, shared) = (alone.node("member"), alone.bridge());
+        let from = topic(&member).publisher().expect("a publisher");
+        let mut pump = pump(&shared, 0);
+        for n in 1..=5 {
+            from.publish(&n).expect("published");
+        }
+        let mut sent = Kept(Vec::new());
+        alone.without(&shared.domain.dir().join("topics"), || {
+            let ended = pump.run(&Stop::asked(), &mut sent);
+            assert_eq!(ended.expect("no failure"), Turn::Ended);
+        });
+        assert_eq!(sent.0, [1, 2, 3, 4, 5]);
+    }
+
+    /// Its route was told so again and again, at once, and sent nothing for ever.
+    #[test]
+    fn a_route_whose_subscriber_was_removed_ends_so_that_it_begins_anew() {
+        let alone = Alone::new("removed");
+        let (member, shared) = (alone.node("member"), alone.bridge());
+        let _from = topic(&member).publisher().expect("a publisher");
+        let mut pump = pump(&shared, 0);
+        let files = shared.domain.dir().join("topics/t").read_dir().expect("the topic");
+        let is_own = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("sub.");
+        let own = files.flatten().find(|file| is_own(&file.file_name())).expect("the subscriber");
+        std::fs::remove_file(own.path()).expect("our own");
+        let _newcomer = topic(&alone.node("newcomer")).publisher().expect("a publisher");
+        let (told, ended) = std::sync::mpsc::channel();
+        thread::spawn(move || told.send(pump.run(&Stop::default(), &mut Kept(Vec::new()))));
+        let ended = ended.recv_timeout(Duration::from_secs(60)).expect("its end");
+        assert!(ended.expect_err("a failure").to_string().contains("open the subscriber again"));
+    }
+
     #[test]
     fn what_stood_in_here_before_the_bridge_began_is_not_sent_and_what_is_unclear_is_dropped() {
         let alone = Alone::new("pump");
         let member = alone.node("member");
-        let topic = |node: &outlive::Node| node.topic::<u64>("/t").expect("a name").depth(8);
         let publish = |node: &outlive::Node, n: u64| {
             let publisher = topic(node).publisher().expect("a publisher");
             publisher.publish(&n).expect("published");
@@ -565,14 +659,11 @@ mod tests {
         assert_eq!(seen, [1, 2]);
 
         let shared = alone.bridge();
-        let from = reader(&shared, "/t").expect("a name").history(8).subscriber_of_any_type();
+        let mut pump = pump(&shared, 8);
         let counted = shared.stats.of(true, "/t");
-        let heard = Arc::new(AtomicBool::new(true));
-        let pump = Pump::new(&shared, from.expect("a subscriber"), None, heard, counted.clone());
-        let mut pump = pump.expect("a pump");
         let next = |pump: &mut Pump| {
             let sample = pump.next(Duration::ZERO).expect("a sample")?;
-            Some((u64::from_ne_bytes(sample[..].try_into().expect("a u64")), sample))
+            Some((number(&sample), sample))
         };
         let mut sent = Vec::new();
         while let Some((n, sample)) = next(&mut pump) {

@@ -391,12 +391,13 @@ fn source(shared: &Arc<Shared>, bridge: &str, name: &str) -> Result<Option<Box<d
     let key = shared.keys.of(bridge, "send", name);
     let counted = shared.stats.of(true, &counters_of(name));
     let (shared, domain) = (shared.clone(), identity(shared.domain.dir())?);
-    Ok(Some(Box::new(Source { shared, key, domain, from, counted })))
+    Ok(Some(Box::new(Source { shared, name: name.to_owned(), key, domain, from, counted })))
 }
 
 /// A queue on its way out.
 struct Source {
     shared: Arc<Shared>,
+    name: String,
     key: String,
     /// This one's.
     domain: [u8; 16],
@@ -406,15 +407,20 @@ struct Source {
 
 impl Job for Source {
     fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
-        let Self { shared, key, domain, from, counted } = self;
+        let Self { shared, name, key, domain, from, counted } = self;
         let mut busy = Instant::now();
         while stop.goes_on() {
             while from.next_event().is_some() {}
-            let Some(message) = from.receive_timeout(LOOK_EVERY)? else {
-                if busy.elapsed() > QUIET {
-                    return Ok(Turn::Quiet);
+            let message = match from.receive_timeout(LOOK_EVERY) {
+                Ok(Some(message)) => message,
+                Ok(None) if busy.elapsed() > QUIET => return Ok(Turn::Quiet),
+                Ok(None) => continue,
+                // Nothing is there of those who can be read.
+                Err(e) if shared.is_short(&counters_of(name), &e) => {
+                    thread::sleep(LOOK_EVERY);
+                    continue;
                 }
-                continue;
+                Err(e) => return Err(e.into()),
             };
             let Some(answer) = send(shared, key, *domain, &message, stop) else {
                 // Not taken: the next consumer receives it.

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use outlive::{Domain, Node, NodeId, NodeInfo};
+use outlive::{Domain, Error, ErrorKind, Node, NodeId, NodeInfo};
 use serde::Serialize;
 use zenoh::Session;
 
@@ -84,6 +84,19 @@ impl Shared {
         // Who reads the log may take its time.
         drop(failures);
         let _ = line.map(say);
+    }
+
+    /// Whether only somebody who has come cannot be carried now, for want of something: all others
+    /// can. Says so of `what`.
+    pub(crate) fn is_short(&self, what: &str, e: &Error) -> bool {
+        use ErrorKind::{Io, NoSpace, OutOfMemory, Permission, TooManyMembers};
+        let short = matches!(e.kind(), Io | NoSpace | OutOfMemory | Permission | TooManyMembers);
+        if short {
+            self.say_failed(format_args!(
+                "{what}: who has just come is left out for now, and tried again: {e}"
+            ));
+        }
+        short
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -52,6 +52,12 @@ impl Stop {
         !self.is_asked() || !self.ends()
     }
 
+    /// One that was asked before it began.
+    #[cfg(test)]
+    pub(crate) fn asked() -> Self {
+        Self { asked: AtomicU8::new(ASKED), ..Self::default() }
+    }
+
     fn turn(&self, from: u8, to: u8) -> bool {
         self.asked.compare_exchange(from, to, Relaxed, Relaxed).is_ok()
             || self.asked.load(Relaxed) == to

@@ -26,10 +26,14 @@ fn subscriber(node: &Node, name: &str) -> Subscriber<u64> {
 
 /// Two hosts with a bridge each.
 fn pair() -> Option<Net> {
+    pair_by(RELIABLE)
+}
+
+fn pair_by(rules: &str) -> Option<Net> {
     let mut net = Net::new(2)?;
     net.hosts[0].listen_in();
-    net.bridge(0, RELIABLE);
-    net.bridge(1, RELIABLE);
+    net.bridge(0, rules);
+    net.bridge(1, rules);
     Some(net)
 }
 
@@ -86,6 +90,58 @@ fn without_descriptors_for_a_while_the_bridge_goes_on() {
     assert!(said.iter().any(|line| line.contains("looking at the domain failed")), "{said:?}");
     host.open_files(Some(before));
     carries_both_ways(&net, "/after");
+}
+
+/// It ended the routes: nobody's messages and calls were carried until there were some again.
+#[test]
+fn a_newcomer_that_there_are_no_descriptors_for_ends_no_route() {
+    let rules = "[[queue]]\npattern = \"/**\"\n[[service]]\npattern = \"/**\"\n";
+    let Some(net) = pair_by(&format!("{RELIABLE}{rules}")) else { return };
+    let [here, there, late] =
+        [(0, "member"), (1, "member"), (0, "late")].map(|(i, name)| net.hosts[i].node(name));
+    let service = |node: &Node| node.service::<u64, u64>("/twice").expect("a name");
+    let queue = |node: &Node| node.queue::<u64>("/jobs").expect("a name");
+    let (from, mut to) = (publisher(&here, "/n"), subscriber(&there, "/n"));
+    let mut server = service(&there).server().expect("a server");
+    let mut consumer = queue(&there).consumer().expect("a consumer");
+    let mut client = service(&here).client().expect("a client");
+    let mut producer = queue(&here).producer().expect("a producer");
+    is_carried(&from, &mut to);
+    wait_for("a server elsewhere", || client.has_server().then_some(()));
+    wait_for("a consumer elsewhere", || producer.has_consumer().then_some(()));
+    let wait = Duration::from_millis(50);
+    let mut round = |n: u64| {
+        from.publish(&n).expect("published");
+        wait_for("a message", || to.receive_timeout(wait).expect("one").filter(|got| **got == n));
+        producer.send(&n).expect("there is a consumer");
+        wait_for("a job", || consumer.receive_timeout(wait).expect("one").map(|got| *got == n));
+        let ticket = client.send(&n).expect("there is a server");
+        let request = wait_for("a call", || server.receive_timeout(wait).expect("one"));
+        server.respond(request, &(2 * n)).expect("answered");
+        let reply = wait_for("an answer", || client.receive_timeout(wait).expect("one"));
+        assert_eq!((reply.ticket(), *reply.body().expect("an answer")), (ticket, 2 * n));
+    };
+    round(1);
+    let host = &net.hosts[0];
+    let before = host.open_files(None);
+    let newcomer = publisher(&late, "/n");
+    let _others = (queue(&late).producer(), service(&late).client());
+    for n in 2..12 {
+        round(n);
+        thread::sleep(Duration::from_millis(200));
+    }
+    let said = host.said();
+    let ended = ["is not carried", "is not stood for"];
+    assert!(!said.iter().any(|line| ended.iter().any(|what| line.contains(what))), "{said:?}");
+    for name in ["topic /n", "queue /jobs"] {
+        let told = |line: &String| line.contains(name) && line.contains("tried again");
+        assert!(said.iter().any(told), "{name}: {said:?}");
+    }
+    host.open_files(Some(before));
+    wait_for("the newcomer's message", || {
+        newcomer.publish(&100).expect("published");
+        to.receive_timeout(wait).expect("one").filter(|got| **got == 100)
+    });
 }
 
 #[test]
