@@ -26,9 +26,11 @@ pub(crate) const WAITING_MAX: usize = 1024;
 /// Their bytes, unless it is a single one.
 pub(crate) const WAITING_BYTES_MAX: u64 = 64 << 20;
 /// How long messages may come after their topic's token went: it overtakes them.
-pub(crate) const LINGER: Duration = Duration::from_millis(300);
+const LINGER: Duration = Duration::from_millis(300);
 /// What a bridge says of a topic: a schema of up to 64 KiB as a list of numbers, and attributes.
 const NOTE_BYTES_MAX: usize = 1 << 20;
+/// How long what has come may take to be published then.
+const DRAIN_MAX: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a topic waits until it tries again to open a publisher of a node.
 const OPEN_AGAIN: Duration = Duration::from_secs(30);
@@ -144,8 +146,8 @@ impl Route {
         let taker = intake.clone();
         let subscriber = route.shared.session.declare_subscriber(key);
         let subscriber = subscriber.callback(move |sample| taker.take(&sample)).wait()?;
-        let (next, until) = (None, None);
-        Ok(Some(Box::new(Coming { _subscriber: subscriber, intake, from, next, ports, until })))
+        let (subscriber, next, asked) = (Some(subscriber), None, None);
+        Ok(Some(Box::new(Coming { subscriber, intake, from, next, ports, asked })))
     }
 
     fn note(&self) -> Result<TopicNote, Failed> {
@@ -168,23 +170,40 @@ impl Route {
 
 /// A topic on its way in.
 struct Coming {
-    _subscriber: Subscriber<()>,
+    /// None at its end.
+    subscriber: Option<Subscriber<()>>,
     intake: Intake,
     from: Receiver<Item>,
     /// What was found when it was to rest.
     next: Option<Item>,
     ports: Ports,
-    /// Set once it is to end: what comes after its token went is published until then.
-    until: Option<Instant>,
+    /// When it was asked to end.
+    asked: Option<Instant>,
+}
+
+impl Drop for Coming {
+    /// What it leaves behind is counted.
+    fn drop(&mut self) {
+        drop(self.subscriber.take());
+        let left = self.next.take().into_iter().chain(self.from.try_iter());
+        let left = left.filter(|item| matches!(item, Item::Message(..))).count() as u64;
+        self.intake.counted.with(|c| c.dropped += left);
+    }
+}
+
+/// Whether a topic ends now that was asked to then; `empty`: nothing that has come waits.
+pub(crate) fn ends(asked: Instant, empty: bool) -> bool {
+    let since = asked.elapsed();
+    since >= DRAIN_MAX || (empty && since >= LINGER)
 }
 
 impl Job for Coming {
     fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
         let mut busy = Instant::now();
         loop {
-            match (stop.is_asked(), self.until) {
-                (true, None) => self.until = Some(Instant::now() + LINGER),
-                (false, Some(_)) => self.until = None,
+            match (stop.is_asked(), self.asked) {
+                (true, None) => self.asked = Some(Instant::now()),
+                (false, Some(_)) => self.asked = None,
                 _ => {}
             }
             self.ports.renew()?;
@@ -193,6 +212,7 @@ impl Job for Coming {
                 Some(item) => Ok(item),
                 None => self.from.recv_timeout(LOOK_EVERY),
             };
+            let empty = item.is_err();
             match item {
                 Ok(Item::Message(header, payload)) => {
                     busy = Instant::now();
@@ -207,10 +227,10 @@ impl Job for Coming {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(Turn::Ended),
             }
-            if self.until.is_some_and(|until| Instant::now() >= until) && stop.ends() {
+            if self.asked.is_some_and(|asked| ends(asked, empty)) && stop.ends() {
                 return Ok(Turn::Ended);
             }
-            if self.until.is_none() && !self.ports.waits() && busy.elapsed() > QUIET {
+            if self.asked.is_none() && !self.ports.waits() && busy.elapsed() > QUIET {
                 return Ok(Turn::Quiet);
             }
         }
@@ -432,12 +452,12 @@ mod tests {
         let key = shared.keys.of(BRIDGE, "data", "/n");
         let subscriber = shared.session.declare_subscriber(key).callback(drop).wait();
         let coming = Coming {
-            _subscriber: subscriber.expect("a subscriber"),
+            subscriber: Some(subscriber.expect("a subscriber")),
             intake: intake.clone(),
             from,
             next: None,
             ports,
-            until: None,
+            asked: None,
         };
         (coming, intake)
     }
@@ -509,5 +529,34 @@ mod tests {
         coming.ports.publish(&header, &payload, &counted);
         assert!(!is_shown(&shared, "outlive-bridge.h1.before"));
         assert!(is_shown(&shared, "outlive-bridge.h1.after") && !coming.ports.waits());
+    }
+
+    /// What was not published within 0.3 s was lost, and in no counter.
+    #[test]
+    fn what_waits_at_the_end_is_published_or_counted() {
+        const MESSAGES: u64 = 50;
+        let alone = Alone::new("end");
+        let (member, shared) = (alone.node("member"), alone.bridge());
+        let (mut coming, intake) = coming(&shared);
+        let topic = member.topic::<u64>("/n").expect("a name").reliable(true);
+        let mut slow = topic.subscriber().expect("a subscriber");
+        for n in 0..MESSAGES {
+            let (header, payload) = message(n);
+            intake.waiting_bytes.fetch_add(8, Relaxed);
+            intake.to.try_send(Item::Message(header, payload)).expect("room");
+        }
+        let ending = std::thread::spawn(move || coming.run(&Stop::asked()).expect("no failure"));
+        std::thread::sleep(LINGER + Duration::from_millis(100));
+        let mut got = 0;
+        while !ending.is_finished() {
+            got += u64::from(slow.receive().expect("a sample").is_some());
+            std::thread::yield_now();
+        }
+        assert_eq!(ending.join().expect("no panic"), Turn::Ended);
+        got += slow.drain().count() as u64;
+        let (received, dropped) = intake.counted.with(|c| (c.received, c.dropped));
+        assert_eq!((received, received + dropped), (got, MESSAGES));
+        // Each took an instant, once there was room.
+        assert!(got > 10, "{got} messages");
     }
 }

@@ -19,7 +19,7 @@ use super::Member;
 use super::config::{Becomes, Ros2Rule};
 use super::names::{self, ATTACHMENT_BYTES, Attachment, Port, Topic};
 use super::qos::Qos;
-use crate::incoming::{LINGER, WAITING_BYTES_MAX, WAITING_MAX};
+use crate::incoming::{WAITING_BYTES_MAX, WAITING_MAX, ends};
 use crate::port;
 use crate::shared::say;
 use crate::stats::Counted;
@@ -159,7 +159,7 @@ impl Route {
         let token = session.liveliness().declare_token(token).wait()?;
         Ok(Some(Box::new(Coming {
             _token: token,
-            _subscriber: subscriber,
+            subscriber: Some(subscriber),
             route: self,
             key,
             intake,
@@ -170,7 +170,7 @@ impl Route {
             from_ros,
             port,
             told: false,
-            until: None,
+            asked: None,
         })))
     }
 
@@ -206,7 +206,8 @@ impl Route {
 /// A topic on its way from there.
 struct Coming {
     _token: LivelinessToken,
-    _subscriber: Subscriber<()>,
+    /// None at its end.
+    subscriber: Option<Subscriber<()>>,
     route: Route,
     key: String,
     intake: Intake,
@@ -220,23 +221,33 @@ struct Coming {
     port: port::Port,
     /// That a message was bad.
     told: bool,
-    /// Set once it is to end: what comes after that is published until then.
-    until: Option<Instant>,
+    /// When it was asked to end.
+    asked: Option<Instant>,
+}
+
+impl Drop for Coming {
+    /// What it leaves behind is counted.
+    fn drop(&mut self) {
+        drop(self.subscriber.take());
+        let left = self.next.take().into_iter().chain(self.from.try_iter()).count() as u64;
+        self.intake.counted.with(|c| c.dropped += left);
+    }
 }
 
 impl Job for Coming {
     fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
         let mut busy = Instant::now();
         loop {
-            match (stop.is_asked(), self.until) {
-                (true, None) => self.until = Some(Instant::now() + LINGER),
-                (false, Some(_)) => self.until = None,
+            match (stop.is_asked(), self.asked) {
+                (true, None) => self.asked = Some(Instant::now()),
+                (false, Some(_)) => self.asked = None,
                 _ => {}
             }
             while let Some(session) = self.ask_next.take().or_else(|| self.to_ask.try_recv().ok()) {
                 self.ask(&session)?;
             }
             let item = self.next.take().map_or_else(|| self.from.recv_timeout(LOOK_EVERY), Ok);
+            let empty = item.is_err();
             match item {
                 Ok(item) => {
                     busy = Instant::now();
@@ -245,10 +256,10 @@ impl Job for Coming {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(Turn::Ended),
             }
-            if self.until.is_some_and(|until| Instant::now() >= until) && stop.ends() {
+            if self.asked.is_some_and(|asked| ends(asked, empty)) && stop.ends() {
                 return Ok(Turn::Ended);
             }
-            if self.until.is_none() && busy.elapsed() > QUIET {
+            if self.asked.is_none() && busy.elapsed() > QUIET {
                 return Ok(Turn::Quiet);
             }
         }
