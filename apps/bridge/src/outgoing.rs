@@ -640,6 +640,23 @@ mod tests {
         assert!(ended.expect_err("a failure").to_string().contains("open the subscriber again"));
     }
 
+    /// What it had sent was taken for that of a stand-in from before this bridge.
+    #[test]
+    fn what_a_program_has_sent_that_was_there_for_an_instant_goes_out() {
+        let alone = Alone::new("instant");
+        let shared = alone.bridge();
+        // It keeps the topic.
+        let mut all = topic(&alone.node("member")).subscriber().expect("a subscriber");
+        let brief = alone.node("brief");
+        let from = topic(&brief).publisher().expect("a publisher");
+        from.publish(&7).expect("published");
+        assert_eq!(*all.receive().expect("no error").expect("a sample"), 7);
+        drop((from, brief));
+        let mut sent = Kept(Vec::new());
+        let ended = pump(&shared, 8).run(&Stop::asked(), &mut sent);
+        assert_eq!((ended.expect("no failure"), sent.0), (Turn::Ended, vec![7]));
+    }
+
     #[test]
     fn what_stood_in_here_before_the_bridge_began_is_not_sent_and_what_is_unclear_is_dropped() {
         let alone = Alone::new("pump");

@@ -126,7 +126,10 @@ impl Shared {
             return Ok(*speaker);
         }
         self.found(&self.domain.nodes()?);
-        Ok(*self.known().0.entry(node.get()).or_insert(Speaker::Gone))
+        // Ordinals are handed out in turn.
+        let since = node > self.node.id();
+        let unseen = if since { Speaker::Local } else { Speaker::Gone };
+        Ok(*self.known().0.entry(node.get()).or_insert(unseen))
     }
 
     /// Whether that is known to be a bridge, this one or another.
@@ -150,10 +153,11 @@ impl Shared {
 pub(crate) enum Speaker {
     /// A bridge's, this one's or another's: what it publishes came from elsewhere.
     Bridge,
-    /// A program's of this domain.
+    /// A program's of this domain. So is one that was never seen and came since this bridge began:
+    /// it was there for an instant.
     Local,
-    /// It has gone with its file, and was never seen. While this bridge runs that is a program's
-    /// that came for an instant; before, it may have stood for a remote one.
+    /// It has gone with its file, and was never seen: it came before this bridge, and may have
+    /// stood for a remote one.
     Gone,
 }
 
@@ -265,6 +269,9 @@ mod tests {
     #[test]
     fn whose_a_node_is_stays_known_and_is_not_guessed_while_nobody_can_be_asked() {
         let alone = Alone::new("speaker");
+        let before = alone.node("outlive-bridge.h1.before");
+        let before_id = before.id();
+        drop(before);
         let shared = alone.bridge();
         let speaker = |id| shared.speaker(id).ok();
         let [stand_in, member] = ["outlive-bridge.h1.a", "member"].map(|name| alone.node(name));
@@ -279,7 +286,9 @@ mod tests {
         });
         drop((stand_in, member, unseen));
         assert_eq!(ids.map(speaker), [Some(Speaker::Bridge), Some(Speaker::Local)]);
-        assert_eq!([unseen_id, late_id].map(speaker), [Some(Speaker::Gone), Some(Speaker::Local)]);
+        // Who was never seen is a program that came for an instant, unless it is from before.
+        assert_eq!([unseen_id, late_id].map(speaker), [Some(Speaker::Local); 2]);
+        assert_eq!(speaker(before_id), Some(Speaker::Gone));
     }
 
     #[test]
