@@ -18,12 +18,13 @@ use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 
 use crate::incoming::{self, Expected};
+use crate::log::say;
 use crate::outgoing;
 use crate::queues;
 use crate::ros2::Graph;
 use crate::routes::{Kind, ROUTES_MAX, Routes};
 use crate::services;
-use crate::shared::{NODE_NAME, Shared, Speaker, is_bridge_name, say};
+use crate::shared::{NODE_NAME, Shared, Speaker, is_bridge_name};
 use crate::stats::Snapshot;
 use crate::topics::Topics;
 use crate::wire::Of;

@@ -14,6 +14,7 @@
 //! | `ros2` | topics and services to and from ROS 2 |
 //! | `link` | the Zenoh session |
 //! | `stats` | counters, and how they are shown |
+//! | `log` | what is said, to whoever reads it |
 //! | `shared` | what all threads know |
 
 mod config;
@@ -22,6 +23,7 @@ mod control;
 mod fixture;
 mod incoming;
 mod link;
+mod log;
 mod outgoing;
 mod pattern;
 mod port;
@@ -52,8 +54,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use config::Config;
 use control::Control;
+use log::say;
 use ros2::Known;
-use shared::{NODE_NAME, Shared, say};
+use shared::{NODE_NAME, Shared};
 use worker::Failed;
 
 const HELP: &str = "\
@@ -133,13 +136,16 @@ fn main() -> ExitCode {
         return if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) };
     }
     config.domain = args.domain.or(config.domain);
-    match run(config, args.stats) {
+    let ended = log::start().map_err(Failed::from).and_then(|()| run(config, args.stats));
+    let code = match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             say(e);
             ExitCode::FAILURE
         }
-    }
+    };
+    log::finish();
+    code
 }
 
 fn args() -> Result<Option<Args>, String> {

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::shared::say;
+use crate::log::say;
 use crate::worker::{News, Worker};
 
 /// Routes of each kind at most.

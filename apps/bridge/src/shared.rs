@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use serde::Serialize;
 use zenoh::Session;
 
 use crate::config::Config;
+use crate::log::say;
 use crate::port::Room;
 use crate::queues::Taken;
 use crate::silent::Silent;
@@ -81,7 +81,6 @@ impl Shared {
     pub(crate) fn say_failed(&self, line: impl fmt::Display) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let line = failures.again(line.to_string(), Instant::now());
-        // Who reads the log may take its time.
         drop(failures);
         let _ = line.map(say);
     }
@@ -238,13 +237,6 @@ impl Failures {
 /// Whether a node of this name is a bridge's.
 pub(crate) fn is_bridge_name(name: &str) -> bool {
     name.strip_prefix(NODE_NAME).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-/// A line for whoever runs the bridge.
-pub(crate) fn say(line: impl fmt::Display) {
-    // In one piece: others may write there, too.
-    let line = format!("outlive-bridge: {line}\n");
-    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 #[cfg(test)]

@@ -78,6 +78,17 @@ fn who_reads_the_counters_reliably_and_stands_still_does_not_end_the_bridge() {
     });
 }
 
+/// Its thread that hears of all that comes and goes stood still at the first line.
+#[test]
+fn a_bridge_whose_log_nobody_reads_carries_and_ends() {
+    let Some(mut net) = Net::new(2) else { return };
+    net.hosts[0].listen_to_nothing();
+    net.bridge(0, RELIABLE);
+    net.bridge(1, RELIABLE);
+    carries_both_ways(&net, "/unread");
+    net.hosts[0].end();
+}
+
 #[test]
 fn without_descriptors_for_a_while_the_bridge_goes_on() {
     let Some(net) = pair() else { return };

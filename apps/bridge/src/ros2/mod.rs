@@ -36,8 +36,9 @@ use zenoh::pubsub::Subscriber;
 use zenoh::sample::SampleKind;
 
 use crate::control::Token;
+use crate::log::say;
 use crate::routes::{Kind, Routes};
-use crate::shared::{Shared, say};
+use crate::shared::Shared;
 use crate::worker::{Failed, News};
 use config::Ros2Config;
 pub(crate) use known::Known;

@@ -2,6 +2,7 @@
 //! hosts at once, since shared memory knows no namespaces of networks.
 #![allow(missing_docs, unreachable_pub, dead_code)]
 
+use std::io::{PipeReader, PipeWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -47,6 +48,8 @@ pub struct Host {
     child: Option<Child>,
     /// Where its bridges write what they say, instead of to the test's output.
     log: Option<PathBuf>,
+    /// A full pipe, which nobody reads.
+    unread: Option<(PipeReader, PipeWriter)>,
 }
 
 impl Net {
@@ -63,7 +66,8 @@ impl Net {
                 println!("skipped: no network namespaces here (root and iproute2 are needed)");
                 return None;
             }
-            net.hosts.push(Host { space, dir, env: Vec::new(), child: None, log: None });
+            let (env, child, log, unread) = (Vec::new(), None, None, None);
+            net.hosts.push(Host { space, dir, env, child, log, unread });
             let host = &net.hosts[i];
             std::fs::create_dir(&host.dir).expect("a folder on the RAM disk");
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
@@ -219,12 +223,23 @@ impl Host {
         if let Some(log) = &self.log {
             command.stderr(std::fs::File::create(log).expect("a file"));
         }
+        if let Some((_, to)) = &self.unread {
+            command.stderr(to.try_clone().expect("the pipe"));
+        }
         command.spawn().expect("the bridge")
     }
 
     /// What bridges started from now on say is kept for [`Host::said`].
     pub fn listen_in(&mut self) {
         self.log = Some(self.dir.join("said.log"));
+    }
+
+    /// What bridges started from now on say, nobody reads, and nothing of it can be written.
+    pub fn listen_to_nothing(&mut self) {
+        let (from, mut to) = std::io::pipe().expect("a pipe");
+        // As much as it holds.
+        to.write_all(&[b'.'; 64 << 10]).expect("room");
+        self.unread = Some((from, to));
     }
 
     /// Lines that the bridge has said so far.
