@@ -5,7 +5,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{configure, library, pattern, stub};
+use common::{configure, connect, library, pattern, stub, unconnected};
 use outlive::Node;
 use outlive::topic::Event;
 use outlive_gpu::share::{DeviceFrame, DeviceSample, DeviceShare, DeviceSubscriber};
@@ -273,29 +273,13 @@ fn a_stopped_peer_keeps_nobody_waiting_who_needs_its_memory() {
 
 /// Connects to the socket of `node` until its queue is full.
 fn fill_queue(m: &Member, node: outlive::NodeId) -> Vec<std::os::fd::OwnedFd> {
-    use std::os::fd::{AsRawFd, FromRawFd};
-    use std::os::unix::fs::MetadataExt;
-    let domain = outlive::Domain::of_node(&m.node);
-    let at = std::fs::metadata(domain.dir()).unwrap();
-    let name = format!("outlive-gpu/{:x}-{:x}/{node}", at.dev(), at.ino());
     let mut all = Vec::new();
     loop {
-        // SAFETY: plain structures that live through the calls; descriptors are ours alone.
-        unsafe {
-            let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-            let fd = std::os::fd::OwnedFd::from_raw_fd(libc::socket(libc::AF_UNIX, kind, 0));
-            let mut to: libc::sockaddr_un = std::mem::zeroed();
-            to.sun_family = libc::AF_UNIX as libc::sa_family_t;
-            for (to, from) in to.sun_path[1..].iter_mut().zip(name.as_bytes()) {
-                *to = *from as libc::c_char;
-            }
-            let len = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
-            let to = (&raw const to).cast();
-            if libc::connect(fd.as_raw_fd(), to, len as libc::socklen_t) != 0 {
-                return all;
-            }
-            all.push(fd);
+        let socket = unconnected();
+        if !connect(&socket, &m.node, node) {
+            return all;
         }
+        all.push(socket);
         assert!(all.len() < 10_000, "it is not stopped");
     }
 }

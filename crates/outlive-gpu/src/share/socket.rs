@@ -19,6 +19,8 @@ use crate::{Error, ErrorKind, Result};
 
 /// Longest wait for a peer's answer; a stopped one is asked in vain.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
+/// Before it is tried again to take a connection, where there is no descriptor for it.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
 
 /// Which allocation: its maker's node, and a number of the maker's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,12 +88,16 @@ impl Drop for Server {
 }
 
 fn serve(listener: &UnixListener, table: &Table, stop: &AtomicBool) {
-    while let Ok((stream, _)) = listener.accept() {
+    loop {
+        let accepted = listener.accept();
         if stop.load(Relaxed) {
             return;
         }
-        // Whoever goes wrong is alone with it.
-        let _ = answer(&stream, table);
+        match accepted {
+            // Whoever goes wrong is alone with it.
+            Ok((stream, _)) => drop(answer(&stream, table)),
+            Err(_) => std::thread::sleep(ACCEPT_AGAIN),
+        }
     }
 }
 

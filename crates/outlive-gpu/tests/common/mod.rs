@@ -2,6 +2,8 @@
 #![allow(dead_code)]
 
 use std::ffi::{CString, c_char, c_int, c_void};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
@@ -132,4 +134,31 @@ pub(crate) fn topic(
     // From here on the publisher has seen it, so that its samples are borrowed.
     assert_eq!(publisher.subscribers().unwrap(), 1);
     (publisher, subscriber)
+}
+
+/// A socket that waits for nobody.
+pub(crate) fn unconnected() -> OwnedFd {
+    // SAFETY: a system call without pointers; the descriptor is ours alone.
+    unsafe {
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        OwnedFd::from_raw_fd(libc::socket(libc::AF_UNIX, kind, 0))
+    }
+}
+
+/// Connects it to the socket of `of`, in the domain of `node`; false where that would wait.
+pub(crate) fn connect(socket: &OwnedFd, node: &outlive::Node, of: outlive::NodeId) -> bool {
+    let domain = outlive::Domain::of_node(node);
+    let at = std::fs::metadata(domain.dir()).unwrap();
+    let name = format!("outlive-gpu/{:x}-{:x}/{of}", at.dev(), at.ino());
+    // SAFETY: plain structures that live through the call.
+    unsafe {
+        let mut to: libc::sockaddr_un = std::mem::zeroed();
+        to.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        for (to, from) in to.sun_path[1..].iter_mut().zip(name.as_bytes()) {
+            *to = *from as libc::c_char;
+        }
+        let len = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
+        let to = (&raw const to).cast();
+        libc::connect(socket.as_raw_fd(), to, len as libc::socklen_t) == 0
+    }
 }
