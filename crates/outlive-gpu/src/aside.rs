@@ -15,7 +15,8 @@ use crate::context::Context;
 use crate::driver::{Api, Handle};
 use crate::{Error, ErrorKind, Result};
 
-type Call = Box<dyn FnOnce(&Api) + Send>;
+/// Without a context: why.
+type Call = Box<dyn FnOnce(&Api, Result<Context>) + Send>;
 
 /// See the module.
 pub(crate) struct Aside {
@@ -43,27 +44,45 @@ impl Aside {
         Ok(Self { calls })
     }
 
-    /// Makes `call`, with the context current. Whether it has answered true within `timeout`;
-    /// without a context it is never made. Not in a forked child.
-    pub(crate) fn call(
+    /// Makes `call`, with the context current, after all that came before it. Not in a forked
+    /// child.
+    ///
+    /// # Errors
+    /// `Timeout`: it has not answered within `timeout`, and may be made later. `Driver`: without a
+    /// context it is never made.
+    pub(crate) fn call<T: Send + 'static>(
+        &self,
+        timeout: Duration,
+        call: impl FnOnce(&Api) -> T + Send + 'static,
+    ) -> Result<T> {
+        let (answer, answered) = sync_channel(1);
+        let call: Call = Box::new(move |api, context| {
+            // Nobody may wait for the answer any more.
+            let _ = answer.send(context.map(|_context| call(api)));
+        });
+        let _ = self.calls.send(call);
+        answered.recv_timeout(timeout).unwrap_or_else(|_| {
+            Err(Error::new(
+                ErrorKind::Timeout,
+                format!("waiting {} ms for the device", timeout.as_millis()),
+                "look for what keeps it; what it may touch stays reserved",
+            ))
+        })
+    }
+
+    /// The same for what answers whether it was done; false where that is not known.
+    pub(crate) fn does(
         &self,
         timeout: Duration,
         call: impl FnOnce(&Api) -> bool + Send + 'static,
     ) -> bool {
-        let (answer, answered) = sync_channel(1);
-        let call: Call = Box::new(move |api| {
-            // Nobody may wait for the answer any more.
-            let _ = answer.send(call(api));
-        });
-        self.calls.send(call).is_ok() && answered.recv_timeout(timeout).unwrap_or(false)
+        self.call(timeout, call).unwrap_or(false)
     }
 }
 
 /// For as long as the process lives.
 fn run(api: &Api, context: ContextHandle, waiting: Receiver<Call>) {
     for call in waiting {
-        if let Ok(_context) = Context::enter(api, context.0) {
-            call(api);
-        }
+        call(api, Context::enter(api, context.0));
     }
 }

@@ -1,10 +1,10 @@
 //! A device of this process: its context, and what this crate keeps for it.
 #![allow(unsafe_code)]
 
-use std::ffi::{OsString, c_int};
+use std::ffi::OsString;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use crate::aside::Aside;
 use crate::context::Context;
@@ -20,8 +20,6 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) const COPY_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait for the device when something that it may use is dropped.
 pub(crate) const DROP_WAIT: Duration = Duration::from_secs(1);
-/// CUDA_ERROR_NOT_PERMITTED.
-const NOT_PERMITTED: c_int = 800;
 
 /// A CUDA device as this process uses it; clones are the same device.
 ///
@@ -49,7 +47,6 @@ pub(crate) struct Inner {
     pub(crate) registrar: Arc<Registrar>,
     pub(crate) aside: Arc<Aside>,
     copiers: Mutex<Copiers>,
-    waiter: Waiter,
     pid: u32,
 }
 
@@ -170,14 +167,16 @@ impl Cuda {
         self.inner.api.check(unsafe { (self.inner.api.synchronize)() }, "cuCtxSynchronize")
     }
 
-    /// As [`Cuda::synchronize`], and waits at most `timeout`: a thread waits in the driver, which
-    /// knows no deadline.
+    /// As [`Cuda::synchronize`], and waits at most `timeout`: the device's thread waits in the
+    /// driver, which knows no deadline.
     ///
     /// # Errors
-    /// `Timeout`; `Io` without a thread; as `synchronize`.
+    /// `Timeout`; as `synchronize`.
     pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
         self.inner.refuse_child()?;
-        Waiter::wait(&self.inner, timeout)
+        // SAFETY: with the context current.
+        let code = self.inner.aside.call(timeout, |api| unsafe { (api.synchronize)() })?;
+        self.inner.api.check(code, "cuCtxSynchronize")
     }
 
     /// How copies are made: change it to put a copier of your own in front.
@@ -217,7 +216,6 @@ impl Inner {
             aside,
             context,
             copiers: Mutex::new(Copiers::standard(api)),
-            waiter: Waiter::default(),
             pid: std::process::id(),
         })
     }
@@ -265,81 +263,6 @@ impl Inner {
             "a graph would copy again into chunks that are others' by then: end the capture first, \
              or use another stream",
         ))
-    }
-}
-
-/// A thread that waits in the driver for those who must not wait there for ever.
-#[derive(Default)]
-struct Waiter {
-    state: Mutex<Waiting>,
-    done: Condvar,
-}
-
-#[derive(Default)]
-struct Waiting {
-    /// Waits that were asked for, and begun; the last one that ended, and how.
-    asked: u64,
-    ended: u64,
-    answer: c_int,
-    runs: bool,
-}
-
-impl Waiter {
-    fn state(&self) -> MutexGuard<'_, Waiting> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
-    fn wait(inner: &Arc<Inner>, timeout: Duration) -> Result<()> {
-        let waiter = &inner.waiter;
-        let deadline = Instant::now() + timeout;
-        let mut state = waiter.state();
-        state.asked += 1;
-        let wanted = state.asked;
-        if !state.runs {
-            let of_thread = Arc::clone(inner);
-            std::thread::Builder::new()
-                .name("outlive-gpu-wait".into())
-                .spawn(move || Self::run(&of_thread))
-                .map_err(|e| {
-                    Error::new(ErrorKind::Io, format!("starting a thread that waits ({e})"), "")
-                })?;
-            state.runs = true;
-        }
-        while state.ended < wanted {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(Error::new(
-                    ErrorKind::Timeout,
-                    format!("waiting {} ms for the device", timeout.as_millis()),
-                    "look for what keeps it; what it may touch stays reserved",
-                ));
-            }
-            let woken = waiter.done.wait_timeout(state, left);
-            state = woken.unwrap_or_else(|e| e.into_inner()).0;
-        }
-        inner.api.check(state.answer, "cuCtxSynchronize")
-    }
-
-    /// Until nobody has asked since it began.
-    fn run(inner: &Inner) {
-        loop {
-            let mut state = inner.waiter.state();
-            if state.ended == state.asked {
-                state.runs = false;
-                return;
-            }
-            let asked = state.asked;
-            drop(state);
-            let answer = match inner.enter() {
-                // SAFETY: with the context current.
-                Ok(_context) => unsafe { (inner.api.synchronize)() },
-                Err(_) => NOT_PERMITTED,
-            };
-            let mut state = inner.waiter.state();
-            (state.ended, state.answer) = (asked, answer);
-            drop(state);
-            inner.waiter.done.notify_all();
-        }
     }
 }
 

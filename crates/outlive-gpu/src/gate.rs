@@ -99,7 +99,7 @@ impl Gate {
         let code = unsafe { (api.registered_address)(&raw mut address, page, 0) };
         if let Err(e) = api.check(code, "cuMemHostGetDevicePointer") {
             // SAFETY: registered and mapped above; no stream knows its address.
-            unsafe { unmap_registered(cuda, page, PAGE) };
+            unsafe { unmap_registered(cuda, page, PAGE, DROP_WAIT) };
             return Err(e);
         }
         let (cuda, last) = (cuda.clone(), AtomicU32::new(0));
@@ -206,7 +206,7 @@ impl Drop for Gate {
             return;
         }
         // SAFETY: registered and mapped in `new`; no stream looks at it any more.
-        unsafe { unmap_registered(&self.cuda, self.page, PAGE) };
+        unsafe { unmap_registered(&self.cuda, self.page, PAGE, left()) };
     }
 }
 

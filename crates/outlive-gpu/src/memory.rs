@@ -1,6 +1,8 @@
 //! Memory of a device.
 #![allow(unsafe_code)]
 
+use std::time::Duration;
+
 use crate::copier::{Job, Place};
 use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT};
 use crate::driver::register;
@@ -39,7 +41,8 @@ impl Cuda {
         Ok(DeviceBuffer { cuda: self.clone(), ptr: DevicePtr(address), bytes })
     }
 
-    /// Allocates device memory that holds `data`.
+    /// Allocates device memory that holds `data`. Waits for the copy at most 10 s; before it has
+    /// begun the driver may wait for what is on the default stream, for as long as that takes.
     ///
     /// # Errors
     /// As [`Cuda::alloc`]; `Unsupported` where nothing can be begun; `Io` without memory;
@@ -123,7 +126,8 @@ impl Cuda {
         }
     }
 
-    /// Makes one copy and waits for it, at most 10 s.
+    /// Makes one copy and waits for it, at most 10 s. Where host memory is not registered the
+    /// driver may wait before it has begun, as with [`Cuda::upload`].
     ///
     /// # Safety
     /// As [`crate::copier::Copier::start`], but only until this returns `Ok`.
@@ -148,7 +152,7 @@ impl DeviceBuffer {
         self.bytes
     }
 
-    /// What it holds.
+    /// What it holds. Waits as [`Cuda::upload`].
     ///
     /// # Errors
     /// `Driver`, `Timeout`; `Unsupported` where nothing can be begun; `Io` without memory.
@@ -177,7 +181,7 @@ impl Drop for DeviceBuffer {
         if self.cuda.inner.refuse_child().is_ok() {
             let at = self.ptr.0;
             // SAFETY: allocated by `alloc`, freed once; the driver waits for what uses it.
-            self.cuda.inner.aside.call(DROP_WAIT, move |api| unsafe { (api.free)(at) } == 0);
+            self.cuda.inner.aside.does(DROP_WAIT, move |api| unsafe { (api.free)(at) } == 0);
         }
     }
 }
@@ -212,18 +216,23 @@ impl Drop for PinnedBuffer {
     fn drop(&mut self) {
         if self.cuda.inner.refuse_child().is_ok() {
             // SAFETY: registered and mapped by `pinned`; nothing uses it after.
-            unsafe { unmap_registered(&self.cuda, self.at, self.len) };
+            unsafe { unmap_registered(&self.cuda, self.at, self.len, DROP_WAIT) };
         }
     }
 }
 
-/// Unregisters and unmaps host memory; its caller waits for that a second at most.
+/// Unregisters and unmaps host memory; its caller waits for that at most `wait`.
 ///
 /// # Safety
 /// It is a mapping of this process, of `len` bytes, registered as a whole. Nothing uses it after.
-pub(crate) unsafe fn unmap_registered(cuda: &Cuda, at: *mut std::ffi::c_void, len: usize) {
+pub(crate) unsafe fn unmap_registered(
+    cuda: &Cuda,
+    at: *mut std::ffi::c_void,
+    len: usize,
+    wait: Duration,
+) {
     let at = at.expose_provenance();
-    cuda.inner.aside.call(DROP_WAIT, move |api| {
+    cuda.inner.aside.does(wait, move |api| {
         let at = std::ptr::with_exposed_provenance_mut(at);
         // SAFETY: passed on from the caller; unregistering waits for the device.
         unsafe { (api.unregister)(at) == 0 && libc::munmap(at, len) == 0 }

@@ -40,7 +40,7 @@ pub struct Registered {
     pub segments: usize,
     /// Their bytes.
     pub bytes: usize,
-    /// Segments that the driver refused: copied through its own buffers.
+    /// Segments that the driver refused, at least in part: copied through its own buffers there.
     pub refused: usize,
     /// Copies under way.
     pub copies: usize,
@@ -56,15 +56,18 @@ struct Entry {
     settled: Condvar,
 }
 
+/// Start and length of each piece that is registered.
+type Pieces = Vec<(usize, usize)>;
+
 #[derive(Default)]
 enum State {
     #[default]
     New,
     /// Somebody is in the driver with it.
     Registering,
-    /// Start and length of each piece.
-    Pinned(Vec<(usize, usize)>),
-    Refused,
+    Pinned(Pieces),
+    /// As a whole; these are registered all the same.
+    Refused(Pieces),
     /// Its last user has let it go.
     Gone,
 }
@@ -133,7 +136,7 @@ impl Registrar {
         for entry in segments.values() {
             match &*entry.state() {
                 State::New | State::Registering | State::Gone => {}
-                State::Refused => out.refused += 1,
+                State::Refused(_) => out.refused += 1,
                 State::Pinned(pieces) => {
                     out.segments += 1;
                     out.bytes += pieces.iter().map(|(_, bytes)| bytes).sum::<usize>();
@@ -185,14 +188,13 @@ impl Registrar {
         let is_gone = matches!(*state, State::Gone);
         match registered {
             // It stays mapped; nobody else knows that it is registered.
-            Ok(pieces) if is_gone => {
+            Ok(pieces) | Err((pieces, _)) if is_gone => {
                 drop(state);
-                self.aside.call(UNMAP_WAIT, move |api| unregister(api, &pieces));
+                self.aside.does(UNMAP_WAIT, move |api| unregister(api, &pieces));
             }
             Ok(pieces) => *state = State::Pinned(pieces),
-            Err(_) if is_gone => {}
-            Err(code) => {
-                *state = State::Refused;
+            Err((pieces, code)) => {
+                *state = State::Refused(pieces);
                 drop(state);
                 self.tell(segment, code);
             }
@@ -200,16 +202,18 @@ impl Registrar {
         entry.settled.notify_all();
     }
 
-    fn register(&self, segment: &Segment) -> Result<Vec<(usize, usize)>, i32> {
+    /// `Err` with what is registered of it nevertheless, and why not all is: whoever unregisters
+    /// waits for the whole device.
+    fn register(&self, segment: &Segment) -> Result<Pieces, (Pieces, i32)> {
         let mut flags = register::PORTABLE | register::DEVICEMAP;
         if !segment.is_writable() {
             if !self.can_read_only {
-                return Err(801);
+                return Err((Pieces::new(), 801));
             }
             flags |= register::READ_ONLY;
         }
         let end = segment.start() + segment.bytes();
-        let mut pieces = Vec::new();
+        let mut pieces = Pieces::new();
         for start in (segment.start()..end).step_by(self.piece_bytes) {
             let bytes = self.piece_bytes.min(end - start);
             // SAFETY: inside a segment that its caller keeps mapped.
@@ -217,10 +221,7 @@ impl Registrar {
                 0 => pieces.push((start, bytes)),
                 // By someone else in this process; theirs to undo.
                 ALREADY_REGISTERED => {}
-                code => {
-                    unregister(&self.api, &pieces);
-                    return Err(code);
-                }
+                code => return Err((pieces, code)),
             }
         }
         Ok(pieces)
@@ -297,11 +298,12 @@ impl SegmentWatcher for Registrar {
         drop(state);
         entry.settled.notify_all();
         match was {
-            State::New | State::Refused | State::Gone => Unmap::Now,
+            State::New | State::Gone => Unmap::Now,
+            State::Refused(pieces) if pieces.is_empty() => Unmap::Now,
             // Once it is registered it is unregistered, and stays mapped.
             State::Registering => Unmap::Never,
-            State::Pinned(pieces) => {
-                match self.aside.call(left(until), move |api| unregister(api, &pieces)) {
+            State::Pinned(pieces) | State::Refused(pieces) => {
+                match self.aside.does(left(until), move |api| unregister(api, &pieces)) {
                     true => Unmap::Now,
                     // The driver still has it: what is mapped there next would be taken for it.
                     false => Unmap::Never,

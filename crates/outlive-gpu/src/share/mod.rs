@@ -85,6 +85,9 @@ pub struct DeviceFrame {
 /// One for each node of a process. Members run as the same user and on the same device; others get
 /// an error and go through host memory. In containers the members share a network namespace, since
 /// the socket is a name there.
+///
+/// The last clone that is dropped waits for the device, at most a second for each allocation of
+/// others that it has, of which there may be 64.
 #[derive(Clone, Debug)]
 pub struct DeviceShare {
     inner: Arc<Inner>,

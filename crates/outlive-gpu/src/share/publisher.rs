@@ -18,7 +18,8 @@ use crate::handle::{DevicePtr, Stream};
 /// Sends device memory on a topic; as [`Publisher`], it never waits for a subscriber.
 ///
 /// Takes one allocation for each chunk of the topic that is in use at once: depth + borrowed +
-/// loaned.
+/// loaned. Dropped, it waits for the device, at most a second for each of them that nobody else
+/// here has.
 #[derive(Debug)]
 pub struct DevicePublisher {
     publisher: Publisher<DeviceFrame>,

@@ -100,8 +100,8 @@ impl DeviceSubscriber {
 /// Device memory that somebody sent, to read for as long as this is kept.
 ///
 /// Dropped, it waits for the device, at most a second, since kernels may be reading it (after that
-/// it stays borrowed); [`DeviceSample::release_on`]
-/// waits for one stream alone.
+/// it stays borrowed), and a second more if it is the last that has this memory here;
+/// [`DeviceSample::release_on`] waits for one stream alone.
 #[derive(Debug)]
 pub struct DeviceSample {
     sample: ManuallyDrop<Sample<DeviceFrame>>,

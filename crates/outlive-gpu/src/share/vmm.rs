@@ -155,14 +155,21 @@ fn free(api: &Api, address: u64, bytes: usize) {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        // Nothing on the device may touch it any more; else its addresses stay taken.
-        let done = self.cuda.synchronize_timeout(DROP_WAIT).is_ok();
-        let Ok(_context) = self.cuda.inner.enter() else { return };
-        let api = &self.cuda.inner.api;
-        if done {
-            unmap(api, self.address, self.bytes);
-            free(api, self.address, self.bytes);
+        if self.cuda.inner.refuse_child().is_err() {
+            // They are the parent's.
+            return;
         }
-        release(api, self.handle);
+        let Self { handle, address, bytes, .. } = *self;
+        self.cuda.inner.aside.does(DROP_WAIT, move |api| {
+            // Nothing on the device may touch it any more; else its addresses stay taken.
+            // SAFETY: with the context current.
+            let done = unsafe { (api.synchronize)() } == 0;
+            if done {
+                unmap(api, address, bytes);
+                free(api, address, bytes);
+            }
+            release(api, handle);
+            done
+        });
     }
 }
