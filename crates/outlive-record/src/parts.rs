@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -60,6 +60,12 @@ enum Place {
 /// Opens `path`, with all the files that belong to it.
 pub(crate) fn open(path: &Path, limits: Limits, check: bool) -> Result<Recording, Error> {
     let one = |path: &Path| Recording::open_part(path, limits, check);
+    // Those that are there, or `alone`, which says what is wrong.
+    let whole = |found: &[Found], row: &str, alone: &Path| {
+        let places = places(found, row, one)?;
+        let any = places.iter().any(|(_, place)| matches!(place, Place::Part(_)));
+        if any { join(path, places, limits) } else { one(alone) }
+    };
     if path.is_dir() {
         let files = files_in(path)?;
         if let [only] = files.as_slice() {
@@ -71,7 +77,7 @@ pub(crate) fn open(path: &Path, limits: Limits, check: bool) -> Result<Recording
         let files = numbered(files).ok_or_else(several)?;
         let found: Vec<_> = files.into_iter().map(|(n, path)| Found::of(n, path)).collect();
         if let Some(row) = only_row(&found) {
-            return join(path, places(&found, &row, one)?, limits);
+            return whole(&found, &row, &found[0].path);
         }
         if !path.join("metadata.yaml").is_file() {
             return Err(several());
@@ -88,11 +94,14 @@ pub(crate) fn open(path: &Path, limits: Limits, check: bool) -> Result<Recording
         // What the recorder was given, of which it made the names of files: its last run.
         false => (stem_of(path), None),
     };
-    let files = beside(path, &stem).into_iter();
-    let found: Vec<_> = files.map(|(number, path)| Found::of(number, path)).collect();
+    let files = match beside(path, &stem) {
+        Err(e) if row.is_some() => return Ok(one(path)?.among_others(&e)),
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Vec::new(),
+        files => files?,
+    };
+    let found: Vec<_> = files.into_iter().map(|(n, path)| Found::of(n, path)).collect();
     match row.or_else(|| last_row(&found)) {
-        Some(row) => join(path, places(&found, &row, one)?, limits),
-        // It says what is wrong.
+        Some(row) => whole(&found, &row, path),
         None => one(path),
     }
 }
@@ -180,7 +189,8 @@ pub(crate) fn written(path: &Path) -> Vec<Written> {
         }
         _ => None,
     };
-    beside(path, &stem_of(path)).into_iter().filter_map(of_ours).collect()
+    let files = beside(path, &stem_of(path)).unwrap_or_default();
+    files.into_iter().filter_map(of_ours).collect()
 }
 
 impl Found {
@@ -277,19 +287,24 @@ fn stem_of(path: &Path) -> String {
 }
 
 /// The files beside `path` that have its ending and are called `stem` and a number, in order.
-fn beside(path: &Path, stem: &str) -> Vec<(u64, PathBuf)> {
+fn beside(path: &Path, stem: &str) -> Result<Vec<(u64, PathBuf)>, Error> {
     let dir = match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
         _ => Path::new("."),
     };
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let numbered = |file: PathBuf| {
-        let (of, number) = number_of(&file).filter(|_| file.extension() == path.extension())?;
-        (of == stem).then_some((number, file))
-    };
-    let mut files: Vec<_> = entries.filter_map(|entry| numbered(entry.path())).collect();
+    let io = |e| Error::io("read", dir, e);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(io)? {
+        let file = entry.map_err(io)?.path();
+        let number = number_of(&file).filter(|_| file.extension() == path.extension());
+        if let Some((of, number)) = number
+            && of == stem
+        {
+            files.push((number, file));
+        }
+    }
     files.sort();
-    files
+    Ok(files)
 }
 
 /// `run_003.mcap`: `run` and 3.
@@ -349,6 +364,15 @@ fn part_name(like: &Path, number: u64) -> String {
 }
 
 impl Recording {
+    /// A part, where it cannot be seen which others there are.
+    fn among_others(mut self, why: &Error) -> Self {
+        let path = self.path.display();
+        self.gaps.add_record(0, format!("what else belongs to {path} is not known: {why}"));
+        let own = std::mem::replace(&mut self.damage, self.gaps.clone());
+        self.damage.merge(&own);
+        self
+    }
+
     /// Adds what follows.
     fn take(&mut self, part: Recording) -> Result<(), Error> {
         if self.parts.is_empty() {

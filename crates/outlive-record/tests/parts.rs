@@ -2,12 +2,14 @@
 
 mod common;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::record_each;
 use outlive::Node;
-use outlive_record::{Compression, PlayOptions, Player, RecordOptions, Recording, recover};
+use outlive_record::{Compression, Limits, PlayOptions, Player, RecordOptions, Recording, recover};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use testkit::{TempDomain, Watchdog};
 
 struct Home {
@@ -30,6 +32,10 @@ impl Home {
         let dir = self.temp.path().join("files");
         std::fs::create_dir_all(&dir).unwrap();
         dir.join(name)
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.file("run.mcap").parent().unwrap().to_owned()
     }
 
     fn part(&self, number: u64) -> PathBuf {
@@ -182,4 +188,30 @@ fn files_of_other_runs_are_not_read_to_open_one() {
     }
     let bytes = read_bytes().unwrap() - before;
     assert!(bytes < BYTES / 4, "{bytes} bytes of small files");
+}
+
+/// It was an empty recording that is finished, and nobody said a word.
+#[test]
+fn a_file_whose_directory_cannot_be_listed_is_read_all_the_same() {
+    let home = Home::new("hidden");
+    home.run(0, 2, false);
+    let mode = |mode| std::fs::set_permissions(home.dir(), PermissionsExt::from_mode(mode));
+    mode(0o311).unwrap();
+    let seen = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            // The superuser lists anything.
+            let none = CapabilitySet::empty();
+            let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
+            set_capabilities(None, none).unwrap();
+            let alone = Recording::open_part(&home.part(1), Limits::default(), false).unwrap();
+            let name = Recording::open(&home.file("run.mcap")).unwrap_err().to_string();
+            (read(&home.part(1)), alone.damage.is_some(), name)
+        });
+        reader.join()
+    });
+    mode(0o755).unwrap();
+    let ((numbers, damage), of_alone, name) = seen.unwrap();
+    assert_eq!((numbers, of_alone), (vec![1], false));
+    assert!(damage.contains("run_001.mcap is not known: read "), "{damage}");
+    assert!(name.contains("read ") && name.contains("Permission denied"), "{name}");
 }
