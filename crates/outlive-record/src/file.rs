@@ -86,6 +86,8 @@ pub(crate) const ROW: &str = "row";
 /// There too: which run under its name it is, counted from 1. The time of day may be set back
 /// between two runs.
 pub(crate) const RUN: &str = "run";
+/// How the library of a file ends that was recovered. Some name the row of what they were made of.
+pub(crate) const RECOVERS: &str = " recover";
 
 /// One file, or a row of them when it is to be split.
 #[derive(Debug)]

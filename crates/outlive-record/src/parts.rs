@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mcap::records::op;
 
 use crate::channel::Source;
-use crate::file::{ABOUT, ROW, RUN, is_being_written};
+use crate::file::{ABOUT, RECOVERS, ROW, RUN, is_being_written};
 use crate::recording::{RecordedSource, record_at};
 use crate::scan::{HEAD_BYTES, Limits};
 use crate::{Error, Recording};
@@ -245,6 +245,9 @@ impl Head {
         let at = at + HEAD_BYTES + header.len() as u64;
         let mut header = header.as_slice();
         let (_profile, library) = (text(&mut header)?, text(&mut header)?);
+        if library.ends_with(RECOVERS) {
+            return Some(Self::Other);
+        }
         let about = record_at(&mut file, op::METADATA, at, BYTES_MAX);
         match about.as_deref().and_then(about_of) {
             Some(about) => Some(about.get(ROW).map_or(Self::Other, |row| Self::Row {

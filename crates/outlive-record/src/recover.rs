@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use mcap::records::{MessageHeader, Metadata};
 
-use crate::file::{ABOUT, Compression, LOSSES};
+use crate::file::{ABOUT, Compression, LOSSES, RECOVERS, ROW, RUN};
 use crate::scan::Damage;
 use crate::sink::Sink;
 use crate::{Error, Recording};
@@ -61,12 +61,15 @@ fn write(
         .into_options()
         .chunk_size(Some(4 << 20))
         .profile(from.profile.clone())
-        .library(concat!("outlive ", env!("CARGO_PKG_VERSION"), " recover"))
+        .library(concat!("outlive ", env!("CARGO_PKG_VERSION")).to_owned() + RECOVERS)
         .create(sink)
         .map_err(wrong)?;
     let losses: BTreeMap<String, String> =
         from.losses.iter().map(|(by, count)| (by.clone(), count.to_string())).collect();
-    for (name, metadata) in [(ABOUT, from.about.clone()), (LOSSES, losses)] {
+    let mut about = from.about.clone();
+    // It is a whole of its own, and not the recorder's to remove.
+    about.retain(|key, _| key != ROW && key != RUN);
+    for (name, metadata) in [(ABOUT, about), (LOSSES, losses)] {
         if !metadata.is_empty() {
             let metadata = Metadata { name: name.into(), metadata };
             writer.write_metadata(&metadata).map_err(wrong)?;

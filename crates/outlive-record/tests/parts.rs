@@ -215,3 +215,35 @@ fn a_file_whose_directory_cannot_be_listed_is_read_all_the_same() {
     assert!(damage.contains("run_001.mcap is not known: read "), "{damage}");
     assert!(name.contains("read ") && name.contains("Permission denied"), "{name}");
 }
+
+/// It named the row of its source: each file had all messages, and was the recorder's to remove.
+#[test]
+fn a_recovered_file_is_of_no_row() {
+    let home = Home::new("recovered");
+    home.run(0, 2, false);
+    let other = Home::new("recovered-other");
+    let whole = |to: &Path| {
+        let from = Recording::open(&home.file("run.mcap")).unwrap();
+        assert_eq!(recover(&from, to, Compression::Lz4, false).unwrap().messages, 2);
+    };
+    for to in [&other.part(0), &other.part(1), &home.part(5)] {
+        whole(to);
+    }
+    let of = Recording::open(&other.part(0)).unwrap();
+    assert_eq!((of.messages, of.files.len()), (2, 1));
+    assert!(of.about.contains_key("version") && !of.about.contains_key("row"), "{:?}", of.about);
+    let why = Recording::open(&other.dir()).unwrap_err().to_string();
+    assert!(why.contains("has 2 MCAP files"), "{why}");
+    // As an earlier version wrote it.
+    let mut old = std::fs::read(home.part(1)).unwrap();
+    let library = concat!("outlive ", env!("CARGO_PKG_VERSION"));
+    let end = 8 + 9 + 8 + library.len();
+    assert_eq!(&old[end - library.len()..end], library.as_bytes());
+    old[end - 8..end].copy_from_slice(b" recover");
+    std::fs::write(home.part(6), old).unwrap();
+    assert_eq!(read(&home.part(0)), (vec![0, 1], String::new()));
+    assert_eq!(read(&home.part(6)), (vec![1], String::new()));
+    let keep = RecordOptions { keep_files: Some(1), ..RecordOptions::default() };
+    record_each(&home.node(), &home.file("run.mcap"), 10, 1, keep);
+    assert!(!home.part(1).exists() && home.part(5).exists() && home.part(6).exists());
+}
