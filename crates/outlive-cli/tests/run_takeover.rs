@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::disk::on_a_disk_of;
 use common::robot::{IDLE, Robot, be_a_service, kill, service};
-use common::{DONE, Home};
+use common::{DONE, Home, Running};
 use testkit::TempDomain;
 
 fn command_line(pid: i64) -> String {
@@ -228,4 +228,115 @@ fn a_process_whose_main_thread_has_ended_is_taken_over_and_ended_like_any_other(
     let ran = robot.home.run("stop").expect(DONE);
     assert_eq!(ran.text(), format!("ended camera (pid {})\nstopped\n", copies[0]));
     assert!(living().is_empty(), "{:?} is left", living());
+}
+
+/// Says when it is asked to end, and does so once `go` is there; so does its helper.
+fn slow_to_end(level: u32, more: &str) -> String {
+    format!(
+        "[process.camera]\nenv = {{ LEVEL = {level} }}\ngrace = '30s'\n{more}\
+         command = ['sh', '-c', 'wait_for() {{ trap \"echo $1 asked\" TERM; echo $1 up; \
+         while [ ! -e go ]; do sleep 0.02; done; }}; \
+         wait_for helper & wait_for camera; wait; rm go; exit 0']\n"
+    )
+}
+
+/// Waits until the log has a text so often.
+fn until_said(robot: &Robot, log: &str, what: &str, times: usize) {
+    while robot.log(log).matches(what).count() < times {
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// Kills the supervisor, and starts another one, which has its way with what is left.
+fn succeed(robot: &Robot, running: Running, says: &str) -> Running {
+    running.signal(libc::SIGKILL);
+    drop(running);
+    let before = robot.log("run").matches(says).count();
+    let running = robot.start();
+    until_said(robot, "run", says, before + 1);
+    running
+}
+
+/// Waits until the process and its helper have been started so often.
+fn until_up(robot: &Robot, times: usize) {
+    ["camera up", "helper up"].iter().for_each(|what| until_said(robot, "camera", what, times));
+    robot.until_ready(&["camera"]);
+}
+
+/// Fails unless the two were asked so often, and no more.
+#[track_caller]
+fn expect_asked(robot: &Robot, times: usize) {
+    let all = ["camera asked", "helper asked"];
+    all.iter().for_each(|what| until_said(robot, "camera", what, times));
+    // Once more would come now.
+    sleep(Duration::from_millis(300));
+    let log = robot.log("camera");
+    assert_eq!(all.map(|what| log.matches(what).count()), [times; 2], "{log}");
+}
+
+fn let_end(robot: &Robot) {
+    fs::write(robot.file.with_file_name("go"), "").unwrap();
+}
+
+/// The kernel asked it, and so did the next supervisor: that ended it in the midst of ending.
+#[test]
+fn one_that_ends_with_its_supervisor_is_asked_once_and_its_helper_too() {
+    const LEFT: &str = "ending what an earlier supervisor left: camera";
+    let robot = Robot::new("takeover-stop", &slow_to_end(1, "on_supervisor_death = 'stop'\n"));
+    let mut running = robot.start();
+    for nth in 1..=2 {
+        until_up(&robot, nth);
+        if nth == 2 {
+            // Known by its marks alone.
+            fs::remove_file(robot.home.root().join(".run-default/state.json")).unwrap();
+        }
+        running = succeed(&robot, running, LEFT);
+        expect_asked(&robot, nth);
+        let_end(&robot);
+    }
+    until_up(&robot, 3);
+    drop(running);
+    let_end(&robot);
+    robot.expect_nothing_left();
+}
+
+/// It counted as one that starts: its end was a crash, or it was asked again.
+#[test]
+fn one_that_is_about_to_end_is_taken_over_as_such() {
+    let robot = Robot::new("takeover-ending", &slow_to_end(1, ""));
+    let mut running = robot.start();
+    for (nth, how, then) in [
+        (1, "stop camera --timeout 0", "camera ended; stopped"),
+        (2, "restart camera --timeout 0", "camera ended; starting it again"),
+        // The whole robot.
+        (3, "stop --timeout 0", "camera ended; starting it again"),
+    ] {
+        until_up(&robot, nth);
+        robot.home.run(how);
+        expect_asked(&robot, nth);
+        robot.until("camera", |p| p["state"] == "ending");
+        running = succeed(&robot, running, "adopted camera");
+        let now = robot.process("camera");
+        assert_eq!(now["state"], "ending", "{how}: {now}");
+        let_end(&robot);
+        until_said(&robot, "run", then, nth.saturating_sub(1).max(1));
+        expect_asked(&robot, nth);
+        if nth == 1 {
+            robot.until("camera", |p| p["state"] == "stopped");
+            robot.home.run("restart camera --timeout 5").expect(DONE);
+        }
+    }
+    // With another section it is ended, and was asked already.
+    until_up(&robot, 4);
+    robot.home.run("restart camera --timeout 0");
+    expect_asked(&robot, 4);
+    robot.until("camera", |p| p["state"] == "ending");
+    robot.write(&slow_to_end(2, ""));
+    running = succeed(&robot, running, "ending what an earlier supervisor left: camera");
+    expect_asked(&robot, 4);
+    let_end(&robot);
+    until_up(&robot, 5);
+    drop(running);
+    let_end(&robot);
+    robot.expect_nothing_left();
 }

@@ -4,15 +4,26 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, getpgid, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::cgroup::Cgroup;
+use crate::config::Orphan;
 use crate::logs::{end_keeper, keeper_of};
 use crate::proc::{Identity, marked};
-use crate::state::{RunDir, Status};
+use crate::state::{Phase, RunDir, Status};
 
 /// No grace is longer here.
 const GRACE_MAX: Duration = Duration::from_secs(60);
+
+/// Who has been asked to end already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Nobody,
+    /// The process alone: by the kernel, when its supervisor died.
+    Itself,
+    /// It and its group.
+    Group,
+}
 
 /// Somebody who is to end.
 #[derive(Clone, Debug)]
@@ -21,6 +32,26 @@ pub(crate) struct Leftover {
     pub(crate) identity: Identity,
     pub(crate) signal: i32,
     pub(crate) grace: Duration,
+    pub(crate) asked: Asked,
+}
+
+impl Asked {
+    /// By the kernel, of a child of the supervisor that has died.
+    pub(crate) fn by_its_death(identity: Identity, on_death: Orphan) -> Self {
+        // Of a program with rights of its own the kernel has dropped the wish.
+        match on_death {
+            Orphan::Stop if !identity.is_secure() => Self::Itself,
+            _ => Self::Nobody,
+        }
+    }
+
+    fn before(status: &Status, identity: Identity) -> Self {
+        match status.phase {
+            Phase::Ending => Self::Group,
+            _ if status.adopted => Self::Nobody,
+            _ => Self::by_its_death(identity, status.on_supervisor_death),
+        }
+    }
 }
 
 impl Leftover {
@@ -28,15 +59,37 @@ impl Leftover {
     pub(crate) fn of(status: &Status) -> Vec<Self> {
         let Some(identity) = status.process else { return Vec::new() };
         let grace = Duration::from_millis(status.grace_ms).min(GRACE_MAX);
-        let leftover = |name: String, identity| {
+        let leftover = |name: String, identity, asked| {
             let signal = status.stop_signal;
-            Self { name, identity, signal, grace }
+            Self { name, identity, signal, grace, asked }
         };
         if identity.is_alive() {
-            return vec![leftover(status.name.clone(), identity)];
+            let asked = Asked::before(status, identity);
+            return vec![leftover(status.name.clone(), identity, asked)];
         }
-        let helper = |member| leftover(format!("a helper of {}", status.name), member);
+        let helper = |member: Identity| {
+            let asked = match status.phase {
+                Phase::Ending if member.is_of_group(identity.pid) => Asked::Group,
+                _ => Asked::Nobody,
+            };
+            leftover(format!("a helper of {}", status.name), member, asked)
+        };
         identity.session().into_iter().map(helper).collect()
+    }
+
+    /// Asks those of its group who were not asked yet; false if it leads none.
+    fn ask_group(&self) -> bool {
+        match self.asked {
+            Asked::Nobody => return group_signal(self.identity, self.signal),
+            Asked::Itself => {
+                let others = self.identity.session().into_iter();
+                others.filter(|member| member.is_of_group(self.identity.pid)).for_each(|member| {
+                    member.signal(self.signal);
+                });
+            }
+            Asked::Group => {}
+        }
+        true
     }
 }
 
@@ -44,12 +97,9 @@ impl Leftover {
 pub(crate) fn end(leftovers: &[Leftover], mut turn: impl FnMut()) {
     let cgroups: Vec<_> = leftovers.iter().filter_map(|l| Cgroup::of(l.identity.pid)).collect();
     // Each is asked once: a second signal kills a program that is about to end in order.
-    let (asked, others): (Vec<_>, Vec<_>) =
-        leftovers.iter().partition(|left| group_signal(left.identity, left.signal));
+    let (asked, others): (Vec<_>, Vec<_>) = leftovers.iter().partition(|left| left.ask_group());
     for left in others {
-        let group = Pid::from_raw(left.identity.pid).and_then(|pid| getpgid(Some(pid)).ok());
-        let of_group = |l: &&Leftover| Pid::from_raw(l.identity.pid) == group;
-        if group.is_none() || !asked.iter().any(of_group) {
+        if !asked.iter().any(|leader| left.identity.is_of_group(leader.identity.pid)) {
             left.identity.signal(left.signal);
         }
     }
@@ -83,8 +133,8 @@ pub fn end_orphans(dir: &RunDir) -> io::Result<Option<Vec<(String, i32)>>> {
     for found in marked(&dir.real().to_string_lossy()) {
         if !all.iter().any(|l| l.identity == found.identity) {
             let (signal, grace) = (libc::SIGTERM, Duration::from_secs(1));
-            let (name, identity) = (found.name, found.identity);
-            all.push(Leftover { name, identity, signal, grace });
+            let (name, identity, asked) = (found.name, found.identity, Asked::Nobody);
+            all.push(Leftover { name, identity, signal, grace, asked });
         }
     }
     end(&all, || {});
@@ -152,6 +202,7 @@ mod tests {
                 identity: Identity::of(pid.parse().unwrap()).unwrap(),
                 signal: libc::SIGTERM,
                 grace: GRACE_MAX,
+                asked: Asked::Nobody,
             });
             end(&left.collect::<Vec<_>>(), || {
                 let _ = child.try_wait();

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, getpgid, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 /// Names the directory of the supervisor, in the environment of all that it starts.
@@ -104,6 +104,23 @@ impl Identity {
             *pid != self.pid && stat(*pid).is_some_and(|s| s.session == self.pid && !s.zombie)
         };
         all().filter(of_session).filter_map(Self::of).collect()
+    }
+
+    /// Whether it is of the process group that `leader` leads or led.
+    pub(crate) fn is_of_group(&self, leader: i32) -> bool {
+        let group = Pid::from_raw(self.pid).and_then(|pid| getpgid(Some(pid)).ok());
+        group.is_some_and(|group| Some(group) == Pid::from_raw(leader))
+    }
+
+    /// Whether its program gave it rights that who started it has not, or that cannot be seen.
+    pub(crate) fn is_secure(&self) -> bool {
+        // Of two words each: what it is, and its value.
+        const SECURE: usize = 23;
+        const WORD: usize = size_of::<usize>();
+        let Ok(auxv) = fs::read(format!("/proc/{}/auxv", self.pid)) else { return true };
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, usize::from_ne_bytes);
+        let mut pairs = auxv.chunks_exact(2 * WORD).map(|pair| pair.split_at(WORD));
+        pairs.find(|(key, _)| word(key) == SECURE).is_none_or(|(_, value)| word(value) != 0)
     }
 
     /// Whether its command line is `command`, or that of a script's interpreter with it.
@@ -267,7 +284,7 @@ mod tests {
     #[test]
     fn a_pid_with_another_start_time_is_another_process() {
         let own = Identity::own();
-        assert!(own.is_alive() && own.open().is_some());
+        assert!(own.is_alive() && own.open().is_some() && !own.is_secure());
         let other = Identity { start: own.start + 1, ..own };
         assert!(!other.is_alive() && !other.signal(libc::SIGKILL));
         assert!(other.session().is_empty());

@@ -95,6 +95,9 @@ pub struct Status {
     pub grace_ms: u64,
     /// Differs when it would be started in another way.
     pub form: u64,
+    /// Whether it stays down once it has ended, of one that was asked to.
+    #[serde(default)]
+    pub stays_down: bool,
     /// Resident memory, bytes; in answers only.
     #[serde(default)]
     pub memory_bytes: Option<u64>,

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use outlive::now_ns;
 
-use super::instance::{Instance, Life, Process};
+use super::instance::{After, Instance, Life, Process};
 use super::{Supervisor, identities};
 use crate::backoff::Restarts;
 use crate::cgroup::Cgroup;
 use crate::config::{Kind, Orphan};
-use crate::leftover::{self, Leftover};
+use crate::leftover::{self, Asked, Leftover};
 use crate::proc::{Identity, marked};
 use crate::spawn::form;
-use crate::state::Status;
+use crate::state::{Phase, Status};
 
 impl Supervisor {
     pub(super) fn take_over(&mut self) {
@@ -23,11 +23,12 @@ impl Supervisor {
                 None
             }
         };
-        let old = old.map(|state| state.processes).unwrap_or_default();
+        let old = old.map(|state| (state.ending, state.processes)).unwrap_or_default();
+        let (was_ending, old) = old;
         let mut leftovers = Vec::new();
         for status in &old {
             let Some(identity) = status.process else { continue };
-            if !identity.is_alive() || !self.adopt(status, identity) {
+            if !identity.is_alive() || !self.adopt(status, identity, was_ending) {
                 leftovers.extend(Leftover::of(status));
             }
         }
@@ -67,6 +68,7 @@ impl Supervisor {
                 Some(status) => status.process.is_none(),
                 None => i.is_core() || found.identity.runs(&i.spec.command),
             };
+            let mut asked = Asked::Nobody;
             if found.leads
                 && unclaimed
                 && let Some(instance) = instance.filter(|i| unwritten(i))
@@ -77,16 +79,20 @@ impl Supervisor {
                     form: found.form.unwrap_or_else(|| form(&instance.spec)),
                     ..instance.status(now_ns())
                 };
-                if self.adopt(&status, found.identity) {
+                if form(&instance.spec) == status.form {
+                    asked = Asked::by_its_death(found.identity, status.on_supervisor_death);
+                }
+                if self.adopt(&status, found.identity, false) {
                     continue;
                 }
             }
             let (name, identity) = (found.name, found.identity);
-            leftovers.push(Leftover { name, identity, signal, grace });
+            leftovers.push(Leftover { name, identity, signal, grace, asked });
         }
     }
 
-    fn adopt(&mut self, status: &Status, identity: Identity) -> bool {
+    /// `was_ending`: all of the robot was asked to end.
+    fn adopt(&mut self, status: &Status, identity: Identity, was_ending: bool) -> bool {
         let wanted = !self.options.fresh && status.on_supervisor_death == Orphan::Adopt;
         let name = &status.name;
         let Some(instance) = self.instances.iter_mut().find(|i| i.spec.name == *name) else {
@@ -101,11 +107,26 @@ impl Supervisor {
         let (since_ns, cgroup) = (status.since_ns, Cgroup::of(identity.pid));
         instance.process =
             Some(Process { identity, fd, since_ns, child: false, pulse: None, cgroup });
-        instance.life = Life::Starting;
+        instance.life = match status.phase {
+            // It was asked, and a second signal kills a program that is about to end in order.
+            Phase::Ending => {
+                let kill_ns = now_ns() + instance.spec.grace.as_nanos() as u64;
+                let after = match status.stays_down {
+                    _ if was_ending => After::Restart,
+                    true => After::Stop,
+                    // For that alone a core is asked, when it was not ready in time.
+                    false if is_core => After::Failure("an earlier supervisor asked it to".into()),
+                    false => After::Restart,
+                };
+                Life::Ending { kill_ns, after }
+            }
+            _ => Life::Starting,
+        };
         instance.restarts = Restarts::of(status.restarts);
         instance.last_end.clone_from(&status.last_end);
+        let ends = if status.phase == Phase::Ending { ", which is about to end" } else { "" };
         let differs = if same { "" } else { "; its changed section holds from its next start" };
-        self.say(&format!("adopted {name} (pid {}){differs}", identity.pid));
+        self.say(&format!("adopted {name} (pid {}){ends}{differs}", identity.pid));
         true
     }
 }

@@ -146,6 +146,7 @@ impl Instance {
             stop_signal: self.spec.stop_signal,
             grace_ms: self.spec.grace.as_millis() as u64,
             form: form(&self.spec),
+            stays_down: matches!(self.life, Life::Ending { after: After::Stop, .. }),
             memory_bytes: identity.and_then(|i| i.memory_bytes()),
             cpu_s: identity.and_then(|i| i.cpu_s()),
         }

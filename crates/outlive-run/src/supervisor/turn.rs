@@ -270,6 +270,7 @@ impl Supervisor {
             let why = format!("not ready after {} ms: no {missing}", ready.timeout.as_millis());
             let line = format!("{} is {why}", instance.spec.name);
             instance.ask_to_end(After::Failure(why), now_ns);
+            self.dirty = true;
             self.say(&line);
         }
     }
