@@ -129,8 +129,14 @@ fn places(
         let place = match &file.head {
             Head::Row { row: of, .. } if of == row => match open(&file.path) {
                 Ok(part) => Place::Part(part.into()),
-                // Its recorder has let it go meanwhile.
-                Err(_) if !file.path.exists() => continue,
+                // Its recorder has let it go meanwhile, and the older ones before it.
+                Err(_) if !file.path.exists() => {
+                    places.retain(|(older, _): &(&Found, Place)| older.path.exists());
+                    let taken = |(_, place): &&(&Found, Place)| matches!(place, Place::Taken);
+                    let leading = places.iter().take_while(taken).count();
+                    places.drain(..leading);
+                    continue;
+                }
                 Err(e) => {
                     let why = e.to_string();
                     failed.get_or_insert(e);
@@ -144,12 +150,12 @@ fn places(
             }
             _ => Place::Taken,
         };
-        places.push((file.number, place));
+        places.push((file, place));
     }
-    let is_part = |(_, place): &(u64, Place)| matches!(place, Place::Part(_));
+    let is_part = |(_, place): &(&Found, Place)| matches!(place, Place::Part(_));
     match failed {
         Some(e) if !places.iter().any(is_part) => Err(e),
-        _ => Ok(places),
+        _ => Ok(places.into_iter().map(|(file, place)| (file.number, place)).collect()),
     }
 }
 
@@ -212,11 +218,12 @@ impl Head {
         match path.metadata() {
             Ok(of) if of.is_file() => match Self::read(path, of.len()) {
                 Some(head) => head,
-                // Its recorder is about to write it.
-                None if is_being_written(path) => Self::Other,
+                // Its recorder is about to write it, or has let it go meanwhile.
+                None if is_being_written(path) || !path.exists() => Self::Other,
                 None => Self::Damaged,
             },
             Ok(_) => Self::Other,
+            Err(e) if e.kind() == ErrorKind::NotFound => Self::Other,
             Err(_) => Self::Damaged,
         }
     }
@@ -457,5 +464,42 @@ fn files_in(dir: &Path) -> Result<Vec<PathBuf>, Error> {
         }
         (true, None) => Err(Error::Usage(format!("{} has 0 MCAP files: name one", dir.display()))),
         _ => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// One of them was said to be missing.
+    #[test]
+    fn the_oldest_files_may_go_while_a_row_is_opened() {
+        let dir = testkit::TempDomain::new("parts-oldest").unwrap();
+        fs::create_dir_all(dir.path()).unwrap();
+        let file = |n: u64| dir.path().join(format!("run_{n:03}.mcap"));
+        let found = |number| {
+            let (path, row) = (file(number), "row".to_owned());
+            fs::write(&path, b"").unwrap();
+            let head = if number == 1 { Head::Other } else { Head::Row { row, run: 1 } };
+            Found { number, path, head }
+        };
+        for first in [0, 2] {
+            let found: Vec<_> = (0..4).map(found).collect();
+            let open = |path: &Path| {
+                if path == file(2) {
+                    (first..3).for_each(|n| fs::remove_file(file(n)).unwrap());
+                }
+                let opened = File::open(path).map(|_| Recording::empty(path, Limits::default()));
+                opened.map_err(|e| Error::io("open", path, e))
+            };
+            let places = places(&found, "row", open).unwrap();
+            let whole = join(&file(0), places, Limits::default()).unwrap();
+            // One that goes alone is missing.
+            let alone = first == 2;
+            let left = if alone { vec![file(0), file(3)] } else { vec![file(3)] };
+            assert_eq!((whole.files, whole.damage.places), (left, u64::from(alone)));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -194,7 +194,8 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Its messages in the order of the file, which is that of recording.
+    /// Its messages in the order of the file, which is that of recording. One of several files that
+    /// is gone by then counts as damage.
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be opened.
@@ -387,14 +388,25 @@ impl Messages {
     fn open_next(&mut self) -> Result<bool, Error> {
         self.damage = self.damage();
         self.current = None;
-        let Some(mut piece) = self.next.pop_front() else { return Ok(false) };
-        let mut scanner = Scanner::open(&piece.path, self.limits)?;
-        if let Some((at, end)) = piece.span {
-            scanner.only(at, end)?;
+        while let Some(piece) = self.next.pop_front() {
+            let mut scanner = match Scanner::open(&piece.path, self.limits) {
+                // Its recorder has let it go since, perhaps.
+                Err(Error::Io { source, .. })
+                    if piece.renamed.is_some() && source.kind() == ErrorKind::NotFound =>
+                {
+                    self.damage.add_record(0, format!("{} is missing", piece.path.display()));
+                    continue;
+                }
+                opened => opened?,
+            };
+            if let Some((at, end)) = piece.span {
+                scanner.only(at, end)?;
+            }
+            let channels = Channels::known(piece.known.clone());
+            self.current = Some((scanner, channels, piece));
+            return Ok(true);
         }
-        let channels = Channels::known(std::mem::take(&mut piece.known));
-        self.current = Some((scanner, channels, piece));
-        Ok(true)
+        Ok(false)
     }
 
     fn read(&mut self) -> Result<Option<Message<'static>>, Error> {
@@ -413,7 +425,10 @@ impl Messages {
                         None => channels.channels.get(id),
                     };
                     let Some(channel) = channel else {
-                        scanner.damage.orphans += 1;
+                        // Its publisher came after we had opened the row.
+                        let is_new =
+                            channels.channels.contains_key(id) && !piece.known.contains_key(id);
+                        scanner.damage.orphans += u64::from(!is_new);
                         continue;
                     };
                     if !(self.first_ns..=self.last_ns).contains(&header.log_time) {

@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::record_each;
-use outlive::Node;
-use outlive_record::{Compression, Limits, PlayOptions, Player, RecordOptions, Recording, recover};
+use outlive::{Deadline, Node};
+use outlive_record::{
+    Compression, Limits, PlayOptions, Player, RecordOptions, Recorder, Recording, Selection,
+    recover,
+};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use testkit::{TempDomain, Watchdog};
 
@@ -246,4 +249,66 @@ fn a_recovered_file_is_of_no_row() {
     let keep = RecordOptions { keep_files: Some(1), ..RecordOptions::default() };
     record_each(&home.node(), &home.file("run.mcap"), 10, 1, keep);
     assert!(!home.part(1).exists() && home.part(5).exists() && home.part(6).exists());
+}
+
+/// The rest was not read.
+#[test]
+fn a_part_that_goes_while_the_row_is_read_costs_only_itself() {
+    let home = Home::new("going");
+    home.run(0, 4, false);
+    for gone in [[0, 1], [1, 2], [2, 3]] {
+        let recording = Recording::open(&home.file("run.mcap")).unwrap();
+        let kept: Vec<_> = gone.map(|n| std::fs::read(home.part(n)).unwrap()).into();
+        gone.iter().for_each(|n| std::fs::remove_file(home.part(*n)).unwrap());
+        let mut messages = recording.messages().unwrap();
+        let numbers: Vec<_> = messages.by_ref().map(|m| m.unwrap().data[0]).collect();
+        let left: Vec<_> = (0..4).filter(|n| !gone.contains(&u64::from(*n))).collect();
+        assert_eq!(numbers, left);
+        let damage = messages.damage().to_string();
+        assert!(damage.starts_with("2 damaged") && damage.contains("is missing"), "{damage}");
+        gone.iter().zip(kept).for_each(|(n, bytes)| std::fs::write(home.part(*n), bytes).unwrap());
+    }
+    let alone = Recording::open_part(&home.part(0), Limits::default(), false).unwrap();
+    std::fs::remove_file(home.part(0)).unwrap();
+    assert!(alone.messages().unwrap_err().to_string().contains("No such file"));
+}
+
+/// Publishes a message and has it in the file.
+fn record(recorder: &mut Recorder, publisher: &outlive::Publisher<[u8]>, message: &[u8]) {
+    let before = recorder.progress().messages;
+    publisher.publish(message).unwrap();
+    while recorder.progress().messages <= before {
+        recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
+    }
+}
+
+/// Those of a publisher that came after the row was opened counted as damaged.
+#[test]
+fn what_is_added_to_a_row_while_it_is_read_is_no_damage() {
+    let home = Home::new("growing");
+    let node = home.node();
+    let topic = |name: &str| node.topic::<[u8]>(name).unwrap().publisher().unwrap();
+    let early = topic("/early");
+    let options = RecordOptions {
+        compression: Compression::None,
+        split_bytes: Some(2000),
+        flush_every: Duration::ZERO,
+        ..RecordOptions::default()
+    };
+    let path = home.file("run.mcap");
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    record(&mut recorder, &early, &[0; 4000]);
+    record(&mut recorder, &early, &[1]);
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!((recording.files.len(), recording.messages), (2, 2));
+    let late = topic("/late");
+    record(&mut recorder, &late, &[9]);
+    record(&mut recorder, &early, &[2]);
+    let mut messages = recording.messages().unwrap();
+    let numbers: Vec<_> = messages.by_ref().map(|m| m.unwrap().data[0]).collect();
+    let damage = messages.damage();
+    assert!(!damage.is_some(), "{damage}");
+    assert_eq!(numbers, [0, 1, 2]);
+    recorder.finish().unwrap();
+    assert_eq!(read(&path), (vec![0, 1, 9, 2], String::new()));
 }
