@@ -50,6 +50,7 @@ enum Place {
     Part(Box<Recording>),
     /// It may have been a part.
     LeftOut {
+        path: PathBuf,
         bytes: u64,
         why: String,
     },
@@ -125,7 +126,10 @@ fn places(
     }
     let (mut places, mut failed) = (Vec::new(), None);
     for file in &found[first..end] {
-        let bytes = file.path.metadata().map_or(0, |of| of.len());
+        let left_out = |why| {
+            let bytes = file.path.metadata().map_or(0, |of| of.len());
+            Place::LeftOut { path: file.path.clone(), bytes, why }
+        };
         let place = match &file.head {
             Head::Row { row: of, .. } if of == row => match open(&file.path) {
                 Ok(part) => Place::Part(part.into()),
@@ -140,13 +144,12 @@ fn places(
                 Err(e) => {
                     let why = e.to_string();
                     failed.get_or_insert(e);
-                    Place::LeftOut { bytes, why }
+                    left_out(why)
                 }
             },
             Head::Damaged => {
-                let why =
-                    format!("{} cannot be read: its beginning is damaged", file.path.display());
-                Place::LeftOut { bytes, why }
+                let path = file.path.display();
+                left_out(format!("{path} cannot be read: its beginning is damaged"))
             }
             _ => Place::Taken,
         };
@@ -355,7 +358,10 @@ fn join(path: &Path, places: Vec<(u64, Place)>, limits: Limits) -> Result<Record
         next = number.checked_add(1);
         match place {
             Place::Part(part) => whole.take(*part)?,
-            Place::LeftOut { bytes, why } => whole.gaps.add_record(bytes as usize, why),
+            Place::LeftOut { path, bytes, why } => {
+                whole.gaps.add_record(bytes as usize, why);
+                whole.left_out.push(path);
+            }
             Place::Taken => {}
         }
     }

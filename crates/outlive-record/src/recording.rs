@@ -59,6 +59,8 @@ pub struct Recording {
     pub(crate) parts: Vec<Part>,
     /// Those that are missing or cannot be read at all.
     pub(crate) gaps: Damage,
+    /// The latter.
+    pub(crate) left_out: Vec<PathBuf>,
 }
 
 /// What the index says of a chunk.
@@ -155,6 +157,7 @@ impl Recording {
             index: Vec::new(),
             parts: Vec::new(),
             gaps: Damage::default(),
+            left_out: Vec::new(),
         }
     }
 

@@ -42,7 +42,8 @@ pub fn recover(
         how.create_new(true);
     }
     let same = |a: &Path, b: &Path| fs::canonicalize(a).ok() == fs::canonicalize(b).ok();
-    if to.exists() && from.files.iter().chain([&from.path]).any(|file| same(to, file)) {
+    let mut read = from.files.iter().chain(&from.left_out).chain([&from.path]);
+    if to.exists() && read.any(|file| same(to, file)) {
         return Err(Error::Usage(format!("{} would be written over itself", to.display())));
     }
     let file = how.open(to).map_err(|e| Error::io("create", to, e))?;

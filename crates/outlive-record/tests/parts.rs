@@ -312,3 +312,18 @@ fn what_is_added_to_a_row_while_it_is_read_is_no_damage() {
     recorder.finish().unwrap();
     assert_eq!(read(&path), (vec![0, 1, 9, 2], String::new()));
 }
+
+/// It was emptied, and what could be read of it was gone.
+#[test]
+fn a_part_that_was_left_out_is_not_written_over() {
+    let home = Home::new("over");
+    home.run(0, 3, false);
+    let bytes = damaged(&std::fs::read(home.part(1)).unwrap(), "about");
+    std::fs::write(home.part(1), &bytes).unwrap();
+    let from = Recording::open(&home.file("run.mcap")).unwrap();
+    for n in 0..3 {
+        let why = recover(&from, &home.part(n), Compression::Lz4, true).unwrap_err();
+        assert!(why.to_string().contains("would be written over itself"), "{why}");
+    }
+    assert_eq!(std::fs::read(home.part(1)).unwrap(), bytes);
+}
