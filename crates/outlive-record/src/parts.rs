@@ -254,8 +254,9 @@ impl Head {
         let header = record_at(&mut file, op::HEADER, at, BYTES_MAX)?;
         let at = at + HEAD_BYTES + header.len() as u64;
         let mut header = header.as_slice();
-        let (_profile, library) = (text(&mut header)?, text(&mut header)?);
-        if library.ends_with(RECOVERS) {
+        // Damaged, it does not cost what the next record says.
+        let library = text(&mut header).and_then(|_profile| text(&mut header));
+        if library.is_some_and(|library| library.ends_with(RECOVERS)) {
             return Some(Self::Other);
         }
         let about = record_at(&mut file, op::METADATA, at, BYTES_MAX);
@@ -265,7 +266,7 @@ impl Head {
                 run: about.get(RUN).and_then(|run| run.parse().ok()).unwrap_or(0),
             })),
             // Our recorder always says what it is about.
-            None => (!library.starts_with("outlive ")).then_some(Self::Other),
+            None => (!library?.starts_with("outlive ")).then_some(Self::Other),
         }
     }
 }

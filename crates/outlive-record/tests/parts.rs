@@ -68,8 +68,10 @@ fn damaged(bytes: &[u8], how: &str) -> Vec<u8> {
         "empty" => copy.clear(),
         "cut off" => copy.truncate(5),
         "zeros" => copy.fill(0),
+        // Its length.
+        "header" => copy[9..17].fill(0xff),
         // The length of a text in it.
-        "header" => copy[17..21].fill(0xff),
+        "profile" => copy[17..21].fill(0xff),
         "about" => {
             let name = [&7u32.to_le_bytes()[..], b"outlive"].concat();
             let at = bytes.windows(name.len()).position(|w| w == name).unwrap();
@@ -326,4 +328,21 @@ fn a_part_that_was_left_out_is_not_written_over() {
         assert!(why.to_string().contains("would be written over itself"), "{why}");
     }
     assert_eq!(std::fs::read(home.part(1)).unwrap(), bytes);
+}
+
+/// All of the part was left out.
+#[test]
+fn a_wrong_length_in_the_header_costs_no_message() {
+    let home = Home::new("profile");
+    home.run(0, 3, false);
+    for n in 0..3 {
+        let whole = std::fs::read(home.part(n)).unwrap();
+        std::fs::write(home.part(n), damaged(&whole, "profile")).unwrap();
+        for open in [&home.file("run.mcap"), &home.part(1)] {
+            let (numbers, damage) = read(open);
+            assert_eq!(numbers, [0, 1, 2], "{damage}");
+            assert!(damage.starts_with("1 damaged") && !damage.contains("cannot"), "{damage}");
+        }
+        std::fs::write(home.part(n), whole).unwrap();
+    }
 }
