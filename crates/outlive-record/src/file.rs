@@ -3,6 +3,7 @@
 //! A chunk is put together in memory and handed to the system in one piece; what was handed over
 //! survives the death of this process. A file that nobody finished lacks the index at its end.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
@@ -86,6 +87,8 @@ pub(crate) const ROW: &str = "row";
 /// There too: which run under its name it is, counted from 1. The time of day may be set back
 /// between two runs.
 pub(crate) const RUN: &str = "run";
+/// There too: the number of the row's first file.
+pub(crate) const FIRST: &str = "first";
 /// How the library of a file ends that was recovered. Some name the row of what they were made of.
 pub(crate) const RECOVERS: &str = " recover";
 
@@ -266,6 +269,9 @@ impl Files {
             true => free(path, options, &about, next)?,
             false => (0, File::create(path, options, &about)?),
         };
+        if options.splits() {
+            about.insert(FIRST.into(), number.to_string());
+        }
         let (path, options) = (path.to_owned(), options.clone());
         Ok(Self {
             path,
@@ -426,8 +432,13 @@ pub(crate) fn free(
     number: u64,
 ) -> Result<(u64, File), Error> {
     let last = number.saturating_add(FILES_MAX);
+    let begins = about.contains_key(ROW) && !about.contains_key(FIRST);
     for number in number..last {
-        match File::create(&numbered(path, number), options, about) {
+        let mut about = Cow::Borrowed(about);
+        if begins {
+            about.to_mut().insert(FIRST.into(), number.to_string());
+        }
+        match File::create(&numbered(path, number), options, &about) {
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
             made => return made.map(|file| (number, file)),
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mcap::records::op;
 
 use crate::channel::Source;
-use crate::file::{ABOUT, RECOVERS, ROW, RUN, is_being_written};
+use crate::file::{ABOUT, FIRST, RECOVERS, ROW, RUN, is_being_written};
 use crate::recording::{RecordedSource, record_at};
 use crate::scan::{HEAD_BYTES, Limits};
 use crate::{Error, Recording};
@@ -37,8 +37,8 @@ struct Found {
 /// What the beginning of a file says.
 #[derive(Debug)]
 enum Head {
-    /// It is of this row, which is that run under its name.
-    Row { row: String, run: u64 },
+    /// It is of this row, which is that run under its name and begins with that number.
+    Row { row: String, run: u64, first: Option<u64> },
     /// It is of no row.
     Other,
     /// Nothing that can be relied on: it may be of any row.
@@ -114,13 +114,27 @@ fn places(
     open: impl Fn(&Path) -> Result<Recording, Error>,
 ) -> Result<Vec<(u64, Place)>, Error> {
     let is_ours = |file: &Found| file.head.row() == Some(row);
-    let first = found.iter().position(is_ours).unwrap_or(0);
+    let mut first = found.iter().position(is_ours).unwrap_or(0);
+    let least = match found.get(first).map(|file| &file.head) {
+        Some(Head::Row { first: Some(least), .. }) => *least,
+        // An older version does not say where its row begins.
+        _ => u64::MAX,
+    };
+    let is_next = |a: &Found, b: &Found| a.number.checked_add(1) == Some(b.number);
+    while first > 0
+        && let before = &found[first - 1]
+        && matches!(before.head, Head::Damaged)
+        && before.number >= least
+        && is_next(before, &found[first])
+    {
+        first -= 1;
+    }
     let mut end = found.iter().rposition(is_ours).map_or(0, |last| last + 1);
     // A power failure damages what was written last.
     while end > 0
         && let Some(next) = found.get(end)
         && matches!(next.head, Head::Damaged)
-        && found[end - 1].number.checked_add(1) == Some(next.number)
+        && is_next(&found[end - 1], next)
     {
         end += 1;
     }
@@ -172,7 +186,7 @@ fn only_row(found: &[Found]) -> Option<String> {
 /// That of the last run. One that replaced files of an earlier run may have left its last ones.
 fn last_row(found: &[Found]) -> Option<String> {
     let runs = found.iter().filter_map(|file| match &file.head {
-        Head::Row { row, run } => Some((run, file.number, row)),
+        Head::Row { row, run, .. } => Some((run, file.number, row)),
         _ => None,
     });
     runs.max().map(|(.., row)| row.clone())
@@ -261,10 +275,14 @@ impl Head {
         }
         let about = record_at(&mut file, op::METADATA, at, BYTES_MAX);
         match about.as_deref().and_then(about_of) {
-            Some(about) => Some(about.get(ROW).map_or(Self::Other, |row| Self::Row {
-                row: (*row).to_owned(),
-                run: about.get(RUN).and_then(|run| run.parse().ok()).unwrap_or(0),
-            })),
+            Some(about) => {
+                let number = |key| about.get(key).and_then(|text| text.parse().ok());
+                Some(about.get(ROW).map_or(Self::Other, |row| Self::Row {
+                    row: (*row).to_owned(),
+                    run: number(RUN).unwrap_or(0),
+                    first: number(FIRST),
+                }))
+            }
             // Our recorder always says what it is about.
             None => (!library?.starts_with("outlive ")).then_some(Self::Other),
         }
@@ -489,7 +507,8 @@ mod tests {
         let found = |number| {
             let (path, row) = (file(number), "row".to_owned());
             fs::write(&path, b"").unwrap();
-            let head = if number == 1 { Head::Other } else { Head::Row { row, run: 1 } };
+            let head =
+                if number == 1 { Head::Other } else { Head::Row { row, run: 1, first: None } };
             Found { number, path, head }
         };
         for first in [0, 2] {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use mcap::records::{MessageHeader, Metadata};
 
-use crate::file::{ABOUT, Compression, LOSSES, RECOVERS, ROW, RUN};
+use crate::file::{ABOUT, Compression, FIRST, LOSSES, RECOVERS, ROW, RUN};
 use crate::scan::Damage;
 use crate::sink::Sink;
 use crate::{Error, Recording};
@@ -69,7 +69,7 @@ fn write(
         from.losses.iter().map(|(by, count)| (by.clone(), count.to_string())).collect();
     let mut about = from.about.clone();
     // It is a whole of its own, and not the recorder's to remove.
-    about.retain(|key, _| key != ROW && key != RUN);
+    about.retain(|key, _| ![ROW, RUN, FIRST].contains(&key.as_str()));
     for (name, metadata) in [(ABOUT, about), (LOSSES, losses)] {
         if !metadata.is_empty() {
             let metadata = Metadata { name: name.into(), metadata };

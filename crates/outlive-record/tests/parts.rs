@@ -339,10 +339,40 @@ fn a_wrong_length_in_the_header_costs_no_message() {
         let whole = std::fs::read(home.part(n)).unwrap();
         std::fs::write(home.part(n), damaged(&whole, "profile")).unwrap();
         for open in [&home.file("run.mcap"), &home.part(1)] {
-            let (numbers, damage) = read(open);
-            assert_eq!(numbers, [0, 1, 2], "{damage}");
-            assert!(damage.starts_with("1 damaged") && !damage.contains("cannot"), "{damage}");
+            let recording = Recording::open(open).unwrap();
+            let mut messages = recording.messages().unwrap();
+            let numbers: Vec<_> = messages.by_ref().map(|m| m.unwrap().data[0]).collect();
+            assert_eq!(numbers, [0, 1, 2], "{}", recording.damage);
+            assert_eq!((recording.damage.places, messages.damage().places), (1, 1));
         }
         std::fs::write(home.part(n), whole).unwrap();
     }
+}
+
+/// Nobody said a word.
+#[test]
+fn a_damaged_file_at_the_beginning_of_a_row_is_reported() {
+    let home = Home::new("first");
+    home.run(0, 3, false);
+    for n in 0..2 {
+        std::fs::write(home.part(n), b"").unwrap();
+        for open in [&home.file("run.mcap"), &home.part(2), &home.dir()] {
+            let (numbers, damage) = read(open);
+            assert_eq!(numbers, [[1, 2].as_slice(), &[2]][n as usize]);
+            let says = format!("{} damaged", n + 1);
+            assert!(
+                damage.starts_with(&says) && damage.contains("run_000.mcap cannot"),
+                "{damage}"
+            );
+        }
+    }
+    // The next run is not to blame.
+    home.run(10, 2, false);
+    assert_eq!(read(&home.file("run.mcap")), (vec![10, 11], String::new()));
+    // Those in between were let go.
+    let other = Home::new("first-kept");
+    other.run(0, 4, false);
+    std::fs::write(other.part(0), b"").unwrap();
+    std::fs::remove_file(other.part(1)).unwrap();
+    assert_eq!(read(&other.part(2)), (vec![2, 3], String::new()));
 }
