@@ -140,6 +140,12 @@ fn a_recording_that_is_started_again_on_a_full_disk_makes_room_first() {
         let before = count();
         record(1, "--keep-files 1000").expect(NO_ROOM);
         assert_eq!(count(), before, "it leaves nothing");
+        for split in ["", "--split-bytes 100000"] {
+            let new = disk.join("new.mcap");
+            let how = format!("--history 1 --count 1 --overwrite {split}");
+            home.run(&format!("record /bytes {how} --output {}", new.display())).expect(NO_ROOM);
+            assert_eq!(count(), before, "it leaves nothing to replace: {split}");
+        }
 
         // The oldest cannot be removed; others can.
         let mut bind = std::process::Command::new("mount");

@@ -148,8 +148,9 @@ impl File {
             return Err(taken(path));
         }
         let begun = Self::begin(file, path, options, about);
-        if begun.is_err() && !options.overwrite {
-            // We made it, and nothing is in it: on a full disk each try would leave one.
+        let is_empty = || fs::symlink_metadata(path).is_ok_and(|of| of.is_file() && of.len() == 0);
+        if begun.is_err() && (!options.overwrite || is_empty()) {
+            // We made it, or have emptied it: on a full disk each try would leave one.
             let _ = fs::remove_file(path);
         }
         begun

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use mcap::records::op;
 
@@ -17,6 +18,9 @@ use crate::{Error, Recording};
 /// What to do with a bag of ROS 2 that is not read as it is.
 pub(crate) const ANEW: &str = "write it anew as MCAP, with 'ros2 bag convert', or without ROS with \
     'rosbags-convert --src BAG --dst NEW --dst-storage mcap' (pip install rosbags)";
+
+/// A file may be younger than its time by so much.
+const ROUNDED: Duration = Duration::from_secs(2);
 
 /// One of several files.
 #[derive(Clone, Debug)]
@@ -130,11 +134,16 @@ fn places(
         first -= 1;
     }
     let mut end = found.iter().rposition(is_ours).map_or(0, |last| last + 1);
-    // A power failure damages what was written last.
+    let began = began(row);
+    // The times of files are rounded, on some disks to 2 s.
+    let modified = |file: &Found| Some(file.path.metadata().ok()?.modified().ok()? + ROUNDED);
+    let is_older = |file: &Found| began.zip(modified(file)).is_some_and(|(began, at)| at < began);
+    // A power failure damages what was written last. What is older is of a run before.
     while end > 0
         && let Some(next) = found.get(end)
         && matches!(next.head, Head::Damaged)
         && is_next(&found[end - 1], next)
+        && !is_older(next)
     {
         end += 1;
     }
@@ -174,6 +183,13 @@ fn places(
         Some(e) if !places.iter().any(is_part) => Err(e),
         _ => Ok(places.into_iter().map(|(file, place)| (file.number, place)).collect()),
     }
+}
+
+/// When the run of a row began, of which its name is made.
+fn began(row: &str) -> Option<SystemTime> {
+    let mut numbers = row.split('.').skip(1).map(|number| number.parse::<u64>().ok());
+    let (since_boot_ns, boot_ns) = (numbers.next()??, numbers.next()??);
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(since_boot_ns.checked_add(boot_ns)?))
 }
 
 /// The row of all files whose beginning can be read, if that is one.

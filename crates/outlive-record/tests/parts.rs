@@ -4,7 +4,7 @@ mod common;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use common::record_each;
 use outlive::{Deadline, Node};
@@ -375,4 +375,20 @@ fn a_damaged_file_at_the_beginning_of_a_row_is_reported() {
     std::fs::write(other.part(0), b"").unwrap();
     std::fs::remove_file(other.part(1)).unwrap();
     assert_eq!(read(&other.part(2)), (vec![2, 3], String::new()));
+}
+
+/// It was said to belong to the run that had replaced those before it.
+#[test]
+fn a_damaged_file_of_an_earlier_run_is_no_damage_of_a_later_one() {
+    let home = Home::new("earlier");
+    home.run(0, 5, false);
+    let file = std::fs::File::create(home.part(3)).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
+    home.run(50, 3, true);
+    assert_eq!(read(&home.file("run.mcap")), (vec![50, 51, 52], String::new()));
+    // It is one of the last ones of the run itself.
+    file.set_modified(SystemTime::now()).unwrap();
+    let (numbers, damage) = read(&home.part(0));
+    assert_eq!(numbers, [50, 51, 52]);
+    assert!(damage.contains("run_003.mcap cannot be read"), "{damage}");
 }
