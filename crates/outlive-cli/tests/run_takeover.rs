@@ -340,3 +340,55 @@ fn one_that_is_about_to_end_is_taken_over_as_such() {
     let_end(&robot);
     robot.expect_nothing_left();
 }
+
+/// It ran again, beside the core that it had been for.
+#[test]
+fn what_is_done_or_stopped_stays_so_where_something_runs_on() {
+    let once = |level: u32| {
+        format!(
+            "[process.core]\nkind = 'core'\ncommand = {IDLE}\n\
+             [process.camera]\ncommand = {IDLE}\nafter = 'homing'\n\
+             [process.homing]\nrestart = 'never'\nenv = {{ LEVEL = {level} }}\n\
+             command = ['sh', '-c', 'echo homed']\n"
+        )
+    };
+    let robot = Robot::new("takeover-done", &once(1));
+    let homed = |times| {
+        until_said(&robot, "homing", "homed", times);
+        robot.until("homing", |p| p["state"] == "done");
+    };
+    let mut running = robot.start();
+    homed(1);
+    robot.until_ready(&["core", "camera"]);
+    robot.home.run("stop camera").expect(DONE);
+    let core = robot.pid("core");
+    running = succeed(&robot, running, "adopted core");
+    robot.until_ready(&["core"]);
+    robot.until("homing", |p| p["state"] == "done");
+    let states = ["core", "homing", "camera"].map(|name| robot.process(name)["state"].clone());
+    assert_eq!(states, ["ready", "done", "stopped"], "{}", robot.log("run"));
+    assert_eq!((robot.pid("core"), robot.log("homing").matches("homed").count()), (core, 1));
+    robot.until_log("run", "all others ready");
+    robot.home.run("restart camera").expect(DONE);
+    // A changed section is another process.
+    robot.write(&once(2));
+    running = succeed(&robot, running, "adopted core");
+    homed(2);
+    robot.until_ready(&["core", "camera"]);
+    // For another core, and where nothing runs on, it is done again.
+    for (nth, ended) in [(3, &["core"][..]), (4, &["core", "camera"])] {
+        let pids: Vec<_> = ended.iter().map(|name| robot.pid(name)).collect();
+        running.signal(libc::SIGKILL);
+        drop(running);
+        pids.iter().for_each(|pid| kill(*pid, libc::SIGKILL));
+        while robot.marked().len() + ended.len() > 2 {
+            sleep(Duration::from_millis(5));
+        }
+        running = robot.start();
+        homed(nth);
+        robot.until_ready(&["core", "camera"]);
+    }
+    running.signal(libc::SIGTERM);
+    running.end().expect(DONE);
+    robot.expect_nothing_left();
+}

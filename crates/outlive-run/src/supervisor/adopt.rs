@@ -33,11 +33,44 @@ impl Supervisor {
             }
         }
         self.take_over_marked(&old, &mut leftovers);
+        self.leave_down(&old, was_ending);
         for left in &leftovers {
             let pid = left.identity.pid;
             self.say(&format!("ending what an earlier supervisor left: {} (pid {pid})", left.name));
         }
         leftover::end(&leftovers, || self.notify.alive(true));
+    }
+
+    /// What was down for good stays so beside what runs on: one that is done was done for that. For
+    /// a core that is started anew it is done again.
+    fn leave_down(&mut self, old: &[Status], was_ending: bool) {
+        if self.instances.iter().all(|i| i.process.is_none()) {
+            return;
+        }
+        let ran = |i: &Instance| {
+            old.iter().any(|status| status.name == i.spec.name && status.process.is_some())
+        };
+        let mut cores = self.instances.iter().filter(|i| i.is_core());
+        let a_core_is_new = cores.any(|core| core.process.is_none() && ran(core));
+        for status in old.iter().filter(|status| status.process.is_none()) {
+            let life = match status.phase {
+                Phase::Done if a_core_is_new => continue,
+                Phase::Done if !was_ending || status.kind != Kind::Core => Life::Done,
+                // As the robot stopped it does not say which of them somebody wanted to be down.
+                Phase::Stopped if !was_ending => Life::Stopped,
+                Phase::Failed if !was_ending => Life::Failed,
+                _ => continue,
+            };
+            let is_it = |i: &&mut Instance| i.spec.name == status.name && i.process.is_none();
+            let Some(instance) = self.instances.iter_mut().find(is_it) else { continue };
+            if form(&instance.spec) != status.form {
+                continue;
+            }
+            (instance.life, instance.left_down) = (life, true);
+            instance.restarts = Restarts::of(status.restarts);
+            instance.last_end.clone_from(&status.last_end);
+            self.say(&format!("{} stays {}", status.name, status.phase.name()));
+        }
     }
 
     /// Those whose start the earlier supervisor did not live to write down, and what has left

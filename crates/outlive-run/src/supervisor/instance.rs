@@ -98,6 +98,8 @@ pub(super) struct Instance {
     pub(super) process: Option<Process>,
     pub(super) restarts: Restarts,
     pub(super) last_end: Option<String>,
+    /// It was down when an earlier supervisor died, and nobody waits for it.
+    pub(super) left_down: bool,
     /// For its colour.
     pub(super) number: usize,
 }
@@ -105,7 +107,8 @@ pub(super) struct Instance {
 impl Instance {
     pub(super) fn new(spec: ProcessSpec, log: Log, number: usize) -> Self {
         let (restarts, life) = (Restarts::default(), Life::Waiting);
-        Self { spec, log, life, process: None, restarts, last_end: None, number }
+        let (process, last_end, left_down) = (None, None, false);
+        Self { spec, log, life, process, restarts, last_end, left_down, number }
     }
 
     pub(super) fn is_core(&self) -> bool {

@@ -358,6 +358,12 @@ impl Supervisor {
     /// Tells a service manager once everything is ready, and until then and later what is not.
     fn tell_readiness(&mut self) {
         let ready = |i: &Instance| matches!(i.phase(), Phase::Ready | Phase::Done);
+        if !self.told_ready && self.instances.iter().all(|i| ready(i) || i.left_down) {
+            self.told_ready = true;
+            let all = self.instances.iter().all(ready);
+            self.say(if all { "all ready" } else { "all others ready" });
+            self.notify.send("READY=1");
+        }
         let missing = || self.instances.iter().filter(|i| !ready(i));
         let count = missing().count();
         if count > 0 {
@@ -367,11 +373,6 @@ impl Supervisor {
             let more = if count > NAMES_MAX { ", ..." } else { "" };
             self.notify.status(&format!("{}{more}", told.join(", ")));
             return;
-        }
-        if !self.told_ready {
-            self.told_ready = true;
-            self.say("all ready");
-            self.notify.send("READY=1");
         }
         self.notify.status("all ready");
     }

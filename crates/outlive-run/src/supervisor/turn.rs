@@ -221,6 +221,7 @@ impl Supervisor {
             let _ = self.save();
         }
         let instance = &mut self.instances[at];
+        instance.left_down = false;
         let name = instance.spec.name.clone();
         let cgroup = Cgroup::create(&self.spawn_env.dir, &name);
         let log = instance.log.pipe();
