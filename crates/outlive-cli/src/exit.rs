@@ -28,7 +28,7 @@ pub(crate) enum Code {
     Mismatch = 6,
     /// A directory or file belongs to another user or is open to others, or access was denied.
     Refused = 7,
-    /// Disk, RAM disk, quota, file size, memory bound or number of members exhausted.
+    /// Disk, RAM disk, quota, file size, memory bound, number of members or threads exhausted.
     NoRoom = 8,
     /// Standard input ended inside a frame.
     Partial = 9,

@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use common::robot::{IDLE, Robot, be_a_service, kill, publisher, service};
-use common::{DONE, FAILED};
+use common::{DONE, FAILED, NO_ROOM};
 use serde_json::Value;
 
 #[test]
@@ -403,14 +403,14 @@ fn one_that_ends_at_once_is_restarted_by_hand() {
     }
 }
 
-/// It panicked.
+/// It panicked; then its code was that of a robot that people have to look at.
 #[test]
 fn without_a_thread_it_says_so_and_starts_nothing() {
     let robot = Robot::new("run-thread", &format!("[process.camera]\ncommand = {IDLE}\n"));
     let mut command = robot.home.outlive(&format!("run {}", robot.file.display()));
     // No such stack fits into the addresses of a process.
     command.env("RUST_MIN_STACK", (1u64 << 50).to_string());
-    let told = robot.home.start_command(command).end().expect(FAILED).err;
+    let told = robot.home.start_command(command).end().expect(NO_ROOM).err;
     assert!(told.contains("start a thread: "), "{told}");
     robot.expect_nothing_left();
 }

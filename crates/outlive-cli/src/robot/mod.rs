@@ -4,6 +4,7 @@ mod logs;
 mod ps;
 mod requests;
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -93,6 +94,10 @@ pub(crate) fn keep_logs(args: &KeepLogsArgs) -> Outcome {
 
 fn start_failure(error: StartError) -> Failure {
     match error {
+        // For a thread or a process; a manager may try again, as it does not after a failure.
+        StartError::Io(what, e) if e.kind() == ErrorKind::WouldBlock => {
+            Failure::new(Code::NoRoom, format!("{what}: {e}"))
+        }
         StartError::Io(what, e) => Failure::io(&what, &e),
         running => Failure::new(Code::Failed, running.to_string()),
     }
