@@ -414,3 +414,28 @@ fn without_a_thread_it_says_so_and_starts_nothing() {
     assert!(told.contains("start a thread: "), "{told}");
     robot.expect_nothing_left();
 }
+
+/// It was left out for good, and those after it went ahead.
+#[test]
+fn a_new_process_starts_once_there_is_a_descriptor_for_its_log() {
+    let idle = |name: &str, more: &str| format!("[process.{name}]\ncommand = {IDLE}\n{more}");
+    let text = |more: &str| format!("reload = 'watch'\n{}{more}", idle("old", ""));
+    let robot = Robot::new("run-logs-new", &text(""));
+    let running = robot.start();
+    robot.until_ready(&["old"]);
+    robot.until_log("run", "all ready");
+    sleep(Duration::from_millis(300)); // whoever asked is gone
+    let open = fs::read_dir(format!("/proc/{}/fd", running.id())).unwrap().flatten();
+    let open: Vec<u64> = open.map(|fd| fd.file_name().to_string_lossy().parse().unwrap()).collect();
+    // One is left, for the file and the first log.
+    let second = (0..).filter(|fd| !open.contains(fd)).nth(1).unwrap();
+    let before = running.limit_descriptors(second);
+    let all = [idle("one", ""), idle("two", ""), idle("three", "after = 'two'\n")];
+    robot.write(&text(&all.concat()));
+    let log = robot.until_log("run", "cannot open the log of two: Too many open files");
+    assert!(!log.contains("is read again") && !log.contains("is new"), "{log}");
+    running.limit_descriptors(before);
+    robot.until_ready(&["one", "two", "three"]);
+    let log = robot.log("run");
+    assert!(log.find("two started") < log.find("three started"), "{log}");
+}

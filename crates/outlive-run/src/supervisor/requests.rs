@@ -1,5 +1,6 @@
 //! What people ask for, and what a changed file asks for.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use outlive::now_ns;
@@ -14,6 +15,8 @@ use crate::spawn::form;
 
 /// A changed file is read when nobody has written to it for so long.
 const STILL: Duration = Duration::from_millis(200);
+/// One that could not be followed is read again after so long more.
+const AGAIN: Duration = Duration::from_secs(1);
 
 impl Supervisor {
     /// Answers what has been asked since the last turn.
@@ -131,6 +134,17 @@ impl Supervisor {
                 return;
             }
         };
+        // First of all: without one its process would be left out, and those after it go ahead.
+        let mut logs = match self.open_logs_of_new(&new) {
+            Ok(logs) => logs,
+            Err(why) => {
+                self.say(&format!("nothing is changed: {why}"));
+                // A watched file is tried again.
+                self.stamp = None;
+                self.newer = Stamp::of(&self.config).map(|now| (now, Instant::now() + AGAIN));
+                return;
+            }
+        };
         self.say("the file is read again");
         let mut old = std::mem::take(&mut self.instances);
         for spec in new.processes.clone() {
@@ -140,13 +154,10 @@ impl Supervisor {
                 self.instances.push(instance);
                 continue;
             }
-            match Log::open(&self.logs, self.dir.path(), &spec.name) {
-                Ok(log) => {
-                    self.say(&format!("{} is new", spec.name));
-                    let number = self.instances.len() + old.len();
-                    self.instances.push(Instance::new(spec, log, number));
-                }
-                Err(e) => self.say(&format!("cannot open the log of {}: {e}", spec.name)),
+            if let Some(log) = logs.pop_front() {
+                self.say(&format!("{} is new", spec.name));
+                let number = self.instances.len() + old.len();
+                self.instances.push(Instance::new(spec, log, number));
             }
         }
         for mut instance in old {
@@ -173,6 +184,17 @@ impl Supervisor {
         if let Err(e) = self.keep_logs() {
             self.say(&format!("cannot start who keeps the logs: {e}"));
         }
+    }
+
+    /// In the order of the file.
+    fn open_logs_of_new(&self, file: &Config) -> Result<VecDeque<Log>, String> {
+        let known = |name: &str| self.instances.iter().any(|i| i.spec.name == name);
+        let names = file.processes.iter().map(|spec| &spec.name);
+        let open = |name: &String| {
+            let log = Log::open(&self.logs, self.dir.path(), name);
+            log.map_err(|e| format!("cannot open the log of {name}: {e}"))
+        };
+        names.filter(|name| !known(name)).map(open).collect()
     }
 
     fn change(&mut self, instance: &mut Instance, spec: crate::config::ProcessSpec) {
