@@ -1,7 +1,8 @@
 //! Nodes, and watching them.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 use std::thread::ThreadId;
 
@@ -62,20 +63,49 @@ struct Shared {
     opened: Mutex<Vec<Weak<dyn Close>>>,
 }
 
-/// All that was opened in this process, nodes too: who keeps a port need not keep its `Node`.
-static OPENED: Mutex<Vec<Weak<dyn Close>>> = Mutex::new(Vec::new());
-/// The interpreter ends.
-static ENDING: AtomicBool = AtomicBool::new(false);
-/// The process whose these are.
-static OWNER: AtomicU32 = AtomicU32::new(0);
+/// What a process has opened. A forked child has its own: what it has inherited is not its own to
+/// close, and a thread that is not there may have had the list locked.
+struct Process {
+    id: u32,
+    /// All of it, nodes too: who keeps a port need not keep its `Node`.
+    opened: Mutex<Vec<Weak<dyn Close>>>,
+    /// The interpreter ends.
+    ending: AtomicBool,
+}
 
-/// Notes what `_close_all` is to close. What a forked child has inherited is not its own to close.
-fn note_opened(one: Weak<dyn Close>) {
-    let mut all = lock(&OPENED);
-    if OWNER.swap(std::process::id(), Ordering::Relaxed) != std::process::id() {
-        all.clear();
+/// The last one, which is this process's or that of a process it was forked from. Never freed.
+static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
+
+impl Process {
+    fn last() -> Option<&'static Self> {
+        // SAFETY: null, or made by `own` and never freed.
+        unsafe { PROCESS.load(Ordering::Acquire).as_ref() }
     }
-    note(&mut all, one);
+
+    /// This process's, if it has opened something.
+    fn current() -> Option<&'static Self> {
+        Self::last().filter(|last| last.is_own())
+    }
+
+    fn is_own(&self) -> bool {
+        self.id == std::process::id()
+    }
+
+    /// This process's. The interpreter's lock lets no two threads make one.
+    fn own(_py: Python<'_>) -> &'static Self {
+        if let Some(own) = Self::current() {
+            return own;
+        }
+        let (opened, ending) = Default::default();
+        let own = Box::leak(Box::new(Self { id: std::process::id(), opened, ending }));
+        PROCESS.store(own, Ordering::Release);
+        own
+    }
+}
+
+/// Notes what `_close_all` is to close.
+fn note_opened(py: Python<'_>, one: Weak<dyn Close>) {
+    note(&mut lock(&Process::own(py).opened), one);
 }
 
 /// Not for longer than a statement that makes no exception: see `port::Common::shared`.
@@ -118,7 +148,7 @@ impl Node {
     /// From here on it closes `one` with itself; at once, if it was closed as `one` was opened.
     pub(crate) fn adopt(&self, py: Python<'_>, one: Weak<dyn Close>) -> PyResult<()> {
         note(&mut lock(&self.shared.opened), one.clone());
-        note_opened(one.clone());
+        note_opened(py, one.clone());
         if lock(&self.shared.inner).is_some() {
             return Ok(());
         }
@@ -131,14 +161,13 @@ impl Node {
 
 /// Whether the interpreter ends: what is dropped now is dropped by nobody's wish.
 pub(crate) fn is_ending() -> bool {
-    ENDING.load(Ordering::Relaxed)
+    Process::last().is_some_and(|last| last.ending.load(Ordering::Relaxed) && last.is_own())
 }
 
 /// A thread that held something has ended.
 pub(crate) fn thread_ended(thread: ThreadId) {
-    // A forked child may find the list locked by a thread that is not here.
-    if OWNER.load(Ordering::Relaxed) == std::process::id() {
-        let all: Vec<_> = lock(&OPENED).iter().filter_map(Weak::upgrade).collect();
+    if let Some(process) = Process::current() {
+        let all: Vec<_> = lock(&process.opened).iter().filter_map(Weak::upgrade).collect();
         all.iter().for_each(|one| one.forget_thread(thread));
     }
 }
@@ -158,13 +187,11 @@ impl SegmentWatcher for StayMapped {
 /// interpreter.
 #[pyfunction]
 pub(crate) fn _close_all(py: Python<'_>) {
-    if OWNER.load(Ordering::Relaxed) != std::process::id() {
-        return;
-    }
+    let Some(process) = Process::current() else { return };
     static STAY_MAPPED: LazyLock<Arc<StayMapped>> = LazyLock::new(|| Arc::new(StayMapped));
     segments::watch(&STAY_MAPPED);
-    ENDING.store(true, Ordering::Relaxed);
-    let mut all: Vec<_> = lock(&OPENED).iter().filter_map(Weak::upgrade).collect();
+    process.ending.store(true, Ordering::Relaxed);
+    let mut all: Vec<_> = lock(&process.opened).iter().filter_map(Weak::upgrade).collect();
     for _ in 0..200 {
         all.retain(|one| !one.close(py));
         if all.is_empty() {
@@ -195,7 +222,7 @@ impl Node {
         let (inner, opened) = (Mutex::new(Some(inner)), Mutex::default());
         let shared = Arc::new(Shared { inner, opened });
         let weak: Arc<dyn Close> = Arc::clone(&shared) as Arc<dyn Close>;
-        note_opened(Arc::downgrade(&weak));
+        note_opened(py, Arc::downgrade(&weak));
         Ok(Self { shared, id, name })
     }
 

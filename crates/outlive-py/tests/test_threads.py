@@ -1,9 +1,14 @@
 """Several threads with one object: none holds the others up as it gets an error."""
 
+import os
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
+
+import outlive
 
 PROGRAM = """
 import sys, threading, numpy as np, outlive
@@ -108,3 +113,41 @@ message = consumer.borrow(60.0)
 message.ack()
 """
     assert_through(make, "lambda: message.array, lambda: message.value")
+
+
+def test_a_child_that_is_forked_as_a_thread_ends_opens_a_node(node, child):
+    # What they were stays known: an ended thread looks through all of them for what it held.
+    closed = [outlive.RobustCondition(node, "/c") for _ in range(5000)]
+    for condition in closed:
+        condition.close()
+    mutex, done = outlive.RobustMutex(node, "/m"), threading.Event()
+
+    def hold():
+        with mutex:
+            pass
+
+    def start():
+        while not done.is_set():
+            thread = threading.Thread(target=hold)
+            thread.start()
+            thread.join()
+
+    starts = threading.Thread(target=start)
+    starts.start()
+    try:
+        children = [child(lambda: outlive.Node("child").close()) for _ in range(20)]
+        assert all(ended(pid) == 0 for pid in children)
+    finally:
+        done.set()
+        starts.join()
+
+
+def ended(pid):
+    """The status of a child; None: it does not end."""
+    end = time.monotonic() + 30.0
+    while time.monotonic() < end:
+        waited, status = os.waitpid(pid, os.WNOHANG)
+        if waited == pid:
+            return status
+        time.sleep(0.01)
+    return None
