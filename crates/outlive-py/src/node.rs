@@ -5,9 +5,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 use std::thread::ThreadId;
+use std::time::Duration;
 
 use outlive::topic::segments::{self, Segment, SegmentWatcher, Unmap};
-use outlive::{Node as CoreNode, NodeBuilder, NodeId, Watch as CoreWatch};
+use outlive::{AtExit, Node as CoreNode, NodeBuilder, NodeId, Watch as CoreWatch};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -64,13 +65,34 @@ struct Shared {
 }
 
 /// What a process has opened. A forked child has its own: what it has inherited is not its own to
-/// close, and a thread that is not there may have had the list locked.
+/// close, and a thread that is not there may have had a list locked.
 struct Process {
     id: u32,
     /// All of it, nodes too: who keeps a port need not keep its `Node`.
     opened: Mutex<Vec<Weak<dyn Close>>>,
+    /// Its nodes, closed ones too: a sample or a permit keeps them.
+    nodes: Mutex<Vec<Joined>>,
     /// The interpreter ends.
     ending: AtomicBool,
+}
+
+/// A node of the core that may not have left yet.
+struct Joined {
+    at_exit: AtExit,
+    /// There until it has.
+    file: PathBuf,
+}
+
+impl Joined {
+    fn new(node: &CoreNode) -> Self {
+        let domain = outlive::Domain::of_node(node);
+        let file = domain.dir().join("nodes").join(node.id().get().to_string());
+        Self { at_exit: node.at_exit(), file }
+    }
+
+    fn may_be_there(&self) -> bool {
+        self.file.try_exists().unwrap_or(true)
+    }
 }
 
 /// The last one, which is this process's or that of a process it was forked from. Never freed.
@@ -96,10 +118,39 @@ impl Process {
         if let Some(own) = Self::current() {
             return own;
         }
-        let (opened, ending) = Default::default();
-        let own = Box::leak(Box::new(Self { id: std::process::id(), opened, ending }));
+        let (opened, nodes, ending) = Default::default();
+        let own = Box::leak(Box::new(Self { id: std::process::id(), opened, nodes, ending }));
         PROCESS.store(own, Ordering::Release);
         own
+    }
+
+    /// Notes one that is to leave at the end, whatever refers to it then.
+    fn note_node(&self, node: &CoreNode) {
+        let mut nodes = lock(&self.nodes);
+        if nodes.len() == nodes.capacity() {
+            nodes.retain(Joined::may_be_there);
+        }
+        nodes.push(Joined::new(node));
+    }
+
+    /// Closes what it has opened, and waits for calls of other threads to end, two seconds at most:
+    /// on a busy machine they need more than the 100 ms after which they look.
+    fn close(&self, py: Python<'_>) {
+        let mut all: Vec<_> = lock(&self.opened).iter().filter_map(Weak::upgrade).collect();
+        for _ in 0..200 {
+            all.retain(|one| !one.close(py));
+            if all.is_empty() {
+                return;
+            }
+            py.detach(|| std::thread::sleep(Duration::from_millis(10)));
+        }
+    }
+
+    /// All its nodes leave. The interpreter frees neither what a daemon thread has nor the names
+    /// of the main program that it runs in.
+    fn leave(&self, py: Python<'_>) {
+        let nodes = std::mem::take(&mut *lock(&self.nodes));
+        py.detach(|| nodes.iter().for_each(|node| node.at_exit.leave()));
     }
 }
 
@@ -182,23 +233,15 @@ impl SegmentWatcher for StayMapped {
     }
 }
 
-/// Closes all nodes of the process, and waits for calls of other threads to end, two seconds at
-/// most: on a busy machine they need more than the 100 ms after which they look. For the end of the
-/// interpreter.
+/// Closes all nodes of the process, which then leave. For the end of the interpreter.
 #[pyfunction]
 pub(crate) fn _close_all(py: Python<'_>) {
     let Some(process) = Process::current() else { return };
     static STAY_MAPPED: LazyLock<Arc<StayMapped>> = LazyLock::new(|| Arc::new(StayMapped));
     segments::watch(&STAY_MAPPED);
     process.ending.store(true, Ordering::Relaxed);
-    let mut all: Vec<_> = lock(&process.opened).iter().filter_map(Weak::upgrade).collect();
-    for _ in 0..200 {
-        all.retain(|one| !one.close(py));
-        if all.is_empty() {
-            return;
-        }
-        py.detach(|| std::thread::sleep(std::time::Duration::from_millis(10)));
-    }
+    process.close(py);
+    process.leave(py);
 }
 
 #[pymethods]
@@ -218,6 +261,7 @@ impl Node {
         }
         py.import("outlive._exit")?.call_method0("prepare")?;
         let inner = py.detach(|| builder.open()).or_raise()?;
+        Process::own(py).note_node(&inner);
         let (id, name) = (inner.id().get(), inner.name().to_owned());
         let (inner, opened) = (Mutex::new(Some(inner)), Mutex::default());
         let shared = Arc::new(Shared { inner, opened });

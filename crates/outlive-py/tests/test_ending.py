@@ -126,6 +126,53 @@ time.sleep(0.3)
     assert watched("node = outlive.Node('waits')", how=how) == (0, ["left"], [])
 
 
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "permit = outlive.RobustSemaphore(node, '/s', 1).acquire()",
+        "lock = outlive.RobustMutex(node, '/l', np.int64); lock.acquire(); data = lock.data",
+        "lock = outlive.RobustRwLock(node, '/rw', np.int64); data = lock.write().__enter__()",
+        "publisher.publish(images); sample = subscriber.receive(60.0)",
+        "publisher.publish(images); tensor = subscriber.receive(60.0).__dlpack__()",
+        "producer.send(images); message = consumer.borrow(60.0)",
+        "loan = publisher.loan(); array = loan.array",
+        "permit = outlive.RobustSemaphore(node, '/s', 1).acquire(); node.close()",
+    ],
+    ids=["permit", "mutex", "write", "sample", "tensor", "message", "loan", "closed"],
+)
+def test_a_program_that_keeps_what_its_interpreter_never_frees_has_left(root, kept):
+    code = f"""
+other, node = outlive.Node("other"), outlive.Node("keeps")
+images = np.ones(100_000, np.uint8)
+of = np.uint8, images.shape
+publisher, subscriber = outlive.Publisher(node, "/t", *of), outlive.Subscriber(node, "/t", *of)
+consumer, producer = outlive.Consumer(node, "/q", *of), outlive.Producer(node, "/q", *of)
+{kept}
+node = other
+"""
+    # Its frame keeps the names of the program, and they what they name.
+    how = """
+import threading, time
+def idle():
+    time.sleep(3600.0)
+threading.Thread(target=idle, daemon=True).start()
+"""
+    assert watched(code, how=how) == (0, ["left"], [])
+
+
+def test_a_program_whose_thread_has_the_data_of_a_lock_as_it_ends_has_left(root):
+    how = """
+import threading, time
+mutex = outlive.RobustMutex(node, "/l", np.int64)
+def holds():
+    with mutex as data:
+        time.sleep(3600.0)
+threading.Thread(target=holds, daemon=True).start()
+time.sleep(0.3)
+"""
+    assert watched("node = outlive.Node('holds')", how=how) == (0, ["left"], [])
+
+
 def test_a_program_whose_thread_has_the_array_of_a_published_loan_as_it_ends_has_left(root):
     how = """
 import threading, time
