@@ -55,7 +55,7 @@ impl Domain {
     /// The domain that `node` joined.
     #[staticmethod]
     fn of(node: &Node) -> PyResult<Self> {
-        Ok(Self { inner: CoreDomain::of_node(&node.open()?) })
+        Ok(Self { inner: CoreDomain::of_node(&*node.open()?) })
     }
 
     /// Its directory.

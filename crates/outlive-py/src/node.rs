@@ -1,5 +1,6 @@
 //! Nodes, and watching them.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -8,11 +9,11 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use outlive::topic::segments::{self, Segment, SegmentWatcher, Unmap};
-use outlive::{AtExit, Node as CoreNode, NodeBuilder, NodeId, Watch as CoreWatch};
+use outlive::{AtExit, ErrorKind, Node as CoreNode, NodeBuilder, NodeId, Watch as CoreWatch};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::error::OrRaise;
+use crate::error::{OrRaise, fail};
 use crate::port::{Close, Port, closed};
 
 /// Now, ns of CLOCK_MONOTONIC: the clock of all time stamps.
@@ -62,6 +63,23 @@ struct Shared {
     inner: Mutex<Option<CoreNode>>,
     /// What was opened with it.
     opened: Mutex<Vec<Weak<dyn Close>>>,
+    /// One more for each call that has it.
+    calls: Arc<()>,
+}
+
+/// The node of the core for a call. The end of the interpreter waits for it.
+pub(crate) struct InCall {
+    node: CoreNode,
+    /// Goes after the node.
+    _call: Arc<()>,
+}
+
+impl Deref for InCall {
+    type Target = CoreNode;
+
+    fn deref(&self) -> &CoreNode {
+        &self.node
+    }
 }
 
 /// What a process has opened. A forked child has its own: what it has inherited is not its own to
@@ -72,6 +90,8 @@ struct Process {
     opened: Mutex<Vec<Weak<dyn Close>>>,
     /// Its nodes, closed ones too: a sample or a permit keeps them.
     nodes: Mutex<Vec<Joined>>,
+    /// One more for each call that opens a node.
+    opening: Arc<()>,
     /// The interpreter ends.
     ending: AtomicBool,
 }
@@ -118,8 +138,9 @@ impl Process {
         if let Some(own) = Self::current() {
             return own;
         }
-        let (opened, nodes, ending) = Default::default();
-        let own = Box::leak(Box::new(Self { id: std::process::id(), opened, nodes, ending }));
+        let id = std::process::id();
+        let (opened, nodes, opening, ending) = Default::default();
+        let own = Box::leak(Box::new(Self { id, opened, nodes, opening, ending }));
         PROCESS.store(own, Ordering::Release);
         own
     }
@@ -136,14 +157,21 @@ impl Process {
     /// Closes what it has opened, and waits for calls of other threads to end, two seconds at most:
     /// on a busy machine they need more than the 100 ms after which they look.
     fn close(&self, py: Python<'_>) {
-        let mut all: Vec<_> = lock(&self.opened).iter().filter_map(Weak::upgrade).collect();
         for _ in 0..200 {
-            all.retain(|one| !one.close(py));
-            if all.is_empty() {
+            if self.has_closed(py) {
                 return;
             }
             py.detach(|| std::thread::sleep(Duration::from_millis(10)));
         }
+    }
+
+    /// Closes all there is by now; `false` while a thread is in a call.
+    fn has_closed(&self, py: Python<'_>) -> bool {
+        // Before the look at what there is: those calls add to it.
+        let none_opens = Arc::strong_count(&self.opening) == 1;
+        let all: Vec<_> = lock(&self.opened).iter().filter_map(Weak::upgrade).collect();
+        let open = all.iter().filter(|one| !one.close(py)).count();
+        none_opens && open == 0
     }
 
     /// All its nodes leave. The interpreter frees neither what a daemon thread has nor the names
@@ -175,6 +203,7 @@ fn note(list: &mut Vec<Weak<dyn Close>>, one: Weak<dyn Close>) {
 impl Close for Shared {
     /// Closes what was opened with it, and leaves; `false` while a thread is in a call.
     fn close(&self, py: Python<'_>) -> bool {
+        let call = Arc::clone(&self.calls);
         let inner = lock(&self.inner).take();
         let opened = std::mem::take(&mut *lock(&self.opened));
         let mut all = true;
@@ -185,15 +214,18 @@ impl Close for Shared {
             }
         }
         py.detach(|| drop(inner));
-        all
+        drop(call);
+        all && Arc::strong_count(&self.calls) == 1
     }
 }
 
 impl Node {
     /// The node of the core.
-    pub(crate) fn open(&self) -> PyResult<CoreNode> {
+    pub(crate) fn open(&self) -> PyResult<InCall> {
+        must_not_end()?;
+        let call = Arc::clone(&self.shared.calls);
         let open = lock(&self.shared.inner).clone();
-        open.ok_or_else(closed)
+        open.map(|node| InCall { node, _call: call }).ok_or_else(closed)
     }
 
     /// From here on it closes `one` with itself; at once, if it was closed as `one` was opened.
@@ -213,6 +245,17 @@ impl Node {
 /// Whether the interpreter ends: what is dropped now is dropped by nobody's wish.
 pub(crate) fn is_ending() -> bool {
     Process::last().is_some_and(|last| last.ending.load(Ordering::Relaxed) && last.is_own())
+}
+
+/// What is opened once all is closed, nobody closes.
+fn must_not_end() -> PyResult<()> {
+    match is_ending() {
+        true => {
+            let remedy = "the interpreter ends: open it earlier";
+            Err(fail(ErrorKind::InvalidArgument, "opening", "this object", remedy))
+        }
+        false => Ok(()),
+    }
 }
 
 /// A thread that held something has ended.
@@ -260,11 +303,16 @@ impl Node {
             builder = builder.name(name);
         }
         py.import("outlive._exit")?.call_method0("prepare")?;
+        let process = Process::own(py);
+        // In this order: the end waits for it, or it sees that it ends.
+        let _opening = Arc::clone(&process.opening);
+        must_not_end()?;
         let inner = py.detach(|| builder.open()).or_raise()?;
-        Process::own(py).note_node(&inner);
+        process.note_node(&inner);
         let (id, name) = (inner.id().get(), inner.name().to_owned());
-        let (inner, opened) = (Mutex::new(Some(inner)), Mutex::default());
-        let shared = Arc::new(Shared { inner, opened });
+        let inner = Mutex::new(Some(inner));
+        let (opened, calls) = Default::default();
+        let shared = Arc::new(Shared { inner, opened, calls });
         let weak: Arc<dyn Close> = Arc::clone(&shared) as Arc<dyn Close>;
         note_opened(py, Arc::downgrade(&weak));
         Ok(Self { shared, id, name })

@@ -16,7 +16,7 @@ use crate::codec::Codec;
 use crate::error::{OrRaise, some_count};
 use crate::gpu::Place;
 use crate::loan::{Lent, LentBy, Loan};
-use crate::node::{self, Node};
+use crate::node::{self, InCall, Node};
 use crate::port::{self, Held, Inner, Port};
 
 /// How long a publish waits unless told otherwise.
@@ -175,14 +175,8 @@ impl Shared {
     }
 }
 
-pub(crate) fn builder(
-    py: Python<'_>,
-    node: &Py<Node>,
-    name: &str,
-    codec: &Codec,
-) -> PyResult<topic::Builder<[u8]>> {
-    let node = node.bind(py).get();
-    Ok(node.open()?.topic::<[u8]>(name).or_raise()?.of_type(&codec.of))
+pub(crate) fn builder(node: &InCall, name: &str, codec: &Codec) -> PyResult<topic::Builder<[u8]>> {
+    Ok(node.topic::<[u8]>(name).or_raise()?.of_type(&codec.of))
 }
 
 /// Sends messages on a topic.
@@ -236,7 +230,8 @@ impl Publisher {
         volatile: bool,
     ) -> PyResult<Self> {
         let codec = Codec::resolve(py, r#type, shape, type_name)?;
-        let mut builder = builder(py, &node, topic, &codec)?.volatile(volatile);
+        let core = node.get().open()?;
+        let mut builder = builder(&core, topic, &codec)?.volatile(volatile);
         if let Some(depth) = depth {
             builder = builder.depth(depth);
         }

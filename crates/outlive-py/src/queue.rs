@@ -17,17 +17,11 @@ use pyo3::types::PyTuple;
 use crate::array;
 use crate::codec::Codec;
 use crate::error::{OrRaise, fail, some_count};
-use crate::node::{self, Node};
+use crate::node::{self, InCall, Node};
 use crate::port::{Held, Inner, Port, deadline, seconds};
 
-fn builder(
-    py: Python<'_>,
-    node: &Py<Node>,
-    name: &str,
-    codec: &Codec,
-) -> PyResult<queue::Builder<[u8]>> {
-    let node = node.bind(py).get();
-    Ok(node.open()?.queue::<[u8]>(name).or_raise()?.of_type(&codec.of))
+fn builder(node: &InCall, name: &str, codec: &Codec) -> PyResult<queue::Builder<[u8]>> {
+    Ok(node.queue::<[u8]>(name).or_raise()?.of_type(&codec.of))
 }
 
 /// Sends messages to the one consumer of a queue. Types as of ``Publisher``.
@@ -55,7 +49,8 @@ impl Producer {
         stamped: bool,
     ) -> PyResult<Self> {
         let codec = Codec::resolve(py, r#type, shape, type_name)?;
-        let mut builder = builder(py, &node, queue, &codec)?;
+        let core = node.get().open()?;
+        let mut builder = builder(&core, queue, &codec)?;
         if let Some(bytes) = bound_bytes {
             builder = builder.bound_bytes(bytes);
         }
@@ -230,7 +225,8 @@ impl Consumer {
         ordered: Option<f64>,
     ) -> PyResult<Self> {
         let codec = Codec::resolve(py, r#type, shape, type_name)?;
-        let mut builder = builder(py, &node, queue, &codec)?;
+        let core = node.get().open()?;
+        let mut builder = builder(&core, queue, &codec)?;
         if stamped {
             builder = builder.stamped();
         }

@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use crate::codec::Codec;
 use crate::error::{OrRaise, fail, some_count};
-use crate::node::Node;
+use crate::node::{InCall, Node};
 use crate::port::{Held, Port, deadline};
 
 /// What requests and responses are.
@@ -55,14 +55,12 @@ fn codec(py: Python<'_>, of: Option<Bound<'_, PyAny>>) -> PyResult<Codec> {
 }
 
 fn builder(
-    py: Python<'_>,
-    node: &Py<Node>,
+    node: &InCall,
     name: &str,
     codecs: &Codecs,
     bound_bytes: Option<u64>,
 ) -> PyResult<service::Builder<[u8], [u8]>> {
-    let node = node.bind(py).get();
-    let builder = node.open()?.service::<[u8], [u8]>(name).or_raise()?;
+    let builder = node.service::<[u8], [u8]>(name).or_raise()?;
     let builder = builder.of_types(&codecs.request.get().of, &codecs.response.get().of);
     Ok(match bound_bytes {
         Some(bytes) => builder.bound_bytes(bytes),
@@ -120,7 +118,8 @@ impl Client {
         resume: bool,
     ) -> PyResult<Self> {
         let codecs = Codecs::new(py, request, response)?;
-        let builder = builder(py, &node, service, &codecs, bound_bytes)?.resume(resume);
+        let core = node.get().open()?;
+        let builder = builder(&core, service, &codecs, bound_bytes)?.resume(resume);
         let inner = Port::new(py.detach(|| builder.client()).or_raise()?);
         node.get().adopt(py, inner.weak())?;
         Ok(Self { inner, tickets: Mutex::default(), codecs })
@@ -386,7 +385,8 @@ impl Server {
         #[pyo3(from_py_with = some_count)] bound_bytes: Option<u64>,
     ) -> PyResult<Self> {
         let codecs = Codecs::new(py, request, response)?;
-        let builder = builder(py, &node, service, &codecs, bound_bytes)?;
+        let core = node.get().open()?;
+        let builder = builder(&core, service, &codecs, bound_bytes)?;
         let inner = Port::new(py.detach(|| builder.server()).or_raise()?);
         node.get().adopt(py, inner.weak())?;
         Ok(Self { inner, codecs })

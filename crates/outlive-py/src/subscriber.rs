@@ -51,7 +51,8 @@ impl Subscriber {
         reliable: bool,
     ) -> PyResult<Self> {
         let codec = Codec::resolve(py, r#type, shape, type_name)?;
-        let builder = builder(py, &node, topic, &codec)?;
+        let core = node.get().open()?;
+        let builder = builder(&core, topic, &codec)?;
         let mut builder = builder.history(history).reliable(reliable);
         if let Some(depth) = depth {
             builder = builder.depth(depth);

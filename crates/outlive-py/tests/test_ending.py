@@ -189,6 +189,31 @@ time.sleep(0.3)
     assert watched("node = outlive.Node('publishes')", how=how) == (0, ["left"], [])
 
 
+@pytest.mark.parametrize(
+    "opens",
+    [
+        "outlive.Node('late')",
+        "outlive.Publisher(outlive.Node('late'), '/watched', np.int64)",
+        "outlive.Publisher(node, '/watched', np.int64)",
+    ],
+    ids=["node", "both", "port"],
+)
+def test_a_program_whose_threads_open_something_as_it_ends_has_left(root, opens):
+    how = f"""
+import threading, time
+kept = []
+def open_many():
+    while True:
+        kept.append({opens})
+for _ in range(4):
+    threading.Thread(target=open_many, daemon=True).start()
+while len(kept) < 20:
+    time.sleep(0.001)
+"""
+    status, events, left = watched("node = outlive.Node('opens')", how=how)
+    assert (status, set(events), left) == (0, {"left"}, [])
+
+
 def test_a_forked_worker_of_multiprocessing_has_left(root):
     code = """
 import multiprocessing
