@@ -236,9 +236,12 @@ impl<T: Inner> Port<T> {
         if let Some(tasks) = known {
             return Ok(tasks);
         }
-        // Made without the lock: nothing of Python runs under it.
+        // Made without the lock, and dropped without it if another thread was quicker: nothing of
+        // Python runs under it.
         let made = py.import("outlive._aio")?.call_method0("Tasks")?.unbind();
-        Ok(lock().get_or_insert(made).clone_ref(py))
+        let kept = lock().get_or_insert_with(|| made.clone_ref(py)).clone_ref(py);
+        drop(made);
+        Ok(kept)
     }
 
     /// For the garbage collector, on behalf of the one object that owns the port.

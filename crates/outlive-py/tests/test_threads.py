@@ -115,6 +115,31 @@ message.ack()
     assert_through(make, "lambda: message.array, lambda: message.value")
 
 
+def test_two_threads_that_await_a_port_for_the_first_time_let_each_other_run(root):
+    make = """
+from outlive import _aio
+subscriber = outlive.Subscriber(node, "/t", bytes)
+
+class Tasks(_aio.Tasks):
+    made = 0
+
+    def __init__(self):
+        super().__init__()
+        Tasks.made += 1
+        if Tasks.made == 1:
+            subscriber._tasks()  # what a thread does that is quicker
+
+    def __del__(self):
+        if Tasks.made == 2:
+            subscriber._tasks()
+
+_aio.Tasks = Tasks
+assert subscriber._tasks() is subscriber._tasks() and Tasks.made == 2
+Tasks.made = 3
+"""
+    assert_through(make, "subscriber.events", rounds=1)
+
+
 def test_a_child_that_is_forked_as_a_thread_ends_opens_a_node(node, child):
     # What they were stays known: an ended thread looks through all of them for what it held.
     closed = [outlive.RobustCondition(node, "/c") for _ in range(5000)]
