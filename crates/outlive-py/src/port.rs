@@ -2,7 +2,7 @@
 //! signals through.
 
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -53,6 +53,8 @@ struct Slot<T: Inner> {
     closing: AtomicBool,
     /// What kept it may be gone: whoever has the port looks once more.
     again: AtomicBool,
+    /// How many threads are dropping it.
+    drops: AtomicUsize,
     /// The process whose it is.
     owner: u32,
     /// Tasks of asyncio that await it, an `outlive._aio.Tasks`.
@@ -121,16 +123,17 @@ impl<T: Inner> Slot<T> {
         }
     }
 
-    /// It is closing: takes it away, if nobody has it.
+    /// It is closing: takes it away, if nobody has it; `false` while a thread has, or drops it.
     fn take_away(&self) -> bool {
         loop {
             let Some(mut guard) = self.try_lock() else { return false };
             self.again.swap(false, Ordering::AcqRel);
             if !guard.as_mut().is_some_and(T::closed) {
                 let inner = guard.take();
+                self.drops.fetch_add(1, Ordering::Relaxed);
                 drop(guard);
                 drop(inner);
-                return true;
+                return self.drops.fetch_sub(1, Ordering::AcqRel) == 1;
             }
             drop(guard);
             // Pairs with `leave_if_closing`.
@@ -155,9 +158,9 @@ impl<T: Inner> Close for Slot<T> {
 impl<T: Inner> Port<T> {
     pub(crate) fn new(inner: T) -> Self {
         let inner = Mutex::new(Some(inner));
-        let (closing, again) = Default::default();
+        let (closing, again, drops) = Default::default();
         let (owner, tasks) = (std::process::id(), Mutex::default());
-        Self(Arc::new(Slot { inner, closing, again, owner, tasks }))
+        Self(Arc::new(Slot { inner, closing, again, drops, owner, tasks }))
     }
 
     /// The same port.
