@@ -1,11 +1,14 @@
 """Leaving in order: by closing, at the interpreter's end, when asked to."""
 
 import asyncio
+import concurrent.futures
 import gc
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import weakref
 
@@ -228,6 +231,43 @@ node = outlive.Node("parent")
 """
     status, events, left = watched(code)
     assert (status, left) == (0, []) and set(events) <= {"left"}
+
+
+def outlives_its_main_thread(root, entered, left):
+    """A worker with a thread that has a lock for a while yet, and threads that wait for work."""
+    os.environ["OUTLIVE_DIR"] = root
+    executor = concurrent.futures.ThreadPoolExecutor()
+    executor.submit(time.sleep, 0).result()
+    outlives_its_main_thread.kept = executor
+    mutex = outlive.RobustMutex(outlive.Node("worker"), "/m", np.int64)
+
+    def hold():
+        with mutex as data:
+            entered.set()
+            time.sleep(0.5)
+            data[...] = 7
+            left.set()
+
+    threading.Thread(target=hold).start()
+    entered.wait()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_the_threads_of_a_worker_of_multiprocessing_end_before_it_leaves(method, root):
+    context = multiprocessing.get_context(method)
+    entered, left = context.Event(), context.Event()
+    args = str(root), entered, left
+    worker = context.Process(target=outlives_its_main_thread, args=args)
+    worker.start()
+    try:
+        assert entered.wait(60.0)
+        mutex = outlive.RobustMutex(outlive.Node("parent"), "/m", np.int64)
+        with mutex as data:
+            assert left.is_set() and int(data) == 7 and not mutex.owner_died
+        worker.join(60.0)
+        assert worker.exitcode == 0
+    finally:
+        worker.kill()
 
 
 def test_a_program_that_is_asked_to_end_has_left(root):

@@ -3,6 +3,7 @@
 import atexit
 import os
 import sys
+import threading
 
 from . import _outlive
 
@@ -18,7 +19,17 @@ def prepare():
     # A process that multiprocessing has forked ends without the handlers of atexit.
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
-        util.Finalize(None, _outlive._close_all, exitpriority=-1)
+        util.Finalize(None, _close_after_threads, exitpriority=-1)
+
+
+def _close_after_threads():
+    """In a worker this comes before multiprocessing waits for the worker's threads: one may have a
+    lock still. Waits as it does, which also tells idle threads of executors to end; what waits
+    again finds them ended."""
+    try:
+        threading._shutdown()
+    finally:
+        _outlive._close_all()
 
 
 # Handlers that the program registers later come first, and may still send.
