@@ -2,7 +2,8 @@
 
 import dataclasses
 import os
-from typing import Dict, List, Optional, Tuple
+import sys
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import pytest
@@ -132,6 +133,44 @@ def test_a_dataclass_is_checked_where_it_is_sent(node):
         with pytest.raises(outlive.TypeMismatch, match=what):
             publisher.publish(wrong)
     assert publisher.published == 1
+
+
+FIELDS = [
+    (Optional[List[Point]], [Point(1.0)], [7], r"\[0\] is no Point"),
+    (Optional[List[Point]], None, {}, "is no list"),
+    (Optional[Dict[str, List[Point]]], {"a": [Point(1.0)]}, {"a": [7]}, "is no Point"),
+    (Optional[Tuple[float, float]], (1.0, 2.0), (1.0,), "is no tuple of 2"),
+    (Optional[int], 7, None, None),
+    (tuple, (1, "a"), "1a", "is no tuple"),
+    (Tuple, (1, "a"), 7, "is no tuple"),
+    (list, [1, "a"], "1a", "is no list"),
+    (dict, {"a": 1}, [1], "is no dict"),
+    (Sequence[Point], [Point(1.0)], "a", r"is no list|\[0\] is no Point"),
+    (Sequence[Tuple[int, int]], [(1, 2)], [(1,)], "is no tuple of 2"),
+    (Sequence[str], "abc", 7, "is no list"),
+    (Sequence[int], b"abc", {}, "is no list"),
+    (Mapping[str, Point], {"a": Point(1.0)}, {"a": 7}, "is no Point"),
+    (Mapping[str, int], {"a": 1}, [1], "is no dict"),
+]
+if sys.version_info >= (3, 10):
+    FIELDS += [(list[Point] | None, [Point(1.0)], [7], "is no Point")]
+
+
+@pytest.mark.parametrize("hint, value, wrong, what", FIELDS)
+def test_a_field_arrives_as_what_its_type_says(node, hint, value, wrong, what):
+    cls = dataclasses.make_dataclass("Cls", [("field", hint)])
+    publisher = outlive.Publisher(node, "/t", cls)
+    subscriber = outlive.Subscriber(node, "/t", cls)
+    publisher.publish(cls(value))
+    got = subscriber.receive(10.0).value
+    assert got == cls(value) and type(got.field) is type(value)
+    if what is not None:
+        with pytest.raises(outlive.TypeMismatch, match=what):
+            publisher.publish(cls(wrong))
+        other = outlive.Publisher(node, "/t", object, type_name="Cls")
+        other.publish({"field": wrong})
+        with pytest.raises(outlive.Corrupt):
+            subscriber.receive(10.0).value
 
 
 def test_what_is_no_object_of_the_dataclass_is_corrupt_and_the_next_arrives(node):

@@ -1,5 +1,6 @@
 """How Python names types, and their descriptions in the form that all languages share."""
 
+import collections.abc
 import dataclasses
 import math
 import operator
@@ -13,6 +14,13 @@ from ._errors import InvalidArgument, TypeMismatch
 
 _KINDS = {"i": "i", "u": "u", "f": "f"}
 _DIMS_MAX, _BYTES_MAX = 8, 1 << 40
+_READ_AS = {
+    **{kind: kind for kind in (list, tuple, dict)},
+    **{kind: list for kind in (collections.abc.Sequence, collections.abc.MutableSequence)},
+    **{kind: dict for kind in (collections.abc.Mapping, collections.abc.MutableMapping)},
+}
+_SENT = {list: (list, tuple), tuple: (list, tuple), dict: dict}
+"""What is sent for each of them."""
 
 
 def _element(dtype):
@@ -190,32 +198,29 @@ def must_be(cls, value, name):
 def _strange(hint, value, where):
     """Where in `value` something is that a reader could not make into what it expects, what that
     is, and the remedy."""
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if _is_plain(hint):
+        return None
+    one, (made, args) = _beside_none(hint), _container(hint, value)
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, hint):
             return where, hint.__name__, f"send an object of {hint.__name__}"
         fields = _hints(hint)
         items = ((fields.get(f.name), getattr(value, f.name), f".{f.name}")
                  for f in dataclasses.fields(hint))
-    elif origin in (list, tuple) and args:
-        if not isinstance(value, (list, tuple)):
-            return where, origin.__name__, f"send a {origin.__name__}"
-        kinds = _kinds(origin, args, value)
+    elif one is not None:
+        return None if value is None else _strange(one, value, where)
+    elif made is None:
+        # Which of several is meant, a reader cannot know either: it gets the fields.
+        return None
+    elif not isinstance(value, _SENT[made]):
+        return where, made.__name__, f"send a {made.__name__}"
+    elif made is dict:
+        items = ((args[1], item, f"[{key!r}]") for key, item in value.items()) if args else ()
+    else:
+        kinds = _kinds(made, args, value)
         if len(kinds) != len(value):
             return where, f"tuple of {len(kinds)}", f"send a tuple of {len(kinds)}"
         items = ((k, item, f"[{i}]") for i, (k, item) in enumerate(zip(kinds, value)))
-    elif origin is dict and len(args) == 2:
-        if not isinstance(value, dict):
-            return where, "dict", "send a dict"
-        items = ((args[1], item, f"[{key!r}]") for key, item in value.items())
-    elif _is_union(origin):
-        inner = [arg for arg in args if dataclasses.is_dataclass(arg)]
-        # Which of several is meant, a reader cannot know either: it gets the fields.
-        if len(args) == 2 and len(inner) == 1 and type(None) in args and value is not None:
-            return _strange(inner[0], value, where)
-        return None
-    else:
-        return None
     for kind, item, step in items:
         found = _strange(kind, item, where + step)
         if found is not None:
@@ -223,13 +228,37 @@ def _strange(hint, value, where):
     return None
 
 
-def _kinds(origin, args, value):
+def _is_plain(hint):
+    """Whether it is a class such as float, of whose values nothing is looked at; of most elements."""
+    return type(hint) is type and hint not in _READ_AS and not dataclasses.is_dataclass(hint)
+
+
+def _container(hint, value):
+    """What the values of a type of lists, tuples or dicts are read as, and its arguments; None for
+    other types, and for text, which is a sequence, too."""
+    origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    made = _READ_AS.get(origin) if isinstance(origin, type) else None
+    if origin is collections.abc.Sequence and isinstance(value, (str, bytes)):
+        made = list if any(dataclasses.is_dataclass(arg) for arg in args) else None
+    return made, args
+
+
+def _kinds(made, args, value):
     """The types of the elements of a list or tuple."""
-    return args[:1] * len(value) if origin is list or args[-1] is Ellipsis else args
+    if not args:
+        return (None,) * len(value)
+    return args[:1] * len(value) if made is list or args[-1] is Ellipsis else args
 
 
-def _is_union(origin):
-    return origin is typing.Union or origin is getattr(types, "UnionType", typing.Union)
+def _beside_none(hint):
+    """The type that a union has beside None, if it is one."""
+    args = typing.get_args(hint) if _is_union(hint) else ()
+    others = [arg for arg in args if arg is not type(None)]
+    return others[0] if len(others) == 1 and len(args) == 2 else None
+
+
+def _is_union(hint):
+    return typing.get_origin(hint) in (typing.Union, getattr(types, "UnionType", typing.Union))
 
 
 def build(cls, value):
@@ -245,24 +274,29 @@ def build(cls, value):
 
 
 def _build(hint, value):
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if _is_plain(hint):
+        return value
+    one, (made, args) = _beside_none(hint), _container(hint, value)
     if dataclasses.is_dataclass(hint):
         return build(hint, value)
-    if origin in (list, tuple) and args:
-        if not isinstance(value, (list, tuple)):
-            raise ValueError(f"{type(value).__name__} is no {origin.__name__}")
-        kinds = _kinds(origin, args, value)
-        if len(kinds) != len(value):
-            raise ValueError(f"{len(value)} elements are no tuple of {len(kinds)}")
-        return origin(_build(kind, item) for kind, item in zip(kinds, value))
-    if origin is dict and len(args) == 2:
-        if not isinstance(value, dict):
-            raise ValueError(f"{type(value).__name__} is no dict")
-        return {key: _build(args[1], item) for key, item in value.items()}
-    if _is_union(origin):
-        inner = [arg for arg in args if dataclasses.is_dataclass(arg)]
-        # Beside None it has to be one; beside others it is, if it has fields.
-        must_be_one = len(args) == 2 and type(None) in args and value is not None
-        is_one = len(inner) == 1 and (must_be_one or isinstance(value, dict))
-        return build(inner[0], value) if is_one else value
+    if one is not None:
+        return None if value is None else _build(one, value)
+    if made is not None:
+        return _make(made, args, value)
+    if _is_union(hint) and isinstance(value, dict):
+        # Beside others it is the dataclass, if it has fields.
+        inner = [arg for arg in typing.get_args(hint) if dataclasses.is_dataclass(arg)]
+        return build(inner[0], value) if len(inner) == 1 else value
     return value
+
+
+def _make(made, args, value):
+    """A list, tuple or dict from what came."""
+    if not isinstance(value, _SENT[made]):
+        raise ValueError(f"{type(value).__name__} is no {made.__name__}")
+    if made is dict:
+        return {key: _build(args[1], item) for key, item in value.items()} if args else value
+    kinds = _kinds(made, args, value)
+    if len(kinds) != len(value):
+        raise ValueError(f"{len(value)} elements are no tuple of {len(kinds)}")
+    return made(_build(kind, item) for kind, item in zip(kinds, value))
