@@ -3,7 +3,9 @@
 
 use outlive::ErrorKind;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple,
 };
@@ -114,16 +116,9 @@ fn encode(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, at: Place) -> PyResult<()
         }
         return Ok(());
     }
-    if let Ok(fields) = value.getattr("__dataclass_fields__") {
+    if value.hasattr("__dataclass_fields__")? {
         must_not_be_key(value, at)?;
-        let fields = fields.cast_into::<PyDict>().map_err(PyErr::from)?;
-        put::write_map_len(out, length(fields.len())?).map_err(full)?;
-        for (name, _) in fields.iter() {
-            let name = name.cast_into::<PyString>().map_err(PyErr::from)?;
-            put::write_str(out, name.to_cow()?.as_ref()).map_err(full)?;
-            encode(&value.getattr(&name)?, out, at.inner()?)?;
-        }
-        return Ok(());
+        return encode_fields(value, out, at);
     }
     // Single numbers of NumPy.
     if value.hasattr("dtype")? && value.getattr("ndim").is_ok_and(|n| n.eq(0).unwrap_or(false)) {
@@ -134,6 +129,21 @@ fn encode(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, at: Place) -> PyResult<()
          dataclass of them",
         value.get_type().name()?
     )))
+}
+
+/// Class variables and what only `__init__` takes are no fields.
+fn encode_fields(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, at: Place) -> PyResult<()> {
+    static FIELDS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let fields = FIELDS.import(value.py(), "dataclasses", "fields")?.call1((value,))?;
+    let fields = fields.cast_into::<PyTuple>().map_err(PyErr::from)?;
+    put::write_map_len(out, length(fields.len())?).map_err(full)?;
+    for field in fields.iter() {
+        let name = field.getattr(intern!(value.py(), "name"))?;
+        let name = name.cast_into::<PyString>().map_err(PyErr::from)?;
+        put::write_str(out, name.to_cow()?.as_ref()).map_err(full)?;
+        encode(&value.getattr(&name)?, out, at.inner()?)?;
+    }
+    Ok(())
 }
 
 /// Nobody could read a map there.

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import sys
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import pytest
@@ -171,6 +171,35 @@ def test_a_field_arrives_as_what_its_type_says(node, hint, value, wrong, what):
         other.publish({"field": wrong})
         with pytest.raises(outlive.Corrupt):
             subscriber.receive(10.0).value
+
+
+@dataclasses.dataclass(frozen=True)
+class Circle:
+    radius: float
+    unit: dataclasses.InitVar[float] = 1.0
+    area: float = dataclasses.field(init=False)
+    at: Tuple[int, int] = dataclasses.field(init=False, default=(0, 0))
+    corners: ClassVar[int] = 0
+
+    def __post_init__(self, unit):
+        object.__setattr__(self, "area", 3 * (self.radius * unit) ** 2)
+
+
+def test_the_fields_of_a_dataclass_travel_and_what_only_looks_like_one_does_not(node):
+    publisher = outlive.Publisher(node, "/circle", Circle)
+    subscriber = outlive.Subscriber(node, "/circle", Circle)
+    circle = Circle(2.0, 10.0)
+    object.__setattr__(circle, "at", (3, 4))
+    publisher.publish(circle)
+    packed = outlive.unpackb(bytes(subscriber.receive(10.0).array))
+    assert packed == {"radius": 2.0, "area": 1200.0, "at": [3, 4]}
+    publisher.publish(circle)
+    assert subscriber.receive(10.0).value == circle
+    other = outlive.Publisher(node, "/circle", object, type_name="Circle")
+    other.publish({"radius": 2.0})
+    assert subscriber.receive(10.0).value == Circle(2.0)
+    needs = dataclasses.make_dataclass("Needs", [("x", dataclasses.InitVar[int]), ("y", int, 1)])
+    assert outlive.unpackb(outlive.packb(needs(7))) == {"y": 1}
 
 
 def test_what_is_no_object_of_the_dataclass_is_corrupt_and_the_next_arrives(node):

@@ -266,11 +266,15 @@ def build(cls, value):
     if not isinstance(value, dict):
         raise ValueError(f"{type(value).__name__} is no {cls.__name__}")
     hints = _hints(cls)
-    known = {}
+    known, others = {}, {}
     for field in dataclasses.fields(cls):
         if field.name in value:
-            known[field.name] = _build(hints.get(field.name), value[field.name])
-    return cls(**known)
+            to = known if field.init else others
+            to[field.name] = _build(hints.get(field.name), value[field.name])
+    made = cls(**known)
+    for name, item in others.items():
+        object.__setattr__(made, name, item)  # of a frozen one, too
+    return made
 
 
 def _build(hint, value):
