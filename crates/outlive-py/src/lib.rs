@@ -47,8 +47,9 @@ mod wait;
 
 use pyo3::prelude::*;
 
-/// The compiled half of the package `outlive`.
-#[pymodule]
+/// The compiled half of the package `outlive`. It counts on the interpreter's lock, which a
+/// free-threaded Python turns on for it.
+#[pymodule(gil_used = true)]
 fn _outlive(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<node::Node>()?;
     module.add_class::<node::Watch>()?;
