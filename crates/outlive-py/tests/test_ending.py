@@ -300,6 +300,36 @@ def test_the_second_signal_does_what_it_did_before():
         shutdown.fileno()
 
 
+def test_a_signal_that_comes_as_another_one_is_handled_holds_nothing_up():
+    code = """
+import os, signal, sys, outlive
+
+def ask(at):
+    lines = 0
+
+    def trace(frame, event, arg):
+        nonlocal lines
+        lines += event == "line"
+        if event == "line" and lines == at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return trace
+
+    with outlive.Shutdown() as shutdown:
+        sys.settrace(trace)
+        os.kill(os.getpid(), signal.SIGTERM)
+        sys.settrace(None)
+        assert shutdown.wait() and shutdown.is_asked
+    return lines > at
+
+at = 1
+while ask(at):
+    at += 1
+print("asked", at > 5)
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, text=True)
+    assert out.stdout == "asked True\n", out.stderr
+
+
 def test_a_forked_child_is_ended_as_if_nobody_had_asked_for_signals():
     with outlive.Shutdown() as outer, outlive.Shutdown() as shutdown:
         reader, writer = os.pipe()

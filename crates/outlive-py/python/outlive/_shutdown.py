@@ -4,7 +4,6 @@ import os
 import select
 import signal
 import sys
-import threading
 import weakref
 
 from ._errors import InvalidArgument
@@ -31,7 +30,8 @@ class Shutdown:
     """
 
     def __init__(self, signals=(signal.SIGTERM, signal.SIGINT)):
-        self._asked = threading.Event()
+        # No threading.Event: a handler that another signal's interrupts has its lock.
+        self._asked = False
         self._owner = os.getpid()
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
@@ -64,22 +64,22 @@ class Shutdown:
     @property
     def is_asked(self):
         """Whether it was asked to end."""
-        return self._asked.is_set()
+        return self._asked
 
     def ask(self):
         """Asks it, as a signal does. From any thread."""
-        if not self._asked.is_set():
-            self._asked.set()
+        if not self._asked:
+            self._asked = True
             if self._writer >= 0 and os.getpid() == self._owner:
                 os.write(self._writer, b"x")
 
     def wait(self, timeout=None):
         """Waits until it is asked, at most `timeout` seconds; whether it was."""
-        if not self._asked.is_set():
+        if not self._asked:
             waiting = select.poll()
             waiting.register(self.fileno(), select.POLLIN)
             waiting.poll(None if timeout is None else max(0.0, timeout) * 1000)
-        return self._asked.is_set()
+        return self._asked
 
     def fileno(self):
         """A descriptor that is readable from then on."""
@@ -92,7 +92,7 @@ class Shutdown:
         import asyncio
 
         loop = asyncio.get_running_loop()
-        while not self._asked.is_set():
+        while not self._asked:
             future = loop.create_future()
             fd = os.dup(self.fileno())
             try:
@@ -144,7 +144,7 @@ def _close_in_child():
         shutdown = known()
         if shutdown is not None:
             shutdown.close()
-            shutdown._asked = threading.Event()
+            shutdown._asked = False
     _opened.clear()
 
 
