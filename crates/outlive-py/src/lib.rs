@@ -11,6 +11,9 @@
 //! refers to objects of Python tells the garbage collector; a reference that several share lies in
 //! an object of its own (`codec::Codec`), so that each is counted once.
 //!
+//! At the end of the interpreter all is closed, calls of other threads end, and every node leaves,
+//! whatever still refers to it: not every object is freed then.
+//!
 //! Arrays have an object as their base that keeps the memory: a sample its chunk, a loan its
 //! publisher, a lock its mapping.
 //!
@@ -22,6 +25,7 @@
 //! | `msg` | whether ready-made messages are what their headers say |
 //! | `gpu` | arrays on a device |
 //! | `node` | nodes, watches |
+//! | `port`, `process` | what is opened, how it is closed and waited for; the interpreter's end |
 //! | `publisher`, `loan`, `subscriber`, `sample` | topics |
 //! | `queue`, `service`, `lock`, `sync`, `wait`, `domain` | the other classes |
 
@@ -37,6 +41,7 @@ mod msg;
 mod node;
 mod objects;
 mod port;
+mod process;
 mod publisher;
 mod queue;
 mod sample;
@@ -76,7 +81,7 @@ fn _outlive(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<wait::Timer>()?;
     module.add_class::<domain::Domain>()?;
     module.add_function(wrap_pyfunction!(node::now_ns, module)?)?;
-    module.add_function(wrap_pyfunction!(node::_close_all, module)?)?;
+    module.add_function(wrap_pyfunction!(process::_close_all, module)?)?;
     module.add_function(wrap_pyfunction!(lock::_after_fork, module)?)?;
     module.add_function(wrap_pyfunction!(gpu::devices, module)?)?;
     module.add_function(wrap_pyfunction!(dlpack::_dlpack, module)?)?;

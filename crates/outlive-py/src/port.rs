@@ -12,7 +12,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise, fail};
-use crate::node;
+use crate::process;
 
 /// Longest wait between two looks for signals.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
@@ -395,7 +395,7 @@ struct Holder(ThreadId);
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        node::thread_ended(self.0);
+        process::thread_ended(self.0);
     }
 }
 
@@ -406,7 +406,7 @@ thread_local! {
 impl<T> Shared<T> {
     /// What is to be dropped, once `self` is let go of.
     fn take_unused(&mut self) -> Option<Arc<Opened<T>>> {
-        let used = !self.holders.is_empty() && !node::is_ending();
+        let used = !self.holders.is_empty() && !process::is_ending();
         let unused = if self.closed && !used { self.inner.take() } else { None };
         if let Some(unused) = &unused {
             self.in_calls = Arc::downgrade(&unused.until);

@@ -16,8 +16,9 @@ use crate::codec::Codec;
 use crate::error::{OrRaise, some_count};
 use crate::gpu::Place;
 use crate::loan::{Lent, LentBy, Loan};
-use crate::node::{self, InCall, Node};
+use crate::node::{InCall, Node};
 use crate::port::{self, Held, Inner, Port};
+use crate::process;
 
 /// How long a publish waits unless told otherwise.
 const RELIABLE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -39,8 +40,8 @@ unsafe impl Send for Sender {}
 impl Inner for Sender {
     fn closed(&mut self) -> bool {
         self.take_back();
-        // At the end of the interpreter all memory stays mapped, see `node::_close_all`.
-        if node::is_ending() { self.loans > 0 } else { self.users > 0 }
+        // At the end of the interpreter all memory stays mapped, see `process::_close_all`.
+        if process::is_ending() { self.loans > 0 } else { self.users > 0 }
     }
 }
 

@@ -17,8 +17,9 @@ use pyo3::types::PyTuple;
 use crate::array;
 use crate::codec::Codec;
 use crate::error::{OrRaise, fail, some_count};
-use crate::node::{self, InCall, Node};
+use crate::node::{InCall, Node};
 use crate::port::{Held, Inner, Port, deadline, seconds};
+use crate::process;
 
 fn builder(node: &InCall, name: &str, codec: &Codec) -> PyResult<queue::Builder<[u8]>> {
     Ok(node.queue::<[u8]>(name).or_raise()?.of_type(&codec.of))
@@ -375,7 +376,7 @@ impl Kept {
     /// What is still in hand when the interpreter ends is not done: an exception may have ended it.
     fn comes_again(&self) -> bool {
         let done = self.done.load(Ordering::Relaxed);
-        self.failed.load(Ordering::Relaxed) || !done && node::is_ending()
+        self.failed.load(Ordering::Relaxed) || !done && process::is_ending()
     }
 }
 
