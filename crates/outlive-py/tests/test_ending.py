@@ -541,12 +541,14 @@ def test_a_message_in_hand_at_the_interpreters_end_comes_again_unless_acknowledg
     node = outlive.Node("sender")
     producer = outlive.Producer(node, "/orders", np.int64)
     program = f"""
-import numpy as np, outlive
+import sys, numpy as np, outlive
 consumer = outlive.Consumer(outlive.Node("taker"), "/orders", np.int64)
 message = consumer.borrow(60.0)
+sys.stdin.read()  # until both are sent
 {last}
 """
-    child = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    child = subprocess.Popen([sys.executable, "-c", program], **pipes)
     assert producer.wait_for_consumer(60.0)
     producer.send(1)
     producer.send(2)
