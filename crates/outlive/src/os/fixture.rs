@@ -59,6 +59,12 @@ pub(crate) fn fork_child(body: impl FnOnce() -> i32) -> Child {
     }
 }
 
+/// Closes a descriptor by its number, as a program that closes all does.
+pub(crate) fn close_number(fd: i32) {
+    // SAFETY: nobody uses it meanwhile; whoever has it looks whether it is still its own.
+    unsafe { libc::close(fd) };
+}
+
 /// As a program does that becomes a daemon.
 pub(crate) fn close_all_descriptors() {
     // SAFETY: in a child that the test has to itself.

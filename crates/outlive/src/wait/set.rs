@@ -461,12 +461,10 @@ impl WaitSet {
         self.bridge.as_ref().unwrap().trip();
     }
 
-    /// For tests: closes its descriptor by number, as a program that closes all does.
+    /// For tests: the number of its descriptor.
     #[cfg(test)]
-    #[allow(unsafe_code)]
-    pub(super) fn close_bridge_for_tests(&self) {
-        // SAFETY: a number; what is closed is a descriptor that nobody uses meanwhile.
-        unsafe { libc::close(self.bridge.as_ref().unwrap().fd().as_raw_fd()) };
+    pub(super) fn bridge_for_tests(&self) -> i32 {
+        self.bridge.as_ref().unwrap().fd().as_raw_fd()
     }
 
     /// For tests: whether that is readable.
