@@ -164,7 +164,6 @@ impl Model {
             let told = reply.outcome == "ServerDied" || self.lacks(step, reply);
             return if told { Ok(()) } else { Err(format!("nobody serves: {}", reply.outcome)) };
         };
-        self.looked(on);
         let (late, ticket) = (step.arg("late") == 1, step.new_handle().unwrap_or_default());
         let asked = Asked { ticket, at, late, number: reply.value, ..Asked::default() };
         // Its lane cannot grow: nothing was sent.
@@ -177,6 +176,8 @@ impl Model {
             self.ask(on, asked);
             return Ok(());
         }
+        // Without memory for it nothing is sent again either.
+        self.looked(on);
         if call {
             // Whoever serves does one step at a time.
             let asked = Asked { given_up: true, late: false, ..asked };
