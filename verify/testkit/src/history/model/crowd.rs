@@ -6,8 +6,6 @@ use crate::history::step::{Step, Verb};
 
 /// Messages that each publisher of a crowd keeps.
 pub(in crate::history) const CROWD_DEPTH: u64 = 4;
-/// So many lanes with unread messages, or of the living, a queue has room for at least.
-const LANES: usize = 500;
 /// Publishers that a subscriber surely reads.
 const PUBLISHERS: u64 = 500;
 
@@ -63,12 +61,6 @@ impl Model {
         if reply.is_ok() {
             let all = reply.seen.len() as u64 == step.arg("count");
             return if all { Ok(()) } else { Err("not all of a crowd came".into()) };
-        }
-        if reply.outcome == "TooManyMembers" && step.arg("what") == 1 {
-            return match self.lanes(step.arg("name")) {
-                lanes if lanes >= LANES => Ok(()),
-                lanes => Err(format!("a queue with {lanes} lanes is full")),
-            };
         }
         let next = step.arg("new") + reply.seen.len() as u64;
         let refused = Reply { seen: Vec::new(), ..reply.clone() };

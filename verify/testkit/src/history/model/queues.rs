@@ -26,6 +26,8 @@ pub(crate) struct Producer {
     ended: BTreeSet<Handle>,
 }
 
+/// So many lanes with unread messages, or of the living, a queue has room for at least.
+const LANES: usize = 500;
 /// Bytes that a lane holds for sure, for each byte of its bound, and the head of a record.
 const SURELY: u64 = 4;
 const HEAD: u64 = 64;
@@ -106,6 +108,12 @@ impl Model {
     }
 
     pub(super) fn producer(&mut self, step: &Step, reply: &Reply) -> Verdict {
+        if reply.outcome == "TooManyMembers" {
+            return match self.lanes(step.arg("queue")) {
+                lanes if lanes >= LANES => Ok(()),
+                lanes => Err(format!("a queue with {lanes} lanes is full")),
+            };
+        }
         match self.joins_queue(step, reply) {
             Err(why) if why.is_empty() => return Ok(()),
             done => done?,
