@@ -13,6 +13,7 @@ use crate::device::{Info, look_at};
 use crate::driver::{self, Api, Device, Handle};
 use crate::event::Events;
 use crate::handle::Stream;
+use crate::memory::PinnedBuffer;
 use crate::registrar::{Registered, Registrar};
 use crate::{Error, ErrorKind, Result};
 
@@ -47,6 +48,8 @@ pub(crate) struct Inner {
     pub(crate) registrar: Arc<Registrar>,
     pub(crate) aside: Arc<Aside>,
     copiers: Mutex<Copiers>,
+    /// Pinned memory for uploads and downloads, used again and again.
+    stages: Mutex<Vec<PinnedBuffer>>,
     pid: u32,
 }
 
@@ -216,8 +219,13 @@ impl Inner {
             aside,
             context,
             copiers: Mutex::new(Copiers::standard(api)),
+            stages: Mutex::default(),
             pid: std::process::id(),
         })
+    }
+
+    pub(crate) fn stages(&self) -> MutexGuard<'_, Vec<PinnedBuffer>> {
+        self.stages.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     fn is_own_process(&self) -> bool {

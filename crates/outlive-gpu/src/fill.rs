@@ -101,21 +101,31 @@ impl Cuda {
         let pitch = if is_in { job.to.pitch(job.width) } else { job.from.pitch(job.width) };
         let span = pitch * job.rows.saturating_sub(1) + job.width;
         let whole = self.inner.registrar.cuts(segment, host, span);
-        if whole.len() <= 1 {
+        if whole.len() <= 1 || job.width == 0 {
             return vec![*job];
         }
         let (to_pitch, from_pitch) = (job.to.pitch(job.width), job.from.pitch(job.width));
         let flat = to_pitch == job.width && from_pitch == job.width;
         let (width, rows) = if flat { (job.bytes(), 1) } else { (job.width, job.rows) };
-        let mut parts = Vec::new();
-        for row in 0..rows {
-            let mut at = 0;
-            for bytes in self.inner.registrar.cuts(segment, host + row * pitch, width) {
-                let to = job.to.at(row * to_pitch + at);
-                let from = job.from.at(row * from_pitch + at);
-                parts.push(Job::flat(to, from, bytes));
-                at += bytes;
+        let (mut parts, mut row) = (Vec::new(), 0);
+        while row < rows {
+            let (at, left) = (host + row * pitch, pitch * (rows - row - 1) + width);
+            let to_border = self.inner.registrar.cuts(segment, at, left)[0];
+            if to_border >= width {
+                let count = ((to_border - width) / pitch + 1).min(rows - row);
+                let (to, from) = (job.to.skip(row * to_pitch), job.from.skip(row * from_pitch));
+                parts.push(Job { to, from, width, rows: count });
+                row += count;
+                continue;
             }
+            let mut at_byte = 0;
+            for bytes in self.inner.registrar.cuts(segment, at, width) {
+                let to = job.to.at(row * to_pitch + at_byte);
+                let from = job.from.at(row * from_pitch + at_byte);
+                parts.push(Job::flat(to, from, bytes));
+                at_byte += bytes;
+            }
+            row += 1;
         }
         parts
     }

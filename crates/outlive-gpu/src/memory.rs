@@ -1,7 +1,7 @@
 //! Memory of a device.
 #![allow(unsafe_code)]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::copier::{Job, Place};
 use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT};
@@ -10,6 +10,8 @@ use crate::handle::{DevicePtr, Stream};
 use crate::{Error, ErrorKind, Result};
 
 const PAGE: usize = 4096;
+/// A part of an upload or a download.
+const STAGE_BYTES: usize = 4 << 20;
 
 /// Device memory of this process, freed when it is dropped: the driver waits for the whole device,
 /// the caller at most a second. After that it is freed once the device is done.
@@ -41,40 +43,62 @@ impl Cuda {
         Ok(DeviceBuffer { cuda: self.clone(), ptr: DevicePtr(address), bytes })
     }
 
-    /// Allocates device memory that holds `data`. Waits for the copy at most 10 s; before it has
-    /// begun the driver may wait for what is on the default stream, for as long as that takes.
+    /// Allocates device memory that holds `data`, by way of pinned memory of this crate. Waits for
+    /// the copy at most 10 s; where the driver refuses to pin it, also for what is on the default
+    /// stream, for as long as that takes.
     ///
     /// # Errors
     /// As [`Cuda::alloc`]; `Unsupported` where nothing can be begun; `Io` without memory;
-    /// `Timeout`: a copy of `data` stays for as long as the process lives, since the device may
-    /// still read it.
+    /// `Timeout`: up to 4 MiB stay for as long as the process lives, since the device may still
+    /// read them.
     pub fn upload(&self, data: &[u8]) -> Result<DeviceBuffer> {
         let buffer = self.alloc(data.len())?;
-        // Ours: the caller's may go before a copy that is given up.
-        let mut ours = room_for(data.len())?;
-        ours.extend_from_slice(data);
-        let from = Place::host(ours.as_mut_ptr());
-        let job = Job::flat(Place::device(buffer.ptr), from, data.len());
-        // SAFETY: both ranges have this length and outlive the copy: `ours` by the function, and
-        // the driver frees what it writes once it is done.
-        unsafe { self.copy_with(&job, ours) }.map(|_| buffer)
+        let until = Instant::now() + COPY_WAIT;
+        for (i, part) in data.chunks(STAGE_BYTES).enumerate() {
+            let stage = self.stage()?;
+            // SAFETY: it has room for a part, and is ours alone.
+            unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), stage.as_ptr(), part.len()) };
+            let to = Place::device(buffer.ptr.offset(i * STAGE_BYTES));
+            let job = Job::flat(to, Place::host(stage.as_ptr()), part.len());
+            // SAFETY: both ranges have this length; the driver frees what it writes once it is
+            // done.
+            let stage = unsafe { self.copy_staged(&job, stage, until) }?;
+            self.inner.stages().push(stage);
+        }
+        Ok(buffer)
     }
 
-    /// As `copy_now`, to or from `data`, which is kept where the device may still touch it.
+    /// Pinned memory for a part of a copy: of memory that is not pinned the driver may wait for
+    /// the stream before its call returns, and it knows no deadline.
+    fn stage(&self) -> Result<PinnedBuffer> {
+        let free = self.inner.stages().pop();
+        free.map_or_else(|| self.map(STAGE_BYTES).map(|(stage, _)| stage), Ok)
+    }
+
+    /// Copies to or from `stage` until `until`; it is given back once the device is done with it.
     ///
     /// # Safety
     /// As `copy_now` for the other place.
-    unsafe fn copy_with(&self, job: &Job, data: Vec<u8>) -> Result<Vec<u8>> {
+    unsafe fn copy_staged(
+        &self,
+        job: &Job,
+        stage: PinnedBuffer,
+        until: Instant,
+    ) -> Result<PinnedBuffer> {
         // SAFETY: passed on from the caller.
         let begun = match unsafe { self.start(job, Stream::DEFAULT) } {
-            // Nothing is under way.
-            Err(e) if e.kind() != ErrorKind::Timeout => return Err(e),
+            Err(e) if e.kind() != ErrorKind::Timeout => {
+                // Nothing is under way.
+                self.inner.stages().push(stage);
+                return Err(e);
+            }
             begun => begun,
         };
-        match begun.and_then(|copy| copy.wait(COPY_WAIT)) {
-            Ok(()) => Ok(data),
+        let left = until.saturating_duration_since(Instant::now());
+        match begun.and_then(|copy| copy.wait(left)) {
+            Ok(()) => Ok(stage),
             Err(e) => {
-                std::mem::forget(data);
+                std::mem::forget(stage);
                 Err(e)
             }
         }
@@ -105,6 +129,12 @@ impl Cuda {
     /// # Errors
     /// `InvalidArgument` for 0 bytes, `Io` without memory, `Driver` when it refuses to register.
     pub fn pinned(&self, bytes: usize) -> Result<PinnedBuffer> {
+        let (buffer, code) = self.map(bytes)?;
+        self.inner.api.check(code, "cuMemHostRegister").map(|()| buffer)
+    }
+
+    /// As `pinned`, with the driver's answer: where it refuses, the memory is there all the same.
+    fn map(&self, bytes: usize) -> Result<(PinnedBuffer, i32)> {
         let len = bytes.next_multiple_of(PAGE);
         let _context = self.inner.enter()?;
         // SAFETY: a new mapping touches nothing of ours; registered while it is mapped.
@@ -118,16 +148,14 @@ impl Cuda {
                 return Err(Error::new(ErrorKind::Io, what, "ask for what there is"));
             }
             let code = (self.inner.api.register)(at, len, register::PORTABLE);
-            if code != 0 {
-                libc::munmap(at, len);
-            }
-            self.inner.api.check(code, "cuMemHostRegister")?;
-            Ok(PinnedBuffer { cuda: self.clone(), at, bytes, len })
+            let is_pinned = code == 0;
+            Ok((PinnedBuffer { cuda: self.clone(), at, bytes, len, is_pinned }, code))
         }
     }
 
     /// Makes one copy and waits for it, at most 10 s. Where host memory is not registered the
-    /// driver may wait before it has begun, as with [`Cuda::upload`].
+    /// driver may wait for what is on the default stream before it has begun, for as long as that
+    /// takes.
     ///
     /// # Safety
     /// As [`crate::copier::Copier::start`], but only until this returns `Ok`.
@@ -158,12 +186,18 @@ impl DeviceBuffer {
     /// `Driver`, `Timeout`; `Unsupported` where nothing can be begun; `Io` without memory.
     pub fn download(&self) -> Result<Vec<u8>> {
         let mut data = room_for(self.bytes)?;
-        let to = Place::host(data.as_mut_ptr());
-        let job = Job::flat(to, Place::device(self.ptr), self.bytes);
-        // SAFETY: both ranges have this length and outlive the copy, or what it writes is kept.
-        let mut data = unsafe { self.cuda.copy_with(&job, data) }?;
-        // SAFETY: room for as many, and the copy has written them all.
-        unsafe { data.set_len(self.bytes) };
+        let until = Instant::now() + COPY_WAIT;
+        while data.len() < self.bytes {
+            let stage = self.cuda.stage()?;
+            let bytes = STAGE_BYTES.min(self.bytes - data.len());
+            let from = Place::device(self.ptr.offset(data.len()));
+            let job = Job::flat(Place::host(stage.as_ptr()), from, bytes);
+            // SAFETY: both ranges have this length, and the stage is kept while it is written.
+            let stage = unsafe { self.cuda.copy_staged(&job, stage, until) }?;
+            // SAFETY: written by the copy, and ours alone.
+            data.extend_from_slice(unsafe { std::slice::from_raw_parts(stage.as_ptr(), bytes) });
+            self.cuda.inner.stages().push(stage);
+        }
         Ok(data)
     }
 }
@@ -195,6 +229,7 @@ pub struct PinnedBuffer {
     at: *mut std::ffi::c_void,
     bytes: usize,
     len: usize,
+    is_pinned: bool,
 }
 
 // SAFETY: memory of its own, reached through raw pointers alone.
@@ -214,9 +249,12 @@ impl PinnedBuffer {
 
 impl Drop for PinnedBuffer {
     fn drop(&mut self) {
-        if self.cuda.inner.refuse_child().is_ok() {
-            // SAFETY: registered and mapped by `pinned`; nothing uses it after.
+        if self.is_pinned && self.cuda.inner.refuse_child().is_ok() {
+            // SAFETY: registered and mapped by `map`; nothing uses it after.
             unsafe { unmap_registered(&self.cuda, self.at, self.len, DROP_WAIT) };
+        } else if !self.is_pinned {
+            // SAFETY: mapped by `map`; no device knows it.
+            unsafe { libc::munmap(self.at, self.len) };
         }
     }
 }

@@ -230,12 +230,13 @@ impl Registrar {
     #[cold]
     fn tell(&self, segment: &Segment, code: i32) {
         if !self.told.swap(true, Relaxed) {
-            let (bytes, kind) =
-                (segment.bytes(), ["read-only", "own"][usize::from(segment.is_writable())]);
+            let whose = if segment.is_writable() { "this" } else { "another" };
+            // The kernel lets no device write the pages of a file on a disk.
+            let why = if code == 1 { ", as for a domain on a disk; use /dev/shm" } else { "" };
             eprintln!(
-                "outlive-gpu: the driver refused to register a {kind} data segment of {bytes} \
-                 bytes ({code}): copies go by way of its own buffers and are slower; see \
-                 'outlive doctor'"
+                "outlive-gpu: the driver does not pin a data segment of {whose} process, {} bytes \
+                 (error {code}{why}): copies through it are slower; see 'outlive doctor'",
+                segment.bytes()
             );
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{count, library, pattern, stub, topic};
 use outlive::Node;
-use outlive_gpu::{Cuda, ErrorKind, LoanExt, Rows, SampleExt, Stream};
+use outlive_gpu::{Cuda, ErrorKind, Gate, LoanExt, Rows, SampleExt, Stream};
 use testkit::temp::TempDomain;
 
 const BYTES: usize = 300_000;
@@ -68,13 +68,16 @@ fn without_driver_device_or_functions_the_error_says_which_and_what_to_do() {
 
 #[test]
 fn a_message_is_sent_when_the_device_is_done_and_not_before() {
-    let stub = stub("delay_us=100000");
+    let stub = stub("");
     let (_dir, node) = node();
     let (publisher, mut subscriber) = topic(&node, "/image");
     let data = pattern(1, BYTES);
     let from = stub.cuda.upload(&data).unwrap();
-    let stream = stub.cuda.stream().unwrap();
+    let (gate, stream) = (Gate::new(&stub.cuda).unwrap(), stub.cuda.stream().unwrap());
+    // SAFETY: the stream lives until it has passed.
+    let hold = || unsafe { gate.hold(stream.stream()) }.unwrap();
 
+    let ticket = hold();
     let loan = publisher.loan_slice(BYTES).unwrap();
     // SAFETY: buffer and stream live until the copy is done.
     let fill = unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), stream.stream()) }.unwrap();
@@ -82,16 +85,19 @@ fn a_message_is_sent_when_the_device_is_done_and_not_before() {
     assert_eq!(fill.wait(Duration::from_millis(1)).unwrap_err().kind(), ErrorKind::Timeout);
     assert!(subscriber.receive().unwrap().is_none());
     assert_eq!(stub.cuda.registered().copies, 1);
+    gate.open(ticket);
     assert_eq!(fill.publish().unwrap(), 0);
     let sample = subscriber.receive().unwrap().unwrap();
     assert!(*sample == *data && sample.is_borrowed());
 
     // And back: borrowed until the device is done.
     let to = stub.cuda.alloc(BYTES).unwrap();
+    let ticket = hold();
     // SAFETY: as above.
     let take = unsafe { sample.copy_to_device(&stub.cuda, to.ptr(), stream.stream()) }.unwrap();
     assert!(!take.is_done().unwrap());
     assert_eq!(subscriber.borrowed(), 1);
+    gate.open(ticket);
     take.finish().unwrap();
     assert_eq!(subscriber.borrowed(), 0);
     assert!(to.download().unwrap() == data);
@@ -216,16 +222,18 @@ fn rows_of_an_image_go_both_ways_at_any_pitch() {
 
 #[test]
 fn a_slot_given_up_in_mid_copy_is_not_handed_out_while_the_device_may_write_it() {
-    let stub = stub("delay_us=2500000");
+    let stub = stub("");
     let (_dir, node) = node();
     let (publisher, subscriber) = topic(&node, "/given-up");
     let from = stub.cuda.alloc(BYTES).unwrap();
     let before = stub.cuda.registered().quarantined;
+    let (gate, stream) = (Gate::new(&stub.cuda).unwrap(), stub.cuda.stream().unwrap());
+    // SAFETY: the stream lives until it has passed.
+    let ticket = unsafe { gate.hold(stream.stream()) }.unwrap();
     let loan = publisher.loan_slice(BYTES).unwrap();
     let address = loan.as_ptr();
     // SAFETY: the buffer lives until the copy is done (freeing it waits).
-    let fill = unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), Stream::DEFAULT) }.unwrap();
-    drop(fill);
+    drop(unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), stream.stream()) }.unwrap());
     assert_eq!(stub.cuda.registered().quarantined, before + 1);
     let mut held = Vec::new();
     for _ in 0..40 {
@@ -236,17 +244,32 @@ fn a_slot_given_up_in_mid_copy_is_not_handed_out_while_the_device_may_write_it()
     drop(held);
     // Waits for the device: the segment is not unmapped under its copy.
     let segment = outlive::topic::segments::segment_at(address.addr()).unwrap();
-    drop((publisher, subscriber));
+    let opens_after = |ticket, ms| {
+        let gate = &gate;
+        move || {
+            std::thread::sleep(Duration::from_millis(ms));
+            gate.open(ticket);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(opens_after(ticket, 500));
+        drop((publisher, subscriber));
+    });
     assert_eq!(count(3), 0);
     assert_eq!(outlive::topic::segments::segment_at(segment.start()), None);
 
     // In time it is free again.
-    common::configure("delay_us=20000");
     let (publisher, _subscriber) = topic(&node, "/in-time");
     let loan = publisher.loan_slice(BYTES).unwrap();
     let address = loan.as_ptr();
     // SAFETY: as above.
-    drop(unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), Stream::DEFAULT) }.unwrap());
+    let ticket = unsafe { gate.hold(stream.stream()) }.unwrap();
+    std::thread::scope(|scope| {
+        // SAFETY: as above.
+        let fill = unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), stream.stream()) };
+        scope.spawn(opens_after(ticket, 20));
+        drop(fill.unwrap());
+    });
     assert_eq!(publisher.loan_slice(BYTES).unwrap().as_ptr(), address);
 }
 

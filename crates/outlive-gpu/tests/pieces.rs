@@ -61,7 +61,7 @@ fn copies_across_the_border_of_two_registrations_are_cut_there() {
     }
     let registered = stub.cuda.registered();
     assert_eq!(registered.refused, 0);
-    assert!(count(0) > registered.segments * 10, "{registered:?}");
+    assert!(count(0) > registered.segments * 10 || !common::is_stub(), "{registered:?}");
     drop((sample, publisher, subscriber));
     assert_eq!(count(0), 0);
 }

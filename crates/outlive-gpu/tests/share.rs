@@ -9,7 +9,7 @@ use common::{configure, connect, library, pattern, stub, unconnected};
 use outlive::Node;
 use outlive::topic::Event;
 use outlive_gpu::share::{DeviceFrame, DeviceSample, DeviceShare, DeviceSubscriber};
-use outlive_gpu::{Cuda, DevicePtr, ErrorKind, Gate, Look, Stream};
+use outlive_gpu::{Cuda, ErrorKind, Gate, Look, Stream};
 use testkit::actor::{Actor, await_cue, say};
 use testkit::process::wait_until;
 use testkit::role;
@@ -18,14 +18,13 @@ use testkit::temp::TempDomain;
 const BYTES: usize = 100_000;
 const LONG: Duration = Duration::from_secs(20);
 
-fn bytes_at(ptr: DevicePtr, bytes: usize) -> Vec<u8> {
-    let start = std::ptr::with_exposed_provenance::<u8>(ptr.0 as usize);
-    // SAFETY: the stub's device memory is memory of this process, mapped by the caller's holding.
-    unsafe { std::slice::from_raw_parts(start, bytes) }.to_vec()
-}
-
-fn content(sample: &DeviceSample) -> Vec<u8> {
-    bytes_at(sample.ptr(), sample.bytes())
+fn content(cuda: &Cuda, sample: &DeviceSample) -> Vec<u8> {
+    let copy = cuda.alloc(sample.bytes()).unwrap();
+    // SAFETY: both live until the copy is done: `download` waits for the same stream.
+    unsafe {
+        cuda.copy_on_device(copy.ptr(), sample.ptr(), sample.bytes(), Stream::DEFAULT).unwrap();
+    }
+    copy.download().unwrap()
 }
 
 struct Member {
@@ -95,7 +94,7 @@ fn play() -> Option<()> {
         "late" => {
             let mut late = subscriber(&m, 1);
             let sample = next(&mut late);
-            assert!(content(&sample) == pattern(sample.tag()[0], BYTES));
+            assert!(content(&m.cuda, &sample) == pattern(sample.tag()[0], BYTES));
             say("whole");
         }
         other => panic!("no role {other}"),
@@ -120,7 +119,7 @@ fn memory_is_handed_over_once_and_outlives_its_maker() {
     for seed in 0..count {
         let sample = next(&mut reader);
         assert_eq!((sample.meta().seq, sample.tag()[0]), (seed, seed));
-        assert!(content(&sample) == pattern(seed, BYTES), "message {seed}");
+        assert!(content(&m.cuda, &sample) == pattern(seed, BYTES), "message {seed}");
         last = Some(sample);
         maker.tell("next");
     }
@@ -134,7 +133,7 @@ fn memory_is_handed_over_once_and_outlives_its_maker() {
         let mut events = std::iter::from_fn(|| reader.port().next_event());
         events.any(|e| matches!(e, Event::PublisherDied { unfinished: false, .. }))
     }));
-    assert!(content(&last) == pattern(count - 1, BYTES));
+    assert!(content(&m.cuda, &last) == pattern(count - 1, BYTES));
 
     // A latecomer gets it of us.
     let mut late = Actor::start(test, "late", &[&path]);
@@ -142,16 +141,18 @@ fn memory_is_handed_over_once_and_outlives_its_maker() {
     late.wait();
 
     // Read by a stream that takes its time: held until then.
-    configure("delay_us=30000");
     let to = m.cuda.alloc(BYTES).unwrap();
-    let stream = m.cuda.stream().unwrap();
-    // SAFETY: buffer and stream live until the copy is done.
+    let (gate, stream) = (Gate::new(&m.cuda).unwrap(), m.cuda.stream().unwrap());
+    // SAFETY: buffer and stream live until the copy is done, here and below.
+    let ticket = unsafe { gate.hold(stream.stream()) }.unwrap();
+    // SAFETY: as above.
     let reading = unsafe {
         m.cuda.copy_on_device(to.ptr(), last.ptr(), BYTES, stream.stream()).unwrap();
         last.release_on(stream.stream()).unwrap()
     };
     assert!(!reading.is_done().unwrap());
     assert_eq!(reader.port().borrowed(), 1);
+    gate.open(ticket);
     reading.finish().unwrap();
     assert_eq!(reader.port().borrowed(), 0);
     assert!(to.download().unwrap() == pattern(count - 1, BYTES));
@@ -197,7 +198,7 @@ fn a_stream_that_waits_is_let_through_when_its_peer_dies() {
     let mut maker = Actor::start(test, "maker", &[&path, "1"]);
     let ticket = hold();
     std::thread::sleep(Duration::from_millis(30));
-    assert!(bytes_at(to.ptr(), 1000) != pattern(1, BYTES)[..1000], "it waits");
+    assert!(to.download().unwrap() != pattern(1, BYTES), "it waits");
     let mut got = None;
     gate.open_when(ticket, LONG, || {
         got = reader.receive().unwrap();

@@ -33,9 +33,10 @@ fn what_is_dropped_where_no_thread_can_be_started_is_given_back() {
     let stub = stub("");
     let dir = TempDomain::new("gpu-threads").unwrap();
     let node = Node::builder().root(dir.path()).open().unwrap();
-    let (ranges, allocations) = (count(0), count(2));
+    let allocations = count(2);
     let (publisher, subscriber) = topic(&node, "/image");
     let from = stub.cuda.upload(&pattern(1, BYTES)).unwrap();
+    let ranges = count(0);
     let share = DeviceShare::open(&stub.cuda, &node).unwrap();
     let device = || node.topic::<DeviceFrame>("/device").unwrap();
     let shared = share.publisher(device()).unwrap();

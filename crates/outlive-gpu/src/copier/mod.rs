@@ -91,6 +91,14 @@ impl Place {
         matches!(self, Self::Host { .. })
     }
 
+    /// `bytes` further on, of rows that lie as before.
+    pub(crate) fn skip(&self, bytes: usize) -> Self {
+        match *self {
+            Self::Host { ptr, pitch } => Self::Host { ptr: ptr.wrapping_add(bytes), pitch },
+            Self::Device { ptr, pitch } => Self::Device { ptr: ptr.offset(bytes), pitch },
+        }
+    }
+
     /// `bytes` further on, as a place of a single row.
     pub(crate) fn at(&self, bytes: usize) -> Self {
         match self {

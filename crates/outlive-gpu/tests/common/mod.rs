@@ -33,6 +33,11 @@ fn other_driver() -> Option<PathBuf> {
     std::env::var_os("OUTLIVE_GPU_TEST_DRIVER").map(PathBuf::from)
 }
 
+/// Whether what only the stub can do, or count, can be asked for.
+pub(crate) fn is_stub() -> bool {
+    other_driver().is_none()
+}
+
 pub(crate) fn library() -> PathBuf {
     if let Some(path) = other_driver() {
         return path;
@@ -83,7 +88,7 @@ impl Drop for Alone {
 /// Most events that a process of these tests ever has: they are used again.
 const EVENTS: usize = 100;
 /// Most that there can be.
-pub(crate) const EVENTS_MAX: usize = 4096;
+pub(crate) const EVENTS_MAX: usize = 512;
 
 /// 0 ranges registered, 1 events, 2 allocations, 3 copies under way, 4 ranges unmapped while
 /// registered, 5 captures spoilt, 6 registrations held.
