@@ -112,10 +112,12 @@ impl Audience {
         self.seen_epoch
     }
 
-    /// Whether one of them asks to be woken.
+    /// Whether one of them asks to be woken, or may: one that could not be opened sleeps on the
+    /// entry's word, and its flag cannot be read.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
-        handshake::is_wanted(self.all.iter().map(Admitted::flag))
+        let unopened = self.retry.is_some() && !fault("wake.unopened_is_forgotten");
+        unopened || handshake::is_wanted(self.all.iter().map(Admitted::flag))
     }
 
     /// Rings or calls those who are not woken by the words alone.

@@ -1,6 +1,6 @@
 //! The faults that were found by reading, beside all proofs, put back; and what catches each now.
 
-use super::check::Check::Unit;
+use super::check::Check::{History, Unit};
 use super::check::{Fault, fault};
 
 /// By name.
@@ -137,5 +137,10 @@ pub(crate) const FAULTS: &[Fault] = &[
         "wait_set.parents_bridge",
         "a forked child takes calls from its parent's wait set",
         &[Unit("wait::tests::a_forked_child_that_waits_takes_no_call_of_its_parent")],
+    ),
+    fault(
+        "wake.unopened_is_forgotten",
+        "a publisher wakes no subscriber that it cannot open",
+        &[History("woken-by-whom-it-cannot-open")],
     ),
 ];
