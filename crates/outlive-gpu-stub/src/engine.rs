@@ -153,12 +153,16 @@ struct Stream {
 }
 
 static STREAMS: Mutex<Option<HashMap<usize, Arc<Stream>>>> = Mutex::new(None);
+/// Of each stream.
+static CONTEXTS: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
 static EVENTS: Mutex<Option<HashMap<usize, Arc<Event>>>> = Mutex::new(None);
 static HANDLES: AtomicUsize = AtomicUsize::new(0x100);
 static COPIES: AtomicUsize = AtomicUsize::new(0);
 /// What copies that are not done touch.
 static RANGES: Mutex<Vec<[Touched; 2]>> = Mutex::new(Vec::new());
 
+/// So much memory that is not registered is copied to a device without waiting for the stream.
+const PAGEABLE_BYTES: usize = 64 << 10;
 /// Most operations, events aside, that a stream takes before it has done the first of them: an H200
 /// with driver 580 took 1020.
 const OPERATIONS_MAX: usize = 1020;
@@ -285,8 +289,22 @@ pub unsafe extern "C" fn cuStreamCreate(handle: *mut *mut c_void, _flags: c_uint
     answer!(cuStreamCreate);
     let id = HANDLES.fetch_add(0x10, SeqCst);
     start(lock(&STREAMS).get_or_insert_default(), id);
+    lock(&CONTEXTS).get_or_insert_default().insert(id, crate::context());
     // SAFETY: a valid pointer by the caller, here and below.
     unsafe { *handle = std::ptr::without_provenance_mut(id) };
+    SUCCESS
+}
+
+/// The default streams are those of whatever is current.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetCtx(handle: *mut c_void, context: *mut *mut c_void) -> Answer {
+    if stream(handle).is_none() {
+        return INVALID_HANDLE;
+    }
+    let known = lock(&CONTEXTS).as_ref().and_then(|all| all.get(&handle.addr()).copied());
+    let of = known.unwrap_or_else(crate::context);
+    // SAFETY: a valid pointer by the caller.
+    unsafe { *context = std::ptr::without_provenance_mut(of) };
     SUCCESS
 }
 
@@ -426,6 +444,13 @@ pub unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
     let from = from.expose_provenance();
     if !memory::host_range_is_whole(from, bytes) {
         return INVALID_VALUE;
+    }
+    // As the driver may, which copies such memory by way of its own.
+    if bytes > PAGEABLE_BYTES
+        && !memory::is_registered(from)
+        && let Some(stream) = self::stream(stream)
+    {
+        finish(&stream);
     }
     push_copy(stream, rows(to as usize, from, bytes, false))
 }

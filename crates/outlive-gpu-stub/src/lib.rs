@@ -32,9 +32,9 @@ mod memory;
 mod options;
 mod vmm;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 pub use engine::*;
 pub use memory::*;
@@ -82,6 +82,14 @@ static SPOILT: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     /// CU_STREAM_CAPTURE_MODE_GLOBAL unless exchanged.
     static CAPTURE_MODE: Cell<c_int> = const { Cell::new(0) };
+    static CONTEXTS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+/// The first process that called `cuInit`; 0: none.
+static INITIALISED_BY: AtomicU32 = AtomicU32::new(0);
+
+/// The context that is current; 0: none.
+fn context() -> usize {
+    CONTEXTS.with_borrow(|contexts| contexts.last().copied().unwrap_or(0))
 }
 
 /// As the driver with a call that may wait, beside a capture: it fails, and so does the capture.
@@ -129,7 +137,10 @@ pub extern "C" fn outlive_stub_count(what: c_int) -> usize {
 pub extern "C" fn cuInit(_flags: c_uint) -> Answer {
     options::read();
     answer!(cuInit);
-    options().init
+    let now = std::process::id();
+    let by = INITIALISED_BY.compare_exchange(0, now, Relaxed, Relaxed).unwrap_or_else(|by| by);
+    // As the driver, which does not survive a fork.
+    if by == 0 || by == now { options().init } else { NOT_INITIALIZED }
 }
 
 #[unsafe(no_mangle)]
@@ -218,11 +229,11 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(
     context: *mut *mut c_void,
-    _device: c_int,
+    device: c_int,
 ) -> Answer {
     answer!(cuDevicePrimaryCtxRetain);
     // SAFETY: as above.
-    unsafe { *context = std::ptr::without_provenance_mut(0x1000) };
+    unsafe { *context = std::ptr::without_provenance_mut(0x1000 + device as usize) };
     SUCCESS
 }
 
@@ -232,15 +243,17 @@ pub extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> Answer {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuCtxPushCurrent_v2(_context: *mut c_void) -> Answer {
+pub extern "C" fn cuCtxPushCurrent_v2(context: *mut c_void) -> Answer {
     answer!(cuCtxPushCurrent_v2);
+    CONTEXTS.with_borrow_mut(|contexts| contexts.push(context.addr()));
     SUCCESS
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut *mut c_void) -> Answer {
+    let last = CONTEXTS.with_borrow_mut(Vec::pop).unwrap_or(0);
     // SAFETY: as above.
-    unsafe { *context = std::ptr::without_provenance_mut(0x1000) };
+    unsafe { *context = std::ptr::without_provenance_mut(last) };
     SUCCESS
 }
 

@@ -36,6 +36,11 @@ pub(crate) fn held() -> usize {
     HELD.load(SeqCst)
 }
 
+pub(crate) fn is_registered(at: usize) -> bool {
+    let registered = lock(&REGISTERED);
+    registered.range(..=at).next_back().is_some_and(|(start, r)| at < start + r.bytes)
+}
+
 pub(crate) fn registered() -> usize {
     lock(&REGISTERED).len()
 }

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -10,13 +11,15 @@ use crate::aside::Aside;
 use crate::context::Context;
 use crate::copier::Copiers;
 use crate::device::{Info, look_at};
-use crate::driver::{self, Api, Device, Handle};
-use crate::event::Events;
-use crate::handle::Stream;
+use crate::driver::{self, Api, Device, Handle, attribute};
+use crate::event::{Event, Events, Prepared};
+use crate::handle::{DevicePtr, Stream};
 use crate::memory::PinnedBuffer;
 use crate::registrar::{Registered, Registrar};
 use crate::{Error, ErrorKind, Result};
 
+/// CUDA_ERROR_STREAM_CAPTURE_*.
+const CAPTURES: std::ops::RangeInclusive<i32> = 900..=908;
 /// Longest wait for a copy that the caller did not bound.
 pub(crate) const COPY_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait for the device when something that it may use is dropped.
@@ -48,9 +51,16 @@ pub(crate) struct Inner {
     pub(crate) registrar: Arc<Registrar>,
     pub(crate) aside: Arc<Aside>,
     copiers: Mutex<Copiers>,
-    /// Pinned memory for uploads and downloads, used again and again.
-    stages: Mutex<Vec<PinnedBuffer>>,
+    stages: Mutex<Stages>,
     pid: u32,
+}
+
+/// Pinned memory for parts of copies, used again and again.
+#[derive(Default)]
+pub(crate) struct Stages {
+    pub(crate) free: Vec<PinnedBuffer>,
+    /// Given up before the device was done.
+    pub(crate) stuck: Vec<(PinnedBuffer, Event)>,
 }
 
 struct ContextHandle(Handle);
@@ -68,6 +78,18 @@ impl fmt::Debug for Cuda {
 
 /// Devices opened by this process, or by the parents of a forked child; never given back.
 static OPEN: Mutex<Vec<Arc<Inner>>> = Mutex::new(Vec::new());
+
+/// The process that opened a device, or does so now; 0: none.
+static USED_BY: AtomicU32 = AtomicU32::new(0);
+
+/// # Errors
+/// `Unsupported` in a child of a process that used a device, which inherits what it did.
+fn refuse_forked() -> Result<()> {
+    match USED_BY.load(Relaxed) {
+        by if by == 0 || by == std::process::id() => Ok(()),
+        _ => Err(driver::forked()),
+    }
+}
 
 impl Cuda {
     /// Opens device `ordinal`, counted from 0 (after `CUDA_VISIBLE_DEVICES`).
@@ -90,6 +112,7 @@ impl Cuda {
     /// As [`Cuda::open`].
     pub fn open_library(library: impl Into<OsString>, ordinal: usize) -> Result<Self> {
         let library = library.into();
+        refuse_forked()?;
         let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
         let ours = || open.iter().filter(|c| c.library == library && c.is_own_process());
         if let Some(inner) = ours().find(|c| c.ordinal == ordinal) {
@@ -97,10 +120,42 @@ impl Cuda {
         }
         // A registration counts for all devices, and ends when none of them copies any more.
         let registrar = ours().next().map(|c| Arc::clone(&c.registrar));
-        let api = Api::open(&library)?;
-        let inner = Arc::new(Inner::open(api, ordinal, library, registrar)?);
+        // A child that is forked meanwhile finds the lock taken for ever.
+        let first = USED_BY.swap(std::process::id(), Relaxed) == 0;
+        let opened =
+            Api::open(&library).and_then(|api| Inner::open(api, ordinal, library, registrar));
+        let inner = Arc::new(opened.inspect_err(|_| {
+            if first {
+                USED_BY.store(0, Relaxed);
+            }
+        })?);
         open.push(Arc::clone(&inner));
         Ok(Self { inner })
+    }
+
+    /// Opens the device whose memory lies at `ptr`, where an array does not say which that is.
+    ///
+    /// # Errors
+    /// As [`Cuda::open`]; `InvalidArgument` where it is no device's, or the driver cannot tell.
+    pub fn open_of(ptr: DevicePtr) -> Result<Self> {
+        let first = Self::open(0)?;
+        let mut ordinal = -1;
+        if let Some(attribute_of) = first.inner.api.pointer_attribute {
+            let _context = first.inner.enter()?;
+            // SAFETY: room for the int that this attribute is.
+            unsafe {
+                attribute_of((&raw mut ordinal).cast(), attribute::OF_POINTER_ORDINAL, ptr.0)
+            };
+        }
+        match usize::try_from(ordinal) {
+            Ok(0) => Ok(first),
+            Ok(ordinal) => Self::open(ordinal),
+            Err(_) => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("asking on which device {:#x} lies", ptr.0),
+                "name the device",
+            )),
+        }
     }
 
     /// All devices that the driver has, without opening one.
@@ -108,6 +163,7 @@ impl Cuda {
     /// # Errors
     /// As [`Cuda::open`].
     pub fn devices() -> Result<Vec<Info>> {
+        refuse_forked()?;
         let api = Api::open(&driver::library_name())?;
         let mut count = 0;
         // SAFETY: a valid pointer.
@@ -224,7 +280,7 @@ impl Inner {
         })
     }
 
-    pub(crate) fn stages(&self) -> MutexGuard<'_, Vec<PinnedBuffer>> {
+    pub(crate) fn stages(&self) -> MutexGuard<'_, Stages> {
         self.stages.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -235,14 +291,7 @@ impl Inner {
     /// # Errors
     /// `Unsupported` in a forked child.
     pub(crate) fn refuse_child(&self) -> Result<()> {
-        if self.is_own_process() {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Unsupported,
-            "using a device in a forked child",
-            "CUDA does not survive a fork: open it in the child, before the parent does",
-        ))
+        if self.is_own_process() { Ok(()) } else { Err(driver::forked()) }
     }
 
     /// Makes the device's context current until the result is dropped.
@@ -252,25 +301,50 @@ impl Inner {
     }
 
     /// Refuses a stream that is being captured: what is asked for would not be done now, and again
-    /// whenever the graph is launched.
+    /// whenever the graph is launched. And one of another device: nobody would know when what is
+    /// asked for there is done. With the context current.
     ///
     /// # Errors
-    /// `Unsupported`.
-    pub(crate) fn refuse_capture(&self, stream: Stream) -> Result<()> {
-        let Some(is_capturing) = self.api.is_capturing else { return Ok(()) };
+    /// `Unsupported`, `InvalidArgument`, `Driver`.
+    pub(crate) fn check_stream(&self, stream: Stream) -> Result<()> {
         let mut status = 0;
         // SAFETY: a valid pointer; the stream is the caller's word.
-        let code = unsafe { is_capturing(stream.0, &raw mut status) };
+        let code = self.api.is_capturing.map_or(0, |f| unsafe { f(stream.0, &raw mut status) });
         // The default stream cannot be asked while another one is being captured.
-        if code == 0 && status == 0 {
+        if status != 0 || CAPTURES.contains(&code) {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "copying or waiting on a stream that is being captured into a graph",
+                "a graph would copy again into chunks that are others' by then: end the capture \
+                 first, or use another stream",
+            ));
+        }
+        self.api.check(code, "cuStreamIsCapturing")?;
+        let Some(context_of) = self.api.stream_context.filter(|_| !stream.is_default()) else {
+            return Ok(());
+        };
+        let mut context = std::ptr::null_mut();
+        // SAFETY: as above.
+        let code = unsafe { context_of(stream.0, &raw mut context) };
+        self.api.check(code, "cuStreamGetCtx")?;
+        if context == self.context.0 {
             return Ok(());
         }
         Err(Error::new(
-            ErrorKind::Unsupported,
-            "copying or waiting on a stream that is being captured into a graph",
-            "a graph would copy again into chunks that are others' by then: end the capture first, \
-             or use another stream",
+            ErrorKind::InvalidArgument,
+            format!("using a stream of another device or context with {}", self.info.device.name),
+            "use a stream of the device that the array is on",
         ))
+    }
+
+    /// An event for what is on `stream` now, before anything is begun.
+    ///
+    /// # Errors
+    /// As `check_stream`; `Unsupported` where too much is under way.
+    pub(crate) fn prepare_on(&self, stream: Stream) -> Result<Prepared> {
+        let _context = self.enter()?;
+        self.check_stream(stream)?;
+        self.events.prepare()
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) type Address = u64;
 pub(crate) const NOT_READY: c_int = 600;
 pub(crate) const ALREADY_REGISTERED: c_int = 712;
 const NO_DEVICE: c_int = 100;
+/// What `cuInit` says in a child of a process that has called it.
+const NOT_INITIALIZED: c_int = 3;
 
 /// CU_MEMHOSTREGISTER_*.
 pub(crate) mod register {
@@ -35,6 +37,8 @@ pub(crate) mod attribute {
     pub(crate) const VIRTUAL_MEMORY: i32 = 102;
     pub(crate) const FILE_DESCRIPTORS: i32 = 103;
     pub(crate) const MAJOR: i32 = 75;
+    /// CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL.
+    pub(crate) const OF_POINTER_ORDINAL: i32 = 9;
     pub(crate) const MINOR: i32 = 76;
 }
 
@@ -177,6 +181,8 @@ functions! {
     optional {
         device_uuid_of_part = "cuDeviceGetUuid_v2" (*mut [u8; 16], Device);
         is_capturing = "cuStreamIsCapturing" (Handle, *mut c_int);
+        stream_context = "cuStreamGetCtx" (Handle, *mut Handle);
+        pointer_attribute = "cuPointerGetAttribute" (Handle, c_int, Address);
         exchange_capture_mode = "cuThreadExchangeStreamCaptureMode" (*mut c_int);
         error_name = "cuGetErrorName" (c_int, *mut *const c_char);
         await_value = "cuStreamWaitValue32_v2" | "cuStreamWaitValue32"
@@ -234,6 +240,7 @@ impl Api {
         match unsafe { (api.init)(0) } {
             0 => {}
             NO_DEVICE => return Err(no_device(&shown)),
+            NOT_INITIALIZED => return Err(forked()),
             code => return Err(api.refused(code, "cuInit", init_remedy(code))),
         }
         let mut count = 0;
@@ -261,6 +268,16 @@ impl Api {
         };
         Error::new(ErrorKind::Driver(code), format!("{what} ({name})"), remedy)
     }
+}
+
+#[cold]
+pub(crate) fn forked() -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        "using a device in a forked child",
+        "CUDA does not survive a fork: open it in the child, before the parent does; in Python, \
+         multiprocessing.set_start_method('spawn')",
+    )
 }
 
 #[cold]

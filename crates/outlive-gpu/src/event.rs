@@ -1,8 +1,12 @@
 //! Events: when is what was asked for done?
+//!
+//! # Theory of operation
+//! An event that is in use stands for an operation that is not known to be done, also where nobody
+//! holds it any more; so their number bounds what is under way. Seen to be done, its handle is used
+//! again at once, whoever still holds the event.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::context::Context;
@@ -18,7 +22,7 @@ const NAP: Duration = Duration::from_micros(50);
 /// Most events of a device that are in use at once: copies under way, and waits at gates. Well below
 /// the 1020 operations that a driver was seen to take on a stream that stands still: the next call
 /// waits there, without a deadline.
-const EVENTS_MAX: usize = 512;
+pub(crate) const EVENTS_MAX: usize = 512;
 
 struct Raw(Handle);
 
@@ -27,113 +31,217 @@ unsafe impl Send for Raw {}
 // SAFETY: as above.
 unsafe impl Sync for Raw {}
 
-/// Events of one device, used again and again.
+/// The events of one device.
+#[derive(Clone)]
 pub(crate) struct Events {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     api: Api,
     context: Raw,
-    free: Arc<Mutex<Vec<Raw>>>,
-    made: AtomicUsize,
+    handles: Mutex<Handles>,
+}
+
+#[derive(Default)]
+struct Handles {
+    free: Vec<Raw>,
+    /// Of events that were dropped before they were seen to be done.
+    pending: Vec<Raw>,
+    /// Events that somebody holds.
+    held: Vec<Weak<Slot>>,
+    made: usize,
+}
+
+impl Shared {
+    fn handles(&self) -> MutexGuard<'_, Handles> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the device has passed it; with the context current.
+    fn is_done(&self, raw: &Raw) -> Result<bool> {
+        // SAFETY: a live event.
+        match unsafe { (self.api.query_event)(raw.0) } {
+            NOT_READY => Ok(false),
+            code => self.api.check(code, "cuEventQuery").map(|()| true),
+        }
+    }
+
+    /// Takes back what was dropped and is done by now.
+    fn sweep_pending(&self) {
+        let pending = std::mem::take(&mut self.handles().pending);
+        // Of a context that is beyond use nothing is under way.
+        let is_open = |raw: &Raw| matches!(self.is_done(raw), Ok(false));
+        let (open, done): (Vec<_>, Vec<_>) = pending.into_iter().partition(is_open);
+        let mut handles = self.handles();
+        handles.pending.extend(open);
+        handles.free.extend(done);
+    }
+
+    /// The same for those that somebody holds.
+    fn sweep_held(&self) {
+        let held: Vec<_> = self.handles().held.iter().filter_map(Weak::upgrade).collect();
+        for slot in held {
+            let _ = slot.is_done();
+        }
+    }
 }
 
 impl Events {
     pub(crate) fn new(api: Api, context: Handle) -> Self {
-        Self { api, context: Raw(context), free: Arc::default(), made: AtomicUsize::new(0) }
-    }
-
-    fn one_more(&self) -> Result<()> {
-        let more = |made| (made < EVENTS_MAX).then_some(made + 1);
-        if self.made.fetch_update(Relaxed, Relaxed, more).is_ok() {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Unsupported,
-            format!("beginning more than {EVENTS_MAX} copies and waits at once"),
-            "wait for those that are under way, or look for what keeps their stream",
-        ))
-    }
-
-    /// As `prepare` and `begin`, where nothing is begun in between.
-    pub(crate) fn record(&self, stream: Stream) -> Result<Event> {
-        let prepared = self.prepare()?;
-        self.begin(prepared, stream)
+        let handles = Mutex::default();
+        Self { shared: Arc::new(Shared { api, context: Raw(context), handles }) }
     }
 
     /// The first half: whatever can be refused is refused here, before anything is begun on the
     /// device of which nobody would know when it ends.
     pub(crate) fn prepare(&self) -> Result<Prepared> {
-        let _context = Context::enter(&self.api, self.context.0)?;
-        let free = self.free.lock().unwrap_or_else(|e| e.into_inner()).pop();
-        let raw = match free {
+        let shared = &self.shared;
+        let _context = Context::enter(&shared.api, shared.context.0)?;
+        let free = || shared.handles().free.pop();
+        let raw = free().or_else(|| {
+            shared.sweep_pending();
+            free()
+        });
+        let raw = match raw {
             Some(raw) => raw,
-            None => {
-                self.one_more()?;
-                let (mut raw, no_timing) = (std::ptr::null_mut(), 2);
-                // SAFETY: a valid pointer, with the context current.
-                let code = unsafe { (self.api.create_event)(&raw mut raw, no_timing) };
-                if code != 0 {
-                    self.made.fetch_sub(1, Relaxed);
+            None => match self.make()? {
+                Some(raw) => raw,
+                None => {
+                    shared.sweep_held();
+                    free().ok_or_else(too_many)?
                 }
-                self.api.check(code, "cuEventCreate")?;
-                Raw(raw)
-            }
+            },
         };
-        let context = Raw(self.context.0);
-        let (api, free) = (self.api, Arc::clone(&self.free));
-        Ok(Prepared(Event { api, raw: Some(raw), context, free }))
+        Ok(Prepared { raw: Some(raw), shared: Arc::clone(shared) })
     }
 
-    /// The second half: an event that is done when all that is on `stream` now is.
-    pub(crate) fn begin(&self, prepared: Prepared, stream: Stream) -> Result<Event> {
-        let _context = Context::enter(&self.api, self.context.0)?;
-        let Prepared(mut event) = prepared;
-        // SAFETY: a live event; the stream is the caller's word.
-        let code = unsafe { (self.api.record_event)(event.handle(), stream.0) };
-        if code != 0
-            && let Some(raw) = event.raw.take()
-        {
-            // Of no use any more.
-            // SAFETY: a live event that nobody else knows, destroyed once.
-            unsafe { (self.api.destroy_event)(raw.0) };
-            self.made.fetch_sub(1, Relaxed);
+    /// One more, unless there are as many as there may be.
+    fn make(&self) -> Result<Option<Raw>> {
+        let mut handles = self.shared.handles();
+        if handles.made >= EVENTS_MAX {
+            return Ok(None);
         }
-        self.api.check(code, "cuEventRecord").map(|()| event)
+        let (mut raw, no_timing) = (std::ptr::null_mut(), 2);
+        // SAFETY: a valid pointer, with the context current.
+        let code = unsafe { (self.shared.api.create_event)(&raw mut raw, no_timing) };
+        self.shared.api.check(code, "cuEventCreate")?;
+        handles.made += 1;
+        Ok(Some(Raw(raw)))
     }
 }
 
+#[cold]
+fn too_many() -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        format!("beginning more than {EVENTS_MAX} copies and waits at once"),
+        "wait for those that are under way, or look for what keeps their stream",
+    )
+}
+
 /// An event that stands for nothing yet.
-#[derive(Debug)]
-pub(crate) struct Prepared(Event);
+pub(crate) struct Prepared {
+    raw: Option<Raw>,
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Prepared")
+    }
+}
+
+impl Prepared {
+    /// Whether `begin` can be done on `stream`.
+    pub(crate) fn probe(&mut self, stream: Stream) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let _context = Context::enter(&shared.api, shared.context.0)?;
+        let Some(raw) = &self.raw else { return Ok(()) };
+        // SAFETY: a live event; the stream is the caller's word.
+        let code = unsafe { (shared.api.record_event)(raw.0, stream.0) };
+        if code != 0 {
+            self.destroy();
+        }
+        shared.api.check(code, "cuEventRecord")
+    }
+
+    /// The second half: an event that is done when all that is on `stream` now is.
+    pub(crate) fn begin(mut self, stream: Stream) -> Result<Event> {
+        self.probe(stream)?;
+        let slot = Slot { handle: Mutex::new(self.raw.take()), shared: Arc::clone(&self.shared) };
+        let slot = Arc::new(slot);
+        let mut handles = self.shared.handles();
+        if handles.held.len() >= 2 * EVENTS_MAX {
+            handles.held.retain(|slot| slot.strong_count() > 0);
+        }
+        handles.held.push(Arc::downgrade(&slot));
+        Ok(Event { slot })
+    }
+
+    /// It is of no use any more.
+    fn destroy(&mut self) {
+        if let Some(raw) = self.raw.take() {
+            // SAFETY: a live event that nobody else knows, destroyed once.
+            unsafe { (self.shared.api.destroy_event)(raw.0) };
+            self.shared.handles().made -= 1;
+        }
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        if let Some(raw) = self.raw.take() {
+            self.shared.handles().free.push(raw);
+        }
+    }
+}
 
 /// A point in a stream.
 pub(crate) struct Event {
-    api: Api,
-    raw: Option<Raw>,
-    context: Raw,
-    free: Arc<Mutex<Vec<Raw>>>,
+    slot: Arc<Slot>,
+}
+
+struct Slot {
+    /// `None` once it was seen to be done.
+    handle: Mutex<Option<Raw>>,
+    shared: Arc<Shared>,
+}
+
+impl Slot {
+    fn is_done(&self) -> Result<bool> {
+        let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(raw) = &*handle else { return Ok(true) };
+        let shared = &self.shared;
+        let _context = Context::enter(&shared.api, shared.context.0)?;
+        let done = shared.is_done(raw)?;
+        if done {
+            shared.handles().free.extend(handle.take());
+        }
+        Ok(done)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let handle = self.handle.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.shared.handles().pending.extend(handle.take());
+    }
 }
 
 impl std::fmt::Debug for Event {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Event").field(&self.handle()).finish()
+        f.write_str("Event")
     }
 }
 
 impl Event {
-    fn handle(&self) -> Handle {
-        self.raw.as_ref().map_or(std::ptr::null_mut(), |raw| raw.0)
-    }
-
     /// Whether the device has passed it.
     ///
     /// # Errors
     /// `Driver`: an operation before it failed.
     pub(crate) fn is_done(&self) -> Result<bool> {
-        let _context = Context::enter(&self.api, self.context.0)?;
-        // SAFETY: a live event.
-        match unsafe { (self.api.query_event)(self.handle()) } {
-            NOT_READY => Ok(false),
-            code => self.api.check(code, "cuEventQuery").map(|()| true),
-        }
+        self.slot.is_done()
     }
 
     /// Waits until it is done, at most `timeout`.
@@ -162,13 +270,5 @@ impl Event {
             format!("waiting {} ms for a copy", timeout.as_millis()),
             "look for what keeps the stream; what the copy touches stays reserved until it is done",
         ))
-    }
-}
-
-impl Drop for Event {
-    fn drop(&mut self) {
-        if let Some(raw) = self.raw.take() {
-            self.free.lock().unwrap_or_else(|e| e.into_inner()).push(raw);
-        }
     }
 }

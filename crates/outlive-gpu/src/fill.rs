@@ -10,7 +10,7 @@ use outlive::{Loan, Payload};
 
 use crate::copier::{Job, Place, Started};
 use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT};
-use crate::event::Event;
+use crate::event::{EVENTS_MAX, Event};
 use crate::handle::{DevicePtr, Stream};
 use crate::registrar::Flight;
 use crate::{Error, ErrorKind, Result};
@@ -19,6 +19,10 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) struct UnderWay(Option<Event>);
 
 impl UnderWay {
+    pub(crate) fn into_event(self) -> Option<Event> {
+        self.0
+    }
+
     pub(crate) fn wait(&self, timeout: Duration) -> Result<()> {
         self.0.as_ref().map_or(Ok(()), |event| event.wait(timeout))
     }
@@ -40,7 +44,7 @@ impl Cuda {
     /// As `start`, for several.
     unsafe fn start_all(&self, jobs: &[Job], stream: Stream) -> Result<UnderWay> {
         let _context = self.inner.enter()?;
-        self.inner.refuse_capture(stream)?;
+        self.inner.check_stream(stream)?;
         // Before anything is begun of which nobody would know when it ends.
         let prepared = self.inner.events.prepare()?;
         let mut on_stream = false;
@@ -59,7 +63,7 @@ impl Cuda {
         if !on_stream {
             return begun.map(|()| UnderWay(None));
         }
-        let event = self.inner.events.begin(prepared, stream).map_err(in_doubt)?;
+        let event = prepared.begin(stream).map_err(in_doubt)?;
         if let Err(e) = begun {
             // What was begun before it is under way.
             event.wait(COPY_WAIT).map_err(in_doubt)?;
@@ -88,6 +92,13 @@ impl Cuda {
             self.inner.registrar.ensure(segment);
         }
         let jobs = self.cut(job, ptr.addr(), segment.as_ref());
+        if jobs.len() > EVENTS_MAX {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("copying {} bytes in {} pieces", job.bytes(), jobs.len()),
+                "raise OUTLIVE_GPU_PIECE_BYTES: a stream that stands still takes about 1000",
+            ));
+        }
         // SAFETY: passed on from the caller; the parts of a job lie inside it.
         let under_way = unsafe { self.start_all(&jobs, stream) }?;
         let serial = segment.map(|s| s.serial());
@@ -101,7 +112,7 @@ impl Cuda {
         let pitch = if is_in { job.to.pitch(job.width) } else { job.from.pitch(job.width) };
         let span = pitch * job.rows.saturating_sub(1) + job.width;
         let whole = self.inner.registrar.cuts(segment, host, span);
-        if whole.len() <= 1 || job.width == 0 {
+        if whole.len() <= 1 || job.bytes() == 0 {
             return vec![*job];
         }
         let (to_pitch, from_pitch) = (job.to.pitch(job.width), job.from.pitch(job.width));

@@ -123,22 +123,24 @@ impl Gate {
         let inner = &self.cuda.inner;
         let await_value = inner.api.await_value.ok_or_else(unsupported)?;
         let _context = inner.enter()?;
-        inner.refuse_capture(stream)?;
+        inner.check_stream(stream)?;
         let mut all = self.waits.lock().unwrap_or_else(|e| e.into_inner());
         all.retain(|event| !matches!(event.is_done(), Ok(true)));
-        let prepared = inner.events.prepare()?;
+        let mut prepared = inner.events.prepare()?;
+        // What fails after the wait was put on the stream would let earlier tickets through, too.
+        prepared.probe(stream)?;
         let ticket = self.last.fetch_add(1, SeqCst) + 1;
         // SAFETY: our own registered word, which stays until the stream has passed (`drop`).
         let code = unsafe { await_value(stream.0, self.address, ticket, AT_LEAST) };
         inner.api.check(code, "cuStreamWaitValue32")?;
-        let recorded = inner.events.begin(prepared, stream);
+        let recorded = prepared.begin(stream);
         let waits = recorded.inspect_err(|_| self.open(Ticket(ticket)))?;
         all.push(waits);
         Ok(Ticket(ticket))
     }
 
-    /// Lets the ticket's stream continue, and those of all earlier tickets. Does nothing in a
-    /// forked child.
+    /// Lets the ticket's stream continue, and those of all earlier tickets: streams that wait for
+    /// different peers need a gate each. Does nothing in a forked child.
     pub fn open(&self, ticket: Ticket) {
         if self.cuda.inner.refuse_child().is_err() {
             return;

@@ -25,6 +25,11 @@ impl Stream {
         Self(std::ptr::without_provenance_mut(handle))
     }
 
+    /// The legacy default stream, by either of its names, or the thread's own.
+    pub(crate) fn is_default(self) -> bool {
+        self.as_raw() <= 2
+    }
+
     /// The driver's handle.
     pub fn as_raw(self) -> usize {
         self.0.addr()

@@ -6,12 +6,17 @@ use std::time::{Duration, Instant};
 use crate::copier::{Job, Place};
 use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT};
 use crate::driver::register;
+use crate::event::Event;
 use crate::handle::{DevicePtr, Stream};
 use crate::{Error, ErrorKind, Result};
 
 const PAGE: usize = 4096;
 /// A part of an upload or a download.
 const STAGE_BYTES: usize = 4 << 20;
+/// Most of them that the device may have for good, before the next copy is refused.
+const STUCK_MAX: usize = 4;
+/// So much memory that is not pinned a driver takes at once, by CUDA's reference.
+const PAGEABLE_BYTES: usize = 64 << 10;
 
 /// Device memory of this process, freed when it is dropped: the driver waits for the whole device,
 /// the caller at most a second. After that it is freed once the device is done.
@@ -44,13 +49,13 @@ impl Cuda {
     }
 
     /// Allocates device memory that holds `data`, by way of pinned memory of this crate. Waits for
-    /// the copy at most 10 s; where the driver refuses to pin it, also for what is on the default
-    /// stream, for as long as that takes.
+    /// the copy at most 10 s, and a second more where it gives up; where the driver refuses to pin
+    /// it, also for what is on the default stream, for as long as that takes.
     ///
     /// # Errors
     /// As [`Cuda::alloc`]; `Unsupported` where nothing can be begun; `Io` without memory;
-    /// `Timeout`: up to 4 MiB stay for as long as the process lives, since the device may still
-    /// read them.
+    /// `Timeout`: 4 MiB stay until the device is done, since it may still read them; while it has
+    /// 16 MiB, nothing more is begun.
     pub fn upload(&self, data: &[u8]) -> Result<DeviceBuffer> {
         let buffer = self.alloc(data.len())?;
         let until = Instant::now() + COPY_WAIT;
@@ -63,16 +68,34 @@ impl Cuda {
             // SAFETY: both ranges have this length; the driver frees what it writes once it is
             // done.
             let stage = unsafe { self.copy_staged(&job, stage, until) }?;
-            self.inner.stages().push(stage);
+            self.inner.stages().free.push(stage);
         }
         Ok(buffer)
     }
 
     /// Pinned memory for a part of a copy: of memory that is not pinned the driver may wait for
     /// the stream before its call returns, and it knows no deadline.
+    ///
+    /// # Errors
+    /// `Timeout` while the device still has what was given up before; `Io` without memory.
     fn stage(&self) -> Result<PinnedBuffer> {
-        let free = self.inner.stages().pop();
-        free.map_or_else(|| self.map(STAGE_BYTES).map(|(stage, _)| stage), Ok)
+        let mut stages = self.inner.stages();
+        let is_open = |(_, event): &(PinnedBuffer, Event)| matches!(event.is_done(), Ok(false));
+        let (stuck, done): (Vec<_>, Vec<_>) = stages.stuck.drain(..).partition(is_open);
+        stages.free.extend(done.into_iter().map(|(stage, _)| stage));
+        stages.stuck = stuck;
+        if let Some(stage) = stages.free.pop() {
+            return Ok(stage);
+        }
+        if stages.stuck.len() >= STUCK_MAX {
+            return Err(Error::new(
+                ErrorKind::Timeout,
+                format!("copying behind {STUCK_MAX} copies that were given up"),
+                "look for what keeps the device's default stream",
+            ));
+        }
+        drop(stages);
+        self.map(STAGE_BYTES).map(|(stage, _)| stage)
     }
 
     /// Copies to or from `stage` until `until`; it is given back once the device is done with it.
@@ -87,21 +110,34 @@ impl Cuda {
     ) -> Result<PinnedBuffer> {
         // SAFETY: passed on from the caller.
         let begun = match unsafe { self.start(job, Stream::DEFAULT) } {
-            Err(e) if e.kind() != ErrorKind::Timeout => {
-                // Nothing is under way.
-                self.inner.stages().push(stage);
+            Ok(begun) => begun,
+            Err(e) => {
+                match e.kind() {
+                    // Nobody knows when the device is done.
+                    ErrorKind::Timeout => std::mem::forget(stage),
+                    _ => self.inner.stages().free.push(stage),
+                }
                 return Err(e);
             }
-            begun => begun,
         };
         let left = until.saturating_duration_since(Instant::now());
-        match begun.and_then(|copy| copy.wait(left)) {
-            Ok(()) => Ok(stage),
-            Err(e) => {
-                std::mem::forget(stage);
-                Err(e)
-            }
+        let Err(e) = begun.wait(left) else { return Ok(stage) };
+        if let Some(event) = begun.into_event() {
+            self.inner.stages().stuck.push((stage, event));
         }
+        Err(e)
+    }
+
+    /// A copy of `data` that a device can read without its driver waiting for it; `None` where
+    /// that is no gain, or cannot be had.
+    pub(crate) fn pinned_copy(&self, data: &[u8]) -> Option<PinnedBuffer> {
+        if data.len() <= PAGEABLE_BYTES {
+            return None;
+        }
+        let copy = self.pinned(data.len()).ok()?;
+        // SAFETY: it has room for as much, and is ours alone.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), copy.as_ptr(), data.len()) };
+        Some(copy)
     }
 
     /// Begins a copy from device memory to device memory, in the order of `stream`.
@@ -196,7 +232,7 @@ impl DeviceBuffer {
             let stage = unsafe { self.cuda.copy_staged(&job, stage, until) }?;
             // SAFETY: written by the copy, and ours alone.
             data.extend_from_slice(unsafe { std::slice::from_raw_parts(stage.as_ptr(), bytes) });
-            self.cuda.inner.stages().push(stage);
+            self.cuda.inner.stages().free.push(stage);
         }
         Ok(data)
     }

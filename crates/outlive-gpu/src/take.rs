@@ -5,12 +5,14 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlive::topic::segments;
 use outlive::{Payload, Sample};
 
 use crate::copier::{Job, Place};
 use crate::cuda::{COPY_WAIT, Cuda, DROP_WAIT};
 use crate::fill::Rows;
 use crate::handle::{DevicePtr, Stream};
+use crate::memory::PinnedBuffer;
 use crate::registrar::Flight;
 use crate::{ErrorKind, Result};
 
@@ -70,7 +72,8 @@ impl<T: Payload + ?Sized> SampleExt<T> for Sample<T> {
         // In one place for good: small payloads lie inside the sample.
         let sample = ManuallyDrop::new(Box::new(self));
         let payload = sample.as_bytes();
-        let host = payload.as_ptr().cast_mut();
+        let copy = own_copy(cuda, payload);
+        let host = copy.as_deref().map_or(payload.as_ptr().cast_mut(), PinnedBuffer::as_ptr);
         let begun = rows.places(host, payload.len(), to).and_then(|(from, to)| {
             let job = Job { to, from, width: rows.width, rows: rows.count };
             // SAFETY: the rows lie in the payload, which nobody writes and which is kept until the
@@ -78,17 +81,27 @@ impl<T: Payload + ?Sized> SampleExt<T> for Sample<T> {
             unsafe { cuda.start_chunk(&job, stream) }
         });
         match begun {
-            Ok(flight) => Ok(Take { sample, flight, cuda: cuda.clone() }),
+            Ok(flight) => Ok(Take { sample, copy, flight, cuda: cuda.clone() }),
             Err(e) => {
                 if e.kind() == ErrorKind::Timeout {
                     cuda.inner.registrar.quarantine();
                 } else {
                     drop(ManuallyDrop::into_inner(sample));
+                    drop(copy.map(ManuallyDrop::into_inner));
                 }
                 Err(e)
             }
         }
     }
+}
+
+/// A payload that is a copy already, since its publisher had not noticed the subscriber when it sent
+/// it, lies in memory that is not pinned: the driver might wait for the stream, without a deadline.
+fn own_copy(cuda: &Cuda, payload: &[u8]) -> Option<ManuallyDrop<PinnedBuffer>> {
+    if segments::segment_at(payload.as_ptr().addr()).is_some() {
+        return None;
+    }
+    cuda.pinned_copy(payload).map(ManuallyDrop::new)
 }
 
 /// Copies the payload to `to` on the device and waits until it is there, at most 10 s: for callers
@@ -107,13 +120,18 @@ pub unsafe fn copy_sample<T: Payload + ?Sized>(
     stream: Stream,
 ) -> Result<()> {
     let payload = sample.as_bytes();
-    let host = Place::host(payload.as_ptr().cast_mut());
+    // Not dropped where the device may still read it.
+    let copy = own_copy(cuda, payload);
+    let host = copy.as_deref().map_or(payload.as_ptr().cast_mut(), PinnedBuffer::as_ptr);
+    let host = Place::host(host);
     let job = Job::flat(Place::device(to), host, payload.len());
     // SAFETY: nobody writes the payload, which stays until the copy is done; the rest is the
     // caller's word.
-    let Some(flight) = (unsafe { cuda.start_chunk(&job, stream) })? else { return Ok(()) };
-    flight.event.wait(COPY_WAIT)?;
-    cuda.inner.registrar.land(&flight);
+    if let Some(flight) = unsafe { cuda.start_chunk(&job, stream) }? {
+        flight.event.wait(COPY_WAIT)?;
+        cuda.inner.registrar.land(&flight);
+    }
+    drop(copy.map(ManuallyDrop::into_inner));
     Ok(())
 }
 
@@ -124,6 +142,7 @@ pub unsafe fn copy_sample<T: Payload + ?Sized>(
 #[must_use = "dropping it waits for the device"]
 pub struct Take<T: Payload + ?Sized> {
     sample: ManuallyDrop<Box<Sample<T>>>,
+    copy: Option<ManuallyDrop<PinnedBuffer>>,
     flight: Option<Arc<Flight>>,
     cuda: Cuda,
 }
@@ -137,7 +156,8 @@ impl<T: Payload + ?Sized> std::fmt::Debug for Take<T> {
 
 impl<T: Payload + ?Sized> Take<T> {
     pub(crate) fn new(sample: Sample<T>, flight: Arc<Flight>, cuda: Cuda) -> Self {
-        Self { sample: ManuallyDrop::new(Box::new(sample)), flight: Some(flight), cuda }
+        let sample = ManuallyDrop::new(Box::new(sample));
+        Self { sample, copy: None, flight: Some(flight), cuda }
     }
 
     /// The sample.
@@ -178,6 +198,7 @@ impl<T: Payload + ?Sized> Drop for Take<T> {
             }
             // SAFETY: dropped here once; nothing uses it after.
             unsafe { ManuallyDrop::drop(&mut self.sample) };
+            drop(self.copy.take().map(ManuallyDrop::into_inner));
         } else {
             self.cuda.inner.registrar.quarantine();
         }

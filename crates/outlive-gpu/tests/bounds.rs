@@ -42,14 +42,26 @@ fn more_copies_and_waits_than_there_may_be_are_refused_until_some_are_done() {
     // The refused wait has let its stream go on; so does the last one that was taken.
     gate.open(last.unwrap());
     stub.cuda.synchronize_timeout(Duration::from_secs(60)).unwrap();
-    // Once they are done there is room again, and no event more than before.
+    // Once they are done there is room again, for others than those who waited, too.
     let loan = publisher.loan_slice(BYTES).unwrap();
-    // SAFETY: as above.
-    let ticket = unsafe { gate.hold(stream.stream()) }.unwrap();
-    gate.open(ticket);
     // SAFETY: as above.
     let fill = unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), stream.stream()) };
     fill.unwrap().publish().unwrap();
     assert!(*subscriber.receive().unwrap().unwrap() == *pattern(1, BYTES));
+    assert!(all_are_used());
+
+    // A copy counts until it is done, also where nobody waits for it.
+    let to = stub.cuda.alloc(BYTES).unwrap();
+    // SAFETY: as above.
+    let ticket = unsafe { gate.hold(stream.stream()) }.unwrap();
+    let copy = || {
+        // SAFETY: as above.
+        unsafe { stub.cuda.copy_on_device(to.ptr(), from.ptr(), BYTES, stream.stream()) }
+    };
+    let refused = (0..EVENTS_MAX).find_map(|_| copy().err()).unwrap();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
+    gate.open(ticket);
+    stub.cuda.synchronize_timeout(Duration::from_secs(60)).unwrap();
+    copy().unwrap();
     assert!(all_are_used());
 }

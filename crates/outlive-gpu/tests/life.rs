@@ -336,6 +336,54 @@ fn what_is_exported_is_closed_on_exec() {
     drop(loan);
 }
 
+/// The copy was begun, and nobody could say when it would be done.
+#[test]
+fn a_stream_of_another_device_is_refused_before_anything_is_begun() {
+    let stub = stub("devices=2");
+    let other = Cuda::open_library(library(), 1).unwrap();
+    let stream = other.stream().unwrap();
+    let (_dir, node) = node();
+    let from = stub.cuda.upload(&pattern(5, BYTES)).unwrap();
+    let (publisher, mut subscriber) = topic(&node, "/image");
+    let before = stub.cuda.registered().quarantined;
+    let loan = publisher.loan_slice(BYTES).unwrap();
+    // SAFETY: buffers and streams live until copies would be done, here and below.
+    let e = unsafe { loan.fill_from_device(&stub.cuda, from.ptr(), stream.stream()) }.unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::InvalidArgument, "{e}");
+    publisher.publish(&pattern(6, BYTES)).unwrap();
+    let sample = subscriber.receive().unwrap().unwrap();
+    // SAFETY: as above.
+    let e = unsafe { sample.copy_to_device(&stub.cuda, from.ptr(), stream.stream()) }.unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::InvalidArgument, "{e}");
+    assert_eq!((count(3), stub.cuda.registered().quarantined), (0, before));
+}
+
+/// Its sample is a copy in memory that is not pinned: the driver waited for the stream.
+#[test]
+fn a_latecomers_sample_does_not_wait_for_a_stream_that_stands_still() {
+    let stub = stub("");
+    let _watchdog = testkit::Watchdog::start("a latecomer", Duration::from_secs(100));
+    let (_dir, node) = node();
+    let publisher = node.topic::<[u8]>("/image").unwrap().publisher().unwrap();
+    let data = pattern(13, BYTES);
+    publisher.publish(&data).unwrap();
+    // It has not looked since.
+    let mut late = node.topic::<[u8]>("/image").unwrap().history(1).subscriber().unwrap();
+    let sample = late.receive().unwrap().unwrap();
+    assert!(!sample.is_borrowed());
+    let to = stub.cuda.alloc(BYTES).unwrap();
+    let (gate, stream) = (Gate::new(&stub.cuda).unwrap(), stub.cuda.stream().unwrap());
+    // SAFETY: buffers and the stream live until the copies are done, here and below.
+    let ticket = unsafe { gate.hold(stream.stream()) }.unwrap();
+    // The watchdog ends a hang: the stream is let go only after this.
+    // SAFETY: as above.
+    let take = unsafe { sample.copy_to_device(&stub.cuda, to.ptr(), stream.stream()) }.unwrap();
+    assert!(!take.is_done().unwrap());
+    gate.open(ticket);
+    take.finish().unwrap();
+    assert!(to.download().unwrap() == data);
+}
+
 #[test]
 fn parts_of_one_device_are_told_apart() {
     let _stub = stub("devices=2 parts=1");
@@ -358,6 +406,8 @@ fn a_forked_child_is_refused_and_harms_nobody() {
         let refused = stub.cuda.alloc(1).is_err_and(|e| e.kind() == ErrorKind::Unsupported)
             && stub.cuda.stream().is_err()
             && stub.cuda.synchronize().is_err()
+            && Cuda::open_library(library(), 0).is_err_and(|e| e.kind() == ErrorKind::Unsupported)
+            && Cuda::open_library(library(), 1).is_err_and(|e| e.kind() == ErrorKind::Unsupported)
             && stub.cuda.synchronize_timeout(Duration::from_secs(1)).is_err();
         gate.open(ticket);
         // SAFETY: the child's own copies, dropped once; the parent drops its own.
@@ -431,8 +481,12 @@ fn an_upload_that_the_device_does_not_make_comes_back_and_may_still_be_read() {
     let e = stub.cuda.upload(&data).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Timeout);
     drop(data);
+    let ranges = count(0);
     gate.open(ticket);
     stub.cuda.synchronize_timeout(Duration::from_secs(20)).unwrap();
+    // What was given up is used again.
+    drop(stub.cuda.upload(&[1]).unwrap());
+    assert_eq!(count(0), ranges);
     let done = testkit::process::wait_until(Duration::from_secs(20), || {
         (count(2), count(3)) == (allocations, 0)
     });

@@ -111,17 +111,17 @@ impl DeviceLoan<'_> {
     /// `stream` is one of this device and lives; all that writes this memory is on it or done.
     ///
     /// # Errors
-    /// `Driver`, `Timeout`: nothing was sent, and the memory stays reserved, since the device may
-    /// still write it. Those of [`Loan::publish`].
+    /// `Unsupported`, `InvalidArgument`: nothing was sent, and the loan is dropped. `Driver`,
+    /// `Timeout`: nothing was sent, and the memory stays reserved, since the device may still write
+    /// it. Those of [`Loan::publish`].
     ///
     /// # Crash safety
     /// **Strict.** Commit point: that of [`Loan::publish`], after the device is done.
     pub unsafe fn publish(mut self, stream: Stream, tag: [u64; 8]) -> Result<u64> {
         let cuda = &self.share.cuda;
-        let captured = cuda.inner.enter().and_then(|_context| cuda.inner.refuse_capture(stream));
-        let done = captured
-            .and_then(|()| cuda.inner.events.record(stream))
-            .and_then(|event| event.wait(COPY_WAIT));
+        // Refused here, the loan is dropped as if it were given up.
+        let prepared = cuda.inner.prepare_on(stream)?;
+        let done = prepared.begin(stream).and_then(|event| event.wait(COPY_WAIT));
         **self.loan = DeviceFrame {
             owner: self.key.node,
             serial: self.key.serial,

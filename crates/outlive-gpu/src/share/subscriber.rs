@@ -137,9 +137,11 @@ impl DeviceSample {
     /// `stream` is one of this device and lives; all that reads this memory is on it or done.
     ///
     /// # Errors
-    /// `Driver`: it stays borrowed.
+    /// `Unsupported`, `InvalidArgument`: it is dropped. `Driver`: it stays borrowed.
     pub unsafe fn release_on(self, stream: Stream) -> Result<Reading> {
         let cuda = self.share.cuda.clone();
+        // Refused here, the sample is dropped.
+        let prepared = cuda.inner.prepare_on(stream)?;
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is never dropped; each field is taken out or dropped once.
         let (sample, allocation) = unsafe {
@@ -148,8 +150,7 @@ impl DeviceSample {
             std::ptr::drop_in_place(&raw mut this.share);
             (sample, allocation)
         };
-        let captured = cuda.inner.enter().and_then(|_context| cuda.inner.refuse_capture(stream));
-        match captured.and_then(|()| cuda.inner.events.record(stream)) {
+        match prepared.begin(stream) {
             Ok(event) => {
                 let flight = cuda.inner.registrar.fly(None, event);
                 Ok(Reading { take: Take::new(sample, flight, cuda), _allocation: allocation })
