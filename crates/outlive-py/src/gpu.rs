@@ -12,7 +12,8 @@ pub(crate) struct Place {
     pub(crate) ptr: u64,
     pub(crate) nbytes: usize,
     pub(crate) stream: usize,
-    pub(crate) device: usize,
+    /// `None`: the array does not say.
+    pub(crate) device: Option<usize>,
 }
 
 impl Place {
@@ -26,7 +27,10 @@ impl Place {
     }
 
     fn cuda(&self) -> outlive::Result<Cuda> {
-        Ok(Cuda::open(self.device)?)
+        Ok(match self.device {
+            Some(device) => Cuda::open(device)?,
+            None => Cuda::open_of(DevicePtr(self.ptr))?,
+        })
     }
 
     /// Fills `loan` from here and publishes it once the device is done.
@@ -56,18 +60,18 @@ impl Place {
     }
 }
 
-/// Copies a sample to a device; the interpreter is let go meanwhile. `keep` keeps the sample.
+/// Copies a sample to a device; the interpreter is let go meanwhile. `keep`: what is kept where the
+/// device may still read and write it.
 pub(crate) fn take(
     py: Python<'_>,
     place: &Place,
     sample: &Sample<[u8]>,
-    keep: impl FnOnce() -> Py<PyAny>,
+    keep: impl FnOnce() -> [Py<PyAny>; 2],
 ) -> PyResult<()> {
     place.must_have(sample.len())?;
     // SAFETY: the array is kept by the caller's frame in Python, the sample by ours.
     let taken = py.detach(|| unsafe { place.take(sample) });
     if taken.as_ref().is_err_and(|e| e.kind() == ErrorKind::Timeout) {
-        // The device may still read it.
         std::mem::forget(keep());
     }
     taken.or_raise()

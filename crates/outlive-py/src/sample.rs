@@ -116,9 +116,12 @@ impl Sample {
         device: Option<usize>,
     ) -> PyResult<()> {
         let places = slf.py().import("outlive._gpu")?;
-        let found = places.call_method1("place", (array, stream, device))?;
-        let (place, ..): (gpu::Place, String, Vec<usize>) = found.extract()?;
-        gpu::take(slf.py(), &place, &slf.get().inner, || slf.clone().into_any().unbind())
+        let found = places.call_method1("place", (array, stream, device, true))?;
+        let (place, dtype, dims): (gpu::Place, String, Vec<usize>) = found.extract()?;
+        let this = slf.get();
+        this.codec.get().room_of(slf.py(), &dtype, &dims)?;
+        let keep = || [slf.clone().into_any().unbind(), array.clone().unbind()];
+        gpu::take(slf.py(), &place, &this.inner, keep)
     }
 
     /// A new torch tensor on `device` with the payload, in the order of torch's current stream.

@@ -58,6 +58,8 @@ def main():
     else:
         make = lambda: torch.rand((64, 1000), device="cuda")
         round_trip("torch", make, torch.equal, lambda sample: sample.to_torch())
+        on_another = lambda sample: sample.to_torch(stream=torch.cuda.Stream())
+        round_trip("torch, another stream", make, torch.equal, on_another)
         beside_a_capture(torch)
     try:
         import cupy
@@ -67,6 +69,8 @@ def main():
         make = lambda: cupy.random.rand(64, 1000, dtype=cupy.float32)
         same = lambda a, b: bool((a == b).all())
         round_trip("cupy", make, same, lambda sample: sample.to_cupy())
+        on_another = lambda sample: sample.to_cupy(stream=cupy.cuda.Stream(non_blocking=True))
+        round_trip("cupy, another stream", make, same, on_another)
 
 
 if __name__ == "__main__":

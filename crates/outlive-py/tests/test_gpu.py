@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,8 +17,10 @@ STUB = Path(__file__).parents[3] / "target" / "debug" / "deps" / "liboutlive_gpu
 class OnDevice:
     """As torch and cupy show their arrays."""
 
-    def __init__(self, array, **more):
+    def __init__(self, array, device=0, **more):
         self.array = array
+        if device is not None:
+            self.device = SimpleNamespace(id=device)
         at = (array.ctypes.data, False)
         strides = None if array.flags.c_contiguous else array.strides
         self.__cuda_array_interface__ = {
@@ -64,8 +67,22 @@ def test_what_does_not_fit_is_refused(ports):
     assert publisher.published == 0
     publisher.publish(data)
     sample = subscriber.receive(timeout=5)
-    with pytest.raises(outlive.Error):
-        sample.copy_to_cuda(OnDevice(np.zeros(7, np.float32)))
+    for bad in [
+        OnDevice(np.zeros(7, np.float32)),
+        OnDevice(np.zeros((30, 1000), np.int32)),
+        OnDevice(np.zeros((1000, 30), np.float32)),
+        OnDevice(np.zeros((30, 1000), np.float32), data=(0x1000, True)),
+    ]:
+        with pytest.raises(outlive.Error):
+            sample.copy_to_cuda(bad)
+
+
+def test_of_an_array_that_does_not_say_its_device_the_driver_is_asked(ports):
+    # The stub has not made it, as a driver would not know memory of the processor's.
+    with pytest.raises(outlive.InvalidArgument, match="asking on which device"):
+        ports[0].publish_cuda(OnDevice(np.zeros((30, 1000), np.float32), device=None))
+    with pytest.raises(outlive.NotFound, match="opening device 7 of 1"):
+        ports[0].publish_cuda(OnDevice(np.zeros((30, 1000), np.float32), device=7))
 
 
 def test_without_a_driver_it_says_so(ports, monkeypatch):

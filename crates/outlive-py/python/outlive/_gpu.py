@@ -15,21 +15,22 @@ class Place(NamedTuple):
     ptr: int
     nbytes: int
     stream: int
-    device: int
+    #: None: the array does not say; the driver knows.
+    device: "int | None"
 
 
 def _refuse(why: str) -> Exception:
     return _errors.InvalidArgument(f"using an array on a device: {why}", object="array", remedy=why)
 
 
-def _device_of(array: Any) -> int:
-    """The device's number; torch calls it index, cupy id."""
+def _device_of(array: Any) -> "int | None":
+    """The device's number, if it says; torch calls it index, cupy id."""
     device = getattr(array, "device", None)
     for name in ("index", "id"):
         number = getattr(device, name, None)
         if isinstance(number, int):
             return number
-    return 0
+    return None
 
 
 def _stream_of(array: Any, interface: dict) -> int:
@@ -43,7 +44,9 @@ def _stream_of(array: Any, interface: dict) -> int:
     return 0
 
 
-def place(array: Any, stream: Any = None, device: "int | None" = None) -> "tuple[Place, str, tuple]":
+def place(
+    array: Any, stream: Any = None, device: "int | None" = None, writes: bool = False
+) -> "tuple[Place, str, tuple]":
     """Place, NumPy's name of the element type, and shape of a C-contiguous array."""
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is None:
@@ -59,6 +62,8 @@ def place(array: Any, stream: Any = None, device: "int | None" = None) -> "tuple
         nbytes *= n
     if strides is not None and nbytes and tuple(strides) != tuple(reversed(expected)):
         raise _refuse("its elements do not lie close together: call contiguous() first")
+    if writes and interface["data"][1]:
+        raise _refuse("it is read-only: make a new one to copy to")
     if interface.get("mask") is not None:
         raise _refuse("it has a mask")
     if stream is None:
@@ -81,8 +86,14 @@ def to_torch(sample: Any, device: Any = "cuda", stream: Any = None) -> Any:
         return torch.from_numpy(view.copy())
     kind = torch.from_numpy(view[:0].copy() if view.ndim else view.copy()).dtype
     tensor = torch.empty(view.shape, dtype=kind, device=device)
-    stream = torch.cuda.current_stream(tensor.device) if stream is None else stream
-    sample.copy_to_cuda(tensor, stream=stream)
+    current = torch.cuda.current_stream(tensor.device)
+    if stream is not None:
+        # What was in this memory before may still be used on the current stream.
+        given = stream
+        if not isinstance(stream, torch.cuda.Stream):
+            given = torch.cuda.ExternalStream(int(getattr(stream, "ptr", stream)), tensor.device)
+        given.wait_stream(current)
+    sample.copy_to_cuda(tensor, stream=current if stream is None else stream)
     return tensor
 
 
@@ -92,6 +103,12 @@ def to_cupy(sample: Any, stream: Any = None) -> Any:
 
     view = sample.array
     array = cupy.empty(view.shape, dtype=view.dtype)
-    stream = cupy.cuda.get_current_stream() if stream is None else stream
-    sample.copy_to_cuda(array, stream=stream)
+    current = cupy.cuda.get_current_stream()
+    if stream is not None:
+        # As with torch.
+        given = stream
+        if not isinstance(stream, cupy.cuda.Stream):
+            given = cupy.cuda.ExternalStream(int(getattr(stream, "cuda_stream", stream)))
+        given.wait_event(current.record())
+    sample.copy_to_cuda(array, stream=current if stream is None else stream)
     return array
