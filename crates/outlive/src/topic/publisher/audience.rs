@@ -8,6 +8,7 @@ use super::ring::OwnRing;
 use crate::domain::path::DomainPath;
 use crate::node::NodeId;
 use crate::node::peer::{Dead, Peer, PortView};
+use crate::os::time::clock;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::topic::chunks::hazard;
@@ -60,14 +61,34 @@ impl Admitted {
 struct Retry {
     /// Of subscribers, at that look.
     epoch: u64,
-    /// Not before this message.
+    /// Not before this message,
     at: u64,
+    /// or this time: few may come, and none while its chunks are in use.
+    at_ns: u64,
     /// Messages until the next try, doubled each time.
     step: u64,
 }
 
 /// Messages between two tries at most.
 const RETRY_STEP_MAX: u64 = 1024;
+/// Time between two tries at most, where a message is published or tried to be.
+const RETRY_NS: u64 = 250_000_000;
+
+impl Retry {
+    /// Whether it is time for the next, before message `next`.
+    fn is_due(&self, next: u64) -> bool {
+        let timely = || clock::now_ns() >= self.at_ns && !fault("retry.by_messages_alone");
+        next >= self.at || timely()
+    }
+
+    /// When to try again after a try before message `next`, at `epoch`; `last`: what the
+    /// try before it has set.
+    fn after(last: Option<Self>, epoch: u64, next: u64) -> Self {
+        let doubled = |r: Self| (r.step * 2).min(RETRY_STEP_MAX);
+        let step = last.filter(|r| r.epoch == epoch).map_or(1, doubled);
+        Self { epoch, at: next + step, at_ns: clock::now_ns() + RETRY_NS, step }
+    }
+}
 
 /// All of them, as the last look at the topic's directory found them.
 #[derive(Debug)]
@@ -182,12 +203,12 @@ impl Audience {
 
     /// Whether to look at the directory, where the bell says `epoch` before message `next`.
     pub(super) fn is_stale(&self, epoch: u64, next: u64) -> bool {
-        let later = self.retry.is_some_and(|r| r.epoch == epoch && next < r.at);
+        let later = self.retry.is_some_and(|r| r.epoch == epoch && !r.is_due(next));
         epoch != self.seen_epoch && !later
     }
 
     /// Looks at the topic's directory: admits new subscribers, forgets the departed. One that
-    /// cannot be opened right now is tried again after 1, 2, 4, ... messages.
+    /// cannot be opened right now is tried again after 1, 2, 4, ... messages, or some time.
     ///
     /// # Errors
     /// Those of the directory. What kept a reliable subscriber from being opened, or one of which
@@ -222,9 +243,7 @@ impl Audience {
             return Err(e);
         }
         self.seen_epoch = epoch;
-        let step = self.retry.filter(|r| r.epoch == epoch).map_or(1, |r| r.step * 2);
-        let step = step.min(RETRY_STEP_MAX);
-        self.retry = unopened.then_some(Retry { epoch, at: ring.next() + step, step });
+        self.retry = unopened.then(|| Retry::after(self.retry, epoch, ring.next()));
         if unopened {
             self.seen_epoch = u64::MAX;
         }

@@ -329,6 +329,12 @@ impl Writer {
     pub(super) fn loan(&mut self, bytes: usize, at_once: bool) -> Published<Chunk> {
         self.pulse.check_process()?;
         if self.volatile {
+            // Who joined keeps each message its chunk until it is known. Once none is left nothing
+            // is published, and so nobody else would look.
+            let steady = self.pulse.is_steady(self.audience.seen_epoch());
+            if !steady && !fault("loan.joiner_unseen") {
+                self.attend()?;
+            }
             self.withdraw_newest();
         }
         if let Some(chunk) = self.chunks.pool.take(bytes) {
@@ -341,6 +347,9 @@ impl Writer {
     fn loan_slow(&mut self, bytes: usize, at_once: bool) -> Published<Chunk> {
         self.topic().node.tend()?;
         let align = self.topic().meta.of.align;
+        if self.volatile && !fault("withdraw.newest_only") {
+            self.withdraw_all();
+        }
         self.scan(false);
         if let Some(chunk) = self.chunks.pool.take(bytes) {
             return Ok(chunk);
@@ -368,20 +377,45 @@ impl Writer {
     pub(in crate::topic) fn withdraw_newest(&mut self) -> Option<()> {
         let n = self.ring.next().checked_sub(1)?;
         self.chunks.get(&self.ring, n)?;
-        // Whoever joined since the last look, or could not be opened by it, has yet to be asked.
+        if !self.all_is_read() {
+            return None;
+        }
+        self.withdraw(n);
+        self.scan(false);
+        Some(())
+    }
+
+    /// Takes all chunks back once every live subscriber has read all: those of messages that one
+    /// had yet to read when the next came, too. Nobody else would before as many messages were sent
+    /// as the ring has room for, and without a chunk none is.
+    ///
+    /// # Crash safety
+    /// **Strict.** As `withdraw_newest`, each.
+    fn withdraw_all(&mut self) {
+        let next = self.ring.next();
+        if !self.all_is_read() {
+            return;
+        }
+        for n in next.saturating_sub(self.ring.depth())..next {
+            if self.chunks.get(&self.ring, n).is_some() {
+                self.withdraw(n);
+            }
+        }
+    }
+
+    /// Whether every live subscriber has read all. Whoever joined since the last look, or could not
+    /// be opened by it, has yet to be asked.
+    fn all_is_read(&mut self) -> bool {
         let all_known = self.pulse.is_steady(self.audience.seen_epoch());
-        if !all_known && !fault("withdraw.unopened_has_read") {
-            return None;
-        }
-        if !self.audience.has_read(self.ring.next()) {
-            return None;
-        }
-        // From here on it reads as being overwritten by the message that will take this entry.
+        (all_known || fault("withdraw.unopened_has_read"))
+            && self.audience.has_read(self.ring.next())
+    }
+
+    /// From here on message `n` reads as being overwritten by the one that will take its entry.
+    fn withdraw(&mut self, n: u64) {
         self.ring.entry(n).withdraw(n + self.ring.depth());
         crash_point!("writer.withdrawn");
         self.chunks.rename(&self.ring, n, None);
-        self.scan(false);
-        Some(())
     }
 
     /// Frees the retired chunks that no live subscriber holds. `confirm`: ask the file locks of

@@ -21,6 +21,8 @@ pub(super) mod threads;
 #[cfg(all(test, not(loom)))]
 pub(super) mod types;
 #[cfg(all(test, not(loom)))]
+pub(super) mod unopened;
+#[cfg(all(test, not(loom)))]
 pub(super) mod without_waiting;
 
 use std::time::Duration;

@@ -55,6 +55,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("wait::tests::a_publisher_that_never_sent_anything_calls_as_it_leaves")],
     ),
     fault(
+        "loan.joiner_unseen",
+        "a volatile publisher without a chunk does not look who joined",
+        &[Unit(
+            "topic::tests::unopened::\
+             a_volatile_publisher_of_one_chunk_goes_on_after_each_who_joins_or_leaves",
+        )],
+    ),
+    fault(
         "order.held_back_is_asked",
         "who holds a message back asks whether its producer lives, and spins if not",
         &[Unit("queue::tests::leave::nobody_spins_until_what_a_dead_producer_sent_has_its_turn")],
@@ -81,6 +89,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         "reliable.joiner_unseen",
         "who joins while another is waited for is overwritten",
         &[Unit("topic::tests::join::who_joins_while_another_is_waited_for_loses_nothing")],
+    ),
+    fault(
+        "retry.by_messages_alone",
+        "a publisher that can send nothing never tries again to open its subscriber",
+        &[Unit(
+            "topic::tests::unopened::\
+             a_volatile_publisher_out_of_chunks_tries_again_to_open_its_subscriber",
+        )],
     ),
     fault(
         "run.may_shrink",
@@ -142,5 +158,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         "wake.unopened_is_forgotten",
         "a publisher wakes no subscriber that it cannot open",
         &[History("woken-by-whom-it-cannot-open")],
+    ),
+    fault(
+        "withdraw.newest_only",
+        "a volatile publisher never takes back the chunk of a message that was read late",
+        &[Unit(
+            "topic::tests::unopened::\
+             the_chunk_of_a_message_that_was_read_late_is_taken_back_as_well",
+        )],
     ),
 ];

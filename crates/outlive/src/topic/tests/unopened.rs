@@ -1,0 +1,95 @@
+//! Publishers that cannot open one of their subscribers.
+
+use crate::ErrorKind;
+use crate::node::Node;
+use crate::os::fixture::{self, TempDir};
+use crate::os::time::clock;
+use crate::topic::*;
+
+type Image = [u8; 5000];
+/// Memory for one chunk of an image and the head of its segment.
+const ONE_CHUNK: u64 = 3 * 4096;
+/// Memory for each further one.
+const CHUNK: u64 = 2 * 4096;
+
+fn node(dir: &TempDir) -> Node {
+    Node::builder().root(dir.join("root")).name("test").open().unwrap()
+}
+
+fn builder(node: &Node) -> Builder<Image> {
+    node.topic::<Image>("/i").unwrap().depth(8)
+}
+
+fn drain(sub: &mut Subscriber<Image>) -> Vec<u8> {
+    sub.drain().map(|sample| sample.unwrap()[0]).collect()
+}
+
+/// Refuses the calling thread what it needs to open that node.
+fn refuse(call: &'static str, node: &Node, errno: i32) {
+    fixture::refuse(call, &format!("/nodes/{}", node.id()), errno, u32::MAX);
+}
+
+/// As if `ms` had passed, for this thread.
+fn later(ms: i64) {
+    clock::set_test_offset(ms * 1_000_000);
+}
+
+#[test]
+fn a_volatile_publisher_of_one_chunk_goes_on_after_each_who_joins_or_leaves() {
+    let dir = TempDir::new("unopened-one");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let publisher = builder(&ours).volatile(true).memory_bytes_max(ONE_CHUNK).publisher().unwrap();
+    let mut subs = vec![builder(&theirs).subscriber().unwrap()];
+    for i in 0..6 {
+        publisher.publish(&[i; 5000]).unwrap_or_else(|e| panic!("message {i}: {e}"));
+        subs.iter_mut().for_each(|sub| assert_eq!(drain(sub), [i]));
+        match i {
+            1 | 3 => subs.push(builder(&theirs).subscriber().unwrap()),
+            2 => drop(subs.remove(0)),
+            _ => {}
+        }
+        // Who joined has to look before it can have read anything.
+        subs.iter_mut().for_each(|sub| assert!(drain(sub).is_empty()));
+    }
+}
+
+#[test]
+fn a_volatile_publisher_out_of_chunks_tries_again_to_open_its_subscriber() {
+    let dir = TempDir::new("unopened-volatile");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let two = ONE_CHUNK + CHUNK;
+    let publisher = builder(&ours).volatile(true).memory_bytes_max(two).publisher().unwrap();
+    let mut sub = builder(&theirs).subscriber().unwrap();
+    refuse("map", &theirs, libc::ENOMEM);
+    let send = || publisher.try_publish(&[1; 5000]);
+    let sent = (0..8).take_while(|_| send().is_ok()).count();
+    assert_eq!(sent, 2, "each message keeps its chunk");
+    assert_eq!(send().unwrap_err().kind(), ErrorKind::OutOfMemory);
+    assert!(fixture::refuse_none() < u32::MAX);
+    assert_eq!(drain(&mut sub).len(), 2);
+    later(300);
+    for i in 2..20 {
+        let sent = send().map_err(|e| e.kind());
+        assert!(sent.is_ok(), "message {i}: {sent:?}");
+        assert_eq!(drain(&mut sub), [1]);
+    }
+}
+
+#[test]
+fn the_chunk_of_a_message_that_was_read_late_is_taken_back_as_well() {
+    let dir = TempDir::new("unopened-late");
+    let n = node(&dir);
+    let two = ONE_CHUNK + CHUNK;
+    let publisher = builder(&n).volatile(true).memory_bytes_max(two).publisher().unwrap();
+    let mut sub = builder(&n).subscriber().unwrap();
+    publisher.publish(&[0; 5000]).unwrap();
+    publisher.publish(&[1; 5000]).unwrap();
+    // It keeps the last sample until the next comes.
+    let mut kept = sub.drain().last().unwrap().unwrap();
+    for i in 2..20 {
+        publisher.publish(&[i; 5000]).unwrap_or_else(|e| panic!("message {i}: {e}"));
+        kept = sub.receive().unwrap().unwrap();
+        assert_eq!(kept[0], i);
+    }
+    drop(kept);
+}
