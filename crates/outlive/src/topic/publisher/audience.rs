@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::ring::OwnRing;
 use crate::domain::path::DomainPath;
 use crate::node::NodeId;
-use crate::node::peer::{Dead, Peer, PortView};
+use crate::node::peer::{Dead, Peer, PortView, proof_by_name};
 use crate::os::time::clock;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::{AtomicU32, AtomicU64, fault};
@@ -232,6 +232,7 @@ impl Audience {
             if let DirEntry::Subscriber { node, port } = entry
                 && !self.all.iter().any(|s| s.peer.id() == node && s.port == port)
                 && let Err(e) = self.admit(topic, ring, (node, port))
+                && !has_died(topic, node)
             {
                 unopened = true;
                 if may_be_reliable(topic, node, port) {
@@ -359,6 +360,13 @@ fn find_slot(known: &mut Option<usize>, view: PortView<'_>, id: PublisherId) -> 
     let is_ours = |&slot: &usize| listing(view.source(slot)).names(id.node.0, id.port);
     *known = known.or_else(|| (0..view.sources()).find(is_ours));
     *known
+}
+
+/// Whether a subscriber that could not be mapped is dead: asked without mapping its file. Nobody
+/// waits for the dead, and it may be long before somebody removes what they left.
+fn has_died(topic: &Topic, node: NodeId) -> bool {
+    let nodes = topic.node.domain().nodes();
+    !fault("admit.dead_stop_all") && matches!(proof_by_name(&nodes, node), Ok(Some(_)))
 }
 
 /// Whether a subscriber that could not be mapped is one to wait for: read from its file.

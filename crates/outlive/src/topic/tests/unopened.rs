@@ -93,3 +93,40 @@ fn the_chunk_of_a_message_that_was_read_late_is_taken_back_as_well() {
     }
     drop(kept);
 }
+
+/// Added to a node's number it is that of its dead copy, whose ports lie where its own do.
+const DEAD: u64 = 32 * 32;
+
+/// A dead subscriber for each of that node's on the topic.
+fn leave_dead(dir: &TempDir, node: &Node) {
+    let (nodes, topic) = (dir.join("root/default/nodes"), dir.join("root/default/topics/i"));
+    let dead = node.id().get() + DEAD;
+    std::fs::copy(nodes.join(node.id().to_string()), nodes.join(dead.to_string())).unwrap();
+    let listed = format!("sub.{}.", node.id());
+    for entry in std::fs::read_dir(&topic).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if let Some(port) = name.strip_prefix(&listed) {
+            std::fs::copy(topic.join(&name), topic.join(format!("sub.{dead}.{port}"))).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_dead_reliable_subscriber_that_cannot_be_mapped_stops_no_publisher() {
+    let dir = TempDir::new("unopened-dead");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let sub = builder(&theirs).reliable(true).subscriber().unwrap();
+    let publisher = builder(&ours).publisher().unwrap();
+    publisher.publish(&[0; 5000]).unwrap();
+    leave_dead(&dir, &theirs);
+    // Nobody that would remove what the dead left.
+    publisher.writer.borrow().topic().ring_bell(membership::Ports::Subscribers);
+    fixture::refuse("map", &format!("/nodes/{}", theirs.id().get() + DEAD), libc::ENOMEM, u32::MAX);
+    for i in 1..4 {
+        let sent = publisher.publish(&[i; 5000]).map_err(|e| e.kind());
+        assert!(sent.is_ok(), "message {i}: {sent:?}");
+    }
+    let refused = u32::MAX - fixture::refuse_none();
+    assert_eq!((refused, publisher.subscribers().unwrap()), (1, 1), "tried once: it is dead");
+    drop(sub);
+}

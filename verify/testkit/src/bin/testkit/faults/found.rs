@@ -6,6 +6,14 @@ use super::check::{Fault, fault};
 /// By name.
 pub(crate) const FAULTS: &[Fault] = &[
     fault(
+        "admit.dead_stop_all",
+        "a dead subscriber that cannot be mapped keeps a publisher from sending",
+        &[Unit(
+            "topic::tests::unopened::\
+             a_dead_reliable_subscriber_that_cannot_be_mapped_stops_no_publisher",
+        )],
+    ),
+    fault(
         "batch.passes_over",
         "a batch leaves out who has something else than a plain copy next",
         &[Unit(
