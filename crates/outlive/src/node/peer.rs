@@ -239,13 +239,37 @@ impl Peer {
         port: u64,
         access: &Access,
     ) -> Result<bool> {
+        let [reliable] = Self::read_port(nodes, id, port, access, [self::port::RELIABLE])?;
+        Ok(reliable == 1)
+    }
+
+    /// How the owner of a node's port wants to be woken, without mapping its file: the waiting
+    /// flag, the generation and the socket, read in this order.
+    pub(crate) fn read_request(
+        nodes: &Path,
+        id: NodeId,
+        port: u64,
+        access: &Access,
+    ) -> Result<[u64; 3]> {
+        use self::port::{GENERATION, SOCKET, WAITING};
+        Self::read_port(nodes, id, port, access, [WAITING, GENERATION, SOCKET])
+    }
+
+    /// Words of a node's port, read in this order.
+    fn read_port<const N: usize>(
+        nodes: &Path,
+        id: NodeId,
+        port: u64,
+        access: &Access,
+        offsets: [usize; N],
+    ) -> Result<[u64; N]> {
         let path = nodes.join(id.0.to_string());
         let expect =
             Expect { writable: false, min_len: PAGE as u64, owner: access.owner_required() };
         let (fd, _) = file::open_checked(&path, expect)?;
         let block =
             layout::ports_offset(id.0) + port as usize % layout::PORTS_MAX * layout::PORT_BYTES;
-        Ok(file::read_u64(fd, (block + self::port::RELIABLE) as u64, &path)? == 1)
+        file::read_words(fd, offsets.map(|at| (block + at) as u64), &path)
     }
 
     pub(crate) fn describe(&self) -> Result<(u32, u64, String)> {

@@ -17,6 +17,7 @@ use crate::topic::membership::{Entry as DirEntry, Ports, PublisherId, Topic, lis
 use crate::wait::wake::call;
 use crate::wait::wake::call::Caller;
 use crate::wait::wake::handshake;
+use crate::wait::wake::handshake::Request;
 use crate::{Error, ErrorKind, Result, crash_point};
 
 /// One of them.
@@ -56,6 +57,28 @@ impl Admitted {
     }
 }
 
+/// One that could not be opened at the last look.
+#[derive(Debug)]
+struct Unopened {
+    node: NodeId,
+    port: u64,
+    caller: Caller,
+}
+
+impl Unopened {
+    /// Rings or calls it, if it asked for that: its words are read, as its file is not mapped. What
+    /// cannot be read asks for nothing; it looks by itself some time later.
+    fn call(&mut self, domain: &DomainPath) {
+        let Self { node, port, caller } = self;
+        let read = Peer::read_request(&domain.nodes(), *node, *port, &domain.access);
+        let Ok([flag, generation, socket]) = read else { return };
+        let flag = AtomicU32::new(flag as u32);
+        let (socket, generation) = (AtomicU64::new(socket), AtomicU64::new(generation));
+        let request = Request { flag: &flag, socket: &socket, generation: &generation };
+        caller.call(domain, *node, request);
+    }
+}
+
 /// After a subscriber could not be opened for lack of memory or descriptors.
 #[derive(Clone, Copy, Debug)]
 struct Retry {
@@ -84,8 +107,10 @@ impl Retry {
     /// When to try again after a try before message `next`, at `epoch`; `last`: what the
     /// try before it has set.
     fn after(last: Option<Self>, epoch: u64, next: u64) -> Self {
-        let doubled = |r: Self| (r.step * 2).min(RETRY_STEP_MAX);
-        let step = last.filter(|r| r.epoch == epoch).map_or(1, doubled);
+        // Who only asks how many subscribers there are puts nothing off.
+        let is_reached = |r: &Self| next >= r.at || fault("retry.doubled_by_looks");
+        let step = |r: Self| if is_reached(&r) { (r.step * 2).min(RETRY_STEP_MAX) } else { r.step };
+        let step = last.filter(|r| r.epoch == epoch).map_or(1, step);
         Self { epoch, at: next + step, at_ns: clock::now_ns() + RETRY_NS, step }
     }
 }
@@ -94,6 +119,8 @@ impl Retry {
 #[derive(Debug)]
 pub(super) struct Audience {
     all: Vec<Admitted>,
+    /// Those that are there and could not be opened.
+    unopened: Vec<Unopened>,
     /// Who publishes to them.
     id: PublisherId,
     seen_epoch: u64,
@@ -108,8 +135,9 @@ pub(super) struct Audience {
 impl Audience {
     /// That of publisher `id` before it has looked.
     pub(super) fn new(id: PublisherId) -> Self {
-        let (all, held) = (Vec::new(), Vec::new());
-        Self { all, id, seen_epoch: u64::MAX, retry: None, newcomer: false, held }
+        let (all, unopened, held) = (Vec::new(), Vec::new(), Vec::new());
+        let (seen_epoch, retry, newcomer) = (u64::MAX, None, false);
+        Self { all, unopened, id, seen_epoch, retry, newcomer, held }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -133,11 +161,11 @@ impl Audience {
         self.seen_epoch
     }
 
-    /// Whether one of them asks to be woken, or may: one that could not be opened sleeps on the
-    /// entry's word, and its flag cannot be read.
+    /// Whether one of them asks to be woken, or may: the flag of one that could not be opened is
+    /// not mapped.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
-        let unopened = self.retry.is_some() && !fault("wake.unopened_is_forgotten");
+        let unopened = !self.unopened.is_empty() && !fault("wake.unopened_is_forgotten");
         unopened || handshake::is_wanted(self.all.iter().map(Admitted::flag))
     }
 
@@ -151,6 +179,7 @@ impl Audience {
                 subscriber.call(domain);
             }
         }
+        self.call_unopened(domain);
         if dead {
             // Looked at again by the next publish.
             self.seen_epoch = u64::MAX;
@@ -160,6 +189,15 @@ impl Audience {
     /// After a ring of the bell: those who do not sleep on it are told as well.
     pub(super) fn call(&mut self, domain: &DomainPath) {
         self.all.iter_mut().for_each(|subscriber| subscriber.call(domain));
+        self.call_unopened(domain);
+    }
+
+    /// As `call`, those that could not be opened: a wake of the words reaches neither who sleeps on
+    /// a doorbell nor who waits for a descriptor.
+    fn call_unopened(&mut self, domain: &DomainPath) {
+        if !fault("call.unopened_is_forgotten") {
+            self.unopened.iter_mut().for_each(|subscriber| subscriber.call(domain));
+        }
     }
 
     /// Whether every live one has read all messages before `next`; not, where one cannot be asked.
@@ -227,14 +265,18 @@ impl Audience {
                 "somebody removed it: open the publisher again",
             ));
         }
-        let (mut unopened, mut failed) = (false, None);
+        let mut known = std::mem::take(&mut self.unopened);
+        let mut failed = None;
         for entry in entries {
             if let DirEntry::Subscriber { node, port } = entry
                 && !self.all.iter().any(|s| s.peer.id() == node && s.port == port)
                 && let Err(e) = self.admit(topic, ring, (node, port))
                 && !has_died(topic, node)
             {
-                unopened = true;
+                // Who was called once for this generation is not called again.
+                let was = known.iter().position(|s| (s.node, s.port) == (node, port));
+                let caller = was.map(|i| known.swap_remove(i).caller).unwrap_or_default();
+                self.unopened.push(Unopened { node, port, caller });
                 if may_be_reliable(topic, node, port) {
                     failed = failed.or(Some(e));
                 }
@@ -243,11 +285,9 @@ impl Audience {
         if let Some(e) = failed {
             return Err(e);
         }
-        self.seen_epoch = epoch;
-        self.retry = unopened.then(|| Retry::after(self.retry, epoch, ring.next()));
-        if unopened {
-            self.seen_epoch = u64::MAX;
-        }
+        let all_known = self.unopened.is_empty();
+        self.seen_epoch = if all_known { epoch } else { u64::MAX };
+        self.retry = (!all_known).then(|| Retry::after(self.retry, epoch, ring.next()));
         Ok(())
     }
 

@@ -1,9 +1,13 @@
 //! Publishers that cannot open one of their subscribers.
 
 use crate::ErrorKind;
+use std::os::fd::AsRawFd;
+
 use crate::node::Node;
 use crate::os::fixture::{self, TempDir};
+use crate::os::sleep::poll::{PollFd, READABLE, poll};
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::topic::*;
 
 type Image = [u8; 5000];
@@ -129,4 +133,45 @@ fn a_dead_reliable_subscriber_that_cannot_be_mapped_stops_no_publisher() {
     let refused = u32::MAX - fixture::refuse_none();
     assert_eq!((refused, publisher.subscribers().unwrap()), (1, 1), "tried once: it is dead");
     drop(sub);
+}
+
+#[test]
+fn who_waits_for_a_descriptor_is_called_by_a_publisher_that_cannot_map_it() {
+    let dir = TempDir::new("unopened-fd");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let publisher = builder(&ours).publisher().unwrap();
+    let mut sub = builder(&theirs).subscriber().unwrap();
+    refuse("map", &theirs, libc::ENOMEM);
+    let fd = sub.fd().unwrap().as_raw_fd();
+    let is_readable = || poll(&mut [PollFd::new(fd, READABLE)], Deadline::AT_ONCE) == 1;
+    for i in 0..3 {
+        // Nothing is there, unless it has just ticked.
+        fixture::until(|| sub.receive().unwrap().is_none() && !is_readable());
+        publisher.publish(&[i; 5000]).unwrap();
+        assert!(is_readable(), "message {i}: not called");
+        assert_eq!(drain(&mut sub), [i]);
+    }
+    assert!(fixture::refuse_none() < u32::MAX);
+}
+
+/// Whether that publisher knows its subscriber, without looking.
+fn knows(publisher: &Publisher<Image>) -> bool {
+    publisher.writer.borrow().subscribers() == 1
+}
+
+#[test]
+fn who_asks_how_many_there_are_puts_no_try_off() {
+    let dir = TempDir::new("unopened-asks");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let publisher = builder(&ours).publisher().unwrap();
+    let _sub = builder(&theirs).subscriber().unwrap();
+    refuse("map", &theirs, libc::ENOMEM);
+    for _ in 0..9 {
+        assert_eq!(publisher.subscribers().unwrap(), 0);
+    }
+    assert_eq!(u32::MAX - fixture::refuse_none(), 9);
+    // The first may come before its turn.
+    publisher.publish(&[0; 5000]).unwrap();
+    publisher.publish(&[1; 5000]).unwrap();
+    assert!(knows(&publisher));
 }

@@ -285,12 +285,20 @@ fn refuse(kind: ErrorKind, path: &Path, why: &str) -> Error {
     Error::new(kind, "open", show(path), why)
 }
 
-/// The word at `at`, without mapping the file.
-pub(crate) fn read_u64(fd: OwnedFd, at: u64, path: &Path) -> Result<u64> {
-    let mut bytes = [0; 8];
-    let read = File::from(fd).read_exact_at(&mut bytes, at);
-    read.map_err(|e| syserr::from_io("read", show(path), e))?;
-    Ok(u64::from_le_bytes(bytes))
+/// The words at `at`, one after the other, without mapping the file.
+pub(crate) fn read_words<const N: usize>(
+    fd: OwnedFd,
+    at: [u64; N],
+    path: &Path,
+) -> Result<[u64; N]> {
+    let (file, mut words) = (File::from(fd), [0; N]);
+    for (word, at) in words.iter_mut().zip(at) {
+        let mut bytes = [0; 8];
+        let read = file.read_exact_at(&mut bytes, at);
+        read.map_err(|e| syserr::from_io("read", show(path), e))?;
+        *word = u64::from_le_bytes(bytes);
+    }
+    Ok(words)
 }
 
 /// Makes a file longer, reserved in full. Errors: `NoSpace`.

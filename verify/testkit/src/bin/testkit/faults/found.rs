@@ -35,6 +35,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
+        "call.unopened_is_forgotten",
+        "a publisher calls no subscriber that it cannot open",
+        &[Unit(
+            "topic::tests::unopened::\
+             who_waits_for_a_descriptor_is_called_by_a_publisher_that_cannot_map_it",
+        )],
+    ),
+    fault(
         "drain.repeats_errors",
         "an iterator over what is there gives one error for ever",
         &[Unit("topic::tests::modes::a_drain_ends_at_an_error_and_the_next_one_goes_on")],
@@ -105,6 +113,11 @@ pub(crate) const FAULTS: &[Fault] = &[
             "topic::tests::unopened::\
              a_volatile_publisher_out_of_chunks_tries_again_to_open_its_subscriber",
         )],
+    ),
+    fault(
+        "retry.doubled_by_looks",
+        "who asks for the number of subscribers puts off the next try to open one",
+        &[Unit("topic::tests::unopened::who_asks_how_many_there_are_puts_no_try_off")],
     ),
     fault(
         "run.may_shrink",
