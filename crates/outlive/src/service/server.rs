@@ -88,8 +88,8 @@ enum Found {
     Way,
     /// Nobody waits there any more, or what the client calls its reply queue is none.
     Nobody,
-    /// Not for now: for lack of memory, space or descriptors, while somebody holds its directory,
-    /// or while its word says dead and its lock does not.
+    /// Not for now: for lack of memory, space, descriptors or rights, while somebody holds its
+    /// directory, or while its word says dead and its lock does not.
     NotYet,
 }
 
@@ -165,7 +165,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// # Errors
     /// `ForkedChild`; `Io` when the directory of the service cannot be read. A problem with one
     /// client is not an error here: while its reply queue cannot be opened (a full RAM disk, no
-    /// descriptors), its requests wait and are tried again after 2 to 250 ms.
+    /// descriptors, no rights), its requests wait and are tried again after 2 to 250 ms.
     ///
     /// # Crash safety
     /// **Strict.** Received when this returns. If we die before the answer, its client learns of
@@ -619,12 +619,14 @@ fn is_final(e: &Error) -> bool {
 /// What an error of opening a client's reply queue says of that client.
 #[cold]
 fn failed(e: Error) -> Result<Found> {
-    use ErrorKind::{Corrupt, NotFound, NotOwned, OwnerDied, Permission, TypeMismatch};
+    use ErrorKind::{Corrupt, NotFound, NotOwned, OwnerDied, TypeMismatch};
     Ok(match e.kind() {
         ErrorKind::ForkedChild => return Err(e),
         _ if fault("server.one_fails_all") => return Err(e),
-        NotFound | OwnerDied | Corrupt | NotOwned | Permission | TypeMismatch => Found::Nobody,
+        NotFound | OwnerDied | Corrupt | NotOwned | TypeMismatch => Found::Nobody,
         ErrorKind::VersionMismatch => Found::Nobody,
+        ErrorKind::Permission if fault("server.denied_is_gone") => Found::Nobody,
+        // Lack of rights is no proof that nobody waits, and who does could not be told.
         _ => Found::NotYet,
     })
 }

@@ -173,3 +173,18 @@ fn a_server_in_a_wait_set_comes_back_to_the_requests_that_it_put_off() {
     assert!(woken, "nothing but another client woke it");
     assert!(*server.receive().unwrap().unwrap() > 1900, "what it had put off");
 }
+
+#[test]
+fn a_client_whose_replies_may_not_be_opened_for_a_while_is_answered_later() {
+    let dir = TempDir::new("service-denied");
+    let (mut server, mut client) = in_two_nodes(&dir);
+    let ticket = client.send(&1).unwrap();
+    fixture::refuse("open", "/reply.", libc::EACCES, u32::MAX);
+    assert!(server.receive().unwrap().is_none());
+    assert!(fixture::refuse_none() < u32::MAX, "nothing of it was opened");
+    assert_eq!(server.passed_over(), 0, "somebody waits for it");
+    let request = server.receive_timeout(LONG).unwrap().expect("it comes back to it");
+    server.respond(request, &[7]).unwrap();
+    let reply = client.receive_timeout(LONG).unwrap().unwrap();
+    assert_eq!((reply.ticket(), reply.body().unwrap()), (ticket, &[7][..]));
+}

@@ -63,13 +63,15 @@ struct Unopened {
     node: NodeId,
     port: u64,
     caller: Caller,
+    /// For lack of rights. Nobody waits for it, as they may be wrong for good; nor is it gone.
+    denied: bool,
 }
 
 impl Unopened {
     /// Rings or calls it, if it asked for that: its words are read, as its file is not mapped. What
     /// cannot be read asks for nothing; it looks by itself some time later.
     fn call(&mut self, domain: &DomainPath) {
-        let Self { node, port, caller } = self;
+        let Self { node, port, caller, .. } = self;
         let read = Peer::read_request(&domain.nodes(), *node, *port, &domain.access);
         let Ok([flag, generation, socket]) = read else { return };
         let flag = AtomicU32::new(flag as u32);
@@ -79,7 +81,7 @@ impl Unopened {
     }
 }
 
-/// After a subscriber could not be opened for lack of memory or descriptors.
+/// After a subscriber could not be opened for lack of memory, descriptors or rights.
 #[derive(Clone, Copy, Debug)]
 struct Retry {
     /// Of subscribers, at that look.
@@ -239,6 +241,11 @@ impl Audience {
         Some(&self.held)
     }
 
+    /// Whether all that are there, as the bell says `epoch`, are opened or deny us the right to.
+    pub(super) fn lacks_only_denied(&self, epoch: u64) -> bool {
+        self.retry.is_some_and(|r| r.epoch == epoch) && self.unopened.iter().all(|s| s.denied)
+    }
+
     /// Whether to look at the directory, where the bell says `epoch` before message `next`.
     pub(super) fn is_stale(&self, epoch: u64, next: u64) -> bool {
         let later = self.retry.is_some_and(|r| r.epoch == epoch && !r.is_due(next));
@@ -250,7 +257,7 @@ impl Audience {
     ///
     /// # Errors
     /// Those of the directory. What kept a reliable subscriber from being opened, or one of which
-    /// that cannot be said: without it a message would be lost to it.
+    /// that cannot be said: without it a message would be lost to it. But not lack of rights.
     #[cold]
     pub(super) fn refresh(&mut self, topic: &Topic, ring: &OwnRing) -> Result<()> {
         let epoch = topic.epoch_seen(Ports::Subscribers);
@@ -276,8 +283,9 @@ impl Audience {
                 // Who was called once for this generation is not called again.
                 let was = known.iter().position(|s| (s.node, s.port) == (node, port));
                 let caller = was.map(|i| known.swap_remove(i).caller).unwrap_or_default();
-                self.unopened.push(Unopened { node, port, caller });
-                if may_be_reliable(topic, node, port) {
+                let denied = e.kind() == ErrorKind::Permission && !fault("admit.denied_stops_all");
+                self.unopened.push(Unopened { node, port, caller, denied });
+                if !denied && may_be_reliable(topic, node, port) {
                     failed = failed.or(Some(e));
                 }
             }
@@ -305,7 +313,8 @@ impl Audience {
             // It has left, or nobody can read what it says.
             Err(e) if fault("admit.failed_is_gone") || e.kind() == NotFound => return Ok(()),
             Err(e) => match e.kind() {
-                Corrupt | NotOwned | Permission | VersionMismatch => return Ok(()),
+                Corrupt | NotOwned | VersionMismatch => return Ok(()),
+                Permission if fault("admit.denied_is_gone") => return Ok(()),
                 _ => return Err(e),
             },
         };

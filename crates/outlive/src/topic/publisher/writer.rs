@@ -404,9 +404,11 @@ impl Writer {
     }
 
     /// Whether every live subscriber has read all. Whoever joined since the last look, or could not
-    /// be opened by it, has yet to be asked.
+    /// be opened by it, has yet to be asked; but nobody waits for who denies us the rights to.
     fn all_is_read(&mut self) -> bool {
-        let all_known = self.pulse.is_steady(self.audience.seen_epoch());
+        let epoch = self.topic().epoch(Ports::Subscribers).load(Relaxed);
+        let all_known =
+            epoch == self.audience.seen_epoch() || self.audience.lacks_only_denied(epoch);
         (all_known || fault("withdraw.unopened_has_read"))
             && self.audience.has_read(self.ring.next())
     }

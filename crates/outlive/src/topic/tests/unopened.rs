@@ -77,6 +77,7 @@ fn a_volatile_publisher_out_of_chunks_tries_again_to_open_its_subscriber() {
         assert!(sent.is_ok(), "message {i}: {sent:?}");
         assert_eq!(drain(&mut sub), [1]);
     }
+    later(0);
 }
 
 #[test]
@@ -174,4 +175,27 @@ fn who_asks_how_many_there_are_puts_no_try_off() {
     publisher.publish(&[0; 5000]).unwrap();
     publisher.publish(&[1; 5000]).unwrap();
     assert!(knows(&publisher));
+}
+
+#[test]
+fn a_subscriber_that_may_not_be_read_is_opened_later_and_stops_nobody() {
+    for reliable in [false, true] {
+        let dir = TempDir::new("unopened-denied");
+        let (ours, theirs) = (node(&dir), node(&dir));
+        // It has to take its only chunk back.
+        let publisher = builder(&ours).volatile(true).memory_bytes_max(ONE_CHUNK);
+        let publisher = publisher.publisher().unwrap();
+        let _sub = builder(&theirs).reliable(reliable).subscriber().unwrap();
+        refuse("open", &theirs, libc::EACCES);
+        for i in 0..3 {
+            let sent = publisher.publish(&[i; 5000]).map_err(|e| e.kind());
+            assert!(sent.is_ok(), "message {i}, reliable: {reliable}: {sent:?}");
+        }
+        assert!(fixture::refuse_none() < u32::MAX);
+        assert!(!knows(&publisher));
+        later(300 * (1 + i64::from(reliable)));
+        publisher.wait_for_room(Deadline::AT_ONCE).unwrap();
+        assert!(knows(&publisher), "reliable: {reliable}");
+    }
+    later(0);
 }

@@ -14,6 +14,22 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
+        "admit.denied_is_gone",
+        "a subscriber whose node file may not be read counts as gone",
+        &[Unit(
+            "topic::tests::unopened::\
+             a_subscriber_that_may_not_be_read_is_opened_later_and_stops_nobody",
+        )],
+    ),
+    fault(
+        "admit.denied_stops_all",
+        "a subscriber whose node file may not be read keeps a publisher from sending",
+        &[Unit(
+            "topic::tests::unopened::\
+             a_subscriber_that_may_not_be_read_is_opened_later_and_stops_nobody",
+        )],
+    ),
+    fault(
         "batch.passes_over",
         "a batch leaves out who has something else than a plain copy next",
         &[Unit(
@@ -123,6 +139,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         "run.may_shrink",
         "a run that says less than was received is believed",
         &[Unit("queue::lane::record::tests::a_header_that_says_less_than_was_received_is_corrupt")],
+    ),
+    fault(
+        "server.denied_is_gone",
+        "a server passes over requests of a client whose replies it may not open",
+        &[Unit(
+            "service::tests::put_off::\
+             a_client_whose_replies_may_not_be_opened_for_a_while_is_answered_later",
+        )],
     ),
     fault(
         "server.put_off_forgotten",
