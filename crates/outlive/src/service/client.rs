@@ -404,7 +404,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             return Ok(Some(reply));
         }
         if self.ready.is_empty() && !self.waiting.is_empty() {
-            self.settle()?;
+            self.settle().inspect_err(|e| self.reader.failed(e))?;
         }
         Ok(self.ready.pop_front())
     }

@@ -5,9 +5,10 @@ use std::os::fd::BorrowedFd;
 use super::WaitSet;
 use super::member::Waitable;
 use super::wake::bridge::Bridge;
-use crate::Result;
 use crate::node::Node;
 use crate::os::time::deadline::Deadline;
+use crate::sync::fault;
+use crate::{Error, ErrorKind, Result};
 
 /// What it needs for that; made when it is first asked for.
 #[derive(Debug, Default)]
@@ -57,6 +58,20 @@ impl Alone {
 
     pub(crate) fn give_back(&mut self, bridge: Bridge) {
         self.bridge = Some(bridge);
+    }
+
+    /// A call failed before it knew whether there is something: who waits for edges of the
+    /// descriptor gets one, as nobody calls again for what has been called for.
+    #[cold]
+    pub(crate) fn failed(&mut self, why: &Error) {
+        // In a forked child the news are its parent's.
+        let is_ours = why.kind() != ErrorKind::ForkedChild;
+        if let Some(bridge) = self.bridge.as_mut().filter(|_| is_ours)
+            && !fault("fd.no_edge_after_error")
+        {
+            bridge.take();
+            bridge.trip();
+        }
     }
 
     /// While the waiting flag was lowered nobody called the descriptor.

@@ -125,7 +125,9 @@ impl<T: Payload + ?Sized> Consumer<T> {
         let bytes = unsafe { std::slice::from_raw_parts(hand.ptr, hand.bytes) };
         let what = fault_of::<T>(bytes);
         self.reader.take(1);
-        Error::new(ErrorKind::Corrupt, "receiving from queue", self.queue(), what)
+        let e = Error::new(ErrorKind::Corrupt, "receiving from queue", self.queue(), what);
+        self.reader.failed(&e);
+        e
     }
 
     #[cold]

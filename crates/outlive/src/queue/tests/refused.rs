@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use super::*;
 use crate::Error;
 use crate::node::layout;
+use crate::os::fixture;
+use crate::os::sleep::poll::Epoll;
 use crate::queue::TrySendError;
 
 #[test]
@@ -216,4 +218,32 @@ fn a_node_that_is_not_listed_any_more_joins_no_queue_and_is_told_at_once() {
     refused();
     std::fs::remove_dir_all(dir.join("root/default")).unwrap();
     refused();
+}
+
+#[test]
+fn who_waits_for_edges_of_a_consumer_gets_one_after_an_error() {
+    let dir = TempDir::new("queue-edges");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let mut consumer = theirs.queue::<u64>("q").unwrap().consumer().unwrap();
+    let edges = Epoll::new().unwrap();
+    edges.add(consumer.fd().unwrap(), 1).unwrap();
+    let has_edge = || {
+        let mut any = false;
+        edges.take(|_| any = true);
+        any
+    };
+    assert!(consumer.receive().unwrap().is_none());
+    has_edge();
+    let mut producer = ours.queue::<u64>("q").unwrap().producer().unwrap();
+    producer.send(&1).unwrap();
+    assert!(has_edge());
+    fixture::refuse("open", "/lane.", libc::EMFILE, 1);
+    assert_eq!(consumer.receive().unwrap_err().kind(), ErrorKind::Io);
+    assert!(has_edge(), "nothing brings it back");
+    let mut got = None;
+    fixture::until(|| {
+        got = consumer.receive().unwrap().map(|message| *message);
+        got.is_some()
+    });
+    assert_eq!(got, Some(1));
 }

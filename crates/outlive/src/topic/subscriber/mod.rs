@@ -95,12 +95,15 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         take: impl Fn(&mut Reader) -> Result<Option<RawSample>>,
     ) -> Result<Option<Sample<T>>> {
         loop {
-            match take(&mut self.reader)?.map(Sample::of) {
-                Some(Ok(sample)) => return Ok(Some(sample)),
-                Some(Err(raw)) => return Err(Sample::<T>::fault(self.topic(), &raw)),
-                None if self.reader.rest() => {}
-                None => return Ok(None),
-            }
+            let e = match take(&mut self.reader).map(|raw| raw.map(Sample::of)) {
+                Ok(Some(Ok(sample))) => return Ok(Some(sample)),
+                Ok(Some(Err(raw))) => Sample::<T>::fault(self.topic(), &raw),
+                Ok(None) if self.reader.rest() => continue,
+                Ok(None) => return Ok(None),
+                Err(e) => e,
+            };
+            self.reader.failed(&e);
+            return Err(e);
         }
     }
 
@@ -332,7 +335,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// So the loop is: wait until it is readable, receive until there is nothing, look at the
     /// events, wait again. The first call makes it; it stays the same and closes with the
-    /// subscriber. Do not read from it. Both level- and edge-triggered (EPOLLET) epoll work.
+    /// subscriber. Do not read from it. Both level- and edge-triggered (EPOLLET) epoll work; after
+    /// an error there is a new edge.
     ///
     /// | readable because of | how soon |
     /// |---|---|

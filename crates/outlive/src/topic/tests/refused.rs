@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::Result;
 use crate::node::Node;
 use crate::os::fixture::{self, TempDir};
+use crate::os::sleep::poll::Epoll;
 use crate::topic::membership::reclaim::reclaim;
 use crate::topic::*;
 
@@ -295,4 +296,28 @@ fn who_gave_its_publisher_up_is_not_waited_for() {
         let reads = &domain.subscribers("/n").unwrap().unwrap()[0].sources;
         assert!(reads.iter().all(|source| source.publisher != id), "{reads:?}");
     }
+}
+
+#[test]
+fn who_waits_for_edges_of_a_descriptor_gets_one_after_an_error() {
+    let dir = TempDir::new("refused-edges");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let topic = |n: &Node| n.topic::<[u8]>("/n").unwrap();
+    let publisher = topic(&ours).publisher().unwrap();
+    let mut sub = topic(&theirs).subscriber().unwrap();
+    let edges = Epoll::new().unwrap();
+    edges.add(sub.fd().unwrap(), 1).unwrap();
+    let has_edge = || {
+        let mut any = false;
+        edges.take(|_| any = true);
+        any
+    };
+    assert!(sub.receive().unwrap().is_none());
+    has_edge();
+    publisher.publish(&[1; 5000]).unwrap();
+    assert!(has_edge());
+    fixture::refuse("open", "/data.", libc::EMFILE, 1);
+    assert_eq!(sub.receive().unwrap_err().kind(), crate::ErrorKind::Io);
+    assert!(has_edge(), "nothing brings it back");
+    assert_eq!(sub.receive().unwrap().unwrap()[0], 1);
 }

@@ -4,7 +4,6 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use super::{Event, Reader};
-use crate::Result;
 use crate::node::peer::Peer;
 use crate::os::time::deadline::Deadline;
 use crate::queue::consumer::lanes::Lane;
@@ -12,6 +11,7 @@ use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::fault;
 use crate::wait::alone::Alone;
 use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
+use crate::{Error, Result};
 
 impl Reader {
     /// Sleeps until there is something to do, at most until `deadline`.
@@ -35,6 +35,12 @@ impl Reader {
     /// Whether somebody waits for its descriptor.
     pub(crate) fn has_fd(&self) -> bool {
         self.alone.has_fd()
+    }
+
+    /// A call that receives failed: as `Alone::failed`.
+    #[cold]
+    pub(crate) fn failed(&mut self, why: &Error) {
+        self.alone.failed(why);
     }
 
     /// Nothing was found: with a descriptor, makes it quiet. `true` when there is something now;

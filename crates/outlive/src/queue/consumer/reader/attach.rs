@@ -212,6 +212,6 @@ impl Reader {
 
     /// What failed since the last call, of one producer alone.
     pub(crate) fn trouble(&mut self) -> Option<Error> {
-        self.later.take_trouble()
+        self.later.take_trouble().inspect(|e| self.failed(e))
     }
 }

@@ -138,7 +138,10 @@ impl Reader {
     /// **Strict.** Nothing is received before `take`.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<bool> {
-        if self.next_at_once(None).is_some() { Ok(true) } else { self.next_slow() }
+        if self.next_at_once(None).is_some() {
+            return Ok(true);
+        }
+        self.next_slow().inspect_err(|e| self.failed(e))
     }
 
     /// As `next`, only in the lane whose turn it is; also what it found. `known`: the bytes of a

@@ -4,13 +4,13 @@
 use std::os::fd::BorrowedFd;
 
 use super::{Event, Reader, glance};
-use crate::Result;
 use crate::sync::Ordering::Acquire;
 use crate::topic::membership::Ports;
 use crate::topic::subscriber::sources::source::Source;
 use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
 use crate::wait::wake::call;
 use crate::wait::wake::handshake::Request;
+use crate::{Error, Result};
 
 impl Reader {
     fn request(&self) -> Request<'_> {
@@ -31,6 +31,12 @@ impl Reader {
     #[inline]
     pub(crate) fn rest(&mut self) -> bool {
         self.alone.has_fd() && self.rest_with_fd()
+    }
+
+    /// A call that receives failed: as `Alone::failed`.
+    #[cold]
+    pub(crate) fn failed(&mut self, why: &Error) {
+        self.alone.failed(why);
     }
 
     /// # Crash safety

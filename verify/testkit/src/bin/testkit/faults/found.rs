@@ -64,6 +64,19 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("topic::tests::modes::a_drain_ends_at_an_error_and_the_next_one_goes_on")],
     ),
     fault(
+        "fd.no_edge_after_error",
+        "who waits for edges of a descriptor and gets an error waits for ever",
+        &[
+            Unit(
+                "topic::tests::refused::\
+                 who_waits_for_edges_of_a_descriptor_gets_one_after_an_error",
+            ),
+            Unit(
+                "queue::tests::refused::who_waits_for_edges_of_a_consumer_gets_one_after_an_error",
+            ),
+        ],
+    ),
+    fault(
         "lane.drained_unasked",
         "who needs a whole lane sleeps on when it is empty",
         &[Unit("queue::producer::lane::tests::a_drained_lane_is_looked_at_by_who_needs_all_of_it")],
