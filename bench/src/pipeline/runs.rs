@@ -192,13 +192,14 @@ impl Line<'_> {
             pipeline = pipeline.stage(*name, self.options(at), stage);
         }
         // On a thread of its own, so that what it asks of the kernel ends with it.
-        std::thread::scope(|scope| {
-            scope.spawn(|| match one {
-                true => pipeline.run_inline(&Stop::new()),
+        let ran = std::thread::scope(|scope| {
+            let run = || match one {
+                true => Ok(pipeline.run_inline(&Stop::new())),
                 false => pipeline.run_threads(&Stop::new()),
-            });
+            };
+            scope.spawn(run).join()
         });
-        Ok(())
+        ran.unwrap_or_else(|e| std::panic::resume_unwind(e)).map(drop)
     }
 
     /// The next cycle: the last one released, if that is later.

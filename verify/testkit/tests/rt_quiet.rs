@@ -76,7 +76,7 @@ fn pipeline(wait: Wait, watch: fn(), also: fn(), end: fn()) {
             }
             Outcome::HandOn
         });
-    pipeline.run_threads(&stop);
+    pipeline.run_threads(&stop).unwrap();
 }
 
 fn nothing() {}

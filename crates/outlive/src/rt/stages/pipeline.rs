@@ -1,6 +1,7 @@
 //! Stages in a row: on one thread, on threads, or in processes.
 #![deny(unsafe_code)]
 
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use super::board::{Board, BoardView};
@@ -9,6 +10,8 @@ use super::stage::{
     Cycle, Input, Neighbours, Outcome, Runner, Stage, StageOptions, StageReport, Stop,
 };
 use crate::node::Node;
+use crate::os::syserr;
+use crate::sync::fault;
 use crate::{Error, ErrorKind, Result};
 
 /// Stages of one process. Each cycle runs through all of them in order.
@@ -36,7 +39,7 @@ use crate::{Error, ErrorKind, Result};
 ///         if cycle.number >= 20 { done.stop() }
 ///         Outcome::HandOn
 ///     });
-/// let reports = pipeline.run_threads(&stop);
+/// let reports = pipeline.run_threads(&stop)?;
 /// assert!(reports[1].counts.run > 0);
 /// # Ok::<(), outlive::Error>(())
 /// ```
@@ -140,29 +143,47 @@ impl<'a> Pipeline<'a> {
 
     /// Runs each stage on a thread of its own and waits for all to end.
     ///
+    /// # Errors
+    /// `Io` or `OutOfMemory` when a thread cannot be made; the others are stopped first.
+    ///
     /// # Panics
     /// When a stage panicked; the others are stopped first.
-    pub fn run_threads(&mut self, stop: &Stop) -> Vec<StageReport> {
+    pub fn run_threads(&mut self, stop: &Stop) -> Result<Vec<StageReport>> {
         let mut runners: Vec<_> = (0..self.stages.len()).map(|at| self.runner(at)).collect();
         // One for all: a thread that starts late is late, it does not begin elsewhere.
         let first = runners.first().map_or(0, Runner::first_cycle);
         std::thread::scope(|scope| {
-            let threads: Vec<_> = runners
-                .iter_mut()
-                .zip(&mut self.stages)
-                .map(|(runner, place)| {
-                    scope.spawn(move || {
-                        let _end = StopOnPanic(stop);
-                        runner.run(&place.options, &mut *place.stage, stop, first)
-                    })
-                })
-                .collect();
-            threads
-                .into_iter()
-                .map(|t| t.join().unwrap_or_else(|e| std::panic::resume_unwind(e)))
-                .collect()
+            let mut threads = Vec::with_capacity(runners.len());
+            for (runner, place) in runners.iter_mut().zip(&mut self.stages) {
+                let Place { name, options, stage, .. } = place;
+                let thread = start(scope, name, move || {
+                    let _end = StopOnPanic(stop);
+                    runner.run(options, &mut **stage, stop, first)
+                });
+                if thread.is_err() && !fault("pipeline.others_run_on") {
+                    // The scope waits for the others, and nobody else ends them.
+                    stop.stop();
+                }
+                threads.push(thread?);
+            }
+            let ended = |thread: ScopedJoinHandle<'_, StageReport>| {
+                thread.join().unwrap_or_else(|e| std::panic::resume_unwind(e))
+            };
+            Ok(threads.into_iter().map(ended).collect())
         })
     }
+}
+
+/// A thread for stage `name`.
+fn start<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>> {
+    #[cfg(test)]
+    crate::os::fixture::may("thread", name.as_ref())?;
+    let started = std::thread::Builder::new().spawn_scoped(scope, body);
+    started.map_err(|e| syserr::from_io("starting", format!("stage {name}"), e))
 }
 
 struct StopOnPanic<'a>(&'a Stop);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::node::Node;
 use crate::os::death::robust::OWNER_DIED;
-use crate::os::fixture::TempDir;
+use crate::os::fixture::{TempDir, refuse, until};
 use crate::os::time::clock;
 use crate::sync::Ordering::Relaxed;
 use crate::{Domain, ErrorKind};
@@ -125,7 +125,7 @@ fn a_cycle_runs_through_all_stages_on_one_thread() {
 #[test]
 fn a_cycle_runs_through_all_stages_on_threads_whatever_the_wait() {
     for wait in [Wait::SpinThenSleep { spin_ns: 0 }, Wait::Yield, Wait::for_stages(3)] {
-        three_stages(wait, |p, stop| p.run_threads(stop));
+        three_stages(wait, |p, stop| p.run_threads(stop).unwrap());
     }
 }
 
@@ -141,7 +141,7 @@ fn a_late_stage_is_told_to_the_next() {
             done.stop();
             Outcome::Skip
         });
-    let reports = pipeline.run_threads(&stop);
+    let reports = pipeline.run_threads(&stop).unwrap();
     assert_eq!(reports[1].counts.late, 1);
 }
 
@@ -260,7 +260,7 @@ fn a_deadline_without_end_is_never_missed() {
             ends.stop();
             Outcome::HandOn
         });
-    let reports = pipeline.run_threads(&stop);
+    let reports = pipeline.run_threads(&stop).unwrap();
     assert_eq!(reports.iter().map(|r| r.counts.missed).sum::<u64>(), 0);
 }
 
@@ -387,4 +387,22 @@ fn the_same_type_elsewhere_is_taken_and_another_order_of_fields_is_not() {
     let _writing = SpscWriter::<here::Command>::open(&a, "y", 4).unwrap();
     let reading = SpscReader::<turned::Command>::open(&b, "y", 4).unwrap();
     assert_eq!(reading.connect(SOON).unwrap_err().kind(), ErrorKind::TypeMismatch);
+}
+
+/// It never came back: those before it ran on, and nobody stopped them.
+#[test]
+fn a_stage_whose_thread_cannot_be_made_stops_those_before_it() {
+    let stop = Stop::new();
+    let seen = stop.clone();
+    let caller = std::thread::spawn(move || {
+        refuse("thread", "two", libc::EAGAIN, 1);
+        let schedule = Schedule::every(Duration::from_millis(1)).unwrap();
+        let mut pipeline = Pipeline::new(schedule)
+            .stage("one", StageOptions::default(), |_: &Cycle| Outcome::HandOn)
+            .stage("two", StageOptions::default(), |_: &Cycle| Outcome::HandOn);
+        pipeline.run_threads(&stop).unwrap_err()
+    });
+    until(|| caller.is_finished());
+    assert_eq!(caller.join().unwrap().kind(), ErrorKind::Io);
+    assert!(seen.is_stopped());
 }

@@ -113,6 +113,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("queue::tests::leave::nobody_spins_until_what_a_dead_producer_sent_has_its_turn")],
     ),
     fault(
+        "pipeline.others_run_on",
+        "a stage that cannot be started leaves those before it running",
+        &[Unit("rt::tests::a_stage_whose_thread_cannot_be_made_stops_those_before_it")],
+    ),
+    fault(
         "place.reused_at_once",
         "the place of a thread that has just ended is another's at once",
         &[Unit("node::threads::tokens::tests::the_place_of_a_thread_that_has_just_ended_waits")],
