@@ -13,8 +13,8 @@ use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::rt::channel::waiting::Wait;
 use crate::rt::thread::realtime::{Granted, Realtime};
-use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicU64, fault};
 
 /// Longest wait for input before `stop` is looked at again.
 const STOP_SLICE_NS: u64 = 50_000_000;
@@ -153,14 +153,20 @@ pub(in crate::rt) struct Runner {
     pub(in crate::rt) after: Option<BoardView>,
 }
 
+/// Whether there was a neighbour that is gone, by its word.
+#[inline]
+fn is_gone(neighbour: &Option<BoardView>) -> bool {
+    neighbour.as_ref().is_some_and(|view| !view.seems_alive())
+}
+
 impl Runner {
     /// Runs cycles from `first` on until `stop`, an [`Outcome::Stop`], or an overrun that ends the
     /// loop.
     ///
     /// # Real-time
     /// A cycle allocates nothing and makes no system call beyond those of the chosen wait, and
-    /// one wake when the next stage sleeps; but while a neighbour is gone it looks for its
-    /// successor every 10 ms, after its work: that lists a directory, and maps a file once.
+    /// one wake when the next stage sleeps or is gone; but while a neighbour is gone it looks for
+    /// its successor every 10 ms, after its work: that lists a directory, and maps a file once.
     pub(in crate::rt) fn run(
         &mut self,
         options: &StageOptions,
@@ -193,8 +199,7 @@ impl Runner {
     /// Looks for the successor of a neighbour that is gone.
     #[inline]
     fn rejoin(&mut self) {
-        let gone = |view: &Option<BoardView>| view.as_ref().is_some_and(|v| !v.seems_alive());
-        if gone(&self.before) || gone(&self.after) {
+        if is_gone(&self.before) || is_gone(&self.after) {
             self.look_around();
         }
     }
@@ -264,7 +269,10 @@ impl Runner {
         match outcome {
             Outcome::HandOn => {
                 let request = self.after.as_ref().map(BoardView::request);
-                if signal::tell(self.board.done(), cycle.number + 1, request) {
+                let asks = signal::tell(self.board.done(), cycle.number + 1, request);
+                // The successor of one that is gone asks on a board that we do not see yet.
+                let may_ask = || is_gone(&self.after) && !fault("stage.successor_unwoken");
+                if asks || may_ask() {
                     futex::wake(futex::low_half(self.board.done()), i32::MAX);
                 }
             }

@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use super::*;
 use crate::node::Node;
+use crate::os::death::robust;
 use crate::os::death::robust::OWNER_DIED;
-use crate::os::fixture::{TempDir, refuse, until};
+use crate::os::fixture::{TempDir, is_asleep, refuse, refuse_none, until};
+use crate::os::sleep::futex;
+use crate::os::sleep::futex::Woken;
 use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::sync::Ordering::Relaxed;
 use crate::{Domain, ErrorKind};
 
@@ -405,4 +409,41 @@ fn a_stage_whose_thread_cannot_be_made_stops_those_before_it() {
     until(|| caller.is_finished());
     assert_eq!(caller.join().unwrap().kind(), ErrorKind::Io);
     assert!(seen.is_stopped());
+}
+
+/// One that hands on and ends.
+fn once(member: &mut Member) {
+    let mut ran = false;
+    let mut stage = |_: &Cycle| match std::mem::replace(&mut ran, true) {
+        false => Outcome::HandOn,
+        true => Outcome::Stop,
+    };
+    member.run(&StageOptions::default(), &mut stage, &Stop::new());
+}
+
+/// It read the request of the board that it knew, whose owner is gone.
+#[test]
+fn a_successor_whose_board_cannot_be_opened_is_woken() {
+    let dir = TempDir::new("rt");
+    let (a, b) = (node(&dir, "a"), node(&dir, "b"));
+    let schedule = Schedule::every(Duration::from_millis(1)).unwrap();
+    let joining = Member::open(&a, "arm", &["plan", "drive"], 0, schedule).unwrap();
+    let old = Board::create(&b, "arm/drive").unwrap();
+    let mut plan = joining.connect(SOON).unwrap();
+    drop(old);
+    let _new = Board::create(&b, "arm/drive").unwrap();
+    refuse("map", ".b.", libc::ENOMEM, u32::MAX);
+    once(&mut plan);
+    let board = plan.board().view();
+    let (tell, told) = std::sync::mpsc::channel();
+    let sleeper = std::thread::spawn(move || {
+        tell.send(robust::gettid() as i32).unwrap();
+        let word = futex::low_half(board.done());
+        futex::wait(word, board.cycles_done() as u32, Deadline::after(SOON))
+    });
+    let tid = told.recv().unwrap();
+    until(|| is_asleep(tid));
+    once(&mut plan);
+    assert!(refuse_none() < u32::MAX, "nobody looked for the new board");
+    assert_eq!(sleeper.join().unwrap(), Woken::Word(0));
 }

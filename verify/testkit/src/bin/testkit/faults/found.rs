@@ -198,6 +198,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("topic::tests::refused::what_the_dead_left_unmapped_does_not_hide_the_living")],
     ),
     fault(
+        "stage.successor_unwoken",
+        "a stage wakes no successor whose board it has not opened",
+        &[Unit("rt::tests::a_successor_whose_board_cannot_be_opened_is_woken")],
+    ),
+    fault(
         "wait_set.bridge_closed",
         "a set whose descriptor somebody closed is ready for ever",
         &[Unit("wait::tests::a_set_whose_descriptor_was_closed_does_not_spin")],
