@@ -169,7 +169,7 @@ impl Gate<'_> {
             let owner = seen & ID;
             if owner == 0 {
                 let next = self.heir.load(Relaxed) & ID;
-                if next == 0 || next == me & ID || world.is_dead(next | CALLS)? {
+                if next == 0 || next == me & ID || !self.may_come(next, world) {
                     if next != me & ID {
                         self.forget_heir(next);
                     }
@@ -279,6 +279,12 @@ impl Gate<'_> {
         if self.heir.compare_exchange(0, me & ID, Relaxed, Relaxed).is_ok() {
             self.refused_at.store(0, Relaxed);
         }
+    }
+
+    /// Whether `heir` may still take its turn. So may one that cannot be judged: it has its time,
+    /// as others have, and is then passed over.
+    fn may_come<W: World>(self, heir: u64, world: &mut W) -> bool {
+        !matches!(world.is_dead(heir | CALLS), Ok(true))
     }
 
     /// `heir` is next no longer: it has the lock, gave up, died, or did not come.

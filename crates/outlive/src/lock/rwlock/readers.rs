@@ -224,6 +224,9 @@ impl Shared<'_> {
 
     /// Finds `me` a line: its own, a free one, a dead thread's, an idle one. `None`: all read.
     ///
+    /// # Errors
+    /// `Deadlock`; where all read, why one of them could not be judged.
+    ///
     /// # Crash safety
     /// **Strict.** Dying after the CAS leaves an idle line, which is anybody's.
     fn claim<W: World>(&self, me: u64, world: &mut W) -> Result<Option<usize>, Refused> {
@@ -247,6 +250,7 @@ impl Shared<'_> {
                 }
             }
         }
+        let mut unjudged = None;
         for at in all().filter(in_use) {
             // ORDERING(LOCK_OWNER): the id was in its place before it came here.
             let seen = self.lines[at].word.load(Acquire);
@@ -256,6 +260,11 @@ impl Shared<'_> {
                 0 => true,
                 _ => match world.is_dead(holder) {
                     Err(Refused::Leaked | Refused::Leaving) => false,
+                    // Any other line will do, if there is one.
+                    Err(e) if !fault("rwlock.claim.needs_verdict") => {
+                        unjudged = Some(e);
+                        false
+                    }
                     dead => dead?,
                 },
             };
@@ -279,7 +288,7 @@ impl Shared<'_> {
                 return Ok(Some(at));
             }
         }
-        Ok(None)
+        unjudged.map_or(Ok(None), Err)
     }
 
     /// Takes the lock for writing.

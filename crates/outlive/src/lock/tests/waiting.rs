@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::lock::mutex::hold::Hold;
 use crate::lock::mutex::word::{ID, WAITERS};
-use crate::os::fixture::thread_cpu;
+use crate::os::fixture::{refuse, refuse_none, thread_cpu};
 use crate::os::process::sched;
 use crate::sync::Ordering::Relaxed;
 
@@ -114,4 +114,57 @@ fn an_heir_that_does_not_come_is_passed_over_by_one_who_tries_at_any_period() {
         }
     });
     assert_eq!(refused, 1, "it had its time");
+}
+
+/// The files of that node, as `refuse` takes them.
+fn files_of(node: &Node) -> String {
+    format!("/nodes/{}", node.id())
+}
+
+/// Though the lock is free and other lines are.
+#[test]
+fn a_reader_that_cannot_judge_an_idle_line_takes_another() {
+    let dir = TempDir::new("lock");
+    let (a, b) = (node(&dir), node(&dir));
+    let (theirs, ours) = (a.rwlock::<u64>("/a").unwrap(), b.rwlock::<u64>("/a").unwrap());
+    drop(theirs.read().unwrap());
+    drop(b.mutex::<u64>("/b").unwrap().lock().unwrap());
+    refuse("map", &files_of(&a), libc::ENOMEM, u32::MAX);
+    let read = ours.read().map(|value| *value).map_err(|e| e.kind());
+    assert!(refuse_none() < u32::MAX, "nobody was asked about");
+    assert_eq!(read, Ok(0));
+}
+
+/// Runs `takes` beside the heir of a free lock whose files cannot be mapped.
+fn beside_an_unseen_heir(takes: impl FnOnce(&RawMutex) -> LockResult<Acquired>) {
+    let dir = TempDir::new("lock");
+    let (a, b) = (node(&dir), node(&dir));
+    let theirs = RawMutex::open(&a, "/a").unwrap();
+    let ours = RawMutex::open(&b, "/a").unwrap();
+    drop(b.mutex::<u64>("/b").unwrap().lock().unwrap());
+    let gate = ours.gated().gate();
+    let id = theirs.gated().take_slow(Deadline::NEVER).unwrap().0;
+    gate.heir.store(id & ID, Relaxed);
+    gate.word.store(WAITERS, Relaxed);
+    refuse("map", &files_of(&a), libc::ENOMEM, u32::MAX);
+    let taken = takes(&ours).map_err(|e| e.kind());
+    assert!(refuse_none() < u32::MAX, "nobody was asked about");
+    assert_eq!((taken, gate.heir.load(Relaxed)), (Ok(Acquired::Clean), 0));
+    ours.unlock().unwrap();
+}
+
+/// It was waited for by nobody: each call failed, though the lock is free.
+#[test]
+fn an_heir_that_cannot_be_judged_is_passed_over() {
+    let long = Duration::from_secs(20);
+    beside_an_unseen_heir(|lock| lock.lock_until(Deadline::after(long)));
+    let until = Deadline::after(long);
+    beside_an_unseen_heir(|lock| {
+        loop {
+            match lock.try_lock() {
+                Err(e) if e.kind() == ErrorKind::WouldBlock && !until.has_passed() => {}
+                taken => return taken,
+            }
+        }
+    });
 }

@@ -108,6 +108,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
+        "lock.heir.unjudged_awaited",
+        "an heir that cannot be judged is waited for",
+        &[Unit("lock::tests::waiting::an_heir_that_cannot_be_judged_is_passed_over")],
+    ),
+    fault(
         "order.held_back_is_asked",
         "who holds a message back asks whether its producer lives, and spins if not",
         &[Unit("queue::tests::leave::nobody_spins_until_what_a_dead_producer_sent_has_its_turn")],
@@ -157,6 +162,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "run.may_shrink",
         "a run that says less than was received is believed",
         &[Unit("queue::lane::record::tests::a_header_that_says_less_than_was_received_is_corrupt")],
+    ),
+    fault(
+        "rwlock.claim.needs_verdict",
+        "a reader gives up at an idle line whose thread it cannot judge",
+        &[Unit("lock::tests::waiting::a_reader_that_cannot_judge_an_idle_line_takes_another")],
     ),
     fault(
         "server.denied_is_gone",
