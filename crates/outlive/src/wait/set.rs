@@ -18,6 +18,7 @@
 //! | few | one `futex_waitv`: entry of each publisher, bell of each topic, token of each node |
 //! | more | a doorbell that writers ring, and tokens; what is beyond 128 is looked at every 2 ms |
 //! | any, without `futex_waitv` | a doorbell, or the one word; the rest is looked at every 2 ms |
+//! | any, where no doorbell can be made | the words that one call takes; the rest as before |
 //! | with foreign descriptors | `ppoll` on them and on a `bridge` that writers send datagrams to |
 //! | any, without `futex_waitv`, after 20 ms in vain | the same |
 //!
@@ -204,8 +205,8 @@ impl WaitSet {
     /// Waits until a member is ready, at most `timeout`; 0 only looks.
     ///
     /// # Errors
-    /// `NoSpace` or `Io` when a doorbell or a socket is needed and cannot be made. A problem with a
-    /// member makes that member ready, and the call on it returns the error.
+    /// `NoSpace` or `Io` when a socket is needed and cannot be made: for foreign descriptors. A
+    /// problem with a member makes that member ready, and the call on it returns the error.
     ///
     /// # Crash safety
     /// **Strict.** Dying asleep leaves raised flags; the next wake finds us dead.
@@ -291,7 +292,7 @@ impl WaitSet {
             self.look_ns = 0;
             return Ok(());
         };
-        let slice_ns = self.raise(members, mode)?;
+        let (mode, slice_ns) = self.raise(members, mode)?;
         crash_point!("waitset.flags_raised");
         let now = clock::now_ns;
         let begin = now();
@@ -391,22 +392,28 @@ impl WaitSet {
         Some(if one_call || seats == 0 { Mode::Words } else { Mode::Doorbell })
     }
 
-    /// Raises the flags; returns the longest time without a look.
-    fn raise(&mut self, members: &[&mut dyn Waitable], mode: Mode) -> Result<u64> {
+    /// Raises the flags; returns how to sleep, and the longest time without a look.
+    fn raise(&mut self, members: &[&mut dyn Waitable], mode: Mode) -> Result<(Mode, u64)> {
         let seats = || members.iter().filter_map(|m| m.seat());
+        let mode = match mode {
+            Mode::Fd => return Ok((mode, self.arm(seats())?)),
+            Mode::Doorbell => match self.open_bells(seats()) {
+                Err(e) if fault("wait_set.bell_or_nothing") => return Err(e),
+                // What is beyond the first words is looked at, until there is room.
+                Err(_) => Mode::Words,
+                Ok(()) => mode,
+            },
+            _ => mode,
+        };
         let request = match mode {
-            Mode::Doorbell => {
-                self.open_bells(seats())?;
-                WAITING_DOORBELL | self.doorbell << DOORBELL_SHIFT
-            }
-            Mode::Fd => return self.arm(seats()),
+            Mode::Doorbell => WAITING_DOORBELL | self.doorbell << DOORBELL_SHIFT,
             _ => WAITING_WORDS,
         };
         for seat in seats() {
             // ORDERING(WAITING): pairs with `handshake::is_wanted`.
             seat.request.flag.swap(request, SeqCst);
         }
-        Ok(slice_ns_max())
+        Ok((mode, slice_ns_max()))
     }
 
     fn open_bells<'a>(&mut self, seats: impl Iterator<Item = Seat<'a>> + Clone) -> Result<()> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::wake::{bells, handshake};
 use super::*;
 use crate::node::Node;
+use crate::os::death::robust;
 use crate::os::fixture;
 use crate::os::fixture::{TempDir, fork_child, is_asleep, on_sigusr1, thread_cpu, until};
 use crate::os::sleep::poll::{PollFd, READABLE, poll};
@@ -249,6 +250,29 @@ fn the_set_beyond_what_a_flag_has_room_for_hears_its_own_doorbell() {
         bells.ring(flag >> handshake::DOORBELL_SHIFT);
     });
     assert!(rung, "it listens to another one");
+}
+
+/// It ended at once, each time, and whoever waits in a loop spun.
+#[test]
+fn a_wait_whose_doorbell_cannot_be_made_looks_every_so_often() {
+    let dir = TempDir::new("set-no-bell");
+    let n = node(&dir);
+    let (mut publishers, mut subs): (Vec<_>, Vec<_>) =
+        (0..80).map(|i| pair(&n, &format!("/{i}"))).unzip();
+    let mut list: Vec<_> = subs.iter_mut().map(|s| s as &mut dyn Waitable).collect();
+    let mut set = WaitSet::new();
+    fixture::refuse("open", ".bells", libc::ENOSPC, u32::MAX);
+    let none = set.wait(&mut list, Duration::from_millis(10)).map(|ready| ready.len());
+    let (tid, teller) = (robust::gettid() as i32, publishers.swap_remove(70));
+    let news = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            until(|| is_asleep(tid));
+            teller.publish(&7).unwrap();
+        });
+        set.wait(&mut list, LONG).map(Iterator::collect::<Vec<_>>)
+    });
+    assert!(fixture::refuse_none() < u32::MAX, "no doorbell was wanted");
+    assert_eq!((none.unwrap(), news.unwrap()), (0, vec![70]));
 }
 
 #[test]

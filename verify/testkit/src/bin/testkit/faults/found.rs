@@ -213,6 +213,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("rt::tests::a_successor_whose_board_cannot_be_opened_is_woken")],
     ),
     fault(
+        "wait_set.bell_or_nothing",
+        "a wait for which no doorbell can be made fails",
+        &[Unit("wait::tests::a_wait_whose_doorbell_cannot_be_made_looks_every_so_often")],
+    ),
+    fault(
         "wait_set.bridge_closed",
         "a set whose descriptor somebody closed is ready for ever",
         &[Unit("wait::tests::a_set_whose_descriptor_was_closed_does_not_spin")],
