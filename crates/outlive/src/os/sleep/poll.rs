@@ -6,9 +6,11 @@ use std::path::Path;
 
 use crate::Result;
 use crate::os::fs::kept::KeptFd;
+use crate::os::process::sched;
 use crate::os::syserr;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
+use crate::sync::fault;
 
 /// There is something to read, or an end or error to be read.
 pub(crate) const READABLE: i16 = libc::POLLIN;
@@ -42,12 +44,39 @@ impl std::fmt::Debug for PollFd {
     }
 }
 
+/// Between two looks at descriptors that the kernel does not wait for.
+const LOOK_NS: u64 = 2_000_000;
+
 /// Waits until one of `fds` is ready or `deadline` has come. Returns how many are ready: 0 also
-/// after a signal or for lack of memory.
+/// after a signal, and after 2 ms where the kernel cannot wait for all of them.
 ///
 /// # Real-time
 /// One system call; blocks until the deadline at the latest.
 pub(crate) fn poll(fds: &mut [PollFd], deadline: Deadline) -> usize {
+    match ppoll(fds, deadline) {
+        Ok(ready) => ready,
+        Err(libc::EINTR) => 0,
+        Err(_) => poll_each(fds, deadline),
+    }
+}
+
+/// As `poll`, where the kernel does not take `fds` together: they are more than RLIMIT_NOFILE
+/// allows, or it has no memory for the list. A list of one needs neither.
+#[cold]
+fn poll_each(fds: &mut [PollFd], deadline: Deadline) -> usize {
+    if fault("poll.refused_at_once") {
+        return 0;
+    }
+    let each = fds.chunks_mut(1);
+    let ready = each.filter_map(|fd| ppoll(fd, Deadline::AT_ONCE).ok()).sum();
+    if ready == 0 {
+        sched::sleep_until(deadline.min(Deadline::in_ns(LOOK_NS)));
+    }
+    ready
+}
+
+/// Returns how many are ready, or the error's code; nothing is found then.
+fn ppoll(fds: &mut [PollFd], deadline: Deadline) -> std::result::Result<usize, i32> {
     let timeout = clock::timespec(deadline.remaining().as_nanos() as u64);
     // SAFETY: `PollFd` is transparent over `pollfd`; the slice and `timeout` live through the
     // call, and no signal mask is given. A number that is no descriptor is reported in `revents`.
@@ -57,9 +86,9 @@ pub(crate) fn poll(fds: &mut [PollFd], deadline: Deadline) -> usize {
     };
     if n < 0 {
         fds.iter_mut().for_each(|fd| fd.0.revents = 0);
-        return 0;
+        return Err(syserr::errno());
     }
-    n as usize
+    Ok(n as usize)
 }
 
 /// A set of descriptors that is itself one: readable while one of them has something new.
@@ -176,6 +205,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+    use crate::os::fixture::fork_child;
 
     fn ready(fd: &impl AsFd) -> bool {
         poll(&mut [PollFd::new(fd.as_fd().as_raw_fd(), READABLE)], Deadline::AT_ONCE) == 1
@@ -227,5 +257,32 @@ mod tests {
             crate::os::fixture::until(|| ready(&set));
             set.take(|_| timer.read());
         }
+    }
+
+    /// A sandbox may have lowered the limit: the call was refused at once, again and again, and no
+    /// descriptor was reported.
+    #[test]
+    fn more_descriptors_than_the_limit_allows_are_looked_at_one_by_one() {
+        let ((quiet, _end), (reader, writer)) =
+            (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+        let numbers = [&quiet, &quiet, &reader].map(|stream| stream.as_raw_fd());
+        // In a child: the limit is of the process.
+        let child = fork_child(|| {
+            let mut fds = numbers.map(|number| PollFd::new(number, READABLE));
+            let limit = libc::rlimit { rlim_cur: 2, rlim_max: 2 };
+            // SAFETY: a struct that lives through the call.
+            let limited = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } == 0;
+            let began = clock::now_ns();
+            let none = poll(&mut fds, Deadline::in_ns(50_000_000)) == 0;
+            let slept = clock::now_ns() >= began + 1_000_000;
+            let sent = (&writer).write(b"x").is_ok();
+            let one = poll(&mut fds, Deadline::NEVER) == 1 && fds[2].found() == READABLE;
+            i32::from(!limited)
+                | i32::from(!none) << 1
+                | i32::from(!slept) << 2
+                | i32::from(!sent) << 3
+                | i32::from(!one) << 4
+        });
+        assert_eq!(child.wait(), 0);
     }
 }

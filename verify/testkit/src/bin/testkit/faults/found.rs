@@ -128,6 +128,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("node::threads::tokens::tests::the_place_of_a_thread_that_has_just_ended_waits")],
     ),
     fault(
+        "poll.refused_at_once",
+        "descriptors that the kernel does not take together are not looked at",
+        &[Unit(
+            "os::sleep::poll::tests::\
+             more_descriptors_than_the_limit_allows_are_looked_at_one_by_one",
+        )],
+    ),
+    fault(
         "queue.joins_unlisted",
         "a node whose file was removed joins queues, where others take it for dead",
         &[Unit(
