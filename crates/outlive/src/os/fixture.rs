@@ -178,8 +178,8 @@ struct Refused {
 }
 
 /// Lets the next `times` calls of `call` on a file whose path contains `of` fail with `errno`, for
-/// this thread. Of `call` there are: `open`, `opendir`, `stat`, `map`, `port`; and `thread`,
-/// whose path is the name of a stage.
+/// this thread. Of `call` there are: `open`, `opendir`, `stat`, `map`, `port`, `unlink`; and
+/// `thread`, whose path is the name of a stage.
 pub(crate) fn refuse(call: &'static str, of: &str, errno: i32, times: u32) {
     REFUSED.set(Some(Refused { call, of: of.into(), errno, times }));
 }

@@ -5,7 +5,10 @@
 //! descriptors or rights, says nothing of the other lanes. Neither does a client that its server
 //! cannot answer yet.
 
+use std::path::PathBuf;
+
 use super::pause::Pause;
+use crate::os::fs::file;
 use crate::os::time::clock;
 use crate::{Error, ErrorKind};
 
@@ -21,12 +24,16 @@ pub(super) struct Later {
     pause: Pause,
     /// Why, until it is told.
     why: Option<Error>,
+    /// Segments that were left and could not be removed. Nobody waits for that.
+    kept: Vec<PathBuf>,
+    kept_pause: Pause,
 }
 
 impl Later {
     pub(super) fn new() -> Self {
-        let (seen_epoch, pause) = (u64::MAX, Pause::default());
-        Self { seen_epoch, left_out: false, look: false, pause, why: None }
+        let (seen_epoch, pause, kept_pause) = (u64::MAX, Pause::default(), Pause::default());
+        let kept = Vec::new();
+        Self { seen_epoch, left_out: false, look: false, pause, why: None, kept, kept_pause }
     }
 
     pub(super) fn seen_epoch(&self) -> u64 {
@@ -75,6 +82,31 @@ impl Later {
             self.look = false;
             self.seen_epoch = u64::MAX;
         }
+    }
+
+    /// A segment that was left could not be removed.
+    #[cold]
+    pub(super) fn keep(&mut self, segment: PathBuf) {
+        self.kept_pause = self.kept_pause.next(clock::now_ns());
+        self.kept.push(segment);
+    }
+
+    /// Removes the segments that were kept, if that is due.
+    #[inline]
+    pub(super) fn unlink_kept(&mut self) {
+        if !self.kept.is_empty() {
+            self.try_to_unlink();
+        }
+    }
+
+    #[cold]
+    fn try_to_unlink(&mut self) {
+        let now = clock::now_ns();
+        if now < self.kept_pause.until_ns() {
+            return;
+        }
+        self.kept.retain(|segment| file::unlink(segment).is_err());
+        self.kept_pause = self.kept_pause.next(now);
     }
 
     /// What failed since the last call, of one producer alone.

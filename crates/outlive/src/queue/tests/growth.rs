@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::*;
+use crate::os::fixture::{refuse, refuse_none, until};
 use crate::os::time::clock::set_test_offset;
 
 /// Number of the newest segment of a lane.
@@ -146,4 +147,25 @@ fn a_producer_goes_on_once_a_segment_is_left_behind_though_others_follow() {
     });
     assert!(woken, "it slept on");
     assert_eq!(consumer.receive().unwrap().unwrap().len(), 100_000);
+}
+
+/// The message behind it was there, and its producer may wait for the room.
+#[test]
+fn a_segment_that_cannot_be_removed_now_is_no_error_and_goes_later() {
+    let dir = TempDir::new("queue-unlink-later");
+    let n = node(&dir);
+    let mut consumer = n.queue::<[u64; 16]>("q").unwrap().consumer().unwrap();
+    let mut producer = n.queue::<[u64; 16]>("q").unwrap().producer().unwrap();
+    let mut sent = 0;
+    while lanes(&dir) < 2 {
+        producer.send(&[sent; 16]).unwrap();
+        sent += 1;
+    }
+    refuse("unlink", "/lane.", libc::EIO, 1);
+    let got = (0..sent).map(|_| consumer.receive().map(|one| one.map(|value| value[0])));
+    let got: Vec<_> = got.map(|one| one.map_err(|e| e.kind())).collect();
+    let refused = 1 - refuse_none();
+    assert_eq!(got, (0..sent).map(|i| Ok(Some(i))).collect::<Vec<_>>());
+    assert_eq!(refused, 1, "it was to be removed");
+    until(|| consumer.receive().unwrap().is_none() && lanes(&dir) == 1);
 }

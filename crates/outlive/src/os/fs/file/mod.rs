@@ -317,6 +317,8 @@ pub(crate) fn grow(fd: &impl AsFd, new_len: u64) -> Result<()> {
 /// # Crash safety
 /// **Strict.** One system call; whoever has it mapped keeps it.
 pub(crate) fn unlink(path: &Path) -> Result<bool> {
+    #[cfg(test)]
+    crate::os::fixture::may("unlink", path)?;
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),

@@ -209,6 +209,7 @@ impl Reader {
     fn attend(&mut self) -> Result<()> {
         self.queue.node.tend()?;
         self.lanes.table().check_poisoned()?;
+        self.later.unlink_kept();
         if self.next_try_ns() != u64::MAX {
             self.try_again();
         }
@@ -280,7 +281,7 @@ impl Reader {
         while let Some(next) = self.lanes.next(i) {
             match next {
                 Next::Item => return Ok(true),
-                Next::Jump => self.follow(i)?,
+                Next::Jump => self.follow(i),
                 Next::Corrupt(what) => {
                     let why = format!("{what} is out of range: restart that producer");
                     self.refuse(i, why);
@@ -334,28 +335,30 @@ impl Reader {
     /// # Crash safety
     /// **Strict.** Commit point: the store of the position. Dying after it, the old segment is
     /// unlinked by the successor.
-    fn follow(&mut self, i: usize) -> Result<()> {
-        let Some(lane) = self.lanes.get(i) else { return Ok(()) };
+    fn follow(&mut self, i: usize) {
+        let Some(lane) = self.lanes.get(i) else { return };
         let (id, old) = (lane.id(), lane.number());
         let domain = self.queue.node.domain();
         let next = match Segment::open(&self.queue.dir, id, old + 1, domain) {
             Ok(next) => next,
             Err(e) if is_absent(&e) => {
                 self.refuse(i, e.to_string());
-                return Ok(());
+                return;
             }
             Err(e) => {
                 self.fail_lane(i, e);
-                return Ok(());
+                return;
             }
         };
         self.lanes.jump(i, next);
         crash_point!("queue.follow.before_unlink");
-        if !fault("follow.no_unlink") {
-            file::unlink(&segment_path(&self.queue.dir, id, old))?;
-        }
+        let path = segment_path(&self.queue.dir, id, old);
+        // The lane has left it, whether it goes now or later.
+        let kept = !fault("follow.no_unlink") && file::unlink(&path).is_err();
         self.lanes.leave_segment(i);
-        Ok(())
+        if kept && !fault("follow.unlink_forgotten") {
+            self.later.keep(path);
+        }
     }
 
     /// `n` messages in hand were received.

@@ -75,6 +75,11 @@ pub(crate) const FAULTS: &[Fault] = &[
                 "queue::tests::refused::who_waits_for_edges_of_a_consumer_gets_one_after_an_error",
             ),
         ],
+        "follow.unlink_forgotten",
+        "a segment that cannot be removed now stays",
+        &[Unit(
+            "queue::tests::growth::a_segment_that_cannot_be_removed_now_is_no_error_and_goes_later",
+        )],
     ),
     fault(
         "lane.drained_unasked",
