@@ -7,6 +7,7 @@ use crate::os::time::deadline::Deadline;
 use crate::queue::membership::Queue;
 use crate::queue::membership::table::Table;
 use crate::sync::Ordering::Acquire;
+use crate::sync::fault;
 use crate::{Error, ErrorKind, Result};
 
 /// How long a new consumer waits for one that is just leaving, ns.
@@ -15,6 +16,9 @@ const LEAVING_NS_MAX: u64 = 100_000_000;
 const DYING_NS_MAX: u64 = 10_000_000_000;
 
 /// Opens `consumer` and takes its lock.
+///
+/// # Errors
+/// `ConsumerExists` while another one lives or dies; why that one cannot be looked at.
 pub(super) fn lock_table(queue: &Queue) -> Result<Table> {
     let domain = queue.node.domain();
     let start = clock::now_ns();
@@ -26,13 +30,19 @@ pub(super) fn lock_table(queue: &Queue) -> Result<Table> {
         }
         // Held: by one that lives, or one whose death the file lock has not seen yet.
         let owner = table.owner();
-        let peer = owner.node().and_then(|node| queue.node.peer(node).ok());
+        let (peer, unseen) = match owner.node().map(|node| queue.node.peer(node)).transpose() {
+            Ok(peer) => (peer, None),
+            // Its file is gone, and so is it.
+            Err(e) if e.kind() == ErrorKind::NotFound => (None, None),
+            Err(e) => (None, Some(e)),
+        };
         let lives = peer.as_ref().is_some_and(|peer| peer.hint().is_alive());
         let dies = peer.as_ref().is_some_and(|p| robust::has_died(p.token().load(Acquire)));
         let now = clock::now_ns();
         let until = start + if dies { DYING_NS_MAX } else { LEAVING_NS_MAX };
         if lives || now >= until {
-            return Err(exists(queue, peer.as_ref().map(|p| p.id().get())));
+            let unseen = unseen.filter(|_| !fault("take_over.unseen_lives"));
+            return Err(unseen.unwrap_or_else(|| exists(queue, peer.map(|p| p.id().get()))));
         }
         sched::sleep_until(Deadline::at_ns(now + pause_ns));
         pause_ns = (pause_ns * 2).min(2_000_000);

@@ -247,3 +247,17 @@ fn who_waits_for_edges_of_a_consumer_gets_one_after_an_error() {
     });
     assert_eq!(got, Some(1));
 }
+
+/// It may be dying, which takes a while; or alive, which it was not seen to be.
+#[test]
+fn who_cannot_look_at_the_consumer_that_is_there_is_told_what_it_lacks() {
+    let dir = TempDir::new("queue-unseen");
+    let (n, other) = (node(&dir), node(&dir));
+    let _consumer = n.queue::<u64>("q").unwrap().consumer().unwrap();
+    let refused = || other.queue::<u64>("q").unwrap().consumer().unwrap_err();
+    fixture::refuse("map", &format!("/nodes/{}", n.id()), libc::ENOMEM, u32::MAX);
+    let e = refused();
+    assert!(fixture::refuse_none() < u32::MAX);
+    assert_eq!(e.kind(), ErrorKind::OutOfMemory, "{e}");
+    assert_eq!(refused().kind(), ErrorKind::ConsumerExists);
+}

@@ -226,6 +226,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("rt::tests::a_successor_whose_board_cannot_be_opened_is_woken")],
     ),
     fault(
+        "take_over.unseen_lives",
+        "a consumer that cannot be looked at counts as alive to who would follow it",
+        &[Unit(
+            "queue::tests::refused::\
+             who_cannot_look_at_the_consumer_that_is_there_is_told_what_it_lacks",
+        )],
+    ),
+    fault(
         "wait_set.bell_or_nothing",
         "a wait for which no doorbell can be made fails",
         &[Unit("wait::tests::a_wait_whose_doorbell_cannot_be_made_looks_every_so_often")],
