@@ -741,7 +741,8 @@ int outlive_producer_commit(struct outlive_producer *producer, struct outlive_sl
 // Gives reserved room back: nothing is sent. Does nothing for NULL or a slot that is gone already.
 void outlive_producer_discard(struct outlive_producer *producer, struct outlive_slot *slot);
 
-// Whether a live consumer reads the queue. It may die right after the answer.
+// Whether a live consumer reads the queue. It may die right after the answer. Also true
+// while that cannot be found out, for instance for lack of memory: a send says what is lacking.
 bool outlive_producer_has_consumer(struct outlive_producer *producer);
 
 // Waits until a live consumer reads the queue; `OUTLIVE_TIMEOUT` when the deadline passed first.

@@ -276,7 +276,8 @@ pub extern "C" fn outlive_producer_discard(
     });
 }
 
-/// Whether a live consumer reads the queue. It may die right after the answer.
+/// Whether a live consumer reads the queue. It may die right after the answer. Also true
+/// while that cannot be found out, for instance for lack of memory: a send says what is lacking.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_producer_has_consumer(producer: Option<&mut outlive_producer>) -> bool {
     let mut has = false;

@@ -109,6 +109,7 @@ impl Producer {
     }
 
     /// Whether a live consumer reads the queue. It may die right after the answer.
+    /// Also true while that cannot be found out, for instance for lack of memory.
     #[getter]
     fn has_consumer(&self) -> PyResult<bool> {
         Ok(self.inner.hold()?.has_consumer())

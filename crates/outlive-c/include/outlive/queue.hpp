@@ -155,6 +155,7 @@ template <class T> class producer {
     // The producer must outlive what it lends.
     template <class... Args> void reserve(Args &&...) && = delete;
     /// Whether a live consumer reads the queue. It may die right after the answer.
+    /// Also true while that cannot be found out, for instance for lack of memory.
     [[nodiscard]] bool has_consumer() noexcept { return ::outlive_producer_has_consumer(at_.get()); }
     /// Waits until a live consumer reads the queue.
     expected<void> wait_for_consumer(deadline until) {

@@ -561,7 +561,10 @@ class Producer(_Port, Generic[_T]):
         """Its identity as the consumer sees it: node and port."""
     @property
     def has_consumer(self) -> bool:
-        """Whether a live consumer reads the queue. It may die right after the answer."""
+        """Whether a live consumer reads the queue. It may die right after the answer.
+
+        Also true while that cannot be found out, for instance for lack of memory.
+        """
     def wait_for_consumer(self, timeout: float | None = None) -> bool:
         """Waits until a live consumer reads the queue; False when `timeout` seconds passed first."""
 

@@ -127,9 +127,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         self.ready.len()
     }
 
-    /// Whether a live server is there. It may die right after the answer.
+    /// Whether a live server is there. It may die right after the answer. Also `true` while that
+    /// cannot be found out, for instance for lack of memory; [`Client::send`] says what is lacking.
     pub fn has_server(&mut self) -> bool {
-        self.writer.check_served().is_ok()
+        self.writer.may_be_served()
     }
 
     /// Waits until a live server is there; `false` when `timeout` passed first.

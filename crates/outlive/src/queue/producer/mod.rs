@@ -106,13 +106,14 @@ impl<T: Payload + ?Sized> Producer<T> {
     }
 
     /// Whether a live consumer reads the queue, according to its word. It may die right after;
-    /// [`Producer::wait_for_consumer`] asks the kernel, too.
+    /// [`Producer::wait_for_consumer`] asks the kernel, too. Also `true` while that cannot be found
+    /// out, for instance for lack of memory; [`Producer::send`] says what is lacking.
     ///
     /// # Real-time
     /// Three loads while it lives. Its identity is looked up once.
     #[inline]
     pub fn has_consumer(&mut self) -> bool {
-        self.writer.check_served().is_ok()
+        self.writer.may_be_served()
     }
 
     /// Waits until a live consumer reads the queue; `false` when `timeout` passed first. Checks the

@@ -261,3 +261,19 @@ fn who_cannot_look_at_the_consumer_that_is_there_is_told_what_it_lacks() {
     assert_eq!(e.kind(), ErrorKind::OutOfMemory, "{e}");
     assert_eq!(refused().kind(), ErrorKind::ConsumerExists);
 }
+
+#[test]
+fn a_consumer_that_cannot_be_looked_at_counts_as_there() {
+    use crate::os::fixture;
+    let dir = TempDir::new("queue-unseen");
+    let (n, other) = (node(&dir), node(&dir));
+    let consumer = n.queue::<u64>("q").unwrap().consumer().unwrap();
+    let mut producer = other.queue::<u64>("q").unwrap().producer().unwrap();
+    fixture::refuse("map", &format!("/nodes/{}", n.id()), libc::ENOMEM, u32::MAX);
+    let (has, sent) = (producer.has_consumer(), producer.try_send(&1).map_err(|e| e.kind()));
+    assert!(fixture::refuse_none() < u32::MAX);
+    assert_eq!((has, sent), (true, Err(ErrorKind::OutOfMemory)), "nothing proves that it is gone");
+    assert!(producer.has_consumer());
+    drop(consumer);
+    assert!(!producer.has_consumer());
+}

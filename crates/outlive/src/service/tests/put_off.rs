@@ -188,3 +188,17 @@ fn a_client_whose_replies_may_not_be_opened_for_a_while_is_answered_later() {
     let reply = client.receive_timeout(LONG).unwrap().unwrap();
     assert_eq!((reply.ticket(), reply.body().unwrap()), (ticket, &[7][..]));
 }
+
+#[test]
+fn a_server_that_cannot_be_looked_at_counts_as_there() {
+    let dir = TempDir::new("service-unseen");
+    let (n, other) = (node(&dir), node(&dir));
+    let server = n.service::<u64, [u32]>("/s").unwrap().server().unwrap();
+    let mut client = other.service::<u64, [u32]>("/s").unwrap().client().unwrap();
+    fixture::refuse("map", &format!("/nodes/{}", n.id()), libc::ENOMEM, u32::MAX);
+    let (has, sent) = (client.has_server(), client.send(&1).map_err(|e| e.kind()));
+    assert!(fixture::refuse_none() < u32::MAX);
+    assert_eq!((has, sent.unwrap_err()), (true, ErrorKind::OutOfMemory));
+    drop(server);
+    assert!(!client.has_server());
+}

@@ -138,6 +138,15 @@ impl Writer {
         if self.to.is_there() || fault("send.unserved") { Ok(()) } else { self.find_consumer() }
     }
 
+    /// As `check_served`, for who only wants to know; whom it cannot look at may be there.
+    #[inline]
+    pub(crate) fn may_be_served(&mut self) -> bool {
+        match self.check_served() {
+            Err(Refused::Nobody) => false,
+            served => served.is_ok() || !fault("served.unseen_is_gone"),
+        }
+    }
+
     #[cold]
     fn find_consumer(&mut self) -> Sent<()> {
         self.queue.node.tend()?;

@@ -182,6 +182,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("lock::tests::waiting::a_reader_that_cannot_judge_an_idle_line_takes_another")],
     ),
     fault(
+        "served.unseen_is_gone",
+        "a consumer or server that cannot be looked at counts as gone",
+        &[
+            Unit("queue::tests::refused::a_consumer_that_cannot_be_looked_at_counts_as_there"),
+            Unit("service::tests::put_off::a_server_that_cannot_be_looked_at_counts_as_there"),
+        ],
+    ),
+    fault(
         "server.denied_is_gone",
         "a server passes over requests of a client whose replies it may not open",
         &[Unit(
