@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use super::client::Client;
 use super::server::{Replies, Server};
 use super::wire::site;
+use super::wire::site::Uncalled;
 use crate::domain::name::TopicName;
 use crate::node::Node;
 use crate::queue::BOUND_BYTES_DEFAULT;
@@ -187,9 +188,9 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Builder<Q, R> {
             ),
             _ => e,
         })?;
-        site::call_clients(domain, &dir);
+        let uncalled = Uncalled::after_call(domain, &dir);
         let meta = self.reply_meta();
         let Self { node, name: service, bound_bytes, .. } = self;
-        Ok(Server::new(reader, Replies { node, service, meta, bound_bytes }))
+        Ok(Server::new(reader, Replies { node, service, meta, bound_bytes }, uncalled))
     }
 }

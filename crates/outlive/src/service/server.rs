@@ -11,6 +11,7 @@ use super::wire::body::{Body, NoBody};
 use super::wire::frame;
 use super::wire::frame::{ReplyHead, RequestHead, reply_bytes, request_bytes};
 use super::wire::site;
+use super::wire::site::Uncalled;
 use crate::domain::name::TopicName;
 use crate::node::Node;
 use crate::os::time::deadline::Deadline;
@@ -54,7 +55,8 @@ impl Drop for Replies {
     fn drop(&mut self) {
         if self.node.is_own_process() {
             let domain = self.node.domain();
-            site::call_clients(domain, &site::dir(domain, &self.service));
+            // Nobody is left to call again whom this does not reach.
+            let _ = site::call_clients(domain, &site::dir(domain, &self.service));
         }
     }
 }
@@ -130,12 +132,13 @@ pub struct Server<Q: Payload + ?Sized, R: Payload + ?Sized> {
     pub(super) cancelled: VecDeque<(ProducerId, u64)>,
     /// None of them is empty.
     owed: Vec<Owed>,
+    uncalled: Option<Uncalled>,
     passed_over: u64,
     _reply: PhantomData<fn(&R)>,
 }
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
-    pub(super) fn new(reader: Reader, replies: Replies) -> Self {
+    pub(super) fn new(reader: Reader, replies: Replies, uncalled: Option<Uncalled>) -> Self {
         let term = reader.term();
         Self {
             reader,
@@ -145,6 +148,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             backlog: VecDeque::new(),
             cancelled: VecDeque::new(),
             owed: Vec::new(),
+            uncalled,
             passed_over: 0,
             _reply: PhantomData,
         }
@@ -181,7 +185,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
                 None => self.next_request()?,
                 request => request,
             };
-            if request.is_some() || !self.reader.rest_also(None, !self.owed.is_empty()) {
+            let hasty = !self.owed.is_empty() || self.uncalled.is_some();
+            if request.is_some() || !self.reader.rest_also(None, hasty) {
                 return Ok(request);
             }
         }
@@ -376,6 +381,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// When there is something to do without any news.
     fn next_due(&self) -> Deadline {
         let owed = if self.owed.is_empty() { Deadline::NEVER } else { Deadline::in_ns(OWED_NS) };
+        let owed = owed.min(self.uncalled.as_ref().map_or(Deadline::NEVER, Uncalled::due));
         // Nobody calls when a lane that was put off has its turn.
         if fault("server.put_off_forgotten") { owed } else { owed.min(self.reader.due()) }
     }
@@ -453,6 +459,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             self.reader.take(1);
         }
         self.forget_the_gone();
+        self.call_again();
         // A lane that could not be opened is tried again.
         let _ = self.reader.trouble();
         Ok(None)
@@ -509,6 +516,15 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         let Some((queue, joining)) = Queue::join_now(node, site, meta)? else { return Ok(None) };
         let open = |queue| Writer::open(queue, *bound_bytes, FIRST_BYTES);
         queue.enter(joining, open).map(Some)
+    }
+
+    /// Clients that did not hear that this server came are told now.
+    #[inline]
+    fn call_again(&mut self) {
+        if let Some(uncalled) = self.uncalled.take_if(|_| !fault("service.called_once")) {
+            let domain = self.replies.node.domain();
+            self.uncalled = uncalled.again(domain, &site::dir(domain, &self.replies.service));
+        }
     }
 
     /// Ways back to clients that died, left or are not read any more go with them.

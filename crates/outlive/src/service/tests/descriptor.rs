@@ -122,3 +122,21 @@ fn a_server_that_comes_or_leaves_makes_the_descriptors_of_all_clients_readable()
     next.respond(request, &[7]).unwrap();
     assert_eq!(resumes.receive_for(ticket, in_20_s()).unwrap().body().unwrap(), &[7]);
 }
+
+#[test]
+fn a_server_that_could_not_call_its_clients_calls_them_when_it_next_looks() {
+    let dir = TempDir::new("service-fd-again");
+    let (n, other) = (node(&dir), node(&dir));
+    let service = || n.service::<u64, [u32]>("/s").unwrap();
+    let server = service().server().unwrap();
+    let mut client = other.service::<u64, [u32]>("/s").unwrap().resume(true).client().unwrap();
+    assert!(client.fd().is_ok());
+    client.send(&1).unwrap();
+    drop(server);
+    assert!(client_goes_quiet(&mut client));
+    crate::os::fixture::refuse("open", "/reply.", libc::EMFILE, u32::MAX);
+    let mut next = service().server().unwrap();
+    assert!(crate::os::fixture::refuse_none() < u32::MAX, "it was to be called");
+    assert!(next.receive().unwrap().is_none());
+    assert!(waits(client.fd().unwrap(), Deadline::AT_ONCE), "called late");
+}

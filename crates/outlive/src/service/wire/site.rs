@@ -8,11 +8,14 @@ use crate::domain::name::TopicName;
 use crate::domain::path::DomainPath;
 use crate::node::NodeId;
 use crate::os::fs::file;
+use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
 use crate::queue::membership::Site;
 use crate::queue::membership::reclaim::{Unread, reclaim};
 use crate::queue::membership::table::Table;
 use crate::sync::fault;
 use crate::types::PayloadType;
+use crate::wait::slice_ns_max;
 use crate::wait::wake::call::Caller;
 
 /// The directory of a service.
@@ -66,22 +69,65 @@ pub(in crate::service) fn sweep(domain: &DomainPath, dir: &Path) -> Result<usize
 
 /// Calls the clients of the service in `dir` that asked for it: its server came, or left. Those
 /// that sleep on words have the bell of the requests; the others would hear nothing from a server
-/// that has no way back to them yet.
+/// that has no way back to them yet. `false`: not all could be called.
 ///
 /// # Crash safety
 /// **Strict.** Dying before a call: who waits for the next server is called by that one.
-pub(in crate::service) fn call_clients(domain: &DomainPath, dir: &Path) {
+pub(in crate::service) fn call_clients(domain: &DomainPath, dir: &Path) -> bool {
     if fault("service.clients_uncalled") {
-        return;
+        return true;
     }
-    // Who cannot be called now finds out at the end of its slice.
-    let queues = file::open_dir(dir).and_then(|dir| dir.entries()).unwrap_or_default();
-    for queue in queues.iter().filter(|name| name.starts_with("reply.")) {
-        if let Ok(table) = Table::open_existing(&dir.join(queue), domain)
-            && let Some(client) = table.owner().node()
-        {
-            Caller::default().call(domain, client, table.request());
+    let queues = match file::open_dir(dir).and_then(|dir| dir.entries()) {
+        Ok(queues) => queues,
+        Err(e) => return e.kind() == ErrorKind::NotFound,
+    };
+    let clients = queues.iter().filter(|name| name.starts_with("reply."));
+    // All of them, whoever cannot be reached.
+    clients.filter(|queue| !call_client(domain, &dir.join(queue))).count() == 0
+}
+
+fn call_client(domain: &DomainPath, replies: &Path) -> bool {
+    match Table::open_existing(replies, domain) {
+        Ok(table) => table
+            .owner()
+            .node()
+            .is_none_or(|client| Caller::default().call(domain, client, table.request())),
+        Err(e) => e.kind() == ErrorKind::NotFound,
+    }
+}
+
+/// Between two calls to clients that could not be reached.
+const RECALL_NS: u64 = 10_000_000;
+
+/// Clients that could not be called when their server came. Until they look by themselves, after a
+/// second, they are called again.
+#[derive(Debug)]
+pub(in crate::service) struct Uncalled {
+    next_ns: u64,
+    end_ns: u64,
+}
+
+impl Uncalled {
+    /// Calls them when their server comes; `None` when all were reached.
+    pub(in crate::service) fn after_call(domain: &DomainPath, dir: &Path) -> Option<Self> {
+        let (all, now) = (call_clients(domain, dir), clock::now_ns());
+        (!all).then_some(Self { next_ns: now, end_ns: now + slice_ns_max() })
+    }
+
+    /// Calls them again if that is due.
+    #[cold]
+    pub(in crate::service) fn again(self, domain: &DomainPath, dir: &Path) -> Option<Self> {
+        let now = clock::now_ns();
+        if now < self.next_ns {
+            return Some(self);
         }
+        let done = call_clients(domain, dir) || now >= self.end_ns;
+        (!done).then_some(Self { next_ns: now + RECALL_NS, ..self })
+    }
+
+    /// When that is.
+    pub(in crate::service) fn due(&self) -> Deadline {
+        Deadline::at_ns(self.next_ns)
     }
 }
 

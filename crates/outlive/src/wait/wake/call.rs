@@ -30,7 +30,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// Rings or calls a sleeper of `node` if it asked for that. Do it after a commit or a change of
-    /// membership.
+    /// membership. `false`: it asked, and could not be reached.
     ///
     /// # Crash safety
     /// **Strict.** Dying before the call: who waits for a descriptor hears of the death itself.
@@ -38,9 +38,9 @@ impl Caller {
     /// # Real-time
     /// A system call for a doorbell; for a descriptor one per wait of the sleeper.
     #[cold]
-    pub(crate) fn call(&mut self, domain: &DomainPath, node: NodeId, request: Request<'_>) {
+    pub(crate) fn call(&mut self, domain: &DomainPath, node: NodeId, request: Request<'_>) -> bool {
         if fault("call.missing") {
-            return;
+            return true;
         }
         let flag = request.flag.load(Acquire);
         match flag & KIND_MASK {
@@ -48,24 +48,26 @@ impl Caller {
                 if self.bells.is_none() {
                     self.bells = Doorbells::open_peer(domain, node).ok();
                 }
-                if let Some(bells) = &self.bells {
-                    bells.ring(flag >> DOORBELL_SHIFT);
-                }
+                let Some(bells) = &self.bells else { return false };
+                bells.ring(flag >> DOORBELL_SHIFT);
+                true
             }
             WAITING_FD => self.call_socket(domain, node, request),
-            _ => {}
+            _ => true,
         }
     }
 
-    fn call_socket(&mut self, domain: &DomainPath, node: NodeId, request: Request<'_>) {
-        let Some((number, generation)) = request.due(self.called) else { return };
+    fn call_socket(&mut self, domain: &DomainPath, node: NodeId, request: Request<'_>) -> bool {
+        let Some((number, generation)) = request.due(self.called) else { return true };
         let path = match &mut self.socket {
             Some((known, path)) if *known == number => path,
             socket => &mut socket.insert((number, socket_path(domain, node, number))).1,
         };
         crate::crash_point!("publish.before_call");
-        if socket::call(path) == Sent::Readable {
+        let sent = socket::call(path);
+        if sent == Sent::Readable {
             self.called = generation;
         }
+        sent != Sent::Failed
     }
 }

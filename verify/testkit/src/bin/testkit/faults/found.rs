@@ -211,6 +211,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("service::tests::what_was_taken_in_early_is_passed_over_once_nobody_waits_for_it")],
     ),
     fault(
+        "service.called_once",
+        "a server that could not call its clients does not try again",
+        &[Unit(
+            "service::tests::descriptor::\
+             a_server_that_could_not_call_its_clients_calls_them_when_it_next_looks",
+        )],
+    ),
+    fault(
         "sources.first_of_living",
         "beside what the dead left unmapped it is always the first living publisher's turn",
         &[Unit(
