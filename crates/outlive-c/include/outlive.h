@@ -826,7 +826,8 @@ bool outlive_server_is_cancelled(struct outlive_server *server,
                                  const struct outlive_request *request);
 
 // Answers a request, which is freed, even when it fails. `OUTLIVE_CLIENT_DIED`: nobody waits for
-// the answer; continue with the next request.
+// the answer; continue with the next request. `OUTLIVE_INVALID_ARGUMENT`: `data` is none; the
+// client gets `OUTLIVE_REFUSED`, and this as the reason.
 enum outlive_status outlive_server_respond(struct outlive_server *server,
                                            struct outlive_request *request,
                                            const void *data,
@@ -838,7 +839,8 @@ enum outlive_status outlive_server_respond_part(struct outlive_server *server,
                                                 const void *data,
                                                 size_t size);
 
-// Refuses a request and says why; the client gets `OUTLIVE_REFUSED`. Frees the request.
+// Refuses a request and says why; the client gets `OUTLIVE_REFUSED`. Frees the request. What is
+// not UTF-8 in `why` is replaced by U+FFFD; NULL is an empty reason.
 enum outlive_status outlive_server_refuse(struct outlive_server *server,
                                           struct outlive_request *request,
                                           const char *why);

@@ -9,7 +9,7 @@ use outlive::{Deadline, Server};
 use crate::node::{OUTLIVE_NO_WAIT, outlive_node};
 use crate::publisher::outlive_port_id;
 use crate::service::{outlive_service_options, service};
-use crate::status::{Fail, bytes, need, outlive_status, run, text};
+use crate::status::{Fail, bytes, lossy, need, outlive_status, run};
 use crate::types::outlive_type;
 
 /// The one server of a service. One thread at a time.
@@ -108,7 +108,8 @@ pub extern "C" fn outlive_server_is_cancelled(
 }
 
 /// Answers a request, which is freed, even when it fails. `OUTLIVE_CLIENT_DIED`: nobody waits for
-/// the answer; continue with the next request.
+/// the answer; continue with the next request. `OUTLIVE_INVALID_ARGUMENT`: `data` is none; the
+/// client gets `OUTLIVE_REFUSED`, and this as the reason.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_server_respond(
     server: Option<&mut outlive_server>,
@@ -118,7 +119,14 @@ pub extern "C" fn outlive_server_respond(
 ) -> outlive_status {
     run(|| {
         let (request, port) = (need(request, "a request")?, need(server, "a server")?);
-        Ok(port.server.respond(request.request, bytes(data, size)?)?)
+        match bytes(data, size) {
+            Ok(response) => Ok(port.server.respond(request.request, response)?),
+            Err(wrong) => {
+                // The request is the server's, and its client waits: it must not go with the error.
+                let _ = port.server.refuse(request.request, &wrong.to_string());
+                Err(wrong)
+            }
+        }
     })
 }
 
@@ -136,7 +144,8 @@ pub extern "C" fn outlive_server_respond_part(
     })
 }
 
-/// Refuses a request and says why; the client gets `OUTLIVE_REFUSED`. Frees the request.
+/// Refuses a request and says why; the client gets `OUTLIVE_REFUSED`. Frees the request. What is
+/// not UTF-8 in `why` is replaced by U+FFFD; NULL is an empty reason.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_server_refuse(
     server: Option<&mut outlive_server>,
@@ -145,7 +154,7 @@ pub extern "C" fn outlive_server_refuse(
 ) -> outlive_status {
     run(|| {
         let (request, port) = (need(request, "a request")?, need(server, "a server")?);
-        Ok(port.server.refuse(request.request, text(why, "a reason")?)?)
+        Ok(port.server.refuse(request.request, &lossy(why))?)
     })
 }
 

@@ -1,8 +1,10 @@
 //! Error numbers, the detail of the last one, and panics that stop here.
 #![allow(unsafe_code)]
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use outlive::{Error, ErrorKind};
@@ -218,6 +220,15 @@ impl From<Error> for Fail {
     }
 }
 
+impl fmt::Display for Fail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(e) => e.fmt(f),
+            Self::Quiet(status) => f.write_str(&status.text().to_string_lossy()),
+        }
+    }
+}
+
 pub(crate) type Done = Result<(), Fail>;
 
 thread_local! {
@@ -276,6 +287,15 @@ pub(crate) fn text<'a>(from: *const c_char, what: &str) -> Result<&'a str, Fail>
     // SAFETY: the caller's part: a string that ends in 0 and stays during the call.
     let text = unsafe { CStr::from_ptr(from) };
     text.to_str().map_err(|_| invalid(what, "it is not UTF-8"))
+}
+
+/// As `text`, of what is only for people: nothing for NULL, U+FFFD for what is not UTF-8.
+pub(crate) fn lossy<'a>(from: *const c_char) -> Cow<'a, str> {
+    if from.is_null() {
+        return Cow::Borrowed("");
+    }
+    // SAFETY: as in `text`.
+    unsafe { CStr::from_ptr(from) }.to_string_lossy()
 }
 
 /// `size` bytes; NULL only where they are none.

@@ -352,6 +352,33 @@ static void queues(outlive_node *node) {
     outlive_type_free(number);
 }
 
+/* The next reply, which is a refusal that has these words. */
+static void refused_with(outlive_client *client, const char *words) {
+    outlive_reply *reply;
+    OK(outlive_client_receive(client, soon(), &reply));
+    CHECK(outlive_reply_is_last(reply) && outlive_reply_status(reply) == OUTLIVE_REFUSED);
+    CHECK(strstr(outlive_last_error(), words) != NULL);
+    outlive_reply_free(reply);
+}
+
+/* A wrong argument takes the request as well: its client must not wait for ever. */
+static void wrong_answers(outlive_client *client, outlive_server *server) {
+    const char *const reasons[] = {"caf\xe9 is closed", NULL};
+    outlive_request *request;
+    uint64_t ticket;
+    for (int i = 0; i < 2; i++) {
+        OK(outlive_client_send(client, "why", 3, OUTLIVE_FOREVER, &ticket));
+        OK(outlive_server_receive(server, soon(), &request));
+        OK(outlive_server_refuse(server, request, reasons[i]));
+        refused_with(client, i == 0 ? "caf\xef\xbf\xbd is closed" : "said: ");
+    }
+    OK(outlive_client_send(client, "none", 4, OUTLIVE_FOREVER, &ticket));
+    OK(outlive_server_receive(server, soon(), &request));
+    CHECK(outlive_server_respond(server, request, NULL, 1) == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(strstr(outlive_last_error(), "it is NULL") != NULL);
+    refused_with(client, "it is NULL, or its size is no size");
+}
+
 static void services(outlive_node *node) {
     outlive_client *client;
     outlive_server *server;
@@ -383,10 +410,8 @@ static void services(outlive_node *node) {
     OK(outlive_client_send(client, "two", 3, OUTLIVE_FOREVER, &ticket));
     OK(outlive_server_receive(server, soon(), &request));
     OK(outlive_server_refuse(server, request, "not today"));
-    OK(outlive_client_receive(client, soon(), &reply));
-    CHECK(outlive_reply_status(reply) == OUTLIVE_REFUSED);
-    CHECK(strstr(outlive_last_error(), "not today") != NULL);
-    outlive_reply_free(reply);
+    refused_with(client, "not today");
+    wrong_answers(client, server);
 
     OK(outlive_client_send(client, "three", 5, OUTLIVE_FOREVER, &ticket));
     OK(outlive_client_cancel(client, ticket));
