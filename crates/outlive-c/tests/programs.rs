@@ -218,6 +218,14 @@ fn expected_is_that_of_the_standard_or_as_that() {
 }
 
 #[test]
+fn static_destructors_of_cpp_send_what_has_to_be_packed() {
+    for (compiler, standard) in cpp_ways() {
+        let said = run(compiler, &sanitized(compiler, standard), "tests/cpp/exit.cpp");
+        assert!(said.contains("exit: the last words"), "{compiler} {standard} said: {said}");
+    }
+}
+
+#[test]
 fn without_exceptions_the_headers_compile_as_well() {
     let temp = Temp::new("no-exceptions");
     let source = temp.0.join("plain.cpp");

@@ -349,20 +349,39 @@ using copy_of = std::conditional_t<std::is_array_v<T>, void, T>;
 /// A value on its way, as bytes that stay for the call.
 template <class T> class packed {
   public:
-    packed(const T &value) : bytes_(room()) {
-        room().clear();
-        packed_traits<T>::pack(value, room());
-        bytes_ = room();
+    packed(const T &value) {
+        auto *kept = room();
+        auto &to = kept == nullptr ? own_ : *kept;
+        to.clear();
+        packed_traits<T>::pack(value, to);
+        bytes_ = to;
     }
     packed(std::span<const std::byte> bytes) : bytes_(bytes) {}
+    /// Shows the same bytes, for as long as the other: for a call in a call.
+    packed(const packed &other) noexcept : bytes_(other.bytes_) {}
+    packed &operator=(const packed &) = delete;
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
   private:
-    /// Grows to the largest value of a thread and stays.
-    static std::vector<std::byte> &room() {
-        static thread_local std::vector<std::byte> room;
-        return room;
+    /// Grows to the largest value of a thread and stays. None once the thread has destroyed its
+    /// objects: at exit the static ones come after them, whose destructors may still send.
+    static std::vector<std::byte> *room() {
+        static constinit thread_local std::vector<std::byte> *at = nullptr;
+        static constinit thread_local bool is_over = false;
+        struct keeper {
+            std::vector<std::byte> bytes;
+            ~keeper() {
+                at = nullptr;
+                is_over = true;
+            }
+        };
+        if (at == nullptr && !is_over) [[unlikely]] {
+            static thread_local keeper kept;
+            at = &kept.bytes;
+        }
+        return at;
     }
+    std::vector<std::byte> own_; // where the thread has none any more
     std::span<const std::byte> bytes_;
 };
 
