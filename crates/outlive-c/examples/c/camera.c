@@ -44,9 +44,13 @@ int main(void) {
     while (outlive_subscriber_receive(viewer, OUTLIVE_NO_WAIT, &sample) == OUTLIVE_OK) {
         size_t size;
         const outlive_image_header *header = outlive_sample_data(&sample, &size);
-        must(outlive_image_check(header, size)); /* any program may publish here */
-        const uint8_t *last_row = (const uint8_t *)(header + 1) + header->row_bytes * (HEIGHT - 1);
-        in_place = in_place && outlive_sample_is_borrowed(&sample) && last_row[0] == ++frames;
+        must(outlive_image_check(header, size)); /* any program may publish here, */
+        if (header->format == OUTLIVE_PIXEL_RGB8 && header->height > 0 && header->width > 0) {
+            /* and of any size */
+            const uint8_t *rows = (const uint8_t *)(header + 1);
+            const uint8_t *last_row = rows + (size_t)header->row_bytes * (header->height - 1);
+            in_place = in_place && outlive_sample_is_borrowed(&sample) && last_row[0] == ++frames;
+        }
         outlive_sample_release(&sample);
     }
     printf("camera: %d frames, %s\n", frames, in_place ? "without a copy" : "copied");

@@ -8,7 +8,8 @@
 //     std::move(loan).publish().value();
 //
 //     auto sample = viewer.receive(1s).value();
-//     if (auto image = msg::view(sample)) { // else OUTLIVE_CORRUPT, OUTLIVE_UNSUPPORTED
+//     auto image = msg::view(sample); // else OUTLIVE_CORRUPT, OUTLIVE_UNSUPPORTED
+//     if (image && image->header.format == OUTLIVE_PIXEL_BGR8) { // or another, or a JPEG
 //         const auto &h = image->header;
 //         auto *pixels = const_cast<std::uint8_t *>(image->pixels.data()); // read-only memory
 //         cv::imshow("front", cv::Mat(h.height, h.width, CV_8UC3, pixels, h.row_bytes));
@@ -108,6 +109,7 @@ template <std::size_t N> constexpr void set(char (&to)[N], std::string_view from
 }
 
 /// A received picture, as its header says: every row is there. Pixels stay as long as the sample.
+/// Look at header.format first: in a compressed picture they are no rows.
 struct image_view {
     image_header header;
     std::span<const std::uint8_t> pixels; ///< rows with their gaps; a compressed picture's file
