@@ -186,6 +186,51 @@ template <class H, auto Free> class handle {
   private:
     H *at_ = nullptr;
 };
+
+/// A handle of outlive.h that lends: it and all that it has lent share it, and the last frees it.
+/// `Count`: how many there are; atomic where several threads may use one handle.
+template <class H, auto Free, class Count = std::size_t> class lender {
+  public:
+    lender() = default;
+    explicit lender(H *at) {
+        handle<H, Free> safe(at); // should there be no memory
+        sharers_ = new Count(1);
+        at_ = safe.release();
+    }
+    lender(lender &&other) noexcept
+        : at_(std::exchange(other.at_, nullptr)), sharers_(std::exchange(other.sharers_, nullptr)) {}
+    lender &operator=(lender &&other) noexcept {
+        if (this != &other) {
+            const lender before(std::move(*this));
+            at_ = std::exchange(other.at_, nullptr);
+            sharers_ = std::exchange(other.sharers_, nullptr);
+        }
+        return *this;
+    }
+    ~lender() {
+        if (sharers_ != nullptr && --*sharers_ == 0) {
+            delete sharers_;
+            Free(at_);
+        }
+    }
+
+    explicit operator bool() const noexcept { return at_ != nullptr; }
+    [[nodiscard]] H *get() const noexcept { return at_; }
+    /// Another one of the same.
+    [[nodiscard]] lender share() const noexcept {
+        lender another;
+        if (sharers_ != nullptr) {
+            ++*sharers_;
+            another.at_ = at_;
+            another.sharers_ = sharers_;
+        }
+        return another;
+    }
+
+  private:
+    H *at_ = nullptr;
+    Count *sharers_ = nullptr;
+};
 } // namespace detail
 } // namespace outlive::inline OUTLIVE_ABI
 

@@ -26,18 +26,23 @@ struct queue_options {
     }
 };
 
-/// Room in a producer's lane; the producer must outlive it, and any other call on it ends the slot.
-/// Dropped uncommitted, nothing was sent. Empty once it is committed or moved from.
+namespace detail {
+using producer_handle = lender<::outlive_producer, &::outlive_producer_close>;
+using consumer_handle = lender<::outlive_consumer, &::outlive_consumer_close>;
+} // namespace detail
+
+/// Room in a producer's lane; the producer stays open until it is gone, and any other call on it
+/// ends the slot. Dropped uncommitted, nothing was sent. Empty once it is committed or moved from.
 template <class T> class slot {
   public:
     slot() = default;
     slot(slot &&other) noexcept
-        : raw_(std::exchange(other.raw_, {})), of_(std::exchange(other.of_, nullptr)) {}
+        : raw_(std::exchange(other.raw_, {})), of_(std::move(other.of_)) {}
     slot &operator=(slot &&other) noexcept {
         if (this != &other) {
             give_back();
             raw_ = std::exchange(other.raw_, {});
-            of_ = std::exchange(other.of_, nullptr);
+            of_ = std::move(other.of_);
         }
         return *this;
     }
@@ -69,20 +74,20 @@ template <class T> class slot {
 
     /// Sends it. OUTLIVE_INVALID_ARGUMENT: another call on the producer ended it.
     expected<void> commit() && {
-        auto *of = std::exchange(of_, nullptr);
+        const auto of = std::move(of_);
         auto raw = std::exchange(raw_, {});
-        if (of == nullptr) {
+        if (!of) {
             return unexpected(error(OUTLIVE_INVALID_ARGUMENT, "committing an empty slot"));
         }
-        if (::outlive_producer_commit(of, &raw) != 0) {
-            return unexpected(error::told(::outlive_producer_status(of)));
+        if (::outlive_producer_commit(of.get(), &raw) != 0) {
+            return unexpected(error::told(::outlive_producer_status(of.get())));
         }
         return {};
     }
 
   private:
     template <class> friend class producer;
-    slot(const ::outlive_slot &raw, ::outlive_producer *of) : raw_(raw), of_(of) {}
+    slot(const ::outlive_slot &raw, detail::producer_handle of) : raw_(raw), of_(std::move(of)) {}
     void *room() {
         if (raw_.data == nullptr) [[unlikely]] {
             detail::nothing("a slot that is committed or was moved from");
@@ -90,12 +95,12 @@ template <class T> class slot {
         return raw_.data;
     }
     void give_back() noexcept {
-        if (of_ != nullptr) {
-            ::outlive_producer_discard(of_, &raw_);
+        if (of_) {
+            ::outlive_producer_discard(of_.get(), &raw_);
         }
     }
     ::outlive_slot raw_{};
-    ::outlive_producer *of_ = nullptr;
+    detail::producer_handle of_;
 };
 
 /// Sends messages to the one consumer of a queue. One thread at a time.
@@ -136,13 +141,13 @@ template <class T> class producer {
         return unexpected(failure());
     }
     /// Room to fill in place and commit without a copy; waits as send does.
-    expected<slot<T>> reserve(deadline until = deadline::never) &
+    expected<slot<T>> reserve(deadline until = deadline::never)
         requires payload::is_fixed
     {
         return room(sizeof(T), until);
     }
     /// Room for `count` elements.
-    expected<slot<T>> reserve(std::size_t count, deadline until = deadline::never) &
+    expected<slot<T>> reserve(std::size_t count, deadline until = deadline::never)
         requires std::is_unbounded_array_v<T>
     {
         using element = std::remove_extent_t<T>;
@@ -152,8 +157,6 @@ template <class T> class producer {
         }
         return room(*size, until);
     }
-    // The producer must outlive what it lends.
-    template <class... Args> void reserve(Args &&...) && = delete;
     /// Whether a live consumer reads the queue. It may die right after the answer.
     /// Also true while that cannot be found out, for instance for lack of memory.
     [[nodiscard]] bool has_consumer() noexcept { return ::outlive_producer_has_consumer(at_.get()); }
@@ -173,14 +176,14 @@ template <class T> class producer {
         if (::outlive_producer_reserve(at_.get(), size, until.ns(), &raw) != 0) {
             return unexpected(failure());
         }
-        return slot<T>(raw, at_.get());
+        return slot<T>(raw, at_.share());
     }
     error failure() const { return error::told(::outlive_producer_status(at_.get())); }
 
-    detail::handle<::outlive_producer, ::outlive_producer_close> at_;
+    detail::producer_handle at_;
 };
 
-/// A message in its lane; the consumer must outlive it, and there is one at a time.
+/// A message in its lane; the consumer stays open until it is gone, and there is one at a time.
 ///
 /// It counts as received when this is destroyed, unless by an exception: then, as after nack() and
 /// after the death of the process, it comes again.
@@ -190,23 +193,29 @@ template <class T> class message {
   public:
     message() = default; ///< empty until one is assigned
     message(message &&other) noexcept
-        : raw_(other.raw_), of_(std::exchange(other.of_, nullptr)), exceptions_(other.exceptions_) {}
+        : raw_(other.raw_), of_(std::move(other.of_)), exceptions_(other.exceptions_) {}
     message &operator=(message &&other) noexcept {
         if (this != &other) {
             finish();
             raw_ = other.raw_;
-            of_ = std::exchange(other.of_, nullptr);
+            of_ = std::move(other.of_);
             exceptions_ = other.exceptions_;
         }
         return *this;
     }
     ~message() { finish(); }
-    explicit operator bool() const noexcept { return of_ != nullptr; }
+    explicit operator bool() const noexcept { return static_cast<bool>(of_); }
 
     /// Acknowledges it; a later exception cannot undo that.
-    expected<void> ack() && { return detail::done(::outlive_consumer_ack(std::exchange(of_, nullptr), &raw_)); }
+    expected<void> ack() && {
+        const auto of = std::move(of_);
+        return detail::done(::outlive_consumer_ack(of.get(), &raw_));
+    }
     /// Puts it back: it comes again with the next receive, of this consumer or of the next.
-    expected<void> nack() && { return detail::done(::outlive_consumer_nack(std::exchange(of_, nullptr), &raw_)); }
+    expected<void> nack() && {
+        const auto of = std::move(of_);
+        return detail::done(::outlive_consumer_nack(of.get(), &raw_));
+    }
 
     typename payload::view operator*() const & { return shown(); }
     detail::copy_of<T> operator*() const &&
@@ -233,22 +242,22 @@ template <class T> class message {
   private:
     template <class> friend class consumer;
     typename payload::view shown() const {
-        if (of_ == nullptr) [[unlikely]] {
+        if (!of_) [[unlikely]] {
             detail::nothing("a message that is acknowledged, given back or was moved from");
         }
         return payload::of(raw_.data, raw_.size);
     }
     void finish() noexcept {
-        if (of_ != nullptr) {
+        if (of_) {
             if (detail::exceptions_in_flight() > exceptions_) [[unlikely]] {
-                ::outlive_consumer_nack(of_, &raw_);
+                ::outlive_consumer_nack(of_.get(), &raw_);
             } else {
-                ::outlive_consumer_ack(of_, &raw_);
+                ::outlive_consumer_ack(of_.get(), &raw_);
             }
         }
     }
     ::outlive_message raw_;
-    ::outlive_consumer *of_ = nullptr;
+    detail::consumer_handle of_;
     unsigned exceptions_ = 0;
 };
 
@@ -260,20 +269,18 @@ template <class T> class consumer {
 
     /// The next message, waiting for it until the deadline; as subscriber::receive.
     /// OUTLIVE_TOO_MANY_BORROWS while the previous message is in hand; nothing is lost.
-    expected<message<T>> receive(deadline until = deadline::now) & {
+    expected<message<T>> receive(deadline until = deadline::now) {
         expected<message<T>> got(std::in_place);
         auto &to = *got;
         const auto code = ::outlive_consumer_receive(at_.get(), until.ns(), &to.raw_);
         if (code == OUTLIVE_OK) {
-            to.of_ = at_.get();
+            to.of_ = at_.share();
             to.exceptions_ = detail::exceptions_in_flight();
         } else {
             got = unexpected(error::last(code));
         }
         return got;
     }
-    // The consumer must outlive its messages.
-    expected<message<T>> receive(deadline until = deadline::now) && = delete;
     /// The oldest event not returned yet.
     std::optional<event> next_event() {
         event found;
@@ -287,7 +294,7 @@ template <class T> class consumer {
   private:
     friend class node;
     explicit consumer(::outlive_consumer *at) : at_(at) {}
-    detail::handle<::outlive_consumer, ::outlive_consumer_close> at_;
+    detail::consumer_handle at_;
 };
 
 template <class T>

@@ -2,6 +2,7 @@
 #ifndef OUTLIVE_SYNC_HPP
 #define OUTLIVE_SYNC_HPP
 
+#include <atomic>
 #include <vector>
 
 #include "lock.hpp"
@@ -60,16 +61,25 @@ class robust_condition {
     detail::handle<::outlive_condvar, ::outlive_condvar_free> at_;
 };
 
+namespace detail {
+/// Any thread may use a semaphore.
+using semaphore_handle =
+    lender<::outlive_semaphore, &::outlive_semaphore_free, std::atomic<std::size_t>>;
+} // namespace detail
+
 /// A permit of a semaphore, given back by its destructor, in the thread that took it. The semaphore
-/// must outlive it.
+/// stays open until it is gone.
 class permit {
   public:
     permit() noexcept : raw_{} {} ///< none
     explicit operator bool() const noexcept { return raw_.held != 0; }
-    permit(permit &&other) noexcept : raw_(other.raw_) { other.raw_.held = 0; }
+    permit(permit &&other) noexcept : of_(std::move(other.of_)), raw_(other.raw_) {
+        other.raw_.held = 0;
+    }
     permit &operator=(permit &&other) noexcept {
         if (this != &other) {
             ::outlive_permit_release(&raw_);
+            of_ = std::move(other.of_);
             raw_ = other.raw_;
             other.raw_.held = 0;
         }
@@ -84,7 +94,9 @@ class permit {
 
   private:
     friend class robust_semaphore;
-    explicit permit(const ::outlive_permit &raw) : raw_(raw) {}
+    permit(const ::outlive_permit &raw, detail::semaphore_handle of)
+        : of_(std::move(of)), raw_(raw) {}
+    detail::semaphore_handle of_;
     ::outlive_permit raw_;
 };
 
@@ -96,16 +108,14 @@ class robust_semaphore {
 
     /// Takes a permit: else OUTLIVE_WOULD_BLOCK, OUTLIVE_TIMEOUT, or OUTLIVE_DEADLOCK when this
     /// thread holds them all.
-    expected<permit> acquire(deadline until = deadline::never) & {
+    expected<permit> acquire(deadline until = deadline::never) {
         ::outlive_permit raw;
         const auto code = ::outlive_semaphore_acquire(at_.get(), until.ns(), &raw);
         if (code != OUTLIVE_OK) {
             return unexpected(error::last(code));
         }
-        return permit(raw);
+        return permit(raw, at_.share());
     }
-    // The semaphore must outlive its permits.
-    expected<permit> acquire(deadline until = deadline::never) && = delete;
     /// How many are free right now; others may take them at once.
     [[nodiscard]] std::size_t available() const noexcept {
         return ::outlive_semaphore_available(at_.get());
@@ -114,7 +124,7 @@ class robust_semaphore {
   private:
     friend class node;
     explicit robust_semaphore(::outlive_semaphore *at) : at_(at) {}
-    detail::handle<::outlive_semaphore, ::outlive_semaphore_free> at_;
+    detail::semaphore_handle at_;
 };
 
 /// A set of numbers, not 0, that any number of threads and processes change without a lock.

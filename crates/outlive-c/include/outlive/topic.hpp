@@ -35,15 +35,20 @@ struct topic_options {
     }
 };
 
-/// A writable slot in shared memory, lent by a publisher, which must outlive it. Dropped
+namespace detail {
+using publisher_handle = lender<::outlive_publisher, &::outlive_publisher_close>;
+} // namespace detail
+
+/// A writable slot in shared memory, lent by a publisher, which stays open until it is gone. Dropped
 /// unpublished, the slot is free again. Empty once it is published or moved from.
 template <class T> class loan {
   public:
     loan() noexcept { raw_.data = nullptr, raw_.size = 0; }
-    loan(loan &&other) noexcept : raw_(other.raw_) { other.forget(); }
+    loan(loan &&other) noexcept : of_(std::move(other.of_)), raw_(other.raw_) { other.forget(); }
     loan &operator=(loan &&other) noexcept {
         if (this != &other) {
             ::outlive_loan_drop(&raw_);
+            of_ = std::move(other.of_);
             raw_ = other.raw_;
             other.forget();
         }
@@ -84,12 +89,13 @@ template <class T> class loan {
 
     /// Makes it visible to subscribers; returns its number. The loan is gone then, even if it fails.
     expected<std::uint64_t> publish() && {
+        const auto of = std::move(of_); // lent no longer
         std::uint64_t seq = 0;
-        if (auto code = ::outlive_loan_publish(&raw_, &seq); code != OUTLIVE_OK) {
-            forget();
+        const auto code = ::outlive_loan_publish(&raw_, &seq);
+        forget();
+        if (code != OUTLIVE_OK) {
             return unexpected(error::told(code));
         }
-        forget();
         return seq;
     }
 
@@ -102,6 +108,7 @@ template <class T> class loan {
         return raw_.data;
     }
     void forget() noexcept { raw_.data = nullptr, raw_.size = 0; }
+    detail::publisher_handle of_;
     ::outlive_loan raw_;
 };
 
@@ -170,13 +177,13 @@ template <class T> class publisher {
     }
 
     /// A slot to fill and publish without a copy.
-    expected<outlive::loan<T>> loan() &
+    expected<outlive::loan<T>> loan()
         requires payload::is_fixed
     {
         return lend<T>(sizeof(T));
     }
     /// A slot for `count` elements.
-    expected<outlive::loan<T>> loan(std::size_t count) &
+    expected<outlive::loan<T>> loan(std::size_t count)
         requires std::is_unbounded_array_v<T>
     {
         using element = std::remove_extent_t<T>;
@@ -188,7 +195,7 @@ template <class T> class publisher {
     }
     /// A slot with `header` written, for `count` elements after it.
     template <class H>
-    expected<outlive::loan<T>> loan(const H &header, std::size_t count) &
+    expected<outlive::loan<T>> loan(const H &header, std::size_t count)
         requires(!payload::is_fixed && !std::is_unbounded_array_v<T>)
     {
         constexpr std::size_t each = tail_size(static_cast<T *>(nullptr));
@@ -205,8 +212,6 @@ template <class T> class publisher {
         lent.header() = header;
         return lent;
     }
-    // The publisher must outlive what it lends.
-    template <class... Args> void loan(Args &&...) && = delete;
 
     [[nodiscard]] port_id id() const noexcept { return ::outlive_publisher_id(at_.get()); }
     /// Messages published so far.
@@ -235,13 +240,15 @@ template <class T> class publisher {
     template <class U> expected<outlive::loan<U>> lend(std::size_t size) {
         expected<outlive::loan<U>> lent(std::in_place);
         const auto code = ::outlive_publisher_loan(at_.get(), size, &(*lent).raw_);
-        if (code != OUTLIVE_OK) {
+        if (code == OUTLIVE_OK) {
+            (*lent).of_ = at_.share();
+        } else {
             lent = unexpected(error::told(code));
         }
         return lent;
     }
 
-    detail::handle<::outlive_publisher, ::outlive_publisher_close> at_;
+    detail::publisher_handle at_;
 };
 
 /// Where a message comes from.

@@ -1,0 +1,127 @@
+// Handles: what they lend keeps them open, and no longer than it is used.
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include <outlive.hpp>
+
+#include "check.hpp"
+
+using namespace std::chrono_literals;
+
+struct job {
+    std::uint64_t number;
+};
+OUTLIVE_MESSAGE(job, "test/Job", number)
+
+/// Skips what happened to others.
+template <class Port> static auto next(Port &&port) {
+    for (;;) {
+        auto got = port.receive(60s);
+        if (got || got.error() != OUTLIVE_EVENT) {
+            return got;
+        }
+        while (port.next_event()) {
+        }
+    }
+}
+
+static void loans(outlive::node &node) {
+    auto heard = node.subscriber<job>("/loans").value();
+    auto loan = node.publisher<job>("/loans")->loan().value();
+    loan->number = 1;
+    CHECK(std::move(loan).publish().value() == 0);
+    CHECK(next(heard)->operator->()->number == 1);
+
+    // Of elements, and by a chain; dropped, moved and assigned over.
+    auto floats =
+        node.publisher<float[]>("/loans/f").and_then([](auto &&port) { return port.loan(3); });
+    CHECK(floats && floats->span().size() == 3);
+    auto scan = node.publisher<outlive::headed<job, float>>("/loans/s")->loan(job{7}, 2).value();
+    auto moved = std::move(scan);
+    CHECK(moved.header().number == 7 && !scan && scan.tail().empty());
+    moved = node.publisher<outlive::headed<job, float>>("/loans/s")->loan(job{8}, 1).value();
+    CHECK(moved.header().number == 8 && std::move(moved).publish());
+}
+
+/// Who sends on it right now.
+static std::size_t publishers(const char *topic) {
+    const auto topics = outlive::domain().topics().value();
+    for (const auto &known : topics) {
+        if (known.name == topic) {
+            return known.publishers;
+        }
+    }
+    return 0;
+}
+
+static void closes_with_the_last(outlive::node &node) {
+    std::optional publisher(node.publisher<job>("/last").value());
+    auto first = publisher->loan().value(), second = publisher->loan().value();
+    publisher.reset();
+    CHECK(publishers("/last") == 1);
+    CHECK(std::move(first).publish() && publishers("/last") == 1);
+    { auto gone = std::move(second); }
+    CHECK(publishers("/last") == 0);
+
+    // One that is published keeps nothing, though its name is still there.
+    publisher = node.publisher<job>("/last").value();
+    auto third = publisher->loan().value();
+    CHECK(std::move(third).publish());
+    publisher.reset();
+    CHECK(publishers("/last") == 0 && !third);
+}
+
+static void slots(outlive::node &node) {
+    auto consumer = node.consumer<job>("/slots").value();
+    auto slot = node.producer<job>("/slots")->reserve().value();
+    slot->number = 1;
+    auto elsewhere = std::move(slot);
+    CHECK(std::move(elsewhere).commit() && !slot && !elsewhere);
+    CHECK(next(consumer)->operator->()->number == 1);
+    elsewhere = node.producer<job>("/slots")->reserve().value();
+    elsewhere = {}; // nothing was sent
+    CHECK(consumer.receive().error() != OUTLIVE_OK);
+}
+
+static void messages(outlive::node &node) {
+    std::optional first(node.consumer<job>("/jobs").value());
+    auto producer = node.producer<job>("/jobs").value();
+    for (std::uint64_t number = 1; number <= 3; number++) {
+        CHECK(producer.send({number}));
+    }
+    // In hand, it keeps the place of the one consumer; its end acknowledges it and gives it up.
+    auto message = next(*first);
+    first.reset();
+    CHECK(message && (*message)->number == 1);
+    CHECK(node.consumer<job>("/jobs").error() == OUTLIVE_CONSUMER_EXISTS);
+    *message = {};
+    auto chained = node.consumer<job>("/jobs").and_then([](auto &&port) { return next(port); });
+    CHECK(chained && (*chained)->number == 2);
+    CHECK(std::move(*chained).nack() && !*chained);
+    chained = node.consumer<job>("/jobs").and_then([](auto &&port) { return next(port); });
+    CHECK((*chained)->number == 2 && std::move(*chained).ack());
+    CHECK(next(node.consumer<job>("/jobs").value()).value()->number == 3);
+}
+
+static void permits(outlive::node &node) {
+    auto permit = node.semaphore("/gpu", 2)->acquire().value();
+    auto semaphore = node.semaphore("/gpu", 2).value();
+    CHECK(semaphore.available() == 1);
+    auto other = semaphore.acquire().value();
+    other = std::move(permit); // gives its own back
+    CHECK(semaphore.available() == 1 && other && !permit);
+    semaphore = {};
+    other = {};
+    CHECK(node.semaphore("/gpu", 2)->available() == 2);
+}
+
+int main() {
+    auto node = outlive::node::open("handles").value();
+    loans(node);
+    closes_with_the_last(node);
+    slots(node);
+    messages(node);
+    permits(node);
+    std::puts("handles: open until the last is gone");
+}
