@@ -1044,8 +1044,11 @@ enum outlive_status outlive_condvar_open(const struct outlive_node *node,
 // afterwards: wake-ups may be spurious. `notified`, unless NULL, gets whether a notification came.
 //
 // Returns the same as `outlive_mutex_lock`; with `OUTLIVE_OK` and `OUTLIVE_OWNER_DIED` the mutex
-// is held. `OUTLIVE_NOT_OWNED`: the calling thread did not hold it. It cannot tell whether anyone
-// is left to notify it: give a deadline, or watch the node.
+// is held. `OUTLIVE_NOT_OWNED`: the calling thread did not hold it. `OUTLIVE_UNSUPPORTED`, for a
+// mutex with priority inheritance, and `OUTLIVE_INVALID_ARGUMENT`, where one is NULL: nothing was
+// released, so the mutex stays as it was. With any other error it is not held.
+//
+// It cannot tell whether anyone is left to notify it: give a deadline, or watch the node.
 enum outlive_status outlive_condvar_wait(const struct outlive_condvar *condvar,
                                          const struct outlive_mutex *mutex,
                                          uint64_t deadline_ns,

@@ -37,8 +37,11 @@ pub extern "C" fn outlive_condvar_open(
 /// afterwards: wake-ups may be spurious. `notified`, unless NULL, gets whether a notification came.
 ///
 /// Returns the same as `outlive_mutex_lock`; with `OUTLIVE_OK` and `OUTLIVE_OWNER_DIED` the mutex
-/// is held. `OUTLIVE_NOT_OWNED`: the calling thread did not hold it. It cannot tell whether anyone
-/// is left to notify it: give a deadline, or watch the node.
+/// is held. `OUTLIVE_NOT_OWNED`: the calling thread did not hold it. `OUTLIVE_UNSUPPORTED`, for a
+/// mutex with priority inheritance, and `OUTLIVE_INVALID_ARGUMENT`, where one is NULL: nothing was
+/// released, so the mutex stays as it was. With any other error it is not held.
+///
+/// It cannot tell whether anyone is left to notify it: give a deadline, or watch the node.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_condvar_wait(
     condvar: Option<&outlive_condvar>,

@@ -24,7 +24,9 @@ class robust_condition {
     /// may be spurious.
     ///
     /// OUTLIVE_OWNER_DIED: it is held, and somebody died inside meanwhile: repair the data and
-    /// mark_consistent(). Any other error is one of robust_mutex::acquire, and it is not held.
+    /// mark_consistent(). OUTLIVE_UNSUPPORTED, of one with priority inheritance, and
+    /// OUTLIVE_INVALID_ARGUMENT, of an empty handle: the mutex stays as it was, held or not. Any
+    /// other error is one of robust_mutex::acquire, and it is not held.
     template <class T> expected<bool> wait(robust_mutex<T> &mutex, deadline until) {
         bool notified = false;
         const auto code =

@@ -47,8 +47,9 @@ static void pi(outlive_node *node) {
     OK(outlive_condvar_open(node, "/pi/changed", &condvar));
     OK(outlive_mutex_lock(mutex, soon()));
     CHECK(outlive_condvar_wait(condvar, mutex, soon(), NULL) == OUTLIVE_UNSUPPORTED);
+    CHECK(outlive_condvar_wait(NULL, mutex, soon(), NULL) == OUTLIVE_INVALID_ARGUMENT);
     CHECK(outlive_mutex_unlock(again) == OUTLIVE_NOT_OWNED);
-    OK(outlive_mutex_unlock(mutex));
+    OK(outlive_mutex_unlock(mutex)); /* neither released it */
     outlive_condvar_free(condvar);
     outlive_mutex_free(again);
 
