@@ -86,6 +86,9 @@ class domain {
 
     /// Its nodes in order of joining.
     [[nodiscard]] expected<std::vector<node_info>> nodes() const {
+        if (auto fine = detail::whole(options_); !fine) {
+            return unexpected(std::move(fine).error());
+        }
         const auto raw = options_.raw();
         return detail::collected<node_info, ::outlive_node_info>(
             [&](auto found, void *user) { return ::outlive_domain_nodes(&raw, found, user); },
@@ -95,6 +98,9 @@ class domain {
     }
     /// Its topics in order of names.
     [[nodiscard]] expected<std::vector<topic_info>> topics() const {
+        if (auto fine = detail::whole(options_); !fine) {
+            return unexpected(std::move(fine).error());
+        }
         const auto raw = options_.raw();
         return detail::collected<topic_info, ::outlive_topic_info>(
             [&](auto found, void *user) { return ::outlive_domain_topics(&raw, found, user); },
@@ -105,6 +111,9 @@ class domain {
     }
     /// Removes what dead nodes left and nobody uses; leaves the living alone.
     expected<clean_report> clean() const {
+        if (auto fine = detail::whole(options_); !fine) {
+            return unexpected(std::move(fine).error());
+        }
         const auto raw = options_.raw();
         clean_report report{};
         if (auto code = ::outlive_domain_clean(&raw, &report); code != OUTLIVE_OK) {

@@ -68,10 +68,17 @@ constexpr std::optional<std::size_t> bytes_of(std::size_t count, std::size_t eac
     }
     return header + count * each;
 }
-/// A name as outlive.h takes it. A zero byte would silently cut it short.
-inline expected<std::string> c_string(std::string_view name) {
+/// Refuses what a zero byte would silently cut short.
+inline expected<void> whole(std::string_view name) {
     if (name.find('\0') != name.npos) {
         return unexpected(error(OUTLIVE_INVALID_NAME, "a name with a zero byte in it"));
+    }
+    return {};
+}
+/// A name as outlive.h takes it.
+inline expected<std::string> c_string(std::string_view name) {
+    if (auto fine = whole(name); !fine) {
+        return unexpected(std::move(fine).error());
     }
     return std::string(name);
 }
@@ -198,6 +205,18 @@ struct node_options {
     }
 };
 
+namespace detail {
+/// Refuses settings that would be cut short: the domain would be another one.
+inline expected<void> whole(const node_options &options) {
+    for (const auto *text : {&options.name, &options.domain, &options.root}) {
+        if (auto fine = whole(std::string_view(*text)); !fine) {
+            return fine;
+        }
+    }
+    return {};
+}
+} // namespace detail
+
 /// A process's membership in a domain. Any thread may use it; ports keep it alive by themselves.
 /// After fork the child opens a node of its own.
 ///
@@ -209,6 +228,9 @@ class node {
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
 
     static expected<node> open(const node_options &options) {
+        if (auto fine = detail::whole(options); !fine) {
+            return unexpected(std::move(fine).error());
+        }
         const auto raw = options.raw();
         ::outlive_node *at = nullptr;
         if (auto code = ::outlive_node_open(&raw, &at); code != OUTLIVE_OK) {
@@ -217,12 +239,8 @@ class node {
         return node(at);
     }
     static expected<node> open(std::string_view name) {
-        auto text = detail::c_string(name);
-        if (!text) {
-            return unexpected(std::move(text).error());
-        }
         node_options options;
-        options.name = std::move(*text);
+        options.name = name;
         return open(options);
     }
 

@@ -1,4 +1,4 @@
-// Handles: what they lend keeps them open, and no longer than it is used.
+// Handles: what they lend keeps them open, and no longer than it is used; settings.
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -116,6 +116,21 @@ static void permits(outlive::node &node) {
     CHECK(node.semaphore("/gpu", 2)->available() == 2);
 }
 
+/// A setting is not cut short at a zero byte: the domain would be another one.
+static void cut_short() {
+    for (auto text : {&outlive::node_options::name, &outlive::node_options::domain,
+                      &outlive::node_options::root}) {
+        outlive::node_options options;
+        options.*text = std::string("/dev\0/shm", 9);
+        const outlive::domain domain(options);
+        CHECK(outlive::node::open(options).error() == OUTLIVE_INVALID_NAME);
+        CHECK(domain.nodes().error() == OUTLIVE_INVALID_NAME);
+        CHECK(domain.topics().error() == OUTLIVE_INVALID_NAME);
+        CHECK(domain.clean().error() == OUTLIVE_INVALID_NAME);
+    }
+    CHECK(outlive::node::open(std::string_view("a\0b", 3)).error() == OUTLIVE_INVALID_NAME);
+}
+
 int main() {
     auto node = outlive::node::open("handles").value();
     loans(node);
@@ -123,5 +138,6 @@ int main() {
     slots(node);
     messages(node);
     permits(node);
+    cut_short();
     std::puts("handles: open until the last is gone");
 }
