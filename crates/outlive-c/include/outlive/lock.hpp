@@ -20,6 +20,16 @@ template <class T> expected<type_handle> data_type() {
     }
 }
 
+inline void keep_data(void *) noexcept {}
+/// Where a lock's data lies, which goes with the lock: none once it was moved from.
+using lock_data = handle<void, &keep_data>;
+template <class T> T *shown(const lock_data &data) {
+    if (!data) [[unlikely]] {
+        nothing("the data of a lock that is none or was moved from");
+    }
+    return static_cast<T *>(data.get());
+}
+
 /// What lock() does where it cannot answer an error: as that of std::mutex.
 [[noreturn]] inline void cannot_lock(const error &why) {
 #if defined(__cpp_exceptions)
@@ -166,8 +176,8 @@ template <class T = void> class robust_mutex {
     /// The protected data, for the thread that holds the lock.
     template <class U = T>
         requires(!std::is_void_v<U>)
-    U &operator*() const & noexcept {
-        return *static_cast<U *>(data_);
+    U &operator*() const & {
+        return *detail::shown<U>(data_);
     }
     // The data goes with the handle.
     template <class U = T>
@@ -175,8 +185,8 @@ template <class T = void> class robust_mutex {
     U &operator*() const && = delete;
     template <class U = T>
         requires(!std::is_void_v<U>)
-    U *operator->() const noexcept {
-        return static_cast<U *>(data_);
+    U *operator->() const {
+        return detail::shown<U>(data_);
     }
     [[nodiscard]] ::outlive_mutex *get() const noexcept { return at_.get(); }
 
@@ -198,7 +208,7 @@ template <class T = void> class robust_mutex {
             if (code != OUTLIVE_OWNER_DIED) {
                 detail::cannot_lock(error::last(code));
             }
-            repairing_.run(at_.get(), data_, &::outlive_mutex_mark_consistent,
+            repairing_.run(at_.get(), data_.get(), &::outlive_mutex_mark_consistent,
                            &::outlive_mutex_abandon);
         }
         owner_died_ = false;
@@ -213,7 +223,7 @@ template <class T = void> class robust_mutex {
     }
 
     detail::handle<::outlive_mutex, ::outlive_mutex_free> at_;
-    void *data_ = nullptr;
+    detail::lock_data data_;
     bool owner_died_ = false; // this and the next: written and read by the thread that holds the lock
     unsigned exceptions_ = 0; // in flight when it was taken
     detail::repairing<T> repairing_;
@@ -310,8 +320,8 @@ template <class T = void> class robust_shared_mutex {
     /// The protected data, for threads that hold the lock.
     template <class U = T>
         requires(!std::is_void_v<U>)
-    U &operator*() const & noexcept {
-        return *static_cast<U *>(data_);
+    U &operator*() const & {
+        return *detail::shown<U>(data_);
     }
     // The data goes with the handle.
     template <class U = T>
@@ -319,8 +329,8 @@ template <class T = void> class robust_shared_mutex {
     U &operator*() const && = delete;
     template <class U = T>
         requires(!std::is_void_v<U>)
-    U *operator->() const noexcept {
-        return static_cast<U *>(data_);
+    U *operator->() const {
+        return detail::shown<U>(data_);
     }
     [[nodiscard]] ::outlive_rwlock *get() const noexcept { return at_.get(); }
 
@@ -334,7 +344,7 @@ template <class T = void> class robust_shared_mutex {
             if (code != OUTLIVE_OWNER_DIED) {
                 detail::cannot_lock(error::last(code));
             }
-            repairing_.run(at_.get(), data_, &::outlive_rwlock_mark_consistent,
+            repairing_.run(at_.get(), data_.get(), &::outlive_rwlock_mark_consistent,
                            &::outlive_rwlock_abandon);
         }
         owner_died_ = false;
@@ -358,7 +368,7 @@ template <class T = void> class robust_shared_mutex {
     }
 
     detail::handle<::outlive_rwlock, ::outlive_rwlock_free> at_;
-    void *data_ = nullptr;
+    detail::lock_data data_;
     bool owner_died_ = false; // this and the next: written and read by the thread that writes
     unsigned exceptions_ = 0; // in flight when it was taken
     detail::repairing<T> repairing_;

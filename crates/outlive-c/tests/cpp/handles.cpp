@@ -1,4 +1,4 @@
-// Handles: what they lend keeps them open, and no longer than it is used; settings.
+// Handles: what they lend keeps them open, and no longer than it is used; settings and empty locks.
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -116,6 +116,37 @@ static void permits(outlive::node &node) {
     CHECK(node.semaphore("/gpu", 2)->available() == 2);
 }
 
+/// The status of what `f` throws; OUTLIVE_OK: nothing.
+template <class F> static outlive::status thrown(F &&f) {
+    try {
+        f();
+        return OUTLIVE_OK;
+    } catch (const outlive::bad_expected_access<outlive::error> &e) {
+        return e.error().code();
+    }
+}
+
+template <class Lock> static void has_no_data(const Lock &lock) {
+    CHECK(thrown([&] { (void)*lock; }) == OUTLIVE_INVALID_ARGUMENT);
+    CHECK(thrown([&] { (void)lock->number; }) == OUTLIVE_INVALID_ARGUMENT);
+}
+
+/// Reading the data of a lock that is none, or was moved from, throws.
+static void empty_locks(outlive::node &node) {
+    outlive::robust_mutex<job> mutex;
+    outlive::robust_shared_mutex<job> shared;
+    has_no_data(mutex);
+    has_no_data(shared);
+    mutex = node.mutex<job>("/filled", {1}).value();
+    shared = node.shared_mutex<job>("/filled/shared", {2}).value();
+    CHECK(mutex->number == 1 && (*shared).number == 2);
+    const auto own = std::move(mutex);
+    const auto its = std::move(shared);
+    CHECK((*own).number == 1 && its->number == 2);
+    has_no_data(mutex);
+    has_no_data(shared);
+}
+
 /// A setting is not cut short at a zero byte: the domain would be another one.
 static void cut_short() {
     for (auto text : {&outlive::node_options::name, &outlive::node_options::domain,
@@ -139,5 +170,6 @@ int main() {
     messages(node);
     permits(node);
     cut_short();
+    empty_locks(node);
     std::puts("handles: open until the last is gone");
 }
