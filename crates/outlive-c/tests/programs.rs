@@ -397,6 +397,17 @@ const REFUSED: &[(&str, &str)] = &[
         "a field of @ is",
     ),
     ("struct @ { int x; }; OUTLIVE_MESSAGE(@, \"\", x)", "the name of @ is empty"),
+    (
+        "auto f@(outlive::node &n) { return n.mutex<float[]>(\"/x\"); }",
+        "a lock protects one value of a fixed size",
+    ),
+    (
+        "struct @ {}; template <> struct outlive::packed_traits<@> {\
+         static constexpr const char *name = \"s\"; static void pack(const @ &, \
+         std::vector<std::byte> &); static bool unpack(std::span<const std::byte>, @ &); };\n\
+         auto f@(outlive::node &n) { return n.shared_mutex<@>(\"/x\"); }",
+        "a lock protects one value of a fixed size",
+    ),
     // Loans and what they show end with their statement when they have no name.
     ("void @(outlive::publisher<pose> &p) { p.loan().value()->x = 1; }", "deleted"),
     ("void @(outlive::producer<float[]> &p) { p.reserve(2).value().span(); }", "deleted"),

@@ -16,6 +16,9 @@ template <class T> expected<type_handle> data_type() {
     if constexpr (std::is_void_v<T>) {
         return type_handle();
     } else {
+        static_assert(payload<T>::is_fixed,
+                      "outlive: a lock protects one value of a fixed size: no list, no header with "
+                      "elements, nothing that is packed as MessagePack or Protocol Buffers");
         return make_type<T>();
     }
 }
