@@ -100,7 +100,9 @@ pub extern "C" fn outlive_client_wait_for_server(
 }
 
 /// Sends a request; its number goes to `ticket`, the answer comes with `outlive_client_receive`.
-/// The server skips it if it gets to it only after `deadline_ns`.
+/// Sending never waits: `deadline_ns` is until when an answer is of use. The server skips the request
+/// if it gets to it only then, and its reply is `OUTLIVE_TIMEOUT`; with `OUTLIVE_NO_WAIT` every
+/// request is late.
 ///
 /// `OUTLIVE_SERVER_DIED`: no live server, nothing was sent. `OUTLIVE_WOULD_BLOCK`: the server is so
 /// far behind that the bound is reached.
@@ -232,7 +234,8 @@ pub extern "C" fn outlive_client_close(client: Option<Box<outlive_client>>) {
 }
 
 /// `OUTLIVE_OK` and the payload, or why there is none: `OUTLIVE_REFUSED`, whose detail has the
-/// server's words, or `OUTLIVE_SERVER_DIED`.
+/// server's words, `OUTLIVE_SERVER_DIED`, `OUTLIVE_TIMEOUT` when its deadline passed first, or
+/// `OUTLIVE_CORRUPT` when what the server sent cannot be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_reply_status(reply: Option<&outlive_reply>) -> outlive_status {
     run(|| Ok(need(reply, "a reply")?.reply.body().map(drop)?))

@@ -27,7 +27,8 @@ template <class R> class reply {
     /// Whether it is a reply; state() tells whether there is an answer in it.
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
 
-    /// OUTLIVE_OK, OUTLIVE_REFUSED or OUTLIVE_SERVER_DIED.
+    /// OUTLIVE_OK, OUTLIVE_REFUSED, OUTLIVE_SERVER_DIED, OUTLIVE_TIMEOUT when its deadline passed
+    /// first, or OUTLIVE_CORRUPT when what the server sent cannot be read.
     [[nodiscard]] expected<void> state() const {
         return detail::done(::outlive_reply_status(at_.get()));
     }
@@ -90,7 +91,8 @@ template <class Q, class R> class client {
         }
         return reply<R>(at);
     }
-    /// Sends a request and returns its ticket. The answer comes with receive.
+    /// Sends a request and returns its ticket; never waits. The answer comes with receive; `until`
+    /// is when it is of no use any more, and the request is late: deadline::now makes it so at once.
     expected<std::uint64_t> send(typename payload::argument request, deadline until = deadline::never) {
         std::uint64_t ticket = 0;
         const auto code = ::outlive_client_send(at_.get(), payload::data(request),

@@ -412,6 +412,10 @@ static void services(outlive_node *node) {
     OK(outlive_server_refuse(server, request, "not today"));
     refused_with(client, "not today");
     wrong_answers(client, server);
+    OK(outlive_client_send(client, "late", 4, OUTLIVE_NO_WAIT, &ticket));
+    OK(outlive_client_receive_for(client, ticket, soon(), &reply));
+    CHECK(outlive_reply_is_last(reply) && outlive_reply_status(reply) == OUTLIVE_TIMEOUT);
+    outlive_reply_free(reply);
 
     OK(outlive_client_send(client, "three", 5, OUTLIVE_FOREVER, &ticket));
     OK(outlive_client_cancel(client, ticket));
