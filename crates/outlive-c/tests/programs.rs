@@ -517,11 +517,16 @@ fn the_program_that_gets_a_newcomer_started_prints_what_another_language_sends()
 
 /// Configures a project of `lists` that finds the installed package; whether it could.
 fn cmake(temp: &Temp, lists: &str) -> bool {
+    cmake_in(prefix(), temp, lists)
+}
+
+/// As `cmake`, of the package below `prefix`.
+fn cmake_in(prefix: &Path, temp: &Temp, lists: &str) -> bool {
     let build = temp.0.join("build");
     let _ = std::fs::remove_dir_all(&build);
     std::fs::write(temp.0.join("CMakeLists.txt"), lists).unwrap();
     let mut make = Command::new("cmake");
-    make.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display()));
+    make.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()));
     make.arg("-S").arg(&temp.0).arg("-B").arg(&build).output().unwrap().status.success()
 }
 
@@ -547,6 +552,26 @@ fn cmake_finds_the_package_and_compiles_as_cpp20_unasked() {
         let said = succeeds(program.env("OUTLIVE_DIR", temp.0.join("root"))).stdout;
         assert!(String::from_utf8_lossy(&said).contains("hello: x 1.0 m"));
     }
+}
+
+#[test]
+fn cmake_finds_the_headers_where_lib_is_a_link_into_usr() {
+    if !has("cmake") {
+        return;
+    }
+    let temp = Temp::new("cmake-merged");
+    let root = temp.0.join("root");
+    std::fs::create_dir(&root).unwrap();
+    std::os::unix::fs::symlink(prefix(), root.join("usr")).unwrap();
+    std::os::unix::fs::symlink("usr/lib", root.join("lib")).unwrap();
+    let hello = here().join("examples/cpp/hello.cpp");
+    let lists = format!(
+        "cmake_minimum_required(VERSION 3.16)\nproject(hello CXX)\n\
+        find_package(outlive REQUIRED)\nadd_executable(hello {})\n\
+        target_link_libraries(hello PRIVATE outlive::outlive)\n",
+        hello.display()
+    );
+    assert!(cmake_in(&root, &temp, &lists));
 }
 
 #[test]
