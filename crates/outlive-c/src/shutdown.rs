@@ -3,22 +3,23 @@
 use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd};
-use std::process;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use outlive::internals::fork_generation;
 use outlive::{Deadline, Shutdown};
 
 use crate::status::{Fail, invalid, outlive_status, run};
 
 /// Kept for good: C has no end of a scope. Of the process `OWNER`.
 static SHUTDOWN: OnceLock<ManuallyDrop<Shutdown>> = OnceLock::new();
-/// The process that installed it; 0: none. In a forked child it is another's.
+/// The fork generation of the process that installed it; 0: none. In a forked child it is another's,
+/// whose process id may be the child's, in a namespace of its own.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
 /// What this process installed.
 fn installed() -> Option<&'static Shutdown> {
-    let shutdown = SHUTDOWN.get().filter(|_| OWNER.load(Relaxed) == process::id());
+    let shutdown = SHUTDOWN.get().filter(|_| OWNER.load(Relaxed) == fork_generation());
     shutdown.map(|shutdown| &**shutdown)
 }
 
@@ -27,7 +28,7 @@ fn install() -> Result<&'static Shutdown, Fail> {
     // Never dropped, and so never removed: also where another thread was quicker, or the parent.
     let made = ManuallyDrop::new(Shutdown::on_signals()?);
     let shutdown = SHUTDOWN.get_or_init(|| made);
-    OWNER.store(process::id(), Relaxed);
+    OWNER.store(fork_generation(), Relaxed);
     Ok(shutdown)
 }
 

@@ -284,6 +284,12 @@ pub mod internals {
     /// Every kind of error, for tests that each language knows it.
     pub const ERROR_KINDS: &[crate::ErrorKind] = &crate::ErrorKind::ALL;
 
+    /// Differs between a process and its forked children, whose number may be the same in a PID
+    /// namespace of their own.
+    pub fn fork_generation() -> u32 {
+        crate::os::process::fork::fork_generation()
+    }
+
     /// Forces the path without `futex_waitv` (false) or lets the kernel decide (true).
     pub fn set_waitv(on: bool) {
         crate::os::sleep::futex::set_waitv_for_tests(on);

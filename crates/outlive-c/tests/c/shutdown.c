@@ -1,5 +1,6 @@
 /* Signals that ask to end, in a process and in what it forks. */
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -65,8 +66,28 @@ static void every_child(void) {
     CHECK(in_a_child(installs_its_own) == 0);
 }
 
+/* In a namespace of its own a child may have its parent's number: 1. */
+static void is_the_first(void) {
+    CHECK(getpid() == 1);
+    nothing_is_installed();
+}
+
+static void first_of_a_first(void) {
+    CHECK(getpid() == 1);
+    OK(outlive_shutdown_on_signals(NULL));
+    CHECK(unshare(CLONE_NEWPID) == 0);
+    CHECK(in_a_child(is_the_first) == 0);
+}
+
+static void in_a_namespace(void) {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0) { /* not everywhere is it allowed */
+        CHECK(in_a_child(first_of_a_first) == 0);
+    }
+}
+
 int main(void) {
     int fd = -1, again = -1;
+    CHECK(in_a_child(in_a_namespace) == 0);
     nothing_is_installed();
     OK(outlive_shutdown_on_signals(&fd));
     OK(outlive_shutdown_on_signals(&again));
