@@ -9,6 +9,10 @@
  * wait, OUTLIVE_FOREVER does.
  *
  * Nothing here survives fork: the child opens a node of its own.
+ *
+ * Do not cancel a thread that may be in a call (pthread_cancel): that aborts the process, or what
+ * the call held stays held. To end a wait, give it a deadline, or wait with outlive_waitset_wait for
+ * an outlive_interrupt as well, and raise that.
  */
 
 #ifndef OUTLIVE_H
