@@ -452,7 +452,8 @@ enum outlive_status outlive_domain_clean(const struct outlive_node_options *opti
 // protects, NULL for none; it is the same lock as a Rust `RobustMutex` of that type. The creator
 // stores `value`, which has the type's size; NULL means zeros.
 //
-// `OUTLIVE_TYPE_MISMATCH` when the name is of another type or kind of object.
+// `OUTLIVE_TYPE_MISMATCH` when the name is of another type or kind of object. The type's name, size
+// and alignment are compared; its fields are not, unlike those of a port's.
 enum outlive_status outlive_mutex_open(const struct outlive_node *node,
                                        const char *name,
                                        const struct outlive_type *of,
