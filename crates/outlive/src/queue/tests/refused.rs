@@ -180,7 +180,6 @@ fn open_lane(dir: &TempDir, id: ProducerId) -> std::fs::File {
 
 #[test]
 fn a_refused_lane_that_cannot_be_looked_into_now_is_looked_at_again() {
-    use crate::os::fixture;
     let dir = TempDir::new("queue-refused-again");
     let (n, other) = (node(&dir), node(&dir));
     let mut consumer = n.queue::<u64>("q").unwrap().consumer().unwrap();
@@ -264,7 +263,6 @@ fn who_cannot_look_at_the_consumer_that_is_there_is_told_what_it_lacks() {
 
 #[test]
 fn a_consumer_that_cannot_be_looked_at_counts_as_there() {
-    use crate::os::fixture;
     let dir = TempDir::new("queue-unseen");
     let (n, other) = (node(&dir), node(&dir));
     let consumer = n.queue::<u64>("q").unwrap().consumer().unwrap();
