@@ -19,9 +19,9 @@ const SPINS: u32 = 200;
 /// Looks before it sleeps between them.
 const YIELDS: u32 = 2000;
 const NAP: Duration = Duration::from_micros(50);
-/// Most events of a device that are in use at once: copies under way, and waits at gates. Well below
-/// the 1020 operations that a driver was seen to take on a stream that stands still: the next call
-/// waits there, without a deadline.
+/// Most events of a device that are in use at once: copies under way, and waits at gates. Well
+/// below the 1020 operations that a driver was seen to take on a stream that stands still: the next
+/// call waits there, without a deadline.
 pub(crate) const EVENTS_MAX: usize = 512;
 
 struct Raw(Handle);
