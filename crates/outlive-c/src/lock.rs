@@ -50,8 +50,8 @@ fn first_value<'a>(of: &PayloadType, value: *const c_void) -> Result<Option<&'a 
 /// protects, NULL for none; it is the same lock as a Rust `RobustMutex` of that type. The creator
 /// stores `value`, which has the type's size; NULL means zeros.
 ///
-/// `OUTLIVE_TYPE_MISMATCH` when the name is of another type or kind of object. The type's name, size
-/// and alignment are compared; its fields are not, unlike those of a port's.
+/// `OUTLIVE_TYPE_MISMATCH` when the name is of another type or kind of object. The type's name,
+/// size and alignment are compared; its fields are not, unlike those of a port's.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_mutex_open(
     node: Option<&outlive_node>,

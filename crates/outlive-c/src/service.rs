@@ -100,9 +100,9 @@ pub extern "C" fn outlive_client_wait_for_server(
 }
 
 /// Sends a request; its number goes to `ticket`, the answer comes with `outlive_client_receive`.
-/// Sending never waits: `deadline_ns` is until when an answer is of use. The server skips the request
-/// if it gets to it only then, and its reply is `OUTLIVE_TIMEOUT`; with `OUTLIVE_NO_WAIT` every
-/// request is late.
+/// Sending never waits: `deadline_ns` is until when an answer is of use. The server skips the
+/// request if it gets to it only then, and its reply is `OUTLIVE_TIMEOUT`; with `OUTLIVE_NO_WAIT`
+/// every request is late.
 ///
 /// `OUTLIVE_SERVER_DIED`: no live server, nothing was sent. `OUTLIVE_WOULD_BLOCK`: the server is so
 /// far behind that the bound is reached.

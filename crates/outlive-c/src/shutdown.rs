@@ -13,8 +13,8 @@ use crate::status::{Fail, invalid, outlive_status, run};
 
 /// Kept for good: C has no end of a scope. Of the process `OWNER`.
 static SHUTDOWN: OnceLock<ManuallyDrop<Shutdown>> = OnceLock::new();
-/// The fork generation of the process that installed it; 0: none. In a forked child it is another's,
-/// whose process id may be the child's, in a namespace of its own.
+/// The fork generation of the process that installed it; 0: none. In a forked child it is
+/// another's, whose process id may be the child's, in a namespace of its own.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
 /// What this process installed.

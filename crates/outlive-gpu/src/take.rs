@@ -95,8 +95,9 @@ impl<T: Payload + ?Sized> SampleExt<T> for Sample<T> {
     }
 }
 
-/// A payload that is a copy already, since its publisher had not noticed the subscriber when it sent
-/// it, lies in memory that is not pinned: the driver might wait for the stream, without a deadline.
+/// A payload that is a copy already, since its publisher had not noticed the subscriber when it
+/// sent it, lies in memory that is not pinned: the driver might wait for the stream, without a
+/// deadline.
 fn own_copy(cuda: &Cuda, payload: &[u8]) -> Option<ManuallyDrop<PinnedBuffer>> {
     if segments::segment_at(payload.as_ptr().addr()).is_some() {
         return None;
