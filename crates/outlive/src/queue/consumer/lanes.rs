@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::hand::Hand;
-use super::pause::Pause;
 use crate::crash_point;
 use crate::node::peer::{Dead, Life, Peer, death_of};
 use crate::os::sleep::futex;
 use crate::os::time::clock;
+use crate::os::time::pause::Pause;
 use crate::queue::lane::head::{Head, Next};
 use crate::queue::lane::record::Shape;
 use crate::queue::lane::segment::Segment;

@@ -7,9 +7,9 @@
 
 use std::path::PathBuf;
 
-use super::pause::Pause;
 use crate::os::fs::file;
 use crate::os::time::clock;
+use crate::os::time::pause::Pause;
 use crate::{Error, ErrorKind};
 
 /// Which lanes were looked for, and what is to be looked for again.

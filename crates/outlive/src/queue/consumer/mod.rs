@@ -5,7 +5,6 @@ mod hand;
 mod lanes;
 mod later;
 mod order;
-mod pause;
 pub(crate) mod reader;
 pub(crate) mod received;
 mod take_over;

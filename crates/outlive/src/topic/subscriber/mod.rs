@@ -70,8 +70,10 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// # Errors
     /// `TooManyBorrows` when as many samples are held as `borrows` allows: nothing is consumed, and
     /// nobody else notices. `OutOfMemory`, likewise. `ForkedChild`. `Corrupt` for a message with a
-    /// value that `T` does not have, such as a `bool` of 2: that one is skipped. A publisher whose
-    /// bytes are corrupt is reported as [`Event::PublisherCorrupt`] and no longer read.
+    /// value that `T` does not have, such as a `bool` of 2: that one is skipped. `Io`, `NoSpace` or
+    /// `OutOfMemory` when a new publisher's ring cannot be opened: only while there is nothing from
+    /// the others; it is tried again after 2 to 250 ms. A publisher whose bytes are corrupt is
+    /// reported as [`Event::PublisherCorrupt`] and no longer read.
     ///
     /// # Crash safety
     /// **Deferred** (one chunk): if we die holding a sample, its chunk returns to the publisher

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::known::is_lack;
 use super::{Event, Reader, is_of_its_files};
 use crate::node::peer::port;
 use crate::sync::Ordering::Release;
@@ -12,6 +13,22 @@ use crate::topic::subscriber::sources::source::Source;
 use crate::{Error, ErrorKind, Result, crash_point};
 
 impl Reader {
+    /// As `look`, of one that is open: a ring or a directory that cannot be opened for lack of
+    /// memory, descriptors or room says nothing of the publishers that are known, so it goes on
+    /// with those, and sleeps.
+    ///
+    /// # Errors
+    /// As `look`, but no lack: that is told by a call that receives, and tried again after a pause.
+    pub(super) fn look_on(&mut self, epoch: u64) -> Result<()> {
+        match self.look(None, epoch) {
+            Err(e) if is_lack(&e) && !fault("look.lack_keeps_awake") => {
+                self.known.lacks(epoch, e);
+                Ok(())
+            }
+            looked => looked,
+        }
+    }
+
     /// Looks at the topic's directory and attaches publishers that are new. What the bell rang for
     /// up to `epoch` is done then: whoever read that there has looked since which of the sources
     /// are over.

@@ -3,7 +3,11 @@
 
 use std::collections::HashSet;
 
+use crate::os::time::clock;
+use crate::os::time::deadline::Deadline;
+use crate::os::time::pause::Pause;
 use crate::topic::membership::PublisherId;
+use crate::{Error, ErrorKind};
 
 /// Calls that find nothing between two tries to attach a ring at most.
 const RETRY_STEP_MAX: u64 = 1024;
@@ -17,6 +21,11 @@ pub(super) struct Known {
     refused: HashSet<PublisherId>,
     /// When to try again, where there are such.
     retry: Option<Retry>,
+    /// The last look was kept from something by a lack; there is another after the pause.
+    lack: bool,
+    pause: Pause,
+    /// What it was, until it is told.
+    trouble: Option<Error>,
     seen_epoch: u64,
     /// So many were settled when they were rung for a second time.
     rung_for: usize,
@@ -35,7 +44,9 @@ impl Known {
     /// Nobody, before the first look.
     pub(super) fn new() -> Self {
         let (settled, refused) = (HashSet::new(), HashSet::new());
-        Self { settled, refused, retry: None, seen_epoch: u64::MAX, rung_for: 0 }
+        let (lack, pause, trouble) = (false, Pause::default(), None);
+        let (retry, seen_epoch, rung_for) = (None, u64::MAX, 0);
+        Self { settled, refused, retry, lack, pause, trouble, seen_epoch, rung_for }
     }
 
     /// The bell at the last look.
@@ -69,7 +80,34 @@ impl Known {
 
     /// All was done that the bell rang for up to `epoch`.
     pub(super) fn looked(&mut self, epoch: u64) {
-        self.seen_epoch = epoch;
+        (self.seen_epoch, self.lack) = (epoch, false);
+    }
+
+    /// A look lacked memory, descriptors or room. All else was done that the bell rang for up to
+    /// `epoch`: whoever waits need not wake for that again.
+    pub(super) fn lacks(&mut self, epoch: u64, why: Error) {
+        self.pause = self.pause.next(clock::now_ns());
+        (self.seen_epoch, self.lack, self.trouble) = (epoch, true, Some(why));
+    }
+
+    /// What a look lacked, if that has yet to be told.
+    #[inline]
+    pub(super) fn take_trouble(&mut self) -> Option<Error> {
+        self.trouble.take()
+    }
+
+    pub(super) fn has_trouble(&self) -> bool {
+        self.trouble.is_some()
+    }
+
+    /// Whether something was lacking at the last look.
+    pub(super) fn has_lack(&self) -> bool {
+        self.lack
+    }
+
+    /// When to look again for what was lacking.
+    pub(super) fn next_look(&self) -> Deadline {
+        if self.lack { Deadline::at_ns(self.pause.until_ns()) } else { Deadline::NEVER }
     }
 
     /// Whether one is to be tried again.
@@ -85,6 +123,9 @@ impl Known {
 
     /// Whether one is to be tried again now.
     pub(super) fn is_due(&mut self) -> bool {
+        if self.next_look().has_passed() {
+            return true;
+        }
         let Some(retry) = &mut self.retry else { return false };
         retry.left = retry.left.saturating_sub(1);
         retry.left == 0
@@ -99,4 +140,9 @@ impl Known {
         }
         ring
     }
+}
+
+/// Whether an error says that there is too little of something now.
+pub(super) fn is_lack(e: &Error) -> bool {
+    matches!(e.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::OutOfMemory)
 }

@@ -215,9 +215,15 @@ impl Reader {
                 return Ok(Some(raw));
             }
             if !self.attend_if_needed()? {
-                return Ok(None);
+                return self.nothing();
             }
         }
+    }
+
+    /// There is nothing to take. What a look lacked is told then, once.
+    #[inline]
+    fn nothing(&mut self) -> Result<Option<RawSample>> {
+        self.known.take_trouble().map_or(Ok(None), Err)
     }
 
     /// The next message of those sources that are known.
@@ -255,16 +261,19 @@ impl Reader {
     /// those that are known. What is wrong is told once there is none to give.
     fn attend_first(&mut self) -> Result<()> {
         self.pulse.check_process()?;
-        match self.attend_if_needed() {
-            Err(e) if fault("latest.look_first") => Err(e),
-            _ => Ok(()),
+        let looked = self.attend_if_needed();
+        if fault("latest.look_first") {
+            looked?;
+            self.nothing()?;
         }
+        Ok(())
     }
 
     /// Nothing to attend to.
     #[inline]
     fn is_steady(&self) -> bool {
         !self.known.has_retry()
+            && !self.known.has_lack()
             && self.pulse.is_steady(self.known.seen_epoch())
             && self.sources.all().iter().all(Source::is_steady)
     }
@@ -287,7 +296,7 @@ impl Reader {
             }
             // Whoever is found now may have more than one.
             if !self.attend_if_needed()? {
-                return Ok(None);
+                return self.nothing();
             }
         }
     }
@@ -333,7 +342,7 @@ impl Reader {
         let mut looked = Ok(());
         if epoch != self.known.seen_epoch() || self.known.is_due() {
             let before = self.sources.all().len();
-            looked = self.look(None, epoch);
+            looked = self.look_on(epoch);
             news |= self.sources.all().len() > before;
         }
         if news { Ok(true) } else { looked.map(|()| false) }
@@ -371,6 +380,7 @@ impl Reader {
     fn is_quiet(&self) -> bool {
         let sources = self.sources.all();
         self.topic().epoch(Ports::Publishers).load(Relaxed) == self.known.seen_epoch()
+            && !self.known.has_trouble()
             && sources.iter().all(|s| s.sleep_word().is_some() && s.death().is_none())
     }
 
@@ -383,18 +393,19 @@ impl Reader {
             return self.attend().map(drop);
         }
         if self.known.has_retry() {
-            self.look(None, self.known.seen_epoch())?;
+            self.look_on(self.known.seen_epoch())?;
             if !self.is_quiet() {
                 return Ok(());
             }
         }
-        Alone::sleep(self, |reader| &mut reader.alone, deadline)
+        let until = deadline.min(self.known.next_look());
+        Alone::sleep(self, |reader| &mut reader.alone, until)
     }
 
     /// After a long sleep: looks at the directory whatever the bell says (somebody may have
     /// scribbled over it), and rings for publishers that have not noticed us.
     fn look_again(&mut self) -> Result<()> {
-        self.look(None, self.known.seen_epoch())?;
+        self.look_on(self.known.seen_epoch())?;
         let view = self.own.view();
         let sources = self.sources.all_mut();
         if self.known.ring_again(|| sources.iter_mut().any(|s| !s.is_noticed(view))) {

@@ -45,8 +45,10 @@ impl Reader {
     fn rest_with_fd(&mut self) -> bool {
         let Some(mut bridge) = self.alone.take_bridge() else { return false };
         let peers = self.sources.all().iter().filter_map(Source::peer);
+        // Nobody calls when it is time to look again.
+        let hasty = self.known.has_lack();
         let found =
-            bridge.rest(&self.topic().node, self.request(), peers, false, || self.is_quiet());
+            bridge.rest(&self.topic().node, self.request(), peers, hasty, || self.is_quiet());
         let news = self.news.is_untold();
         if news {
             self.news.tell();
@@ -79,7 +81,7 @@ impl Reader {
             }
             match if self.is_cut() { self.attend() } else { self.attend_if_needed() } {
                 Ok(true) => {}
-                Ok(false) if self.news.is_untold() => return true,
+                Ok(false) if self.news.is_untold() || self.known.has_trouble() => return true,
                 Ok(false) => {
                     self.glance_next(before);
                     return false;
@@ -112,8 +114,12 @@ impl Reader {
 
 impl Member for Reader {
     #[inline]
-    fn is_ready(&mut self, _look: &mut Look) -> bool {
-        !self.glance.is_idle() && self.look_fully()
+    fn is_ready(&mut self, look: &mut Look) -> bool {
+        let ready = !self.glance.is_idle() && self.look_fully();
+        if self.known.has_lack() {
+            look.due(self.known.next_look());
+        }
+        ready
     }
 
     fn told(&mut self) {

@@ -118,6 +118,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("lock::tests::waiting::an_heir_that_cannot_be_judged_is_passed_over")],
     ),
     fault(
+        "look.lack_keeps_awake",
+        "who lacks a descriptor for a new publisher cannot sleep",
+        &[Unit(
+            "topic::tests::refused::\
+             who_cannot_open_a_newcomer_for_lack_of_descriptors_waits_for_the_others",
+        )],
+    ),
+    fault(
         "order.held_back_is_asked",
         "who holds a message back asks whether its producer lives, and spins if not",
         &[Unit("queue::tests::leave::nobody_spins_until_what_a_dead_producer_sent_has_its_turn")],
