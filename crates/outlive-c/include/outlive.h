@@ -452,8 +452,8 @@ enum outlive_status outlive_domain_clean(const struct outlive_node_options *opti
 // protects, NULL for none; it is the same lock as a Rust `RobustMutex` of that type. The creator
 // stores `value`, which has the type's size; NULL means zeros.
 //
-// `OUTLIVE_TYPE_MISMATCH` when the name is of another type or kind of object. The type's name, size
-// and alignment are compared; its fields are not, unlike those of a port's.
+// `OUTLIVE_TYPE_MISMATCH` when the name is of another type or kind of object. The type's name,
+// size and alignment are compared; its fields are not, unlike those of a port's.
 enum outlive_status outlive_mutex_open(const struct outlive_node *node,
                                        const char *name,
                                        const struct outlive_type *of,
@@ -870,9 +870,9 @@ enum outlive_status outlive_client_wait_for_server(struct outlive_client *client
                                                    uint64_t deadline_ns);
 
 // Sends a request; its number goes to `ticket`, the answer comes with `outlive_client_receive`.
-// Sending never waits: `deadline_ns` is until when an answer is of use. The server skips the request
-// if it gets to it only then, and its reply is `OUTLIVE_TIMEOUT`; with `OUTLIVE_NO_WAIT` every
-// request is late.
+// Sending never waits: `deadline_ns` is until when an answer is of use. The server skips the
+// request if it gets to it only then, and its reply is `OUTLIVE_TIMEOUT`; with `OUTLIVE_NO_WAIT`
+// every request is late.
 //
 // `OUTLIVE_SERVER_DIED`: no live server, nothing was sent. `OUTLIVE_WOULD_BLOCK`: the server is so
 // far behind that the bound is reached.
