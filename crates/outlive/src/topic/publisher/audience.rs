@@ -117,10 +117,15 @@ impl Retry {
     }
 }
 
+/// For whoever sleeps and cannot be seen.
+static RAISED: AtomicU32 = AtomicU32::new(handshake::WAITING_WORDS);
+
 /// All of them, as the last look at the topic's directory found them.
 #[derive(Debug)]
 pub(super) struct Audience {
     all: Vec<Admitted>,
+    /// What each message looks at: their waiting flags; see `list_flags`.
+    flags: Vec<NonNull<AtomicU32>>,
     /// Those that are there and could not be opened.
     unopened: Vec<Unopened>,
     /// Who publishes to them.
@@ -134,12 +139,16 @@ pub(super) struct Audience {
     held: Vec<Location>,
 }
 
+// SAFETY: the raw pointers point into mappings that the same struct keeps alive (`all`), or to a
+// static; nothing in it is bound to a thread.
+unsafe impl Send for Audience {}
+
 impl Audience {
     /// That of publisher `id` before it has looked.
     pub(super) fn new(id: PublisherId) -> Self {
-        let (all, unopened, held) = (Vec::new(), Vec::new(), Vec::new());
+        let (all, flags, unopened, held) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (seen_epoch, retry, newcomer) = (u64::MAX, None, false);
-        Self { all, unopened, id, seen_epoch, retry, newcomer, held }
+        Self { all, flags, unopened, id, seen_epoch, retry, newcomer, held }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -163,12 +172,21 @@ impl Audience {
         self.seen_epoch
     }
 
-    /// Whether one of them asks to be woken, or may: the flag of one that could not be opened is
-    /// not mapped.
+    /// Whether one of them asks to be woken, or may.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
-        let unopened = !self.unopened.is_empty() && !fault("wake.unopened_is_forgotten");
-        unopened || handshake::is_wanted(self.all.iter().map(Admitted::flag))
+        // SAFETY: each points into the mapping that a peer in `all` keeps alive, or is a static.
+        handshake::is_wanted(self.flags.iter().map(|flag| unsafe { flag.as_ref() }))
+    }
+
+    /// Notes whose flags each message looks at. Of one that could not be opened the flag is not
+    /// mapped, and it may be raised.
+    fn list_flags(&mut self) {
+        self.flags.clear();
+        self.flags.extend(self.all.iter().map(|subscriber| subscriber.waiting));
+        if !self.unopened.is_empty() && !fault("wake.unopened_is_forgotten") {
+            self.flags.push(NonNull::from(&RAISED));
+        }
     }
 
     /// Rings or calls those who are not woken by the words alone.
@@ -290,6 +308,7 @@ impl Audience {
                 }
             }
         }
+        self.list_flags();
         if let Some(e) = failed {
             return Err(e);
         }
@@ -359,6 +378,7 @@ impl Audience {
             }
             self.all.swap_remove(i);
         }
+        self.list_flags();
     }
 
     pub(super) fn peer(&self, i: usize) -> &Arc<Peer> {
