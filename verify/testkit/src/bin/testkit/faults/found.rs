@@ -75,6 +75,8 @@ pub(crate) const FAULTS: &[Fault] = &[
                 "queue::tests::refused::who_waits_for_edges_of_a_consumer_gets_one_after_an_error",
             ),
         ],
+    ),
+    fault(
         "follow.unlink_forgotten",
         "a segment that cannot be removed now stays",
         &[Unit(
