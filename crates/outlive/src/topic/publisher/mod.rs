@@ -120,8 +120,8 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// It waits only for reliable subscribers, those included that join meanwhile, up to the
     /// publisher's [`reliable_timeout`](crate::topic::Builder::reliable_timeout). No system call
     /// and no allocation while nobody sleeps or joins, a chunk is free and there is nobody to wait
-    /// for. While a subscriber cannot be opened, for lack of memory or descriptors, each message
-    /// costs some system calls, to wake it; and now and then those of another try.
+    /// for. While a subscriber cannot be opened, for lack of memory, descriptors or rights, each
+    /// message costs some system calls, to wake it; and now and then those of another try.
     #[inline]
     pub fn publish(&self, value: &T) -> Result<u64> {
         let bytes = value.bytes();
