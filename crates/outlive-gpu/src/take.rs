@@ -128,12 +128,16 @@ pub unsafe fn copy_sample<T: Payload + ?Sized>(
     let job = Job::flat(Place::device(to), host, payload.len());
     // SAFETY: nobody writes the payload, which stays until the copy is done; the rest is the
     // caller's word.
-    if let Some(flight) = unsafe { cuda.start_chunk(&job, stream) }? {
+    let begun = unsafe { cuda.start_chunk(&job, stream) };
+    if begun.as_ref().is_err_and(|e| e.kind() == ErrorKind::Timeout) {
+        return begun.map(drop);
+    }
+    if let Ok(Some(flight)) = &begun {
         flight.event.wait(COPY_WAIT)?;
-        cuda.inner.registrar.land(&flight);
+        cuda.inner.registrar.land(flight);
     }
     drop(copy.map(ManuallyDrop::into_inner));
-    Ok(())
+    begun.map(drop)
 }
 
 /// A sample that the device is reading; released when the device is done, not before.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::{alone, count, library, pattern, stub, topic};
 use outlive::Node;
 use outlive_gpu::share::{DeviceFrame, DeviceShare};
-use outlive_gpu::{Cuda, ErrorKind, Gate, LoanExt, SampleExt, Stream};
+use outlive_gpu::{Cuda, ErrorKind, Gate, LoanExt, SampleExt, Stream, copy_sample};
 use testkit::temp::TempDomain;
 
 const BYTES: usize = 100_000;
@@ -372,6 +372,13 @@ fn a_latecomers_sample_does_not_wait_for_a_stream_that_stands_still() {
     let sample = late.receive().unwrap().unwrap();
     assert!(!sample.is_borrowed());
     let to = stub.cuda.alloc(BYTES).unwrap();
+    // Refused, it leaves no copy behind.
+    let ranges = count(0);
+    common::configure("capturing=1");
+    // SAFETY: nothing is begun.
+    let e = unsafe { copy_sample(&sample, &stub.cuda, to.ptr(), Stream::DEFAULT) }.unwrap_err();
+    common::configure("");
+    assert_eq!((e.kind(), count(0)), (ErrorKind::Unsupported, ranges));
     let (gate, stream) = (Gate::new(&stub.cuda).unwrap(), stub.cuda.stream().unwrap());
     // SAFETY: buffers and the stream live until the copies are done, here and below.
     let ticket = unsafe { gate.hold(stream.stream()) }.unwrap();
