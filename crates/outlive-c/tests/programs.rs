@@ -108,10 +108,7 @@ fn a_host_of_plugins_survives_that_it_unloads_the_library() {
 fn ready_made_messages_of_c_and_cpp_are_checked() {
     let said = run("cc", &sanitized("cc", "c11"), "tests/c/msg.c");
     assert!(said.contains("msg: types and payloads"), "{said}");
-    for (compiler, standard) in cpp_ways() {
-        let said = run(compiler, &sanitized(compiler, standard), "tests/cpp/msg.cpp");
-        assert!(said.contains("msg: sent and read"), "{compiler} {standard} said: {said}");
-    }
+    says_in_every_way("tests/cpp/msg.cpp", "msg: sent and read");
 }
 
 /// What `outlive types import` wrote; crates/outlive-py/tests/test_types.py lets them talk.
@@ -192,20 +189,22 @@ fn cpp_ways() -> Vec<(&'static str, &'static str)> {
     ways
 }
 
-#[test]
-fn every_class_of_cpp_does_what_it_says_without_a_warning() {
+/// Builds a program of C++ in each way, under sanitizers where there are, and looks for `words`.
+fn says_in_every_way(program: &str, words: &str) {
     for (compiler, standard) in cpp_ways() {
-        let said = run(compiler, &sanitized(compiler, standard), "tests/cpp/api.cpp");
-        assert!(said.contains("api: every class"), "{compiler} {standard} said: {said}");
+        let said = run(compiler, &sanitized(compiler, standard), program);
+        assert!(said.contains(words), "{compiler} {standard} said: {said}");
     }
 }
 
 #[test]
+fn every_class_of_cpp_does_what_it_says_without_a_warning() {
+    says_in_every_way("tests/cpp/api.cpp", "api: every class");
+}
+
+#[test]
 fn a_wait_of_cpp_ends_by_messages_deaths_signals_and_stop_tokens() {
-    for (compiler, standard) in cpp_ways() {
-        let said = run(compiler, &sanitized(compiler, standard), "tests/cpp/waiting.cpp");
-        assert!(said.contains("waiting: woken by all"), "{compiler} {standard} said: {said}");
-    }
+    says_in_every_way("tests/cpp/waiting.cpp", "waiting: woken by all");
 }
 
 #[test]
@@ -219,18 +218,12 @@ fn expected_is_that_of_the_standard_or_as_that() {
 
 #[test]
 fn static_destructors_of_cpp_send_what_has_to_be_packed() {
-    for (compiler, standard) in cpp_ways() {
-        let said = run(compiler, &sanitized(compiler, standard), "tests/cpp/exit.cpp");
-        assert!(said.contains("exit: the last words"), "{compiler} {standard} said: {said}");
-    }
+    says_in_every_way("tests/cpp/exit.cpp", "exit: the last words");
 }
 
 #[test]
 fn what_handles_of_cpp_lend_keeps_them_open() {
-    for (compiler, standard) in cpp_ways() {
-        let said = run(compiler, &sanitized(compiler, standard), "tests/cpp/handles.cpp");
-        assert!(said.contains("handles: open until"), "{compiler} {standard} said: {said}");
-    }
+    says_in_every_way("tests/cpp/handles.cpp", "handles: open until");
 }
 
 #[test]
@@ -257,10 +250,7 @@ fn types_of_ones_own_travel_as_messagepack() {
     }
     let said = run(cpp_compilers()[0], "c++20", "examples/cpp/messagepack.cpp");
     assert!(said.contains("messagepack: to the dock at 0.5 m/s"), "{said}");
-    for (compiler, standard) in cpp_ways() {
-        let said = run(compiler, &sanitized(compiler, standard), "tests/cpp/msgpack.cpp");
-        assert!(said.contains("msgpack: values of our own"), "{compiler} {standard} said: {said}");
-    }
+    says_in_every_way("tests/cpp/msgpack.cpp", "msgpack: values of our own");
 }
 
 /// How to compile with the library of Protocol Buffers, which `outlive/protobuf.hpp` is made for,

@@ -213,7 +213,7 @@ impl Audience {
     }
 
     /// As `call`, those that could not be opened: a wake of the words reaches neither who sleeps on
-    /// a doorbell nor who waits for a descriptor. Where rights are lacking its words cannot be read.
+    /// a doorbell nor who waits for a descriptor. Without the rights its words cannot be read.
     fn call_unopened(&mut self, domain: &DomainPath) {
         if !fault("call.unopened_is_forgotten") {
             let readable = self.unopened.iter_mut().filter(|subscriber| !subscriber.denied);
