@@ -36,7 +36,8 @@ pub(crate) fn join_until<J>(
             return Ok(joined);
         }
         if deadline.has_passed() {
-            let remedy = "a stopped 'outlive clean' may hold its directory: continue or end it";
+            let remedy =
+                "a stopped process that joins or cleans it holds its directory: continue or end it";
             return Err(Error::new(ErrorKind::Timeout, what, object.as_str(), remedy));
         }
         // Whoever is in the way may need this core.

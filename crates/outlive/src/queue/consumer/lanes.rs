@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Event;
 use super::hand::Hand;
 use crate::crash_point;
 use crate::node::peer::{Dead, Life, Peer, death_of};
@@ -74,9 +75,17 @@ impl Lane {
         self.head.is_empty(self.segment.ring().peek(self.head.at()))
     }
 
-    /// Whether its producer left in order.
-    pub(super) fn is_closed(&self) -> bool {
-        self.segment.is_closed()
+    /// How its producer went, if it did. `death` is asked for before: who closes and then ends left
+    /// in order.
+    pub(super) fn departure(&self, death: Option<Dead>) -> Option<Event> {
+        match (self.segment.is_closed(), death) {
+            (true, _) => Some(Event::ProducerLeft(self.id)),
+            (false, Some(dead)) => {
+                debug_assert_eq!(dead.node(), self.id.node);
+                Some(Event::ProducerDied(self.id))
+            }
+            (false, None) => None,
+        }
     }
 
     /// A truncated file reads as empty for ever: nothing else would tell.

@@ -68,11 +68,13 @@ fn lanes_that_went_while_nobody_looked_end_with_an_event() {
     let dir = TempDir::new("queue-crowd-looked");
     let n = node(&dir);
     let mut consumer = n.queue::<[u8]>("q").unwrap().consumer().unwrap();
-    let first: Vec<_> = (0..SLOTS_MAX).map(|_| producer(&n).unwrap()).collect();
+    let leaves = node(&dir);
+    let first: Vec<_> = (0..SLOTS_MAX).map(|_| producer(&leaves).unwrap()).collect();
     assert!(consumer.receive().unwrap().is_none());
     while consumer.next_event().is_some() {}
     let ids: Vec<_> = first.iter().map(|p| p.id()).collect();
-    drop(first);
+    // In order, and its process then ends.
+    drop((first, leaves));
     // All their places are free for these, though the consumer has not looked.
     let mut second: Vec<_> = (0..SLOTS_MAX).map(|_| producer(&n).unwrap()).collect();
     for p in &mut second {

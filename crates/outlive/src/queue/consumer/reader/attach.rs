@@ -67,9 +67,11 @@ impl Reader {
     /// A lane whose files are gone.
     fn lose_lane(&mut self, id: ProducerId) {
         if let Some(lane) = self.lanes.take_out(id) {
-            self.news.push(match lane.proof_of_death().is_some() {
-                true => Event::ProducerDied(id),
-                false => Event::ProducerLeft(id),
+            let death = lane.proof_of_death();
+            self.news.push(match death {
+                Some(_) if fault("lost_lane.left_is_death") => Event::ProducerDied(id),
+                // Of a living one that found no room only the files are gone.
+                death => lane.departure(death).unwrap_or(Event::ProducerLeft(id)),
             });
         }
     }

@@ -304,15 +304,8 @@ impl Reader {
             self.refuse(i, "somebody truncated its file: restart that producer".into());
             return Ok(false);
         }
-        let (id, left) = (lane.id(), lane.is_closed());
-        let news = match (left, lane.death()) {
-            (true, _) => Event::ProducerLeft(id),
-            (false, Some(dead)) => {
-                debug_assert_eq!(dead.node(), id.node);
-                Event::ProducerDied(id)
-            }
-            (false, None) => return Ok(false),
-        };
+        let (id, death) = (lane.id(), lane.death());
+        let Some(news) = lane.departure(death) else { return Ok(false) };
         // What it committed before it went is visible now: drain once more, then end the lane.
         fence(Acquire);
         if !lane.is_drained() {

@@ -349,6 +349,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
+        "lost_lane.left_is_death",
+        "a producer that left, and whose lane others removed, counts as dead",
+        &[Unit("queue::tests::crowd::lanes_that_went_while_nobody_looked_end_with_an_event")],
+    ),
+    fault(
         "node.no_unlink",
         "a node that leaves forgets its file",
         &[Kit("node", "parts_dropped_in_any_order_leave_nothing")],
