@@ -132,6 +132,25 @@ fn one_that_is_not_ready_and_does_not_listen_is_killed_after_its_grace() {
 }
 
 #[test]
+fn who_ends_well_when_it_is_ended_for_never_being_ready_has_failed_all_the_same() {
+    let polite = "command = ['sh', '-c', 'trap \"exit 0\" TERM; while :; do sleep 0.02; done']\n\
+                  ready = { nodes = 'arm', timeout = '300ms' }\n";
+    let text = format!(
+        "[process.first]\nrestart = 'on-failure'\n{polite}\
+         backoff = {{ first = '1ms', max = '5ms', limit = 1 }}\n\
+         [process.viewer]\ncommand = {IDLE}\nafter = 'first'\n"
+    );
+    let robot = Robot::new("run-polite", &text);
+    let _running = robot.start();
+    let first = robot.until("first", |p| p["state"] == "failed");
+    assert_eq!(first["restarts"], 1);
+    assert_eq!(robot.process("viewer")["state"], "waiting");
+
+    let robot = Robot::new("run-polite-core", &format!("[process.first]\nkind = 'core'\n{polite}"));
+    robot.start().end().expect(FAILED);
+}
+
+#[test]
 fn a_core_that_is_never_ready_stops_the_robot_and_a_service_does_where_it_is_to() {
     for (label, section, told) in [
         (

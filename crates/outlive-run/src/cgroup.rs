@@ -8,6 +8,8 @@ use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::proc::fingerprint;
+
 /// How the name of ours begins.
 const BEGIN: &str = "outlive-run.";
 /// For the kernel, which takes processes out of it as they end.
@@ -87,11 +89,8 @@ fn remove(path: &Path) -> std::io::Result<()> {
 
 /// How all names of one supervisor begin.
 fn begin(dir: &str) -> String {
-    // FNV-1a: names of cgroups are short.
-    let hash = dir.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    });
-    format!("{BEGIN}{hash:016x}.")
+    // Names of cgroups are short.
+    format!("{BEGIN}{:016x}.", fingerprint(dir.as_bytes()))
 }
 
 /// Our own, or the one that ours is of, if an earlier supervisor of ours made it.

@@ -17,6 +17,13 @@ pub(crate) const MARK_NAME: &str = "OUTLIVE_RUN_NAME";
 /// What it was made of, see [`form`](crate::spawn::form).
 pub(crate) const MARK_FORM: &str = "OUTLIVE_RUN_FORM";
 
+/// FNV-1a: the same number in every build.
+pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
 /// A process, for as long as the machine is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {

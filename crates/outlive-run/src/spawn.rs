@@ -1,8 +1,6 @@
 //! Starts a process: a session of its own, then everything that its section asks for.
 
-use std::collections::hash_map::DefaultHasher;
 use std::fs::File;
-use std::hash::{Hash, Hasher};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
@@ -18,7 +16,7 @@ use rustix::thread::{
 use crate::cgroup::Cgroup;
 use crate::config::{InheritEnv, Kind, Orphan, ProcessSpec};
 use crate::os;
-use crate::proc::{Identity, MARK_DIR, MARK_FORM, MARK_NAME};
+use crate::proc::{Identity, MARK_DIR, MARK_FORM, MARK_NAME, fingerprint};
 
 /// Where a process of another user looks for programs.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -53,16 +51,15 @@ pub(crate) struct SpawnEnv {
     pub(crate) domain: String,
 }
 
-/// What a process is made of: another form means that it has to start anew.
+/// What a process is made of: another form means that it has to start again. The same from every
+/// compiler: a supervisor may be replaced by one of another build.
 pub(crate) fn form(spec: &ProcessSpec) -> u64 {
-    let mut hasher = DefaultHasher::new();
     let ProcessSpec { command, dir, env, cores, fifo, nice, memory, address_space, user, .. } =
         spec;
-    (command, dir, env, cores, fifo, nice).hash(&mut hasher);
-    (memory, address_space, user, spec.kind == Kind::Core).hash(&mut hasher);
-    (spec.on_supervisor_death as u8, spec.stop_signal).hash(&mut hasher);
-    (&spec.inherit_env, spec.core_dumps).hash(&mut hasher);
-    hasher.finish()
+    let limits = (cores, fifo, nice, memory, address_space, spec.core_dumps);
+    let ends = (spec.on_supervisor_death as u8, spec.stop_signal, spec.kind == Kind::Core);
+    let text = format!("{:?}", ((command, dir, env, &spec.inherit_env), limits, user, ends));
+    fingerprint(text.as_bytes())
 }
 
 /// Starts the process, both outputs into the pipe `log`; a descriptor that can be read once it has

@@ -107,9 +107,12 @@ impl Supervisor {
         let instance = &mut self.instances[at];
         let name = instance.spec.name.clone();
         let life = std::mem::replace(&mut instance.life, Life::Stopped);
-        let text = match &life {
-            Life::Ending { after: After::Failure(why), .. } => format!("{}, {why}", end.text),
-            _ => end.text.clone(),
+        let (text, success) = match &life {
+            // How well it ended once it was asked to does not matter.
+            Life::Ending { after: After::Failure(why), .. } => {
+                (format!("{}, {why}", end.text), false)
+            }
+            _ => (end.text.clone(), end.success),
         };
         instance.last_end = Some(text.clone());
         match life {
@@ -125,7 +128,7 @@ impl Supervisor {
                 self.say(&format!("{name} {text}; it is no longer in the file"));
                 self.instances[at].life = Life::Gone;
             }
-            _ => self.failed(at, &text, end.success, ran),
+            _ => self.failed(at, &text, success, ran),
         }
     }
 
