@@ -22,6 +22,8 @@ fn copies_across_the_border_of_two_registrations_are_cut_there() {
     small_pieces();
     // The stub, as the driver, refuses larger pieces and copies across a border.
     let stub = stub("register_bytes_max=65536");
+    // The memory of an upload, which the other test lets the driver pin whole.
+    let pinned = count(0);
     let dir = TempDomain::new("gpu-pieces").unwrap();
     let node = Node::builder().root(dir.path()).open().unwrap();
     let (publisher, mut subscriber) = common::topic(&node, "/large");
@@ -63,7 +65,7 @@ fn copies_across_the_border_of_two_registrations_are_cut_there() {
     assert_eq!(registered.refused, 0);
     assert!(count(0) > registered.segments * 10 || !common::is_stub(), "{registered:?}");
     drop((sample, publisher, subscriber));
-    assert_eq!(count(0), 0);
+    assert_eq!(count(0), pinned);
 }
 
 /// They were unregistered at once, by who copied: for that the driver waits for the whole device.

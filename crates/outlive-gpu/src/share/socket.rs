@@ -118,7 +118,8 @@ fn answer(stream: &UnixStream, table: &Table) -> io::Result<()> {
     send(stream, fd.as_ref().map(OwnedFd::as_fd))
 }
 
-/// Whether the other end runs as our user: an abstract name has no owner of its own.
+/// Whether the other end runs as our user, or as root, who may read our memory anyway: an abstract
+/// name has no owner of its own.
 fn is_ours(stream: &UnixStream) -> bool {
     // SAFETY: plain bytes, and their length.
     unsafe {
@@ -127,8 +128,13 @@ fn is_ours(stream: &UnixStream) -> bool {
         let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
         let to = (&raw mut peer).cast();
         let rc = libc::getsockopt(stream.as_raw_fd(), level, name, to, &raw mut len);
-        rc == 0 && (peer.uid == libc::geteuid() || libc::geteuid() == 0)
+        rc == 0 && may_share(peer.uid, libc::geteuid())
     }
+}
+
+/// That we are root ourselves says nothing of the peer.
+fn may_share(peer: libc::uid_t, us: libc::uid_t) -> bool {
+    peer == us || peer == 0
 }
 
 /// Connects without waiting: to a stopped peer whose queue is full that would last for ever.
@@ -235,5 +241,17 @@ fn receive(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
         }
         let fd: libc::c_int = ptr::read_unaligned(libc::CMSG_DATA(header).cast());
         Ok(Some(OwnedFd::from_raw_fd(fd)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_share;
+
+    #[test]
+    fn our_user_and_root_may_share_and_to_root_others_are_others() {
+        for (peer, us, may) in [(7, 7, true), (0, 7, true), (8, 7, false), (8, 0, false)] {
+            assert_eq!(may_share(peer, us), may, "{peer} {us}");
+        }
     }
 }
