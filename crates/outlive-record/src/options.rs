@@ -97,13 +97,13 @@ pub struct Progress {
     pub topics: usize,
     /// Messages recorded.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of all that were, also of those that went with their file.
     pub payload_bytes: u64,
     /// Bytes of the files.
     pub file_bytes: u64,
     /// Bytes in memory, of a recorder that keeps the last seconds.
     pub memory_bytes: u64,
-    /// Messages that were overwritten before we read them.
+    /// Messages that were overwritten before we read them, or went with a file that was removed.
     pub lost: u64,
     /// Topics that appeared and were gone before they could be joined.
     pub missed: u64,

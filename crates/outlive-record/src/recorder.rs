@@ -273,6 +273,8 @@ impl Recorder {
             Sink::Files(files) => {
                 if let Some((path, messages)) = files.begin_anew_if_gone()? {
                     let path = path.display();
+                    self.progress.messages -= messages;
+                    self.progress.lost += messages;
                     self.notes.push(format!(
                         "{path} was removed, and {messages} messages with it: it is begun anew"
                     ));

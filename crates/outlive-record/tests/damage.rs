@@ -412,20 +412,21 @@ fn a_file_that_was_removed_is_begun_anew() {
     let path = home.file("run.mcap");
     let options = RecordOptions { flush_every: Duration::ZERO, ..RecordOptions::default() };
     let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
-    for (n, of) in [(5, 5), (3, 8)] {
+    for n in [5, 3] {
         for _ in 0..n {
             publisher.publish(&[1; 500]).unwrap();
         }
-        while recorder.progress().messages < of {
+        while recorder.progress().messages < n {
             recorder.step(Deadline::after(Duration::from_millis(100))).unwrap();
         }
-        if of == 5 {
+        if n == 5 {
             std::fs::remove_file(&path).unwrap();
             recorder.step(Deadline::after(Duration::ZERO)).unwrap();
         }
     }
     let notes = recorder.take_notes().join("\n");
     assert!(notes.contains("was removed, and 5 messages with it"), "{notes}");
-    recorder.finish().unwrap();
+    let done = recorder.finish().unwrap();
+    assert_eq!((done.messages, done.lost), (3, 5));
     assert_eq!(Recording::open(&path).unwrap().messages, 3);
 }

@@ -211,6 +211,7 @@ pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
         count(player.topics().len() as u64, "topic"),
         duration_ns(played.late_ns_max),
     ));
+    pace.rest(Deadline::after(args.linger))?;
     if played.invalid > 0 {
         let message = format!(
             "{} messages do not fit their topics' types and were left out: {} is damaged",
@@ -219,7 +220,6 @@ pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
         );
         return Err(Failure::new(Code::Corrupt, message));
     }
-    pace.rest(Deadline::after(args.linger))?;
     if player.damage().is_some() {
         let message = format!("{}: {}", args.input.path().display(), player.damage());
         return Err(Failure::new(Code::Corrupt, message));
