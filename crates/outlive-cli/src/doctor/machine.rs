@@ -1,5 +1,7 @@
 //! Kernel, memory and limits of this process.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -45,7 +47,7 @@ fn robust_list() -> Check {
         true => Check::ok("robust-list", "the kernel marks the words of dead threads"),
         false => Check::bad(
             "robust-list",
-            "get_robust_list is refused: deaths are noticed late or not at all",
+            "get_robust_list is refused: no lock can be taken, and a killed sleeper's wake is late",
             "allow get_robust_list and set_robust_list in the container's seccomp profile",
         ),
     }
@@ -162,24 +164,33 @@ fn memlock() -> Check {
     }
 }
 
+/// What systemd's logind takes `key` to be: the drop-ins of all directories in the order of their
+/// names, one in /etc in place of one of the same name elsewhere, all of them after the main file.
+fn logind_setting(root: &Path, key: &str) -> Option<String> {
+    let folders = ["usr/lib", "usr/local/lib", "run", "etc"].map(|d| root.join(d).join("systemd"));
+    let main = folders.iter().rev().map(|d| d.join("logind.conf")).find(|f| f.exists());
+    let mut dropped = BTreeMap::new();
+    for folder in &folders {
+        let entries = fs::read_dir(folder.join("logind.conf.d")).into_iter().flatten().flatten();
+        let files =
+            entries.map(|e| e.path()).filter(|f| f.extension().is_some_and(|e| e == "conf"));
+        dropped.extend(files.map(|f| (f.file_name().map(OsStr::to_owned), f)));
+    }
+    let mut value = None;
+    for file in main.into_iter().chain(dropped.into_values()) {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let set = text.lines().filter_map(|l| l.trim().strip_prefix(key));
+        value = set.map(|v| v.trim().to_lowercase()).next_back().or(value);
+    }
+    value
+}
+
 /// With RemoveIPC=yes, the default, logging out removes the user's files in /dev/shm.
 fn remove_ipc() -> Check {
     if !Path::new("/run/systemd/system").exists() {
         return Check::ok("remove-ipc", "no systemd: nobody removes files at log-out");
     }
-    let mut value = None;
-    let mut files = vec!["/etc/systemd/logind.conf".into()];
-    for dir in ["/usr/lib/systemd/logind.conf.d", "/etc/systemd/logind.conf.d"] {
-        let mut more: Vec<_> =
-            fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect();
-        more.sort();
-        files.extend(more);
-    }
-    for file in files {
-        let text = fs::read_to_string(file).unwrap_or_default();
-        let set = text.lines().filter_map(|l| l.trim().strip_prefix("RemoveIPC="));
-        value = set.map(|v| v.trim().to_lowercase()).next_back().or(value);
-    }
+    let value = logind_setting(Path::new("/"), "RemoveIPC=");
     let off = value.is_some_and(|v| ["no", "false", "0", "off"].contains(&v.as_str()));
     match off || os::is_system_user() {
         true => Check::ok("remove-ipc", "shared memory stays when its user logs out"),
@@ -201,4 +212,33 @@ fn size(n: u64) -> String {
 
 fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::Stage;
+
+    #[test]
+    fn drop_ins_of_logind_count_by_their_names_not_their_folders() {
+        let stage = Stage::set("doctor", 0).unwrap();
+        let root = stage.dir();
+        let write = |file: &str, value: &str| {
+            let file = root.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, format!("[Login]\n#RemoveIPC=old\nRemoveIPC={value}\n")).unwrap();
+        };
+        let told = || logind_setting(root, "RemoveIPC=");
+        assert_eq!(told(), None);
+        write("usr/lib/systemd/logind.conf", "vendor");
+        assert_eq!(told().as_deref(), Some("vendor"));
+        write("etc/systemd/logind.conf", "main");
+        assert_eq!(told().as_deref(), Some("main"));
+        write("etc/systemd/logind.conf.d/10-a.conf", "early");
+        write("usr/lib/systemd/logind.conf.d/99-x.conf", "late");
+        write("etc/systemd/logind.conf.d/99-x.conf.off", "off");
+        assert_eq!(told().as_deref(), Some("late"));
+        write("run/systemd/logind.conf.d/99-x.conf", "Masked");
+        assert_eq!(told().as_deref(), Some("masked"));
+    }
 }
