@@ -64,6 +64,16 @@ def test_a_full_lane_takes_no_part_of_a_batch(node):
     assert len([int(n) for n in got]) % 100 == 0
 
 
+@pytest.mark.parametrize(
+    "options", [{"stamped": True}, {"ordered": 0.005}, {"bound_bytes": 1 << 16}]
+)
+def test_both_ends_of_a_queue_have_its_options(node, options):
+    with outlive.Queue(node, "/q", **options) as queue:
+        queue.consumer()
+        queue.put("first")
+        assert queue.get(10.0) == "first"
+
+
 def test_a_borrowed_message_is_read_where_it_lies(node):
     with outlive.Queue(node, "/q", np.float32, (None, 2)) as queue:
         queue.consumer()

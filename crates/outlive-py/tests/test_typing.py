@@ -110,6 +110,8 @@ def documented(node, owner):
         if not isinstance(child, (ast.ClassDef, ast.FunctionDef)):
             continue
         there = vars(owner).get(child.name)
+        # What a static method is of, not the documentation of `staticmethod`.
+        there = getattr(there, "__func__", there)
         text = getattr(there, "__doc__", None)
         names = {d.id for d in child.decorator_list if isinstance(d, ast.Name)}
         if text and not child.name.startswith("__") and "overload" not in names:

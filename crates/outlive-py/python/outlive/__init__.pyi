@@ -693,7 +693,8 @@ class Queue(_Port):
     >>> queue.get(timeout=1.0)
     {'job': 1}
 
-    Without a live consumer ``put`` raises ``OwnerDied``.
+    Without a live consumer ``put`` raises ``OwnerDied``. ``bound_bytes`` and ``first_bytes`` are
+    those of ``Producer``, ``ordered`` that of ``Consumer``; ``ordered`` stamps the messages.
     """
 
     def __init__(
@@ -704,7 +705,10 @@ class Queue(_Port):
         shape: Shape = None,
         *,
         type_name: str | None = None,
-        **options: Any,
+        bound_bytes: int | None = None,
+        first_bytes: int | None = None,
+        stamped: bool = False,
+        ordered: float | None = None,
     ) -> None: ...
     def producer(self) -> Producer[Any]:
         """The sending end."""
@@ -1120,25 +1124,7 @@ class Domain:
     ) -> None: ...
     @staticmethod
     def of(node: Node) -> Domain:
-        """staticmethod(function) -> method
-
-        Convert a function to be a static method.
-
-        A static method does not receive an implicit first argument.
-        To declare a static method, use this idiom:
-
-             class C:
-                 @staticmethod
-                 def f(arg1, arg2, argN):
-                     ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance
-        (e.g. C().f()). Both the class and the instance are ignored, and
-        neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++.
-        For a more advanced concept, see the classmethod builtin.
-        """
+        """The domain that `node` joined."""
     @property
     def dir(self) -> pathlib.Path:
         """Its directory."""

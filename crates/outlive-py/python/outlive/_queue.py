@@ -13,26 +13,40 @@ class Queue:
     >>> queue.get(timeout=1.0)
     {'job': 1}
 
-    Without a live consumer ``put`` raises ``OwnerDied``.
+    Without a live consumer ``put`` raises ``OwnerDied``. ``bound_bytes`` and ``first_bytes`` are
+    those of ``Producer``, ``ordered`` that of ``Consumer``; ``ordered`` stamps the messages.
     """
 
-    def __init__(self, node, queue, type=None, shape=None, *, type_name=None, **options):
+    def __init__(
+        self,
+        node,
+        queue,
+        type=None,
+        shape=None,
+        *,
+        type_name=None,
+        bound_bytes=None,
+        first_bytes=None,
+        stamped=False,
+        ordered=None,
+    ):
         self._args = (node, queue, type, shape)
-        self._type_name = type_name
-        self._options = options
+        both = {"type_name": type_name, "stamped": stamped or ordered is not None}
+        self._of_producer = {**both, "bound_bytes": bound_bytes, "first_bytes": first_bytes}
+        self._of_consumer = {**both, "ordered": ordered}
         self._producer = None
         self._consumer = None
 
     def producer(self):
         """The sending end."""
         if self._producer is None:
-            self._producer = Producer(*self._args, type_name=self._type_name, **self._options)
+            self._producer = Producer(*self._args, **self._of_producer)
         return self._producer
 
     def consumer(self):
         """The receiving end; ``ConsumerExists`` while another process has it."""
         if self._consumer is None:
-            self._consumer = Consumer(*self._args, type_name=self._type_name)
+            self._consumer = Consumer(*self._args, **self._of_consumer)
         return self._consumer
 
     def put(self, value, timeout=None):
