@@ -1,5 +1,5 @@
 # The work is in scripts/ and xtask/; these are its names.
-.PHONY: help demo demo-robot test test-all test-machines soak bench bench-peers fmt lint install header man deb wheel release book
+.PHONY: help demo demo-robot test test-all test-machines soak bench bench-peers gpu-check fmt lint install header man deb wheel release book
 
 # Where scripts/setup puts cargo.
 CARGO_HOME ?= $(HOME)/.cargo
