@@ -562,7 +562,6 @@ class Producer(_Port, Generic[_T]):
     @property
     def has_consumer(self) -> bool:
         """Whether a live consumer reads the queue. It may die right after the answer.
-
         Also true while that cannot be found out, for instance for lack of memory.
         """
     def wait_for_consumer(self, timeout: float | None = None) -> bool:
