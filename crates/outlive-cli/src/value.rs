@@ -69,8 +69,8 @@ pub(crate) fn undescribed(type_name: &str) -> Failure {
 pub(crate) fn takes_text(of: &TypeDescription) -> bool {
     match of.root().kind() {
         Kind::Scalar(Scalar::Char) => true,
-        // nan, inf
-        Kind::Scalar(Scalar::F32 | Scalar::F64) => of.root().dims().is_empty(),
+        // nan, inf; a name
+        Kind::Scalar(Scalar::F32 | Scalar::F64) | Kind::Enum(_) => of.root().dims().is_empty(),
         _ => false,
     }
 }

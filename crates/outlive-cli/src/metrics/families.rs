@@ -154,7 +154,7 @@ fn topics(look: &Look, out: &mut Vec<Family>) {
         out.push(lines);
     };
     count("outlive_topic_publishers", "Publishers of a topic by state.", &|t, life| {
-        t.publishers.iter().filter(|p| p.life == life).count()
+        t.publishers.iter().filter(|p| p.life == life && !p.closed).count()
     });
     count("outlive_topic_subscribers", "Subscribers of a topic by state.", &|t, life| {
         t.readers.iter().filter(|r| r.life == life).count()

@@ -28,7 +28,8 @@ pub(crate) struct Decoder {
 
 #[derive(Clone, Debug)]
 enum Form {
-    Numbers(Number),
+    /// And how many, where that is fixed.
+    Numbers(Number, Option<usize>),
     Described(Box<TypeDescription>),
     MessagePack,
     Foreign(Box<Foreign>),
@@ -107,7 +108,11 @@ impl Decoder {
         let data = type_name == "u8" && (encoding != Encoding::Fixed || element_bytes != 1);
         let headed = encoding == Encoding::Headed;
         let number = NUMBERS.iter().find(|n| n.name == type_name && !data && !headed);
-        Self { form: number.map_or(Form::Unknown, |n| Form::Numbers(*n)), whole }
+        let form = number.map_or(Form::Unknown, |n| {
+            let count = (encoding == Encoding::Fixed).then_some(element_bytes / n.bytes);
+            Form::Numbers(*n, count)
+        });
+        Self { form, whole }
     }
 
     fn most(&self) -> usize {
@@ -133,10 +138,14 @@ impl Decoder {
             Form::MessagePack | Form::Foreign(_) => {
                 Some(self.tree(payload, usize::MAX)?.at(path)?.clone().cut(self.most()))
             }
-            Form::Numbers(_) => {
+            Form::Numbers(_, count) => {
                 let number = self.number_of(payload)?;
                 let index = match path {
-                    "" if payload.len() == number.bytes => 0,
+                    "" if *count == Some(1) => 0,
+                    "" => {
+                        let values = payload.chunks_exact(number.bytes).map(number.json);
+                        return serde_json::from_value(values.collect()).ok();
+                    }
                     path => path.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok()?,
                 };
                 let one = payload.chunks_exact(number.bytes).nth(index)?;
@@ -151,8 +160,8 @@ impl Decoder {
         match &self.form {
             Form::Described(described) => check_path(described.root(), path),
             Form::MessagePack | Form::Foreign(_) => Ok(()),
-            Form::Numbers(_) if path.starts_with('[') || path.is_empty() => Ok(()),
-            Form::Numbers(_) => Err("it has numbers, not fields: write it like [3]".into()),
+            Form::Numbers(..) if path.starts_with('[') || path.is_empty() => Ok(()),
+            Form::Numbers(..) => Err("it has numbers, not fields: write it like [3]".into()),
             Form::Unread(why) => Err(format!("its fields are not known: {}", plain(why))),
             Form::Unknown => Err("its type has no description, so its parts have no names".into()),
         }
@@ -169,10 +178,11 @@ impl Decoder {
             Form::MessagePack | Form::Foreign(_) => {
                 self.tree(first, usize::MAX).map_or(vec![], |t| t.leaves())
             }
-            Form::Numbers(n) if first.len() == n.bytes => vec![String::new()],
-            Form::Numbers(n) => {
-                (0..first.len() / n.bytes).take(COLUMNS_MAX).map(|i| format!("[{i}]")).collect()
+            Form::Numbers(_, Some(n @ 2..=COLUMNS_MAX)) => {
+                (0..*n).map(|i| format!("[{i}]")).collect()
             }
+            // One, or all of them in one cell: of a slice the next message may have more.
+            Form::Numbers(..) => vec![String::new()],
             Form::Unread(_) | Form::Unknown => Vec::new(),
         }
     }
@@ -180,7 +190,7 @@ impl Decoder {
     /// What the payload consists of, if of numbers.
     fn number_of(&self, payload: &[u8]) -> Option<Number> {
         match self.form {
-            Form::Numbers(number) if payload.len() % number.bytes == 0 => Some(number),
+            Form::Numbers(number, _) if payload.len() % number.bytes == 0 => Some(number),
             _ => None,
         }
     }
@@ -359,6 +369,23 @@ mod tests {
         assert_eq!(json("u128", Fixed, &1u128.to_ne_bytes()), "values [\"1\"] true");
         assert_eq!(json("f32", Fixed, &f32::NAN.to_ne_bytes()), "values [null] true");
         assert_eq!(json("u8", Bytes, &[1; 17]), format!("hex \"{}\" false", "01".repeat(16)));
+    }
+
+    #[test]
+    fn a_table_of_numbers_leaves_none_out() {
+        let of = |encoding, count: usize| Decoder::new("f32", encoding, 4 * count, true);
+        let payload = |n: usize| [1.5f32.to_ne_bytes()].repeat(n).concat();
+        let cell = |of: &Decoder, n| of.field(&payload(n), "").unwrap().cell();
+        assert_eq!(of(Fixed, 1).columns(&payload(1)), [""]);
+        assert_eq!(cell(&of(Fixed, 1), 1), "1.5");
+        assert_eq!(of(Fixed, 3).columns(&payload(3)), ["[0]", "[1]", "[2]"]);
+        // What does not fit into columns, or may be longer the next time, is one cell.
+        for (of, n) in [(of(Fixed, 65), 65), (of(Slice, 1), 1), (of(Slice, 1), 360)] {
+            assert_eq!(of.columns(&payload(n)), [""]);
+            assert_eq!(cell(&of, n).matches("1.5").count(), n);
+        }
+        assert_eq!(of(Slice, 1).columns(&[]), [""], "also where the first one is empty");
+        assert_eq!(cell(&of(Slice, 1), 0), "[]");
     }
 
     #[test]
