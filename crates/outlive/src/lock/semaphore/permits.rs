@@ -53,7 +53,7 @@ impl Permits<'_> {
         me: u64,
         world: &mut W,
     ) -> Result<Option<usize>, Refused> {
-        let mut own = 0;
+        let (mut own, mut unjudged) = (0, None);
         for (at, word) in self.words.iter().enumerate() {
             // ORDERING(LOCK_OWNER): the id was in its place before it came here.
             let seen = word.load(Acquire);
@@ -61,17 +61,28 @@ impl Permits<'_> {
                 own += 1;
                 continue;
             }
-            if seen != 0
-                && !fault("semaphore.permit_lost")
-                // A permit leaves no references behind.
-                && world.is_dead(seen | CALLS)?
-                && word.compare_exchange(seen, me, AcqRel, Relaxed).is_ok()
-            {
+            if seen == 0 || fault("semaphore.permit_lost") {
+                continue;
+            }
+            // A permit leaves no references behind.
+            let dead = match world.is_dead(seen | CALLS) {
+                // Any other permit will do, if there is one.
+                Err(e) if !fault("semaphore.needs_verdict") => {
+                    unjudged = Some(e);
+                    false
+                }
+                dead => dead?,
+            };
+            if dead && word.compare_exchange(seen, me, AcqRel, Relaxed).is_ok() {
                 crash_point!("semaphore.taken_over");
                 return Ok(Some(at));
             }
         }
-        if own == self.words.len() { Err(Refused::Deadlock) } else { Ok(None) }
+        match unjudged {
+            Some(e) => Err(e),
+            None if own == self.words.len() => Err(Refused::Deadlock),
+            None => Ok(None),
+        }
     }
 
     /// Takes any permit, waiting as `world` allows; `sleep` sleeps while the bell has that value
@@ -133,5 +144,57 @@ impl Permits<'_> {
             ring(self.bell);
         }
         given
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Holder 1 cannot be judged, holder 2 is dead.
+    struct Lacking;
+
+    impl World for Lacking {
+        fn is_dead(&mut self, holder: u64) -> Result<bool, Refused> {
+            if holder == 1 | CALLS { Err(Refused::Failed) } else { Ok(holder == 2 | CALLS) }
+        }
+        fn is_caller(&mut self, _: u64) -> bool {
+            false
+        }
+        fn spin(&mut self, _: impl Fn() -> bool) -> bool {
+            false
+        }
+        fn expired(&mut self) -> bool {
+            true
+        }
+        fn sleep(&mut self, _: &AtomicU64, _: u64, _: u64) {}
+        fn nap(&mut self, _: &AtomicU64, _: u64, _: u64) {}
+        fn pause(&mut self) {}
+        fn wake(&self, _: &AtomicU64, _: i32) -> i64 {
+            0
+        }
+        fn is_starving(&mut self) -> bool {
+            false
+        }
+        fn stand_back(&mut self, _: &AtomicU64, _: u64, _: u64) -> bool {
+            true
+        }
+        fn now_ns(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn a_holder_that_cannot_be_judged_hides_no_dead_one() {
+        let (bell, sleepers) = (AtomicU64::new(0), AtomicU64::new(0));
+        let takes = |holders: [u64; 2]| {
+            let words = holders.map(AtomicU64::new);
+            let permits = Permits { bell: &bell, sleepers: &sleepers, words: &words };
+            permits.take_over(4, &mut Lacking)
+        };
+        assert_eq!(takes([1, 2]), Ok(Some(1)));
+        assert_eq!(takes([1, 3]), Err(Refused::Failed), "perhaps it is dead");
+        assert_eq!(takes([3, 3]), Ok(None));
+        assert_eq!(takes([4, 4]), Err(Refused::Deadlock));
     }
 }

@@ -169,3 +169,27 @@ fn a_segment_that_cannot_be_removed_now_is_no_error_and_goes_later() {
     assert_eq!(refused, 1, "it was to be removed");
     until(|| consumer.receive().unwrap().is_none() && lanes(&dir) == 1);
 }
+
+/// Its queue could not be consumed by anybody.
+#[test]
+fn a_successor_reads_on_beside_an_old_segment_that_cannot_be_removed() {
+    let dir = TempDir::new("queue-unlink-successor");
+    let n = node(&dir);
+    let consumer = || n.queue::<[u64; 16]>("q").unwrap().consumer();
+    let mut first = consumer().unwrap();
+    let mut producer = n.queue::<[u64; 16]>("q").unwrap().producer().unwrap();
+    while lanes(&dir) < 2 {
+        producer.send(&[0; 16]).unwrap();
+    }
+    refuse("unlink", "/lane.", libc::EIO, u32::MAX);
+    while first.receive().unwrap().is_some() {}
+    drop(first);
+    producer.send(&[7; 16]).unwrap_err();
+    let second = consumer().map_err(|e| e.kind());
+    assert!(second.is_ok(), "{second:?}");
+    let mut second = second.unwrap();
+    producer.send(&[8; 16]).unwrap();
+    assert_eq!(second.receive().unwrap().unwrap()[0], 8);
+    assert!(refuse_none() < u32::MAX, "it was to be removed");
+    until(|| second.receive().unwrap().is_none() && lanes(&dir) == 1);
+}

@@ -58,6 +58,26 @@ fn a_volatile_publisher_of_one_chunk_goes_on_after_each_who_joins_or_leaves() {
 }
 
 #[test]
+fn who_may_not_be_read_misses_what_was_withdrawn_and_nothing_that_comes() {
+    let dir = TempDir::new("unopened-withdrawn");
+    let (ours, theirs) = (node(&dir), node(&dir));
+    let publisher = builder(&ours).volatile(true).memory_bytes_max(ONE_CHUNK).publisher().unwrap();
+    let mut sub = builder(&theirs).subscriber().unwrap();
+    refuse("open", &theirs, libc::EACCES);
+    for i in 0..3 {
+        publisher.publish(&[i; 5000]).unwrap();
+    }
+    let mut got = vec![drain(&mut sub)];
+    for i in 3..8 {
+        publisher.publish(&[i; 5000]).unwrap();
+        got.push(drain(&mut sub));
+    }
+    assert!(fixture::refuse_none() < u32::MAX);
+    assert_eq!(got, (2..8).map(|i| vec![i]).collect::<Vec<_>>());
+    assert_eq!(sub.lost(), 2);
+}
+
+#[test]
 fn a_volatile_publisher_out_of_chunks_tries_again_to_open_its_subscriber() {
     let dir = TempDir::new("unopened-volatile");
     let (ours, theirs) = (node(&dir), node(&dir));

@@ -111,7 +111,14 @@ impl Reader {
             return if over { self.end_lane(id, Some(slot)) } else { Ok(()) };
         };
         for &old in segments.iter().filter(|s| **s < at.segment) {
-            file::unlink(&segment_path(&self.queue.dir, id, old))?;
+            let path = segment_path(&self.queue.dir, id, old);
+            if let Err(e) = file::unlink(&path) {
+                if fault("attach.needs_unlink") {
+                    return Err(e);
+                }
+                // Nobody reads it: what comes behind it does not wait for that.
+                self.later.keep(path);
+            }
         }
         let segment = match Segment::open(&self.queue.dir, id, at.segment, domain) {
             Ok(segment) if at.offset % self.shape().unit == 0 => segment,

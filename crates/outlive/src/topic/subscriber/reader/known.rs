@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::os::time::pause::Pause;
+use crate::sync::fault;
 use crate::topic::membership::PublisherId;
 use crate::{Error, ErrorKind};
 
@@ -116,6 +117,12 @@ impl Known {
         self.retry.is_some()
     }
 
+    /// Whether one is to be tried again before a sleep: not amid a lack, which has its own time.
+    #[inline]
+    pub(super) fn tries_before_sleep(&self) -> bool {
+        self.retry.is_some() && (!self.lack || fault("known.tries_amid_lack"))
+    }
+
     /// Whether that is so, and not yet as rarely as it ever gets.
     pub(super) fn has_early_retry(&self) -> bool {
         self.retry.is_some_and(|retry| retry.step < RETRY_STEP_MAX)
@@ -123,8 +130,8 @@ impl Known {
 
     /// Whether one is to be tried again now.
     pub(super) fn is_due(&mut self) -> bool {
-        if self.next_look().has_passed() {
-            return true;
+        if self.lack && !fault("known.tries_amid_lack") {
+            return self.next_look().has_passed();
         }
         let Some(retry) = &mut self.retry else { return false };
         retry.left = retry.left.saturating_sub(1);
@@ -145,4 +152,22 @@ impl Known {
 /// Whether an error says that there is too little of something now.
 pub(super) fn is_lack(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::OutOfMemory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amid_a_lack_nothing_is_tried_before_its_time() {
+        let mut known = Known::new();
+        known.keep(&HashSet::new(), true);
+        for epoch in 0..9 {
+            known.lacks(epoch, Error::new(ErrorKind::OutOfMemory, "mapping", "/n", "wait"));
+        }
+        let tries = (0..100).filter(|_| known.is_due() || known.tries_before_sleep()).count();
+        assert!(tries == 0 || known.next_look().has_passed());
+        known.looked(9);
+        assert!(known.tries_before_sleep(), "it is over");
+    }
 }

@@ -392,7 +392,7 @@ impl Reader {
         if self.is_cut() {
             return self.attend().map(drop);
         }
-        if self.known.has_retry() {
+        if self.known.tries_before_sleep() {
             self.look_on(self.known.seen_epoch())?;
             if !self.is_quiet() {
                 return Ok(());

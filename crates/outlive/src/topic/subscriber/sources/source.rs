@@ -482,8 +482,13 @@ impl Source {
     #[cold]
     fn overrun(&mut self, chase: &mut Chase, oldest: u64) -> bool {
         // Where the counter says more than the entry, it is right: `head` has looked there.
-        let oldest = oldest.max(self.head().unwrap_or(0).saturating_sub(self.depth));
-        let Some(next) = chase.next(oldest, self.depth) else { return false };
+        let head = self.head().unwrap_or(0);
+        let oldest = oldest.max(head.saturating_sub(self.depth));
+        let Some(mut next) = chase.next(oldest, self.depth) else { return false };
+        if self.volatile && next > head && !fault("chase.ahead_of_volatile") {
+            // Not overwritten but withdrawn, one by one, up to those that it must not miss.
+            next = oldest;
+        }
         self.lost_before += next - self.cursor;
         self.cursor = next;
         true

@@ -30,6 +30,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
+        "attach.needs_unlink",
+        "a queue is not consumed beside an old segment that cannot be removed",
+        &[Unit(
+            "queue::tests::growth::a_successor_reads_on_beside_an_old_segment_that_cannot_be_removed",
+        )],
+    ),
+    fault(
         "batch.passes_over",
         "a batch leaves out who has something else than a plain copy next",
         &[Unit(
@@ -59,6 +66,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
+        "chase.ahead_of_volatile",
+        "beside withdrawn messages a subscriber goes on ahead of the newest",
+        &[Unit(
+            "topic::tests::unopened::\
+             who_may_not_be_read_misses_what_was_withdrawn_and_nothing_that_comes",
+        )],
+    ),
+    fault(
         "drain.repeats_errors",
         "an iterator over what is there gives one error for ever",
         &[Unit("topic::tests::modes::a_drain_ends_at_an_error_and_the_next_one_goes_on")],
@@ -81,6 +96,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         "a segment that cannot be removed now stays",
         &[Unit(
             "queue::tests::growth::a_segment_that_cannot_be_removed_now_is_no_error_and_goes_later",
+        )],
+    ),
+    fault(
+        "known.tries_amid_lack",
+        "a ring that may not be read is tried without a pause amid a lack",
+        &[Unit(
+            "topic::subscriber::reader::known::tests::amid_a_lack_nothing_is_tried_before_its_time",
         )],
     ),
     fault(
@@ -190,6 +212,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         "rwlock.claim.needs_verdict",
         "a reader gives up at an idle line whose thread it cannot judge",
         &[Unit("lock::tests::waiting::a_reader_that_cannot_judge_an_idle_line_takes_another")],
+    ),
+    fault(
+        "semaphore.needs_verdict",
+        "a holder that cannot be judged hides the permit of a dead one",
+        &[Unit(
+            "lock::semaphore::permits::tests::a_holder_that_cannot_be_judged_hides_no_dead_one",
+        )],
     ),
     fault(
         "served.unseen_is_gone",
