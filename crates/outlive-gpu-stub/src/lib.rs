@@ -19,9 +19,11 @@
 //! | `no_vmm=1`, `no_stream_wait=1` | the device cannot |
 //! | `parts=1` | the devices are parts of one (MIG): the older function gives all the same number |
 //! | `capturing=1` | every stream is being captured into a graph |
-//! | `capture_elsewhere=1` | another thread's stream is: calls that wait spoil it, but relaxed |
+//! | `capture_elsewhere=1` | another stream is: calls that wait spoil it, but relaxed |
 //! | `hold_register=1` | `cuMemHostRegister` does not return while this is set |
 //! | `fail=NAME:N:CODE` | the Nth call of function NAME, from 1, answers CODE |
+//!
+//! `cuCtxSynchronize` spoils each capture, relaxed or not.
 //!
 //! # Safety
 //! All functions are the C interface of the driver, whose rules are the caller's.
@@ -96,6 +98,14 @@ fn context() -> usize {
 fn spoils_a_capture() -> bool {
     const RELAXED: c_int = 2;
     let spoils = options().capture_elsewhere && CAPTURE_MODE.get() != RELAXED;
+    SPOILT.fetch_add(usize::from(spoils), SeqCst);
+    spoils
+}
+
+/// As the driver with a call that waits for the whole context: no capture mode allows it.
+fn spoils_every_capture() -> bool {
+    let s = options();
+    let spoils = s.capturing || s.capture_elsewhere;
     SPOILT.fetch_add(usize::from(spoils), SeqCst);
     spoils
 }

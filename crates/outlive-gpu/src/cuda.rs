@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::copier::Copiers;
 use crate::device::{Info, look_at};
 use crate::driver::{self, Api, Device, Handle, attribute};
-use crate::event::{Event, Events, Prepared};
+use crate::event::{Event, Events};
 use crate::handle::{DevicePtr, Stream};
 use crate::memory::PinnedBuffer;
 use crate::registrar::{Registered, Registrar};
@@ -337,14 +337,10 @@ impl Inner {
         ))
     }
 
-    /// An event for what is on `stream` now, before anything is begun.
-    ///
-    /// # Errors
-    /// As `check_stream`; `Unsupported` where too much is under way.
-    pub(crate) fn prepare_on(&self, stream: Stream) -> Result<Prepared> {
+    /// As `check_stream`, without the context.
+    pub(crate) fn enter_and_check(&self, stream: Stream) -> Result<()> {
         let _context = self.enter()?;
-        self.check_stream(stream)?;
-        self.events.prepare()
+        self.check_stream(stream)
     }
 }
 

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use common::{alone, count, library, pattern, stub, topic};
 use outlive::Node;
-use outlive_gpu::share::{DeviceFrame, DeviceShare};
-use outlive_gpu::{Cuda, ErrorKind, Gate, LoanExt, SampleExt, Stream, copy_sample};
+use outlive_gpu::share::{
+    DeviceFrame, DeviceLoan, DevicePublisher, DeviceSample, DeviceShare, DeviceSubscriber,
+};
+use outlive_gpu::{Cuda, Error, ErrorKind, Gate, LoanExt, SampleExt, Stream, copy_sample};
 use testkit::temp::TempDomain;
 
 const BYTES: usize = 100_000;
@@ -128,7 +130,6 @@ fn calls_here_do_not_spoil_the_capture_of_somebody_elses_stream() {
         // SAFETY: as above.
         let ticket = unsafe { gate.hold(stream.stream()) }.unwrap();
         gate.open(ticket);
-        stub.cuda.synchronize_timeout(Duration::from_secs(20)).unwrap();
         // The default stream waits for all others, that one included: only it is refused.
         let loan = publisher.loan_slice(BYTES).unwrap();
         // SAFETY: as above.
@@ -389,6 +390,104 @@ fn a_latecomers_sample_does_not_wait_for_a_stream_that_stands_still() {
     gate.open(ticket);
     take.finish().unwrap();
     assert!(to.download().unwrap() == data);
+}
+
+/// One message of device memory that is held, and a loan beside it.
+struct Lent<'p> {
+    sample: DeviceSample,
+    loan: DeviceLoan<'p>,
+}
+
+fn lend<'p>(publisher: &'p DevicePublisher, subscriber: &mut DeviceSubscriber) -> Lent<'p> {
+    let loan = publisher.loan(BYTES).unwrap();
+    // SAFETY: nothing is on the stream.
+    unsafe { loan.publish(Stream::DEFAULT, [0; 8]) }.unwrap();
+    let sample = subscriber.receive().unwrap().unwrap();
+    Lent { sample, loan: publisher.loan(BYTES).unwrap() }
+}
+
+fn shared_topic(cuda: &Cuda, node: &Node) -> (DevicePublisher, DeviceSubscriber) {
+    let share = DeviceShare::open(cuda, node).unwrap();
+    let device = || node.topic::<DeviceFrame>("/device").unwrap();
+    let publisher = share.publisher(device()).unwrap();
+    let subscriber = share.subscriber(device()).unwrap();
+    assert_eq!(publisher.port().subscribers().unwrap(), 1);
+    (publisher, subscriber)
+}
+
+/// What was refused was dropped, and waited for the device: no capture survives that.
+#[test]
+fn a_refused_loan_or_sample_of_device_memory_leaves_the_capture_alone() {
+    let mut stub = stub("");
+    stub.alone.leaves_memory = true;
+    let (_dir, node) = node();
+    let (publisher, mut subscriber) = shared_topic(&stub.cuda, &node);
+    let before = stub.cuda.registered().quarantined;
+    let Lent { sample, loan } = lend(&publisher, &mut subscriber);
+    let at = loan.ptr();
+    common::configure("capturing=1");
+    // SAFETY: nothing is on the stream, here and below.
+    let sent = unsafe { loan.publish(Stream::DEFAULT, [0; 8]) }.map_err(Error::from);
+    // SAFETY: as above.
+    let released = unsafe { sample.release_on(Stream::DEFAULT) }.map(drop).map_err(Error::from);
+    assert_eq!(sent.unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(released.unwrap_err().kind(), ErrorKind::Unsupported);
+    common::configure("");
+    assert_eq!(count(5), 0, "captures that were spoilt");
+    // Nobody knows when the device is done with them.
+    assert_eq!(
+        (subscriber.port().borrowed(), publisher.loan(BYTES).unwrap().ptr() != at),
+        (1, true)
+    );
+    assert_eq!(stub.cuda.registered().quarantined, before + 2);
+}
+
+/// Their own device was done, and they were used again.
+#[test]
+fn device_memory_that_a_stream_of_another_device_may_touch_is_not_used_again() {
+    let mut stub = stub("devices=2");
+    stub.alone.leaves_memory = true;
+    let other = Cuda::open_library(library(), 1).unwrap();
+    let stream = other.stream().unwrap();
+    let (_dir, node) = node();
+    let (publisher, mut subscriber) = shared_topic(&stub.cuda, &node);
+    let Lent { sample, loan } = lend(&publisher, &mut subscriber);
+    let at = loan.ptr();
+    // SAFETY: nothing is on the stream, here and below.
+    let sent = unsafe { loan.publish(stream.stream(), [0; 8]) }.map_err(Error::from);
+    // SAFETY: as above.
+    let released = unsafe { sample.release_on(stream.stream()) }.map(drop).map_err(Error::from);
+    assert_eq!(sent.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(released.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(
+        (subscriber.port().borrowed(), publisher.loan(BYTES).unwrap().ptr() != at),
+        (1, true)
+    );
+}
+
+#[test]
+fn refused_device_memory_comes_back_and_is_sent_and_released_after_the_capture() {
+    let stub = stub("");
+    let (_dir, node) = node();
+    let (publisher, mut subscriber) = shared_topic(&stub.cuda, &node);
+    let before = stub.cuda.registered().quarantined;
+    let Lent { sample, loan } = lend(&publisher, &mut subscriber);
+    common::configure("capturing=1");
+    // SAFETY: nothing is on the stream, here and below.
+    let unsent = unsafe { loan.publish(Stream::DEFAULT, [0; 8]) }.unwrap_err();
+    // SAFETY: as above.
+    let unreleased = unsafe { sample.release_on(Stream::DEFAULT) }.unwrap_err();
+    assert_eq!(
+        (unsent.why.kind(), unreleased.why.kind()),
+        (ErrorKind::Unsupported, ErrorKind::Unsupported)
+    );
+    common::configure("");
+    // SAFETY: as above.
+    let seq = unsafe { unsent.back.unwrap().publish(Stream::DEFAULT, [0; 8]) }.unwrap();
+    // SAFETY: as above.
+    unsafe { unreleased.back.unwrap().release_on(Stream::DEFAULT) }.unwrap().finish().unwrap();
+    assert_eq!((seq, subscriber.port().borrowed()), (1, 0));
+    assert_eq!(stub.cuda.registered().quarantined, before);
 }
 
 #[test]

@@ -105,6 +105,31 @@ struct Inner {
     imported: Mutex<Vec<(Key, Arc<Allocation>)>>,
 }
 
+/// Device memory that was not given to a stream, and why.
+#[derive(Debug)]
+#[must_use = "it may hold what was refused"]
+pub struct Refused<T> {
+    /// What was refused before anything was begun: try again on another stream, or when the
+    /// capture has ended. `None` where it is gone, or stays reserved.
+    pub back: Option<Box<T>>,
+    /// Why.
+    pub why: Error,
+}
+
+impl<T> From<Refused<T>> for Error {
+    #[cold]
+    fn from(refused: Refused<T>) -> Self {
+        refused.why
+    }
+}
+
+impl<T> From<Error> for Refused<T> {
+    #[cold]
+    fn from(why: Error) -> Self {
+        Self { back: None, why }
+    }
+}
+
 impl DeviceShare {
     /// Opens the socket of `node` and starts its thread.
     ///

@@ -10,10 +10,10 @@ use outlive::{Loan, Publisher};
 
 use super::socket::Key;
 use super::vmm::Allocation;
-use super::{DeviceFrame, Inner};
-use crate::Result;
+use super::{DeviceFrame, Inner, Refused};
 use crate::cuda::{COPY_WAIT, DROP_WAIT};
 use crate::handle::{DevicePtr, Stream};
+use crate::{Error, Result};
 
 /// Sends device memory on a topic; as [`Publisher`], it never waits for a subscriber.
 ///
@@ -69,7 +69,8 @@ impl DevicePublisher {
             }
         };
         let share = &self.share;
-        Ok(DeviceLoan { loan: ManuallyDrop::new(loan), key, allocation, bytes, share })
+        let loan = ManuallyDrop::new(loan);
+        Ok(DeviceLoan { loan, key, allocation, bytes, share, in_doubt: false })
     }
 }
 
@@ -82,7 +83,8 @@ impl Drop for DevicePublisher {
 }
 
 /// Device memory lent to a publisher. Dropped unpublished it waits for the device, at most a
-/// second, since kernels may be writing it; after that it stays reserved.
+/// second, since kernels may be writing it; after that it stays reserved. That wait spoils a
+/// capture of any stream of the device, so a loan whose stream was refused stays reserved at once.
 #[derive(Debug)]
 #[must_use = "dropping it publishes nothing"]
 pub struct DeviceLoan<'p> {
@@ -91,9 +93,11 @@ pub struct DeviceLoan<'p> {
     allocation: Arc<Allocation>,
     bytes: usize,
     share: &'p Arc<Inner>,
+    /// Its stream was refused: nobody can wait for what writes it.
+    in_doubt: bool,
 }
 
-impl DeviceLoan<'_> {
+impl<'p> DeviceLoan<'p> {
     /// Where to write.
     pub fn ptr(&self) -> DevicePtr {
         self.allocation.ptr()
@@ -111,16 +115,24 @@ impl DeviceLoan<'_> {
     /// `stream` is one of this device and lives; all that writes this memory is on it or done.
     ///
     /// # Errors
-    /// `Unsupported`, `InvalidArgument`: nothing was sent, and the loan is dropped. `Driver`,
-    /// `Timeout`: nothing was sent, and the memory stays reserved, since the device may still write
-    /// it. Those of [`Loan::publish`].
+    /// `Unsupported`, `InvalidArgument`: nothing was sent, and the loan comes back; to publish it
+    /// again is all that it is good for. `Driver`, `Timeout`: nothing was sent, and the memory
+    /// stays reserved, since the device may still write it. Those of [`Loan::publish`].
     ///
     /// # Crash safety
     /// **Strict.** Commit point: that of [`Loan::publish`], after the device is done.
-    pub unsafe fn publish(mut self, stream: Stream, tag: [u64; 8]) -> Result<u64> {
+    pub unsafe fn publish(
+        mut self,
+        stream: Stream,
+        tag: [u64; 8],
+    ) -> std::result::Result<u64, Refused<Self>> {
         let cuda = &self.share.cuda;
-        // Refused here, the loan is dropped as if it were given up.
-        let prepared = cuda.inner.prepare_on(stream)?;
+        let checked = cuda.inner.enter_and_check(stream);
+        self.in_doubt = checked.is_err();
+        let prepared = match checked.and_then(|()| cuda.inner.events.prepare()) {
+            Ok(prepared) => prepared,
+            Err(why) => return Err(Refused { back: Some(Box::new(self)), why }),
+        };
         let done = prepared.begin(stream).and_then(|event| event.wait(COPY_WAIT));
         **self.loan = DeviceFrame {
             owner: self.key.node,
@@ -139,15 +151,19 @@ impl DeviceLoan<'_> {
         if let Err(e) = done {
             std::mem::forget(loan);
             this.share.cuda.inner.registrar.quarantine();
-            return Err(e);
+            return Err(e.into());
         }
-        Ok(loan.publish()?)
+        Ok(loan.publish().map_err(Error::from)?)
     }
 }
 
 impl Drop for DeviceLoan<'_> {
     fn drop(&mut self) {
-        if self.share.cuda.synchronize_timeout(DROP_WAIT).is_ok() {
+        if self.in_doubt {
+            // Waiting would spoil the capture, and says nothing of another device.
+            std::mem::forget(Arc::clone(&self.allocation));
+            self.share.cuda.inner.registrar.quarantine();
+        } else if self.share.cuda.synchronize_timeout(DROP_WAIT).is_ok() {
             // SAFETY: dropped here once; nothing uses it after.
             unsafe { ManuallyDrop::drop(&mut self.loan) };
         } else {

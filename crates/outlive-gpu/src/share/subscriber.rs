@@ -10,7 +10,7 @@ use outlive::{ErrorKind as CoreKind, NodeId, Sample, Subscriber};
 
 use super::socket::Key;
 use super::vmm::Allocation;
-use super::{ALLOCATION_BYTES_MAX, DeviceFrame, Inner, shorter};
+use super::{ALLOCATION_BYTES_MAX, DeviceFrame, Inner, Refused, shorter};
 use crate::cuda::DROP_WAIT;
 use crate::handle::{DevicePtr, Stream};
 use crate::take::Take;
@@ -84,7 +84,7 @@ impl DeviceSubscriber {
         let key = Key { node: frame.owner, serial: frame.serial };
         let allocation = self.share.import(key, frame.allocation_bytes as usize)?;
         let (sample, share) = (ManuallyDrop::new(sample), Arc::clone(&self.share));
-        Ok(Some(DeviceSample { sample, frame, allocation, share }))
+        Ok(Some(DeviceSample { sample, frame, allocation, share, in_doubt: false }))
     }
 
     /// Nodes of publishers that are dead for certain.
@@ -101,13 +101,16 @@ impl DeviceSubscriber {
 ///
 /// Dropped, it waits for the device, at most a second, since kernels may be reading it (after that
 /// it stays borrowed), and a second more if it is the last that has this memory here;
-/// [`DeviceSample::release_on`] waits for one stream alone.
+/// [`DeviceSample::release_on`] waits for one stream alone. To wait for the device spoils a capture
+/// of any of its streams, so a sample whose stream was refused stays borrowed at once.
 #[derive(Debug)]
 pub struct DeviceSample {
     sample: ManuallyDrop<Sample<DeviceFrame>>,
     frame: DeviceFrame,
     allocation: Arc<Allocation>,
     share: Arc<Inner>,
+    /// Its stream was refused: nobody can wait for what reads it.
+    in_doubt: bool,
 }
 
 impl DeviceSample {
@@ -137,11 +140,19 @@ impl DeviceSample {
     /// `stream` is one of this device and lives; all that reads this memory is on it or done.
     ///
     /// # Errors
-    /// `Unsupported`, `InvalidArgument`: it is dropped. `Driver`: it stays borrowed.
-    pub unsafe fn release_on(self, stream: Stream) -> Result<Reading> {
+    /// `Unsupported`, `InvalidArgument`: it comes back, to be released later or on another stream.
+    /// `Driver`: it stays borrowed.
+    pub unsafe fn release_on(
+        mut self,
+        stream: Stream,
+    ) -> std::result::Result<Reading, Refused<Self>> {
         let cuda = self.share.cuda.clone();
-        // Refused here, the sample is dropped.
-        let prepared = cuda.inner.prepare_on(stream)?;
+        let checked = cuda.inner.enter_and_check(stream);
+        self.in_doubt = checked.is_err();
+        let prepared = match checked.and_then(|()| cuda.inner.events.prepare()) {
+            Ok(prepared) => prepared,
+            Err(why) => return Err(Refused { back: Some(Box::new(self)), why }),
+        };
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is never dropped; each field is taken out or dropped once.
         let (sample, allocation) = unsafe {
@@ -158,7 +169,7 @@ impl DeviceSample {
             Err(e) => {
                 std::mem::forget((sample, allocation));
                 cuda.inner.registrar.quarantine();
-                Err(e)
+                Err(e.into())
             }
         }
     }
@@ -166,7 +177,11 @@ impl DeviceSample {
 
 impl Drop for DeviceSample {
     fn drop(&mut self) {
-        if self.share.cuda.synchronize_timeout(DROP_WAIT).is_ok() {
+        if self.in_doubt {
+            // Waiting would spoil the capture, and says nothing of another device.
+            std::mem::forget(Arc::clone(&self.allocation));
+            self.share.cuda.inner.registrar.quarantine();
+        } else if self.share.cuda.synchronize_timeout(DROP_WAIT).is_ok() {
             // SAFETY: dropped here once; nothing uses it after.
             unsafe { ManuallyDrop::drop(&mut self.sample) };
         } else {
