@@ -3,28 +3,85 @@
 
 mod common;
 
-use common::{count, pattern, stub, topic};
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+
+use common::{alone, count, pattern, stub, topic};
 use outlive::Node;
 use outlive::topic::segments;
+use outlive_gpu::copier::{Copier, Job, Place, Started, Threads};
 use outlive_gpu::share::{DeviceFrame, DeviceShare};
 use outlive_gpu::{Gate, LoanExt, Stream};
 use testkit::temp::TempDomain;
 
 const BYTES: usize = 100_000;
 
-/// So that there is room for everything but the stack of a thread.
-fn limit_address_space() -> libc::rlimit {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
-    let now: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
-    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: valid pointers.
-    unsafe {
-        assert_eq!(libc::getrlimit(libc::RLIMIT_AS, &raw mut before), 0);
-        let limit = libc::rlimit { rlim_cur: (now + 1024) << 10, ..before };
-        assert_eq!(libc::setrlimit(libc::RLIMIT_AS, &raw const limit), 0);
+/// While it is there no thread can be started, and there is room for everything but its stack.
+struct NoThreads {
+    before: libc::rlimit,
+    /// Stacks of threads that have ended would be used again: these hold them.
+    parked: Vec<JoinHandle<()>>,
+    end: Arc<AtomicBool>,
+}
+
+impl NoThreads {
+    fn begin() -> Self {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+        let now: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+        let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: valid pointers.
+        unsafe {
+            assert_eq!(libc::getrlimit(libc::RLIMIT_AS, &raw mut before), 0);
+            let limit = libc::rlimit { rlim_cur: (now + 1024) << 10, ..before };
+            assert_eq!(libc::setrlimit(libc::RLIMIT_AS, &raw const limit), 0);
+        }
+        let mut out = Self { before, parked: Vec::new(), end: Arc::default() };
+        while let Ok(thread) = out.park_one() {
+            out.parked.push(thread);
+        }
+        out
     }
-    before
+
+    fn park_one(&self) -> std::io::Result<JoinHandle<()>> {
+        let end = Arc::clone(&self.end);
+        std::thread::Builder::new().spawn(move || {
+            while !end.load(Relaxed) {
+                std::thread::park();
+            }
+        })
+    }
+}
+
+impl Drop for NoThreads {
+    fn drop(&mut self) {
+        // SAFETY: a valid pointer.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const self.before) }, 0);
+        self.end.store(true, Relaxed);
+        for thread in self.parked.drain(..) {
+            thread.thread().unpark();
+            thread.join().unwrap();
+        }
+    }
+}
+
+/// It panicked.
+#[test]
+fn a_copy_by_several_threads_is_whole_where_none_can_be_started() {
+    let _alone = alone("");
+    let from = pattern(2, BYTES);
+    let mut to = vec![0; BYTES];
+    let threads = Threads { count: NonZero::new(4).unwrap() };
+    let place = |at: *const u8| Place::host(at.cast_mut());
+    let job = Job::flat(Place::host(to.as_mut_ptr()), place(from.as_ptr()), BYTES);
+    let none = NoThreads::begin();
+    // SAFETY: both have this length, and nobody else touches them.
+    let started = unsafe { threads.start(&job, Stream::DEFAULT) };
+    drop(none);
+    assert_eq!(started.unwrap(), Started::Done);
+    assert!(to == from);
 }
 
 /// It stayed registered and mapped, or allocated, for as long as the process lived.
@@ -54,15 +111,12 @@ fn what_is_dropped_where_no_thread_can_be_started_is_given_back() {
     fill.unwrap().publish().unwrap();
     assert_eq!(count(0), ranges + 3);
 
-    let before = limit_address_space();
-    let thread = std::thread::Builder::new().spawn(|| ());
+    let none = NoThreads::begin();
     // These first: the others leave room.
     drop((unsent, sample));
     drop((shared, reader, share));
     drop((publisher, subscriber, from, others));
-    // SAFETY: a valid pointer.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const before) }, 0);
-    assert!(thread.is_err(), "a thread could be started all the same");
+    drop(none);
     assert_eq!((count(0), count(2), count(4)), (ranges, allocations, 0));
     assert_eq!(stub.cuda.registered().quarantined, 0);
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::num::NonZero;
+use std::thread::Builder;
 
 use super::{Copier, HostRow, Job, Started};
 use crate::Result;
@@ -139,13 +140,14 @@ unsafe fn stream_row(row: HostRow) {
     }
 }
 
-/// Several threads of its own for each copy.
+/// Several threads of its own for each copy; the caller copies for those that cannot be started.
 #[derive(Clone, Copy, Debug)]
 pub struct Threads {
     /// How many, the caller's among them.
     pub count: NonZero<usize>,
 }
 
+#[derive(Clone, Copy)]
 struct Part(HostRow);
 
 // SAFETY: the caller's ranges, which it leaves to the copy; no two parts overlap.
@@ -179,9 +181,9 @@ unsafe impl Copier for Threads {
                         // SAFETY: a part of the caller's ranges.
                         unsafe { std::ptr::copy_nonoverlapping(row.from, row.to, row.bytes) };
                     };
-                    match parts.peek() {
-                        Some(_) => drop(scope.spawn(copy)),
-                        None => copy(),
+                    let is_last = parts.peek().is_none();
+                    if is_last || Builder::new().spawn_scoped(scope, copy).is_err() {
+                        copy();
                     }
                 }
             });
