@@ -15,6 +15,7 @@ use crate::driver::{self, Api, Device, Handle, attribute};
 use crate::event::{Event, Events};
 use crate::handle::{DevicePtr, Stream};
 use crate::memory::PinnedBuffer;
+use crate::process::{fork_generation, this_process};
 use crate::registrar::{Registered, Registrar};
 use crate::{Error, ErrorKind, Result};
 
@@ -52,7 +53,7 @@ pub(crate) struct Inner {
     pub(crate) aside: Arc<Aside>,
     copiers: Mutex<Copiers>,
     stages: Mutex<Stages>,
-    pid: u32,
+    opened_by: u32,
 }
 
 /// Pinned memory for parts of copies, used again and again.
@@ -79,14 +80,14 @@ impl fmt::Debug for Cuda {
 /// Devices opened by this process, or by the parents of a forked child; never given back.
 static OPEN: Mutex<Vec<Arc<Inner>>> = Mutex::new(Vec::new());
 
-/// The process that opened a device, or does so now; 0: none.
+/// The generation of the process that opened a device, or does so now; 0: none.
 static USED_BY: AtomicU32 = AtomicU32::new(0);
 
 /// # Errors
 /// `Unsupported` in a child of a process that used a device, which inherits what it did.
 fn refuse_forked() -> Result<()> {
     match USED_BY.load(Relaxed) {
-        by if by == 0 || by == std::process::id() => Ok(()),
+        by if by == 0 || by == this_process() => Ok(()),
         _ => Err(driver::forked()),
     }
 }
@@ -121,7 +122,7 @@ impl Cuda {
         // A registration counts for all devices, and ends when none of them copies any more.
         let registrar = ours().next().map(|c| Arc::clone(&c.registrar));
         // A child that is forked meanwhile finds the lock taken for ever.
-        let first = USED_BY.swap(std::process::id(), Relaxed) == 0;
+        let first = USED_BY.swap(this_process(), Relaxed) == 0;
         let opened =
             Api::open(&library).and_then(|api| Inner::open(api, ordinal, library, registrar));
         let inner = Arc::new(opened.inspect_err(|_| {
@@ -276,7 +277,7 @@ impl Inner {
             context,
             copiers: Mutex::new(Copiers::standard(api)),
             stages: Mutex::default(),
-            pid: std::process::id(),
+            opened_by: this_process(),
         })
     }
 
@@ -285,7 +286,7 @@ impl Inner {
     }
 
     fn is_own_process(&self) -> bool {
-        self.pid == std::process::id()
+        self.opened_by == fork_generation()
     }
 
     /// # Errors

@@ -40,6 +40,7 @@ mod gate;
 mod handle;
 mod library;
 mod memory;
+mod process;
 mod registrar;
 pub mod share;
 mod take;

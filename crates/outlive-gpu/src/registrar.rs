@@ -23,6 +23,7 @@ use crate::aside::Aside;
 use crate::device::DeviceInfo;
 use crate::driver::{ALREADY_REGISTERED, Api, register};
 use crate::event::Event;
+use crate::process::{fork_generation, this_process};
 
 /// Overrides the size of a piece, bytes.
 const PIECE_VARIABLE: &str = "OUTLIVE_GPU_PIECE_BYTES";
@@ -88,7 +89,7 @@ pub(crate) struct Registrar {
     flights: Mutex<Vec<Arc<Flight>>>,
     quarantined: AtomicU64,
     told: AtomicBool,
-    pid: u32,
+    opened_by: u32,
 }
 
 /// A copy under way in a segment.
@@ -112,7 +113,7 @@ impl Registrar {
             flights: Mutex::default(),
             quarantined: AtomicU64::new(0),
             told: AtomicBool::new(false),
-            pid: std::process::id(),
+            opened_by: this_process(),
         }
     }
 
@@ -276,7 +277,7 @@ impl Registrar {
 
 impl SegmentWatcher for Registrar {
     fn unmapping(&self, segment: &Segment) -> Unmap {
-        if self.pid != std::process::id() {
+        if self.opened_by != fork_generation() {
             // A forked child: the registration is the parent's.
             return Unmap::Now;
         }

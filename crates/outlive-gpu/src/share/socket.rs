@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{io, mem, ptr};
 
+use crate::process::{fork_generation, this_process};
 use crate::{Error, ErrorKind, Result};
 
 /// Longest wait for a peer's answer; a stopped one is asked in vain.
@@ -37,7 +38,7 @@ pub(crate) struct Server {
     table: Table,
     stop: Arc<AtomicBool>,
     listener: Arc<UnixListener>,
-    pid: u32,
+    started_by: u32,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -59,7 +60,12 @@ impl Server {
             .name("outlive-gpu".into())
             .spawn(move || serve(&of_thread.2, &of_thread.0, &of_thread.1))
             .map_err(failed)?;
-        Ok(Self { table, stop, listener, pid: std::process::id(), thread: Some(thread) })
+        let started_by = this_process();
+        Ok(Self { table, stop, listener, started_by, thread: Some(thread) })
+    }
+
+    fn is_own_process(&self) -> bool {
+        self.started_by == fork_generation()
     }
 
     pub(crate) fn put(&self, key: Key, fd: OwnedFd) {
@@ -73,7 +79,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.pid != std::process::id() {
+        if !self.is_own_process() {
             // A forked child: thread and socket are the parent's.
             return;
         }
