@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -80,16 +80,46 @@ impl fmt::Debug for Cuda {
 /// Devices opened by this process, or by the parents of a forked child; never given back.
 static OPEN: Mutex<Vec<Arc<Inner>>> = Mutex::new(Vec::new());
 
-/// The generation of the process that opened a device, or does so now; 0: none.
-static USED_BY: AtomicU32 = AtomicU32::new(0);
+/// Devices that are open and calls that may open one, and above that the generation of the process
+/// they are of. A child that is forked in the middle of one finds `OPEN` locked for ever.
+static USES: AtomicU64 = AtomicU64::new(0);
+const USES_BITS: u32 = 32;
 
 /// # Errors
 /// `Unsupported` in a child of a process that used a device, which inherits what it did.
 fn refuse_forked() -> Result<()> {
-    match USED_BY.load(Relaxed) {
-        by if by == 0 || by == this_process() => Ok(()),
-        _ => Err(driver::forked()),
+    used_by(this_process(), USES.load(Relaxed)).map(drop).ok_or_else(driver::forked)
+}
+
+/// How many of `uses` are of `process`; `None` where they are another's.
+fn used_by(process: u32, uses: u64) -> Option<u64> {
+    let (by, count) = (uses >> USES_BITS, uses & u64::from(u32::MAX));
+    (count == 0 || by == u64::from(process)).then_some(count)
+}
+
+/// One of `USES`.
+struct Use;
+
+impl Use {
+    /// # Errors
+    /// As `refuse_forked`.
+    fn begin() -> Result<Self> {
+        let process = this_process();
+        let one_more = |uses| Some(u64::from(process) << USES_BITS | (used_by(process, uses)? + 1));
+        let begun = USES.fetch_update(Relaxed, Relaxed, one_more);
+        begun.map(|_| Self).map_err(|_| driver::forked())
     }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        USES.fetch_sub(1, Relaxed);
+    }
+}
+
+/// With a `Use` that lives on.
+fn open_devices() -> MutexGuard<'static, Vec<Arc<Inner>>> {
+    OPEN.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Cuda {
@@ -113,23 +143,17 @@ impl Cuda {
     /// As [`Cuda::open`].
     pub fn open_library(library: impl Into<OsString>, ordinal: usize) -> Result<Self> {
         let library = library.into();
-        refuse_forked()?;
-        let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
+        let using = Use::begin()?;
+        let mut open = open_devices();
         let ours = || open.iter().filter(|c| c.library == library && c.is_own_process());
         if let Some(inner) = ours().find(|c| c.ordinal == ordinal) {
             return Ok(Self { inner: Arc::clone(inner) });
         }
         // A registration counts for all devices, and ends when none of them copies any more.
         let registrar = ours().next().map(|c| Arc::clone(&c.registrar));
-        // A child that is forked meanwhile finds the lock taken for ever.
-        let first = USED_BY.swap(this_process(), Relaxed) == 0;
-        let opened =
-            Api::open(&library).and_then(|api| Inner::open(api, ordinal, library, registrar));
-        let inner = Arc::new(opened.inspect_err(|_| {
-            if first {
-                USED_BY.store(0, Relaxed);
-            }
-        })?);
+        let api = Api::open(&library)?;
+        let inner = Arc::new(Inner::open(api, ordinal, library, registrar)?);
+        std::mem::forget(using);
         open.push(Arc::clone(&inner));
         Ok(Self { inner })
     }
@@ -258,7 +282,7 @@ impl Inner {
         let code = unsafe { (api.retain_context)(&raw mut context, device) };
         api.check(code, "cuDevicePrimaryCtxRetain")?;
         let context = ContextHandle(context);
-        let raw = context.0;
+        let (raw, opened_by) = (context.0, this_process());
         let aside = Arc::new(Aside::start(api, raw)?);
         let registrar = registrar.unwrap_or_else(|| {
             let registrar = Arc::new(Registrar::new(api, Arc::clone(&aside), &info.device));
@@ -272,12 +296,12 @@ impl Inner {
             library,
             registrar,
             info,
-            events: Events::new(api, raw),
+            events: Events::new(api, raw, opened_by),
             aside,
             context,
             copiers: Mutex::new(Copiers::standard(api)),
             stages: Mutex::default(),
-            opened_by: this_process(),
+            opened_by,
         })
     }
 

@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::context::Context;
-use crate::driver::{Api, Handle, NOT_READY};
+use crate::driver::{Api, Handle, NOT_READY, forked};
 use crate::handle::Stream;
+use crate::process::fork_generation;
 use crate::{Error, ErrorKind, Result};
 
 /// Looks before a waiting thread gives the core away between them.
@@ -41,6 +42,7 @@ struct Shared {
     api: Api,
     context: Raw,
     handles: Mutex<Handles>,
+    opened_by: u32,
 }
 
 #[derive(Default)]
@@ -54,6 +56,14 @@ struct Handles {
 }
 
 impl Shared {
+    /// Before any lock, which may be that of a thread of the parent.
+    ///
+    /// # Errors
+    /// `Unsupported` in a forked child.
+    fn refuse_child(&self) -> Result<()> {
+        if self.opened_by == fork_generation() { Ok(()) } else { Err(forked()) }
+    }
+
     fn handles(&self) -> MutexGuard<'_, Handles> {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,9 +98,9 @@ impl Shared {
 }
 
 impl Events {
-    pub(crate) fn new(api: Api, context: Handle) -> Self {
-        let handles = Mutex::default();
-        Self { shared: Arc::new(Shared { api, context: Raw(context), handles }) }
+    pub(crate) fn new(api: Api, context: Handle, opened_by: u32) -> Self {
+        let (context, handles) = (Raw(context), Mutex::default());
+        Self { shared: Arc::new(Shared { api, context, handles, opened_by }) }
     }
 
     /// The first half: whatever can be refused is refused here, before anything is begun on the
@@ -210,6 +220,7 @@ struct Slot {
 
 impl Slot {
     fn is_done(&self) -> Result<bool> {
+        self.shared.refuse_child()?;
         let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(raw) = &*handle else { return Ok(true) };
         let shared = &self.shared;
@@ -224,6 +235,10 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        if self.shared.refuse_child().is_err() {
+            // It is the parent's.
+            return;
+        }
         let handle = self.handle.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.shared.handles().pending.extend(handle.take());
     }
@@ -270,5 +285,46 @@ impl Event {
             format!("waiting {} ms for a copy", timeout.as_millis()),
             "look for what keeps the stream; what the copy touches stays reserved until it is done",
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::Cuda;
+
+    /// An alarm ends it where it hangs.
+    fn in_child(body: impl FnOnce() -> bool) -> bool {
+        let child = testkit::fork_child(|| {
+            // SAFETY: a system call without pointers.
+            unsafe { libc::alarm(10) };
+            i32::from(!body())
+        });
+        child.unwrap().wait().success()
+    }
+
+    fn is_refused<T>(answer: Result<T>) -> bool {
+        answer.is_err_and(|e| e.kind() == ErrorKind::Unsupported)
+    }
+
+    /// A thread that holds them is not in the child.
+    #[test]
+    fn a_forked_child_is_refused_before_it_waits_for_locks_of_its_parents_threads() {
+        let driver = outlive_gpu_stub::library().expect("the stub driver is built with the tests");
+        let cuda = Cuda::open_library(driver, 0).unwrap();
+        let buffer = cuda.alloc(100).unwrap();
+        let event = cuda.inner.events.prepare().unwrap().begin(Stream::DEFAULT).unwrap();
+        let stages = cuda.inner.stages();
+        assert!(in_child(|| is_refused(buffer.download())));
+        drop(stages);
+        let handles = event.slot.shared.handles();
+        let handle = event.slot.handle.lock().unwrap();
+        assert!(in_child(|| {
+            // SAFETY: the child's own copy, dropped once; the parent drops its own.
+            let event = unsafe { std::ptr::read(&raw const event) };
+            is_refused(event.is_done())
+        }));
+        drop((handle, handles));
+        event.wait(Duration::from_secs(20)).unwrap();
     }
 }

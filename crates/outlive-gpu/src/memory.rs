@@ -77,8 +77,10 @@ impl Cuda {
     /// the stream before its call returns, and it knows no deadline.
     ///
     /// # Errors
-    /// `Timeout` while the device still has what was given up before; `Io` without memory.
+    /// `Timeout` while the device still has what was given up before; `Io` without memory;
+    /// `Unsupported` in a forked child, where the lock may be that of a thread of the parent.
     fn stage(&self) -> Result<PinnedBuffer> {
+        self.inner.refuse_child()?;
         let mut stages = self.inner.stages();
         let is_open = |(_, event): &(PinnedBuffer, Event)| matches!(event.is_done(), Ok(false));
         let (stuck, done): (Vec<_>, Vec<_>) = stages.stuck.drain(..).partition(is_open);

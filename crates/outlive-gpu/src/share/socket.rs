@@ -73,6 +73,10 @@ impl Server {
     }
 
     pub(crate) fn remove(&self, key: Key) {
+        if !self.is_own_process() {
+            // A forked child: a thread of the parent may have the lock.
+            return;
+        }
         self.table.lock().unwrap_or_else(|e| e.into_inner()).remove(&key);
     }
 }
