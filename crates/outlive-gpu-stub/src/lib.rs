@@ -52,6 +52,7 @@ pub(crate) const INVALID_VALUE: Answer = 1;
 pub(crate) const OUT_OF_MEMORY: Answer = 2;
 pub(crate) const NOT_INITIALIZED: Answer = 3;
 pub(crate) const INVALID_DEVICE: Answer = 101;
+pub(crate) const INVALID_CONTEXT: Answer = 201;
 pub(crate) const INVALID_HANDLE: Answer = 400;
 pub(crate) const NOT_READY: Answer = 600;
 pub(crate) const ALREADY_REGISTERED: Answer = 712;
@@ -69,6 +70,9 @@ pub fn library() -> Option<std::path::PathBuf> {
         path.is_file().then_some(path)
     })
 }
+
+/// The context of device 0; the others' follow.
+pub(crate) const FIRST_CONTEXT: usize = 0x1000;
 
 macro_rules! answer {
     ($name:ident) => {
@@ -243,7 +247,7 @@ pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(
 ) -> Answer {
     answer!(cuDevicePrimaryCtxRetain);
     // SAFETY: as above.
-    unsafe { *context = std::ptr::without_provenance_mut(0x1000 + device as usize) };
+    unsafe { *context = std::ptr::without_provenance_mut(FIRST_CONTEXT + device as usize) };
     SUCCESS
 }
 

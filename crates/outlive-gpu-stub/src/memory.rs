@@ -6,12 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::{
-    ALREADY_REGISTERED, Answer, INVALID_VALUE, NOT_REGISTERED, NOT_SUPPORTED, OUT_OF_MEMORY,
-    SUCCESS, answer, not_beside_a_capture, options,
+    ALREADY_REGISTERED, Answer, FIRST_CONTEXT, INVALID_CONTEXT, INVALID_VALUE, NOT_REGISTERED,
+    NOT_SUPPORTED, OUT_OF_MEMORY, SUCCESS, answer, not_beside_a_capture, options,
 };
 
-/// Address and length.
-type Ranges = BTreeMap<usize, usize>;
+/// What is allocated: length and device.
+#[derive(Clone, Copy, Debug)]
+struct Allocated {
+    bytes: usize,
+    device: usize,
+}
 
 /// A registration: length, and the file or memory that was mapped there.
 #[derive(Clone, Debug)]
@@ -20,7 +24,7 @@ struct Registration {
     backing: String,
 }
 
-static ALLOCATED: Mutex<Ranges> = Mutex::new(BTreeMap::new());
+static ALLOCATED: Mutex<BTreeMap<usize, Allocated>> = Mutex::new(BTreeMap::new());
 static REGISTERED: Mutex<BTreeMap<usize, Registration>> = Mutex::new(BTreeMap::new());
 /// Registrations that do not return yet.
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -94,7 +98,8 @@ pub unsafe extern "C" fn cuMemAlloc_v2(pointer: *mut u64, bytes: usize) -> Answe
     if at == libc::MAP_FAILED {
         return OUT_OF_MEMORY;
     }
-    lock(&ALLOCATED).insert(at.addr(), bytes);
+    let device = crate::context().saturating_sub(FIRST_CONTEXT);
+    lock(&ALLOCATED).insert(at.addr(), Allocated { bytes, device });
     // SAFETY: a valid pointer by the caller.
     unsafe { *pointer = at.expose_provenance() as u64 };
     SUCCESS
@@ -104,7 +109,10 @@ pub unsafe extern "C" fn cuMemAlloc_v2(pointer: *mut u64, bytes: usize) -> Answe
 pub unsafe extern "C" fn cuMemFree_v2(pointer: u64) -> Answer {
     not_beside_a_capture!();
     crate::engine::finish_all();
-    let Some(bytes) = lock(&ALLOCATED).remove(&(pointer as usize)) else { return INVALID_VALUE };
+    let Some(allocated) = lock(&ALLOCATED).remove(&(pointer as usize)) else {
+        return INVALID_VALUE;
+    };
+    let bytes = allocated.bytes;
     // SAFETY: mapped by `cuMemAlloc_v2` with this length; freed once.
     unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(pointer as usize), bytes) };
     SUCCESS
@@ -185,20 +193,23 @@ pub unsafe extern "C" fn cuPointerGetAttribute(
     attribute: c_int,
     pointer: u64,
 ) -> Answer {
+    if crate::context() == 0 {
+        return INVALID_CONTEXT;
+    }
     let at = pointer as usize;
-    let inside = |(start, bytes): (&usize, &usize)| start + bytes > at;
-    let known =
-        lock(&ALLOCATED).range(..=at).next_back().is_some_and(inside) || crate::vmm::is_mapped(at);
-    match (attribute, known) {
-        // The memory type is that of a device, the ordinal is 0.
-        (2, true) => {
+    let inside = |(start, a): (&usize, &Allocated)| (start + a.bytes > at).then_some(a.device);
+    let allocated = lock(&ALLOCATED).range(..=at).next_back().and_then(inside);
+    let device = allocated.or_else(|| crate::vmm::is_mapped(at).then_some(0));
+    match (attribute, device) {
+        // The memory type is that of a device.
+        (2, Some(_)) => {
             // SAFETY: an unsigned int for this attribute, by the caller.
             unsafe { *data.cast::<c_uint>() = 2 };
             SUCCESS
         }
-        (9, true) => {
+        (9, Some(device)) => {
             // SAFETY: an int for this attribute, by the caller.
-            unsafe { *data.cast::<c_int>() = 0 };
+            unsafe { *data.cast::<c_int>() = device as c_int };
             SUCCESS
         }
         _ => INVALID_VALUE,

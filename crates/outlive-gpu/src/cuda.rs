@@ -11,7 +11,7 @@ use crate::aside::Aside;
 use crate::context::Context;
 use crate::copier::Copiers;
 use crate::device::{Info, look_at};
-use crate::driver::{self, Api, Device, Handle, attribute};
+use crate::driver::{self, Api, Device, Handle, INVALID_CONTEXT, attribute};
 use crate::event::{Event, Events};
 use crate::handle::{DevicePtr, Stream};
 use crate::memory::PinnedBuffer;
@@ -163,24 +163,39 @@ impl Cuda {
     /// # Errors
     /// As [`Cuda::open`]; `InvalidArgument` where it is no device's, or the driver cannot tell.
     pub fn open_of(ptr: DevicePtr) -> Result<Self> {
-        let first = Self::open(0)?;
-        let mut ordinal = -1;
-        if let Some(attribute_of) = first.inner.api.pointer_attribute {
-            let _context = first.inner.enter()?;
-            // SAFETY: room for the int that this attribute is.
-            unsafe {
-                attribute_of((&raw mut ordinal).cast(), attribute::OF_POINTER_ORDINAL, ptr.0)
-            };
-        }
-        match usize::try_from(ordinal) {
-            Ok(0) => Ok(first),
-            Ok(ordinal) => Self::open(ordinal),
-            Err(_) => Err(Error::new(
+        match Self::ordinal_of(ptr)? {
+            Some(ordinal) => Self::open(ordinal),
+            None => Err(Error::new(
                 ErrorKind::InvalidArgument,
                 format!("asking on which device {:#x} lies", ptr.0),
                 "name the device",
             )),
         }
+    }
+
+    /// On which device `ptr` lies. A device that is opened to ask has its context for good: so in
+    /// one that is open, else in the context of whoever made the array.
+    fn ordinal_of(ptr: DevicePtr) -> Result<Option<usize>> {
+        let library = driver::library_name();
+        if let Some(open) = Self::any_open(&library)? {
+            let _context = open.inner.enter()?;
+            return Ok(ask_ordinal(&open.inner.api, ptr).1);
+        }
+        match ask_ordinal(&Api::open(&library)?, ptr) {
+            (INVALID_CONTEXT, _) => {
+                let first = Self::open(0)?;
+                let _context = first.inner.enter()?;
+                Ok(ask_ordinal(&first.inner.api, ptr).1)
+            }
+            (_, ordinal) => Ok(ordinal),
+        }
+    }
+
+    fn any_open(library: &OsString) -> Result<Option<Self>> {
+        let _using = Use::begin()?;
+        let open = open_devices();
+        let found = open.iter().find(|c| c.library == *library && c.is_own_process());
+        Ok(found.map(|inner| Self { inner: Arc::clone(inner) }))
     }
 
     /// All devices that the driver has, without opening one.
@@ -267,6 +282,16 @@ impl Cuda {
     pub fn copiers(&self) -> MutexGuard<'_, Copiers> {
         self.inner.copiers.lock().unwrap_or_else(|e| e.into_inner())
     }
+}
+
+/// The driver's answer, and the device if it knows.
+fn ask_ordinal(api: &Api, ptr: DevicePtr) -> (i32, Option<usize>) {
+    let Some(attribute_of) = api.pointer_attribute else { return (0, None) };
+    let mut ordinal = -1;
+    let to = (&raw mut ordinal).cast();
+    // SAFETY: room for the int that this attribute is.
+    let code = unsafe { attribute_of(to, attribute::OF_POINTER_ORDINAL, ptr.0) };
+    (code, usize::try_from(ordinal).ok())
 }
 
 impl Inner {

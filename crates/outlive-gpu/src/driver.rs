@@ -19,6 +19,7 @@ pub(crate) type Address = u64;
 
 pub(crate) const NOT_READY: c_int = 600;
 pub(crate) const ALREADY_REGISTERED: c_int = 712;
+pub(crate) const INVALID_CONTEXT: c_int = 201;
 const NO_DEVICE: c_int = 100;
 /// What `cuInit` says in a child of a process that has called it.
 const NOT_INITIALIZED: c_int = 3;

@@ -45,7 +45,7 @@ pub(crate) fn library() -> PathBuf {
     outlive_gpu_stub::library().expect("the stub driver is built with the tests")
 }
 
-fn symbol(name: &str) -> *mut c_void {
+pub(crate) fn symbol(name: &str) -> *mut c_void {
     let path = CString::new(library().to_str().unwrap()).unwrap();
     let name = CString::new(name).unwrap();
     // SAFETY: the library stays open; the names are its own.
