@@ -201,13 +201,8 @@ fn a_process_whose_main_thread_has_ended_is_taken_over_and_ended_like_any_other(
         let alive = nodes.filter(|n| n["alive"] == true);
         alive.map(|n| n["pid"].as_i64().unwrap()).collect::<Vec<_>>()
     };
-    let ready = |times| {
-        while robot.log("run").matches("camera ready after").count() < times {
-            sleep(Duration::from_millis(10));
-        }
-    };
     let running = robot.start();
-    ready(1);
+    robot.until_log("run", "camera ready after");
     let copies = living();
     let stat = fs::read_to_string(format!("/proc/{}/stat", copies[0])).unwrap();
     assert!(stat.contains(") Z "), "its main thread has ended: {stat}");
@@ -217,7 +212,7 @@ fn a_process_whose_main_thread_has_ended_is_taken_over_and_ended_like_any_other(
     drop(running);
 
     let running = robot.start();
-    ready(2);
+    robot.until_log("run", "adopted camera");
     assert_eq!(living(), copies, "one copy, and the same");
     assert_eq!(robot.pid("camera"), copies[0]);
     running.signal(libc::SIGKILL);
@@ -388,6 +383,65 @@ fn what_is_done_or_stopped_stays_so_where_something_runs_on() {
         homed(nth);
         robot.until_ready(&["core", "camera"]);
     }
+    running.signal(libc::SIGTERM);
+    running.end().expect(DONE);
+    robot.expect_nothing_left();
+}
+
+/// It was ended at once, and the robot with it: its time to become ready had long been over.
+#[test]
+fn a_core_that_was_ready_is_taken_over_as_ready_though_its_topic_is_gone() {
+    let outlive = env!("CARGO_BIN_EXE_outlive");
+    let core = |timeout: &str| {
+        format!(
+            "[process.core]\nkind = 'core'\n\
+             ready = {{ topics = '/homed', timeout = '{timeout}' }}\n\
+             command = ['sh', '-c', '(printf 12; while [ ! -e go ]; do sleep 0.02; done) | \
+             {outlive} topic pub /homed --from-stdin --frame-bytes 2; echo homed; \
+             while :; do sleep 0.05; done']\n"
+        )
+    };
+    let robot = Robot::new("takeover-homed", &core("1h"));
+    let running = robot.start();
+    robot.until_ready(&["core"]);
+    let pid = robot.pid("core");
+    let_end(&robot);
+    robot.until_log("core", "homed");
+    running.signal(libc::SIGKILL);
+    drop(running);
+    robot.write(&core("1ms"));
+    let mut running = robot.start();
+    while robot.log("run").matches("all ready").count() < 2 {
+        assert!(!running.is_over(), "{}", robot.log("run"));
+        sleep(Duration::from_millis(5));
+    }
+    assert_eq!(robot.pid("core"), pid, "{}", robot.log("run"));
+    running.signal(libc::SIGTERM);
+    running.end().expect(DONE);
+    robot.expect_nothing_left();
+}
+
+/// The time without a supervisor counted.
+#[test]
+fn one_that_is_not_ready_when_it_is_taken_over_has_all_its_time_once_more() {
+    let text = |timeout: &str| {
+        format!(
+            "[process.camera]\ncommand = {IDLE}\n\
+             ready = {{ nodes = 'arm', timeout = '{timeout}' }}\n"
+        )
+    };
+    let robot = Robot::new("takeover-late", &text("1h"));
+    let running = robot.start();
+    robot.until("camera", |p| p["state"] == "starting");
+    sleep(Duration::from_millis(1100));
+    robot.write(&text("1s"));
+    let running = succeed(&robot, running, "adopted camera");
+    let log = robot.until_log("run", "camera is not ready after 1000 ms: no node arm");
+    let at = |what: &str| -> f64 {
+        let line = log.lines().find(|line| line.contains(what)).unwrap();
+        line.split_once(' ').unwrap().0.parse().unwrap()
+    };
+    assert!(at("camera is not ready") - at("adopted camera") > 0.9, "{log}");
     running.signal(libc::SIGTERM);
     running.end().expect(DONE);
     robot.expect_nothing_left();

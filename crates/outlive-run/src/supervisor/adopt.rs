@@ -138,8 +138,9 @@ impl Supervisor {
         }
         let Some(fd) = identity.open() else { return false };
         let (since_ns, cgroup) = (status.since_ns, Cgroup::of(identity.pid));
+        let (child, sought_ns, pulse) = (false, None, None);
         instance.process =
-            Some(Process { identity, fd, since_ns, child: false, pulse: None, cgroup });
+            Some(Process { identity, fd, since_ns, child, sought_ns, pulse, cgroup });
         instance.life = match status.phase {
             // It was asked, and a second signal kills a program that is about to end in order.
             Phase::Ending => {
@@ -153,6 +154,8 @@ impl Supervisor {
                 };
                 Life::Ending { kill_ns, after }
             }
+            // Whatever has become of its topics since: that is for its heartbeat.
+            Phase::Ready => Life::Ready,
             _ => Life::Starting,
         };
         instance.restarts = Restarts::of(status.restarts);

@@ -24,6 +24,9 @@ pub(super) struct Process {
     pub(super) since_ns: u64,
     /// Whether it is our child; others can be watched and not be asked how they ended.
     pub(super) child: bool,
+    /// When we first looked whether it is ready: the time that it has for that begins there.
+    pub(super) sought_ns: Option<u64>,
+    /// From our first look at its heartbeat on.
     pub(super) pulse: Option<Pulse>,
     /// Where one could be had.
     pub(super) cgroup: Option<Cgroup>,

@@ -9,7 +9,6 @@ use super::instance::{After, Instance, Life};
 use super::{Outcome, Stamp, Supervisor};
 use crate::config::Config;
 use crate::control::{Answer, Request};
-use crate::health::Pulse;
 use crate::logs::{Log, default_dir};
 use crate::spawn::form;
 
@@ -224,12 +223,11 @@ impl Supervisor {
             instance.restarts.forgive();
             instance.life = Life::Waiting;
         }
-        // Each start makes its own; this one runs already.
-        if instance.life == Life::Ready
-            && instance.spec.heartbeat != spec.heartbeat
+        // What was seen by the old rule says nothing of the new one.
+        if instance.spec.heartbeat != spec.heartbeat
             && let Some(process) = &mut instance.process
         {
-            process.pulse = spec.heartbeat.as_ref().map(|rule| Pulse::new(rule, now_ns()));
+            process.pulse = None;
         }
         instance.spec = spec;
     }

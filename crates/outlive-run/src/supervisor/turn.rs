@@ -230,10 +230,10 @@ impl Supervisor {
         let log = instance.log.pipe();
         match spawn(&instance.spec, log, cgroup.as_ref(), &self.spawn_env) {
             Ok((identity, fd)) => {
-                let (since_ns, pulse) = (now_ns(), None);
+                let (since_ns, child, sought_ns, pulse) = (now_ns(), true, None, None);
                 instance.life = Life::Starting;
                 instance.process =
-                    Some(Process { identity, fd, since_ns, child: true, pulse, cgroup });
+                    Some(Process { identity, fd, since_ns, child, sought_ns, pulse, cgroup });
                 // At once: a successor is to know it.
                 self.dirty = true;
                 let _ = self.save();
@@ -253,13 +253,13 @@ impl Supervisor {
         let instance = &mut self.instances[at];
         let Some(process) = &mut instance.process else { return };
         let ready = &instance.spec.ready;
+        let sought_ns = *process.sought_ns.get_or_insert(now_ns);
         let missing = health::missing(&self.domain, ready, process.identity, process.since_ns);
         let missing = match missing {
             Ok(missing) => missing,
             Err(e) => return self.tell_blind(at, &e),
         };
         let Some(missing) = missing else {
-            process.pulse = instance.spec.heartbeat.as_ref().map(|rule| Pulse::new(rule, now_ns));
             instance.life = Life::Ready;
             self.dirty = true;
             if !instance.spec.ready.is_at_once() {
@@ -269,7 +269,7 @@ impl Supervisor {
             }
             return;
         };
-        let waited_ns = now_ns.saturating_sub(process.since_ns);
+        let waited_ns = now_ns.saturating_sub(sought_ns);
         if waited_ns > ready.timeout.as_nanos() as u64 {
             let why = format!("not ready after {} ms: no {missing}", ready.timeout.as_millis());
             let line = format!("{} is {why}", instance.spec.name);
@@ -285,7 +285,7 @@ impl Supervisor {
             return;
         };
         let whose = (process.identity, process.since_ns);
-        let Some(pulse) = &mut process.pulse else { return };
+        let pulse = process.pulse.get_or_insert_with(|| Pulse::new(rule, now_ns));
         let why = match pulse.look(rule, &self.domain, whose, now_ns) {
             Ok(None) => return,
             Ok(Some(why)) => why,
