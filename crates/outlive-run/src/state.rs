@@ -19,7 +19,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Kind, Orphan};
-use crate::logs::{LOCK as LOGS_LOCK, PIPE_END, PLAN};
+use crate::logs::{DRAFT as PLAN_DRAFT, LOCK as LOGS_LOCK, PIPE_END, PLAN};
 use crate::proc::{Identity, boot_id};
 
 const VERSION: u32 = 1;
@@ -239,7 +239,8 @@ impl RunDir {
         pipes.filter(|p| p.to_string_lossy().ends_with(PIPE_END)).for_each(|p| {
             let _ = fs::remove_file(p);
         });
-        for name in ["control", "state.json", "state.new", PLAN, LOGS_LOCK, "lock"] {
+        let state = ["control", "state.json", "state.new"];
+        for name in state.into_iter().chain([PLAN, PLAN_DRAFT, LOGS_LOCK, "lock"]) {
             let _ = fs::remove_file(self.path.join(name));
         }
         let _ = fs::remove_dir(&self.path);
@@ -247,5 +248,23 @@ impl RunDir {
         if let Some(root) = self.path.parent() {
             let _ = fs::remove_dir(root);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `outlive stop` waited for it to go.
+    #[test]
+    fn a_draft_that_a_full_disk_left_is_removed_with_the_directory() {
+        let root = std::env::temp_dir().join(format!("outlive-run-state-{}", std::process::id()));
+        let dir = RunDir { path: root.join(".run-default") };
+        fs::create_dir_all(&dir.path).unwrap();
+        for name in ["lock", "state.json", "state.new", "logs.json", "logs.new", "camera.out"] {
+            fs::write(dir.path.join(name), "").unwrap();
+        }
+        dir.remove();
+        assert!(!root.exists());
     }
 }

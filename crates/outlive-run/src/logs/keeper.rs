@@ -38,6 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) const LOCK: &str = "logs.lock";
 /// Says what it is to keep.
 pub(crate) const PLAN: &str = "logs.json";
+/// Becomes it.
+pub(crate) const DRAFT: &str = "logs.new";
 
 /// What it prints once it has the pipes open.
 pub(crate) const READY: &[u8] = b"ready\n";

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 pub use keeper::keep_logs;
-pub(crate) use keeper::{LOCK, PLAN, Plan, end_keeper, keeper_of};
+pub(crate) use keeper::{DRAFT, LOCK, PLAN, Plan, end_keeper, keeper_of};
 
 /// Bytes read for the terminal at once.
 const READ_MAX: usize = 64 << 10;

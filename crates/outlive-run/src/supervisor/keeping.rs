@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, WaitOptions, setsid, waitpid};
 
 use super::{Supervisor, has_ended};
-use crate::logs::{LOCK, PLAN, Plan, end_keeper, keeper_of};
+use crate::logs::{DRAFT, LOCK, PLAN, Plan, end_keeper, keeper_of};
 use crate::os;
 use crate::proc::Identity;
 
@@ -82,7 +82,7 @@ impl Supervisor {
         plan.number = now_ns();
         let dir = self.dir.path();
         File::options().create(true).append(true).open(dir.join(LOCK))?;
-        let draft = dir.join("logs.new");
+        let draft = dir.join(DRAFT);
         fs::write(&draft, serde_json::to_vec(plan)?)?;
         fs::rename(draft, dir.join(PLAN))?;
         let own = ["/proc/self/exe".into(), "keep-logs".into()];
