@@ -6,6 +6,7 @@ mod common;
 
 use std::process::{Command, Stdio};
 
+use common::robot::{IDLE, Robot};
 use common::*;
 
 /// `unshare` with the namespaces of a container. Killing it kills what runs inside.
@@ -57,6 +58,29 @@ fn two_containers_that_share_the_directory_talk_and_know_of_deaths() {
     let got = Ran::from(subscriber.wait_with_output().unwrap()).expect(DONE);
     assert!(got.text().trim_end().ends_with(" 7"), "{}", got.text());
     assert!(got.err.contains("died"), "{}", got.err);
+}
+
+/// Its pids were looked up among the container's own: it was told dead.
+#[test]
+fn a_robot_in_another_container_is_shown_as_its_supervisor_says() {
+    let unshare = container();
+    if !allowed(&unshare) {
+        return;
+    }
+    let robot = Robot::new("containers-ps", &format!("[process.camera]\ncommand = {IDLE}\n"));
+    let running = robot.start();
+    robot.until_ready(&["camera"]);
+    let (outside, camera) = (robot.ps(), robot.process("camera"));
+    let ran = Ran::from(inside(&robot.home, &unshare, "ps --json").output().unwrap());
+    assert_eq!(ran.err, "");
+    let told = ran.json();
+    assert_eq!(told["supervisor"], outside["supervisor"]);
+    for key in ["state", "pid", "restarts"] {
+        assert_eq!(told["processes"][0][key], camera[key], "{key}: {told}");
+    }
+    assert!(told["processes"][0]["up_s"].is_f64(), "{told}");
+    running.signal(libc::SIGTERM);
+    running.end().expect(DONE);
 }
 
 #[test]

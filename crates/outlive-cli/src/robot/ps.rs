@@ -48,8 +48,13 @@ struct Row<'a> {
 
 /// The state as the live supervisor says it, or as a dead one said it last.
 pub(super) fn state(dir: &RunDir, options: &DomainOptions) -> Result<State, Failure> {
+    seen(dir, options).map(|(state, _)| state)
+}
+
+/// The same, and whether the supervisor said it just now.
+fn seen(dir: &RunDir, options: &DomainOptions) -> Result<(State, bool), Failure> {
     match ask(dir, &Request::Ps, Duration::from_secs(5)) {
-        Ok(Answer::Done(state)) => Ok(state),
+        Ok(Answer::Done(state)) => Ok((state, true)),
         Ok(Answer::Refused(why)) => Err(Failure::new(Code::Failed, why)),
         Err(e) => {
             let state = last_state(dir, options)?;
@@ -59,14 +64,16 @@ pub(super) fn state(dir: &RunDir, options: &DomainOptions) -> Result<State, Fail
                     "the supervisor (pid {pid}) does not answer; this is its last report"
                 ));
             }
-            Ok(state)
+            Ok((state, false))
         }
     }
 }
 
 pub(crate) fn run(args: &PsArgs, options: &DomainOptions) -> Outcome {
-    let state = state(&RunDir::of(&options.domain()?), options)?;
-    let supervised = state.is_supervised();
+    let (state, answered) = seen(&RunDir::of(&options.domain()?), options)?;
+    // In another container it lives and cannot be seen: its pids are not of this one.
+    let supervised = answered || state.is_supervised();
+    let live = |s: &Status| s.process.filter(|identity| answered || identity.is_alive());
     let orphans = state.running().count();
     let now_ns = outlive::now_ns();
     let report = Report {
@@ -74,7 +81,7 @@ pub(crate) fn run(args: &PsArgs, options: &DomainOptions) -> Outcome {
         file: &state.file,
         supervisor: supervised.then_some(state.supervisor.pid),
         ending: state.ending,
-        processes: state.processes.iter().map(|s| row(s, supervised, now_ns)).collect(),
+        processes: state.processes.iter().map(|s| row(s, live(s), supervised, now_ns)).collect(),
     };
     if args.json {
         print_json(&report)?
@@ -92,8 +99,7 @@ pub(crate) fn run(args: &PsArgs, options: &DomainOptions) -> Outcome {
     Ok(Code::Failed)
 }
 
-fn row(status: &Status, supervised: bool, now_ns: u64) -> Row<'_> {
-    let live = status.process.filter(Identity::is_alive);
+fn row(status: &Status, live: Option<Identity>, supervised: bool, now_ns: u64) -> Row<'_> {
     let state = match (supervised, live) {
         // The supervisor has not seen it yet.
         (true, None) if status.process.is_some() => "ended",
