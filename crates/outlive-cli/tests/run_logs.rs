@@ -263,6 +263,29 @@ fn who_follows_a_log_sees_every_line_over_rotations() {
     follow.end().expect(DONE);
 }
 
+/// There is no file before the first byte: "No such file or directory".
+#[test]
+fn who_has_printed_nothing_has_an_empty_log_that_can_be_followed() {
+    let text = "[process.quiet]\ncommand = ['sh', '-c', 'while [ ! -e go ]; do sleep 0.02; done; \
+                echo said; sleep 9999']\n";
+    let robot = Robot::new("logs-quiet", text);
+    let _running = robot.start();
+    robot.until_ready(&["quiet"]);
+    assert_eq!(robot.home.run("logs quiet").expect(DONE).text(), "");
+    let mut follow = robot.home.start("logs quiet -f", b"");
+    sleep(Duration::from_millis(200));
+    assert!(!follow.is_over(), "it waits for the file");
+    fs::write(robot.file.with_file_name("go"), "").unwrap();
+    let mut lines = BufReader::new(follow.take_output()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "said");
+    follow.signal(libc::SIGINT);
+    follow.end().expect(DONE);
+    // The newest file may be missing for an instant, or be removed by somebody.
+    let log = robot.file.with_file_name("logs").join("quiet.log");
+    fs::rename(&log, log.with_extension("log.1")).unwrap();
+    assert_eq!(robot.home.run("logs quiet").expect(DONE).text(), "said\n");
+}
+
 #[test]
 fn a_killed_keeper_is_replaced_and_nobody_ends_by_it() {
     let robot = Robot::new("logs-keeper", COUNTS);

@@ -22,6 +22,8 @@ const TAIL_MAX: u64 = 16 << 20;
 const ROTATED_MAX: u32 = 100;
 /// Read at once, bytes.
 const READ_MAX: u64 = 1 << 20;
+/// Between two looks at a log that is followed.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Print the end of a process's log; `run` is the supervisor's own.
 #[derive(Args, Debug)]
@@ -42,10 +44,9 @@ pub(crate) struct LogsArgs {
 
 pub(crate) fn run(args: &LogsArgs, options: &DomainOptions) -> Outcome {
     let path = path(args, options)?;
-    let open = || File::open(&path).map_err(|e| Failure::io(&format!("open {path:?}"), &e));
     let failed = |e| Failure::io("read the log", &e);
     os::catch_stop_signals();
-    let mut file = open()?;
+    let Some((mut file, lines)) = first(&path, args)? else { return Ok(Code::Done) };
     let mut out = Output::standard()?;
     let len = file.metadata().map_err(failed)?.len();
     let mut at = len.saturating_sub(TAIL_MAX);
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &LogsArgs, options: &DomainOptions) -> Outcome {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(failed)?;
     at += bytes.len() as u64;
-    let mut halt = write(&mut out, last_lines(&bytes, args.lines));
+    let mut halt = write(&mut out, last_lines(&bytes, lines));
     while args.follow && halt.is_none() && !os::stop_asked() {
         // Asked before reading: what is written up to the rotation is in the file by then.
         let next = next(&path, &file).map_err(failed)?;
@@ -72,12 +73,42 @@ pub(crate) fn run(args: &LogsArgs, options: &DomainOptions) -> Outcome {
                 note(format_args!("lines are missing: their file was removed before it was read"));
                 (file, at) = (newer, 0);
             }
-            None => std::thread::sleep(Duration::from_millis(50)),
+            None => std::thread::sleep(PAUSE),
         }
     }
     match halt {
         Some(Halt::Failed(failure)) => Err(failure),
         _ => Ok(Code::Done),
+    }
+}
+
+/// The file to begin with, and how many lines of it to print. A process that has printed nothing
+/// has none: then `None`, or, if it is to be followed, its first one, of which every line is new.
+fn first(path: &Path, args: &LogsArgs) -> Result<Option<(File, usize)>, Failure> {
+    let mut lines = args.lines;
+    loop {
+        match File::open(path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => return Err(Failure::io(&format!("open {path:?}"), &e)),
+            Ok(file) => return Ok(Some((file, lines))),
+        }
+        // In the midst of a rotation.
+        if let Ok(file) = File::open(place(path, 1)) {
+            return Ok(Some((file, lines)));
+        }
+        if !args.follow || os::stop_asked() {
+            return Ok(None);
+        }
+        lines = usize::MAX;
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Where the `n`th rotated file of a log is; 0 is the newest.
+fn place(path: &Path, n: u32) -> PathBuf {
+    match n {
+        0 => path.to_path_buf(),
+        n => path.with_extension(format!("log.{n}")),
     }
 }
 
@@ -92,10 +123,7 @@ enum Next {
 /// is not made yet.
 fn next(path: &Path, ours: &File) -> io::Result<Option<Next>> {
     let (own, written) = (ours.metadata()?.ino(), ours.metadata()?.modified()?);
-    let place = |n: u32| match n {
-        0 => path.to_path_buf(),
-        n => path.with_extension(format!("log.{n}")),
-    };
+    let place = |n| place(path, n);
     // Files move upwards only, so upwards none is missed.
     let is_ours = |n: u32| fs::metadata(place(n)).is_ok_and(|m| m.ino() == own);
     loop {
