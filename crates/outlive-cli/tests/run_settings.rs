@@ -5,6 +5,8 @@ mod common;
 
 use std::fs;
 use std::os::unix::process::CommandExt;
+use std::thread::sleep;
+use std::time::Duration;
 
 use common::robot::{IDLE, Robot};
 use common::{DONE, FAILED, USAGE};
@@ -156,6 +158,39 @@ fn what_the_kernel_refuses_is_named_and_the_process_does_not_start() {
     told("rude does not start: cannot set its niceness");
     told("other does not start: cannot become its user (only root can): Operation not permitted");
     told("stopping the robot: all ended");
+}
+
+/// It blamed the directory.
+#[test]
+fn a_start_that_fails_for_want_of_descriptors_says_so_whichever_is_the_missing_one() {
+    let robot = Robot::new(
+        "run-descriptors",
+        "[process.camera]\ncommand = 'true'\n\
+         backoff = { first = '1ms', max = '1ms', limit = 1000000 }\n",
+    );
+    let running = robot.start();
+    robot.until_log("run", "camera started");
+    running.limit_descriptors(4);
+    let failed = "camera does not start";
+    let mut log = robot.until_log("run", failed);
+    let mut seen = log.find(failed).unwrap();
+    for max in 5.. {
+        running.limit_descriptors(max);
+        // Lines of before the change are on their way.
+        while log[seen..].matches(failed).count() < 4 && !log[seen..].contains("started") {
+            sleep(Duration::from_millis(5));
+            log = robot.log("run");
+        }
+        if log[seen..].contains("started") {
+            break;
+        }
+        seen = log.len();
+    }
+    let reason = "cannot start a process (raise ulimit -u, ulimit -n or pids.max): Too many open";
+    let first = log.find(failed).unwrap();
+    for line in log[first..].lines().filter(|line| line.contains(failed)) {
+        assert!(line.contains(reason), "{line}");
+    }
 }
 
 /// The kernel refuses the allocation; what the program does then is its own.

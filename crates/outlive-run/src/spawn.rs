@@ -70,6 +70,21 @@ pub(crate) fn spawn(
     cgroup: Option<&Cgroup>,
     env: &SpawnEnv,
 ) -> io::Result<(Identity, OwnedFd)> {
+    start(spec, log, cgroup, env).map_err(|e| match is_want(&e) {
+        true => {
+            let what = "start a process (raise ulimit -u, ulimit -n or pids.max)";
+            io::Error::new(e.kind(), format!("cannot {what}: {e}"))
+        }
+        false => e,
+    })
+}
+
+fn start(
+    spec: &ProcessSpec,
+    log: &File,
+    cgroup: Option<&Cgroup>,
+    env: &SpawnEnv,
+) -> io::Result<(Identity, OwnedFd)> {
     let mut command = Command::new(&spec.command[0]);
     command.args(&spec.command[1..]).current_dir(&spec.dir);
     if let InheritEnv::Named(names) = &spec.inherit_env {
@@ -177,11 +192,19 @@ pub(crate) fn spawn(
             let what = match step {
                 Some(&"run its program") => format!("run {}", spec.command[0]),
                 Some(step) => (*step).to_owned(),
+                // Before the child was there.
+                None if is_want(&e) => return Err(e),
                 None => format!("enter {}", spec.dir.display()),
             };
             Err(io::Error::new(e.kind(), format!("cannot {what}: {e}")))
         }
     }
+}
+
+/// Whether there was no process, descriptor or memory to be had.
+fn is_want(e: &io::Error) -> bool {
+    let wants = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE];
+    e.raw_os_error().is_some_and(|number| wants.contains(&number))
 }
 
 /// What `look` finds out about a child. One of which nothing can be found out, as without a free
