@@ -14,7 +14,7 @@ use crate::output::{bytes, print, print_json, table};
 
 /// List the processes of the robot that `outlive run` runs in this domain.
 ///
-/// Code 1 when the supervisor is dead but processes still run, 4 when nothing runs.
+/// Code 1 when the supervisor is dead, 4 when no robot runs.
 #[derive(Args, Debug)]
 pub(crate) struct PsArgs {
     /// Print JSON.
