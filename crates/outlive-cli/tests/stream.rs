@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use common::*;
@@ -151,6 +152,30 @@ fn numbers_are_shown_as_numbers_whoever_sends_them() {
     let message: serde_json::Value = serde_json::from_slice(&json.out).unwrap();
     assert_eq!(message["values"].as_array().unwrap().len(), 9);
     assert_eq!((&message["seq"], &message["whole"]), (&1.into(), &true.into()));
+}
+
+/// It ended with the first publisher that came while it was out of descriptors.
+#[test]
+fn out_of_descriptors_for_a_moment_echo_goes_on_and_then_reads_all() {
+    let home = Home::new("echo-descriptors");
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let publisher = || node.topic::<u32>("/n").unwrap().publisher().unwrap();
+    let first = publisher();
+    let mut echo = home.outlive("topic echo /n --count 3").spawn().unwrap();
+    let mut lines = BufReader::new(echo.stdout.take().unwrap()).lines();
+    home.await_subscriber();
+    first.publish(&1).unwrap();
+    assert!(lines.next().unwrap().unwrap().ends_with(" 1"));
+    limit(echo.id(), libc::RLIMIT_NOFILE, 3);
+    let second = publisher();
+    let mut told = BufReader::new(echo.stderr.take().unwrap()).lines();
+    assert!(told.any(|line| line.unwrap().contains("/n cannot all be read for now")));
+    first.publish(&2).unwrap();
+    assert!(lines.next().unwrap().unwrap().ends_with(" 2"));
+    limit(echo.id(), libc::RLIMIT_NOFILE, 100);
+    second.publish(&3).unwrap();
+    assert!(lines.next().unwrap().unwrap().ends_with(" 3"));
+    assert_eq!(echo.wait().unwrap().code(), Some(DONE));
 }
 
 #[test]

@@ -29,6 +29,10 @@ const WATCH_NS: u64 = 20_000_000;
 const SEEN_NS: u64 = 500_000_000;
 /// A topic that could not be joined is tried again after so long, ns.
 const RETRY_NS: u64 = 1_000_000_000;
+/// A topic that could not be read is not looked at for so long, ns: each look may fail.
+const REST_NS: u64 = 10_000_000;
+/// What cannot be had at the second try is passed over; others are behind it.
+const TRIES: usize = 3;
 /// A smaller change of the time of day is not told, ns.
 const CLOCK_STEP_NS: u64 = 100_000_000;
 /// Most messages of a topic that are read at the end, or before a file is saved.
@@ -59,6 +63,8 @@ pub struct Recorder {
     watch: Option<DirWatch>,
     /// Topics that appeared, and when.
     seen: Vec<(String, u64)>,
+    /// The last look for them failed, which was told.
+    blind: bool,
     wait: WaitSet,
     look_at_ns: u64,
     flush_at_ns: u64,
@@ -88,6 +94,10 @@ struct Topic {
     coding: Coding,
     sources: HashMap<PublisherId, Publisher>,
     left_out: u64,
+    /// What kept us from reading all of it, each told once.
+    troubles: HashSet<ErrorKind>,
+    /// Until then it is not read after the last of them.
+    rests_until_ns: u64,
 }
 
 /// A publisher.
@@ -139,6 +149,7 @@ impl Recorder {
             before: HashSet::new(),
             watch: None,
             seen: Vec::new(),
+            blind: false,
             wait: WaitSet::new(),
             look_at_ns: now + LOOK_NS,
             flush_at_ns: now,
@@ -170,22 +181,16 @@ impl Recorder {
         let (changed, seen) = self.watch.as_mut().map(DirWatch::changed).unwrap_or_default();
         self.seen.extend(seen.into_iter().map(|name| (name, now)));
         if changed || now >= self.look_at_ns {
-            self.look(u64::MAX)?;
-            self.name_missed(now.saturating_sub(SEEN_NS));
+            if self.look_on()? {
+                self.name_missed(now.saturating_sub(SEEN_NS));
+            }
             self.look_at_ns = outlive::now_ns() + LOOK_NS;
         }
         let watched_ns = if self.watch.is_some() { now + WATCH_NS } else { u64::MAX };
         let own_ns = self.look_at_ns.min(self.flush_at_ns).min(watched_ns);
         let until = deadline.min(Deadline::at_ns(own_ns));
-        if self.topics.is_empty() {
-            std::thread::sleep(until.remaining());
-        } else {
-            let mut members: Vec<&mut dyn Waitable> =
-                self.topics.iter_mut().map(|t| &mut t.subscriber as &mut dyn Waitable).collect();
-            let ready: Vec<usize> = self.wait.wait_until(&mut members, until)?.collect();
-            for topic in ready {
-                self.take(topic, TURN_MESSAGES, u64::MAX)?;
-            }
+        for topic in self.wait(until)? {
+            self.take(topic, TURN_MESSAGES, u64::MAX)?;
         }
         let now = outlive::now_ns();
         if now >= self.flush_at_ns {
@@ -193,6 +198,21 @@ impl Recorder {
             self.schedule_flush(now);
         }
         Ok(())
+    }
+
+    /// Waits until topics have something, and returns which.
+    fn wait(&mut self, until: Deadline) -> Result<Vec<usize>, Error> {
+        let now = outlive::now_ns();
+        let rested = self.topics.iter().map(|t| t.rests_until_ns).filter(|at| *at > now).min();
+        let until = rested.map_or(until, |at| until.min(Deadline::at_ns(at)));
+        let awake = self.topics.iter_mut().enumerate().filter(|(_, t)| t.rests_until_ns <= now);
+        let (topics, mut members): (Vec<usize>, Vec<&mut dyn Waitable>) =
+            awake.map(|(i, t)| (i, &mut t.subscriber as &mut dyn Waitable)).unzip();
+        if members.is_empty() {
+            std::thread::sleep(until.remaining());
+            return Ok(Vec::new());
+        }
+        Ok(self.wait.wait_until(&mut members, until)?.map(|at| topics[at]).collect())
     }
 
     /// What has been recorded so far.
@@ -324,6 +344,22 @@ impl Recorder {
         self.seen = seen;
     }
 
+    /// Looks for topics; whether that was possible. If not, the next look may be.
+    fn look_on(&mut self) -> Result<bool, Error> {
+        match self.look(u64::MAX) {
+            Err(Error::Outlive(e)) if may_pass(e.kind()) => {
+                if !std::mem::replace(&mut self.blind, true) {
+                    self.notes.push(format!("topics that appear now are joined later: {e}"));
+                }
+                Ok(false)
+            }
+            looked => {
+                self.blind = false;
+                looked.map(|()| true)
+            }
+        }
+    }
+
     /// Joins topics that are asked for and not joined yet.
     fn look(&mut self, history: u64) -> Result<(), Error> {
         for info in self.domain.topics()? {
@@ -376,7 +412,14 @@ impl Recorder {
             },
         };
         self.notes.push(format!("recording {name}"));
-        self.topics.push(Topic { subscriber, coding, sources: HashMap::new(), left_out: 0 });
+        self.topics.push(Topic {
+            subscriber,
+            coding,
+            sources: HashMap::new(),
+            left_out: 0,
+            troubles: HashSet::new(),
+            rests_until_ns: 0,
+        });
     }
 
     /// How payloads of a type become messages of ROS.
@@ -394,10 +437,18 @@ impl Recorder {
 
     /// Records what one topic has, up to the first message that was published after `until_ns`.
     fn take(&mut self, index: usize, most: usize, until_ns: u64) -> Result<(), Error> {
-        let mut bytes = 0;
+        let (mut bytes, mut tries) = (0, 0);
         for _ in 0..most {
             let topic = &mut self.topics[index];
-            let Some(sample) = topic.subscriber.receive()? else { break };
+            let sample = match topic.subscriber.receive() {
+                Ok(Some(sample)) => sample,
+                Ok(None) => break,
+                Err(e) => {
+                    self.trouble(index, e)?;
+                    tries += 1;
+                    if tries < TRIES { continue } else { break }
+                }
+            };
             let meta = *sample.meta();
             let (ordinal, mut new) = (topic.sources.len(), false);
             let from = topic.sources.entry(meta.publisher).or_insert_with(|| {
@@ -452,6 +503,21 @@ impl Recorder {
         Ok(())
     }
 
+    /// Tells what kept us from reading a topic, unless that ends the recording: the subscriber goes
+    /// on with the publishers that it has, and tries again.
+    fn trouble(&mut self, index: usize, e: outlive::Error) -> Result<(), Error> {
+        if !may_pass(e.kind()) {
+            return Err(e.into());
+        }
+        let topic = &mut self.topics[index];
+        topic.rests_until_ns = outlive::now_ns() + REST_NS;
+        if topic.troubles.insert(e.kind()) {
+            let name = topic.subscriber.topic();
+            self.notes.push(format!("{name} cannot all be read for now: {e}"));
+        }
+        Ok(())
+    }
+
     fn events(&mut self, index: usize) {
         while let Some(event) = self.topics[index].subscriber.next_event() {
             let topic = &mut self.topics[index];
@@ -487,6 +553,12 @@ impl Recorder {
         self.losses.insert(by, total);
         self.losses_are_new = true;
     }
+}
+
+/// Whether another try may do: an error of one topic is no reason to end the others.
+fn may_pass(kind: ErrorKind) -> bool {
+    use ErrorKind::{Io, NoSpace, OutOfMemory, Permission, TooManyMembers};
+    matches!(kind, Io | NoSpace | OutOfMemory | Permission | TooManyMembers)
 }
 
 fn source(of: &Subscriber<[u8]>, publisher: PublisherId, coding: Coding) -> Source {

@@ -1,5 +1,6 @@
 //! `outlive topic echo`: messages of topics of any type, as lines, as JSON or unmodified.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
@@ -131,6 +132,8 @@ struct Stream {
     subscriber: Subscriber<[u8]>,
     decoder: Decoder,
     met_one: bool,
+    /// What kept us from reading all of it, each told once.
+    troubles: HashSet<ErrorKind>,
 }
 
 impl Stream {
@@ -156,7 +159,20 @@ impl Stream {
                 return Err(Failure::new(Code::Usage, format!("--field {path}: {why}")));
             }
         }
-        Ok(Some(Self { subscriber, decoder, met_one: false }))
+        Ok(Some(Self { subscriber, decoder, met_one: false, troubles: HashSet::new() }))
+    }
+
+    /// Tells what kept us from reading it, unless that ends the command: the subscriber goes on
+    /// with the publishers that it has, and tries again.
+    fn trouble(&mut self, e: outlive::Error) -> Result<(), Failure> {
+        use ErrorKind::{Io, NoSpace, OutOfMemory, Permission, TooManyMembers};
+        if !matches!(e.kind(), Io | NoSpace | OutOfMemory | Permission | TooManyMembers) {
+            return Err(e.into());
+        }
+        if self.troubles.insert(e.kind()) {
+            note(format_args!("{} cannot all be read for now: {e}", self.subscriber.topic()));
+        }
+        Ok(())
     }
 }
 
@@ -182,6 +198,8 @@ struct Echo<'a> {
 
 /// Between two looks for a topic that does not exist yet, ns.
 const JOIN: Duration = Duration::from_millis(20);
+/// After a topic could not be read.
+const REST: Duration = Duration::from_millis(10);
 
 impl From<outlive::Error> for Halt {
     fn from(error: outlive::Error) -> Self {
@@ -203,10 +221,18 @@ impl Echo<'_> {
             if !self.pending.is_empty() && self.join()? {
                 idle_until = Deadline::after(self.args.timeout);
             }
-            let mut met = false;
+            let (mut met, mut failed) = (false, false);
             for i in 0..self.streams.len() {
                 // Borrowed until it is written: no copy but the one into the pipe.
-                let Some(sample) = self.streams[i].subscriber.receive()? else { continue };
+                let sample = match self.streams[i].subscriber.receive() {
+                    Ok(Some(sample)) => sample,
+                    Ok(None) => continue,
+                    Err(e) => {
+                        self.streams[i].trouble(e)?;
+                        failed = true;
+                        continue;
+                    }
+                };
                 self.message(i, &sample)?;
                 met = true;
                 if self.args.count == Some(self.printed) {
@@ -229,6 +255,11 @@ impl Echo<'_> {
                 }
                 _ if idle_until.has_passed() => return Ok(End::TimedOut),
                 _ => {}
+            }
+            if failed {
+                // Its next try may fail, too.
+                std::thread::sleep(REST);
+                continue;
             }
             let soon = match self.pending.is_empty() {
                 true => slice_of(idle_until),
@@ -373,13 +404,15 @@ impl Echo<'_> {
         if lost > 0 {
             note(format_args!("{} printed, {lost} lost", count(self.printed, "message")));
         }
+        let too_many = |s: &Stream| s.troubles.contains(&ErrorKind::TooManyMembers);
+        let unread = self.streams.iter().any(too_many);
         match end {
             _ if self.corrupt => Code::Corrupt,
             End::TimedOut if self.args.count.is_some() || self.printed == 0 => {
                 note(format_args!("no message for {}", duration(self.args.timeout)));
                 Code::NotFound
             }
-            _ if lost > 0 => Code::Loss,
+            _ if lost > 0 || unread => Code::Loss,
             _ => Code::Done,
         }
     }
