@@ -105,8 +105,15 @@ pub struct Progress {
     pub memory_bytes: u64,
     /// Messages that were overwritten before we read them, or went with a file that was removed.
     pub lost: u64,
-    /// Topics that appeared and were gone before they could be joined.
+    /// Topics that appeared and were gone before they could be joined; at the end also those that
+    /// never could be.
     pub missed: u64,
+    /// Publishers that are no longer read, or never were: their shared memory is corrupt, or may
+    /// not be opened.
+    pub corrupt: u64,
+    /// At the end: topics of which some publishers could not be read, because there were too many,
+    /// or for lack of memory or descriptors.
+    pub unread: u64,
     /// Messages left out because ROS cannot express them.
     pub left_out: u64,
     /// Topics left out because ROS has no message for them.

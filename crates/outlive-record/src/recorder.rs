@@ -31,6 +31,8 @@ const SEEN_NS: u64 = 500_000_000;
 const RETRY_NS: u64 = 1_000_000_000;
 /// A topic that could not be read is not looked at for so long, ns: each look may fail.
 const REST_NS: u64 = 10_000_000;
+/// A lack is told again within so long while it lasts, ns.
+const LACK_NS: u64 = 500_000_000;
 /// What cannot be had at the second try is passed over; others are behind it.
 const TRIES: usize = 3;
 /// A smaller change of the time of day is not told, ns.
@@ -58,6 +60,8 @@ pub struct Recorder {
     joined: HashSet<String>,
     /// Topics that could not be joined: why, and when they are tried again.
     refused: HashMap<String, (String, u64)>,
+    /// Publishers that are corrupt or may not be read, with the index of their topic.
+    given_up: HashSet<(usize, PublisherId)>,
     /// What was there when we began: of those before us nothing is lost.
     before: HashSet<PublisherId>,
     watch: Option<DirWatch>,
@@ -108,6 +112,14 @@ struct Publisher {
     lost: u64,
 }
 
+impl Topic {
+    /// Whether publishers of it are not read at `now_ns`, or were not for lack of places.
+    fn is_unread(&self, now_ns: u64) -> bool {
+        self.troubles.contains(&ErrorKind::TooManyMembers)
+            || self.rests_until_ns.saturating_add(LACK_NS) > now_ns
+    }
+}
+
 impl Recorder {
     /// Begins `path` and joins all existing topics of `selection`.
     ///
@@ -146,6 +158,7 @@ impl Recorder {
             topics: Vec::new(),
             joined: HashSet::new(),
             refused: HashMap::new(),
+            given_up: HashSet::new(),
             before: HashSet::new(),
             watch: None,
             seen: Vec::new(),
@@ -222,7 +235,8 @@ impl Recorder {
             Sink::Files(files) => (files.bytes(), 0),
             Sink::Ring(ring) => (ring.saved().1, ring.bytes()),
         };
-        Progress { topics, file_bytes, memory_bytes, ..self.progress }
+        let corrupt = self.given_up.len() as u64;
+        Progress { topics, file_bytes, memory_bytes, corrupt, ..self.progress }
     }
 
     /// What happened since the last call that a person may want to know: topics joined, losses,
@@ -263,7 +277,10 @@ impl Recorder {
     /// As [`Recorder::step`].
     pub fn finish(mut self) -> Result<Progress, Error> {
         self.take_all()?;
-        self.name_missed(outlive::now_ns());
+        let now = outlive::now_ns();
+        self.name_missed(now);
+        self.progress.missed += self.refused.len() as u64;
+        self.progress.unread = self.topics.iter().filter(|t| t.is_unread(now)).count() as u64;
         self.flush()?;
         let mut done = self.progress();
         match self.sink {
@@ -534,7 +551,13 @@ impl Recorder {
                         self.lost(index, publisher, lost, total);
                     }
                 }
+                // What could not be opened is, by now.
+                Event::PublisherJoined(publisher) => {
+                    topic.rests_until_ns = 0;
+                    self.given_up.remove(&(index, publisher));
+                }
                 Event::PublisherCorrupt { publisher, why } => {
+                    self.given_up.insert((index, publisher));
                     self.notes.push(format!("{name}: publisher {publisher} is corrupt: {why}"));
                 }
                 _ => {}
@@ -682,6 +705,48 @@ mod tests {
             recorder.step(Deadline::after(Duration::from_millis(10))).unwrap();
         }
         assert!(recorder.refused.is_empty());
-        assert_eq!(recorder.finish().unwrap().topics, 1);
+        let done = recorder.finish().unwrap();
+        assert_eq!((done.topics, done.missed), (1, 0));
+    }
+
+    /// The end was as good as that of a recording that has it.
+    #[test]
+    fn a_topic_that_could_never_be_joined_is_missed() {
+        let dir = testkit::TempDomain::new("record-never").unwrap();
+        let node = Node::builder().root(dir.path().join("root")).open().unwrap();
+        let path = dir.path().join("never.mcap");
+        let options = RecordOptions::default();
+        let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+        let _publisher = node.topic::<u32>("/n").unwrap().publisher().unwrap();
+        // As after each try.
+        recorder.refused.insert("/n".into(), ("out of descriptors".into(), u64::MAX));
+        recorder.seen.push(("/n".into(), 0));
+        recorder.step(Deadline::AT_ONCE).unwrap();
+        assert_eq!(recorder.finish().unwrap().missed, 1);
+    }
+
+    /// There was a line about it, and the end was a good one.
+    #[test]
+    fn a_publisher_that_is_corrupt_is_counted() {
+        let dir = testkit::TempDomain::new("record-corrupt").unwrap();
+        let root = dir.path().join("root");
+        let node = Node::builder().root(&root).open().unwrap();
+        let publisher = node.topic::<u32>("/n").unwrap().publisher().unwrap();
+        let path = dir.path().join("corrupt.mcap");
+        let options = RecordOptions::default();
+        let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+        publisher.publish(&1).unwrap();
+        while recorder.progress().messages < 1 {
+            recorder.step(Deadline::after(Duration::from_millis(10))).unwrap();
+        }
+        let second = node.topic::<u32>("/n").unwrap().publisher().unwrap();
+        let ring = root.join(format!("default/topics/n/pub.{}", second.id()));
+        std::fs::remove_file(&ring).unwrap();
+        std::fs::write(&ring, [7; 4096]).unwrap();
+        while recorder.progress().corrupt < 1 {
+            recorder.step(Deadline::after(Duration::from_millis(10))).unwrap();
+        }
+        let done = recorder.finish().unwrap();
+        assert_eq!((done.messages, done.corrupt), (1, 1));
     }
 }

@@ -73,7 +73,7 @@ fn without_descriptors() {
     until(&mut recorder, 4);
     drop(hoard);
     until(&mut recorder, 6);
-    recorder.finish().unwrap();
+    assert_eq!(recorder.finish().unwrap().unread, 0, "all are read again");
     let all = [("/imu", 1), ("/imu", 2), ("/new", 1), ("/odometry", 2)];
     assert_eq!(counts(&path), all.map(|(topic, count)| (topic.to_owned(), count)));
 }

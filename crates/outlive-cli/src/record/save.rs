@@ -207,7 +207,13 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
         lost += &format!(", {} left out", count(done.topics_left_out, "topic"));
     }
     if done.missed > 0 {
-        lost += &format!(", {} topics gone too soon", done.missed);
+        lost += &format!(", {} never joined", count(done.missed, "topic"));
+    }
+    if done.unread > 0 {
+        lost += &format!(", {} with publishers not read", count(done.unread, "topic"));
+    }
+    if done.corrupt > 0 {
+        lost += &format!(", {} corrupt", count(done.corrupt, "publisher"));
     }
     let files = match (done.files, args.last) {
         (0, _) => "no file".into(),
@@ -222,8 +228,17 @@ pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
         bytes(done.payload_bytes),
         bytes(done.file_bytes),
     ));
-    let lost = done.lost + done.left_out + done.topics_left_out + done.missed;
-    Ok(if lost > 0 { Code::Loss } else { Code::Done })
+    Ok(code(&done))
+}
+
+/// As of `topic echo`: one that is corrupt comes before what is lost.
+fn code(done: &Progress) -> Code {
+    let lost = done.lost + done.left_out + done.topics_left_out + done.missed + done.unread;
+    match lost {
+        _ if done.corrupt > 0 => Code::Corrupt,
+        0 => Code::Done,
+        _ => Code::Loss,
+    }
 }
 
 /// Says what there is before the failure.
@@ -283,5 +298,20 @@ mod tests {
         let last = told(true);
         assert!(last.contains("--last") && last.contains("--memory-bytes"), "{last}");
         assert!(!last.contains("--split-bytes"), "{last}");
+    }
+
+    #[test]
+    fn what_is_not_in_the_file_is_in_the_code() {
+        let ends = |change: fn(&mut Progress)| {
+            let mut done = Progress::default();
+            change(&mut done);
+            code(&done)
+        };
+        assert_eq!(ends(|_| ()), Code::Done);
+        let losses: [fn(&mut Progress); 3] = [|p| p.missed = 1, |p| p.unread = 1, |p| p.lost = 1];
+        for change in losses {
+            assert_eq!(ends(change), Code::Loss);
+        }
+        assert_eq!(ends(|p| (p.corrupt, p.lost) = (1, 1)), Code::Corrupt);
     }
 }
