@@ -190,6 +190,37 @@ fn without_a_thread_for_the_file_the_last_seconds_stay_in_memory() {
     assert!(told.contains("saved 51 messages") && told.contains("into a file"), "{told}");
 }
 
+/// Each try left a file that took the room of the next.
+#[test]
+fn the_last_seconds_leave_no_partial_file_on_a_full_disk() {
+    on_a_disk_of("2m", "the_last_seconds_leave_no_partial_file_on_a_full_disk", |disk| {
+        let home = Home::new("record-partial");
+        let node = outlive::Node::builder().root(home.root()).open().unwrap();
+        let topic = node.topic::<[u8]>("/bytes").unwrap().depth(8);
+        let publisher = topic.reliable_timeout(Duration::from_secs(60)).publisher().unwrap();
+        let how = "--last 3600 --reliable --compression none";
+        let record = format!("record /bytes {how} --output {}", disk.join("box.mcap").display());
+        let record = home.start(&record, b"");
+        home.await_subscriber();
+        let rest = disk.join("rest");
+        fs::write(&rest, vec![7; 1 << 20]).unwrap();
+        let mut rng = Rng::new(1);
+        (0..15).for_each(|_| assert!(publisher.publish(&noise(&mut rng, 100_000)).is_ok()));
+        let save = || home.run("service call /record/save x --timeout 60");
+        for _ in 0..2 {
+            let told = save().expect(FAILED).err;
+            assert!(told.contains("No space left"), "{told}");
+        }
+        let there: Vec<_> = fs::read_dir(disk).unwrap().map(|e| e.unwrap().path()).collect();
+        assert_eq!(there, [rest.clone()]);
+        fs::remove_file(rest).unwrap();
+        save().expect(DONE);
+        record.signal(libc::SIGINT);
+        let told = record.end().expect(DONE).err;
+        assert!(told.contains("saved 15 messages") && told.contains("into a file"), "{told}");
+    });
+}
+
 /// It wrote the file to its end, and told nobody.
 #[test]
 fn who_asked_for_a_file_is_answered_though_a_signal_comes_while_it_is_written() {

@@ -6,6 +6,7 @@
 //! ring meanwhile stays in memory until it is written.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -154,7 +155,11 @@ impl Ring {
         let first = self.saved_files;
         let thread = thread::Builder::new().spawn(move || {
             let (_, file) = free(&path, &options, &about, first)?;
-            write(file, &entries, &sources, losses)
+            let path = file.path.clone();
+            write(file, &entries, &sources, losses).inspect_err(|_| {
+                // All of it is in memory: what is cut off only takes room from the next try.
+                let _ = fs::remove_file(&path);
+            })
         });
         let failed = |e| Error::io("start a thread to write", &self.path, e);
         self.saving = Some(thread.map_err(failed));
