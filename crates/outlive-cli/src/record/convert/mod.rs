@@ -136,7 +136,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
                 invalid += 1;
                 continue;
             };
-            file = topic.picture(image)?.unwrap_or_default();
+            file = topic.picture(image, &mut taken)?.unwrap_or_default();
             pictures += u64::from(!file.is_empty());
         }
         topic.table.row(&message, source, &payload, &file)?;
@@ -170,10 +170,14 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
 
 impl Topic {
     /// Writes an image; the name of the file, if it can be written.
-    fn picture(&mut self, image: &Image) -> Result<Option<String>, Failure> {
+    fn picture(
+        &mut self,
+        image: &Image,
+        taken: &mut HashSet<PathBuf>,
+    ) -> Result<Option<String>, Failure> {
         let number = self.pictures;
         let written = match &mut self.films {
-            Some(films) => films.frame(image)?,
+            Some(films) => films.frame(image, taken)?,
             None => picture::write(&self.base.join(format!("{number:06}")), image)?,
         };
         self.pictures += u64::from(written.is_some());

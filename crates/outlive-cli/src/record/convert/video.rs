@@ -1,5 +1,6 @@
 //! Images of one topic as MP4, by the program ffmpeg at the other end of a pipe.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -49,8 +50,12 @@ impl Films {
     }
 
     /// Appends an image; the name of the film, or `None` if the format is not known or rows are
-    /// missing.
-    pub(super) fn frame(&mut self, image: &Image) -> Result<Option<String>, Failure> {
+    /// missing. `taken` are the paths, without ending, that are another's.
+    pub(super) fn frame(
+        &mut self,
+        image: &Image,
+        taken: &mut HashSet<PathBuf>,
+    ) -> Result<Option<String>, Failure> {
         let header = image.header();
         let Some(form) = form(header) else { return Ok(None) };
         let whole = header.format.bytes_per_pixel().is_none()
@@ -63,7 +68,8 @@ impl Films {
             self.end()?;
         }
         if self.current.is_none() {
-            self.begin(key, &form)?;
+            let path = self.next(taken);
+            self.begin(key, &form, path)?;
         }
         let Some(film) = &mut self.current else { return Ok(None) };
         let name = film.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -84,14 +90,31 @@ impl Films {
         self.end()
     }
 
-    fn begin(&mut self, key: (PixelFormat, u32, u32), form: &[String]) -> Result<(), Failure> {
-        self.count += 1;
+    /// Where the next film goes. The first has the name of its topic, which is its own.
+    fn next(&mut self, taken: &mut HashSet<PathBuf>) -> PathBuf {
         let mut path = self.base.as_os_str().to_owned();
+        self.count += 1;
         if self.count > 1 {
-            path.push(format!("_{}", self.count));
+            let named = |count: u64| {
+                let mut path = path.clone();
+                path.push(format!("_{count}"));
+                path
+            };
+            while !taken.insert(named(self.count).into()) {
+                self.count += 1;
+            }
+            path = named(self.count);
         }
         path.push(".mp4");
-        let path = PathBuf::from(path);
+        path.into()
+    }
+
+    fn begin(
+        &mut self,
+        key: (PixelFormat, u32, u32),
+        form: &[String],
+        path: PathBuf,
+    ) -> Result<(), Failure> {
         let rate = format!("{:.6}", self.rate);
         let child = Command::new(&self.ffmpeg)
             .args(["-v", "error", "-y"])
@@ -142,5 +165,24 @@ fn form(header: &ImageHeader) -> Option<Vec<String>> {
         PixelFormat::JPEG => files("mjpeg"),
         PixelFormat::PNG => files("png"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The second film of one topic was written over the running one of the other.
+    #[test]
+    fn no_film_has_the_name_of_another_topic() {
+        let mut taken = HashSet::from(["d/camera", "d/camera_2"].map(PathBuf::from));
+        let mut names = Vec::new();
+        for base in ["d/camera", "d/camera_2"] {
+            let mut films = Films::new("ffmpeg", Path::new(base), 30.0);
+            names.extend([films.next(&mut taken), films.next(&mut taken)]);
+        }
+        let wanted = ["camera", "camera_3", "camera_2", "camera_2_2"];
+        assert_eq!(names, wanted.map(|name| PathBuf::from(format!("d/{name}.mp4"))));
+        assert!(taken.contains(Path::new("d/camera_3")), "no later topic has it either");
     }
 }
