@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -127,4 +128,42 @@ fn what_cannot_be_converted_says_why() {
     let again = home.run(&convert).expect(FAILED).err;
     assert!(again.contains("is not empty"), "{again}");
     home.run(&format!("{convert} --overwrite")).expect(DONE);
+}
+
+/// It was a success: `convert run.mcap && rm run.mcap` removed what was not converted.
+#[test]
+fn a_signal_before_the_end_is_a_failure_that_says_how_much_is_written() {
+    let home = Home::new("convert-stop");
+    let node = outlive::Node::builder().root(home.root()).open().unwrap();
+    let images = node.topic::<Image>("/camera").unwrap().publisher().unwrap();
+    let path = home.root().with_extension("mcap");
+    let mut recorder =
+        Recorder::start(&node, Selection::all(), &path, RecordOptions::default()).unwrap();
+    let (format, width, height, row_bytes) = (PixelFormat::RGB8, 300, 300, 900);
+    let header = Header { frame_id: outlive::msg::Text::cut("map"), stamp_ns: 7 };
+    let head = ImageHeader { header, width, height, row_bytes, format, reserved: [0; 2] };
+    // More than a pipe takes.
+    let pixels = vec![7; 900 * 300];
+    for n in 1..=3 {
+        images.publish_headed(head, &pixels).unwrap();
+        while recorder.progress().messages < n {
+            recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
+        }
+    }
+    recorder.finish().unwrap();
+    // It reads the first image after the signal.
+    let ffmpeg = home.root().with_file_name("ffmpeg");
+    let program = "#!/bin/sh\n[ \"$1\" = -version ] && exit 0\nkill -INT $PPID\ncat >/dev/null\n";
+    fs::write(&ffmpeg, program).unwrap();
+    fs::set_permissions(&ffmpeg, PermissionsExt::from_mode(0o755)).unwrap();
+    let out = home.root().with_file_name("out");
+    let convert = format!(
+        "convert {} --output {} --images mp4 --ffmpeg {}",
+        path.display(),
+        out.display(),
+        ffmpeg.display()
+    );
+    let told = home.run(&convert).expect(FAILED).err;
+    assert!(told.contains("stopped after 1 of 3 messages"), "{told}");
+    assert_eq!(lines(&out.join("camera.csv")).len(), 2, "head and row");
 }

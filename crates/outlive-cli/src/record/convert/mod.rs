@@ -101,14 +101,14 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
     let mut aligned = Vec::new();
     let mut messages = recording.messages()?;
     let all: u64 = sources.values().map(|s| s.messages).sum();
-    let mut status = Status::new();
+    let (mut status, mut stopped) = (Status::new(), false);
     for message in messages.by_ref() {
         let message = message?;
         status.show([rows, 0], |[rate, _]| {
             format!("{}  {rows} of {all} messages ({rate}/s)", bar(rows, all))
         });
-        if os::stop_asked() {
-            note("stopped before the end");
+        stopped = os::stop_asked();
+        if stopped {
             break;
         }
         let Some(recorded) = sources.get(&message.channel.id) else { continue };
@@ -157,6 +157,10 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
         count(tables, "topic"),
         count(pictures, "picture")
     ));
+    if stopped {
+        let message = format!("stopped after {rows} of {all} messages: convert it again for all");
+        return Err(Failure::new(Code::Failed, message));
+    }
     if messages.damage().is_some() {
         let message = format!("{}: {}", args.input.path().display(), messages.damage());
         return Err(Failure::new(Code::Corrupt, message));
@@ -237,6 +241,10 @@ fn rates<'a>(
 ) -> Result<HashMap<&'a str, f64>, Failure> {
     let mut spans: HashMap<&str, (u64, u64, u64)> = HashMap::new();
     for message in recording.messages()? {
+        // Whoever reads the messages next stops, too.
+        if os::stop_asked() {
+            break;
+        }
         let message = message?;
         if let Some(source) = sources.get(&message.channel.id) {
             let time = message.log_time;
