@@ -29,6 +29,8 @@ const PICTURE_EVERY: Duration = Duration::from_millis(250);
 const WAKE_EVERY: Duration = Duration::from_millis(20);
 /// Between two looks for a picture; the longest sleep for a message.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Until a topic that could not be read is subscribed to again.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Latencies that are remembered.
 const AGES_MAX: usize = 1000;
 
@@ -64,6 +66,13 @@ struct Topic {
 impl Topic {
     fn is_wanted(&self, now_ns: u64) -> bool {
         self.see_until_ns.max(self.time_until_ns) > now_ns
+    }
+
+    /// It cannot be read: what it had is no longer what it has.
+    fn fail(&mut self, why: &Failure) {
+        self.error = Some(why.to_string());
+        (self.picture, self.picture_error) = (None, None);
+        self.ages_ns.clear();
     }
 }
 
@@ -169,12 +178,15 @@ impl Watch {
     }
 
     fn follow(&self, name: &str) {
-        if let Err(failure) = self.subscribe(name) {
+        while let Err(failure) = self.subscribe(name) {
             if let Some(topic) = self.inner().topics.get_mut(name) {
-                topic.error = Some(failure.to_string());
+                topic.fail(&failure);
             }
-            // Shown for as long as somebody asks.
-            while self.wanted(name).is_some() {
+            let again = Deadline::after(AGAIN_AFTER);
+            while !again.has_passed() {
+                if self.wanted(name).is_none() {
+                    return;
+                }
                 thread::sleep(LOOK_EVERY);
             }
         }
@@ -194,6 +206,9 @@ impl Watch {
         let node = self.node()?;
         let builder = node.topic::<[u8]>(name)?.history(1).borrows(2);
         let mut subscriber: Subscriber<[u8]> = builder.subscriber_of_any_type()?;
+        if let Some(topic) = self.inner().topics.get_mut(name) {
+            topic.error = None;
+        }
         let is_image = is_image(&subscriber.payload_type());
         let mut next_picture = Deadline::AT_ONCE;
         while let Some(wanted) = self.wanted(name) {
@@ -273,6 +288,8 @@ fn latency(ages_ns: &VecDeque<u64>) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use outlive::msg::{Header, ImageHeader, PixelFormat};
+
     use super::*;
 
     /// It kept its error and its place for good.
@@ -294,6 +311,45 @@ mod tests {
         watch.look_at(&["/asked"], true);
         let started = |name: &str| Some(watch.inner().topics.get(name)?.thread.is_some());
         assert_eq!(["/old", "/asked", "/other"].map(started), [None, Some(true), Some(false)]);
+        watch.leave();
+    }
+
+    /// One error froze the last picture for good, and it looked live.
+    #[test]
+    fn a_topic_that_could_not_be_read_loses_its_picture_and_is_read_again() {
+        let temp = testkit::TempDomain::new("watch-again").unwrap();
+        let root = temp.path().join("root");
+        let options = DomainOptions { domain: None, root: Some(root.clone()) };
+        let watch = Arc::new(Watch::new(options));
+        let of = |name: &str, what: &str| watch.json()[name][what].clone();
+        let until = |done: &dyn Fn() -> bool| {
+            while !done() {
+                watch.look_at(&["/camera"], false);
+                thread::sleep(LOOK_EVERY);
+            }
+        };
+        let (kind, bytes) = ("image/png", Vec::new());
+        let old = Picture { kind, bytes, width: 1, height: 1, format: "rgb8" };
+        let see_until_ns = Deadline::after(LEASE).as_ns();
+        let picture = Some(Arc::new(old));
+        let topic = Topic { see_until_ns, picture, ..Topic::default() };
+        watch.inner().topics.insert("/camera".into(), topic);
+        // There is no such topic yet.
+        until(&|| of("/camera", "error").is_string());
+        assert_eq!(of("/camera", "picture"), Value::Null);
+        let node = Node::builder().root(&root).open().unwrap();
+        let camera = node.topic::<Image>("/camera").unwrap().publisher().unwrap();
+        let head = ImageHeader {
+            header: Header::now("camera"),
+            width: 2,
+            height: 1,
+            row_bytes: 2,
+            format: PixelFormat::MONO8,
+            reserved: [0; 2],
+        };
+        camera.publish_headed(head, &[0, 255]).unwrap();
+        until(&|| of("/camera", "picture").is_object());
+        assert_eq!(of("/camera", "error"), Value::Null);
         watch.leave();
     }
 

@@ -64,9 +64,11 @@ function images(state) {
     put(caption.children[1], `${form}${rate(topic.hz)} Hz`);
     const image = frame.querySelector("img");
     if (!picture) {
+      // What it shows is no longer what is sent.
+      if (image && watched && watched.error) frame.replaceChildren(h("span"));
       const why = !state.watched ? "pictures are off (--no-subscribe)"
         : watched && (watched.error || watched.picture_error) || "no picture yet";
-      if (!image) put(frame.children[0], why);
+      if (!frame.querySelector("img")) put(frame.children[0], why);
     } else if (!image || (image.complete && image.dataset.number !== String(picture.number))) {
       const shown = image || h("img", { alt: "" });
       shown.dataset.number = picture.number;
