@@ -39,6 +39,11 @@ impl Error {
     pub(crate) fn writing(path: &Path, error: mcap::McapError) -> Self {
         match error {
             mcap::McapError::Io(source) => Self::io("write", path, source),
+            mcap::McapError::TooManyChannels => {
+                let why = "one file takes no more than 65536 channels, one for each publisher: \
+                           --split-seconds begins the next before that, a shorter --last has fewer";
+                Self::io("write", path, io::Error::other(why))
+            }
             other => Self::io("write", path, io::Error::other(other)),
         }
     }
@@ -70,5 +75,17 @@ impl std::error::Error for Error {
 impl From<outlive::Error> for Error {
     fn from(error: outlive::Error) -> Self {
         Self::Outlive(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_full_of_publishers_names_options_that_help() {
+        let path = Path::new("run.mcap");
+        let told = Error::writing(path, mcap::McapError::TooManyChannels).to_string();
+        assert!(told.contains("run.mcap") && told.contains("--split-seconds"), "{told}");
     }
 }
