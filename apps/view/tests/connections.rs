@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use outlive::Node;
+use outlive::{Encoding, Node, PayloadType};
 
 /// No test waits longer for an event.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -78,6 +78,12 @@ impl View {
         fds.expect("its descriptors").count()
     }
 
+    fn sockets(&self) -> usize {
+        let fds = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        let links = fds.expect("its descriptors").flatten().map(|fd| fd.path().read_link());
+        links.flatten().filter(|to| to.to_string_lossy().starts_with("socket:")).count()
+    }
+
     fn said(&self, part: &str) -> usize {
         self.said.lock().expect("lines").iter().filter(|line| line.contains(part)).count()
     }
@@ -121,6 +127,50 @@ fn half_open_connections_end_no_view_and_keep_nobody_out() {
     });
     assert!(taken < 100, "{taken} descriptors for connections that ask nothing");
     view.lives();
+}
+
+/// What a client sends: a short frame, masked with zeros.
+fn frame(code: u8, payload: &[u8]) -> Vec<u8> {
+    assert!(payload.len() < 126, "a short one");
+    [&[0x80 | code, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat()
+}
+
+/// The thread that sends waited for it, and kept its socket, for as long as it was there.
+#[test]
+fn who_says_goodbye_and_reads_nothing_is_let_go() {
+    let mut view = View::start("bye", 1024);
+    let node = Node::builder().domain("default").root(&view.dir).name("talker");
+    let node = node.open().expect("a node");
+    let of = PayloadType::encoded(Encoding::Cdr, "x/Blob", b"uint8[] data").expect("a type");
+    let blobs = node.topic::<[u8]>("/blobs").expect("a name").of_type(&of);
+    let blobs = blobs.publisher().expect("a port");
+    let mut one = view.look().expect("a viewer's turn");
+    let mut all = Vec::new();
+    wait_for("the topic", || {
+        let mut piece = [0; 4096];
+        let n = one.read(&mut piece).expect("what there is");
+        all.extend_from_slice(&piece[..n]);
+        String::from_utf8_lossy(&all).contains("/blobs").then_some(())
+    });
+    let asked = br#"{"op":"subscribe","subscriptions":[{"id":1,"channelId":1}]}"#;
+    one.write_all(&frame(1, asked)).expect("a request");
+    // More than the kernel takes of one message: the rest waits for who reads.
+    let mut blob = vec![0; 32 << 20];
+    // Plain CDR; how many numbers follow.
+    blob[1] = 1;
+    let count = blob.len() as u32 - 8;
+    blob[4..8].copy_from_slice(&count.to_le_bytes());
+    wait_for("its beginning", || {
+        blobs.publish(&blob).expect("published");
+        (one.peek(&mut [0; 4096]).expect("what there is") == 4096).then_some(())
+    });
+    assert_eq!(view.sockets(), 2);
+    one.write_all(&frame(8, b"")).expect("a goodbye");
+    // That where it listens stays.
+    wait_for("the end of its socket", || {
+        view.lives();
+        (view.sockets() == 1).then_some(())
+    });
 }
 
 #[test]

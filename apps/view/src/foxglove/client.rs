@@ -186,6 +186,12 @@ impl Client {
         }
     }
 
+    /// Nothing is sent any more, not even what waits for it to read.
+    pub(crate) fn cut_off(&self) {
+        self.hang_up(&mut self.state());
+        self.changed.notify_all();
+    }
+
     /// Sends until the end; what a thread is for.
     pub(crate) fn write(&self, mut to: &TcpStream) {
         while let Some(next) = self.next() {
@@ -206,8 +212,7 @@ impl Client {
                 state.counts.sent_bytes += message.data.len() as u64;
             }
         }
-        self.hang_up(&mut self.state());
-        self.changed.notify_all();
+        self.cut_off();
     }
 
     /// Both threads notice it.

@@ -24,6 +24,8 @@ const ASKED_BYTES_MAX: usize = 4 << 20;
 const SOCKET_BYTES: usize = 256 << 10;
 /// For what is sent to the clients at the end.
 const END: Duration = Duration::from_millis(300);
+/// For the answer to a client that says goodbye, and may read nothing any more.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Known to all threads.
 #[derive(Debug)]
@@ -245,6 +247,9 @@ impl Hub {
         let _ = socket.flush();
         client.end();
         self.leave(&client);
+        client.await_end(Instant::now() + GOODBYE);
+        // The thread that sends ends, too, before the place is free.
+        client.cut_off();
         Ok(())
     }
 
