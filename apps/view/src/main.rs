@@ -7,11 +7,13 @@
 //! | `json` | payloads that ROS has no message for |
 //! | `rerun` | a file that the viewer opens; feature `rerun` |
 //! | `args` | the command line |
+//! | `log` | what is said, to whoever reads it |
 //! | `shared` | what all parts need |
 
 mod args;
 mod foxglove;
 mod json;
+mod log;
 #[cfg(feature = "rerun")]
 mod rerun;
 mod shared;
@@ -45,13 +47,15 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run(args) {
+    let code = match log::start().map_err(Failed::from).and_then(|()| run(args)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             say(e);
             ExitCode::FAILURE
         }
-    }
+    };
+    log::finish();
+    code
 }
 
 fn run(args: Args) -> Result<(), Failed> {
@@ -74,13 +78,16 @@ fn run(args: Args) -> Result<(), Failed> {
             Box::new(foxglove::Foxglove::start(at, args.origins, epoch_ns, domain)?)
         }
     };
+    let lines = args.stats.then(shared::printer).transpose()?;
     let mut view = View::new(node, args.selection, args.rates, epoch_ns);
     let mut print_at = Instant::now() + STATS;
     while !end.load(Relaxed) {
         view.step(out.as_mut())?;
-        if args.stats && Instant::now() >= print_at {
+        if let Some(lines) = &lines
+            && Instant::now() >= print_at
+        {
             print_at = Instant::now() + STATS;
-            view.print(out.as_ref());
+            let _ = lines.try_send(view.figures(out.as_ref()));
         }
     }
     out.end()

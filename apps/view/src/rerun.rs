@@ -24,7 +24,7 @@ use re_sdk_types::datatypes::{ChannelDatatype, ColorModel, PixelFormat as Packed
 use serde_json::Value;
 
 use crate::json::Json;
-use crate::shared::{Failed, print, say};
+use crate::shared::{Failed, say};
 use crate::topics::{Output, Shown};
 
 const TIMELINE: &str = "time";
@@ -115,8 +115,8 @@ impl Output for Rerun {
         self.topics.get(name).map_or(0, |topic| topic.left_out)
     }
 
-    fn print(&self) {
-        print(&format!("file {} messages {}\n", self.path.display(), self.messages));
+    fn figures(&self) -> String {
+        format!("file {} messages {}\n", self.path.display(), self.messages)
     }
 
     fn end(&mut self) -> Result<(), Failed> {

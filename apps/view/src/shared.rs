@@ -1,18 +1,15 @@
 //! What all parts need.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
 use std::time::{Duration, Instant};
+
+pub(crate) use crate::log::say;
 
 /// What ends the program.
 pub(crate) type Failed = Box<dyn std::error::Error>;
-
-/// A line for whoever runs the view.
-pub(crate) fn say(line: impl fmt::Display) {
-    // In one piece: others may write there, too.
-    let line = format!("outlive-view: {line}\n");
-    let _ = std::io::stderr().write_all(line.as_bytes());
-}
 
 /// Between two lines about the same trouble.
 const RARELY: Duration = Duration::from_secs(10);
@@ -38,8 +35,17 @@ impl Rarely {
     }
 }
 
-/// A line of figures; a reader that went away is no reason to fail.
+/// A thread that prints what is sent to it. While its reader takes no more nobody waits: there is
+/// room for one text, and what does not fit is skipped.
+pub(crate) fn printer() -> io::Result<SyncSender<String>> {
+    let (to, texts) = sync_channel::<String>(1);
+    let name = "print".to_owned();
+    thread::Builder::new().name(name).spawn(move || texts.iter().for_each(|text| print(&text)))?;
+    Ok(to)
+}
+
+/// A reader that went away is no reason to fail.
 pub(crate) fn print(text: &str) {
-    let mut out = std::io::stdout();
+    let mut out = io::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

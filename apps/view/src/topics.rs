@@ -13,7 +13,7 @@ use outlive::{Domain, Encoding, ErrorKind, Node, PayloadType, Sample, Subscriber
 use outlive_record::Selection;
 use outlive_record::ros2::epoch_moved;
 
-use crate::shared::{Failed, Rarely, print, say};
+use crate::shared::{Failed, Rarely, say};
 
 /// How often topics that come and go are looked for.
 const LOOK: Duration = Duration::from_millis(200);
@@ -51,8 +51,8 @@ pub(crate) trait Output {
     fn wait(&mut self, until: Instant) -> Vec<(String, u64)>;
     /// Messages that could not be shown.
     fn left_out(&self, name: &str) -> u64;
-    /// Prints figures of its own.
-    fn print(&self);
+    /// Lines with figures of its own.
+    fn figures(&self) -> String;
     /// Nothing comes any more.
     fn end(&mut self) -> Result<(), Failed>;
 }
@@ -180,8 +180,8 @@ impl View {
         Ok(())
     }
 
-    /// Prints a line for each topic that was looked at.
-    pub(crate) fn print(&self, out: &dyn Output) {
+    /// A line for each topic that was looked at, and the figures of `out`.
+    pub(crate) fn figures(&self, out: &dyn Output) -> String {
         let mut text = String::new();
         for (name, topic) in &self.topics {
             let Counts { shown, skipped, lost } = topic.now();
@@ -193,8 +193,7 @@ impl View {
                 );
             }
         }
-        print(&text);
-        out.print();
+        text + &out.figures()
     }
 
     fn look(&mut self, out: &mut dyn Output) -> outlive::Result<()> {
@@ -384,7 +383,9 @@ mod tests {
         fn left_out(&self, _: &str) -> u64 {
             0
         }
-        fn print(&self) {}
+        fn figures(&self) -> String {
+            String::new()
+        }
         fn end(&mut self) -> Result<(), Failed> {
             Ok(())
         }

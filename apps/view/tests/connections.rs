@@ -1,7 +1,7 @@
 //! `outlive-view` before clients that do not finish what they begin, and with few descriptors.
 #![allow(missing_docs)]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -25,14 +25,19 @@ struct View {
     dir: PathBuf,
 }
 
+fn folder(test: &str) -> PathBuf {
+    let dir = format!("/dev/shm/outlive-test-view-{test}-{}", std::process::id());
+    let dir = PathBuf::from(dir);
+    std::fs::create_dir(&dir).expect("a folder on the RAM disk");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&dir, mode).expect("its mode");
+    dir
+}
+
 impl View {
     /// Begins one that may have so many descriptors.
     fn start(test: &str, descriptors: u32) -> Self {
-        let dir = format!("/dev/shm/outlive-test-view-{test}-{}", std::process::id());
-        let dir = PathBuf::from(dir);
-        std::fs::create_dir(&dir).expect("a folder on the RAM disk");
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-        std::fs::set_permissions(&dir, mode).expect("its mode");
+        let dir = folder(test);
         let program = env!("CARGO_BIN_EXE_outlive-view");
         let mut child = Command::new("sh")
             .args(["-c", &format!("ulimit -n {descriptors}; exec '{program}' --port 0")])
@@ -226,4 +231,43 @@ fn without_descriptors_the_view_waits_and_goes_on() {
         String::from_utf8_lossy(&all).contains("/late").then_some(())
     });
     assert!(view.said("descriptors") < 10, "said too often");
+}
+
+/// A pipe that nobody reads and that takes nothing more.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (from, mut to) = std::io::pipe().expect("a pipe");
+    // As much as it holds.
+    to.write_all(&[b'.'; 64 << 10]).expect("room");
+    (from, to)
+}
+
+/// The thread that looks for signals waited for the reader.
+#[test]
+fn a_view_whose_output_nobody_reads_goes_on_and_ends() {
+    let ((_unread, out), (_nor_this, err)) = (full_pipe(), full_pipe());
+    let dir = folder("unread");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_outlive-view"))
+        .args(["--port", "0", "--stats"])
+        .env("OUTLIVE_DIR", &dir)
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .spawn()
+        .expect("a view");
+    // Figures come every second.
+    std::thread::sleep(Duration::from_secs(3));
+    let pid = child.id().to_string();
+    let killed = Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
+    assert!(killed.success(), "it runs");
+    let until = Instant::now() + PATIENCE;
+    let code = loop {
+        match child.try_wait().expect("its state") {
+            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            ended => break ended,
+        }
+    };
+    let _ = child.kill();
+    let _ = child.wait();
+    let _ = std::fs::remove_dir_all(&dir);
+    assert_eq!(code.expect("its end").code(), Some(0));
 }

@@ -26,7 +26,7 @@ use outlive_record::ros2::ToRos;
 use serde_json::Value;
 
 use crate::json::{Json, unrounded};
-use crate::shared::{Failed, print, say};
+use crate::shared::{Failed, say};
 use crate::topics::{Output, Shown};
 use client::Message;
 use hub::Hub;
@@ -187,7 +187,7 @@ impl Output for Foxglove {
         self.topics.get(name).map_or(0, |topic| topic.left_out)
     }
 
-    fn print(&self) {
+    fn figures(&self) -> String {
         let (past, clients) = self.hub.counts();
         let mut text = String::new();
         let mut all = past;
@@ -200,10 +200,7 @@ impl Output for Foxglove {
             all.sent_bytes += counts.sent_bytes;
             all.dropped += counts.dropped;
         }
-        print(&format!(
-            "{text}all sent {} bytes {} dropped {}\n",
-            all.sent, all.sent_bytes, all.dropped
-        ));
+        format!("{text}all sent {} bytes {} dropped {}\n", all.sent, all.sent_bytes, all.dropped)
     }
 
     fn end(&mut self) -> Result<(), Failed> {
