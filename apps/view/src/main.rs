@@ -64,7 +64,7 @@ fn run(args: Args) -> Result<(), Failed> {
         signal_hook::flag::register(signal, end.clone())?;
     }
     let epoch_ns = epoch_ns();
-    let mut builder = Node::builder().name("view");
+    let mut builder = Node::builder().name(topics::NODE_NAME);
     if let Some(domain) = args.domain {
         builder = builder.domain(domain);
     }

@@ -9,11 +9,14 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use outlive::topic::{self, Event};
-use outlive::{Domain, Encoding, ErrorKind, Node, PayloadType, Sample, Subscriber};
+use outlive::{Domain, Encoding, ErrorKind, Node, NodeId, PayloadType, Sample, Subscriber};
 use outlive_record::Selection;
 use outlive_record::ros2::epoch_moved;
 
 use crate::shared::{Failed, Rarely, say};
+
+/// The name of every view's node.
+pub(crate) const NODE_NAME: &str = "outlive-view";
 
 /// How often topics that come and go are looked for.
 const LOOK: Duration = Duration::from_millis(200);
@@ -197,13 +200,20 @@ impl View {
     }
 
     fn look(&mut self, out: &mut dyn Output) -> outlive::Result<()> {
-        let mut there = BTreeSet::new();
+        let (mut there, mut views) = (BTreeSet::new(), None);
         for info in self.domain.topics()? {
-            let others = info.subscribers.iter().any(|id| *id != self.node.id());
-            // Of nobody but us and those who left in order: then we are what keeps it.
-            let kept = !others && info.publishers.iter().all(|publisher| publisher.closed);
-            if kept || !self.selection.matches(&info.name) {
+            if !self.selection.matches(&info.name) {
                 continue;
+            }
+            // Of nobody but views and those who left in order: then views are what keeps it.
+            if info.publishers.iter().all(|publisher| publisher.closed) {
+                let views = match &mut views {
+                    Some(views) => views,
+                    none => none.insert(self.views()?),
+                };
+                if info.subscribers.iter().all(|id| views.contains(id)) {
+                    continue;
+                }
             }
             there.insert(info.name.clone());
             let of = info.payload_type();
@@ -223,6 +233,12 @@ impl View {
             self.forget(name, out);
         }
         Ok(())
+    }
+
+    /// The nodes of all views; ours is one.
+    fn views(&self) -> outlive::Result<Vec<NodeId>> {
+        let nodes = self.domain.nodes()?.into_iter();
+        Ok(nodes.filter(|node| node.name == NODE_NAME).map(|node| node.id).collect())
     }
 
     fn open(&mut self, info: topic::Info, payload_type: PayloadType, out: &mut dyn Output) {
@@ -422,6 +438,31 @@ mod tests {
         assert!(apart < HOUR_NS / 2, "{apart} ns apart");
         let told = seen.epoch_ns.expect("it is told, too");
         assert!(told.abs_diff(begun) < HOUR_NS / 2, "{told}");
+    }
+
+    /// Each took the other for somebody who wants it.
+    #[test]
+    fn two_views_keep_no_topic_that_all_others_have_left() {
+        let dir = format!("/dev/shm/outlive-test-view-two-{}", std::process::id());
+        let dir = Dir(dir.into());
+        let node = || Node::builder().root(&dir.0);
+        let talker = node().open().expect("a node");
+        let publisher = talker.topic::<u32>("/n").expect("a name").publisher().expect("one");
+        publisher.publish(&1).expect("published");
+        let mut views = [(); 2].map(|()| {
+            let node = node().name(NODE_NAME).open().expect("a node");
+            (View::new(node, Selection::all(), Rates::default(), epoch_ns()), Seen::default())
+        });
+        let mut until = |what: &str, done: fn(&View) -> bool| {
+            let end = Instant::now() + Duration::from_secs(60);
+            while !views.iter().all(|(view, _)| done(view)) {
+                assert!(Instant::now() < end, "never came: {what}");
+                views.iter_mut().for_each(|(view, seen)| view.step(seen).expect("a step"));
+            }
+        };
+        until("the topic", |view| view.topics.values().any(|topic| topic.subscriber.is_some()));
+        drop(publisher);
+        until("its end", |view| view.topics.is_empty());
     }
 
     #[test]
