@@ -41,7 +41,8 @@ impl Alone {
                     [[topic]]\npattern = \"/**\"\n";
         let config = Config::parse("alone.toml", text, Known::default()).expect("a good file");
         let domain = Domain::of(&self.settings()).expect("a domain");
-        let session = link::open(&config).expect("a link to nobody");
+        let session = link::open(&config, &Arc::default()).expect("a link to nobody");
+        let session = session.expect("it is not to end");
         let own = session.zid().to_string();
         Arc::new(Shared::new((config, self.node(NODE_NAME), domain), session, own))
     }

@@ -1,7 +1,10 @@
 //! The Zenoh session: opened as the file says, and what it listens to.
 
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, Sender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use zenoh::liveliness::LivelinessToken;
@@ -12,11 +15,16 @@ use zenoh::{Session, Wait};
 
 use crate::config::{Config, Mode};
 use crate::control::Token;
+use crate::log::say;
 use crate::shared::Shared;
 use crate::worker::Failed;
 
 /// A broken link is tried again so often, ms: from, to.
 const RETRY_MS: (u64, u64) = (100, 1000);
+/// A client that has not reached a router says so after this time.
+const TELL_AFTER: Duration = Duration::from_secs(1);
+/// How soon a stop is noticed.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What Zenoh is told; all else is its default.
 fn settings(config: &Config) -> Vec<(&'static str, Value)> {
@@ -29,8 +37,9 @@ fn settings(config: &Config) -> Vec<(&'static str, Value)> {
         // What waits in the kernel cannot be overtaken, nor dropped for something newer.
         ("transport/link/tcp/so_sndbuf", json!(config.link_buffer_bytes)),
         ("transport/link/tls/so_sndbuf", json!(config.link_buffer_bytes)),
-        // One that is not there yet is waited for in the background.
-        ("connect/timeout_ms", json!({ "router": -1, "peer": -1, "client": -1 })),
+        // One that is not there yet is waited for in the background. A client begins with one:
+        // it tries each address once, and `reach` begins again.
+        ("connect/timeout_ms", json!({ "router": -1, "peer": -1, "client": 0 })),
         ("connect/exit_on_failure", json!(false)),
     ];
     let (period_init_ms, period_max_ms) = RETRY_MS;
@@ -90,16 +99,58 @@ pub(crate) fn told(config: &Config) -> Result<zenoh::Config, Failed> {
     Ok(zenoh)
 }
 
-/// Opens the session. Who is not there yet is looked for in the background.
-pub(crate) fn open(config: &Config) -> Result<Session, Failed> {
+/// Opens the session; none if it is to end before that. Who is not there yet is looked for in the
+/// background, but a client waits for its router.
+pub(crate) fn open(config: &Config, end: &Arc<AtomicBool>) -> Result<Option<Session>, Failed> {
     let zenoh = told(config)?;
-    let remedy = match config.mode {
-        Mode::Client => "is its router there, and its address right?",
-        _ => "is the address of 'listen' this machine's, and free?",
+    let (waits, ends) = (config.mode == Mode::Client, end.clone());
+    let (to, opened) = sync_channel(1);
+    // One try may take 10 s for each address.
+    let reach = move || drop(to.send(reach(&zenoh, waits, &ends)));
+    thread::Builder::new().name("open".into()).spawn(reach)?;
+    let (begun, mut told) = (Instant::now(), false);
+    while !end.load(Relaxed) {
+        match opened.recv_timeout(LOOK_EVERY) {
+            Ok(Ok(session)) => return Ok(Some(session)),
+            Ok(Err(e)) => {
+                let remedy = "is the address of 'listen' this machine's, and free?";
+                return Err(format!("the link cannot be opened: {e}; {remedy}").into());
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if waits && !told && begun.elapsed() >= TELL_AFTER {
+                    told = true;
+                    say(no_router(config));
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err("opening the link failed".into()),
+        }
+    }
+    Ok(None)
+}
+
+/// Opens it; a client tries until there is a router.
+fn reach(zenoh: &zenoh::Config, waits: bool, end: &AtomicBool) -> zenoh::Result<Session> {
+    let mut pause_ms = RETRY_MS.0;
+    loop {
+        let opened = zenoh::open(zenoh.clone()).wait();
+        if opened.is_ok() || !waits || end.load(Relaxed) {
+            return opened;
+        }
+        thread::sleep(Duration::from_millis(pause_ms));
+        pause_ms = RETRY_MS.1.min(2 * pause_ms);
+    }
+}
+
+/// What a client says that waits.
+fn no_router(config: &Config) -> String {
+    let at = match config.connect.as_slice() {
+        [] => "found by multicast".to_owned(),
+        all => format!("at {}", all.join(", ")),
     };
-    zenoh::open(zenoh)
-        .wait()
-        .map_err(|e| format!("the link cannot be opened: {e}; {remedy}").into())
+    format!(
+        "no router {at} yet, so nothing is carried until one answers: is it there, and its address \
+         right?"
+    )
 }
 
 /// What is listened to for as long as the bridge runs.

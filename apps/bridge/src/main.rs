@@ -220,7 +220,7 @@ fn run(mut config: Config, stats: bool) -> Result<(), Failed> {
         Err(e) => return Err(outlive::Error::from(e).into()),
     };
 
-    let session = link::open(&config)?;
+    let Some(session) = link::open(&config, &end)? else { return Ok(()) };
     let own = session.zid().to_string();
     let stats_ms = config.stats_ms;
     let topic = format!("/{NODE_NAME}/{}/stats", config.namespace);

@@ -346,6 +346,38 @@ fn bridges_find_each_other_by_multicast() {
     println!("found again {:?} after healing", until_through(&from, &mut to, 3));
 }
 
+/// It was silent, and deaf to SIGTERM.
+#[test]
+fn a_client_without_its_router_says_so_and_ends() {
+    let Some(mut net) = Net::new(1) else { return };
+    net.hosts[0].listen_in();
+    let reach = "mode = \"client\"\nconnect = [\"tcp/127.0.0.1:7447\"]";
+    net.bridge_by(0, reach, RELIABLE);
+    let line = wait_for("a word about the router", || {
+        net.hosts[0].said().into_iter().find(|line| line.contains("no router"))
+    });
+    assert!(line.contains("tcp/127.0.0.1:7447"), "{line}");
+    println!("a client without its router ended {:?} after SIGTERM", net.hosts[0].end());
+}
+
+/// Only the first address was ever tried.
+#[test]
+fn a_client_takes_the_next_router_while_the_first_is_down() {
+    let Some(mut net) = Net::new(2) else { return };
+    let router = format!("mode = \"router\"\n{HUB}");
+    let both = "mode = \"client\"\nconnect = [\"tcp/10.0.1.1:7448\", \"tcp/10.0.1.1:7447\"]";
+    // Begun first: it waits.
+    net.bridge_by(1, both, RELIABLE);
+    net.bridge_by(0, &router, RELIABLE);
+    let (here, there) = (net.hosts[0].node("talker"), net.hosts[1].node("listener"));
+    let (from, mut to) = (publisher(&here, "/n"), subscriber(&there, "/n"));
+    println!("through the second router after {:?}", until_through(&from, &mut to, 1));
+    // The router comes back, and so do the messages.
+    net.hosts[0].kill();
+    net.hosts[0].start();
+    println!("through it again after {:?}", until_through(&from, &mut to, 2));
+}
+
 #[test]
 fn a_full_queue_elsewhere_is_asked_for_room_and_not_sent_to() {
     let Some(mut net) = Net::new(2) else { return };
