@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::time::{Duration, Instant};
 
 use outlive::service::{self, Request, Ticket};
-use outlive::{Client, Deadline, PayloadType, Server};
+use outlive::{Client, Deadline, ErrorKind, PayloadType, Server};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::handlers::CallbackDrop;
@@ -29,6 +29,9 @@ use crate::worker::{Failed, Job, QUIET, Rests, Slot, Stop, Turn, Worker};
 
 /// Calls in hand at most, each way.
 const CALLS_MAX: usize = 1024;
+/// A request that nobody there has answered is refused after this time. If its server is gone, that
+/// is told before: its stand-in ends.
+const NEWS_WAIT: Duration = Duration::from_secs(2);
 /// How soon the other side is looked at while a call is under way, and while none is.
 const SOON: Duration = Duration::from_millis(1);
 const IDLE: Duration = Duration::from_millis(20);
@@ -38,6 +41,9 @@ const LAST: u8 = 1;
 
 /// How calls and answers are written on the way.
 pub(crate) trait Form {
+    /// Whether who calls from elsewhere learns by itself of the server's end.
+    const SEES_END: bool;
+
     /// What a call from elsewhere asks, and how long it may take, ms, if it says so.
     fn called<'a>(&self, payload: &'a [u8], attached: &[u8]) -> Result<Called<'a>, String>;
 
@@ -64,6 +70,8 @@ pub(crate) type Parts = (ZBytes, Vec<u8>);
 struct Plain;
 
 impl Form for Plain {
+    const SEES_END: bool = true;
+
     fn called<'a>(&self, payload: &'a [u8], attached: &[u8]) -> Result<Called<'a>, String> {
         Ok((payload.into(), attached.try_into().ok().map(u64::from_le_bytes)))
     }
@@ -214,6 +222,7 @@ impl<F: Form> Offered<F> {
             let Some(query) = self.calls.get(&ticket) else { continue };
             let answer = match reply.body() {
                 Ok(body) => self.form.answer(&attached(query), body, reply.is_last()),
+                Err(e) if is_end::<F>(&e) => Ok(None),
                 Err(e) => Err(e.to_string()),
             };
             // An answer that cannot be sent has nobody who waits for it.
@@ -233,12 +242,14 @@ impl<F: Form> Offered<F> {
 
     fn ask(&mut self, query: Query) {
         match self.send(&query) {
-            Ok(ticket) => drop(self.calls.insert(ticket, query)),
+            Ok(Some(ticket)) => drop(self.calls.insert(ticket, query)),
+            Ok(None) => {}
             Err(why) => drop(query.reply_err(why).wait()),
         }
     }
 
-    fn send(&mut self, query: &Query) -> Result<Ticket, String> {
+    /// None if there is no server any more.
+    fn send(&mut self, query: &Query) -> Result<Option<Ticket>, String> {
         if self.calls.len() >= CALLS_MAX {
             return Err("too many calls at once: try again later".into());
         }
@@ -246,8 +257,17 @@ impl<F: Form> Offered<F> {
         let (request, left_ms) = self.form.called(&payload, &attached(query))?;
         let left_ms = left_ms.unwrap_or(self.timeout_ms).min(3_600_000);
         let deadline = Deadline::after(Duration::from_millis(left_ms));
-        self.client.send_until(&request, deadline).map_err(|e| e.to_string())
+        match self.client.send_until(&request, deadline) {
+            Ok(ticket) => Ok(Some(ticket)),
+            Err(e) if is_end::<F>(&e) => Ok(None),
+            Err(e) => Err(e.to_string()),
+        }
     }
+}
+
+/// Whether a call stays without an answer: its client is told of the server's end, not of a reason.
+fn is_end<F: Form>(e: &outlive::Error) -> bool {
+    F::SEES_END && e.kind() == ErrorKind::ServerDied
 }
 
 fn attached(query: &Query) -> Vec<u8> {
@@ -323,9 +343,16 @@ struct Standing<F> {
     form: F,
     server: Server<[u8], [u8]>,
     next: u64,
-    calls: HashMap<u64, Request<[u8]>>,
+    calls: HashMap<u64, Asked>,
     to: Sender<Event>,
     events: Receiver<Event>,
+}
+
+/// A call under way.
+struct Asked {
+    request: Request<[u8]>,
+    /// Since when no answer can come any more.
+    ended: Option<Instant>,
 }
 
 impl<F: Form + Send> Job for Standing<F> {
@@ -360,7 +387,15 @@ impl<F: Form> Standing<F> {
         while let Ok(event) = self.events.try_recv() {
             self.answer(event);
         }
+        self.refuse_unanswered();
         Ok(())
+    }
+
+    fn refuse_unanswered(&mut self) {
+        let is_late = |asked: &Asked| asked.ended.is_some_and(|at| at.elapsed() >= NEWS_WAIT);
+        for (_, Asked { request, .. }) in self.calls.extract_if(|_, asked| is_late(asked)) {
+            let _ = self.server.refuse(request, "nobody there has answered");
+        }
     }
 
     fn pass(&mut self, request: Request<[u8]>) -> Result<(), Failed> {
@@ -393,7 +428,7 @@ impl<F: Form> Standing<F> {
                 drop: move || drop(on_end.send(Event::End(id))),
             })
             .wait()?;
-        self.calls.insert(id, request);
+        self.calls.insert(id, Asked { request, ended: None });
         Ok(())
     }
 
@@ -406,12 +441,12 @@ impl<F: Form> Standing<F> {
                     let attached = sample.attachment().map(|a| a.to_bytes()).unwrap_or_default();
                     match self.form.answered(&payload, &attached) {
                         Ok((body, false)) => {
-                            if let Some(request) = self.calls.get(&id) {
+                            if let Some(Asked { request, .. }) = self.calls.get(&id) {
                                 let _ = self.server.respond_part(request, &body);
                             }
                         }
                         Ok((body, true)) => {
-                            if let Some(request) = self.calls.remove(&id) {
+                            if let Some(Asked { request, .. }) = self.calls.remove(&id) {
                                 let _ = self.server.respond(request, &body);
                             }
                         }
@@ -423,12 +458,16 @@ impl<F: Form> Standing<F> {
                     self.refuse(id, &String::from_utf8_lossy(&why));
                 }
             },
-            Event::End(id) => self.refuse(id, "nobody there has answered"),
+            Event::End(id) => {
+                if let Some(asked) = self.calls.get_mut(&id) {
+                    asked.ended = Some(Instant::now());
+                }
+            }
         }
     }
 
     fn refuse(&mut self, id: u64, why: &str) {
-        if let Some(request) = self.calls.remove(&id) {
+        if let Some(Asked { request, .. }) = self.calls.remove(&id) {
             let _ = self.server.refuse(request, why);
         }
     }

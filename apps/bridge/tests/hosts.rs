@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use net::{Counters, Net, count, wait_for};
 use outlive::topic::Event;
-use outlive::{Consumer, ErrorKind, Node, Producer, Publisher, Subscriber};
+use outlive::{Consumer, ErrorKind, Node, Producer, Publisher, Server, Subscriber};
 
 const RELIABLE: &str = "[[topic]]\npattern = \"/**\"\nreliable = true\n";
 
@@ -270,6 +270,44 @@ fn a_service_is_called_across_three_hosts() {
     }
     drop(server);
     wait_for("the server's end elsewhere", || (!client.has_server()).then_some(()));
+}
+
+/// How a call ends that was under way when `end` happened to its server. It was refused.
+fn call_under_way(end: impl FnOnce(&Net, Server<u64, u64>)) {
+    let Some(mut net) = Net::new(2) else { return };
+    let rules = "[[service]]\npattern = \"/**\"\n";
+    net.bridge(0, rules);
+    net.bridge(1, rules);
+    let (here, there) = (net.hosts[0].node("server"), net.hosts[1].node("client"));
+    let mut server = here.service::<u64, u64>("/ask").expect("a name").server().expect("one");
+    wait_for("the service elsewhere", || {
+        let services = net.hosts[1].domain().services().expect("a domain");
+        services.into_iter().find(|s| s.name == "/ask" && s.server.is_some())
+    });
+    let asking = std::thread::spawn(move || {
+        let mut client = there.service::<u64, u64>("/ask").expect("a name").client().expect("one");
+        client.call_timeout(&1, Duration::from_secs(60)).map(|answer| *answer)
+    });
+    let _request = wait_for("a request", || {
+        server.receive_timeout(Duration::from_millis(50)).expect("the queue")
+    });
+    end(&net, server);
+    let why = asking.join().expect("no panic").expect_err("no answer");
+    assert_eq!(why.kind(), ErrorKind::ServerDied, "{why}");
+}
+
+#[test]
+fn calls_under_way_are_told_of_the_end_of_their_server() {
+    call_under_way(|_, server| drop(server));
+}
+
+#[test]
+fn calls_under_way_are_told_of_the_end_of_the_link() {
+    let mut kept = None;
+    call_under_way(|net, server| {
+        kept = Some(server);
+        net.link(1, false);
+    });
 }
 
 const QUEUES: &str = "[[queue]]\npattern = \"/**\"\n";

@@ -33,6 +33,9 @@ impl Cdr {
 }
 
 impl Form for Cdr {
+    /// Its clients wait on.
+    const SEES_END: bool = false;
+
     fn called<'a>(&self, payload: &'a [u8], attached: &[u8]) -> Result<Called<'a>, String> {
         if Attachment::parse(attached).is_none() {
             return Err("the request has no number and id attached".into());
