@@ -441,8 +441,12 @@ impl<F: Form> Standing<F> {
                     let attached = sample.attachment().map(|a| a.to_bytes()).unwrap_or_default();
                     match self.form.answered(&payload, &attached) {
                         Ok((body, false)) => {
-                            if let Some(Asked { request, .. }) = self.calls.get(&id) {
-                                let _ = self.server.respond_part(request, &body);
+                            if let Some(Asked { request, .. }) = self.calls.get(&id)
+                                && let Err(e) = self.server.respond_part(request, &body)
+                            {
+                                // Later parts may fit again: the answer would have a hole.
+                                let why = "a part of the answer could not be passed on";
+                                self.refuse(id, &format!("{why}: {e}"));
                             }
                         }
                         Ok((body, true)) => {

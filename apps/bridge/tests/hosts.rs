@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use net::{Counters, Net, count, wait_for};
 use outlive::topic::Event;
-use outlive::{Consumer, ErrorKind, Node, Producer, Publisher, Server, Subscriber};
+use outlive::{Consumer, Deadline, ErrorKind, Node, Producer, Publisher, Server, Subscriber};
 
 const RELIABLE: &str = "[[topic]]\npattern = \"/**\"\nreliable = true\n";
 
@@ -308,6 +308,60 @@ fn calls_under_way_are_told_of_the_end_of_the_link() {
         kept = Some(server);
         net.link(1, false);
     });
+}
+
+/// Parts that found no room were left out, and later ones followed.
+#[test]
+fn an_answer_in_parts_comes_whole_or_is_refused() {
+    const PARTS: u64 = 100;
+    let Some(mut net) = Net::new(2) else { return };
+    let rules = "lease_ms = 10000\n[[service]]\npattern = \"/**\"\n";
+    net.bridge(0, rules);
+    net.bridge(1, rules);
+    let (here, there) = (net.hosts[0].node("server"), net.hosts[1].node("client"));
+    let mut server = here.service::<u64, [u8]>("/map").expect("a name").server().expect("one");
+    wait_for("the service elsewhere", || {
+        let services = net.hosts[1].domain().services().expect("a domain");
+        services.into_iter().find(|s| s.name == "/map" && s.server.is_some())
+    });
+    let mut client = there.service::<u64, [u8]>("/map").expect("a name").client().expect("one");
+    client.send_until(&1, Deadline::after(Duration::from_secs(120))).expect("sent");
+    let request = wait_for("a request", || {
+        server.receive_timeout(Duration::from_millis(50)).expect("the queue")
+    });
+    // More than the lane to the client holds, 64 MiB, which reads none of it.
+    let part = |n: u64| {
+        let mut part = vec![0; 1 << 20];
+        part[..8].copy_from_slice(&n.to_le_bytes());
+        part
+    };
+    let begun = net.carried(1).1;
+    for n in 0..PARTS {
+        wait_for("room", || server.respond_part(&request, &part(n)).ok());
+    }
+    wait_for("all of them there", || (net.carried(1).1 - begun > PARTS << 20).then_some(()));
+    std::thread::sleep(Duration::from_secs(1));
+    let mut next = 0;
+    let mut take = || {
+        while let Some(reply) = client.receive().expect("the replies") {
+            match reply.body() {
+                Ok(part) => {
+                    let n = part.first_chunk().map_or(0, |n| u64::from_le_bytes(*n));
+                    assert_eq!(n, next, "a part is missing");
+                    next += 1;
+                }
+                Err(e) => return Some(e.kind()),
+            }
+            assert!(!reply.is_last(), "the answer ended as if it were whole");
+        }
+        None
+    };
+    // There is room again.
+    let early = take();
+    server.respond(request, &part(PARTS)).expect("answered");
+    let end = early.or_else(|| Some(wait_for("the end of the answer", &mut take)));
+    assert_eq!(end, Some(ErrorKind::Refused));
+    println!("{next} of {PARTS} parts came, and then the refusal");
 }
 
 const QUEUES: &str = "[[queue]]\npattern = \"/**\"\n";
