@@ -1,7 +1,11 @@
 //! A topic on its way from ROS: Zenoh's thread hands over, ours decodes and publishes.
+//!
+//! What publishers there have kept comes first: what is new waits until who was asked for it has
+//! answered, but not for long.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,6 +14,7 @@ use outlive::{Error, ErrorKind, PayloadType};
 use outlive_record::ros2::FromRos;
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
+use zenoh::handlers::CallbackDrop;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Subscriber;
 use zenoh::query::{ConsolidationMode, Reply};
@@ -31,8 +36,18 @@ const FOLLOWED_MAX: usize = 1024;
 /// Depth of a topic whose publishers there keep more than that.
 const DEPTH_MAX: u64 = 256;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How soon answers are looked for that new messages wait for.
+const SOON: Duration = Duration::from_millis(5);
+/// How long new messages wait for those that were kept.
+const KEPT_WAIT: Duration = Duration::from_secs(3);
 
-type Item = (Attachment, ZBytes);
+#[derive(Debug)]
+struct Item {
+    attachment: Attachment,
+    message: ZBytes,
+    /// Its publisher has kept it; else it is new.
+    kept: bool,
+}
 
 /// Begins to publish `topic` of ROS as `here`. Its end comes after what has come.
 pub(super) fn start(
@@ -51,7 +66,7 @@ pub(super) fn start(
         slot: slot.clone(),
         waiting_bytes: Arc::default(),
         counted,
-        expected: Arc::new(Mutex::new(HashMap::new())),
+        followed: Arc::default(),
     };
     let route = Route {
         member: member.clone(),
@@ -79,8 +94,39 @@ struct Intake {
     slot: Arc<Slot>,
     waiting_bytes: Arc<AtomicU64>,
     counted: Counted,
-    /// The next number of each publisher.
-    expected: Arc<Mutex<HashMap<[u8; 16], i64>>>,
+    followed: Arc<Mutex<HashMap<[u8; 16], Followed>>>,
+}
+
+/// Numbers of a publisher.
+#[derive(Clone, Copy, Debug, Default)]
+struct Followed {
+    /// The one after the last that came, and after the last of those that were kept.
+    next: Option<i64>,
+    next_kept: Option<i64>,
+    /// The first that was new when it came: all later ones come by themselves.
+    first_new: Option<i64>,
+    /// One that was new is published: what was kept comes too late.
+    is_past: bool,
+}
+
+impl Followed {
+    /// How many messages before this one never came; none if it has come already.
+    fn take(&mut self, seq: i64, kept: bool) -> Option<u64> {
+        let after = seq.saturating_add(1);
+        let has_come = self.next_kept.is_some_and(|next| seq < next);
+        if kept {
+            if has_come || self.first_new.is_some_and(|first| seq >= first) {
+                return None;
+            }
+            self.next_kept = Some(after);
+            self.next = self.next.max(Some(after));
+            // What was kept is the end of what was sent.
+            return Some(0);
+        }
+        self.first_new.get_or_insert(seq);
+        let before = self.next.replace(after).filter(|before| seq > *before);
+        (!has_come).then(|| before.map_or(0, |before| seq.abs_diff(before)))
+    }
 }
 
 impl Intake {
@@ -94,7 +140,8 @@ impl Intake {
         let Some(lost) = self.follow(&attachment, kept) else { return };
         let before = self.waiting_bytes.fetch_add(bytes, Relaxed);
         let room = before == 0 || before + bytes <= WAITING_BYTES_MAX;
-        let taken = room && self.to.try_send((attachment, sample.payload().clone())).is_ok();
+        let item = Item { attachment, message: sample.payload().clone(), kept };
+        let taken = room && self.to.try_send(item).is_ok();
         match taken {
             true => self.slot.wake(),
             false => drop(self.waiting_bytes.fetch_sub(bytes, Relaxed)),
@@ -109,20 +156,19 @@ impl Intake {
 
     /// How many of its publisher's messages before it never came; none if it has come already.
     fn follow(&self, attachment: &Attachment, kept: bool) -> Option<u64> {
-        let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
-        if expected.len() >= FOLLOWED_MAX && !expected.contains_key(&attachment.gid) {
-            expected.clear();
+        let mut all = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= FOLLOWED_MAX && !all.contains_key(&attachment.gid) {
+            all.clear();
         }
-        let (seq, gid) = (attachment.seq, attachment.gid);
-        let before = expected.get(&gid).copied();
-        if kept && before.is_some_and(|before| seq < before) {
-            return None;
-        }
-        expected.insert(gid, seq.saturating_add(1));
-        // What it has kept is the end of what it has sent.
-        Some(
-            before.filter(|before| seq > *before && !kept).map_or(0, |before| seq.abs_diff(before)),
-        )
+        all.entry(attachment.gid).or_default().take(attachment.seq, kept)
+    }
+
+    /// Whether a message may be published now: none that was kept, behind one that was new.
+    fn is_in_order(&self, item: &Item) -> bool {
+        let mut all = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(of) = all.get_mut(&item.attachment.gid) else { return true };
+        of.is_past |= !item.kept;
+        !(item.kept && of.is_past)
     }
 }
 
@@ -167,6 +213,9 @@ impl Route {
             next: None,
             to_ask,
             ask_next: None,
+            asking: Arc::default(),
+            holds: None,
+            held: VecDeque::new(),
             from_ros,
             port,
             told: false,
@@ -217,6 +266,11 @@ struct Coming {
     /// What was found of both when it was to rest.
     next: Option<Item>,
     ask_next: Option<String>,
+    /// How many of them have not answered to the end.
+    asking: Arc<AtomicU64>,
+    /// Since when what is new waits for their answers, and what waits.
+    holds: Option<Instant>,
+    held: VecDeque<Item>,
     from_ros: FromRos,
     port: port::Port,
     /// That a message was bad.
@@ -229,7 +283,8 @@ impl Drop for Coming {
     /// What it leaves behind is counted.
     fn drop(&mut self) {
         drop(self.subscriber.take());
-        let left = self.next.take().into_iter().chain(self.from.try_iter()).count() as u64;
+        let left = self.next.take().into_iter().chain(self.from.try_iter());
+        let left = (self.held.len() + left.count()) as u64;
         self.intake.counted.with(|c| c.dropped += left);
     }
 }
@@ -246,12 +301,14 @@ impl Job for Coming {
             while let Some(session) = self.ask_next.take().or_else(|| self.to_ask.try_recv().ok()) {
                 self.ask(&session)?;
             }
-            let item = self.next.take().map_or_else(|| self.from.recv_timeout(LOOK_EVERY), Ok);
+            self.release();
+            let wait = if self.holds.is_some() { SOON } else { LOOK_EVERY };
+            let item = self.next.take().map_or_else(|| self.from.recv_timeout(wait), Ok);
             let empty = item.is_err();
             match item {
                 Ok(item) => {
                     busy = Instant::now();
-                    self.publish(&item);
+                    self.pass(item);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(Turn::Ended),
@@ -259,7 +316,7 @@ impl Job for Coming {
             if self.asked.is_some_and(|asked| ends(asked, empty)) && stop.ends() {
                 return Ok(Turn::Ended);
             }
-            if self.asked.is_none() && busy.elapsed() > QUIET {
+            if self.asked.is_none() && self.holds.is_none() && busy.elapsed() > QUIET {
                 return Ok(Turn::Quiet);
             }
         }
@@ -276,19 +333,54 @@ impl Job for Coming {
 }
 
 impl Coming {
-    /// Asks a session for what its publishers keep.
-    fn ask(&self, of: &str) -> Result<(), Failed> {
-        let taker = self.intake.clone();
-        let took = move |reply: Reply| {
+    /// Asks a session for what its publishers keep; what is new waits.
+    fn ask(&mut self, of: &str) -> Result<(), Failed> {
+        self.holds.get_or_insert_with(Instant::now);
+        self.asking.fetch_add(1, Relaxed);
+        let (taker, asking) = (self.intake.clone(), self.asking.clone());
+        let callback = move |reply: Reply| {
             reply.result().into_iter().for_each(|sample| taker.take(sample, true));
+        };
+        // Release: who reads it finds what was taken before.
+        let drop = move || {
+            asking.fetch_sub(1, Release);
         };
         // All of them: by default only the last of a key.
         let get = self.route.member.shared.session.get(names::kept_selector(&self.key, of));
-        get.consolidation(ConsolidationMode::None).callback(took).wait()
+        get.consolidation(ConsolidationMode::None).with(CallbackDrop { callback, drop }).wait()
     }
 
-    fn publish(&mut self, (attachment, message): &Item) {
+    fn pass(&mut self, item: Item) {
+        match self.holds.is_some() && !item.kept {
+            true => self.held.push_back(item),
+            false => self.publish(&item),
+        }
+    }
+
+    /// Publishes what waits, once there are answers, or no more time.
+    fn release(&mut self) {
+        let Some(since) = self.holds else { return };
+        let is_late = since.elapsed() >= KEPT_WAIT || self.held.len() >= WAITING_MAX;
+        if self.asking.load(Acquire) > 0 && !is_late && self.asked.is_none() {
+            return;
+        }
+        // What was kept may lie behind what is new.
+        for _ in 0..WAITING_MAX {
+            let Some(item) = self.next.take().or_else(|| self.from.try_recv().ok()) else { break };
+            self.pass(item);
+        }
+        self.holds = None;
+        while let Some(item) = self.held.pop_front() {
+            self.publish(&item);
+        }
+    }
+
+    fn publish(&mut self, item: &Item) {
+        let Item { attachment, message, .. } = item;
         self.intake.waiting_bytes.fetch_sub(message.len() as u64, Relaxed);
+        if !self.intake.is_in_order(item) {
+            return self.intake.counted.with(|c| c.lost += 1);
+        }
         let message = message.to_bytes();
         let done = match self.from_ros.payload(&message) {
             Ok(payload) => publish(&mut self.port, &payload),
@@ -324,4 +416,89 @@ fn count(counted: &Counted, attachment: &Attachment, wire: usize, done: Result<u
         Err(e) if e.kind() == ErrorKind::Corrupt => c.bad += 1,
         Err(_) => c.dropped += 1,
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use outlive::MsgPack;
+    use serde_json::Value;
+
+    use super::super::{Epoch, Known, Participant};
+    use super::*;
+    use crate::fixture::Alone;
+
+    const STRING: &str = "std_msgs/msg/String";
+
+    /// The topic `/n` of texts.
+    fn route(shared: &Arc<crate::shared::Shared>) -> Route {
+        let known = Known::default();
+        let topic = known.topic("/n", STRING).expect("a known type");
+        let session = shared.own.clone();
+        let participant =
+            Participant { domain: 0, session, namespace: "/r".into(), name: "outlive".into() };
+        let (epoch, ports, shared) = (Epoch::new(), AtomicU64::new(1), shared.clone());
+        let member = Arc::new(Member { shared, participant, known, epoch, ports });
+        let qos = Qos { reliable: true, keeps: true, depth: Some(16) };
+        Route { member, topic, here: "/n".into(), becomes: None, depth: 16, qos }
+    }
+
+    #[test]
+    fn what_is_new_waits_for_what_was_kept_and_none_comes_behind_it() {
+        let alone = Alone::new("kept");
+        let (member, shared) = (alone.node("member"), alone.bridge());
+        let topic = member.msgpack::<Value>("/n").expect("a name").type_name(STRING).depth(16);
+        let mut came: outlive::Subscriber<MsgPack<Value>> = topic.subscriber().expect("one");
+        let (to, from) = sync_channel(WAITING_MAX);
+        let (asked, to_ask) = channel();
+        let intake = Intake {
+            to,
+            slot: Arc::default(),
+            waiting_bytes: Arc::default(),
+            counted: shared.stats.of(false, "ros2:/n"),
+            followed: Arc::default(),
+        };
+        let takes = |of: u8, seq: i64, kept| {
+            let attachment = Attachment { seq, wall_ns: 0, gid: [of; 16] };
+            let text = format!("{seq:02}\0");
+            let message = ZBytes::from([&[0, 1, 0, 0, 3, 0, 0, 0], text.as_bytes()].concat());
+            if intake.follow(&attachment, kept).is_some() {
+                intake.waiting_bytes.fetch_add(message.len() as u64, Relaxed);
+                intake.to.try_send(Item { attachment, message, kept }).expect("room");
+            }
+        };
+        let mut job = route(&shared).begin(intake.clone(), from, to_ask).expect("it begins");
+        let mut turn = || job.as_mut().expect("a job").run(&Stop::default()).expect("no failure");
+        // A session that has no publishers answers at once, with nothing.
+        asked.send("nobody".to_owned()).expect("it listens");
+        [(10, false), (8, true), (9, true), (10, true), (11, false)]
+            .into_iter()
+            .for_each(|(n, k)| takes(1, n, k));
+        assert_eq!(turn(), Turn::Quiet);
+        // What comes too late for another's new message.
+        [(14, false), (12, true), (13, true)].into_iter().for_each(|(n, k)| takes(2, n, k));
+        assert_eq!(turn(), Turn::Quiet);
+        let texts = std::iter::from_fn(|| came.receive().expect("a sample"));
+        let texts = texts.map(|s| s.decode().expect("a text")["data"].to_string());
+        assert_eq!(
+            Vec::from_iter(texts),
+            ["08", "09", "10", "11", "14"].map(|t| format!("\"{t}\""))
+        );
+        assert_eq!(intake.counted.with(|c| (c.received, c.lost)), (5, 2));
+    }
+
+    /// All that was kept counted as come once one new message had, and was in no counter.
+    #[test]
+    fn what_was_kept_comes_once_also_behind_a_new_message() {
+        let mut of = Followed::default();
+        assert_eq!(of.take(10, false), Some(0));
+        let kept = Vec::from_iter((7..=11).map(|seq| of.take(seq, true)));
+        assert_eq!(kept, [Some(0), Some(0), Some(0), None, None], "10 has come, and 11 will");
+        assert_eq!((of.take(8, true), of.take(11, false)), (None, Some(0)), "asked once more");
+        assert_eq!(of.take(14, false), Some(2));
+        // The other way round.
+        let mut of = Followed::default();
+        assert_eq!((of.take(7, true), of.take(8, true)), (Some(0), Some(0)));
+        assert_eq!((of.take(8, false), of.take(11, false)), (None, Some(2)));
+        assert_eq!(of.take(9, true), None);
+    }
 }
