@@ -22,6 +22,7 @@ mod outgoing;
 mod qos;
 mod services;
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -100,8 +101,8 @@ pub(crate) struct Graph {
     publishers: HashMap<Topic, HashMap<String, Qos>>,
     servers: HashMap<Topic, HashMap<String, Qos>>,
     known: usize,
-    /// Of these, those that keep messages and are still to be asked for them.
-    keeping: Vec<(Topic, String)>,
+    /// Topics and sessions whose publishers keep messages and are still to be asked for them.
+    keeping: HashSet<(Topic, String)>,
     told: HashSet<String>,
 }
 
@@ -137,7 +138,7 @@ impl Graph {
             publishers: HashMap::new(),
             servers: HashMap::new(),
             known: 0,
-            keeping: Vec::new(),
+            keeping: HashSet::new(),
             told: HashSet::new(),
         })
     }
@@ -196,7 +197,7 @@ impl Graph {
             {
                 self.known += 1;
                 if qos.keeps && port == Port::Publisher {
-                    self.keeping.push((topic, session));
+                    self.keeping.insert((topic, session));
                 }
             }
         } else if let Some(of) = ports.get_mut(&topic) {
@@ -279,11 +280,20 @@ impl Graph {
                 continue;
             }
             let Some(qos) = Qos::of_all(publishers.values()) else { continue };
-            let start = || incoming::start(&self.member, topic, &here, rule, qos);
+            let begins = Cell::new(false);
+            let start = || {
+                begins.set(true);
+                incoming::start(&self.member, topic, &here, rule, qos)
+            };
             routes.of(Kind::RosTopicIn).want(&topic.kind(), &topic.name, start);
+            // One that begins again knows nothing of those that were told to the one before.
+            let keep = publishers.iter().filter(|(_, qos)| begins.get() && qos.keeps);
+            let Participant { domain, session, .. } = &self.member.participant;
+            let remotes = keep.filter_map(|(token, _)| names::remote(token, *domain, session));
+            self.keeping.extend(remotes.map(|remote| (topic.clone(), remote.session)));
         }
         routes.of(Kind::RosTopicIn).settle();
-        for (topic, session) in self.keeping.drain(..) {
+        for (topic, session) in self.keeping.drain() {
             let side = routes.of(Kind::RosTopicIn);
             side.tell(&topic.kind(), &topic.name, News::Keeps(session));
         }

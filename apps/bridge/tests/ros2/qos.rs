@@ -131,6 +131,32 @@ fn what_is_published_here_is_kept_for_those_that_come_later_in_ros() {
     println!("ros2 qos out: 8, 3 and 2 messages kept for those that came later");
 }
 
+/// They were asked for once, by a route that had failed by then.
+#[test]
+fn what_is_kept_in_ros_comes_to_a_topic_that_could_not_be_carried_at_first() {
+    let rules = "[[ros2.topic]]\npattern = \"/map\"\n";
+    let Some(mut place) = Place::new("client", rules) else { return };
+    let node = place.node("robot");
+    let strange = node.topic::<u64>("/map").expect("a name").publisher().expect("a publisher");
+    place.peer.tell(&json!({ "do": "advertise", "topic": "/map", "type": STRING }));
+    place.peer.tell(&json!({ "do": "keep", "topic": "/map", "type": STRING, "count": 3 }));
+    place.peer.hear("keeps", |_| Some(()));
+    let line = "topic /map of ROS 2 is not published as /map";
+    wait_for(line, || place.said().contains(line).then_some(()));
+    // All were told by now.
+    thread::sleep(Duration::from_secs(1));
+    drop(strange);
+    let mut kept = wait_for("the topic", || {
+        let topic = node.msgpack::<Value>("/map").expect("a name").type_name(STRING);
+        topic.depth(16).history(16).subscriber().ok()
+    });
+    let came: Vec<_> = (0..3)
+        .map(|_| wait_for("what was kept", || kept.receive().expect("a sample")))
+        .map(|sample| sample.decode().expect("a message")["data"].to_string())
+        .collect();
+    assert_eq!(came, ["\"kept 4\"", "\"kept 5\"", "\"kept 6\""]);
+}
+
 #[test]
 fn publishers_in_ros_say_what_a_topic_here_and_its_subscription_are() {
     let rules = "[[ros2.topic]]\npattern = \"/in/deep\"\ndepth = 20\n\
