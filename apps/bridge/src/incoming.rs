@@ -13,6 +13,7 @@ use outlive::{Error, ErrorKind, Node, NodeId, PayloadType};
 use zenoh::Wait;
 use zenoh::bytes::ZBytes;
 use zenoh::pubsub::Subscriber;
+use zenoh::qos::Priority;
 use zenoh::sample::Sample;
 
 use crate::port::{Port, Topic};
@@ -32,6 +33,8 @@ const NOTE_BYTES_MAX: usize = 1 << 20;
 /// How long what has come may take to be published then.
 const DRAIN_MAX: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// For an answer of another bridge: a link may be slow, and full. When it breaks that is known.
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// How long a topic waits until it tries again to open a publisher of a node.
 const OPEN_AGAIN: Duration = Duration::from_secs(30);
 /// How long the last messages of a node that is gone are waited for while none comes.
@@ -68,16 +71,15 @@ pub(crate) fn start(shared: &Arc<Shared>, bridge: &str, name: &str, expected: Ex
         again: again.clone(),
     });
     let what = format!("topic {name} of {bridge} is not published here");
-    Worker::start(shared, "incoming", what, move |_| Route::begin(route, intake, from)).hearing(
-        move |news| {
-            match news {
-                News::BridgeGone => drop(to.try_send(Item::BridgeGone)),
-                News::Again => again.store(true, Relaxed),
-                News::NodeGone | News::Keeps(_) | News::Stop => {}
-            }
-            slot.wake();
-        },
-    )
+    let begin = move |stop: &Stop| Route::begin(route, intake, from, stop);
+    Worker::start(shared, "incoming", what, begin).hearing(move |news| {
+        match news {
+            News::BridgeGone => drop(to.try_send(Item::BridgeGone)),
+            News::Again => again.store(true, Relaxed),
+            News::NodeGone | News::Keeps(_) | News::Stop => {}
+        }
+        slot.wake();
+    })
 }
 
 /// Zenoh's side.
@@ -138,10 +140,12 @@ impl Route {
         route: Arc<Self>,
         intake: Intake,
         from: Receiver<Item>,
+        stop: &Stop,
     ) -> Result<Option<Box<dyn Job>>, Failed> {
         route.again.store(false, Relaxed);
         // The topic is there from now on, whoever speaks first.
-        let ports = Ports::new(route.clone(), route.note()?)?;
+        let Some(note) = route.note(stop)? else { return Ok(None) };
+        let ports = Ports::new(route.clone(), note)?;
         let key = route.shared.keys.of(&route.bridge, "data", &route.name);
         let taker = intake.clone();
         let subscriber = route.shared.session.declare_subscriber(key);
@@ -150,9 +154,9 @@ impl Route {
         Ok(Some(Box::new(Coming { subscriber, intake, from, next, ports, asked })))
     }
 
-    fn note(&self) -> Result<TopicNote, Failed> {
-        let note = ask(&self.shared, &self.bridge, "note/topic", &self.name)?;
-        Ok(serde_json::from_str(&note)?)
+    fn note(&self, stop: &Stop) -> Result<Option<TopicNote>, Failed> {
+        let note = ask(&self.shared, &self.bridge, "note/topic", &self.name, stop)?;
+        Ok(note.map(|note| serde_json::from_str(&note)).transpose()?)
     }
 
     /// A port of `node`; of our own for none.
@@ -206,7 +210,7 @@ impl Job for Coming {
                 (false, Some(_)) => self.asked = None,
                 _ => {}
             }
-            self.ports.renew()?;
+            self.ports.renew(stop)?;
             self.ports.let_go();
             let item = match self.next.take() {
                 Some(item) => Ok(item),
@@ -248,19 +252,31 @@ impl Job for Coming {
     }
 }
 
-/// Asks `bridge` for a note.
-pub(crate) fn ask(shared: &Shared, bridge: &str, kind: &str, name: &str) -> Result<String, Failed> {
-    let key = shared.keys.of(bridge, kind, name);
-    let replies = shared.session.get(key).timeout(Duration::from_secs(2)).wait()?;
-    while let Ok(reply) = replies.recv() {
-        if let Ok(sample) = reply.result() {
-            if sample.payload().len() > NOTE_BYTES_MAX {
-                return Err("its bridge answers too much".into());
+/// Asks `bridge` for a note; none if it is to end before that is there.
+pub(crate) fn ask(
+    shared: &Shared,
+    bridge: &str,
+    kind: &str,
+    name: &str,
+    stop: &Stop,
+) -> Result<Option<String>, Failed> {
+    let get = shared.session.get(shared.keys.of(bridge, kind, name)).timeout(ANSWER_MAX);
+    // Before the messages that fill the link.
+    let replies = get.priority(Priority::InteractiveHigh).wait()?;
+    while !stop.is_asked() {
+        match replies.recv_timeout(LOOK_EVERY) {
+            Ok(None) => {}
+            Ok(Some(reply)) => {
+                let Ok(sample) = reply.result() else { continue };
+                if sample.payload().len() > NOTE_BYTES_MAX {
+                    return Err("its bridge answers too much".into());
+                }
+                return Ok(Some(sample.payload().try_to_string()?.into_owned()));
             }
-            return Ok(sample.payload().try_to_string()?.into_owned());
+            Err(_) => return Err("its bridge does not answer".into()),
         }
     }
-    Err("its bridge does not answer".into())
+    Ok(None)
 }
 
 /// The local publishers of a remote topic: one for each remote node.
@@ -297,9 +313,9 @@ impl Ports {
     }
 
     /// Looks whether the topic is another one, where it was announced once more.
-    fn renew(&mut self) -> Result<(), Failed> {
+    fn renew(&mut self, stop: &Stop) -> Result<(), Failed> {
         if self.route.again.swap(false, Relaxed)
-            && let Ok(note) = self.route.note()
+            && let Ok(Some(note)) = self.route.note(stop)
             && note != self.note
         {
             *self = Self::new(self.route.clone(), note)?;

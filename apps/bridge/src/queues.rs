@@ -23,10 +23,11 @@ use outlive::queue::{self, BOUND_BYTES_DEFAULT};
 use outlive::{Consumer, Deadline, ErrorKind, PayloadType, Producer, Received};
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
+use zenoh::qos::Priority;
 use zenoh::query::{ConsolidationMode, Query, Queryable};
 use zenoh::sample::Locality;
 
-use crate::incoming::ask;
+use crate::incoming::{ANSWER_MAX, ask};
 use crate::port::{Share, Waits};
 use crate::services::take;
 use crate::shared::{Note, Shared};
@@ -46,9 +47,10 @@ const RECORD_BYTES: u64 = 128;
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
 /// How soon a stop is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// For room in the consumer's lane, and then for the answer.
+/// For room in the consumer's lane.
 const ROOM_TIMEOUT: Duration = Duration::from_millis(500);
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// For an answer, at least.
+const ANSWER_MIN: Duration = Duration::from_secs(2);
 /// Where the file `id` of a domain has its random identity (docs/internals/SHM_LAYOUT.md).
 const IDENTITY_AT: u64 = 64;
 /// Before a message is tried again: from, to.
@@ -380,34 +382,49 @@ pub(crate) fn start_source(shared: &Arc<Shared>, bridge: &str, name: &str) -> Wo
     let (bridge, name) = (bridge.to_owned(), name.to_owned());
     let what = format!("queue {name} of {bridge} is not stood for");
     let silent = shared.silent.clone();
-    let begin = move |_: &Stop| source(&by, &bridge, &name);
+    let begin = move |stop: &Stop| source(&by, &bridge, &name, stop);
     Worker::start(shared, "source", what, begin).hearing(move |_| silent.look())
 }
 
-fn source(shared: &Arc<Shared>, bridge: &str, name: &str) -> Result<Option<Box<dyn Job>>, Failed> {
-    let note: QueueNote = serde_json::from_str(&ask(shared, bridge, "note/queue", name)?)?;
+fn source(
+    shared: &Arc<Shared>,
+    bridge: &str,
+    name: &str,
+    stop: &Stop,
+) -> Result<Option<Box<dyn Job>>, Failed> {
+    let note = ask(shared, bridge, "note/queue", name, stop)?;
+    let Some(note) = note else { return Ok(None) };
+    let note: QueueNote = serde_json::from_str(&note)?;
     let queue = shared.node.queue::<[u8]>(name)?.of_type(&note.of.payload_type()?);
     let from = if note.stamped { queue.stamped() } else { queue }.consumer()?;
     let key = shared.keys.of(bridge, "send", name);
     let counted = shared.stats.of(true, &counters_of(name));
     let (shared, domain) = (shared.clone(), identity(shared.domain.dir())?);
-    Ok(Some(Box::new(Source { shared, name: name.to_owned(), key, domain, from, counted })))
+    let to = Far { shared, key, domain, wait: ANSWER_MIN };
+    Ok(Some(Box::new(Source { to, name: name.to_owned(), from, counted })))
 }
 
 /// A queue on its way out.
 struct Source {
-    shared: Arc<Shared>,
+    to: Far,
     name: String,
-    key: String,
-    /// This one's.
-    domain: [u8; 16],
     from: Consumer<[u8]>,
     counted: Counted,
 }
 
+/// Where it goes.
+struct Far {
+    shared: Arc<Shared>,
+    key: String,
+    /// This one's.
+    domain: [u8; 16],
+    /// How long an answer is waited for: a few times as long as the last one took.
+    wait: Duration,
+}
+
 impl Job for Source {
     fn run(&mut self, stop: &Stop) -> Result<Turn, Failed> {
-        let Self { shared, name, key, domain, from, counted } = self;
+        let Self { to, name, from, counted } = self;
         let mut busy = Instant::now();
         while stop.goes_on() {
             while from.next_event().is_some() {}
@@ -416,13 +433,13 @@ impl Job for Source {
                 Ok(None) if busy.elapsed() > QUIET => return Ok(Turn::Quiet),
                 Ok(None) => continue,
                 // Nothing is there of those who can be read.
-                Err(e) if shared.is_short(&counters_of(name), &e) => {
+                Err(e) if to.shared.is_short(&counters_of(name), &e) => {
                     thread::sleep(LOOK_EVERY);
                     continue;
                 }
                 Err(e) => return Err(e.into()),
             };
-            let Some(answer) = send(shared, key, *domain, &message, stop) else {
+            let Some(answer) = to.send(&message, stop) else {
                 // Not taken: the next consumer receives it.
                 message.nack();
                 break;
@@ -450,41 +467,77 @@ impl Job for Source {
     }
 }
 
-/// Sends a message until it is taken or refused, for good; none if it is to end before.
-fn send(
-    shared: &Shared,
-    key: &str,
-    domain: [u8; 16],
-    message: &Received<'_, [u8]>,
-    stop: &Stop,
-) -> Option<u8> {
-    let queue::ProducerId { node, port } = message.producer();
-    let lane = Lane { domain, node: node.get(), port };
-    let whole = Head { lane, place: message.place(), asks: None };
-    let asks = Head { asks: Some(message.len() as u64), ..whole };
-    let mut pause = PAUSE.0;
-    let mut has_room = true;
-    loop {
-        let answer = match has_room {
-            true => put(shared, key, message, whole),
-            // A message of a megabyte is not sent for nothing again and again.
-            false => put(shared, key, &[], asks),
-        };
-        match answer {
-            Some(answer @ (TAKEN | REFUSED)) => return Some(answer),
-            Some(ROOM) => {
-                has_room = true;
-                continue;
+impl Far {
+    /// Sends a message until it is taken or refused, for good; none if it is to end before.
+    fn send(&mut self, message: &Received<'_, [u8]>, stop: &Stop) -> Option<u8> {
+        let queue::ProducerId { node, port } = message.producer();
+        let lane = Lane { domain: self.domain, node: node.get(), port };
+        let whole = Head { lane, place: message.place(), asks: None };
+        let asks = Head { asks: Some(message.len() as u64), ..whole };
+        let mut pause = PAUSE.0;
+        let mut has_room = true;
+        loop {
+            let answer = match has_room {
+                true => self.put(message, whole, stop),
+                // A message of a megabyte is not sent for nothing again and again.
+                false => self.put(&[], asks, stop),
+            };
+            match answer {
+                Some(answer @ (TAKEN | REFUSED)) => return Some(answer),
+                Some(ROOM) => {
+                    has_room = true;
+                    continue;
+                }
+                // It may have been taken, or not have come: the other side says which.
+                _ => has_room = false,
             }
-            // It may have been taken, or not have come: the other side says which.
-            _ => has_room = false,
+            if !stop.goes_on() {
+                return None;
+            }
+            thread::sleep(pause);
+            pause = PAUSE.1.min(2 * pause);
         }
-        if !stop.goes_on() {
-            return None;
-        }
-        thread::sleep(pause);
-        pause = PAUSE.1.min(2 * pause);
     }
+
+    /// None when it is to be tried again.
+    fn put(&mut self, message: &[u8], head: Head, stop: &Stop) -> Option<u8> {
+        let begun = Instant::now();
+        let get = self.shared.session.get(&self.key).payload(message);
+        // A question goes before what fills the link.
+        let get = match head.asks {
+            Some(_) => get.priority(Priority::InteractiveHigh),
+            None => get,
+        };
+        let replies = get
+            .attachment(head.to_bytes())
+            .timeout(self.wait)
+            .consolidation(ConsolidationMode::None)
+            .allowed_destination(Locality::Remote)
+            .wait()
+            .ok()?;
+        // Who is to end waits a little for an answer that may be on its way.
+        while !stop.is_asked() || begun.elapsed() < ANSWER_MIN {
+            match replies.recv_timeout(LOOK_EVERY) {
+                Ok(None) => {}
+                Ok(Some(reply)) => {
+                    if let Ok(sample) = reply.result() {
+                        self.wait = wait_after(Some(begun.elapsed()), self.wait);
+                        return sample.payload().to_bytes().first().copied();
+                    }
+                }
+                Err(_) => break,
+            }
+        }
+        if begun.elapsed() >= self.wait {
+            self.wait = wait_after(None, self.wait);
+        }
+        None
+    }
+}
+
+/// How long the next answer is waited for after one that took so long, or none within `wait`.
+fn wait_after(took: Option<Duration>, wait: Duration) -> Duration {
+    took.map_or(2 * wait, |took| 4 * took).clamp(ANSWER_MIN, ANSWER_MAX)
 }
 
 /// What no other domain has, nor this one once it was removed and made again; so that a bridge
@@ -494,26 +547,6 @@ fn identity(domain: &Path) -> io::Result<[u8; 16]> {
     let mut identity = [0; 16];
     File::open(domain.join("id"))?.read_exact_at(&mut identity, IDENTITY_AT)?;
     Ok(identity)
-}
-
-/// None when it is to be tried again.
-fn put(shared: &Shared, key: &str, message: &[u8], head: Head) -> Option<u8> {
-    let replies = shared
-        .session
-        .get(key)
-        .payload(message)
-        .attachment(head.to_bytes())
-        .timeout(ANSWER_TIMEOUT)
-        .consolidation(ConsolidationMode::None)
-        .allowed_destination(Locality::Remote)
-        .wait()
-        .ok()?;
-    while let Ok(reply) = replies.recv() {
-        if let Ok(sample) = reply.result() {
-            return sample.payload().to_bytes().first().copied();
-        }
-    }
-    None
 }
 
 #[cfg(test)]
@@ -560,6 +593,17 @@ mod tests {
         let _again = join("one").expect("a node");
         assert_ne!(of("one"), one, "removed and made again");
         std::fs::remove_dir_all(root).expect("our own");
+    }
+
+    #[test]
+    fn who_is_slow_to_answer_is_waited_for_longer() {
+        let s = Duration::from_secs;
+        let waits = Vec::from_iter(std::iter::successors(Some(ANSWER_MIN), |wait| {
+            (*wait < ANSWER_MAX).then(|| wait_after(None, *wait))
+        }));
+        assert_eq!(waits, [2, 4, 8, 16, 30].map(s));
+        assert_eq!(wait_after(Some(s(3)), s(4)), s(12));
+        assert_eq!(wait_after(Some(Duration::ZERO), s(30)), ANSWER_MIN);
     }
 
     #[test]

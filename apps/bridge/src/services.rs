@@ -290,8 +290,9 @@ pub(crate) fn start_stand(
     let (bridge, name) = (bridge.to_owned(), name.to_owned());
     let what = format!("service {name} of {bridge} is not stood for");
     let silent = shared.silent.clone();
-    let begin = move |_: &Stop| {
-        let note = ask(&by, &bridge, "note/service", &name)?;
+    let begin = move |stop: &Stop| {
+        let note = ask(&by, &bridge, "note/service", &name, stop)?;
+        let Some(note) = note else { return Ok(None) };
         let note: ServiceNote = serde_json::from_str(&note)?;
         let types = (&note.request.payload_type()?, &note.response.payload_type()?);
         let call = Call {

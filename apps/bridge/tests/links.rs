@@ -346,6 +346,33 @@ fn bridges_find_each_other_by_multicast() {
     println!("found again {:?} after healing", until_through(&from, &mut to, 3));
 }
 
+/// Each answer came too late, and was asked for again.
+#[test]
+fn a_link_with_a_round_trip_of_seconds_carries_queues_and_topics() {
+    const MESSAGES: u64 = 3;
+    let Some(mut net) = Net::new(2) else { return };
+    let rules = format!("lease_ms = 30000\n{RELIABLE}[[queue]]\npattern = \"/**\"\n");
+    net.bridge(0, &rules);
+    let _proxy = Proxy::start(&net.hosts[0], Duration::from_millis(1300));
+    net.bridge_by(1, "connect = [\"tcp/10.0.1.1:7448\"]", &rules);
+    let (desk, robot) = (net.hosts[0].node("desk"), net.hosts[1].node("robot"));
+    let from = publisher(&robot, "/n");
+    let mut to = subscriber(&desk, "/n");
+    println!("a message after {:?}", until_through(&from, &mut to, 1));
+    let queue = |node: &Node| node.queue::<u64>("/work").expect("a name");
+    let mut to = queue(&desk).consumer().expect("the only one");
+    let mut from = queue(&robot).producer().expect("a producer");
+    wait_for("the consumer elsewhere", || from.has_consumer().then_some(()));
+    for n in 0..MESSAGES {
+        from.send(&n).expect("sent");
+    }
+    for n in 0..MESSAGES {
+        let came =
+            wait_for("a message of the queue", || to.receive().expect("the queue").map(|n| *n));
+        assert_eq!(came, n);
+    }
+}
+
 /// It was silent, and deaf to SIGTERM.
 #[test]
 fn a_client_without_its_router_says_so_and_ends() {
