@@ -7,6 +7,7 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use outlive::{Error, ErrorKind, Node, NodeId, PayloadType};
@@ -210,8 +211,14 @@ impl Job for Coming {
                 (false, Some(_)) => self.asked = None,
                 _ => {}
             }
-            self.ports.renew(stop)?;
             self.ports.let_go();
+            if !self.ports.renew(stop)? {
+                if self.asked.is_some_and(|asked| ends(asked, false)) && stop.ends() {
+                    return Ok(Turn::Ended);
+                }
+                thread::sleep(LOOK_EVERY);
+                continue;
+            }
             let item = match self.next.take() {
                 Some(item) => Ok(item),
                 None => self.from.recv_timeout(LOOK_EVERY),
@@ -312,15 +319,27 @@ impl Ports {
         Ok(Self { route, note, of, own, of_nodes: HashMap::new(), look_at: now, open_again: now })
     }
 
-    /// Looks whether the topic is another one, where it was announced once more.
-    fn renew(&mut self, stop: &Stop) -> Result<(), Failed> {
-        if self.route.again.swap(false, Relaxed)
-            && let Ok(Some(note)) = self.route.note(stop)
-            && note != self.note
-        {
-            *self = Self::new(self.route.clone(), note)?;
+    /// Looks whether the topic is another one, where it was announced once more. False while that
+    /// is not known: what comes may be of another type.
+    fn renew(&mut self, stop: &Stop) -> Result<bool, Failed> {
+        if !self.route.again.swap(false, Relaxed) {
+            return Ok(true);
         }
-        Ok(())
+        match self.route.note(stop) {
+            Ok(Some(note)) if note == self.note => return Ok(true),
+            Ok(Some(note)) => {
+                *self = Self::new(self.route.clone(), note)?;
+                return Ok(true);
+            }
+            Ok(None) => {}
+            Err(e) => {
+                let Route { shared, name, bridge, .. } = &*self.route;
+                let what = "it was announced again, and waits until its type is known";
+                shared.say_failed(format_args!("topic {name} of {bridge}: {what}: {e}"));
+            }
+        }
+        self.route.again.store(true, Relaxed);
+        Ok(false)
     }
 
     fn publish(&mut self, header: &Header, payload: &ZBytes, counted: &Counted) {
@@ -545,6 +564,24 @@ mod tests {
         coming.ports.publish(&header, &payload, &counted);
         assert!(!is_shown(&shared, "outlive-bridge.h1.before"));
         assert!(is_shown(&shared, "outlive-bridge.h1.after") && !coming.ports.waits());
+    }
+
+    /// It went on under the type that it had before.
+    #[test]
+    fn a_topic_that_may_be_another_one_is_not_published_as_it_was() {
+        let alone = Alone::new("again");
+        let shared = alone.bridge();
+        let (mut coming, intake) = coming(&shared);
+        // Announced again, and nobody says as what.
+        let again = coming.ports.route.again.clone();
+        again.store(true, Relaxed);
+        let (header, payload) = message(0);
+        intake.waiting_bytes.fetch_add(8, Relaxed);
+        intake.to.try_send(Item::Message(header, payload)).expect("room");
+        assert_eq!(coming.run(&Stop::asked()).expect("no failure"), Turn::Ended);
+        assert!(again.load(Relaxed), "it asks again");
+        drop(coming);
+        assert_eq!(intake.counted.with(|c| (c.received, c.dropped)), (0, 1));
     }
 
     /// What was not published within 0.3 s was lost, and in no counter.
