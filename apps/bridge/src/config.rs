@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
+use outlive::{Domain, Node};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toml::Spanned;
@@ -178,7 +179,7 @@ impl Mode {
 struct File {
     namespace: Option<Spanned<String>>,
     host: Option<Spanned<String>>,
-    domain: Option<String>,
+    domain: Option<Spanned<String>>,
     #[serde(default)]
     mode: Mode,
     #[serde(default)]
@@ -413,14 +414,33 @@ impl Source<'_> {
     fn plain(&self, text: &Spanned<String>, parts: bool) -> Result<String, ConfigError> {
         let name = text.get_ref();
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-        let fine = |part: &str| !part.is_empty() && part.chars().all(plain);
+        let fine = |part: &str| !["", ".", ".."].contains(&part) && part.chars().all(plain);
         if name.len() > 64 || !name.split('/').all(fine) || (!parts && name.contains('/')) {
             let remedy = if parts { "parts separated by '/', " } else { "" };
-            let remedy = format!("use {remedy}letters, digits, '_', '-' and '.', at most 64");
+            let remedy = format!(
+                "use {remedy}letters, digits, '_', '-' and '.', at most 64; '.' and '..' are no names"
+            );
             return Err(self.wrong(text.span(), format!("'{name}' is no name here"), &remedy));
         }
         Ok(name.clone())
     }
+
+    fn domain(&self, text: Spanned<String>) -> Result<String, ConfigError> {
+        match domain_fault(text.get_ref()) {
+            None => Ok(text.into_inner()),
+            Some(why) => {
+                let what = format!("'{}' is no domain", text.get_ref());
+                Err(self.wrong(text.span(), what, &why))
+            }
+        }
+    }
+}
+
+/// Why no domain can have that name.
+pub(crate) fn domain_fault(name: &str) -> Option<String> {
+    // Nothing is looked at but the name.
+    let settings = Node::builder().root("/dev/shm").domain(name);
+    Domain::of(&settings).err().map(|e| e.to_string())
 }
 
 impl File {
@@ -483,7 +503,7 @@ impl File {
         Ok(Config {
             namespace,
             host,
-            domain: self.domain,
+            domain: self.domain.map(|domain| source.domain(domain)).transpose()?,
             mode: self.mode,
             listen,
             connect,
@@ -553,6 +573,24 @@ mod tests {
         ] {
             let said = said(rest);
             assert!(said.starts_with(expected), "{rest:?} says {said}");
+        }
+        for (key, name) in [
+            ("namespace", "fleet/.."),
+            ("namespace", "."),
+            ("host", ".."),
+            ("domain", "a/b"),
+            ("domain", ".."),
+            ("domain", ""),
+        ] {
+            let head = if key == "namespace" { "" } else { "namespace = \"n\"\n" };
+            let text = format!(
+                "{key} = \"{name}\"\n{head}multicast = true\nlisten = [\"tcp/a:1\"]\n\
+                 [[topic]]\npattern = \"/**\"\n"
+            );
+            let said = Config::parse("b.toml", &text, Known::default()).map(drop);
+            let said = said.expect_err("no such name").to_string();
+            let expected = format!("b.toml:1:{}: '{name}' is no ", key.len() + 4);
+            assert!(said.starts_with(&expected), "{key} {name} says {said}");
         }
         let none =
             Config::parse("b.toml", "", Known::default()).expect_err("nothing in it").to_string();

@@ -104,6 +104,10 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Some(why) = args.domain.as_deref().and_then(config::domain_fault) {
+        say(format_args!("--domain: {why}"));
+        return ExitCode::from(2);
+    }
     let mut known = Known::default();
     if let Err(e) = known.add(&args.types) {
         say(e);
