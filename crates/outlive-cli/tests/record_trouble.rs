@@ -212,7 +212,7 @@ fn the_last_seconds_leave_no_partial_file_on_a_full_disk() {
             assert!(told.contains("No space left"), "{told}");
         }
         let there: Vec<_> = fs::read_dir(disk).unwrap().map(|e| e.unwrap().path()).collect();
-        assert_eq!(there, [rest.clone()]);
+        assert_eq!(there, std::slice::from_ref(&rest));
         fs::remove_file(rest).unwrap();
         save().expect(DONE);
         record.signal(libc::SIGINT);

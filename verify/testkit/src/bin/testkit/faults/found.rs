@@ -33,7 +33,8 @@ pub(crate) const FAULTS: &[Fault] = &[
         "attach.needs_unlink",
         "a queue is not consumed beside an old segment that cannot be removed",
         &[Unit(
-            "queue::tests::growth::a_successor_reads_on_beside_an_old_segment_that_cannot_be_removed",
+            "queue::tests::growth::\
+             a_successor_reads_on_beside_an_old_segment_that_cannot_be_removed",
         )],
     ),
     fault(
