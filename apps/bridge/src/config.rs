@@ -418,7 +418,7 @@ impl Source<'_> {
         if name.len() > 64 || !name.split('/').all(fine) || (!parts && name.contains('/')) {
             let remedy = if parts { "parts separated by '/', " } else { "" };
             let remedy = format!(
-                "use {remedy}letters, digits, '_', '-' and '.', at most 64, and more than dots"
+                "use {remedy}letters, digits, '_', '-' and '.', at most 64; not '.' or '..' alone"
             );
             return Err(self.wrong(text.span(), format!("'{name}' is no name here"), &remedy));
         }
