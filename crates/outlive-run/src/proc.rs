@@ -70,6 +70,19 @@ impl Identity {
         stat(pid).map(|stat| Self { pid, start: stat.start })
     }
 
+    /// The same of a child that is not reaped.
+    ///
+    /// # Errors
+    /// `/proc` cannot be read, as without a free descriptor, or does not show it.
+    pub(crate) fn of_child(pid: i32) -> io::Result<Self> {
+        let text = match stat_text(pid) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+            text => text.unwrap_or_default(),
+        };
+        let stat = parse(&text).ok_or_else(|| io::Error::other("/proc does not show it"))?;
+        Ok(Self { pid, start: stat.start })
+    }
+
     /// This process.
     pub(crate) fn own() -> Self {
         let pid = std::process::id() as i32;

@@ -180,8 +180,7 @@ fn start(
     match command.spawn() {
         Ok(child) => watched(child, |pid| {
             // Not reaped before we reap it, so this is that very process.
-            let shown = Identity::of(pid);
-            let identity = shown.ok_or_else(|| io::Error::other("/proc does not show it"))?;
+            let identity = Identity::of_child(pid)?;
             Ok((identity, identity.open_child()?))
         }),
         Err(e) => {

@@ -99,8 +99,7 @@ impl Supervisor {
         os::in_child(&mut command, || setsid().map(drop).map_err(io::Error::from));
         let mut child = command.spawn()?;
         let (pid, says) = (child.id() as i32, child.stdout.take());
-        let identity =
-            Identity::of(pid).ok_or_else(|| io::Error::other("/proc does not show it"))?;
+        let identity = Identity::of_child(pid)?;
         let fd = identity.open_child()?;
         self.keeping.keeper = Some(Keeper { identity, fd, since: Instant::now() });
         Ok(says)
