@@ -538,6 +538,8 @@ fn what_is_dropped_waits_for_a_stuck_device_for_a_second_and_no_longer() {
     let (_dir, node) = node();
     let share = DeviceShare::open(&stub.cuda, &node).unwrap();
     let publisher = share.publisher(node.topic::<DeviceFrame>("/device").unwrap()).unwrap();
+    // What other tests keep reserved is registered with all that there is.
+    stub.cuda.register_segments().unwrap();
     let ranges = count(0);
     let (segment, _subscriber) = topic(&node, "/image");
     let start = segment.loan_slice(BYTES).unwrap().as_ptr().addr();
