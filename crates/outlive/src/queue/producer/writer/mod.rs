@@ -138,11 +138,13 @@ impl Writer {
         if self.to.is_there() || fault("send.unserved") { Ok(()) } else { self.find_consumer() }
     }
 
-    /// As `check_served`, for who only wants to know; whom it cannot look at may be there.
+    /// As `check_served`, for who only wants to know; whom it cannot look at may be there. Nobody
+    /// serves a forked child.
     #[inline]
     pub(crate) fn may_be_served(&mut self) -> bool {
         match self.check_served() {
             Err(Refused::Nobody) => false,
+            Err(Refused::Failed(e)) if e.kind() == ErrorKind::ForkedChild => false,
             served => served.is_ok() || !fault("served.unseen_is_gone"),
         }
     }
