@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::disk;
 use super::member;
 use super::model::{Kind, Model};
+use super::ordinals;
 use super::reply::Reply;
 use super::step::{Step, Verb};
 use crate::TempDomain;
@@ -100,6 +101,11 @@ impl Director {
                 Verb::Fill | Verb::Free => {
                     let left = (step.verb == Verb::Fill).then(|| step.arg("left") << 10);
                     disk::fill(left).map_err(|e| failure(&format!("the disk: {e}"), step))?;
+                    self.model.done(step);
+                }
+                Verb::Ordinals => {
+                    ordinals::leave(self.domain.path(), step.arg("nodes"), step.arg("threads"))
+                        .map_err(|e| failure(&format!("the domain's counters: {e}"), step))?;
                     self.model.done(step);
                 }
                 _ => {

@@ -3,7 +3,7 @@
 mod rt;
 mod services;
 
-use super::member::{self, RUST, WAYS};
+use super::member::{self, PYTHON, RUST, WAYS};
 use super::model::{Kind, Model};
 use super::step::{Handle, Step, Verb};
 use crate::rng::Rng;
@@ -22,6 +22,11 @@ pub(super) struct Generator {
     forks: bool,
     limits: bool,
     crowds: bool,
+    priorities: bool,
+    /// Publishers wait for their readers.
+    patient: bool,
+    /// The domain's counters come near their ends.
+    old: bool,
     next_member: usize,
     next_handle: Handle,
     next_value: u64,
@@ -31,6 +36,9 @@ pub(super) struct Generator {
 const FOREVER_MS: u64 = 60_000;
 /// Words of a message: within an entry, in a chunk, in a large one.
 const WORDS: [u64; 5] = [4, 8, 13, 40, 2000];
+/// Of a message that needs a whole lane of the smaller bound.
+const LANE_WORDS: u64 = (LANE_BYTES - 96) / 8;
+const LANE_BYTES: u64 = 64 << 10;
 const TRIES: usize = 200;
 
 impl Generator {
@@ -49,6 +57,9 @@ impl Generator {
             forks: rng.one_in(2),
             limits: rng.one_in(3),
             crowds: rng.one_in(6),
+            priorities: rng.one_in(4),
+            patient: rng.one_in(3),
+            old: rng.one_in(4),
             next_member: 1,
             next_handle: 1,
             next_value: 1,
@@ -101,8 +112,18 @@ impl Generator {
         };
         let nodes = usable(|k| matches!(k, Kind::Node { .. }));
         if nodes.is_empty() || self.rng.one_in(40) {
+            // Who finds no more numbers asks rarely, and others live on.
+            if model.out_of_nodes() && !self.rng.one_in(40) {
+                return None;
+            }
             let new = self.new_handle();
             return step(Verb::Node, &[new]);
+        }
+        let closable = model.closable(member);
+        if model.members[&member].language == PYTHON && !closable.is_empty() && self.rng.one_in(20)
+        {
+            let on = self.pick(&closable)?;
+            return step(Verb::Close, &[on]);
         }
         if model.full && self.rng.one_in(20) {
             return Some(Step::new(0, 0, Verb::Free, &[]));
@@ -135,6 +156,15 @@ impl Generator {
                     .collect();
                 let target = self.pick(&others)?;
                 step(Verb::Watch, &[new, node, target])
+            }
+            27 if self.priorities => {
+                let fifo = if self.rng.one_in(3) { 0 } else { 1 + self.rng.below(3) };
+                let one = u64::from(!self.rng.one_in(8));
+                step(Verb::Priority, &[fifo, one])
+            }
+            28 if self.old => {
+                let (nodes, threads) = (self.rng.below(6), self.rng.below(12));
+                Some(Step::new(0, 0, Verb::Ordinals, &[nodes, threads]))
             }
             17 if self.crowds && self.rng.one_in(3) => {
                 let many = if self.rng.one_in(12) { 600 } else { 120 };
@@ -242,20 +272,23 @@ impl Generator {
         wait: u64,
         usable: &dyn Fn(fn(&Kind) -> bool) -> Vec<Handle>,
     ) -> Option<(Verb, Vec<u64>)> {
-        let publishers = usable(|k| matches!(k, Kind::Publisher(_)));
+        let publishers = usable(|k| matches!(k, Kind::Publisher(p) if !p.patient));
+        let patient = usable(|k| matches!(k, Kind::Publisher(p) if p.patient));
         let subscribers = usable(|k| matches!(k, Kind::Subscriber(_)));
         Some(match self.rng.below(20) {
             0..2 => {
-                let depth = 1 << self.rng.below(6);
+                let patient = self.patient && self.rng.one_in(2);
+                let depth = 1 << self.rng.below(if patient { 4 } else { 6 });
                 let volatile = u64::from(self.rng.one_in(6));
                 let wait_ms = if self.rng.one_in(2) { 0 } else { 2 };
+                let wait_ms = if patient { FOREVER_MS } else { wait_ms };
                 let args =
                     [self.new_handle(), node, self.name(), depth, volatile, wait_ms, self.type_()];
                 (Verb::Publisher, args.to_vec())
             }
             2..4 => {
                 let history = if self.rng.one_in(2) { self.rng.below(40) } else { 0 };
-                let reliable = u64::from(self.rng.one_in(3));
+                let reliable = u64::from(self.rng.one_in(if self.patient { 2 } else { 3 }));
                 let borrows = 1 + self.rng.below(4);
                 let args = [
                     self.new_handle(),
@@ -267,6 +300,9 @@ impl Generator {
                     self.type_(),
                 ];
                 (Verb::Subscriber, args.to_vec())
+            }
+            4..10 if !patient.is_empty() && !self.rng.one_in(4) => {
+                (Verb::Insist, vec![self.pick(&patient)?, self.words(), FOREVER_MS])
             }
             4..10 => (Verb::Publish, vec![self.pick(&publishers)?, self.count(), self.words()]),
             10..15 => {
@@ -294,12 +330,15 @@ impl Generator {
         let consumers = usable(|k| matches!(k, Kind::Consumer { .. }));
         Some(match self.rng.below(20) {
             0..2 => {
-                let bound = if self.rng.one_in(4) { 64 << 10 } else { 0 };
+                let bound = if self.rng.one_in(4) { LANE_BYTES } else { 0 };
                 let args = [self.new_handle(), node, self.name(), bound, self.type_()];
                 (Verb::Producer, args.to_vec())
             }
             2..5 => (Verb::Consumer, vec![self.new_handle(), node, self.name(), self.type_()]),
-            5..11 => (Verb::Send, vec![self.pick(&producers)?, self.count(), self.words()]),
+            5..11 => {
+                let words = if self.rng.one_in(16) { LANE_WORDS } else { self.words() };
+                (Verb::Send, vec![self.pick(&producers)?, self.count(), words])
+            }
             11..15 => {
                 let max = if self.rng.one_in(2) { 1 + self.rng.below(4) } else { 1000 };
                 (Verb::Get, vec![self.pick(&consumers)?, max, wait])

@@ -12,7 +12,7 @@
 //! | `step` | the steps, and their form as text |
 //! | `generate` | what comes next |
 //! | `member`, `reply` | a process that does steps; what it says |
-//! | `director`, `disk` | processes, and who does what when; the disk they have files on |
+//! | `director`, `disk`, `ordinals` | processes, and who does what when; the disk they have files on; the domain's counters |
 //! | `model` | the oracle, for each kind of object |
 //! | `shrink` | a small history out of one that fails |
 //!
@@ -23,6 +23,7 @@ mod disk;
 mod generate;
 mod member;
 mod model;
+mod ordinals;
 mod reply;
 mod shrink;
 mod step;

@@ -57,12 +57,16 @@ verbs! {
     Leak = "leak"("on");
     /// Drops it in a panic that is caught.
     Unwind = "unwind"("on");
+    /// Closes what another thread waits on: that wait ends with a refusal.
+    Close = "close"("on");
     /// Opens a publisher.
     Publisher = "publisher"("new", "node", "topic", "depth", "volatile", "wait_ms", "type");
     /// Opens a subscriber.
     Subscriber = "subscriber"("new", "node", "topic", "history", "reliable", "borrows", "type");
     /// Publishes, one after the other, until it is refused.
     Publish = "publish"("on", "count", "words");
+    /// Publishes one message, and waits as long as it takes for those that have yet to read.
+    Insist = "insist"("on", "words", "ms");
     /// Takes a loan, and fills it.
     Loan = "loan"("new", "on", "words");
     /// Publishes a loan.
@@ -149,6 +153,11 @@ verbs! {
     Limit = "limit"("what", "left");
     /// Raises it again.
     Unlimit = "unlimit"("what");
+    /// The thread gets that priority of SCHED_FIFO, or goes on without (0); with `one`=1 it stays on
+    /// the first processor. Where that is not allowed nothing comes of it.
+    Priority = "priority"("fifo", "one");
+    /// The domain has only so many ordinals left, of nodes and of threads that take locks.
+    Ordinals = "ordinals"("nodes", "threads");
     /// Fills the disk that all have their files on, but for so many KiB.
     Fill = "fill"("left");
     /// Makes room on it again.

@@ -151,6 +151,7 @@ impl Actor {
                 limits::lower(step)?;
             }
             Verb::Unlimit => limits::raise(step)?,
+            Verb::Priority => limits::set_priority(step),
             Verb::Chdir => self.shared.change_directory(step.arg("to"))?,
             Verb::Clean => {
                 Domain::of(&self.shared.settings())?.clean()?;
@@ -204,6 +205,11 @@ impl Actor {
         let mut thing = self.shared.take(on);
         let done = match (&mut thing, step.verb) {
             (Thing::Publisher(publisher), Verb::Publish) => self.publish(publisher, step, reply),
+            (Thing::Publisher(publisher), Verb::Insist) => {
+                publisher.publish(&content(on, self.next_number(on), step.arg("words")))?;
+                self.was_sent(on);
+                Ok(())
+            }
             (Thing::Subscriber(subscriber), Verb::Receive) => {
                 if self.shared.was_limited.load(Relaxed) && !step.is_long() {
                     receive_at_last(subscriber, step, reply)

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <sched.h>
 #include <set>
 #include <string>
 #include <sys/resource.h>
@@ -171,6 +172,16 @@ void set_limit(const step &s, bool lower) {
     }
 }
 
+// The calling thread's, and its processors; where that is not allowed it goes on as it was.
+void set_priority(const step &s) {
+    const sched_param fifo{static_cast<int>(s.arg("fifo"))};
+    cpu_set_t cpus;
+    std::fill_n(reinterpret_cast<unsigned char *>(&cpus), sizeof cpus, s.arg("one") == 1 ? 0 : 0xff);
+    CPU_SET(0, &cpus);
+    ::sched_setaffinity(0, sizeof cpus, &cpus);
+    ::sched_setscheduler(0, fifo.sched_priority > 0 ? SCHED_FIFO : SCHED_OTHER, &fifo);
+}
+
 // Receives until there is nothing, the first time waiting; then looks at all events.
 template <class Port, class See> void take_all(Port &port, const step &s, reply &r, See see) {
     struct at_last {
@@ -284,9 +295,10 @@ struct actor {
 
     bool messages(const step &s, reply &r) {
         const handle on = s.on(), made = s.arg("new");
-        if (s.verb == "publish") {
+        if (s.verb == "publish" || s.verb == "insist") {
             auto &it = get<outlive::publisher<words>>(on);
-            for (u64 i = 0; i < s.arg("count"); ++i, count_up(on), ++r.value) {
+            const auto count = s.verb == "insist" ? 1 : s.arg("count");
+            for (u64 i = 0; i < count; ++i, count_up(on), ++r.value) {
                 const auto body = content(on, number_of(on), s.arg("words"));
                 must(it.publish(body));
             }
@@ -509,6 +521,10 @@ struct actor {
         }
         if (s.verb == "chdir") {
             change_directory(s.arg("to"));
+            return true;
+        }
+        if (s.verb == "priority") {
+            set_priority(s);
             return true;
         }
         if (s.verb == "limit") {

@@ -1,4 +1,5 @@
-//! Limits of a member's process that are lowered in mid-life, and raised again.
+//! Limits of a member's process that are lowered in mid-life, and raised again; priorities of its
+//! threads.
 
 use crate::history::step::Step;
 
@@ -51,4 +52,18 @@ pub(super) fn raise(step: &Step) -> std::io::Result<()> {
     set(step, None)?;
     std::thread::sleep(std::time::Duration::from_millis(AGAIN_MS));
     Ok(())
+}
+
+/// The calling thread's priority and processors; where that is not allowed it goes on as it was.
+pub(super) fn set_priority(step: &Step) {
+    let fifo = libc::sched_param { sched_priority: step.arg("fifo") as i32 };
+    let policy = if fifo.sched_priority > 0 { libc::SCHED_FIFO } else { libc::SCHED_OTHER };
+    // The kernel leaves out what there is not.
+    let mut cpus = [if step.arg("one") == 1 { 0 } else { u64::MAX }; 16];
+    cpus[0] |= 1;
+    // SAFETY: the pointers are to locals, of the size that is said.
+    unsafe {
+        libc::sched_setaffinity(0, size_of_val(&cpus), cpus.as_ptr().cast());
+        libc::sched_setscheduler(0, policy, &fifo);
+    }
 }

@@ -217,6 +217,10 @@ def publish(step, reply):
         reply.value += 1
 
 
+def insist(step, reply):
+    publish({**step, "count": 1}, reply)
+
+
 def loan(step, reply):
     port = things[step["on"]]
     count = max(step["words"], WORDS_MIN) * (2 if port.step.get("type") == 1 else 1)
@@ -468,6 +472,11 @@ def in_with(it, exception):
         pass
 
 
+def close(step, reply):
+    it = things.pop(step["on"])
+    (it.it if isinstance(it, Port) else it).close()
+
+
 def drop(step, reply):
     let_go(step)
 
@@ -596,9 +605,19 @@ def unlimit(step, reply):
     time.sleep(0.3)
 
 
-DOES = [publish, loan, commit, receive, take, check, send, get, hold, lock, read, write, ask, call]
+def priority(step, reply):
+    """The calling thread's, and its processors; where that is not allowed it goes on as it was."""
+    try:
+        os.sched_setaffinity(0, {0} if step["one"] else range(os.cpu_count()))
+        policy = os.SCHED_FIFO if step["fifo"] else os.SCHED_OTHER
+        os.sched_setscheduler(0, policy, os.sched_param(step["fifo"]))
+    except OSError:
+        pass
+
+
+DOES = [publish, insist, loan, commit, receive, take, check, send, get, hold, lock, read, write, ask, call]
 DOES += [replies, reply_for, cancel, serve, part, answer, refuse, wanted, drop, unwind, leak, clean]
-DOES += [audit, fork, limit, unlimit, chdir]
+DOES += [audit, fork, limit, unlimit, chdir, priority, close]
 DOES = {step.__name__.replace("_", "-"): step for step in DOES} | {"await": await_}
 
 

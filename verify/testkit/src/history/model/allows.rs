@@ -41,6 +41,13 @@ impl Model {
                 return disk::is_own() && !self.full && self.members.values().all(is_idle);
             }
             Verb::Free => return self.full,
+            Verb::Ordinals => {
+                let begun = self.living().any(|(_, o)| matches!(o.kind, Kind::Node { .. }));
+                // One that has begun to wait may not have taken its number yet.
+                let waits = self.members.values().flat_map(|m| m.threads.values().flatten());
+                let locks = |step: &Step| matches!(step.verb, Verb::Lock | Verb::Read);
+                return begun && self.ordinals.left.is_none() && !waits.into_iter().any(locks);
+            }
             _ => {}
         }
         let Some(at) = self.members.get(&member) else {
@@ -80,6 +87,7 @@ impl Model {
         match step.verb {
             Verb::Crowd => node_ok() && self.may_come(step),
             Verb::Limit => !self.full && is_idle(at),
+            Verb::Fork => self.ordinals.suffice(step),
             // As a program that waits for its threads.
             Verb::Quit => thread == 0 && !self.full && is_idle(at),
             Verb::Unlimit => at.limits.contains(&step.arg("what")),
@@ -91,8 +99,8 @@ impl Model {
                 // What borrows from a thing of others must be over before.
                 thread > 0
             }
+            Verb::Subscriber => node_ok() && !self.may_publish_now(step.arg("topic")),
             Verb::Publisher
-            | Verb::Subscriber
             | Verb::Producer
             | Verb::Consumer
             | Verb::Mutex
@@ -111,8 +119,12 @@ impl Model {
             // Elsewhere a message or lock that is forgotten is in hand as long as its thread lives.
             Verb::Leak if at.language != RUST && on(it).is_some_and(is_in_hand) => false,
             Verb::Drop | Verb::Leak | Verb::Unwind => on(it).is_some() && !self.is_borrowed(it),
-            Verb::Publish => self.may_publish(it, member, thread),
-            Verb::Loan => self.may_publish(it, member, thread) && !self.has_loan(it),
+            Verb::Close => at.language == PYTHON && self.closable(member).contains(&it),
+            Verb::Publish => self.may_publish(it, member, thread) && !is_patient(on(it)),
+            Verb::Insist => step.is_long() && is_patient(on(it)),
+            Verb::Loan => {
+                self.may_publish(it, member, thread) && !self.has_loan(it) && !is_patient(on(it))
+            }
             Verb::Commit => matches!(on(it), Some(Kind::Loan { .. })),
             Verb::Receive | Verb::Take => matches!(on(it), Some(Kind::Subscriber(_))),
             Verb::Check => matches!(on(it), Some(Kind::Sample { .. })),
@@ -142,6 +154,29 @@ impl Model {
         }
     }
 
+    /// What a member waits on and could close meanwhile.
+    pub(in crate::history) fn closable(&self, member: usize) -> Vec<Handle> {
+        let held = |handle: Handle| {
+            let guards = |o: &Object| {
+                o.life == Life::Held && matches!(o.kind, Kind::Guard { of, .. } if of == handle)
+            };
+            self.objects.values().any(guards)
+        };
+        let ports = self.living().filter(|(handle, o)| match o.kind {
+            Kind::Publisher(_)
+            | Kind::Subscriber(_)
+            | Kind::Consumer { .. }
+            | Kind::Client(_)
+            | Kind::Server(_) => true,
+            Kind::Watch { .. } => true,
+            Kind::Lock { .. } => !held(*handle),
+            _ => false,
+        });
+        let theirs = ports.filter(|(_, o)| o.member == member && o.life == Life::Held);
+        let on = theirs.map(|(handle, _)| handle);
+        on.filter(|handle| !self.waits_on(member, *handle).is_empty()).collect()
+    }
+
     /// Loans stay with their thread, and so does who lent them meanwhile.
     fn may_publish(&self, on: Handle, member: usize, thread: usize) -> bool {
         let elsewhere = self.objects.values().any(|o| {
@@ -157,6 +192,11 @@ impl Model {
             |o: &Object| o.life == Life::Held && matches!(o.kind, Kind::Loan { of } if of == on);
         self.objects.values().any(is)
     }
+}
+
+/// Whether it is a publisher that waits as long as it takes.
+fn is_patient(kind: Option<&Kind>) -> bool {
+    matches!(kind, Some(Kind::Publisher(publisher)) if publisher.patient)
 }
 
 fn is_in_hand(kind: &Kind) -> bool {
@@ -193,7 +233,7 @@ fn may_lack_space(verb: Verb) -> bool {
 /// Whether a step may be tried while there is too little. A thread or child could not begin, and
 /// what half of a cleaner's work does is not known.
 fn may_lack(verb: Verb) -> bool {
-    use Verb::{Answer, Clean, Connect, Crash, Crowd, Fork, Reconnect, Refuse, RemoveLock, Thread};
-    let not = [Answer, Clean, Connect, Crash, Crowd, Fork, Reconnect, Refuse, RemoveLock, Thread];
-    !not.contains(&verb) && verb != Verb::Audit
+    use Verb::{Answer, Clean, Close, Connect, Crash, Crowd, Fork, Reconnect, Refuse, RemoveLock};
+    let not = [Answer, Clean, Close, Connect, Crash, Crowd, Fork, Reconnect, Refuse, RemoveLock];
+    !not.contains(&verb) && !matches!(verb, Verb::Audit | Verb::Thread)
 }

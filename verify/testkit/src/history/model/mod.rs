@@ -9,11 +9,13 @@
 //! | here | what there is; what an answer must be, and what is true after it |
 //! | `allows` | which steps can be done now |
 //! | `waits` | which long waits can end |
+//! | `ordinals` | numbers of nodes and threads, and when there are no more |
 //! | `topics`, `queues`, `locks`, `services`, `rt`, `crowd` | the same for those kinds |
 
 mod allows;
 mod crowd;
 mod locks;
+mod ordinals;
 mod queues;
 mod rt;
 mod services;
@@ -27,6 +29,7 @@ use super::reply::Reply;
 use super::step::{Handle, Step, Verb};
 pub(super) use crowd::CROWD_DEPTH;
 use locks::Lock;
+use ordinals::Ordinals;
 use queues::{Producer, Queue};
 use rt::End;
 use services::{Client, InHand, Server};
@@ -140,10 +143,13 @@ pub(super) struct Model {
     excused: BTreeSet<(usize, usize)>,
     /// Threads that wait to read a lock since before somebody died inside.
     saw_death: BTreeSet<(usize, usize)>,
+    /// Threads whose wait ends as what they wait on was closed.
+    closed: BTreeSet<(usize, usize)>,
     /// Threads that have ended.
     ended: BTreeSet<(usize, usize)>,
     /// The disk is full.
     pub(super) full: bool,
+    ordinals: Ordinals,
     /// Nodes in which a publisher or producer lacked something as it was opened: it may have been
     /// seen before it gave up.
     gave_up: BTreeSet<u64>,
@@ -205,9 +211,18 @@ impl Model {
         if reply.outcome == "Panic" {
             return Err(format!("it panics: {}", reply.text));
         }
+        if step.is_long() && self.closed.remove(&(step.member, step.thread)) {
+            return match reply.outcome.as_str() {
+                "InvalidArgument" => Ok(()),
+                _ => ok(reply).and(Err("a wait goes on after what it waits on was closed".into())),
+            };
+        }
         let (cpu, wall) = reply.took;
         if step.arg("ms") > 0 && wall > BUSY.1 && cpu * 100 > wall * BUSY.0 {
             return Err(format!("it waited {wall} us and computed {cpu} us of them"));
+        }
+        if self.ordinals.took(step, reply) {
+            return Ok(());
         }
         if self.lacks(step, reply) && is_all_or_nothing(step.verb) {
             if let Some(Object { kind: Kind::Node { ordinal }, .. }) =
@@ -240,16 +255,21 @@ impl Model {
                 self.thread_ends(step);
                 ok(reply)
             }
-            Verb::Node => {
-                self.add(step, Kind::Node { ordinal: reply.id.0 }, None);
-                ok(reply)
-            }
+            Verb::Node => self.node_opens(step, reply),
             Verb::Drop | Verb::Leak | Verb::Unwind => {
                 self.let_go(step.arg("on"), step.verb);
                 ok(reply)
             }
+            Verb::Close => {
+                let on = step.arg("on");
+                let waits = self.waits_on(step.member, on);
+                self.closed.extend(waits.iter().map(|s| (s.member, s.thread)));
+                self.let_go(on, Verb::Drop);
+                ok(reply)
+            }
             Verb::Publisher => self.publisher(step, reply),
             Verb::Subscriber => self.subscriber(step, reply),
+            Verb::Insist => self.insisted(step, reply),
             Verb::Publish | Verb::Commit => self.published(step, reply),
             Verb::Loan => {
                 self.add(step, Kind::Loan { of: step.arg("on") }, Some(step.thread));
@@ -297,7 +317,7 @@ impl Model {
                 self.cleaned();
                 ok(reply)
             }
-            Verb::Audit | Verb::Chdir => ok(reply),
+            Verb::Audit | Verb::Chdir | Verb::Priority => ok(reply),
             _ => Ok(()),
         }
     }
@@ -319,6 +339,10 @@ impl Model {
     pub(super) fn done(&mut self, step: &Step) {
         if matches!(step.verb, Verb::Fill | Verb::Free) {
             self.full = step.verb == Verb::Fill;
+            return;
+        }
+        if step.verb == Verb::Ordinals {
+            self.ordinals.left = Some([step.arg("nodes"), step.arg("threads")]);
             return;
         }
         let member = self.members.entry(step.member).or_default();
@@ -412,6 +436,7 @@ impl Model {
         match &mut object.kind {
             Kind::Publisher(publisher) => {
                 let topic = publisher.topic;
+                publisher.unsure |= publisher.pending > 0;
                 if life != Life::Leaked {
                     publisher.ended_at.get_or_insert(now);
                 }

@@ -170,6 +170,9 @@ impl Model {
             "ok" if reply.value == count => Ok(()),
             // It cannot grow, and one that was refused may have left its end padded.
             "WouldBlock" if self.is_limited(step.member) => Ok(()),
+            "WouldBlock" if bound > 0 && unread + reply.value == 0 => {
+                Err(format!("an empty lane of {bound} bytes has no room for {bytes}"))
+            }
             "WouldBlock" if bound > 0 => {
                 let full = unread + (reply.value + 1) * bytes > bound / SURELY;
                 let wrong = || format!("a lane with {unread} bytes of {bound} is full");

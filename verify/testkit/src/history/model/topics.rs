@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Kind, Life, Model, Verdict, ok};
 use crate::history::reply::{News, Reply, Seen};
-use crate::history::step::{Handle, Step, Verb};
+use crate::history::step::{Handle, LONG_MS, Step, Verb};
 
 /// A topic by its name.
 #[derive(Clone, Debug, Default)]
@@ -20,12 +20,16 @@ pub(crate) struct Publisher {
     depth: u64,
     volatile: bool,
     waits: bool,
+    /// It waits as long as it takes.
+    pub(crate) patient: bool,
+    /// Messages that it may have published since it began to wait.
+    pub(crate) pending: u64,
     /// When each message was published.
     sent: Vec<u64>,
     born_at: u64,
     pub(crate) ended_at: Option<u64>,
-    /// Its ring has been found unwanted: it may be gone.
-    unsure: bool,
+    /// Its ring has been found unwanted: it may be gone. Or what it holds is not known.
+    pub(crate) unsure: bool,
 }
 
 impl Publisher {
@@ -33,9 +37,14 @@ impl Publisher {
         self.sent.len() as u64
     }
 
-    /// The oldest message that its ring holds.
-    fn floor(&self) -> u64 {
+    /// The oldest message that its ring may hold.
+    fn lowest(&self) -> u64 {
         self.count().saturating_sub(self.depth)
+    }
+
+    /// The oldest message that its ring holds for sure.
+    fn floor(&self) -> u64 {
+        (self.count() + self.pending).saturating_sub(self.depth)
     }
 }
 
@@ -145,6 +154,8 @@ impl Model {
             depth: step.arg("depth").next_power_of_two(),
             volatile: step.arg("volatile") == 1,
             waits: step.arg("wait_ms") > 0,
+            patient: step.arg("wait_ms") >= LONG_MS,
+            pending: 0,
             sent: Vec::new(),
             born_at: self.tick(),
             ended_at: None,
@@ -181,12 +192,12 @@ impl Model {
     /// Where one that asks for so much history begins: the youngest messages of the topic.
     fn history(&self, topic: u64, wanted: u64) -> BTreeMap<Handle, Cursor> {
         let rings = self.rings(topic);
-        let unsure = |p: &Publisher| p.unsure || p.volatile;
+        let unsure = |p: &Publisher| p.unsure || p.volatile || p.pending > 0;
         // Where each begins, if of the unsure ones only those are there.
         let begin = |there: &dyn Fn(Handle) -> bool| {
             let mut all = Vec::new();
             for (handle, p) in &rings {
-                let from = if unsure(p) && !there(*handle) { p.count() } else { p.floor() };
+                let from = if unsure(p) && !there(*handle) { p.count() } else { p.lowest() };
                 all.extend((from..p.count()).map(|n| (p.sent[n as usize], *handle, n)));
             }
             all.sort_unstable();
@@ -248,6 +259,61 @@ impl Model {
         for topic in all {
             self.reclaimed(topic);
         }
+    }
+
+    /// A publisher begins to wait for its readers.
+    pub(super) fn insists(&mut self, step: &Step) {
+        if let Some(publisher) = self.ring_mut(step.arg("on")) {
+            publisher.pending = 1;
+        }
+    }
+
+    /// Whether a publisher that waits surely has room, or may have some. A subscriber says how far
+    /// it is when it has read all, else in steps of a quarter of the ring.
+    fn room_of(&self, ring: Handle) -> (bool, bool) {
+        let Some(p) = self.ring(ring) else { return (true, true) };
+        let reliable = self.subs(p.topic).filter(|(_, s)| s.reliable);
+        let (mut surely, mut maybe) = (true, true);
+        for cursor in reliable.map(|(handle, _)| self.cursor(handle, ring)) {
+            let left = |at: u64| (at + p.depth).saturating_sub(p.count());
+            let read_all = cursor.next.min(cursor.earliest.max(p.lowest())) == p.count();
+            surely &= read_all || left(cursor.earliest.min(cursor.next)) > p.depth.div_ceil(4);
+            maybe &= left(cursor.next) > 0;
+        }
+        (surely, maybe)
+    }
+
+    pub(super) fn has_room(&self, ring: Handle) -> bool {
+        self.room_of(ring).0
+    }
+
+    /// Whether one may publish at any time now: who comes meanwhile may find the message or not.
+    pub(super) fn may_publish_now(&self, topic: u64) -> bool {
+        let waits = self.rings(topic).into_iter().filter(|(_, p)| p.pending > 0);
+        waits.into_iter().any(|(handle, _)| self.exists(handle) && self.room_of(handle).1)
+    }
+
+    /// It was seen, or said to be there.
+    fn is_published(&mut self, ring: Handle) {
+        let now = self.tick();
+        if let Some(publisher) = self.ring_mut(ring) {
+            publisher.sent.push(now);
+            publisher.pending = 0;
+        }
+    }
+
+    /// A wait of [`insists`](Self::insists) is over.
+    pub(super) fn insisted(&mut self, step: &Step, reply: &Reply) -> Verdict {
+        let ring = step.arg("on");
+        let seen = self.ring(ring).is_none_or(|p| p.pending == 0);
+        ok(reply)?;
+        if !seen {
+            if !self.room_of(ring).1 {
+                return Err("published over what a reliable subscriber has yet to read".into());
+            }
+            self.is_published(ring);
+        }
+        Ok(())
     }
 
     fn cursor(&self, sub: Handle, ring: Handle) -> Cursor {
@@ -448,12 +514,20 @@ impl Model {
             return Err(format!("a torn message: {seen:?}"));
         }
         let by_id = self.ids.get(&(false, seen.id.0, seen.id.1)).copied();
+        if self.ring(seen.from).is_some_and(|p| p.pending > 0 && seen.seq == p.count()) {
+            self.is_published(seen.from);
+        }
         let Some(p) = self.ring(seen.from).filter(|p| p.topic == topic && by_id == Some(seen.from))
         else {
             return Err(format!("a message of another topic or publisher: {seen:?}"));
         };
         let mut cursor = self.cursor(on, seen.from);
         let mut expected = cursor.next.max(p.floor());
+        if p.pending > 0 {
+            // Who waits to overwrite one may have done so or not.
+            let kept = cursor.next.max(p.lowest());
+            expected = if seen.seq == kept { kept } else { expected };
+        }
         // Who is overtaken more than once goes on in the middle of the ring.
         let overtaken = p.floor() > cursor.next && seen.seq < p.count();
         let blurred = self.sub(on).is_some_and(|s| s.blurred);
@@ -463,7 +537,7 @@ impl Model {
         if beside && cursor.next <= seen.seq && (seen.seq < expected || overtaken) {
             expected = seen.seq;
         }
-        let first = cursor.earliest.max(p.floor());
+        let first = cursor.earliest.max(p.lowest());
         let early = first <= seen.seq && seen.seq < expected && cursor.earliest < cursor.next;
         if seen.n != seen.seq || seen.seq >= p.count() || !early && seen.seq != expected {
             return Err(format!("{seen:?} came, next is {expected} of {}", p.count()));
@@ -504,7 +578,7 @@ impl Model {
                 News::Left => life == Life::Dropped && unread == 0,
                 News::Died(unfinished, lost) => {
                     let dead = life == Life::Dead || life == Life::Dropped && !alive;
-                    dead && unread == 0 && !unfinished && lost == 0
+                    dead && unread == 0 && (!unfinished || p.pending > 0) && lost == 0
                 }
                 News::Corrupt => false,
             };

@@ -19,6 +19,10 @@ impl Model {
         if let Some(member) = self.members.get_mut(&step.member) {
             member.threads.insert(step.thread, Some(step.clone()));
         }
+        self.ordinals.take(step);
+        if step.verb == Verb::Insist {
+            self.insists(step);
+        }
         // Any thread may use a lock meanwhile.
         if !matches!(step.verb, Verb::Lock | Verb::Read) {
             self.set_busy(step, true);
@@ -49,9 +53,20 @@ impl Model {
         waits.filter(|step| self.is_ready(step)).cloned().collect()
     }
 
+    /// The waits of a member that use that.
+    pub(super) fn waits_on(&self, member: usize, on: Handle) -> Vec<Step> {
+        let threads = self.members.get(&member).map(|m| m.threads.values().flatten());
+        let theirs = threads.into_iter().flatten();
+        theirs.filter(|step| self.used_by(step).contains(&Some(on))).cloned().collect()
+    }
+
     fn is_ready(&self, step: &Step) -> bool {
+        if self.closed.contains(&(step.member, step.thread)) {
+            return true;
+        }
         match step.verb {
             Verb::Receive => self.has_news(step.arg("on")),
+            Verb::Insist => self.has_room(step.arg("on")),
             Verb::Get => self.has_message(step.arg("on")),
             Verb::Lock | Verb::Read => !self.would_wait(step),
             Verb::Replies => self.has_reply(step.arg("on")),
