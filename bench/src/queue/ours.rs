@@ -81,12 +81,12 @@ pub(super) fn batches<const W: usize>(cores: Cores, producers: u64, count: u64) 
         producers,
         count / BATCH as u64 * BATCH as u64,
         |producer, n| {
-            let mut batch = [[0; W]; BATCH];
-            for i in (1..=n).step_by(BATCH) {
-                for (k, to) in batch.iter_mut().enumerate() {
-                    *to = [i + k as u64; W];
-                }
-                producer.send_batch(&batch)?;
+            // One ahead: what is copied right after it was stored waits for the store buffer.
+            let mut batches = [[[0; W]; BATCH]; 2];
+            fill_from(1, &mut batches[0]);
+            for (turn, i) in (1..=n).step_by(BATCH).enumerate() {
+                fill_from(i + BATCH as u64, &mut batches[(turn + 1) % 2]);
+                producer.send_batch(&batches[turn % 2])?;
             }
             Ok(())
         },
@@ -101,6 +101,12 @@ pub(super) fn batches<const W: usize>(cores: Cores, producers: u64, count: u64) 
             Ok(sum)
         },
     )
+}
+
+fn fill_from<const W: usize>(first: u64, batch: &mut [Words<W>; BATCH]) {
+    for (k, to) in batch.iter_mut().enumerate() {
+        *to = [first + k as u64; W];
+    }
 }
 
 /// Each of `producers` sends numbers from 1 on; together about `count`.
