@@ -2,11 +2,12 @@
  *
  * Made from crates/outlive-c/src by `make header`; a test compares the two.
  *
- * Every call answers an outlive_status, 0 for success, but where it says otherwise; details of the
- * last error: outlive_last_error(). Handles are freed by their _close or _free; NULL is refused,
- * and to free it is nothing. Node, watch and lock handles may be used by any thread, all others by
- * one thread at a time. Deadlines are instants of CLOCK_MONOTONIC in ns: OUTLIVE_NO_WAIT (0) does not
- * wait, OUTLIVE_FOREVER does.
+ * Calls return an outlive_status, 0 for success, unless noted; outlive_last_error() has the details.
+ * Free handles with their _close or _free, which accept NULL; other calls reject NULL. Handles of
+ * ports, and the samples, messages, slots and loans that they lend, are for one thread at a time;
+ * nodes, watches, locks, sets, interrupts and types are for any thread, and any thread may release a
+ * sample. Deadlines are instants of CLOCK_MONOTONIC in ns: OUTLIVE_NO_WAIT (0) does not wait,
+ * OUTLIVE_FOREVER does.
  *
  * Nothing here survives fork: the child opens a node of its own.
  *
@@ -790,7 +791,8 @@ enum outlive_status outlive_consumer_ack(struct outlive_consumer *consumer,
                                          const struct outlive_message *message);
 
 // Puts the message in hand back unreceived; its bytes must not be read any more. It comes again
-// with the next receive, of this consumer or, if it is closed, of the next. Returns the same as
+// with the next receive, of this consumer or, if it is closed, of the next; after a look of a wait
+// set at the consumer a message of another producer may come first. Returns the same as
 // `outlive_consumer_ack`.
 enum outlive_status outlive_consumer_nack(struct outlive_consumer *consumer,
                                           const struct outlive_message *message);
@@ -990,7 +992,8 @@ enum outlive_status outlive_subscriber_open_any(const struct outlive_node *node,
 // `OUTLIVE_NO_WAIT`.
 //
 // `OUTLIVE_WOULD_BLOCK`: there is none now. `OUTLIVE_TIMEOUT`: the deadline passed.
-// `OUTLIVE_EVENT`: something happened to a publisher, see `outlive_subscriber_next_event`.
+// `OUTLIVE_EVENT`: something happened to a publisher, see `outlive_subscriber_next_event`; the other
+// two do not say that nothing has.
 // `OUTLIVE_TOO_MANY_BORROWS`: release samples first; nothing is lost.
 //
 // A dead publisher's committed messages come first, then the event. A stopped one is alive.

@@ -7,6 +7,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use outlive::internals::fork_generation;
 use outlive::queue::{self, Slot};
 use outlive::{Consumer, Deadline, Error, ErrorKind, PayloadType, Producer};
 
@@ -69,20 +70,37 @@ fn queue(
 
 /// Tells what a handle gave from what it gave before, and from what another handle gave.
 #[derive(Debug)]
-struct Generation(u64);
+struct Generation {
+    number: u64,
+    /// Of the process that has it, not of its children.
+    process: u32,
+}
 
 impl Generation {
     fn first() -> Self {
         static HANDLES: AtomicU64 = AtomicU64::new(1);
         // Odd multiples of this constant are far from each other: no two handles of a process meet.
-        Self(HANDLES.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        let number = HANDLES.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self { number, process: fork_generation() }
     }
 
     #[inline(always)]
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(1);
-        self.0
+        self.number = self.number.wrapping_add(1);
+        self.number
     }
+
+    /// Refuses what a parent had in hand as it forked.
+    #[inline(always)]
+    fn of_this_process(&self, what: &str) -> Done {
+        if self.process == fork_generation() { Ok(()) } else { Err(inherited(what)) }
+    }
+}
+
+#[cold]
+fn inherited(what: &str) -> Fail {
+    let remedy = "it is the parent's: open a node in this process";
+    Fail::Error(Error::new(ErrorKind::ForkedChild, "using", what, remedy))
 }
 
 /// Sends messages to the one consumer of a queue. One thread at a time.
@@ -92,6 +110,7 @@ pub struct outlive_producer {
     slot: Option<Slot<'static, [u8]>>,
     /// Of what was reserved last.
     generation: Generation,
+    id: outlive_port_id,
     producer: Box<Producer<[u8]>>,
     of: PayloadType,
     last: outlive_status,
@@ -112,7 +131,9 @@ pub extern "C" fn outlive_producer_open(
         let producer = Box::new(queue(node, name, of, options)?.producer()?);
         let (of, last) = (payload_type(of), outlive_status::OUTLIVE_OK);
         let generation = Generation::first();
-        let handle = outlive_producer { slot: None, generation, producer, of, last };
+        let id = producer.id();
+        let id = outlive_port_id { node: id.node.get(), port: id.port };
+        let handle = outlive_producer { slot: None, generation, id, producer, of, last };
         out.write(Box::into_raw(Box::new(handle)));
         Ok(())
     })
@@ -235,7 +256,7 @@ pub extern "C" fn outlive_producer_reserve(
 impl outlive_producer {
     /// The reservation that `slot` is of, which is gone from here on.
     fn take(&mut self, slot: &mut outlive_slot) -> Result<Slot<'static, [u8]>, Fail> {
-        let is_it = !slot.data.is_null() && slot.generation == self.generation.0;
+        let is_it = !slot.data.is_null() && slot.generation == self.generation.number;
         slot.data = null_mut();
         self.slot.take_if(|_| is_it).ok_or_else(stale_slot)
     }
@@ -256,7 +277,9 @@ pub extern "C" fn outlive_producer_commit(
     let mut port = producer;
     let status = run(|| {
         let (port, slot) = (need(port.as_deref_mut(), "a producer")?, need(slot, "a slot")?);
-        port.take(slot)?.commit();
+        let slot = port.take(slot)?;
+        port.generation.of_this_process("a slot")?;
+        slot.commit();
         Ok(())
     });
     noted(port, status)
@@ -309,10 +332,7 @@ pub extern "C" fn outlive_producer_wait_for_consumer(
 /// Who this is, as the consumer sees it.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_producer_id(producer: Option<&outlive_producer>) -> outlive_port_id {
-    producer.map_or_else(outlive_port_id::default, |port| {
-        let id = port.producer.id();
-        outlive_port_id { node: id.node.get(), port: id.port }
-    })
+    producer.map_or_else(outlive_port_id::default, |port| port.id)
 }
 
 /// Leaves the queue. Unread messages stay for the consumer. NULL does nothing.
@@ -434,9 +454,10 @@ impl outlive_consumer {
     #[inline(always)]
     fn lay_down(&mut self, message: Option<&outlive_message>) -> Done {
         let message = need(message, "a message")?;
-        if !self.held || message.generation != self.generation.0 {
+        if !self.held || message.generation != self.generation.number {
             return Err(stale_message());
         }
+        self.generation.of_this_process("a message")?;
         self.held = false;
         Ok(())
     }
@@ -465,7 +486,8 @@ pub extern "C" fn outlive_consumer_ack(
 }
 
 /// Puts the message in hand back unreceived; its bytes must not be read any more. It comes again
-/// with the next receive, of this consumer or, if it is closed, of the next. Returns the same as
+/// with the next receive, of this consumer or, if it is closed, of the next; after a look of a wait
+/// set at the consumer a message of another producer may come first. Returns the same as
 /// `outlive_consumer_ack`.
 #[unsafe(no_mangle)]
 pub extern "C" fn outlive_consumer_nack(

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
 use outlive::service::{self, Reply, Ticket};
-use outlive::{Client, Deadline};
+use outlive::{Client, Deadline, ErrorKind};
 
 use crate::node::{OUTLIVE_NO_WAIT, outlive_node};
 use crate::options::{SizedOptions, flag, read_options, reserved};
@@ -166,8 +166,16 @@ pub extern "C" fn outlive_client_receive_for(
         let (port, out) = (need(client, "a client")?, need(out, "out")?);
         let known = port.tickets.iter().copied().find(|known| known.get() == ticket);
         let known = known.ok_or_else(|| invalid("ticket", "it is answered, or none of this"))?;
-        let reply = port.client.receive_for(known, Deadline::at_ns(deadline_ns))?;
-        give(out, port, reply);
+        match port.client.receive_for(known, Deadline::at_ns(deadline_ns)) {
+            Ok(reply) => give(out, port, reply),
+            Err(e) if e.kind() == ErrorKind::Timeout => {
+                return Err(Fail::Quiet(match deadline_ns {
+                    OUTLIVE_NO_WAIT => outlive_status::OUTLIVE_WOULD_BLOCK,
+                    _ => outlive_status::OUTLIVE_TIMEOUT,
+                }));
+            }
+            Err(e) => return Err(e.into()),
+        }
         Ok(())
     })
 }

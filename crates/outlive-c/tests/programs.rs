@@ -238,6 +238,54 @@ fn without_exceptions_the_headers_compile_as_well() {
     }
 }
 
+#[test]
+fn objects_with_and_without_exceptions_keep_their_own_functions() {
+    let temp = Temp::new("mixed");
+    let text = |name: &str| {
+        format!(
+            "#include <outlive.hpp>\nunsigned {name}() {{ return \
+             outlive::detail::exceptions_in_flight(); }}\n"
+        )
+    };
+    let main = "unsigned with(); unsigned without(); struct it { int &got; ~it() { got = with() * 10 + \
+                without(); } };\nint main() { int got = 0; try { it in{got}; throw 1; } catch (int) \
+                {} return got == 10 ? 0 : 1; }\n";
+    let sources = [("without", text("without")), ("with", text("with")), ("main", main.into())];
+    for (compiler, standard) in cpp_ways() {
+        let mut objects = Vec::new();
+        for (name, text) in &sources {
+            let (source, object) =
+                (temp.0.join(format!("{name}.cpp")), temp.0.join(format!("{name}.o")));
+            std::fs::write(&source, text).unwrap();
+            let mut cc = Command::new(compiler);
+            cc.args(["-O0", "-D_GNU_SOURCE"]).args(format!("-std={standard}").split(' '));
+            cc.args((*name == "without").then_some("-fno-exceptions"));
+            cc.arg("-I").arg(prefix().join("include")).arg("-c").arg(&source);
+            succeeds(cc.arg("-o").arg(&object));
+            objects.push(object);
+        }
+        let program = temp.0.join("mixed");
+        let mut link = Command::new(compiler);
+        link.args(format!("-std={standard}").split(' ')).args(&objects).arg("-o").arg(&program);
+        link.arg("-L").arg(prefix().join("lib")).arg("-loutlive");
+        succeeds(link.arg(format!("-Wl,-rpath,{}", prefix().join("lib").display())));
+        succeeds(&mut Command::new(&program));
+    }
+}
+
+#[test]
+fn settings_may_name_one_member_alone() {
+    let temp = Temp::new("settings");
+    let source = temp.0.join("settings.cpp");
+    let text = "#include <outlive.hpp>\nint main() { outlive::node_options n{.group = 1}; \
+                outlive::topic_options t{.depth = 4}; outlive::queue_options q{.stamped = true}; \
+                return n.group == 1 && t.depth == 4 && q.stamped ? 0 : 1; }\n";
+    std::fs::write(&source, text).unwrap();
+    for (compiler, standard) in cpp_ways() {
+        compile(compiler, standard, &source, &temp.0.join("settings"));
+    }
+}
+
 /// Whether msgpack-cxx is there, which `outlive/msgpack.hpp` is made for.
 fn has_msgpack() -> bool {
     Path::new("/usr/include/msgpack.hpp").exists()

@@ -29,13 +29,19 @@
 #endif
 #endif
 
-// Where the standard decides what a result is, it is part of every name: objects compiled as C++20
-// and as C++23 do not link where they would take one for the other.
+// What a result is, and whether there are exceptions, is part of every name: objects that are compiled
+// differently do not link where they would take one for the other, and keep inline functions of their own.
 #if OUTLIVE_STD_EXPECTED
 #include <expected>
+#endif
+#if OUTLIVE_STD_EXPECTED && defined(__cpp_exceptions)
 #define OUTLIVE_ABI cpp23
-#else
+#elif OUTLIVE_STD_EXPECTED
+#define OUTLIVE_ABI cpp23_no_exceptions
+#elif defined(__cpp_exceptions)
 #define OUTLIVE_ABI cpp20
+#else
+#define OUTLIVE_ABI cpp20_no_exceptions
 #endif
 
 namespace outlive::inline OUTLIVE_ABI {

@@ -349,20 +349,37 @@ using copy_of = std::conditional_t<std::is_array_v<T>, void, T>;
 /// A value on its way, as bytes that stay for the call.
 template <class T> class packed {
   public:
-    packed(const T &value) {
-        auto *kept = room();
-        auto &to = kept == nullptr ? own_ : *kept;
+    packed(const T &value) : room_(room()) {
+        auto &to = room_.at == nullptr ? own_ : *room_.at;
         to.clear();
         packed_traits<T>::pack(value, to);
         bytes_ = to;
     }
-    packed(std::span<const std::byte> bytes) : bytes_(bytes) {}
+    packed(std::span<const std::byte> bytes) : room_(nullptr), bytes_(bytes) {}
     /// Shows the same bytes, for as long as the other: for a call in a call.
-    packed(const packed &other) noexcept : bytes_(other.bytes_) {}
+    packed(const packed &other) noexcept : room_(nullptr), bytes_(other.bytes_) {}
     packed &operator=(const packed &) = delete;
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
   private:
+    /// Whether a value of this thread is on its way: another one, sent meanwhile, takes room of its own.
+    static bool &in_use() noexcept {
+        static constinit thread_local bool is = false;
+        return is;
+    }
+    struct lease {
+        explicit lease(std::vector<std::byte> *room) : at(room != nullptr && !in_use() ? room : nullptr) {
+            in_use() = in_use() || at != nullptr;
+        }
+        lease(const lease &) = delete;
+        lease &operator=(const lease &) = delete;
+        ~lease() {
+            if (at != nullptr) {
+                in_use() = false;
+            }
+        }
+        std::vector<std::byte> *at;
+    };
     /// Grows to the largest value of a thread and stays. None once the thread has destroyed its
     /// objects: at exit the static ones come after them, whose destructors may still send.
     static std::vector<std::byte> *room() {
@@ -381,7 +398,8 @@ template <class T> class packed {
         }
         return at;
     }
-    std::vector<std::byte> own_; // where the thread has none any more
+    lease room_;
+    std::vector<std::byte> own_; // where the thread's is taken or gone
     std::span<const std::byte> bytes_;
 };
 

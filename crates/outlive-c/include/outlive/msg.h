@@ -20,7 +20,7 @@
  *     printf("%.32s", header.frame_id);
  *
  * Read a received picture after outlive_image_check(data, size), for instance with OpenCV:
- *     const outlive_image_header *image = outlive_sample_data(&sample, &size);
+ *     auto *image = static_cast<const outlive_image_header *>(outlive_sample_data(&sample, &size));
  *     if (outlive_image_check(image, size) == OUTLIVE_OK && image->format == OUTLIVE_PIXEL_BGR8) {
  *         cv::Mat mat(image->height, image->width, CV_8UC3, (void *)(image + 1), image->row_bytes);
  *     }

@@ -32,8 +32,15 @@ constexpr std::int64_t ns_of(std::chrono::duration<Rep, Period> time) {
     if (!(about == about)) {
         return 0;
     }
-    return static_cast<std::int64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+    using factor = std::ratio_divide<Period, std::nano>;
+    if constexpr (std::is_integral_v<Rep> && factor::num != 1 && factor::den != 1) {
+        // Ticks by ticks of the denominator: `duration_cast` multiplies first, which may overflow.
+        const auto count = static_cast<std::int64_t>(time.count());
+        return count / factor::den * factor::num + count % factor::den * factor::num / factor::den;
+    } else {
+        return static_cast<std::int64_t>(
+            std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+    }
 }
 
 /// How long it is from `now` to `at`, ns.
@@ -187,9 +194,9 @@ class lockless_set;
 
 /// Settings of a node. Empty: the defaults.
 struct node_options {
-    std::string name;   ///< shown in listings; the program's name unless given
-    std::string domain; ///< domains do not see each other
-    std::string root;   ///< folder of the domains, instead of $OUTLIVE_DIR
+    std::string name{};      ///< shown in listings; the program's name unless given
+    std::string domain{};    ///< domains do not see each other
+    std::string root{};      ///< folder of the domains, instead of $OUTLIVE_DIR
     std::uint32_t group = 0; ///< group whose members may join
 
     /// As outlive.h takes them; valid as long as this.

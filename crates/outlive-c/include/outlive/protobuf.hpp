@@ -63,7 +63,7 @@ struct outlive::packed_traits<T> {
     }
     static bool unpack(std::span<const std::byte> from, T &value) {
         return from.size() <= INT_MAX &&
-               value.ParseFromArray(from.data(), static_cast<int>(from.size()));
+               value.ParsePartialFromArray(from.data(), static_cast<int>(from.size()));
     }
 };
 

@@ -13,7 +13,7 @@ struct queue_options {
     std::uint64_t first_bytes = 0; ///< producer: memory its lane takes at first and keeps
     bool stamped = false;          ///< every message carries a time stamp
     /// consumer: receives in the order of time stamps, holding back for at most so long
-    timespan ordered_holdback;
+    timespan ordered_holdback{};
 
     [[nodiscard]] ::outlive_queue_options raw() const {
         ::outlive_queue_options raw{};
@@ -211,7 +211,8 @@ template <class T> class message {
         const auto of = std::move(of_);
         return detail::done(::outlive_consumer_ack(of.get(), &raw_));
     }
-    /// Puts it back: it comes again with the next receive, of this consumer or of the next.
+    /// Puts it back: it comes again with the next receive, of this consumer or of the next. If a wait
+    /// set looks at the consumer in between, a message of another producer may come first.
     expected<void> nack() && {
         const auto of = std::move(of_);
         return detail::done(::outlive_consumer_nack(of.get(), &raw_));
@@ -283,11 +284,9 @@ template <class T> class consumer {
     }
     /// The oldest event not returned yet.
     std::optional<event> next_event() {
-        event found;
-        if (::outlive_consumer_next_event(at_.get(), &found) != OUTLIVE_OK) {
-            return std::nullopt;
-        }
-        return found;
+        return detail::event_of([&](::outlive_event *to) {
+            return ::outlive_consumer_next_event(at_.get(), to);
+        });
     }
     [[nodiscard]] ::outlive_consumer *get() const noexcept { return at_.get(); }
 

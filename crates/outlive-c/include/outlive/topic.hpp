@@ -17,7 +17,7 @@ struct topic_options {
     bool reliable = false;              ///< subscriber: publishers wait for it
     /// publisher: how long a publish waits for the slowest live reliable subscriber; 1 s unless
     /// given, zero or less for not at all (OUTLIVE_WOULD_BLOCK)
-    std::optional<timespan> reliable_timeout;
+    std::optional<timespan> reliable_timeout{};
     bool is_volatile = false; ///< publisher: drops what every subscriber has read
 
     /// Points into these options.
@@ -326,7 +326,24 @@ template <class T> class sample {
 };
 
 /// What happened to a publisher or a producer.
-using event = ::outlive_event;
+struct event {
+    ::outlive_event_kind kind{};
+    bool unfinished = false; ///< a death: it died while writing a message, which nobody ever sees
+    port_id port{};          ///< to whom
+    std::uint64_t lost = 0;  ///< a death: messages lost after the last one received
+    std::string why{};       ///< OUTLIVE_PEER_CORRUPT: what is wrong
+};
+
+namespace detail {
+/// The event that `next` gives, with text of its own.
+template <class Next> std::optional<event> event_of(Next next) {
+    ::outlive_event raw;
+    if (next(&raw) != OUTLIVE_OK) {
+        return std::nullopt;
+    }
+    return event{raw.kind, raw.unfinished, raw.port, raw.lost, raw.why == nullptr ? "" : raw.why};
+}
+} // namespace detail
 
 /// Receives the messages of all publishers of a topic. One thread at a time.
 template <class T> class subscriber {
@@ -334,8 +351,9 @@ template <class T> class subscriber {
     subscriber() = default; ///< empty until one is assigned
     explicit operator bool() const noexcept { return static_cast<bool>(at_); }
 
-    /// The next message, waiting for it until the deadline: else OUTLIVE_WOULD_BLOCK,
-    /// OUTLIVE_TIMEOUT, or OUTLIVE_EVENT when there is an event to look at first.
+    /// The next message, waiting for it until the deadline: else OUTLIVE_TIMEOUT, or OUTLIVE_EVENT
+    /// when there is an event to look at first. OUTLIVE_WOULD_BLOCK with deadline::now, which leaves
+    /// events to next_event.
     expected<sample<T>> receive(deadline until = deadline::now) {
         return take([&](::outlive_sample *to) {
             return ::outlive_subscriber_receive(at_.get(), until.ns(), to);
@@ -376,11 +394,9 @@ template <class T> class subscriber {
 
     /// The oldest event not returned yet.
     std::optional<event> next_event() {
-        event found;
-        if (::outlive_subscriber_next_event(at_.get(), &found) != OUTLIVE_OK) {
-            return std::nullopt;
-        }
-        return found;
+        return detail::event_of([&](::outlive_event *to) {
+            return ::outlive_subscriber_next_event(at_.get(), to);
+        });
     }
     /// Messages lost so far, over all publishers.
     [[nodiscard]] std::uint64_t lost() const noexcept { return ::outlive_subscriber_lost(at_.get()); }

@@ -322,6 +322,17 @@ static void queues(outlive_node *node) {
     outlive_producer_discard(producer, &room);
     CHECK(outlive_producer_commit(producer, &room) == -1 && errno == EINVAL);
     outlive_producer_discard(producer, NULL);
+    /* Nor does a forked child commit what its parent has reserved. */
+    CHECK(outlive_producer_reserve(producer, sizeof n, OUTLIVE_FOREVER, &room) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        CHECK(outlive_producer_commit(producer, &room) == -1 && errno == EPERM);
+        CHECK(outlive_producer_status(producer) == OUTLIVE_FORKED_CHILD);
+        _exit(0);
+    }
+    int ended = 0;
+    CHECK(waitpid(child, &ended, 0) == child && ended == 0);
+    outlive_producer_discard(producer, &room);
     CHECK(outlive_producer_reserve(producer, SIZE_MAX, OUTLIVE_NO_WAIT, &room) == -1);
     CHECK(errno == EINVAL && room.data == NULL);
     CHECK(outlive_producer_reserve(producer, 8, OUTLIVE_NO_WAIT, NULL) == -1 && errno == EINVAL);
@@ -391,6 +402,8 @@ static void services(outlive_node *node) {
     OK(outlive_server_open(node, "/echo", NULL, NULL, NULL, &server));
     OK(outlive_client_wait_for_server(client, soon()));
     OK(outlive_client_send(client, "one", 3, OUTLIVE_FOREVER, &ticket));
+    CHECK(outlive_client_receive_for(client, ticket, OUTLIVE_NO_WAIT, &reply) == OUTLIVE_WOULD_BLOCK);
+    CHECK(outlive_client_receive_for(client, ticket, outlive_now_ns(), &reply) == OUTLIVE_TIMEOUT);
     OK(outlive_server_receive(server, soon(), &request));
     size_t size;
     CHECK(memcmp(outlive_request_data(request, &size), "one", 3) == 0 && size == 3);

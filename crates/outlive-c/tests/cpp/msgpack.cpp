@@ -87,6 +87,20 @@ int main() {
     CHECK(same(next(consumer)->value().value(), 7));
     CHECK(same(next(consumer)->value().value(), 8));
 
+    // One that is sent while another is on its way leaves that alone.
+    const auto meanwhile = [&] {
+        CHECK(producer.send(make(10)));
+        return outlive::deadline::never;
+    };
+    struct sent {
+        outlive::detail::payload<plan>::argument value;
+        outlive::deadline until;
+    };
+    const sent outer{make(9), meanwhile()};
+    CHECK(producer.send(outer.value, outer.until));
+    CHECK(same(next(consumer)->value().value(), 10));
+    CHECK(same(next(consumer)->value().value(), 9));
+
     auto server = node.server<plan, tiny>("/answers").value();
     auto client = node.client<plan, tiny>("/answers").value();
     std::thread answering([&server] {
