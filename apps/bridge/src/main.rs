@@ -65,15 +65,15 @@ Carries topics, queues and services between machines, over Zenoh.
 Usage: outlive-bridge [OPTIONS] FILE
 
 Arguments:
-  FILE       what is carried, as docs/book/bridge.md describes
+  FILE       configuration: docs/book/bridge.md
 
 Options:
-  --check        only read FILE and say what is wrong in it, and which types cannot be carried
-  --stats        print what was carried, every stats_ms of FILE
-  --domain NAME  the domain, whatever FILE says
+  --check        check FILE, and list the types that cannot be carried
+  --stats        print counters every stats_ms
+  --domain NAME  domain to use; overrides FILE
   --types PATH   .msg and .srv files of your own types, or a directory of them, besides those that
                  FILE names; may be repeated
-  --ros2-types   only list the types of ROS 2 that are known, with their hashes
+  --ros2-types   list the known ROS 2 types with their hashes
   -h, --help
   -V, --version
 
@@ -81,7 +81,7 @@ The domain is that of FILE, else $OUTLIVE_DOMAIN, else 'default', in $OUTLIVE_DI
 /dev/shm/outlive-<uid>.
 
 Exit codes:
-  0 ended by SIGTERM or SIGINT   1 failed   2 wrong usage, or FILE is wrong
+  0 ended by SIGTERM or SIGINT   1 failed   2 wrong usage or invalid FILE
 ";
 
 /// What the command line says.

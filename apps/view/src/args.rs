@@ -18,15 +18,15 @@ Arguments:
 
 Options:
   --regex             read TOPICS as regular expressions for the whole name
-  --rate [TOPICS=]HZ  at most so many messages of a topic and publisher each second, the newest;
-                      inf: all; again for other topics (30)
-  --bind ADDRESS      where to listen (127.0.0.1: this machine only)
-  --port PORT         0: any that is free (8765)
-  --origin URL        let pages of this origin look, too; again for others, '*' for all
-  --rerun FILE        write FILE instead, until the end
-  --overwrite         replace FILE if it is there
+  --rate [TOPICS=]HZ  maximum rate per publisher, newest message first; 'inf' for all; repeat
+                      per topic [default: 30]
+  --bind ADDRESS      address to listen on [default: 127.0.0.1, this machine only]
+  --port PORT         port to listen on; 0 picks a free one [default: 8765]
+  --origin URL        also allow pages of this origin; repeatable, '*' for all
+  --rerun FILE        write FILE for Rerun instead of serving
+  --overwrite         replace an existing FILE
   --stats             print what was shown and sent, every second
-  --domain NAME       the domain (default)
+  --domain NAME       domain to use [default: $OUTLIVE_DOMAIN, else 'default']
   -h, --help
   -V, --version
 

@@ -178,7 +178,7 @@ fn a_wrong_file_is_told_with_line_and_column() {
     assert!(ran.err.contains(&expect), "{}", ran.err);
     robot.write("[process.a]\ncommand = 'true'\n");
     let ran = robot.home.run(&format!("run {file} --check")).expect(DONE);
-    assert_eq!(ran.text(), "robot is right: it starts a\n");
+    assert_eq!(ran.text(), "robot is valid: starts a\n");
     robot.home.run("ps").expect(NOT_FOUND);
     robot.home.run("stop").expect(NOT_FOUND);
     robot.home.run("run /nonexistent.toml").expect(USAGE);

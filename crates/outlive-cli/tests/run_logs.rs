@@ -303,7 +303,7 @@ fn a_killed_keeper_is_replaced_and_nobody_ends_by_it() {
         assert_eq!(robot.pid("counts"), pid);
         robot.until_log("counts", &format!("line {}\n", count(&robot)));
     }
-    robot.until_log("run", "who keeps the logs has ended");
+    robot.until_log("run", "the log keeper ended");
     let last = keeper(&robot.home);
     running.signal(libc::SIGTERM);
     running.end().expect(DONE);

@@ -149,7 +149,7 @@ fn the_files_of_the_book_are_right() {
     assert!(!blocks.is_empty());
     for block in &blocks {
         let ran = check(block).expect(DONE);
-        assert_eq!(ran.text(), "robot is right: it starts core, camera, dashboard\n");
+        assert_eq!(ran.text(), "robot is valid: starts core, camera, dashboard\n");
     }
     // The page names every key: the parser lists what it takes.
     let unknown = format!("{}\nzzzzzzzzzzzz = 1\n", blocks[0]);

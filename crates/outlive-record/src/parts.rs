@@ -16,7 +16,7 @@ use crate::scan::{HEAD_BYTES, Limits};
 use crate::{Error, Recording};
 
 /// What to do with a bag of ROS 2 that is not read as it is.
-pub(crate) const ANEW: &str = "write it anew as MCAP, with 'ros2 bag convert', or without ROS with \
+pub(crate) const ANEW: &str = "convert it to MCAP with 'ros2 bag convert', or without ROS with \
     'rosbags-convert --src BAG --dst NEW --dst-storage mcap' (pip install rosbags)";
 
 /// A file may be younger than its time by so much.

@@ -313,7 +313,7 @@ impl Recorder {
                     self.progress.messages -= messages;
                     self.progress.lost += messages;
                     self.notes.push(format!(
-                        "{path} was removed, and {messages} messages with it: it is begun anew"
+                        "{path} was removed with {messages} messages; started a new file"
                     ));
                 }
                 self.notes.append(&mut files.notes);

@@ -148,7 +148,7 @@ fn a_bag_is_read_by_its_directory_and_one_in_sqlite_says_what_to_do() {
     std::fs::copy(&whole, old.join("bag_0.mcap")).unwrap();
     assert_eq!(Recording::open(&old).unwrap().messages, 40);
     std::fs::write(old.join("metadata.yaml"), "a:\n  compression_mode: MESSAGE\n").unwrap();
-    assert!(why(&old).contains("with compressed messages: write it anew"), "{}", why(&old));
+    assert!(why(&old).contains("with compressed messages: convert it"), "{}", why(&old));
 }
 
 #[test]

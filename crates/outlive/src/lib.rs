@@ -1,17 +1,17 @@
-//! Shared-memory messaging and locks for the processes of a robot on one Linux machine: kill any
-//! process at any instruction, and nobody else hangs, nothing committed is lost, nothing torn is
-//! read, nothing is left behind.
+//! Shared-memory messaging and locks for the processes of a robot on one Linux machine. Kill any
+//! process at any instruction: nobody else hangs, nothing torn is read, every lost message is
+//! counted, and nothing is left behind.
 //!
 //! | to | use | guide |
 //! |---|---|---|
-//! | send the newest data to many | [`Publisher`], [`Subscriber`] | [`topic`] |
-//! | send work to one, losing none of it | [`Producer`], [`Consumer`] | [`queue`] |
-//! | ask and be answered | [`Client`], [`Server`] | [`service`] |
+//! | publish the newest data to many | [`Publisher`], [`Subscriber`] | [`topic`] |
+//! | send work to one consumer | [`Producer`], [`Consumer`] | [`queue`] |
+//! | send requests, get replies | [`Client`], [`Server`] | [`service`] |
 //! | share data under a lock | [`lock::RobustMutex`] and others | [`lock`] |
-//! | know that a process died | [`Node::watch`] | [`Watch`] |
+//! | detect a process's death | [`Node::watch`] | [`Watch`] |
 //! | wait for several of these | [`WaitSet`] | [`WaitSet`] |
 //! | run a control loop | channels, stages, lifelines | [`rt`] |
-//! | see a domain from outside | [`Domain`] | [`Domain`] |
+//! | inspect a domain from outside | [`Domain`] | [`Domain`] |
 //!
 //! # Node and topics
 //!
@@ -78,7 +78,7 @@
 //!
 //! # Locks
 //!
-//! A lock outlives its owner: the next one gets it, the data, and the news that the owner died.
+//! A lock outlives its owner: the next thread gets it with the data and `OwnerDied`.
 //!
 //! ```
 //! # let dir = outlive::doc_dir();

@@ -62,7 +62,7 @@ pub(super) struct Report {
     victims: Vec<Victim>,
     streams: Vec<Stalls>,
     losses: Vec<Losses>,
-    /// Nodes that are dead and not swept up, and those that are stopped.
+    /// Nodes that are dead and not cleaned up, and those that are stopped.
     dead: Vec<String>,
     stopped: Vec<String>,
     faults: Vec<String>,
@@ -193,9 +193,10 @@ impl Account {
             let victim = is_victim(publisher);
             let gone = victims.iter().any(|v| v.name == *publisher && v.back < v.blows);
             if silent && !gone {
-                let who = if victim { "a victim that is back" } else { "nobody hit it" };
-                broke
-                    .push(format!("{publisher} is silent on {topic} since {silence_ms} ms: {who}"));
+                let who = if victim { "a victim that came back" } else { "a bystander" };
+                broke.push(format!(
+                    "{publisher} has been silent on {topic} for {silence_ms} ms: {who}"
+                ));
             }
             if silent {
                 pulse.ended(look.at_ns, false);
@@ -265,9 +266,8 @@ impl Report {
     pub(super) fn text(&self) -> String {
         let Self { seed, kills, stops, missed, .. } = self;
         let mut text = format!("chaos: seed {seed}, {kills} kills, {stops} stops");
-        text += &if *missed > 0 { format!(", {missed} found nobody\n\n") } else { "\n\n".into() };
-        let mut cells =
-            vec![["VICTIM", "BLOWS", "BACK", "LONGEST AWAY"].map(String::from).to_vec()];
+        text += &if *missed > 0 { format!(", {missed} had no target\n\n") } else { "\n\n".into() };
+        let mut cells = vec![["VICTIM", "HITS", "BACK", "LONGEST AWAY"].map(String::from).to_vec()];
         cells.extend(self.victims.iter().map(|v| {
             let away = format!("{} ms", v.longest_away_ms);
             vec![v.name.clone(), v.blows.to_string(), v.back.to_string(), away]
@@ -291,7 +291,7 @@ impl Report {
             cells.extend(self.losses.iter().map(row));
             text += &format!("\n{}", table(&cells, &[0]));
         }
-        for (what, names) in [("dead and not swept up", &self.dead), ("stopped", &self.stopped)] {
+        for (what, names) in [("dead, not cleaned up", &self.dead), ("stopped", &self.stopped)] {
             if !names.is_empty() {
                 text += &format!("\nleft {what}: {}\n", names.join(", "));
             }

@@ -56,8 +56,7 @@ fn directory(dir: &Path) -> Check {
         _ => Check::bad(
             "directory",
             found,
-            "it must be a directory of this user that strangers cannot write: remove it, or set \
-             OUTLIVE_DIR to another",
+            "it must be this user's directory and not world-writable: remove it, or set OUTLIVE_DIR",
         ),
     }
 }
@@ -70,8 +69,7 @@ fn ram_disk(dir: &Path) -> Check {
     let found =
         format!("{}: {} of {} free", at.display(), bytes(disk.free_bytes), bytes(disk.total_bytes));
     if !disk.in_memory {
-        let remedy =
-            "on a disk every message is written to it in time: use a tmpfs, as /dev/shm is";
+        let remedy = "the kernel writes messages to this disk: use a tmpfs such as /dev/shm";
         return Check::warn("ram-disk", format!("{found}, no RAM disk"), remedy);
     }
     let resize = "'outlive clean', or a larger one: 'mount -o remount,size=2G /dev/shm', \

@@ -47,7 +47,7 @@ fn robust_list() -> Check {
         true => Check::ok("robust-list", "the kernel marks the words of dead threads"),
         false => Check::bad(
             "robust-list",
-            "get_robust_list is refused: no lock can be taken, and a killed sleeper's wake is late",
+            "get_robust_list is blocked: locks cannot be taken, and killed sleepers wake others late",
             "allow get_robust_list and set_robust_list in the container's seccomp profile",
         ),
     }
@@ -58,7 +58,7 @@ fn ofd_locks() -> Check {
         true => Check::ok("ofd-locks", "file locks belong to open files"),
         false => Check::bad(
             "ofd-locks",
-            "F_OFD_SETLK is refused: nobody can tell the dead from the living",
+            "F_OFD_SETLK is blocked: dead processes cannot be told from live ones",
             "use Linux 3.15 or later, and allow fcntl in the container's seccomp profile",
         ),
     }
@@ -80,7 +80,7 @@ fn futex_waitv() -> Check {
         true => Check::ok("futex-waitv", "sleepers wait for many publishers without polling"),
         false => Check::warn(
             "futex-waitv",
-            "no futex_waitv: who sleeps on several publishers looks every 2 ms",
+            "no futex_waitv: waiting on several publishers polls every 2 ms",
             "use Linux 5.16 or later; in a container allow futex_waitv in the seccomp profile",
         ),
     }

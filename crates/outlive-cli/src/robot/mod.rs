@@ -61,7 +61,7 @@ pub(crate) fn run(args: &RunArgs, options: &DomainOptions) -> Outcome {
     let config = Config::load(&args.file).map_err(|e| Failure::new(Code::Usage, e.to_string()))?;
     if args.check {
         let names: Vec<_> = config.processes.iter().map(|p| p.name.as_str()).collect();
-        return print(&format!("{} is right: it starts {}\n", config.name, names.join(", ")));
+        return print(&format!("{} is valid: starts {}\n", config.name, names.join(", ")));
     }
     let domain = config.domain.clone().or_else(|| options.domain.clone());
     let options = DomainOptions { domain, ..options.clone() };

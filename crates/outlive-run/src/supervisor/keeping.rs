@@ -110,7 +110,7 @@ impl Supervisor {
         if self.keeping.keeper.as_ref().is_some_and(|k| has_ended(&k.fd)) {
             let ran = self.keeping.keeper.as_ref().map_or(Duration::ZERO, |k| k.since.elapsed());
             self.forget_keeper();
-            self.say("who keeps the logs has ended; another one goes on");
+            self.say("the log keeper ended; starting another");
             if ran > REST {
                 self.keeping.not_before = None;
             }
@@ -120,7 +120,7 @@ impl Supervisor {
             && rested
             && let Err(e) = self.start_keeper()
         {
-            self.say(&format!("cannot start who keeps the logs: {e}"));
+            self.say(&format!("cannot start the log keeper: {e}"));
         }
     }
 

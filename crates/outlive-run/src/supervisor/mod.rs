@@ -245,7 +245,7 @@ impl Supervisor {
                 .map_err(doing(format!("open the log of {}", spec.name)))?;
             new.instances.push(Instance::new(spec, log, number));
         }
-        new.keep_logs().map_err(doing("start who keeps the logs"))?;
+        new.keep_logs().map_err(doing("start the log keeper"))?;
         let robot = new.config.name.clone();
         let count = new.instances.len();
         new.say(&format!("{robot}: {count} processes, logs in {}", new.logs.display()));

@@ -81,7 +81,7 @@ impl Supervisor {
         let instance = &mut self.instances[at];
         match (&instance.process, instance.is_core()) {
             (Some(_), true) => Err(format!(
-                "'{name}' is a core and runs: 'outlive stop' stops the robot, then start it anew"
+                "'{name}' is a running core: stop the robot with 'outlive stop', then start it again"
             )),
             (Some(_), false) => {
                 instance.restarts.forgive();
@@ -181,7 +181,7 @@ impl Supervisor {
         self.config = new;
         self.dirty = true;
         if let Err(e) = self.keep_logs() {
-            self.say(&format!("cannot start who keeps the logs: {e}"));
+            self.say(&format!("cannot start the log keeper: {e}"));
         }
     }
 

@@ -1,5 +1,5 @@
-//! Locks that survive their holder: kill it at any instruction, and the next one gets the lock,
-//! the data, and the news.
+//! Locks that survive their holder: kill it at any instruction, and the next thread gets the lock
+//! and its data, with `OwnerDied`.
 //!
 //! [`Node::mutex`](crate::Node::mutex) and its neighbours open a lock by name. After a death
 //! [`LockError::OwnerDied`] hands over the data, to be repaired.

@@ -1,7 +1,8 @@
 //! Queues: many producers, one consumer, in shared memory that grows on demand.
 //!
 //! [`Node::queue`](crate::Node::queue) gives a [`Builder`], which opens a [`Producer`] or the
-//! [`Consumer`]. Nothing that was sent is lost: it waits for the consumer, or for its successor.
+//! [`Consumer`]. Nothing is overwritten: a message waits for the consumer or its successor, until
+//! `clean` finds no member left.
 //!
 //! # Examples
 //! ```

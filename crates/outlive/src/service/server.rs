@@ -172,8 +172,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// descriptors, no rights), its requests wait and are tried again after 2 to 250 ms.
     ///
     /// # Crash safety
-    /// **Strict.** Received when this returns. If we die before the answer, its client learns of
-    /// it.
+    /// **Strict.** Received when this returns. If the process dies before it answers, the client
+    /// gets `ServerDied`.
     pub fn receive(&mut self) -> Result<Option<Request<Q>>> {
         // What was taken in before is a copy in a forked child.
         if !fault("service.backlog_in_child") {
@@ -269,7 +269,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     /// there is room for that; with 1024 of these untaken, its further requests wait.
     ///
     /// # Crash safety
-    /// **Strict.** As [`crate::Producer::send`]. If we die before it, the client learns of it.
+    /// **Strict.** As [`crate::Producer::send`]. If the process dies first, the client gets
+    /// `ServerDied`.
     pub fn respond(&mut self, request: Request<Q>, response: &R) -> Result<()> {
         self.end(&request, frame::LAST, response.bytes())
     }

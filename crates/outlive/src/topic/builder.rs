@@ -85,8 +85,9 @@ impl<T: Payload + ?Sized> fmt::Debug for Builder<T> {
 }
 
 impl Node {
-    /// A builder that opens topic `name` for messages of type `T`: a [`crate::Message`], a slice of
-    /// them, a [`crate::Headed`] slice, `MsgPack`, or `[u8]` for raw bytes.
+    /// A builder that opens topic `name` for messages of type `T`: a [`crate::Message`] (a number,
+    /// an array, your struct), a slice of these, [`crate::Headed`], `MsgPack`, [`crate::Encoded`],
+    /// or `[u8]` for raw bytes.
     ///
     /// # Errors
     /// `InvalidName`: names are like `/camera/front`, at most 200 bytes.

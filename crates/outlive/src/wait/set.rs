@@ -209,7 +209,7 @@ impl WaitSet {
     /// problem with a member makes that member ready, and the call on it returns the error.
     ///
     /// # Crash safety
-    /// **Strict.** Dying asleep leaves raised flags; the next wake finds us dead.
+    /// **Strict.** Dying asleep leaves raised flags; the next wake finds the process dead.
     pub fn wait(
         &mut self,
         members: &mut [&mut dyn Waitable],

@@ -9,7 +9,7 @@ use crate::os::process::stop;
 use crate::os::sleep::futex;
 use crate::os::time::deadline::Deadline;
 
-/// Reports that SIGTERM or SIGINT asked this process to end, instead of the signal ending it.
+/// Turns SIGTERM and SIGINT into a request to exit.
 ///
 /// A program that then returns from `main` drops its nodes: others see that it left, not that it
 /// died. `outlive stop`, a terminal's Ctrl-C and service managers ask this way.

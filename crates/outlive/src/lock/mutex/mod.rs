@@ -29,7 +29,8 @@ use hold::Hold;
 use pi::Pi;
 use word::Got;
 
-/// A mutex whose owner may be killed at any instruction: the next one gets the data, and the news.
+/// A mutex whose owner may be killed at any instruction: the next one gets the data, with
+/// `OwnerDied`.
 ///
 /// It lies in a file of the domain ([`Node::mutex`]), in a [`Segment`](super::Segment), or in
 /// shared memory of your own. Any number of threads may use one handle.

@@ -187,7 +187,7 @@ impl Permit<'_> {
 
 impl Drop for Permit<'_> {
     /// # Crash safety
-    /// **Strict.** One CAS; sleepers are woken by it or by our death.
+    /// **Strict.** One CAS; sleepers are woken by it or by the process's death.
     fn drop(&mut self) {
         if self.semaphore.object.generation == fork_generation() {
             self.semaphore.words().give_back(self.at, self.me, |bell: &AtomicU64| {

@@ -182,9 +182,9 @@ impl<T: Payload + ?Sized> Consumer<T> {
         }
     }
 
-    /// Waits for the next message, at most `timeout`; `None` when it passed, or earlier for an
-    /// event ([`Consumer::next_event`]): one that comes meanwhile, or the end of a producer that an
-    /// earlier call noticed. An end that nobody asks for ends only one wait.
+    /// Waits up to `timeout` for the next message. Returns `None` on timeout, or earlier for a new
+    /// event ([`Consumer::next_event`]), or for a producer's end that an earlier call noticed and
+    /// nobody has asked for: that ends one wait only.
     ///
     /// # Errors
     /// As [`Consumer::receive`].

@@ -76,8 +76,8 @@ impl<'c, T: Payload + ?Sized> Received<'c, T> {
     /// overtakes it.
     ///
     /// The consumer's position stays where it is, so a successor begins with this message, and its
-    /// producer's lane fills up behind it. That is for what cannot be done *yet*; acknowledge what
-    /// can never be done, or it comes back for ever.
+    /// producer's lane fills up behind it. Use it for work that cannot be done *yet*; acknowledge
+    /// what can never be done, or it is delivered forever.
     ///
     /// # Crash safety
     /// Writes nothing.

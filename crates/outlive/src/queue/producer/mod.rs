@@ -134,7 +134,7 @@ impl<T: Payload + ?Sized> Producer<T> {
     ///
     /// # Crash safety
     /// **Strict.** A death before the commit point sends nothing; after it the message is sent and
-    /// a sleeping consumer wakes, even if we die before waking it.
+    /// a sleeping consumer wakes, even if the process dies before waking it.
     ///
     /// # Real-time
     /// Allocates nothing, takes no lock and makes no system call while the consumer is awake and

@@ -106,22 +106,21 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// `Timeout` when a reliable subscriber is still behind after the publisher's
     /// [`reliable_timeout`](crate::topic::Builder::reliable_timeout), `WouldBlock` where that is 0;
     /// `OutOfMemory` when subscribers hold samples up to the publisher's memory bound; `NoSpace` on
-    /// a full RAM disk; `Corrupt` when somebody truncated its files. After a change of membership
-    /// also `Io`, `OutOfMemory` and the like: the topic's directory cannot be read, or a reliable
-    /// subscriber not be opened; `ForkedChild`. Nothing was published then, and no subscriber
-    /// notices.
+    /// a full RAM disk; `Corrupt` when somebody truncated its files; `ForkedChild`. After
+    /// membership changed also `Io` or `OutOfMemory`, if the topic's directory or a reliable
+    /// subscriber cannot be opened. Nothing was published then, and subscribers notice nothing.
     ///
     /// # Crash safety
     /// **Strict.** A death before the commit point sends nothing; after it the message is sent and
-    /// sleepers wake, even if we die before waking them.
+    /// sleepers wake, even if the process dies before waking them.
     ///
     /// # Real-time
-    /// No lock, save one of this process while a subscriber that waits for a descriptor is called.
-    /// It waits only for reliable subscribers, those included that join meanwhile, up to the
-    /// publisher's [`reliable_timeout`](crate::topic::Builder::reliable_timeout). No system call
-    /// and no allocation while nobody sleeps or joins, a chunk is free and there is nobody to wait
-    /// for. While a subscriber cannot be opened, for lack of memory, descriptors or rights, each
-    /// message costs some system calls, to wake it; and now and then those of another try.
+    /// Takes no lock, except one within this process when it wakes a subscriber that waits on a
+    /// descriptor. Waits only for reliable subscribers, including those that join meanwhile, up to
+    /// the publisher's [`reliable_timeout`](crate::topic::Builder::reliable_timeout). No system
+    /// call and no allocation while nobody sleeps or joins, a chunk is free and there is nobody to
+    /// wait for. While a subscriber cannot be opened, for lack of memory, descriptors or rights,
+    /// each message costs a few system calls to wake it, and occasionally those of a retry.
     #[inline]
     pub fn publish(&self, value: &T) -> Result<u64> {
         let bytes = value.bytes();
@@ -328,18 +327,17 @@ impl Publisher<[u8]> {
 }
 
 impl<T: Payload> Publisher<T> {
-    /// Publishes each of `values`, a message each, in order. Those that travel inside the ring (up
-    /// to 1024 bytes) take half the time of as many [`Publisher::publish`], as the clock is read
-    /// once: all have the same time stamp, but one that had to wait for a reliable subscriber and
-    /// those behind it have another. Larger ones have one each.
+    /// Publishes each of `values` as a message, in order. Those that travel inside the ring (up to
+    /// 1024 bytes) take half the time of as many [`Publisher::publish`] and share one time stamp;
+    /// after a wait for a reliable subscriber the rest get a new one. Larger ones have one each.
     ///
     /// # Errors
     /// As [`Publisher::publish`]. Those before the one that failed are sent:
     /// [`Publisher::published`] tells how many.
     ///
     /// # Crash safety
-    /// **Strict.** As [`Publisher::publish`], each: of a publisher that dies meanwhile the first
-    /// ones are received, each whole.
+    /// **Strict.** As [`Publisher::publish`] for each: if the publisher dies midway, the messages
+    /// committed so far arrive whole.
     ///
     /// # Real-time
     /// As [`Publisher::publish`].

@@ -76,8 +76,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// reported as [`Event::PublisherCorrupt`] and no longer read.
     ///
     /// # Crash safety
-    /// **Deferred** (one chunk): if we die holding a sample, its chunk returns to the publisher
-    /// once our death is confirmed.
+    /// **Deferred** (one chunk): if the process dies holding a sample, its chunk returns to the
+    /// publisher once the death is confirmed.
     ///
     /// # Real-time
     /// No lock, no wait. No system call while there is a message, and none without one unless
@@ -255,9 +255,9 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.reader.skipped()
     }
 
-    /// Waits for the next message, at most `timeout`; `None` when it passed, or earlier for an
-    /// event ([`Subscriber::next_event`]): one that comes meanwhile, or the end of a publisher that
-    /// an earlier call noticed. An end that nobody asks for ends only one wait.
+    /// Waits up to `timeout` for the next message. Returns `None` on timeout, or earlier for a new
+    /// event ([`Subscriber::next_event`]), or for a publisher's end that an earlier call noticed
+    /// and nobody has asked for: that ends one wait only.
     ///
     /// # Errors
     /// As [`Subscriber::receive`].
