@@ -259,8 +259,9 @@ impl Member {
         self.runner.before.as_ref()
     }
 
-    /// Runs the stage on the calling thread. A neighbour that dies or leaves counts as late; once
-    /// another process has taken its place, the stage continues with that one.
+    /// Runs the stage on the calling thread. A neighbour that dies or leaves counts as late, at the
+    /// deadline or the next release, whichever is first; once another process has taken its place,
+    /// the stage continues with that one.
     ///
     /// # Real-time
     /// As [`Pipeline::run_threads`]; while a neighbour is gone, a look for its successor every

@@ -77,7 +77,8 @@ pub struct StageOptions {
     pub realtime: Realtime,
     /// How long after the release its input is expected; used by [`Wait::Park`].
     pub offset: Duration,
-    /// How long after the release it waits for its input; the schedule's deadline unless given.
+    /// How long after the release it waits for its input; the schedule's deadline unless given. For
+    /// a stage before that is gone at most a period.
     pub input_deadline: Option<Duration>,
 }
 
@@ -241,9 +242,15 @@ impl Runner {
                 let after = |span| release_ns.saturating_add(span_ns(span));
                 let limit = Deadline::at_ns(options.input_deadline.map_or(due_ns, after));
                 let expected = after(options.offset);
-                // In slices, so that `stop` is seen also where the deadline is far away.
+                // A successor is looked for between cycles, and not ahead of their releases.
+                let of_gone = limit.min(Deadline::at_ns(self.schedule.release_ns(n + 1)));
                 let request = self.board.request();
+                // In slices, so that `stop` and a death are seen also where the deadline is far
+                // away.
                 loop {
+                    // Asked before the last look at `done`: what was handed on before it counts.
+                    let is_gone = is_gone(&self.before) && !fault("stage.waits_for_the_gone");
+                    let limit = if is_gone { of_gone } else { limit };
                     let slice = limit.min(Deadline::in_ns(STOP_SLICE_NS));
                     if options.wait.reached(before.done(), n + 1, request, expected, slice) {
                         break Input::Ready;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{node, together};
 use crate::ErrorKind;
 use crate::node::Node;
-use crate::os::fixture::{TempDir, fork_child};
+use crate::os::fixture::{TempDir, fork_child, until};
+use crate::os::time::clock;
 use crate::rt::*;
 
 const SOON: Duration = Duration::from_secs(20);
@@ -310,6 +311,39 @@ fn a_stage_goes_on_with_the_one_that_came_in_its_neighbours_place() {
         play(0, &planned, &mut pass_on);
         play(0, &stop, &mut pass_on);
     });
+}
+
+/// Its wait for the one that was gone had no end, so that it never looked for another.
+#[test]
+fn a_stage_without_a_deadline_goes_on_when_the_one_before_is_gone() {
+    let dir = TempDir::new("rt");
+    let (a, b) = (node(&dir, "a"), node(&dir, "b"));
+    let schedule = Schedule::every(Duration::from_millis(100)).unwrap().deadline(Duration::MAX);
+    let schedule = schedule.starting_at(clock::now_ns() + 500_000_000);
+    let old = Board::create(&a, "arm/plan").unwrap();
+    let joining = Member::open(&b, "arm", &["plan", "drive"], 1, schedule).unwrap();
+    let mut drive = joining.connect(SOON).unwrap();
+    stages::signal::tell(old.done(), 1, None);
+    drop(old);
+    let runner = std::thread::spawn(move || {
+        let mut new = None;
+        let mut stage = |c: &Cycle| match (c.number, c.input) {
+            (0, input) => {
+                assert_eq!(input, Input::Ready, "handed on before it left");
+                Outcome::HandOn
+            }
+            (_, Input::Late) => {
+                assert!(clock::now_ns() > c.release_ns, "ahead of its release");
+                let new = new.get_or_insert_with(|| Board::create(&a, "arm/plan").unwrap());
+                stages::signal::tell(new.done(), u64::MAX, None);
+                Outcome::HandOn
+            }
+            _ => Outcome::Stop,
+        };
+        drive.run(&StageOptions::default(), &mut stage, &Stop::new())
+    });
+    until(|| runner.is_finished());
+    runner.join().unwrap();
 }
 
 #[test]

@@ -282,6 +282,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("rt::tests::a_successor_whose_board_cannot_be_opened_is_woken")],
     ),
     fault(
+        "stage.waits_for_the_gone",
+        "a stage without a deadline waits for ever for one that is gone",
+        &[Unit("rt::tests::pair::a_stage_without_a_deadline_goes_on_when_the_one_before_is_gone")],
+    ),
+    fault(
         "take_over.unseen_lives",
         "a consumer that cannot be looked at counts as alive to who would follow it",
         &[Unit(
