@@ -44,9 +44,35 @@ pub struct Freshness(usize);
 #[derive(Debug)]
 enum Kind {
     Node(Watch),
-    Silence { board: BoardView, ns_max: u64 },
-    OnTime { board: BoardView, schedule: Schedule },
+    Silence { board: Watched, ns_max: u64 },
+    OnTime { board: Watched, schedule: Schedule },
     Fresh { stamp_ns: u64, ns_max: u64 },
+}
+
+/// A board, and the trip told there that a `reset` went past.
+#[derive(Debug)]
+struct Watched {
+    view: BoardView,
+    past: Option<Latch>,
+}
+
+impl Watched {
+    fn new(view: BoardView) -> Self {
+        Self { view, past: None }
+    }
+
+    fn cause(&self) -> Option<Cause> {
+        // Its step goes on meanwhile.
+        let is_past = |latch: &Latch| self.past == Some(Latch { step: Step::Brake, ..*latch });
+        if self.view.latch().is_some_and(|latch| !is_past(&latch)) {
+            return Some(Cause::Told);
+        }
+        self.view.is_dead().then_some(Cause::Died)
+    }
+
+    fn go_past(&mut self) {
+        self.past = self.view.latch().map(|latch| Latch { step: Step::Brake, ..latch });
+    }
 }
 
 #[derive(Debug)]
@@ -141,12 +167,12 @@ impl Lifeline {
 
     /// A stage or guard that must live, move at least every `ns_max`, and not have tripped.
     pub fn moves(&mut self, name: &str, board: BoardView, ns_max: u64) {
-        self.add(name, Kind::Silence { board, ns_max });
+        self.add(name, Kind::Silence { board: Watched::new(board), ns_max });
     }
 
     /// A stage that must live, hand every cycle on by its deadline, and not have tripped.
     pub fn on_time(&mut self, name: &str, board: BoardView, schedule: Schedule) {
-        self.add(name, Kind::OnTime { board, schedule });
+        self.add(name, Kind::OnTime { board: Watched::new(board), schedule });
     }
 
     /// From now on `name` is the stage or guard with this board, the successor, which
@@ -157,7 +183,7 @@ impl Lifeline {
     pub fn replace(&mut self, name: &str, new: BoardView) -> Result<()> {
         for subject in self.subjects.iter_mut().filter(|subject| subject.name == name) {
             if let Kind::Silence { board, .. } | Kind::OnTime { board, .. } = &mut subject.kind {
-                *board = new;
+                *board = Watched::new(new);
                 return Ok(());
             }
         }
@@ -206,14 +232,15 @@ impl Lifeline {
             }
             Kind::Node(watch) => (!watch.is_alive()).then_some(Cause::Died),
             Kind::Fresh { stamp_ns, ns_max } => too_old(*stamp_ns, *ns_max).then_some(Cause::Stale),
-            Kind::Silence { board, ns_max } => board_cause(board)
-                .or_else(|| too_old(board.moved_ns(), *ns_max).then_some(Cause::Silent)),
-            Kind::OnTime { board, schedule } => board_cause(board).or_else(|| {
+            Kind::Silence { board, ns_max } => board
+                .cause()
+                .or_else(|| too_old(board.view.moved_ns(), *ns_max).then_some(Cause::Silent)),
+            Kind::OnTime { board, schedule } => board.cause().or_else(|| {
                 let since = now_ns.checked_sub(schedule.due_ns(0))?;
                 // Cycles that are due, of those released after arming.
                 let due = since / schedule.period_ns() + 1;
                 let counts = schedule.release_ns(due - 1) >= armed_ns;
-                (counts && board.cycles_done() < due).then_some(Cause::MissedDeadline)
+                (counts && board.view.cycles_done() < due).then_some(Cause::MissedDeadline)
             }),
         };
         self.subjects.iter().enumerate().find_map(|(at, s)| Some((judge(&s.kind)?, at as u8)))
@@ -276,10 +303,11 @@ impl Lifeline {
         self.subjects.get(usize::from(latch.subject)).map_or("", |s| &s.name)
     }
 
-    /// Clears the latch, when a person says so.
+    /// Clears the latch, when a person says so. The latches of others, which are theirs to reset,
+    /// do not keep it: it tells of them again once they trip anew.
     ///
     /// # Errors
-    /// `Refused` before the brakes are on, and while any subject still gives a cause.
+    /// `Refused` before the brakes are on, and while any subject still gives another cause.
     pub fn reset(&mut self, now_ns: u64) -> Result<()> {
         let refuse =
             |why: String| Err(Error::new(ErrorKind::Refused, "resetting", "the lifeline", why));
@@ -290,6 +318,12 @@ impl Lifeline {
             }
             Some(_) => {}
         }
+        // Two that watch each other would keep each other tripped for ever.
+        for subject in &mut self.subjects {
+            if let Kind::Silence { board, .. } | Kind::OnTime { board, .. } = &mut subject.kind {
+                board.go_past();
+            }
+        }
         if let Some((cause, subject)) = self.look(now_ns) {
             let name = &self.subjects[usize::from(subject)].name;
             return refuse(format!("{name}: {cause}: mend that first"));
@@ -299,13 +333,6 @@ impl Lifeline {
         Latch::clear(&self.board.words()[LATCH..]);
         Ok(())
     }
-}
-
-fn board_cause(board: &BoardView) -> Option<Cause> {
-    if board.latch().is_some() {
-        return Some(Cause::Told);
-    }
-    board.is_dead().then_some(Cause::Died)
 }
 
 /// Whether a command may go to the drives: finite, within `low..=high`, and at most `step_max`

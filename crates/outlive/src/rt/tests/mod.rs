@@ -1,4 +1,6 @@
 #[cfg(test)]
+mod lifeline;
+#[cfg(test)]
 pub(super) mod pair;
 
 use std::time::Duration;

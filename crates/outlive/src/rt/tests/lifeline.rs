@@ -1,0 +1,49 @@
+//! Lifelines that watch each other.
+
+use std::time::Duration;
+
+use super::Actions;
+use crate::rt::*;
+
+const NEVER: u64 = u64::MAX >> 1;
+
+/// Steps until the brakes are on.
+fn brake(lifeline: &mut Lifeline, now: u64) {
+    while lifeline.step(now, now, &mut Actions::default()) != Step::Brake {}
+}
+
+/// Each refused for the other's latch, for ever.
+#[test]
+fn lifelines_that_watch_each_other_are_reset_in_either_order() {
+    let later = Schedule::every(Duration::from_millis(1)).unwrap().starting_at(NEVER);
+    for order in [[0, 1], [1, 0]] {
+        let boards = [Board::heap(), Board::heap()];
+        let views = boards.each_ref().map(Board::view);
+        let mut lines = boards.map(|own| Lifeline::new(own).hold_cycles(0).stop_cycles(1));
+        lines[0].on_time("other", views[1].clone(), later);
+        lines[1].moves("other", views[0].clone(), NEVER);
+        lines.iter_mut().for_each(|line| line.arm(0));
+        lines[0].trip(Cause::Bus, NOBODY, 100, 1);
+        for line in &mut lines {
+            brake(line, 100);
+        }
+        assert_eq!(lines[1].latch().map(|latch| latch.cause), Some(Cause::Told));
+        for at in order {
+            lines[at].reset(200).unwrap();
+            assert_eq!(lines[at].step(200, 2, &mut Actions::default()), Step::Run);
+        }
+        for line in &mut lines {
+            assert_eq!(line.step(300, 3, &mut Actions::default()), Step::Run);
+        }
+        let [one, other] = &mut lines;
+        one.trip(Cause::Asked, NOBODY, 400, 4);
+        assert_eq!(other.step(400, 4, &mut Actions::default()), Step::QuickStop, "told again");
+        brake(one, 400);
+        one.reset(500).unwrap();
+        assert_eq!(one.look(600), None, "the latch that the reset went past");
+        brake(other, 600);
+        other.reset(700).unwrap();
+        other.trip(Cause::Asked, NOBODY, 800, 8);
+        assert_eq!(one.look(800), Some((Cause::Told, 0)));
+    }
+}
