@@ -176,19 +176,40 @@ impl Lifeline {
     }
 
     /// From now on `name` is the stage or guard with this board, the successor, which
-    /// [`reset`](Self::reset) then checks.
+    /// [`reset`](Self::reset) then checks; wherever a board was given under that name.
     ///
     /// # Errors
-    /// `NotFound` when no board was given under that name.
+    /// `NotFound` when none was.
     pub fn replace(&mut self, name: &str, new: BoardView) -> Result<()> {
-        for subject in self.subjects.iter_mut().filter(|subject| subject.name == name) {
-            if let Kind::Silence { board, .. } | Kind::OnTime { board, .. } = &mut subject.kind {
-                *board = Watched::new(new);
-                return Ok(());
+        let replaced = self.replace_each(name, |kind| match kind {
+            Kind::Silence { board, .. } | Kind::OnTime { board, .. } => {
+                *board = Watched::new(new.clone());
+                true
             }
-        }
-        let why = "no board was given under that name";
-        Err(Error::new(ErrorKind::NotFound, "replacing a subject of the lifeline", name, why))
+            _ => false,
+        });
+        replaced.then_some(()).ok_or_else(|| not_given(name, "no board was given under that name"))
+    }
+
+    /// The same for a subject that was given by [`node`](Self::node): the successor's node.
+    ///
+    /// # Errors
+    /// `NotFound` when no node was given under that name.
+    pub fn replace_node(&mut self, name: &str, new: Watch) -> Result<()> {
+        let replaced = self.replace_each(name, |kind| match kind {
+            Kind::Node(watch) => {
+                *watch = new.clone();
+                true
+            }
+            _ => false,
+        });
+        replaced.then_some(()).ok_or_else(|| not_given(name, "no node was given under that name"))
+    }
+
+    /// Whether `replace` found one of that name that is of its kind; it is shown all of them.
+    fn replace_each(&mut self, name: &str, mut replace: impl FnMut(&mut Kind) -> bool) -> bool {
+        let named = self.subjects.iter_mut().filter(|subject| subject.name == name);
+        named.filter_map(|subject| replace(&mut subject.kind).then_some(())).count() > 0
     }
 
     /// Data that must not be older than `ns_max`; report its age with [`saw`](Self::saw).
@@ -333,6 +354,11 @@ impl Lifeline {
         Latch::clear(&self.board.words()[LATCH..]);
         Ok(())
     }
+}
+
+#[cold]
+fn not_given(name: &str, why: &str) -> Error {
+    Error::new(ErrorKind::NotFound, "replacing a subject of the lifeline", name, why)
 }
 
 /// Whether a command may go to the drives: finite, within `low..=high`, and at most `step_max`

@@ -1,8 +1,10 @@
-//! Lifelines that watch each other.
+//! Lifelines that watch each other, and whose subjects are replaced.
 
 use std::time::Duration;
 
-use super::Actions;
+use super::{Actions, SOON, node};
+use crate::ErrorKind;
+use crate::os::fixture::TempDir;
 use crate::rt::*;
 
 const NEVER: u64 = u64::MAX >> 1;
@@ -46,4 +48,29 @@ fn lifelines_that_watch_each_other_are_reset_in_either_order() {
         other.trip(Cause::Asked, NOBODY, 800, 8);
         assert_eq!(one.look(800), Some((Cause::Told, 0)));
     }
+}
+
+/// Only the first was, and `reset` refused for the others for ever.
+#[test]
+fn all_subjects_of_a_name_are_replaced() {
+    let dir = TempDir::new("rt");
+    let (a, b) = (node(&dir, "a"), node(&dir, "b"));
+    let later = Schedule::every(Duration::from_millis(1)).unwrap().starting_at(NEVER);
+    let mut lifeline = Lifeline::new(Board::heap());
+    let board = Board::create(&a, "arm/plan").unwrap();
+    let view = BoardView::open(&b, "arm/plan", SOON).unwrap();
+    lifeline.node("plan", b.watch(a.id()).unwrap());
+    lifeline.moves("plan", view.clone(), NEVER);
+    lifeline.on_time("plan", view, later);
+    lifeline.arm(0);
+    drop((board, a));
+    assert_eq!(lifeline.look(1000), Some((Cause::Died, 0)));
+    let a = node(&dir, "a");
+    let _board = Board::create(&a, "arm/plan").unwrap();
+    lifeline.replace("plan", BoardView::open(&b, "arm/plan", SOON).unwrap()).unwrap();
+    assert_eq!(lifeline.look(1000), Some((Cause::Died, 0)), "its node");
+    lifeline.replace_node("plan", b.watch(a.id()).unwrap()).unwrap();
+    let other = lifeline.replace_node("other", b.watch(a.id()).unwrap()).unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::NotFound);
+    assert_eq!(lifeline.look(1000), None);
 }
