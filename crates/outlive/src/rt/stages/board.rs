@@ -152,6 +152,12 @@ impl Board {
         Self { words: Arc::clone(&self.words), owner: Arc::clone(&self.owner) }
     }
 
+    /// Whether this process may write it: not a forked child its parent's.
+    #[inline]
+    pub(in crate::rt) fn is_ours(&self) -> bool {
+        self.words.are_ours()
+    }
+
     pub(in crate::rt) fn words(&self) -> &[AtomicU64] {
         &self.words
     }
@@ -173,7 +179,7 @@ impl Board {
     /// **Strict.** One store.
     #[inline]
     pub fn moved(&self, now_ns: u64) {
-        if self.words.are_ours() {
+        if self.is_ours() {
             self.words[MOVED].store(now_ns, Release);
         }
     }

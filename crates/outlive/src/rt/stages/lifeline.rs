@@ -19,7 +19,7 @@
 use super::board::{Board, BoardView, LATCH};
 use super::latch::{Cause, Latch, NOBODY, Step};
 use super::schedule::Schedule;
-use crate::node::Watch;
+use crate::node::{Watch, forked_child};
 use crate::sync::fault;
 use crate::{Error, ErrorKind, Result};
 
@@ -271,7 +271,8 @@ impl Lifeline {
     ///
     /// # Crash safety
     /// **Strict.** Commit point: the latch, before any action. After a death beyond it, the watcher
-    /// of this board takes the actions.
+    /// of this board takes the actions. In a forked child nobody sees it: the board is its
+    /// parent's.
     pub fn trip(&mut self, cause: Cause, subject: u8, now_ns: u64, cycle: u64) {
         if self.latch.is_none() {
             let step = if self.hold_cycles > 0 { Step::Hold } else { Step::QuickStop };
@@ -280,7 +281,9 @@ impl Lifeline {
     }
 
     fn set(&mut self, latch: Latch) {
-        latch.store(&self.board.words()[LATCH..]);
+        if self.board.is_ours() {
+            latch.store(&self.board.words()[LATCH..]);
+        }
         self.latch = Some(latch);
         self.repeated = 0;
     }
@@ -328,8 +331,12 @@ impl Lifeline {
     /// do not keep it: it tells of them again once they trip anew.
     ///
     /// # Errors
-    /// `Refused` before the brakes are on, and while any subject still gives another cause.
+    /// `Refused` before the brakes are on, and while any subject still gives another cause;
+    /// `ForkedChild`.
     pub fn reset(&mut self, now_ns: u64) -> Result<()> {
+        if !self.board.is_ours() {
+            return Err(forked_child());
+        }
         let refuse =
             |why: String| Err(Error::new(ErrorKind::Refused, "resetting", "the lifeline", why));
         match self.latch {

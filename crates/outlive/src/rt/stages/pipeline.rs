@@ -133,11 +133,7 @@ impl<'a> Pipeline<'a> {
             }
             n = next;
         }
-        let report = |r: &Runner| StageReport {
-            name: r.name.clone(),
-            granted: granted.take().unwrap_or_default(),
-            counts: r.board.view().counts(),
-        };
+        let report = |r: &Runner| r.report(granted.take().unwrap_or_default());
         runners.iter().map(report).collect()
     }
 
@@ -261,7 +257,7 @@ impl Member {
 
     /// Runs the stage on the calling thread. A neighbour that dies or leaves counts as late, at the
     /// deadline or the next release, whichever is first; once another process has taken its place,
-    /// the stage continues with that one.
+    /// the stage continues with that one. In a forked child it ends at once, without a cycle.
     ///
     /// # Real-time
     /// As [`Pipeline::run_threads`]; while a neighbour is gone, a look for its successor every

@@ -175,6 +175,9 @@ impl Runner {
         stop: &Stop,
         first: u64,
     ) -> StageReport {
+        if !self.board.is_ours() {
+            return self.report(Granted::default());
+        }
         let granted = options.realtime.apply();
         let mut n = first;
         while !stop.is_stopped() {
@@ -193,7 +196,13 @@ impl Runner {
             }
             n = next;
         }
-        self.board.doing(n, Phase::Idle);
+        if self.board.is_ours() {
+            self.board.doing(n, Phase::Idle);
+        }
+        self.report(granted)
+    }
+
+    pub(in crate::rt) fn report(&self, granted: Granted) -> StageReport {
         StageReport { name: self.name.clone(), granted, counts: self.board.view().counts() }
     }
 
@@ -271,6 +280,9 @@ impl Runner {
         let began = clock::now_ns();
         let outcome = stage.cycle(cycle);
         let ended = clock::now_ns();
+        if !self.board.is_ours() {
+            return false; // forked amid its work
+        }
         self.board.doing(cycle.number, Phase::HandingOn);
         self.board.moved(ended);
         match outcome {

@@ -1,10 +1,10 @@
-//! Lifelines that watch each other, and whose subjects are replaced.
+//! Lifelines that watch each other, whose subjects are replaced, and in a forked child.
 
 use std::time::Duration;
 
-use super::{Actions, SOON, node};
+use super::{Actions, SOON, node, once};
 use crate::ErrorKind;
-use crate::os::fixture::TempDir;
+use crate::os::fixture::{TempDir, fork_child};
 use crate::rt::*;
 
 const NEVER: u64 = u64::MAX >> 1;
@@ -73,4 +73,29 @@ fn all_subjects_of_a_name_are_replaced() {
     let other = lifeline.replace_node("other", b.watch(a.id()).unwrap()).unwrap_err();
     assert_eq!(other.kind(), ErrorKind::NotFound);
     assert_eq!(lifeline.look(1000), None);
+}
+
+/// It tripped its parent's lifeline, took the latch back, and ran its parent's cycles.
+#[test]
+fn a_forked_child_neither_trips_nor_resets_nor_runs_its_parents() {
+    let dir = TempDir::new("rt");
+    let a = node(&dir, "a");
+    let schedule = Schedule::every(Duration::from_millis(1)).unwrap();
+    let mut plan = Member::open(&a, "arm", &["plan"], 0, schedule).unwrap().connect(SOON).unwrap();
+    let line = |name| Lifeline::new(Board::create(&a, name).unwrap()).hold_cycles(0).stop_cycles(1);
+    let (mut calm, mut tripped) = (line("calm"), line("tripped"));
+    tripped.trip(Cause::Asked, NOBODY, 100, 1);
+    brake(&mut tripped, 100);
+    let child = fork_child(|| {
+        calm.trip(Cause::Asked, NOBODY, 200, 2);
+        let acts = calm.step(200, 2, &mut Actions::default()) == Step::QuickStop;
+        let refused = tripped.reset(200).is_err_and(|e| e.kind() == ErrorKind::ForkedChild);
+        once(&mut plan);
+        i32::from(!acts) + 2 * i32::from(!refused)
+    });
+    assert_eq!(child.wait(), 0);
+    assert_eq!(calm.board().view().latch(), None);
+    assert_eq!(tripped.board().view().latch(), tripped.latch());
+    let board = plan.board().view();
+    assert_eq!((board.counts().run, board.cycles_done(), board.moved_ns()), (0, 0, 0));
 }
