@@ -8,6 +8,9 @@ use crate::os::time::deadline::Deadline;
 use crate::rt::stages::signal;
 use crate::sync::AtomicU64;
 
+/// Longest wait before a `stop` is looked at again.
+pub(in crate::rt) const STOP_SLICE_NS: u64 = 50_000_000;
+
 /// How a stage waits. The best choice depends on the cores it has: see [`Wait::for_stages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -56,6 +59,26 @@ impl Wait {
                 sleep_until(moment_ns.saturating_sub(lead_ns));
                 spin_until(moment_ns);
             }
+        }
+    }
+
+    /// Waits for a moment as [`until`](Self::until) does, or until it `ends`, which is seen within
+    /// a slice or the lead.
+    #[inline]
+    pub(in crate::rt) fn until_or(self, moment_ns: u64, ends: impl Fn() -> bool) {
+        // Nothing is polled before the lead.
+        let (between, lead_ns) = match self {
+            Self::Park { lead_ns } => (Self::SpinThenSleep { spin_ns: 0 }, lead_ns),
+            other => (other, 0),
+        };
+        // The last wait is one, to the moment itself, and a whole slice or less.
+        let last_ns = moment_ns.saturating_sub(lead_ns).saturating_sub(STOP_SLICE_NS);
+        while !ends() {
+            let now_ns = clock::now_ns();
+            if now_ns >= last_ns {
+                return self.until(moment_ns);
+            }
+            between.until(last_ns.min(now_ns + STOP_SLICE_NS));
         }
     }
 

@@ -115,7 +115,10 @@ impl<'a> Pipeline<'a> {
         let mut n = runners[0].first_cycle();
         'cycles: while !stop.is_stopped() {
             let release_ns = schedule.release_ns(n);
-            wait.until(release_ns);
+            wait.until_or(release_ns, || stop.is_stopped());
+            if stop.is_stopped() {
+                break;
+            }
             let due_ns = schedule.due_ns(n);
             let mut input = Input::Clock;
             for (runner, place) in runners.iter().zip(&mut self.stages) {

@@ -11,13 +11,10 @@ use crate::node::Node;
 use crate::os::sleep::futex;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
-use crate::rt::channel::waiting::Wait;
+use crate::rt::channel::waiting::{STOP_SLICE_NS, Wait};
 use crate::rt::thread::realtime::{Granted, Realtime};
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, fault};
-
-/// Longest wait for input before `stop` is looked at again.
-const STOP_SLICE_NS: u64 = 50_000_000;
 
 /// What a cycle of a stage has to work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,7 +241,7 @@ impl Runner {
         let due_ns = self.schedule.due_ns(n);
         let input = match &self.before {
             None => {
-                options.wait.until(release_ns);
+                options.wait.until_or(release_ns, || stop.is_stopped());
                 Input::Clock
             }
             Some(before) => {

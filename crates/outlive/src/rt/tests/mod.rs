@@ -413,6 +413,34 @@ fn a_stage_whose_thread_cannot_be_made_stops_those_before_it() {
     assert!(seen.is_stopped());
 }
 
+/// It slept on until the release, an hour away.
+#[test]
+fn a_first_stage_that_waits_for_its_release_sees_the_stop() {
+    for wait in [Wait::SpinThenSleep { spin_ns: 0 }, Wait::Park { lead_ns: 50_000 }] {
+        for inline in [true, false] {
+            let hour = Duration::from_secs(3600);
+            let start_ns = clock::now_ns() + 3_600_000_000_000;
+            let schedule = Schedule::every(hour).unwrap().starting_at(start_ns);
+            let (stop, (tell, told)) = (Stop::new(), std::sync::mpsc::channel());
+            let ends = stop.clone();
+            let caller = std::thread::spawn(move || {
+                tell.send(robust::gettid() as i32).unwrap();
+                let options = StageOptions { wait, ..StageOptions::default() };
+                let mut pipeline = Pipeline::new(schedule).stage("one", options, pass_on);
+                match inline {
+                    true => pipeline.run_inline(&ends),
+                    false => pipeline.run_threads(&ends).unwrap(),
+                }
+            });
+            let tid = told.recv().unwrap();
+            until(|| is_asleep(tid));
+            stop.stop();
+            until(|| caller.is_finished());
+            assert_eq!(caller.join().unwrap()[0].counts.run, 0);
+        }
+    }
+}
+
 /// One that hands on and ends.
 fn once(member: &mut Member) {
     let mut ran = false;
