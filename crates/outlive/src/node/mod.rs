@@ -461,6 +461,12 @@ impl Node {
         self.inner.token.map().atomic_u32(layout::TOKEN_WORD).unwrap().store(word, Relaxed);
     }
 
+    /// As the kernel does at a death, which else marks words, too.
+    #[cfg(test)]
+    pub(crate) fn unlock_file(&self) {
+        self.inner.fd.unlock();
+    }
+
     /// The node `id`, or the proof that it is dead because its file is gone.
     ///
     /// # Errors

@@ -182,6 +182,11 @@ impl Peer {
         gone.then_some(Dead { node: self.id })
     }
 
+    /// Whether somebody here has that proof already: one load.
+    pub(crate) fn is_proved_dead(&self) -> bool {
+        self.gone.load(Acquire) == 1
+    }
+
     /// A lock that cannot be asked about is held.
     #[cold]
     fn is_unlocked(&self) -> bool {

@@ -133,6 +133,12 @@ impl<'a> Waiter<'a> {
         Some(woken)
     }
 
+    /// Whether only the file lock tells that the thread died. Asked here, too, because who does not
+    /// wait, or is woken by signals, never comes to the end of a sleep. Our own process lives.
+    fn left_no_mark(&self, token: &Token) -> bool {
+        node_of(token.id()) != self.threads.node() && token.is_gone_lately()
+    }
+
     /// From the first sleep on the lock word on.
     fn fall_asleep(&mut self, word: &AtomicU64) {
         self.slept = true;
@@ -204,12 +210,13 @@ impl World for Waiter<'_> {
             && token.id() == id
             && token.is_alive()
         {
-            return Ok(false);
+            return Ok(self.left_no_mark(token));
         }
         match self.threads.judge(id) {
             Ok(Verdict::Alive(token)) => {
+                let gone = self.left_no_mark(&token);
                 self.token = Some(token);
-                Ok(false)
+                Ok(gone)
             }
             Ok(Verdict::Dead) => Ok(true),
             Ok(Verdict::Ended(peer)) => {

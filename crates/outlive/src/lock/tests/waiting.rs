@@ -117,6 +117,40 @@ fn an_heir_that_does_not_come_is_passed_over_by_one_who_tries_at_any_period() {
 }
 
 /// The files of that node, as `refuse` takes them.
+/// As `until`, for what takes 100 ms.
+fn soon(mut done: impl FnMut() -> bool) {
+    let in_time = (0..3000).any(|_| {
+        sched::sleep_until(Deadline::in_ns(1_000_000));
+        done()
+    });
+    assert!(in_time, "gave up waiting");
+}
+
+/// The kernel marks no word of a process whose memory it has thrown away, as for want of memory.
+#[test]
+fn who_only_tries_inherits_from_a_holder_that_went_without_a_mark() {
+    let dir = TempDir::new("lock-unmarked");
+    let (one, two) = (node(&dir), node(&dir));
+    let (lock, other) = (one.mutex::<u64>("/a").unwrap(), two.mutex::<u64>("/a").unwrap());
+    let (read, write) = (one.rwlock::<u64>("/r").unwrap(), one.rwlock::<u64>("/w").unwrap());
+    let (to_write, to_read) = (two.rwlock::<u64>("/r").unwrap(), two.rwlock::<u64>("/w").unwrap());
+    let (permits, wanted) = (one.semaphore("/s", 1).unwrap(), two.semaphore("/s", 1).unwrap());
+    let held = (lock.lock().unwrap(), read.read().unwrap(), write.write().unwrap());
+    let permit = permits.acquire().unwrap();
+    in_thread(|| {
+        assert_eq!(other.try_lock().unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(to_write.try_write().unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(to_read.try_read().unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(wanted.try_acquire().unwrap_err().kind(), ErrorKind::WouldBlock);
+        one.unlock_file();
+        soon(|| matches!(other.try_lock(), Err(LockError::OwnerDied(_))));
+        soon(|| to_write.try_write().is_ok());
+        soon(|| matches!(to_read.try_read(), Err(LockError::OwnerDied(_))));
+        soon(|| wanted.try_acquire().is_ok_and(|permit| permit.owner_died()));
+    });
+    std::mem::forget((held, permit));
+}
+
 fn files_of(node: &Node) -> String {
     format!("/nodes/{}", node.id())
 }

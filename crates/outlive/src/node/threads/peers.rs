@@ -14,7 +14,7 @@ use crate::os::fs::file::Expect;
 use crate::os::fs::map::Mapping;
 use crate::os::time::clock;
 use crate::sync::Ordering::{Acquire, Relaxed};
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{ErrorKind, Result};
 
 /// `nodes/<node>.threads`.
@@ -26,11 +26,16 @@ pub(crate) fn threads_path(nodes: &Path, node: NodeId) -> PathBuf {
 /// hooks and unmaps memory: after that, the process lives on.
 pub(super) const EXIT_NS: u64 = 1_000_000_000;
 
+/// Between two looks at the file lock of a node whose threads look alive.
+const ASK_NS: u64 = 100_000_000;
+
 /// A node and its threads.
 #[derive(Debug)]
 pub(crate) struct ThreadPeer {
     peer: Peer,
     map: Mapping,
+    /// When `Token::is_gone_lately` asked last.
+    asked_ns: AtomicU64,
 }
 
 /// Whether a thread lives.
@@ -72,7 +77,7 @@ impl ThreadPeer {
         let (fd, len) = file::open_checked(&path, Expect { writable: false, min_len, owner })?;
         let map = Mapping::map_peer_beyond(&fd, at::file_bytes(at::PLACES_MAX), &path)?;
         FileHeader::read(&map, FileKind::Threads, len)?;
-        Ok(Self { peer, map })
+        Ok(Self { peer, map, asked_ns: AtomicU64::new(0) })
     }
 
     pub(crate) fn is_gone(&self) -> bool {
@@ -169,5 +174,16 @@ impl Token {
     #[cold]
     pub(crate) fn node_is_gone(&self) -> bool {
         self.peer.peer.proof_of_death().is_some()
+    }
+
+    /// As `node_is_gone`, for those who do not sleep: asks at most every 100 ms, whoever calls, and
+    /// answers by what is known meanwhile.
+    #[cold]
+    pub(crate) fn is_gone_lately(&self) -> bool {
+        let (asked, now) = (self.peer.asked_ns.load(Relaxed), clock::now_ns());
+        let due = now.saturating_sub(asked) >= ASK_NS && !fault("lock.try.by_token_alone");
+        // Of several that come at once, one.
+        let asks = due && self.peer.asked_ns.compare_exchange(asked, now, Relaxed, Relaxed).is_ok();
+        if asks { self.node_is_gone() } else { self.peer.peer.is_proved_dead() }
     }
 }

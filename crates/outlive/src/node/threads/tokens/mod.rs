@@ -172,6 +172,11 @@ impl Threads {
         self.domain_id
     }
 
+    /// Whose threads they are.
+    pub(crate) fn node(&self) -> NodeId {
+        self.node
+    }
+
     /// The calling thread's id; its first call registers it.
     ///
     /// # Errors

@@ -143,6 +143,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("lock::tests::waiting::an_heir_that_cannot_be_judged_is_passed_over")],
     ),
     fault(
+        "lock.try.by_token_alone",
+        "who only tries to take a lock never asks the file lock of its holder",
+        &[Unit(
+            "lock::tests::waiting::\
+             who_only_tries_inherits_from_a_holder_that_went_without_a_mark",
+        )],
+    ),
+    fault(
         "look.lack_keeps_awake",
         "who lacks a descriptor for a new publisher cannot sleep",
         &[Unit(
