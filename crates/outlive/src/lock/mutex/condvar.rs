@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use super::MutexGuard;
+use super::hold::Hold;
 use super::raw_mutex::{Acquired, RawMutex};
 use super::wait::wake;
 use crate::lock::error::{Inherited, LockError, LockResult};
@@ -153,6 +154,8 @@ impl RobustCondvar {
         until: Deadline,
     ) -> Held<'a, (MutexGuard<'a, T>, bool), T> {
         let lock = guard.lock();
+        // In a forked child nobody lets the mutex go, and the sleepers are the parent's.
+        self.object.threads.id().and_then(|_| lock.hold.id()).map_err(LockError::Failed)?;
         let let_go = || {
             drop(guard);
             true

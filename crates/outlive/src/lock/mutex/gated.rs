@@ -108,6 +108,6 @@ impl Hold for Gated {
     }
 
     fn mark_consistent(&self, me: u64) -> bool {
-        self.gate().mark_consistent(me)
+        self.object.generation == fork_generation() && self.gate().mark_consistent(me)
     }
 }

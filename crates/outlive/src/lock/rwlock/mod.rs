@@ -293,8 +293,7 @@ impl<T: Message> DerefMut for WriteGuard<'_, T> {
 
 impl<T: Message> Sealed for WriteGuard<'_, T> {
     fn mark(&self) {
-        // False only where the word was overwritten by a wild write.
-        let _ = self.lock.raw.shared().gate.mark_consistent(self.me);
+        self.lock.raw.mark(self.me);
     }
 }
 

@@ -285,6 +285,14 @@ impl RawRwLock {
         gate.release_all(me, |n| wake(gate.word, n))
     }
 
+    /// The data is repaired, by its holder; in a forked child nothing happens, as on `release`.
+    pub(in crate::lock) fn mark(&self, me: u64) {
+        if self.object.generation == fork_generation() {
+            // False only where the word was overwritten by a wild write.
+            let _ = self.shared().gate.mark_consistent(me);
+        }
+    }
+
     /// Lets go after a panic inside: the next writer is told that the owner died.
     #[cold]
     pub(in crate::lock) fn abandon(&self) {

@@ -689,6 +689,42 @@ fn a_forked_child_can_neither_take_nor_let_go() {
 }
 
 #[test]
+fn a_forked_child_neither_waits_nor_repairs_with_what_it_inherited() {
+    let dir = TempDir::new("lock-child");
+    let node = node(&dir);
+    let (lock, condvar) = (node.mutex::<u64>("/a").unwrap(), node.condvar("/c").unwrap());
+    let guard = lock.lock().unwrap();
+    let child = crate::os::fixture::fork_child(|| {
+        let until = Deadline::in_ns(10_000_000_000);
+        // SAFETY: the child's copy, dropped once in this process.
+        let waited = condvar.wait_until(unsafe { std::ptr::read(&guard) }, until);
+        let refused = waited.is_err_and(|e| e.kind() == ErrorKind::ForkedChild);
+        i32::from(!refused || until.has_passed())
+    });
+    assert_eq!(child.wait(), 0);
+    drop(guard);
+
+    let rw = node.rwlock::<u64>("/r").unwrap();
+    let (raw, raw_rw) = (by_calls(&node, "/a"), rw_by_calls::<u64>(&node, "/r"));
+    in_thread(|| {
+        assert_eq!(raw.lock().unwrap(), Acquired::Clean);
+        assert_eq!(raw_rw.write().unwrap(), Acquired::Clean);
+    });
+    let Err(LockError::OwnerDied(left)) = lock.lock() else { panic!("clean") };
+    let Err(LockError::OwnerDied(left_rw)) = rw.write() else { panic!("clean") };
+    let child = crate::os::fixture::fork_child(|| {
+        // SAFETY: the child's copies, used once in this process.
+        let copies = unsafe { (std::ptr::read(&left), std::ptr::read(&left_rw)) };
+        drop((copies.0.mark_consistent(), copies.1.mark_consistent()));
+        0
+    });
+    assert_eq!(child.wait(), 0);
+    drop((left, left_rw));
+    assert_eq!(lock.try_lock().unwrap_err().kind(), ErrorKind::Unrecoverable);
+    assert_eq!(rw.try_write().unwrap_err().kind(), ErrorKind::Unrecoverable);
+}
+
+#[test]
 fn a_forked_child_keeps_no_lock_from_being_cleaned() {
     let dir = TempDir::new("lock-child");
     let node = node(&dir);
