@@ -362,10 +362,10 @@ impl Places {
         };
         let place = table.used.len();
         let longest = (0..place).filter(is_free).min_by_key(|place| Reverse(age(*place)));
-        let longest = longest.filter(|longest| {
-            place >= table.capacity || age(*longest) == EXIT_NS || fault("place.reused_at_once")
+        let rested = longest.filter(|longest| {
+            place >= at::PLACES_MAX || age(*longest) == EXIT_NS || fault("place.reused_at_once")
         });
-        if let Some(place) = longest {
+        if let Some(place) = rested {
             return Ok(place);
         }
         if place >= at::PLACES_MAX {
@@ -373,16 +373,28 @@ impl Places {
             let object = self.map.name();
             return Err(Error::new(ErrorKind::TooManyMembers, "registering in", object, remedy));
         }
-        if place >= table.capacity {
-            let capacity = (table.capacity * 2).min(at::PLACES_MAX);
-            let file = self.fd.now(self.map.path(), true)?;
-            file::grow(&file, at::file_bytes(capacity) as u64)?;
-            table.capacity = capacity;
-            // ORDERING(PLACES): pairs with `ThreadPeer::find`; the file is that long by now.
-            self.map.atomic_u64(at::PLACES)?.store(capacity as u64, Release);
+        if place >= table.capacity
+            && let Err(e) = self.grow(table)
+        {
+            // Better that an end is told too early than that nobody takes a lock.
+            return longest.ok_or(e);
         }
         table.used.push(false);
         Ok(place)
+    }
+
+    /// Twice as many places.
+    ///
+    /// # Crash safety
+    /// **Strict.** Commit point: the store of the number; before it nobody looks beyond.
+    fn grow(&self, table: &mut Table) -> Result<()> {
+        let capacity = (table.capacity * 2).min(at::PLACES_MAX);
+        let file = self.fd.now(self.map.path(), true)?;
+        file::grow(&file, at::file_bytes(capacity) as u64)?;
+        // ORDERING(PLACES): pairs with `ThreadPeer::find`; the file is that long by now.
+        self.map.atomic_u64(at::PLACES)?.store(capacity as u64, Release);
+        table.capacity = capacity;
+        Ok(())
     }
 
     /// The futex word of a place's token.

@@ -25,6 +25,14 @@ fn a_thread_keeps_its_id_and_others_have_other_ordinals() {
     assert_eq!(node_of(here_b), two.id());
 }
 
+/// As if all that have ended had done so long ago.
+fn age(own: &Threads) {
+    for place in 0..own.own.table.lock().unwrap().used.len() {
+        let at = at::FIRST + place * at::PLACE_BYTES + at::ENDED_AT;
+        own.own.map.atomic_u64(at).unwrap().store(0, Relaxed);
+    }
+}
+
 #[test]
 fn a_thread_that_ended_is_dead_and_its_place_is_used_again() {
     let dir = TempDir::new("threads");
@@ -32,20 +40,21 @@ fn a_thread_that_ended_is_dead_and_its_place_is_used_again() {
     let (own, other) = (one.threads().unwrap(), two.threads().unwrap());
     let mut ids = vec![own.id().unwrap()];
     for _ in 0..3 * at::PLACES_FIRST {
-        let (own, other) = (Arc::clone(&own), Arc::clone(&other));
+        let (thread, other) = (Arc::clone(&own), Arc::clone(&other));
         let id = std::thread::spawn(move || {
-            let id = own.id().unwrap();
-            assert!(is_alive(&other, id) && is_alive(&own, id));
+            let id = thread.id().unwrap();
+            assert!(is_alive(&other, id) && is_alive(&thread, id));
             id
         });
+        // `join` returns when the thread's memory is free, which is after its hook.
         ids.push(id.join().unwrap());
+        age(&own);
     }
-    // `join` returns when the thread's memory is free, which is after its hook.
     for id in &ids[1..] {
         until(|| !is_alive(&other, *id));
     }
     assert!(is_alive(&other, ids[0]));
-    assert_eq!(own.own.table.lock().unwrap().used.len(), at::PLACES_FIRST);
+    assert_eq!(own.own.table.lock().unwrap().used.len(), 2);
     ids.dedup();
     assert_eq!(ids.len(), 1 + 3 * at::PLACES_FIRST);
 }
@@ -150,4 +159,36 @@ fn the_place_of_a_thread_that_has_just_ended_waits() {
         panic!("it has ended")
     };
     assert!(peer.may_be_ending(id));
+}
+
+/// However many end at once: the table grows instead.
+#[test]
+fn the_place_of_a_thread_that_has_just_ended_waits_in_a_full_table() {
+    let dir = TempDir::new("threads-full");
+    let (one, other) = (node(&dir), node(&dir));
+    let own = one.threads().unwrap();
+    let began = std::time::Instant::now();
+    let new = || std::thread::scope(|scope| scope.spawn(|| own.id().unwrap()).join().unwrap());
+    let ids: Vec<_> = (0..2 * at::PLACES_FIRST + 1).map(|_| new()).collect();
+    let threads = other.threads().unwrap();
+    for id in ids {
+        let Verdict::Ended(peer) = threads.judge(id).unwrap() else { panic!("it has ended") };
+        // On a machine that stood still the second may be over.
+        assert!(peer.may_be_ending(id) || began.elapsed().as_nanos() > u128::from(EXIT_NS));
+    }
+}
+
+/// As on a full disk, or when the program has closed our descriptor.
+#[test]
+fn where_the_table_cannot_grow_a_place_is_used_again_at_once() {
+    let dir = TempDir::new("threads-no-room");
+    let one = node(&dir);
+    let own = one.threads().unwrap();
+    let new = || std::thread::scope(|scope| scope.spawn(|| own.id().map(drop)).join().unwrap());
+    for _ in 0..at::PLACES_FIRST {
+        new().unwrap();
+    }
+    crate::os::fixture::close_number(own.own.fd.number());
+    std::fs::remove_file(own.own.map.path()).unwrap();
+    assert!(new().is_ok());
 }
