@@ -18,7 +18,8 @@ pub enum LockError<G> {
     /// [`Inherited::mark_consistent`].
     OwnerDied(G),
     /// It was inherited from a dead owner and released without repair. Remove it with
-    /// [`Node::remove_lock`](crate::Node::remove_lock) and open it again.
+    /// [`Node::remove_lock`](crate::Node::remove_lock) and open it again. One inside a segment goes
+    /// only with its segment, which can be removed once nobody has it open.
     Unrecoverable,
     /// The calling thread holds it already, for reading or writing.
     Deadlock,
@@ -79,7 +80,8 @@ fn describe(kind: ErrorKind) -> Error {
     let remedy = match kind {
         ErrorKind::OwnerDied => "repair the data and call mark_consistent",
         ErrorKind::Unrecoverable => {
-            "remove it with 'outlive lock remove' or Node::remove_lock, then open it again"
+            "remove it with 'outlive lock remove' or Node::remove_lock, then open it again; one \
+             inside a segment goes with the segment, once nobody has that open"
         }
         ErrorKind::Deadlock => "let go of the guard that this thread holds",
         ErrorKind::Timeout => {
