@@ -425,21 +425,26 @@ impl Node {
 
     /// Whether the node's file is where others look for it: who finds none takes us for dead.
     pub(crate) fn must_be_listed(&self) -> Result<()> {
-        let path = self.domain().nodes().join(self.id().to_string());
-        let is_listed = match path.symlink_metadata() {
+        let is_listed = match self.inner.found() {
             // In a domain that was made anew another node has this number.
-            Ok(found) => (found.dev(), found.ino()) == self.inner.fd.file(),
+            Ok(found) => found == self.inner.fd.file(),
             Err(e) => e.kind() != std::io::ErrorKind::NotFound,
         };
         if is_listed {
             return Ok(());
         }
+        let path = self.inner.path();
         Err(Error::new(
             ErrorKind::Corrupt,
             "using node file",
             path.display().to_string(),
             "somebody removed it, so that others take this node for dead: open the node again",
         ))
+    }
+
+    /// Whether what lies under the names of this node's files is another node's.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.inner.is_replaced()
     }
 
     /// The peer `id`, mapped once per process.
@@ -510,18 +515,35 @@ impl Node {
 }
 
 impl Inner {
+    fn path(&self) -> PathBuf {
+        self.domain.nodes().join(self.id.0.to_string())
+    }
+
+    /// Device and inode of what lies under the name of our file.
+    fn found(&self) -> std::io::Result<(u64, u64)> {
+        self.path().symlink_metadata().map(|found| (found.dev(), found.ino()))
+    }
+
+    /// Whether another node has our number: somebody removed the domain, and it was made anew.
+    /// Then the names of all our files are that node's.
+    fn is_replaced(&self) -> bool {
+        self.found().is_ok_and(|found| found != self.fd.file()) && !fault("leave.anothers_files")
+    }
+
     /// Leaves in order; again it does nothing.
     ///
     /// # Crash safety
     /// **Strict.** Dying here: the file stays and is dead; the next sweep unlinks it.
     fn leave(&self) {
-        let file = self.domain.nodes().join(self.id.0.to_string());
-        if !fault("node.no_unlink") {
+        let (file, replaced) = (self.path(), self.is_replaced());
+        if !replaced && !fault("node.no_unlink") {
             let _ = file::unlink(&file);
         }
-        let _ = file::unlink(&file.with_extension("bells"));
+        if !replaced {
+            let _ = file::unlink(&file.with_extension("bells"));
+        }
         if let Some(threads) = self.threads.lock().unwrap_or_else(|e| e.into_inner()).take() {
-            threads.close();
+            threads.close(replaced);
         }
         self.token.close();
     }

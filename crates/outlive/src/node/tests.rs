@@ -181,3 +181,52 @@ fn a_node_that_something_still_refers_to_leaves_at_exit() {
     drop(semaphore);
     assert_eq!(files(&dir), 1, "of the other");
 }
+
+/// One file of each kind that a node takes away when it leaves.
+fn with_files(node: &Node) -> (impl Sized + use<>, crate::lock::RobustMutex<u64>) {
+    let nodes = node.domain().nodes();
+    std::fs::write(nodes.join(format!("{}.bells", node.id())), []).unwrap();
+    let topic = || node.topic::<u64>("/t").unwrap();
+    let writer = crate::rt::LatestWriter::<u64>::open(node, "x").unwrap();
+    let members = (topic().publisher().unwrap(), topic().subscriber().unwrap(), writer);
+    (members, node.mutex("/m").unwrap())
+}
+
+fn all_files(dir: &std::path::Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all_files(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+}
+
+/// By `rm -rf`, or by logind when the user's last session ends.
+#[test]
+fn who_leaves_a_domain_made_anew_removes_nothing_of_the_node_that_has_its_number() {
+    let dir = TempDir::new("node-anew");
+    let root = dir.join("root/default");
+    let old = node(&dir);
+    let its = with_files(&old);
+    std::fs::remove_dir_all(&root).unwrap();
+    let new = node(&dir);
+    assert_eq!(new.id(), old.id());
+    let (members, lock) = with_files(&new);
+    let held = lock.lock().unwrap();
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    all_files(&root, &mut before);
+    drop((its, old));
+    all_files(&root, &mut after);
+    assert_eq!(after, before);
+    // Whoever does not find its files takes it for dead, and its lock.
+    let other = node(&dir);
+    let theirs = other.mutex::<u64>("/m").unwrap();
+    let tried = std::thread::scope(|scope| {
+        scope.spawn(|| theirs.try_lock().map(drop).map_err(|e| e.kind())).join().unwrap()
+    });
+    assert_eq!(tried, Err(ErrorKind::WouldBlock));
+    drop((held, members));
+}

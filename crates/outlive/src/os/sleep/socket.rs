@@ -13,7 +13,7 @@
 use std::fs::Permissions;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ static SENDER: PerProcess<Option<Arc<KeptFd>>> = PerProcess::new();
 pub(crate) struct WakeSocket {
     fd: KeptFd,
     path: PathBuf,
+    /// Which file that is: the name may become another's.
+    file: Option<(u64, u64)>,
     generation: u32,
 }
 
@@ -67,7 +69,8 @@ impl WakeSocket {
             };
             return Err(syserr::from_code("create socket", syserr::show(path), e));
         }
-        let socket = Self { fd, path: path.into(), generation: fork::fork_generation() };
+        let file = identity(path);
+        let socket = Self { fd, path: path.into(), file, generation: fork::fork_generation() };
         // Not in `bind`: the umask would take the group's bits away.
         std::fs::set_permissions(path, Permissions::from_mode(mode))
             .map_err(|e| syserr::from_io("set mode of", syserr::show(path), e))?;
@@ -103,9 +106,15 @@ impl AsFd for WakeSocket {
     }
 }
 
+/// Device and inode of the file at `path`, if there is one.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()))
+}
+
 impl Drop for WakeSocket {
     fn drop(&mut self) {
-        if self.generation == fork::fork_generation() {
+        let ours = self.file.is_some() && identity(&self.path) == self.file;
+        if ours && self.generation == fork::fork_generation() {
             let _ = file::unlink(&self.path); // else a sweep does it
         }
     }
@@ -213,6 +222,18 @@ mod tests {
 
     fn readable(socket: &WakeSocket) -> bool {
         poll(&mut [PollFd::new(socket.as_fd().as_raw_fd(), READABLE)], Deadline::AT_ONCE) == 1
+    }
+
+    #[test]
+    fn a_socket_of_the_same_name_stays_when_the_first_one_goes() {
+        let dir = TempDir::new("socket-anew");
+        let first = WakeSocket::bind(&dir.join("s"), 0o600).unwrap();
+        std::fs::remove_file(dir.join("s")).unwrap();
+        let second = WakeSocket::bind(&dir.join("s"), 0o600).unwrap();
+        drop(first);
+        assert_eq!(call(&dir.join("s")), Sent::Readable);
+        drop(second);
+        assert!(!dir.join("s").exists());
     }
 
     #[test]

@@ -55,7 +55,7 @@ enum Memory {
         map: Mapping,
         path: PathBuf,
         ended: AtomicU32,
-        _node: Node,
+        node: Node,
     },
     Peer {
         map: Mapping,
@@ -86,7 +86,7 @@ impl Words {
     /// A file of ours; it goes when this is dropped. The map holds `file_bytes(count)`.
     pub(in crate::rt) fn own(map: Mapping, path: PathBuf, node: Node, count: usize) -> Arc<Self> {
         assert!(map.len() >= file_bytes(count));
-        Self::new(Memory::Own { map, path, ended: AtomicU32::new(0), _node: node }, count)
+        Self::new(Memory::Own { map, path, ended: AtomicU32::new(0), node }, count)
     }
 
     /// A peer's file, read-only.
@@ -162,9 +162,10 @@ impl Words {
     /// **Strict.** Dying in between: the file of a dead node, which any join or `clean` removes.
     pub(in crate::rt) fn end(&self) {
         self.leave();
-        if let Memory::Own { path, ended, .. } = &self.memory
+        if let Memory::Own { path, ended, node, .. } = &self.memory
             && self.are_ours()
             && ended.swap(1, Relaxed) == 0
+            && !node.is_replaced()
         {
             let _ = file::unlink(path);
         }

@@ -474,7 +474,7 @@ impl Drop for Writer {
         if !steady && !fault("leave.joiner_uncalled") {
             let _ = self.refresh();
         }
-        if self.ring.next() == 0 {
+        if self.ring.next() == 0 && !self.topic().node.is_replaced() {
             let _ = file::unlink(&ring_path(&self.topic().dir, self.ring.id()));
             self.chunks.pool.unlink();
         }

@@ -320,10 +320,13 @@ impl Threads {
         ))
     }
 
-    /// The node leaves: its threads' records go as each thread notices.
-    pub(crate) fn close(&self) {
+    /// The node leaves: its threads' records go as each thread notices. The file stays where it is
+    /// another node's, which has replaced ours.
+    pub(crate) fn close(&self, replaced: bool) {
         self.own.table.lock().unwrap_or_else(|e| e.into_inner()).closed = true;
-        let _ = file::unlink(&threads_path(&self.domain.nodes(), self.node));
+        if !replaced {
+            let _ = file::unlink(&threads_path(&self.domain.nodes(), self.node));
+        }
         OWN.with(|own| {
             if own.key.get() == self.key {
                 own.key.set(0);

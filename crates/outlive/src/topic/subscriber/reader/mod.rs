@@ -428,7 +428,7 @@ impl Drop for Reader {
             return;
         }
         let path = subscriber_path(&topic.dir, topic.node.id(), self.own.id());
-        if !fault("subscriber.no_unlink") {
+        if !topic.node.is_replaced() && !fault("subscriber.no_unlink") {
             let _ = file::unlink(&path);
         }
         let view = self.own.view();

@@ -125,6 +125,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("topic::tests::refused::a_newcomer_that_cannot_be_looked_at_hides_no_message")],
     ),
     fault(
+        "leave.anothers_files",
+        "a node that leaves removes the files of another one of its number",
+        &[Unit(
+            "node::tests::\
+             who_leaves_a_domain_made_anew_removes_nothing_of_the_node_that_has_its_number",
+        )],
+    ),
+    fault(
         "leave.joiner_uncalled",
         "who leaves calls nobody that joined since it last sent",
         &[Unit("wait::tests::a_publisher_that_never_sent_anything_calls_as_it_leaves")],
