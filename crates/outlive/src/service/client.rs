@@ -262,7 +262,8 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             let (ptr, bytes) = unsafe { (hand.ptr.add(from), hand.bytes - from) };
             let queue = self.reader.queue();
             // SAFETY: the rest of the message in hand.
-            let outcome = unsafe { outcome(head.kind, ptr, bytes, queue) }?;
+            let outcome = unsafe { outcome(head.kind, ptr, bytes, queue) };
+            let outcome = outcome.inspect_err(|e| self.reader.failed(e))?;
             let Some(outcome) = outcome else {
                 // No server writes this: it is not read any more, so nothing else comes.
                 self.reader.refuse_in_hand("a reply");
@@ -547,7 +548,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             if !self.waiting.iter().any(|w| w.id == ticket.0) {
                 return Err(self.unknown(ticket));
             }
-            self.settle()?;
+            self.settle().inspect_err(|e| self.reader.failed(e))?;
             if self.ready.iter().any(|reply| reply.ticket == ticket) {
                 continue;
             }

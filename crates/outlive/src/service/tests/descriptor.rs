@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::*;
-use crate::os::sleep::poll::{PollFd, READABLE, poll};
+use crate::os::sleep::poll::{Epoll, PollFd, READABLE, poll};
 
 fn waits(fd: BorrowedFd<'_>, deadline: Deadline) -> bool {
     poll(&mut [PollFd::new(fd.as_raw_fd(), READABLE)], deadline) == 1
@@ -139,4 +139,31 @@ fn a_server_that_could_not_call_its_clients_calls_them_when_it_next_looks() {
     assert!(crate::os::fixture::refuse_none() < u32::MAX, "it was to be called");
     assert!(next.receive().unwrap().is_none());
     assert!(waits(client.fd().unwrap(), Deadline::AT_ONCE), "called late");
+}
+
+#[test]
+fn who_waits_for_edges_of_a_client_gets_one_after_an_error_of_waiting_for_one_reply() {
+    let dir = TempDir::new("service-fd-edges");
+    let (first, second, other) = (node(&dir), node(&dir), node(&dir));
+    let service = |n: &Node| n.service::<u64, [u32]>("/s").unwrap();
+    let server = service(&first).server().unwrap();
+    let mut client = service(&other).resume(true).client().unwrap();
+    let edges = Epoll::new().unwrap();
+    edges.add(client.fd().unwrap(), 1).unwrap();
+    let has_edge = || {
+        let mut any = false;
+        edges.take(|_| any = true);
+        any
+    };
+    let ticket = client.send(&1).unwrap();
+    drop(server);
+    assert!(client_goes_quiet(&mut client));
+    has_edge();
+    let _next = service(&second).server().unwrap();
+    assert!(has_edge(), "the next one");
+    crate::os::fixture::refuse("map", "/nodes/", libc::ENOMEM, u32::MAX);
+    let e = client.receive_for(ticket, Deadline::AT_ONCE).unwrap_err();
+    assert!(crate::os::fixture::refuse_none() < u32::MAX);
+    assert_eq!(e.kind(), ErrorKind::OutOfMemory);
+    assert!(has_edge(), "nothing brings it back");
 }

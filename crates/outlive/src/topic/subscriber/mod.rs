@@ -292,7 +292,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         T: Sized + Clone,
     {
         let Some(sample) = self.receive()? else { return Ok(None) };
-        sample.clone_to(self.topic(), to)?;
+        sample.clone_to(self.topic(), to).inspect_err(|e| self.reader.failed(e))?;
         Ok(Some(*sample.meta()))
     }
 
@@ -324,10 +324,13 @@ impl<T: Payload + ?Sized> Subscriber<T> {
                 continue;
             }
             if to.try_reserve(1).is_err() {
-                return Err(reader::no_memory(self.reader.topic()));
+                let e = reader::no_memory(self.reader.topic());
+                self.reader.failed(&e);
+                return Err(e);
             }
             let Some(sample) = self.receive()? else { break };
-            to.push(sample.value(self.topic())?);
+            let value = sample.value(self.topic());
+            to.push(value.inspect_err(|e| self.reader.failed(e))?);
         }
         Ok(to.len() - before)
     }
