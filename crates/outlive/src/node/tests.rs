@@ -230,3 +230,16 @@ fn who_leaves_a_domain_made_anew_removes_nothing_of_the_node_that_has_its_number
     assert_eq!(tried, Err(ErrorKind::WouldBlock));
     drop((held, members));
 }
+
+#[test]
+fn a_leftover_that_cannot_be_removed_keeps_nobody_from_joining() {
+    let dir = TempDir::new("node-strange");
+    let first = node(&dir);
+    let strange = dir.join("root/default/nodes/7000.bells");
+    std::fs::create_dir(&strange).unwrap();
+    let second = Node::builder().root(dir.join("root")).name("test").open();
+    assert!(second.is_ok(), "{second:?}");
+    assert!(first.must_be_listed().is_ok());
+    let domain = Node::builder().root(dir.join("root")).domain_path().unwrap();
+    assert!(sweep_dead(&domain, Sweep::All).is_err(), "who cleans is told");
+}
