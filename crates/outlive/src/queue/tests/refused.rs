@@ -1,5 +1,6 @@
 //! What a refusal says, and whom calls that wait find dead.
 
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 
@@ -7,7 +8,7 @@ use super::*;
 use crate::Error;
 use crate::node::layout;
 use crate::os::fixture;
-use crate::os::sleep::poll::Epoll;
+use crate::os::sleep::poll::{Epoll, PollFd, READABLE, poll};
 use crate::queue::TrySendError;
 
 #[test]
@@ -274,4 +275,54 @@ fn a_consumer_that_cannot_be_looked_at_counts_as_there() {
     assert!(producer.has_consumer());
     drop(consumer);
     assert!(!producer.has_consumer());
+}
+
+/// Produces nothing until somebody kills this process.
+fn produce_until_killed(root: &std::path::Path) {
+    let n = Node::builder().root(root).name("victim").open().unwrap();
+    let _producer = n.queue::<u64>("q").unwrap().producer().unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Nobody sleeps in a call that would ask at the end of a long sleep.
+#[test]
+fn a_producer_whose_death_was_not_marked_is_found_dead_behind_a_descriptor() {
+    if let Some(root) = std::env::var_os(IN_CHILD) {
+        return produce_until_killed(root.as_ref());
+    }
+    let dir = TempDir::new("queue-unmarked-fd");
+    let n = node(&dir);
+    let mut consumer = n.queue::<u64>("q").unwrap().consumer().unwrap();
+    consumer.fd().unwrap();
+    let name = "queue::tests::refused::\
+                a_producer_whose_death_was_not_marked_is_found_dead_behind_a_descriptor";
+    let mut victim = Command::new(std::env::current_exe().unwrap());
+    victim.args(["--exact", name]).env(IN_CHILD, dir.join("root")).stdout(Stdio::null());
+    let victim = Victim(victim.spawn().unwrap());
+    let mut id = None;
+    fixture::until(|| {
+        assert!(consumer.receive().unwrap().is_none());
+        id = consumer.producers().first().copied();
+        id.is_some()
+    });
+    let path = dir.join("root/default/nodes").join(id.unwrap().node.to_string());
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut word = [0; 4];
+    file.read_exact_at(&mut word, layout::TOKEN_WORD as u64).unwrap();
+    drop(victim);
+    file.write_all_at(&word, layout::TOKEN_WORD as u64).unwrap();
+    while consumer.next_event().is_some() {}
+    let until = Deadline::in_ns(20_000_000_000);
+    let told = loop {
+        assert!(!until.has_passed(), "nobody says that it died");
+        let fd = consumer.fd().unwrap().as_raw_fd();
+        poll(&mut [PollFd::new(fd, READABLE)], until);
+        assert!(consumer.receive().unwrap().is_none());
+        if let Some(event) = consumer.next_event() {
+            break event;
+        }
+    };
+    assert_eq!(told, Event::ProducerDied(id.unwrap()));
 }

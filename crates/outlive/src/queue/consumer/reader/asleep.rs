@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use super::{Event, Reader};
 use crate::node::peer::Peer;
+use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::queue::consumer::lanes::Lane;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::fault;
 use crate::wait::alone::Alone;
 use crate::wait::member::{Look, Member, Overslept, Plan, Seat};
+use crate::wait::slice_ns_max;
 use crate::{Error, Result};
 
 impl Reader {
@@ -65,7 +67,12 @@ impl Reader {
         // Nobody calls when a message that is held back has its turn.
         let hasty = hasty || !self.due().is_never();
         let request = self.lanes.table().request();
-        let found = bridge.rest(&self.queue.node, request, peers, hasty, || self.is_quiet());
+        let mut found = bridge.rest(&self.queue.node, request, peers, hasty, || self.is_quiet());
+        let now = clock::now_ns();
+        if now >= self.ask_ns {
+            self.ask_ns = now + slice_ns_max();
+            found |= self.finds_dead();
+        }
         let news = self.news.is_untold();
         if news {
             self.news.tell();
@@ -75,6 +82,13 @@ impl Reader {
         }
         self.alone.give_back(bridge);
         found
+    }
+
+    /// Whether the lock of a producer that is read says that it is dead. A token that the kernel
+    /// could not mark says alive for ever.
+    fn finds_dead(&self) -> bool {
+        let mut open = self.lanes.iter().filter(|lane| !self.holds_back(lane));
+        open.any(|lane| lane.proof_of_death().is_some())
     }
 
     fn is_quiet(&self) -> bool {
@@ -145,12 +159,10 @@ impl Member for Reader {
     }
 
     fn overslept(&mut self, how: Overslept) -> bool {
-        // A token that the kernel could not mark says alive for ever, and somebody may have
-        // scribbled over the bell.
-        let open = || self.lanes.iter().filter(|lane| !self.holds_back(lane));
-        let gone = open().any(|lane| lane.proof_of_death().is_some());
+        let gone = self.finds_dead();
+        // Somebody may have scribbled over the bell.
         let quiet = self.queue.epoch().load(Relaxed) == self.later.seen_epoch()
-            && open().all(|lane| lane.sleep_word().is_some());
+            && self.lanes.iter().all(|lane| self.holds_back(lane) || lane.sleep_word().is_some());
         gone || (how == Overslept::Look && self.look().is_err()) || !quiet
     }
 }

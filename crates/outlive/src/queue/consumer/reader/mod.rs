@@ -62,6 +62,8 @@ pub(crate) struct Reader {
     news: News<Event>,
     alone: Alone,
     order: Option<Order>,
+    /// Behind a descriptor: when the locks of its producers are asked next.
+    ask_ns: u64,
 }
 
 impl Reader {
@@ -84,6 +86,7 @@ impl Reader {
             news: News::default(),
             alone: Alone::default(),
             order: holdback.map(Order::new),
+            ask_ns: 0,
             queue,
         };
         // Everything the predecessor stored happened before its lock was free.
