@@ -50,6 +50,9 @@ pub(super) struct OwnLane {
 /// some 100 us, and a stream that comes in bursts would do so in every one.
 const KEPT_NS: u64 = 1_000_000_000;
 
+/// Numbers of segments that are left to growth: enough to come from the least to the most.
+const NUMBERS_KEPT: u32 = 64;
+
 /// How much of a segment was in use.
 #[derive(Debug)]
 struct Use {
@@ -267,6 +270,11 @@ impl OwnLane {
         tail.fits(need) || tail.can_pad(need) || left_behind || too_small && drained
     }
 
+    /// Whether the lane only grows from here on: after the last number comes no segment.
+    fn is_short_of_numbers(&self) -> bool {
+        self.number > SEGMENT_MAX - NUMBERS_KEPT
+    }
+
     /// Goes on at the ring's start where a record of `need` bytes would cross its end; returns the
     /// header of the padding.
     ///
@@ -298,7 +306,7 @@ impl OwnLane {
     /// After a round: bytes of the segment that would have done, if that is far smaller, going by
     /// the last second.
     pub(super) fn smaller(&mut self, need: u64) -> Option<u64> {
-        if !self.use_of_it.has_passed_end(self.tail.lap()) {
+        if !self.use_of_it.has_passed_end(self.tail.lap()) || self.is_short_of_numbers() {
             return None;
         }
         let (peak, now) = (self.use_of_it.take(clock::now_ns())?, self.tail.capacity());
@@ -428,5 +436,38 @@ mod tests {
         lane.set_consumed(second).unwrap();
         assert_eq!(lane.larger(large), Some(128 << 10));
         assert!(!lane.would_move(second, large), "that has been looked at");
+    }
+
+    /// Sends small messages, received at once, until the ring's end is passed.
+    fn go_round(lane: &mut OwnLane) {
+        let shape = *lane.shape();
+        let lap = lane.tail.lap();
+        while lane.tail.lap() == lap {
+            lane.begin(shape.record(1016));
+            lane.commit(1016, &shape, |_| ());
+            let at = Position { segment: lane.number, offset: lane.tail.pos() };
+            lane.set_consumed(at).unwrap();
+        }
+    }
+
+    /// Of 10 in a second there are enough for 19 days only.
+    #[test]
+    fn a_lane_with_few_numbers_left_only_grows() {
+        let dir = TempDir::new("lane-numbers");
+        let (queue, mut lane) = lane_of(&dir, 1 << 20);
+        lane.go_on_in(lane.next_segment(&queue, 256 << 10).unwrap().unwrap());
+        let need = lane.shape().record(1016);
+        let shrinks = |lane: &mut OwnLane| {
+            go_round(lane);
+            crate::os::time::clock::set_test_offset(2 * KEPT_NS as i64);
+            let smaller = lane.smaller(need);
+            crate::os::time::clock::set_test_offset(0);
+            smaller
+        };
+        assert_eq!(shrinks(&mut lane), Some(16 << 10));
+        lane.number = SEGMENT_MAX - NUMBERS_KEPT + 1;
+        lane.use_of_it = Use::new(clock::now_ns());
+        assert_eq!(shrinks(&mut lane), None);
+        assert_eq!(lane.larger(need), Some(512 << 10));
     }
 }
