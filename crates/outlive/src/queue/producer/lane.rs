@@ -264,10 +264,20 @@ impl OwnLane {
         let left_behind = self.older.front().is_some_and(|(number, _)| *number < at.segment);
         // So is the one that it has drained, if it reads no other: see `larger`.
         let is_last = at.segment == self.number || fault("lane.last_unasked");
-        let drained = is_last && tail.is_drained();
-        let too_small =
-            !tail.can_hold(need) && self.number < SEGMENT_MAX && !fault("lane.drained_unasked");
-        tail.fits(need) || tail.can_pad(need) || left_behind || too_small && drained
+        let drained = is_last && tail.is_drained() && !fault("lane.drained_unasked");
+        // If that was known before, there was no space for another.
+        let can_leave = drained && !self.is_drained() && self.may_leave_for(need);
+        tail.fits(need) || tail.can_pad(need) || left_behind || can_leave
+    }
+
+    /// Whether every message is received, as far as is known.
+    fn is_drained(&self) -> bool {
+        self.tail.is_drained() && self.older.is_empty()
+    }
+
+    /// Whether a drained segment may be left for one that holds `need` bytes, larger or not.
+    fn may_leave_for(&self, need: u64) -> bool {
+        !self.is_short_of_numbers() || !self.tail.can_hold(need) && self.number < SEGMENT_MAX
     }
 
     /// Whether the lane only grows from here on: after the last number comes no segment.
@@ -290,15 +300,15 @@ impl OwnLane {
         let least = (need + self.shape.unit).next_power_of_two();
         let capacity = (self.tail.capacity() * 2).max(least).max(self.bounds.first);
         // What is consumed entirely is left behind at once and does not count.
-        let drained = self.tail.is_drained() && self.older.is_empty();
+        let drained = self.is_drained();
         let in_use = if drained { 0 } else { self.memory_bytes() };
         if self.number >= SEGMENT_MAX {
             None
         } else if in_use + capacity <= self.bounds.most {
             Some(capacity)
         } else {
-            // Smaller may still do for a large message.
-            let fits = drained && least <= self.bounds.most && least > self.tail.capacity();
+            // Smaller may still do for a large message; as large, where padding is in its way.
+            let fits = drained && least <= self.bounds.most && self.may_leave_for(need);
             fits.then_some(least)
         }
     }
@@ -469,5 +479,28 @@ mod tests {
         lane.use_of_it = Use::new(clock::now_ns());
         assert_eq!(shrinks(&mut lane), None);
         assert_eq!(lane.larger(need), Some(512 << 10));
+    }
+
+    #[test]
+    fn an_idle_lane_goes_on_behind_its_padding() {
+        let dir = TempDir::new("lane-padding");
+        let (queue, mut lane) = lane_of(&dir, 256 << 10);
+        lane.go_on_in(lane.next_segment(&queue, 256 << 10).unwrap().unwrap());
+        let shape = *lane.shape();
+        let large = shape.record(140_000);
+        lane.begin(large);
+        lane.commit(140_000, &shape, |_| ());
+        assert_eq!(lane.larger(large), None, "a message is not received yet");
+        let received = Position { segment: 1, offset: large };
+        assert!(lane.would_move(received, large));
+        lane.set_consumed(received).unwrap();
+        assert!(lane.pad(large).is_some() && !lane.fits(large));
+        assert_eq!(lane.larger(large), Some(256 << 10), "the padding is no message");
+        assert!(!lane.would_move(received, large), "that has been looked at");
+        let read = Position { segment: 1, offset: 256 << 10 };
+        assert!(lane.would_move(read, large), "it fits now");
+        // A segment for each message, while there are numbers.
+        lane.number = SEGMENT_MAX - NUMBERS_KEPT + 1;
+        assert_eq!(lane.larger(large), None);
     }
 }

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
+use crate::os::fixture::thread_cpu;
 
 /// It had made the queue, but not its lane.
 #[test]
@@ -66,6 +67,34 @@ fn a_lane_that_cannot_grow_on_a_full_disk_says_so() {
     fill();
     let e = producer.send_timeout(&[7; 16], Duration::from_millis(5)).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Timeout, "{e}");
+}
+
+/// It would look again and again, without sleeping.
+#[test]
+fn who_waits_for_padding_to_be_read_on_a_full_disk_sleeps() {
+    if !in_a_child(module_path!(), "who_waits_for_padding_to_be_read_on_a_full_disk_sleeps") {
+        return;
+    }
+    let dir = TempDir::new("queue-padding-full-disk");
+    let n = node(&dir);
+    let mut consumer = n.queue::<[u8]>("q").unwrap().consumer().unwrap();
+    let builder = n.queue::<[u8]>("q").unwrap().bound_bytes(1 << 20);
+    let mut producer = builder.producer().unwrap();
+    producer.send(&[1; 600_000]).unwrap();
+    assert_eq!(consumer.receive().unwrap().unwrap().len(), 600_000);
+    let was = limit(16 << 10);
+    let before = thread_cpu();
+    let e = producer.send_timeout(&[2; 600_000], Duration::from_millis(500)).unwrap_err();
+    let took = thread_cpu() - before;
+    limit(was);
+    assert_eq!(e.kind(), ErrorKind::Timeout);
+    assert!(took < Duration::from_millis(250), "{took:?} on a core");
+    // Once the padding is read, it needs no other segment.
+    assert!(consumer.receive().unwrap().is_none());
+    limit(16 << 10);
+    let sent = producer.try_send(&[2; 600_000]);
+    limit(was);
+    sent.unwrap();
 }
 
 /// Lets this process make files of `bytes` only; returns what it was.

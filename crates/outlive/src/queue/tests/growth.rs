@@ -193,3 +193,28 @@ fn a_successor_reads_on_beside_an_old_segment_that_cannot_be_removed() {
     assert!(refuse_none() < u32::MAX, "it was to be removed");
     until(|| second.receive().unwrap().is_none() && lanes(&dir) == 1);
 }
+
+/// The padding before it is all that an idle consumer has not read.
+#[test]
+fn a_message_of_a_good_part_of_the_bound_is_taken_each_time_by_an_idle_lane() {
+    for bytes in [300_000, 600_000] {
+        let dir = TempDir::new("queue-large");
+        let n = node(&dir);
+        let mut consumer = n.queue::<[u8]>("q").unwrap().consumer().unwrap();
+        let builder = n.queue::<[u8]>("q").unwrap().bound_bytes(1 << 20);
+        let mut producer = builder.producer().unwrap();
+        for i in 0..100u8 {
+            if i % 2 == 0 {
+                producer.try_send(&vec![i; bytes]).unwrap();
+            } else {
+                let mut slot = producer.try_reserve_slice(bytes).unwrap();
+                slot.fill(i);
+                slot.commit();
+            }
+            let got = consumer.receive().unwrap().unwrap();
+            assert!(got.len() == bytes && got.iter().all(|byte| *byte == i), "{i}");
+        }
+        assert!(producer.memory_bytes() <= 2 << 20, "{}", producer.memory_bytes());
+        assert!(lanes(&dir) <= 2, "{bytes}");
+    }
+}

@@ -556,3 +556,22 @@ fn a_server_whose_death_was_not_marked_is_found_dead() {
         assert_eq!(told.body().unwrap_err().kind(), ErrorKind::ServerDied);
     }
 }
+
+/// Neither end waits for room, and both have read all but the padding before the next message.
+#[test]
+fn large_requests_and_answers_are_taken_each_time_by_idle_ends() {
+    for bytes in [300_000, 600_000] {
+        let dir = TempDir::new("service-large");
+        let n = node(&dir);
+        let service = || n.service::<[u8], [u8]>("/s").unwrap().bound_bytes(1 << 20);
+        let (mut server, mut client) = (service().server().unwrap(), service().client().unwrap());
+        for i in 0..50 {
+            let ticket = client.send(&vec![i; bytes]).unwrap();
+            let request = server.receive().unwrap().unwrap();
+            assert!(request.len() == bytes && request[bytes - 1] == i);
+            server.respond(request, &vec![i; bytes]).unwrap();
+            let reply = client.receive_for(ticket, Deadline::AT_ONCE).unwrap();
+            assert_eq!(reply.body().unwrap(), &vec![i; bytes]);
+        }
+    }
+}

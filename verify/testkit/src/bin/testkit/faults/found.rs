@@ -120,6 +120,21 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
+        "lane.padding_counts",
+        "a lane of which nothing but padding is unread counts as full",
+        &[
+            Unit("queue::producer::lane::tests::an_idle_lane_goes_on_behind_its_padding"),
+            Unit(
+                "queue::tests::growth::\
+                 a_message_of_a_good_part_of_the_bound_is_taken_each_time_by_an_idle_lane",
+            ),
+            Unit(
+                "service::tests::failures::\
+                 large_requests_and_answers_are_taken_each_time_by_idle_ends",
+            ),
+        ],
+    ),
+    fault(
         "latest.look_first",
         "the newest message is hidden by a look that fails",
         &[Unit("topic::tests::refused::a_newcomer_that_cannot_be_looked_at_hides_no_message")],
