@@ -401,6 +401,10 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         if !self.owed.is_empty() {
             self.pay(None);
         }
+        // Here too: there may always be a next request.
+        if !fault("server.gone_kept") {
+            self.forget_the_gone();
+        }
         while self.reader.next()? {
             let (Some(hand), Some(client)) = (self.reader.in_hand(), self.reader.sender()) else {
                 break;

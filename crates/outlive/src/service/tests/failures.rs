@@ -575,3 +575,35 @@ fn large_requests_and_answers_are_taken_each_time_by_idle_ends() {
         }
     }
 }
+
+#[test]
+fn a_server_that_always_has_a_request_forgets_clients_that_are_gone() {
+    let dir = TempDir::new("service-busy");
+    let n = node(&dir);
+    let service = || n.service::<u64, u64>("/s").unwrap();
+    let (mut server, mut busy) = (service().server().unwrap(), service().client().unwrap());
+    // It sends one more than is received: there is always a next one.
+    busy.send(&0).unwrap();
+    let mut serve = |until: u64| {
+        for i in 0..2000 {
+            busy.send(&i).unwrap();
+            let request = server.receive().unwrap().expect("there is always one");
+            let is_last = *request == until;
+            let _ = server.respond(request, &i);
+            while busy.receive().unwrap().is_some() {}
+            if is_last {
+                break;
+            }
+        }
+        server.ways.len()
+    };
+    let ways = [0; 50].map(|_| {
+        let mut one = service().client().unwrap();
+        one.send(&10_000).unwrap();
+        serve(10_000)
+    });
+    assert!(serve(u64::MAX) == 1, "ways back to the gone: {ways:?}");
+    let replies = std::fs::read_dir(dir.join("root/default/services/s")).unwrap();
+    let replies = replies.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(replies.filter(|name| name.starts_with("reply.")).count(), 1);
+}

@@ -269,6 +269,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         )],
     ),
     fault(
+        "server.gone_kept",
+        "a server that always has a next request keeps all clients that are gone",
+        &[Unit(
+            "service::tests::failures::\
+             a_server_that_always_has_a_request_forgets_clients_that_are_gone",
+        )],
+    ),
+    fault(
         "server.put_off_forgotten",
         "a server that sleeps does not come back to what it put off",
         &[Unit(
