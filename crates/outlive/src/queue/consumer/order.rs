@@ -46,7 +46,7 @@ impl Order {
     }
 
     /// Whether the earliest message that shows is given out now; else it is held back. `all_show`:
-    /// no lane is empty.
+    /// no lane is empty or put off.
     pub(super) fn gives_out(&mut self, stamp: u64, all_show: bool, now_ns: u64) -> bool {
         let due = stamp.saturating_add(self.holdback_ns);
         let is_ahead = stamp > now_ns.saturating_add(AHEAD_NS);

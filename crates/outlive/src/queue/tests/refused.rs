@@ -277,6 +277,30 @@ fn a_consumer_that_cannot_be_looked_at_counts_as_there() {
     assert!(!producer.has_consumer());
 }
 
+#[test]
+fn an_ordered_consumer_waits_for_a_lane_that_it_has_put_off() {
+    let dir = TempDir::new("queue-ordered-put-off");
+    let n = node(&dir);
+    let open = || n.queue::<[u8]>("q").unwrap().stamped().producer().unwrap();
+    let (mut a, mut b) = (open(), open());
+    let builder = n.queue::<[u8]>("q").unwrap().ordered(Duration::from_secs(3600));
+    let mut consumer = builder.consumer().unwrap();
+    b.send(&[1]).unwrap();
+    // Too large for the first segment.
+    b.send(&[2; 20_000]).unwrap();
+    a.send(&[3]).unwrap();
+    assert_eq!(consumer.receive().unwrap().unwrap()[0], 1);
+    fixture::refuse("open", "/lane.", libc::EMFILE, u32::MAX);
+    let early = [0, 1].map(|_| consumer.receive().map(|one| one.map(|value| value[0])));
+    assert!(fixture::refuse_none() < u32::MAX);
+    assert!(early.iter().all(|one| !matches!(one, Ok(Some(_)))), "{early:?}");
+    assert_eq!(wait(&mut consumer)[0], 2);
+    a.send(&[4]).unwrap();
+    b.send(&[5]).unwrap();
+    assert_eq!(wait(&mut consumer)[0], 3);
+    assert_eq!(consumer.late(), 0);
+}
+
 /// Produces nothing until somebody kills this process.
 fn produce_until_killed(root: &std::path::Path) {
     let n = Node::builder().root(root).name("victim").open().unwrap();

@@ -267,6 +267,8 @@ impl Reader {
             }
             i += 1;
         }
+        // One that is put off may have an earlier message.
+        all_show &= !self.puts_off();
         let Some(order) = &mut self.order else { return Ok(false) };
         let Some((stamp, i)) = earliest else {
             order.nothing();
