@@ -153,8 +153,8 @@ fn misfit(port: &outlive_subscriber, size: usize) -> Fail {
 /// `OUTLIVE_NO_WAIT`.
 ///
 /// `OUTLIVE_WOULD_BLOCK`: there is none now. `OUTLIVE_TIMEOUT`: the deadline passed.
-/// `OUTLIVE_EVENT`: something happened to a publisher, see `outlive_subscriber_next_event`; the other
-/// two do not say that nothing has.
+/// `OUTLIVE_EVENT`: something happened to a publisher, see `outlive_subscriber_next_event`; the
+/// other two do not say that nothing has.
 /// `OUTLIVE_TOO_MANY_BORROWS`: release samples first; nothing is lost.
 ///
 /// A dead publisher's committed messages come first, then the event. A stopped one is alive.

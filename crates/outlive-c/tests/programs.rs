@@ -247,9 +247,9 @@ fn objects_with_and_without_exceptions_keep_their_own_functions() {
              outlive::detail::exceptions_in_flight(); }}\n"
         )
     };
-    let main = "unsigned with(); unsigned without(); struct it { int &got; ~it() { got = with() * 10 + \
-                without(); } };\nint main() { int got = 0; try { it in{got}; throw 1; } catch (int) \
-                {} return got == 10 ? 0 : 1; }\n";
+    let main = "unsigned with(); unsigned without();\nstruct it { int &got; ~it() \
+                { got = with() * 10 + without(); } };\nint main() { int got = 0; \
+                try { it in{got}; throw 1; } catch (int) {} return got == 10 ? 0 : 1; }\n";
     let sources = [("without", text("without")), ("with", text("with")), ("main", main.into())];
     for (compiler, standard) in cpp_ways() {
         let mut objects = Vec::new();

@@ -56,7 +56,7 @@ fn directory(dir: &Path) -> Check {
         _ => Check::bad(
             "directory",
             found,
-            "it must be this user's directory and not world-writable: remove it, or set OUTLIVE_DIR",
+            "it must be this user's, and not world-writable: remove it, or set OUTLIVE_DIR",
         ),
     }
 }

@@ -47,7 +47,7 @@ fn robust_list() -> Check {
         true => Check::ok("robust-list", "the kernel marks the words of dead threads"),
         false => Check::bad(
             "robust-list",
-            "get_robust_list is blocked: locks cannot be taken, and killed sleepers wake others late",
+            "get_robust_list is blocked: no lock can be taken, killed sleepers wake others late",
             "allow get_robust_list and set_robust_list in the container's seccomp profile",
         ),
     }

@@ -81,7 +81,7 @@ impl Supervisor {
         let instance = &mut self.instances[at];
         match (&instance.process, instance.is_core()) {
             (Some(_), true) => Err(format!(
-                "'{name}' is a running core: stop the robot with 'outlive stop', then start it again"
+                "'{name}' is a running core: end the robot with 'outlive stop', then start it again"
             )),
             (Some(_), false) => {
                 instance.restarts.forgive();

@@ -12,7 +12,8 @@
 //! | `step` | the steps, and their form as text |
 //! | `generate` | what comes next |
 //! | `member`, `reply` | a process that does steps; what it says |
-//! | `director`, `disk`, `ordinals` | processes, and who does what when; the disk they have files on; the domain's counters |
+//! | `director` | processes, and who does what when |
+//! | `disk`, `ordinals` | the disk they have files on; the domain's counters |
 //! | `model` | the oracle, for each kind of object |
 //! | `shrink` | a small history out of one that fails |
 //!

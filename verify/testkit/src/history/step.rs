@@ -153,8 +153,8 @@ verbs! {
     Limit = "limit"("what", "left");
     /// Raises it again.
     Unlimit = "unlimit"("what");
-    /// The thread gets that priority of SCHED_FIFO, or goes on without (0); with `one`=1 it stays on
-    /// the first processor. Where that is not allowed nothing comes of it.
+    /// The thread gets that priority of SCHED_FIFO, or goes on without (0); with `one`=1 it stays
+    /// on the first processor. Where that is not allowed nothing comes of it.
     Priority = "priority"("fifo", "one");
     /// The domain has only so many ordinals left, of nodes and of threads that take locks.
     Ordinals = "ordinals"("nodes", "threads");

@@ -328,7 +328,7 @@ impl Lifeline {
     }
 
     /// Clears the latch, when a person says so. The latches of others, which are theirs to reset,
-    /// do not keep it: it tells of them again once they trip anew.
+    /// do not keep it: it trips by them again once they trip again.
     ///
     /// # Errors
     /// `Refused` before the brakes are on, and while any subject still gives another cause;
