@@ -1,7 +1,9 @@
 //! Types that can be told from their names: those that are messages, and those that never are.
 
 use quote::ToTokens;
-use syn::{Error, Expr, ExprLit, GenericArgument, Lit, PathArguments, Type, spanned::Spanned};
+use syn::{
+    Error, Expr, ExprLit, GenericArgument, Lit, Path, PathArguments, Type, spanned::Spanned,
+};
 
 const NUMBERS: [&str; 14] = [
     "u8", "u16", "u32", "u64", "u128", "i8", "i16", "i32", "i64", "i128", "f32", "f64", "bool",
@@ -56,13 +58,23 @@ pub(crate) fn refuse(ty: &Type) -> Option<Error> {
         Type::Tuple(_) => {
             "a tuple has no fixed layout: use a struct with #[outlive::message], or an array".into()
         }
-        Type::Path(path) => {
+        Type::Path(path) if may_be_std(&path.path) => {
             let last = path.path.segments.last()?;
             refuse_named(&last.ident.to_string(), &last.arguments)?
         }
         _ => return None,
     };
     Some(Error::new(ty.span(), why))
+}
+
+/// Whether a name may be that of std's type: a longer path says whose it is.
+fn may_be_std(path: &Path) -> bool {
+    match path.segments.first() {
+        Some(first) if path.segments.len() > 1 => {
+            ["std", "core", "alloc"].iter().any(|name| first.ident == *name)
+        }
+        _ => true,
+    }
 }
 
 fn refuse_named(name: &str, arguments: &PathArguments) -> Option<String> {

@@ -91,7 +91,8 @@ impl Rust<'_> {
     fn path(&self, index: usize) -> String {
         let Message { package, ident, .. } = &self.library.messages[index];
         match *package == self.message.package {
-            true => ident.clone(),
+            // The name alone may be taken for that of a type of std, like `Duration`.
+            true => format!("self::{ident}"),
             false => format!("super::{}::{ident}", rust(package)),
         }
     }

@@ -98,6 +98,17 @@ fn what_cannot_be_a_message_is_refused_with_a_reason_and_a_remedy() {
 }
 
 #[test]
+fn a_path_says_whose_type_it_is_and_only_those_of_std_are_refused() {
+    for ty in ["super::builtin_interfaces::Duration", "self::Cell", "[own::Option; 2]"] {
+        let code = expanded("", &format!("struct S {{ a: {ty} }}"));
+        assert!(!code.contains("compile_error"), "{ty}: {code}");
+    }
+    for ty in ["::std::time::Duration", "core::cell::Cell<u8>", "alloc::string::String", "Cell"] {
+        refusal("", &format!("struct S {{ a: {ty} }}"));
+    }
+}
+
+#[test]
 fn what_no_description_has_room_for_is_refused() {
     let (fits, long) = ("a".repeat(128), "a".repeat(129));
     let variants = |n: usize| (0..n).map(|i| format!("V{i}, ")).collect::<String>();

@@ -247,6 +247,27 @@ static inline arm_msgs_Battery arm_msgs_Battery_default(void) {
     return made;
 }
 
+// Of a pack; Rust has a Cell, too.
+typedef struct arm_msgs_Cell {
+    // V
+    float voltage;
+} arm_msgs_Cell;
+static_assert(sizeof(arm_msgs_Cell) == 4, "its layout");
+// Its type, for ports; free it with outlive_type_free.
+static inline outlive_status arm_msgs_Cell_type(outlive_type **type) {
+    return outlive_type_fixed("arm_msgs/msg/Cell",
+                              "outlive-type 1 align 4\n"
+                              "struct:4\n"
+                              " 0 f32 voltage\n",
+                              type);
+}
+// One with its defaults; all else is zero.
+static inline arm_msgs_Cell arm_msgs_Cell_default(void) {
+    arm_msgs_Cell made;
+    memset(&made, 0, sizeof made);
+    return made;
+}
+
 typedef struct arm_msgs_Defaults {
     int16_t gains[3];
     // Zero.
@@ -467,6 +488,31 @@ static inline arm_msgs_Numbers arm_msgs_Numbers_default(void) {
     made.u64 = 64ull;
     made.f32 = 0.25f;
     made.f64 = -1.5;
+    return made;
+}
+
+// Has types whose names Rust has for others.
+typedef struct arm_msgs_Pack {
+    arm_msgs_Cell cells[2];
+    builtin_interfaces_Duration age;
+} arm_msgs_Pack;
+static_assert(sizeof(arm_msgs_Pack) == 16, "its layout");
+// Its type, for ports; free it with outlive_type_free.
+static inline outlive_status arm_msgs_Pack_type(outlive_type **type) {
+    return outlive_type_fixed("arm_msgs/msg/Pack",
+                              "outlive-type 1 align 4\n"
+                              "struct:16\n"
+                              " 0 struct:4[2] cells\n"
+                              "  0 f32 voltage\n"
+                              " 8 struct:8 age\n"
+                              "  0 i32 sec\n"
+                              "  4 u32 nanosec\n",
+                              type);
+}
+// One with its defaults; all else is zero.
+static inline arm_msgs_Pack arm_msgs_Pack_default(void) {
+    arm_msgs_Pack made;
+    memset(&made, 0, sizeof made);
     return made;
 }
 

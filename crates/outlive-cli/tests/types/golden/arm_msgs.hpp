@@ -102,6 +102,15 @@ OUTLIVE_MESSAGE(arm_msgs::Battery, "arm_msgs/msg/Battery", header, voltage, cell
         reserved, cells, cells_count, state, reserved2)
 
 namespace arm_msgs {
+/// Of a pack; Rust has a Cell, too.
+struct Cell {
+    /// V
+    float voltage{};
+};
+} // namespace arm_msgs
+OUTLIVE_MESSAGE(arm_msgs::Cell, "arm_msgs/msg/Cell", voltage)
+
+namespace arm_msgs {
 struct Defaults {
     std::array<std::int16_t, 3> gains{1, -2, 3};
     /// Zero.
@@ -202,6 +211,15 @@ struct Numbers {
 } // namespace arm_msgs
 OUTLIVE_MESSAGE(arm_msgs::Numbers, "arm_msgs/msg/Numbers", b, o, c, i8, i16, reserved, i32,
         reserved2, i64, u8, reserved3, u16, u32, u64, f32, reserved4, f64)
+
+namespace arm_msgs {
+/// Has types whose names Rust has for others.
+struct Pack {
+    std::array<::arm_msgs::Cell, 2> cells{};
+    ::builtin_interfaces::Duration age{};
+};
+} // namespace arm_msgs
+OUTLIVE_MESSAGE(arm_msgs::Pack, "arm_msgs/msg/Pack", cells, age)
 
 namespace arm_msgs {
 /// A planar scan of at most 360 rays.

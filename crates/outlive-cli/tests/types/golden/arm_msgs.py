@@ -116,6 +116,18 @@ class Battery(msg.Fixed):
     }
 
 
+class Cell(msg.Fixed):
+    """Of a pack; Rust has a Cell, too."""
+
+    type_name = "arm_msgs/msg/Cell"
+    dtype = np.dtype(
+        [
+            # V
+            ("voltage", "<f4"),
+        ]
+    )
+
+
 class Defaults(msg.Fixed):
     type_name = "arm_msgs/msg/Defaults"
     dtype = np.dtype(
@@ -240,6 +252,18 @@ class Numbers(msg.Fixed):
         "f32": 0.25,
         "f64": -1.5,
     }
+
+
+class Pack(msg.Fixed):
+    """Has types whose names Rust has for others."""
+
+    type_name = "arm_msgs/msg/Pack"
+    dtype = np.dtype(
+        [
+            ("cells", Cell.dtype, (2,)),
+            ("age", builtin_interfaces.Duration.dtype),
+        ]
+    )
 
 
 class Scan(msg.Fixed):

@@ -55,7 +55,7 @@ impl Default for Stamp {
 #[outlive::message("arm_msgs/msg/Joint")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Joint {
-    pub header: Stamp,
+    pub header: self::Stamp,
     /// ROTATING or SLIDING
     pub r#type: u8,
     /// Zero.
@@ -85,8 +85,8 @@ impl Default for Joint {
 #[outlive::message("arm_msgs/msg/Arm")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arm {
-    pub header: Stamp,
-    pub joints: [Joint; 2],
+    pub header: self::Stamp,
+    pub joints: [self::Joint; 2],
     pub tool: super::geo_msgs::Pose,
     pub reach: super::geo_msgs::Polygon,
 }
@@ -94,7 +94,7 @@ pub struct Arm {
 impl Default for Arm {
     fn default() -> Self {
         let mut made: Self = outlive::zerocopy::FromZeros::new_zeroed();
-        made.joints = [Joint::default(); 2];
+        made.joints = [self::Joint::default(); 2];
         made.tool = super::geo_msgs::Pose::default();
         made
     }
@@ -103,7 +103,7 @@ impl Default for Arm {
 #[outlive::message("arm_msgs/msg/Battery")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Battery {
-    pub header: Stamp,
+    pub header: self::Stamp,
     pub voltage: f32,
     pub cell_count: u16,
     /// Zero.
@@ -132,6 +132,20 @@ impl Default for Battery {
         let mut made: Self = outlive::zerocopy::FromZeros::new_zeroed();
         made.voltage = -1.0;
         made
+    }
+}
+
+/// Of a pack; Rust has a Cell, too.
+#[outlive::message("arm_msgs/msg/Cell")]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cell {
+    /// V
+    pub voltage: f32,
+}
+
+impl Default for Cell {
+    fn default() -> Self {
+        outlive::zerocopy::FromZeros::new_zeroed()
     }
 }
 
@@ -203,7 +217,7 @@ impl Default for Grid {
 #[outlive::message("arm_msgs/msg/Imu")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Imu {
-    pub header: Stamp,
+    pub header: self::Stamp,
     pub orientation: super::geo_msgs::Quaternion,
     /// rad/s
     pub angular_velocity: super::geo_msgs::Point,
@@ -288,11 +302,25 @@ impl Default for Numbers {
     }
 }
 
+/// Has types whose names Rust has for others.
+#[outlive::message("arm_msgs/msg/Pack")]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pack {
+    pub cells: [self::Cell; 2],
+    pub age: super::builtin_interfaces::Duration,
+}
+
+impl Default for Pack {
+    fn default() -> Self {
+        outlive::zerocopy::FromZeros::new_zeroed()
+    }
+}
+
 /// A planar scan of at most 360 rays.
 #[outlive::message("arm_msgs/msg/Scan")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scan {
-    pub header: Stamp,
+    pub header: self::Stamp,
     /// rad
     pub angle_min: f32,
     /// m

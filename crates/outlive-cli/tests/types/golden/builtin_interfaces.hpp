@@ -12,3 +12,11 @@ struct Time {
 };
 } // namespace builtin_interfaces
 OUTLIVE_MESSAGE(builtin_interfaces::Time, "builtin_interfaces/msg/Time", sec, nanosec)
+
+namespace builtin_interfaces {
+struct Duration {
+    std::int32_t sec{};
+    std::uint32_t nanosec{};
+};
+} // namespace builtin_interfaces
+OUTLIVE_MESSAGE(builtin_interfaces::Duration, "builtin_interfaces/msg/Duration", sec, nanosec)

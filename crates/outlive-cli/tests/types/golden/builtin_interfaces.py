@@ -13,3 +13,13 @@ class Time(msg.Fixed):
             ("nanosec", "<u4"),
         ]
     )
+
+
+class Duration(msg.Fixed):
+    type_name = "builtin_interfaces/msg/Duration"
+    dtype = np.dtype(
+        [
+            ("sec", "<i4"),
+            ("nanosec", "<u4"),
+        ]
+    )

@@ -22,7 +22,7 @@ impl Default for Point {
 #[outlive::message("geo_msgs/msg/Polygon")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Polygon {
-    pub corners: [Point; 8],
+    pub corners: [self::Point; 8],
     /// How many of `corners` there are.
     pub corners_count: u32,
     /// Zero.
@@ -31,7 +31,7 @@ pub struct Polygon {
 
 impl Polygon {
     /// Those of `corners` that there are.
-    pub fn corners(&self) -> &[Point] {
+    pub fn corners(&self) -> &[self::Point] {
         let count = self.corners_count as usize;
         &self.corners[..count.min(self.corners.len())]
     }
@@ -67,14 +67,14 @@ impl Default for Quaternion {
 #[outlive::message("geo_msgs/msg/Pose")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pose {
-    pub position: Point,
-    pub orientation: Quaternion,
+    pub position: self::Point,
+    pub orientation: self::Quaternion,
 }
 
 impl Default for Pose {
     fn default() -> Self {
         let mut made: Self = outlive::zerocopy::FromZeros::new_zeroed();
-        made.orientation = Quaternion::default();
+        made.orientation = self::Quaternion::default();
         made
     }
 }
@@ -119,14 +119,14 @@ impl Default for Nothing {
 #[outlive::message("geo_msgs/msg/PoseWithCovariance")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PoseWithCovariance {
-    pub pose: Pose,
-    pub covariance: Covariance,
+    pub pose: self::Pose,
+    pub covariance: self::Covariance,
 }
 
 impl Default for PoseWithCovariance {
     fn default() -> Self {
         let mut made: Self = outlive::zerocopy::FromZeros::new_zeroed();
-        made.pose = Pose::default();
+        made.pose = self::Pose::default();
         made
     }
 }

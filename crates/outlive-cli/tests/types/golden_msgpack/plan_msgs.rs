@@ -38,7 +38,7 @@ impl Nothing {
 #[serde(default)]
 pub struct Plan {
     pub header: super::std_msgs::Header,
-    pub goals: Vec<Goal>,
+    pub goals: Vec<self::Goal>,
     /// At most 4 values.
     /// At most 20 bytes.
     pub tags: Vec<String>,
