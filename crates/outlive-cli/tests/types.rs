@@ -211,6 +211,33 @@ fn files_of_others_stay_and_one_that_is_in_the_way_stops_all() {
 }
 
 #[test]
+fn a_second_import_into_a_directory_takes_no_types_away() {
+    let home = Home::new("types-second");
+    let given = [("a/msg/A.msg", "std_msgs/ColorRGBA a\n"), ("b/msg/B.msg", "std_msgs/Bool b\n")];
+    let files = Files::new("second", &given);
+    let (a, b, out) = (files.path("a"), files.path("b"), files.path("out"));
+    let lost = |has_root: bool| {
+        let root = if has_root { ", the module a" } else { "" };
+        format!("out has std_msgs/msg/ColorRGBA{root}, which would be lost: give all packages in")
+    };
+    for options in ["", "--msgpack", "--language rust", "--language cpp", "--language c"] {
+        home.run(&format!("types import {a} -o {out} {options}")).expect(DONE);
+        let before = files.names("out");
+        let second = format!("types import {b} -o {out} {options} --overwrite");
+        let ran = home.run(&second).expect(FAILED);
+        assert!(ran.err.contains(&lost(before.contains("mod.rs"))), "{options}: {}", ran.err);
+        assert_eq!(files.names("out"), before, "{options}");
+        home.run(&format!("types import {a} {b} -o {out} {options} --overwrite")).expect(DONE);
+        assert!(files.names("out").len() > before.len(), "{options}");
+        fs::remove_dir_all(&out).unwrap();
+    }
+    home.run(&format!("types import {a} -o {out} --language python")).expect(DONE);
+    let second = format!("types import {b} -o {out} --language python --overwrite");
+    let ran = home.run(&second).expect(FAILED);
+    assert!(ran.err.contains(&lost(false)), "{}", ran.err);
+}
+
+#[test]
 fn a_file_brings_the_messages_beside_it_and_a_package_may_be_named() {
     let home = Home::new("types-beside");
     let given = [("d/A.msg", "B b\n"), ("d/B.msg", "bool b\n"), ("d/C.msg", "broken\n")];

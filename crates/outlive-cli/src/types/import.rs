@@ -1,7 +1,7 @@
 //! `outlive types import`: source code of messages, in every language.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,6 +22,18 @@ Examples:
   outlive types import my_msgs -o messages --text-max 32 --list-max 100
   outlive types import my_msgs -o messages --msgpack";
 
+/// How lines begin that declare a type; its name is the first text in them.
+const DECLARES: [&str; 7] = [
+    "#[outlive::message(",
+    "pub const TYPE_NAME:",
+    "OUTLIVE_MESSAGE(",
+    "OUTLIVE_MSGPACK(",
+    "return outlive_type_fixed(",
+    "type_name =",
+    "__outlive_type__:",
+];
+/// Most types that are named where some would be lost.
+const LOST_MAX: usize = 10;
 /// Most fields that OUTLIVE_MESSAGE of C++ takes.
 const CPP_FIELDS_MAX: usize = 256;
 /// Most fields that MSGPACK_DEFINE_MAP takes.
@@ -35,6 +47,9 @@ const CPP_PACKED_FIELDS_MAX: usize = 64;
 ///
 /// Messages get a fixed layout; a bounded list becomes an array and a count. Text and lists without
 /// a bound need --text-max, --list-max or --msgpack.
+///
+/// Give all packages of a program in one call: a second one for the same directory would take away
+/// what only the first had, and is refused.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct ImportArgs {
@@ -55,7 +70,7 @@ pub(crate) struct ImportArgs {
     /// Package of the files [default: name in package.xml, else that of the directory].
     #[arg(long, value_name = "NAME")]
     package: Option<String>,
-    /// Replace files of the same names.
+    /// Replace files of the same names, if no type in them is lost.
     #[arg(long)]
     overwrite: bool,
 }
@@ -205,6 +220,48 @@ fn files(
     Ok(files)
 }
 
+/// Refuses to replace files that have types which those of now lack: other sources need them.
+fn refuse_loss(dir: &Path, files: &[(String, String)]) -> Result<(), Failure> {
+    let mut lost = BTreeSet::new();
+    for (name, text) in files {
+        // What cannot be read is nothing that this program wrote.
+        let old = fs::read_to_string(dir.join(name)).unwrap_or_default();
+        let now = declared(text);
+        lost.extend(declared(&old).into_iter().filter(|of| !now.contains(of)));
+    }
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let more = lost.len().saturating_sub(LOST_MAX);
+    let mut named: Vec<String> = lost.into_iter().take(LOST_MAX).collect();
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    let (dir, lost) = (dir.display(), named.join(", "));
+    let why = format!(
+        "{dir} has {lost}, which would be lost: give all packages in one call, or remove what is \
+         no longer needed"
+    );
+    Err(Failure::new(Code::Failed, why))
+}
+
+/// What the text of a file declares, if this program wrote it.
+fn declared(text: &str) -> BTreeSet<String> {
+    let first = text.lines().next().unwrap_or_default();
+    if !first.contains("made by") || !first.contains("outlive types import") {
+        return BTreeSet::new();
+    }
+    let one = |line: &str| {
+        let line = line.trim_start();
+        if let Some(name) = line.strip_prefix("pub mod ") {
+            return Some(format!("the module {}", name.trim_end_matches(';')));
+        }
+        let declares = DECLARES.iter().any(|begin| line.starts_with(begin));
+        declares.then(|| line.split('"').nth(1).map(Into::into)).flatten()
+    };
+    text.lines().filter_map(one).collect()
+}
+
 /// Every file under a name of its own first: what fails leaves none of them.
 fn write(dir: &Path, files: &[(String, String)], overwrite: bool) -> Result<(), Failure> {
     for (name, _) in files {
@@ -218,6 +275,7 @@ fn write(dir: &Path, files: &[(String, String)], overwrite: bool) -> Result<(), 
             return Err(Failure::new(Code::Failed, why));
         }
     }
+    refuse_loss(dir, files)?;
     let failed =
         |path: &Path, e: io::Error| Failure::io(&format!("writing {}", path.display()), &e);
     fs::create_dir_all(dir).map_err(|e| failed(dir, e))?;
