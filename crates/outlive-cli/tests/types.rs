@@ -267,6 +267,16 @@ fn bounds_given_to_the_command_make_a_fixed_layout() {
 }
 
 #[test]
+fn a_package_may_have_a_header_of_its_own() {
+    let home = Home::new("types-header");
+    let given = [("a/msg/A.msg", "Header header\n"), ("a/msg/Header.msg", "int32 id\n")];
+    let files = Files::new("header", &given);
+    let said = home.run(&format!("types show {}", files.path("a/msg/A.msg"))).expect(DONE);
+    let text = "a/msg/A, 4 bytes, aligned to 4\n 0 struct:4 header\n  0 i32 id\n";
+    assert_eq!(said.text(), text);
+}
+
+#[test]
 fn two_types_are_compared_field_by_field() {
     let home = Home::new("types-diff");
     let given = [("a/msg/A.msg", "int8 x\nint8 y\n"), ("b/msg/A.msg", "int8 x\nuint8 y\n")];

@@ -319,7 +319,7 @@ impl Loader {
                 return Err(why + if ty.name == "time" { "Time" } else { "Duration" });
             }
             (None, written) => {
-                let full = full_name(&of.package, written);
+                let full = self.full_name(&of.package, written);
                 if above.contains(&full) {
                     let from = above.iter().position(|name| *name == full).unwrap_or(0);
                     let path = above[from..].join(" -> ");
@@ -363,6 +363,15 @@ impl Loader {
         Ok(Some(Field { name, doc, kind, many, default, line }))
     }
 
+    /// The full name of what is written in `package`, which may have a Header of its own.
+    fn full_name(&self, package: &str, written: &str) -> String {
+        let own = format!("{package}/msg/{written}");
+        match written == "Header" && self.known.iter().any(|k| k.full == own) {
+            true => own,
+            false => full_name(package, written),
+        }
+    }
+
     /// Of a field in a message that the program knows: the file that leads to it, and the path.
     fn place_of_use(&self, of: &Message, name: &str, above: &[String]) -> Option<(String, String)> {
         if of.file.is_some() {
@@ -371,7 +380,7 @@ impl Loader {
         let known = |full: &String| self.known.iter().find(|k| k.full == *full);
         let at = above.iter().rposition(|full| known(full).is_some_and(|k| k.file.is_some()))?;
         let (user, part) = (known(&above[at])?, above.get(at + 1)?);
-        let uses = |item: &&Item| full_name(&user.package, &item.of.name) == *part;
+        let uses = |item: &&Item| self.full_name(&user.package, &item.of.name) == *part;
         let item = user.interface.fields.iter().find(uses)?;
         let at = format!("{}:{}", user.file.as_deref()?, item.line);
         Some((at, format!("{}: {name} of {}", item.name, of.full)))
@@ -537,7 +546,7 @@ fn no_field() -> Field {
     Field { name, doc: Vec::new(), kind, many: Many::One, default: None, line: 1 }
 }
 
-/// The full name of a message as it is written in `package`.
+/// The full name of a message as it is written in `package`, if that has no Header.
 pub(super) fn full_name(package: &str, written: &str) -> String {
     match written.split('/').collect::<Vec<_>>().as_slice() {
         ["Header"] => "std_msgs/msg/Header".into(),

@@ -425,10 +425,14 @@ impl Resolver<'_> {
             None if of == "string" => Kind::Text,
             None if of == "wstring" => return Err("it has text of wide letters".into()),
             None => {
+                let own = format!("{package}/msg/{of}");
                 let name = match full(of) {
                     Some(name) => name,
-                    None if of == "Header" => "std_msgs/msg/Header".into(),
-                    None => format!("{package}/msg/{of}"),
+                    // As ROS 1 has it, if the package has none.
+                    None if of == "Header" && !self.given.contains_key(&own) => {
+                        "std_msgs/msg/Header".into()
+                    }
+                    None => own,
                 };
                 Kind::Message(self.resolve(&name, depth - 1)?)
             }
@@ -544,6 +548,14 @@ mod tests {
             ]
         );
         assert_eq!(schema.types[part].len(), 1);
+    }
+
+    #[test]
+    fn a_header_is_that_of_its_package_if_there_is_one() {
+        let text = format!("Header header\n{SEPARATOR}\nMSG: a/Header\nint32 id\n");
+        assert_eq!(Schema::parse("a/msg/A", &text).unwrap().names, ["a/msg/Header", "a/msg/A"]);
+        let other = Schema::parse("b/msg/A", &text).unwrap();
+        assert!(other.names.contains(&"std_msgs/msg/Header".into()), "{:?}", other.names);
     }
 
     #[test]
