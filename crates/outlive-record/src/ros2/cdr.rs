@@ -9,7 +9,8 @@ use super::value::Value;
 /// What this program writes: plain CDR, little-endian.
 const LITTLE: [u8; 4] = [0, 1, 0, 0];
 
-/// The message `value` as CDR. What it lacks is zero, empty or false.
+/// The message `value` as CDR. What it lacks is zero, empty or false; a float that is nothing is
+/// NaN.
 ///
 /// # Errors
 /// What does not fit the definition, by its name.
@@ -69,7 +70,9 @@ impl Writer<'_> {
             other => return Err(format!("{} where a message is to be", what(other))),
         }
         for field in fields {
-            let value = value.get(&field.name).unwrap_or(&Value::Nothing);
+            let absent =
+                if field.many == Many::One { absent(&field.kind) } else { &Value::Nothing };
+            let value = value.get(&field.name).unwrap_or(absent);
             self.field(field, value).map_err(|why| match why.split_once(": ") {
                 Some((path, why)) if !path.contains(' ') => format!("{}.{path}: {why}", field.name),
                 _ => format!("{}: {why}", field.name),
@@ -109,7 +112,7 @@ impl Writer<'_> {
                 self.out.extend_from_slice(raw);
             }
             (_, Value::Nothing) => {
-                (0..len).try_for_each(|_| self.one(&field.kind, &Value::Nothing))?;
+                (0..len).try_for_each(|_| self.one(&field.kind, absent(&field.kind)))?;
             }
             _ => value.items().iter().try_for_each(|item| self.one(&field.kind, item))?,
         }
@@ -137,7 +140,13 @@ impl Writer<'_> {
     }
 
     fn number(&mut self, base: Base, value: &Value<'_>) -> Result<(), String> {
+        let is_float = matches!(base, Base::F32 | Base::F64);
         let bytes = match value {
+            // JSON has no words for these: what `topic pub` takes everywhere.
+            Value::Nothing if is_float => base.write(&Value::F64(f64::NAN)),
+            Value::Text(text) if is_float && ["nan", "inf", "-inf"].contains(&&**text) => {
+                text.parse().ok().and_then(|v| base.write(&Value::F64(v)))
+            }
             Value::Nothing => Some([0; 8]),
             value => base.write(value),
         };
@@ -228,6 +237,11 @@ impl<'a> Reader<'a> {
             Kind::Message(index) => self.message(&self.schema.types[*index]),
         }
     }
+}
+
+/// What stands for a value that nobody gave: zero, as a float that is nothing is NaN.
+fn absent(kind: &Kind) -> &'static Value<'static> {
+    if let Kind::Base(_) = kind { &Value::Unsigned(0) } else { &Value::Nothing }
 }
 
 fn what(value: &Value<'_>) -> String {

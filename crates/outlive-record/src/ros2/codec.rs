@@ -43,7 +43,7 @@ impl RosMessage {
         &self.schema.text
     }
 
-    /// MessagePack as CDR. Missing fields are zero, empty or false.
+    /// MessagePack as CDR. Missing fields are zero, empty or false; a float that is nil is NaN.
     ///
     /// # Errors
     /// The field that does not fit the definition, by name; bytes that are not MessagePack.

@@ -173,6 +173,20 @@ fn a_message_of_ros_is_made_of_json_and_shown_with_its_fields() {
 }
 
 #[test]
+fn null_is_no_number_in_a_float_of_a_message_of_ros_and_what_is_absent_is_zero() {
+    let definition = b"float64 x\nfloat32 y\nfloat64[] all\nint32 n\nfloat64[2] two\n";
+    let of = PayloadType::encoded(Encoding::Cdr, "my/msg/Goal", definition).unwrap();
+    let of = Foreign::of(&of).unwrap();
+    let shown = |json: &str| of.tree(&of.payload(json).unwrap()).unwrap().to_string();
+    assert_eq!(
+        shown(r#"{"x": null, "y": "-inf", "all": [null, "inf", "nan", 1], "n": null}"#),
+        "{x: NaN, y: -inf, all: [NaN, inf, NaN, 1.0], n: 0, two: [0.0, 0.0]}"
+    );
+    assert_eq!(shown("{}"), "{x: 0.0, y: 0.0, all: [], n: 0, two: [0.0, 0.0]}");
+    assert!(of.payload(r#"{"x": "infinite"}"#).unwrap_err().contains("x: text where"));
+}
+
+#[test]
 fn json_is_sent_as_it_was_typed() {
     let of = PayloadType::encoded(Encoding::Json, "robot/Goal", b"").unwrap();
     let of = Foreign::of(&of).unwrap();
