@@ -3,11 +3,15 @@
 //! Nothing is read unchecked, so nothing has to be verified before. The crate
 //! `flatbuffers-reflection` (0.1) takes the schema for trusted: a lying one makes it panic.
 
-/// Most values and most bytes that a buffer of a length may become: parts may be shared, and in
-/// tables absent fields have defaults.
-const SHARED_MAX: usize = 4;
+/// Most values that a byte of a buffer may become: parts may be shared, and in tables absent fields
+/// have defaults. Arrow has eight truth values in it, and a struct around each.
+const VALUES_OF_BYTE_MAX: usize = 16;
+/// Most bytes of text and names that it may become: by the index of a dictionary, or in rows. As a
+/// value takes about as many itself, this is not what makes a payload large.
+const BYTES_OF_BYTE_MAX: usize = 64;
 const VALUES_MIN: usize = 1 << 16;
 const BYTES_MIN: usize = 1 << 20;
+const SHARED: &str = "its parts are shared so often that it is too large";
 
 /// A buffer.
 #[derive(Clone, Copy, Debug)]
@@ -40,15 +44,22 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn of(payload: &[u8]) -> Self {
-        let shared = payload.len().saturating_mul(SHARED_MAX);
-        Self { values: shared.saturating_add(VALUES_MIN), bytes: shared.saturating_add(BYTES_MIN) }
+        let most = |of_byte| payload.len().saturating_mul(of_byte);
+        Self {
+            values: most(VALUES_OF_BYTE_MAX).saturating_add(VALUES_MIN),
+            bytes: most(BYTES_OF_BYTE_MAX).saturating_add(BYTES_MIN),
+        }
     }
 
     /// Takes room for a value that has so many bytes besides.
     pub(super) fn take(&mut self, bytes: usize) -> Result<(), String> {
-        let left = self.values.checked_sub(1).zip(self.bytes.checked_sub(bytes));
-        let (values, bytes) = left.ok_or("its parts are shared so often that it is too large")?;
-        (self.values, self.bytes) = (values, bytes);
+        self.values = self.values.checked_sub(1).ok_or(SHARED)?;
+        self.take_name(bytes)
+    }
+
+    /// Takes room for so many bytes of the name of a value, which has its own.
+    pub(super) fn take_name(&mut self, bytes: usize) -> Result<(), String> {
+        self.bytes = self.bytes.checked_sub(bytes).ok_or(SHARED)?;
         Ok(())
     }
 }

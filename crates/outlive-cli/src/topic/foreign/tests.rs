@@ -378,3 +378,130 @@ fn a_small_flatbuffer_does_not_become_a_large_tree() {
     let why = of.tree(&names(100_000)).unwrap_err();
     assert!(why.contains("so often that it is too large"), "{why}");
 }
+
+/// A part of a FlatBuffer, and where in it the table or the vector begins.
+type Built = (Vec<u8>, usize);
+
+enum Part {
+    Here(Vec<u8>),
+    Far(Built),
+}
+
+/// Appends parts, and writes at the given places where they are.
+fn lead_to(bytes: &mut Vec<u8>, parts: Vec<(usize, Built)>) {
+    for (from, (part, at)) in parts {
+        let by = (bytes.len() + at - from) as u32;
+        bytes[from..from + 4].copy_from_slice(&by.to_le_bytes());
+        bytes.extend(part);
+    }
+}
+
+fn built(parts: Vec<(usize, Part)>) -> Built {
+    let mut places = vec![0; parts.iter().map(|(id, _)| id + 1).max().unwrap_or(0)];
+    let at = 4 + 2 * places.len();
+    let (mut table, mut far) = ((at as u32).to_le_bytes().to_vec(), Vec::new());
+    for (id, part) in parts {
+        places[id] = table.len() as u16;
+        match part {
+            Part::Here(bytes) => table.extend(bytes),
+            Part::Far(part) => {
+                far.push((at + table.len(), part));
+                table.extend([0; 4]);
+            }
+        }
+    }
+    let head = [at as u16, table.len() as u16];
+    let mut bytes: Vec<u8> = head.iter().chain(&places).flat_map(|n| n.to_le_bytes()).collect();
+    bytes.extend(table);
+    lead_to(&mut bytes, far);
+    (bytes, at)
+}
+
+fn vector(len: usize, bytes: &[u8]) -> Part {
+    Part::Far(([&(len as u32).to_le_bytes()[..], bytes].concat(), 0))
+}
+
+fn tables(all: Vec<Built>) -> Part {
+    let mut bytes = (all.len() as u32).to_le_bytes().to_vec();
+    bytes.resize(4 + 4 * all.len(), 0);
+    lead_to(&mut bytes, all.into_iter().enumerate().map(|(i, of)| (4 + 4 * i, of)).collect());
+    Part::Far((bytes, 0))
+}
+
+/// A column `c` of a sort of type, with a dictionary or children.
+fn column(sort: u8, more: Vec<(usize, Part)>) -> Built {
+    let plain = Part::Far(built(vec![]));
+    let own = vec![(0, vector(1, b"c")), (2, Part::Here(vec![sort])), (3, plain)];
+    built(own.into_iter().chain(more).collect())
+}
+
+fn message(sort: u8, head: Built, body: &[u8]) -> Vec<u8> {
+    let len = (body.len() as i64).to_le_bytes().to_vec();
+    let parts = vec![(1, Part::Here(vec![sort])), (2, Part::Far(head)), (3, Part::Here(len))];
+    let (bytes, at) = built(parts);
+    let (len, at) = (4 + bytes.len() as u32, 4 + at as u32);
+    [&len.to_le_bytes()[..], &at.to_le_bytes(), &bytes, body].concat()
+}
+
+/// A record batch with so many rows in each node, and these buffers.
+fn batch(rows: &[usize], buffers: &[&[u8]]) -> (Built, Vec<u8>) {
+    let pair = |a: usize, b: usize| [(a as i64).to_le_bytes(), (b as i64).to_le_bytes()].concat();
+    let nodes: Vec<u8> = rows.iter().flat_map(|rows| pair(*rows, 0)).collect();
+    let (mut places, mut body) = (Vec::new(), Vec::new());
+    for buffer in buffers {
+        places.extend(pair(body.len(), buffer.len()));
+        body.extend_from_slice(buffer);
+    }
+    let nodes = vector(rows.len(), &nodes);
+    (built(vec![(1, nodes), (2, vector(buffers.len(), &places))]), body)
+}
+
+const BOOL: u8 = 6;
+const TEXT: u8 = 5;
+const LIST: u8 = 12;
+const STRUCT: u8 = 13;
+
+/// A table of one column.
+fn arrow_of(column: Built, more: &[Vec<u8>]) -> Result<Tree, String> {
+    let of = PayloadType::encoded(Encoding::Arrow, "table", b"").unwrap();
+    let schema = message(1, built(vec![(1, tables(vec![column]))]), b"");
+    Foreign::of(&of).unwrap().tree(&[schema, more.concat()].concat())
+}
+
+/// Texts of `len` bytes, each by an index of a byte.
+fn by_dictionary(len: usize) -> Result<Tree, String> {
+    let bits = Part::Here(8i32.to_le_bytes().to_vec());
+    let index = built(vec![(0, bits), (1, Part::Here(vec![1]))]);
+    let dictionary = built(vec![(1, Part::Far(index))]);
+    let ends = [0u32.to_le_bytes(), (len as u32).to_le_bytes()].concat();
+    let (data, body) = batch(&[1], &[b"", &ends, &vec![b'x'; len]]);
+    let texts = message(2, built(vec![(1, Part::Far(data))]), &body);
+    let (head, body) = batch(&[100_000], &[b"", &[0; 100_000]]);
+    let column = column(TEXT, vec![(4, Part::Far(dictionary))]);
+    arrow_of(column, &[texts, message(3, head, &body)])
+}
+
+#[test]
+fn a_table_of_arrow_is_not_too_large_because_its_values_are_small() {
+    let (bits, rows) = (vec![0x55; 50_000], 400_000);
+    let shown = |tree: Result<Tree, String>, path: &str| {
+        tree.map(|tree| tree.at(path).map(Tree::to_string))
+    };
+    let last = |text: &str| -> Result<_, String> { Ok(Some(text.to_owned())) };
+    let (head, body) = batch(&[rows], &[b"", &bits]);
+    let bools = arrow_of(column(BOOL, vec![]), &[message(3, head, &body)]);
+    assert_eq!(shown(bools, "c[399998]"), last("true"));
+
+    let of = |sort| column(sort, vec![(5, tables(vec![column(BOOL, vec![])]))]);
+    let ends = [0u32.to_le_bytes(), (rows as u32).to_le_bytes()].concat();
+    let (head, body) = batch(&[1, rows], &[b"", &ends, b"", &bits]);
+    let lists = arrow_of(of(LIST), &[message(3, head, &body)]);
+    assert_eq!(shown(lists, "c[0][399999]"), last("false"));
+    let (head, body) = batch(&[rows, rows], &[b"", b"", &bits]);
+    let structs = arrow_of(of(STRUCT), &[message(3, head, &body)]);
+    assert_eq!(shown(structs, "c[399998].c"), last("true"));
+
+    assert!(shown(by_dictionary(30), "c[99999]").unwrap().is_some());
+    let why = by_dictionary(4000).unwrap_err();
+    assert!(why.contains("so often that it is too large"), "{why}");
+}
