@@ -163,6 +163,10 @@ fn of_a_definition_of_ros_comments_do_not_count_but_values_do() {
     assert_eq!(differences(of("float32 x\nstring NAME=\"a#b\""), ours), [line]);
     let line = "its definition has 'string NAME=\"a#c\"', this program has 'string NAME=\"a#b\"'";
     assert_eq!(differences(of("float64 x\nstring NAME=\"a#c\""), ours), [line]);
+    let bare = of("string name 'x'\nfloat64 y\nstring z");
+    let told = of("string name 'x'  # What\nfloat64 y # it's\nstring z# \"\n");
+    assert_eq!(differences(bare, told), [""; 0]);
+    assert_eq!(differences(told, bare), [""; 0]);
     let line = "its definition has 'nothing more', this program has 'string NAME=\"a#b\"'";
     assert_eq!(differences(of("float64 x"), ours), [line]);
 }

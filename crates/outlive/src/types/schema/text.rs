@@ -78,16 +78,27 @@ pub(super) fn differing_lines(topic: &[u8], ours: &[u8]) -> Vec<String> {
     }
 }
 
-/// Lines that say something, each with single spaces and without its comment. A `#` in a line with
-/// quotes or of text may be part of a value, so there the comment counts.
+/// Lines that say something, each with single spaces and without its comment.
 fn statements(text: &str) -> impl Iterator<Item = String> {
     text.lines().filter_map(|line| {
-        let is_text = line.contains(['"', '\'']) || line.trim_start().contains("string");
-        let code = match line.split_once('#') {
-            Some((code, _)) if !is_text || code.trim().is_empty() => code,
-            _ => line,
-        };
-        let words: Vec<_> = code.split_whitespace().collect();
+        let words: Vec<_> = without_comment(line).split_whitespace().collect();
         (!words.is_empty()).then(|| words.join(" "))
     })
+}
+
+/// Up to the first `#` outside of quotes. A quote that nobody closes is none.
+fn without_comment(line: &str) -> &str {
+    let (mut quote, mut escaped) = (None, false);
+    for (i, c) in line.char_indices() {
+        match (quote, c) {
+            _ if escaped => escaped = false,
+            (Some(_), '\\') => escaped = true,
+            (Some(q), c) if c == q => quote = None,
+            (None, '#') => return &line[..i],
+            (None, '"' | '\'') => quote = Some(c),
+            _ => {}
+        }
+    }
+    let end = quote.and_then(|_| line.find('#')).unwrap_or(line.len());
+    &line[..end]
 }
