@@ -69,6 +69,11 @@ fn service(name: &str, text: &str) -> [(String, String); 4] {
     ]
 }
 
+/// Without the mark of the byte order that some editors put first.
+fn unmarked(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// Names and definitions.
 fn sections(all: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     all.split("=== ").skip(1).filter_map(|one| one.split_once('\n'))
@@ -317,6 +322,7 @@ impl Definitions {
     /// Adds the message `name`, like `my_msgs/msg/Speed`, or the service, like `my_msgs/srv/Plan`,
     /// as its file has it.
     pub fn insert(&mut self, name: &str, text: &str) {
+        let text = unmarked(text);
         self.names.insert(name.into());
         if name.split('/').nth(1) == Some("srv") {
             self.texts.extend(service(name, text));
@@ -383,7 +389,7 @@ impl Resolver<'_> {
         let text = known.ok_or_else(|| format!("{name} is not defined"))?;
         let package = name.split('/').next().unwrap_or_default();
         let (mut fields, mut body) = (Vec::new(), String::new());
-        for line in text.lines().map(str::trim) {
+        for line in unmarked(text).lines().map(str::trim) {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
@@ -556,6 +562,18 @@ mod tests {
         assert_eq!(Schema::parse("a/msg/A", &text).unwrap().names, ["a/msg/Header", "a/msg/A"]);
         let other = Schema::parse("b/msg/A", &text).unwrap();
         assert!(other.names.contains(&"std_msgs/msg/Header".into()), "{:?}", other.names);
+    }
+
+    #[test]
+    fn a_mark_of_the_byte_order_before_a_definition_is_none_of_it() {
+        let plain = Schema::parse("a/msg/A", "int32 id\n").unwrap();
+        assert_eq!(Schema::parse("a/msg/A", "\u{feff}int32 id\n").unwrap(), plain);
+        let mut own = Definitions::default();
+        own.insert("a/msg/A", "\u{feff}int32 id\n");
+        assert_eq!(own.schema("a/msg/A").unwrap().unwrap(), plain);
+        own.insert("a/srv/B", "\u{feff}---\nint32 id\n");
+        let response = own.schema("a/srv/B_Response").unwrap().unwrap();
+        assert_eq!(response.root(), plain.root());
     }
 
     #[test]
