@@ -171,6 +171,14 @@ def test_a_message_has_in_each_field_what_it_was_given_or_is_not_made(field, val
         Grip.new(**{field: value})
 
 
+def test_a_field_may_have_any_name():
+    class Robot(msg.Fixed):
+        type_name = "test/Robot"
+        dtype = np.dtype([("cls", "<u4"), ("self", "<u4")])
+
+    assert Robot.new(cls=7, self=8).tolist() == (7, 8)
+
+
 def test_a_message_is_made_of_fields_and_defaults():
     grip = Grip.new(name="grü", at=[0.1, 2], to=["left", b"right"])
     assert (int(grip["mode"]), grip["name"].item()) == (3, "grü".encode())

@@ -95,7 +95,7 @@ class Fixed(ReadyMade):
     """Values of fields that ``new`` is not given, where they are not zero."""
 
     @classmethod
-    def new(cls, **fields: Any) -> np.ndarray:
+    def new(cls, /, **fields: Any) -> np.ndarray:
         """One with these fields, all others as in ``defaults`` or zero: an array of no dimensions,
         for ``publish``. ``InvalidArgument``: a value would be another one in its field; text is
         not cut."""
