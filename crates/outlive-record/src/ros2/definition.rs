@@ -79,6 +79,21 @@ fn sections(all: &'static str) -> impl Iterator<Item = (&'static str, &'static s
     all.split("=== ").skip(1).filter_map(|one| one.split_once('\n'))
 }
 
+/// The definitions of a schema, between lines of nothing but `=`: comments may have as many.
+fn definitions(text: &str) -> Vec<&str> {
+    let (mut parts, mut from, mut at) = (Vec::new(), 0, 0);
+    for line in text.split_inclusive('\n') {
+        let said = line.trim();
+        if !said.is_empty() && said.bytes().all(|b| b == b'=') {
+            parts.push(&text[from..at]);
+            from = at + line.len();
+        }
+        at += line.len();
+    }
+    parts.push(&text[from..]);
+    parts
+}
+
 /// A type that has no parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
@@ -257,7 +272,7 @@ impl Schema {
 
     /// The message `name`; what `text` uses and does not define is one that the program knows.
     pub(crate) fn parse(name: &str, text: &str) -> Result<Self, String> {
-        let mut parts = text.split(SEPARATOR);
+        let mut parts = definitions(text).into_iter();
         let root = parts.next().unwrap_or_default();
         let mut given = HashMap::new();
         for part in parts {
@@ -574,6 +589,16 @@ mod tests {
         own.insert("a/srv/B", "\u{feff}---\nint32 id\n");
         let response = own.schema("a/srv/B_Response").unwrap().unwrap();
         assert_eq!(response.root(), plain.root());
+    }
+
+    #[test]
+    fn only_a_whole_line_stands_between_definitions() {
+        let text = format!(
+            "# {SEPARATOR}=\nB b # {SEPARATOR}\n{SEPARATOR}=\r\nMSG: a/B\nint8 x\n#{SEPARATOR}\n"
+        );
+        let schema = Schema::parse("a/msg/A", &text).unwrap();
+        assert_eq!(schema.names, ["a/msg/B", "a/msg/A"]);
+        assert_eq!(Schema::parse("a/msg/A", &schema.text).unwrap(), schema);
     }
 
     #[test]
