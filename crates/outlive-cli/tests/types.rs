@@ -247,6 +247,11 @@ fn a_file_brings_the_messages_beside_it_and_a_package_may_be_named() {
     assert_eq!(files.names("out"), ["d.rs", "mod.rs"].map(String::from).into());
     let text = fs::read_to_string(files.path("out/d.rs")).unwrap();
     assert!(text.contains("d/msg/B") && !text.contains("d/msg/C"), "{text}");
+    fs::write(files.path("d/A.msg"), "B b\nC c\nC d\n").unwrap();
+    let ran = home.run(&format!("{args} --overwrite")).expect(USAGE);
+    let broken = "C.msg:1: 'broken' is no field";
+    assert!(ran.err.matches(broken).count() == 1 && !ran.err.contains("not known"), "{}", ran.err);
+    fs::write(files.path("d/A.msg"), "B b\n").unwrap();
     home.run(&format!("{args} --language rust,c --package e")).expect(FAILED);
     home.run(&format!("{args} --language c --package e")).expect(DONE);
     assert!(files.names("out").contains("e.h"));

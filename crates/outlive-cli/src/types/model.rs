@@ -182,6 +182,8 @@ struct Loader {
     faults: Vec<String>,
     /// One of them is that a length has no bound.
     unbounded: bool,
+    /// What is wrong in neighbours that nobody asked for, by full name.
+    broken: HashMap<String, Vec<String>>,
 }
 
 impl Loader {
@@ -189,18 +191,36 @@ impl Loader {
         self.faults.push(format!("{at}: {why}"));
     }
 
-    /// Takes in what a file declares. A neighbour that nobody asked for may not be needed: if
-    /// something is wrong in it, it is left out.
+    /// Takes in what a file declares. A neighbour that nobody asked for may not be needed: what is
+    /// wrong in it is told where it is used.
     fn read(&mut self, source: &InterfaceFile) -> Result<(), Failure> {
-        match self.declared(source, &source.read()?) {
-            Ok(known) => self.known.extend(known),
-            Err(faults) if source.wanted => {
-                let file = source.path.display();
-                self.faults.extend(faults.iter().map(|fault| format!("{file}:{fault}")));
+        let faults = match self.declared(source, &source.read()?) {
+            Ok(known) => {
+                self.known.extend(known);
+                return Ok(());
             }
-            Err(_) => {}
+            Err(faults) => faults,
+        };
+        let file = source.path.display();
+        let faults = faults.iter().map(|fault| format!("{file}:{fault}"));
+        if source.wanted {
+            self.faults.extend(faults);
+        } else {
+            self.broken.insert(source.full_name(), faults.collect());
         }
         Ok(())
+    }
+
+    /// Whether there is a message of that name. Of one that is broken, its faults are noted.
+    fn is_known(&mut self, full: &str) -> bool {
+        if self.known.iter().any(|k| k.full == full) {
+            return true;
+        }
+        if let Some(faults) = self.broken.remove(full) {
+            self.faults.extend(faults);
+            self.done.insert(full.into(), None);
+        }
+        self.done.contains_key(full) || embedded_text(full).is_some()
     }
 
     fn declared(&self, source: &InterfaceFile, bytes: &[u8]) -> Result<Vec<Known>, Vec<String>> {
@@ -328,9 +348,7 @@ impl Loader {
                 if above.len() >= DEPTH_MAX {
                     return Err(format!("messages are nested deeper than {DEPTH_MAX}"));
                 }
-                let is_known =
-                    self.known.iter().any(|k| k.full == full) || embedded_text(&full).is_some();
-                if !is_known {
+                if !self.is_known(&full) {
                     return Err(format!(
                         "{written} is not known: give the directory that has {full}.msg as well"
                     ));
@@ -366,7 +384,12 @@ impl Loader {
     /// The full name of what is written in `package`, which may have a Header of its own.
     fn full_name(&self, package: &str, written: &str) -> String {
         let own = format!("{package}/msg/{written}");
-        match written == "Header" && self.known.iter().any(|k| k.full == own) {
+        let has = |own: &String| {
+            self.known.iter().any(|k| k.full == *own)
+                || self.broken.contains_key(own)
+                || self.done.contains_key(own)
+        };
+        match written == "Header" && has(&own) {
             true => own,
             false => full_name(package, written),
         }
