@@ -7,6 +7,9 @@ use outlive::describe::{FieldType, Kind, Names, Scalar};
 use outlive::{Encoding, TypeDescription};
 use serde_json::Value;
 
+/// Largest list that is made, bytes: what a publisher's memory holds by default.
+const LIST_BYTES_MAX: usize = 1 << 30;
+
 /// Why a value is no payload, with the path of the part that is wrong.
 type Wrong = String;
 
@@ -59,9 +62,13 @@ fn wrong<T>(path: &str, why: impl std::fmt::Display) -> Result<T, Wrong> {
 fn append(ty: &FieldType, value: &Value, path: &str, out: &mut Vec<u8>) -> Result<(), Wrong> {
     let Value::Array(items) = value else { return wrong(path, "must be an array, like [1, 2]") };
     for (i, item) in items.iter().enumerate() {
-        let at = out.len();
+        let (at, path) = (out.len(), format!("{path}[{i}]"));
+        // The size of an element is a claim, too, and all of it is written here.
+        if at.saturating_add(ty.size()) > LIST_BYTES_MAX {
+            return wrong(&path, "makes the payload larger than 1 GiB");
+        }
         out.resize(at + ty.size(), 0);
-        fill(ty, ty.dims(), item, &format!("{path}[{i}]"), &mut out[at..])?;
+        fill(ty, ty.dims(), item, &path, &mut out[at..])?;
     }
     Ok(())
 }
@@ -232,6 +239,14 @@ mod tests {
         let huge = TypeDescription::parse(text).unwrap();
         let why = "the value has 1099511627776 bytes, for which there is no memory";
         assert_eq!(shown(&huge, "{\"a\": 1}"), why);
+    }
+
+    #[test]
+    fn an_element_of_more_bytes_than_a_payload_may_have_is_refused() {
+        let text = b"outlive-type 1 align 1\nstruct:1099511627776\n 0 u8 a\n";
+        let huge = TypeDescription::parse(text).unwrap().slice();
+        assert_eq!(shown(&huge, "[{\"a\": 1}]"), "[0] makes the payload larger than 1 GiB");
+        assert_eq!(shown(&huge, "[]"), "[]");
     }
 
     /// It filled them with zeros first, and the kernel ended who had the most memory.

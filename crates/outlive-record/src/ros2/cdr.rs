@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::definition::{Base, Field, Kind, Many, Schema};
+use super::layout::SIZE_MAX;
 use super::value::Value;
 
 /// What this program writes: plain CDR, little-endian.
@@ -58,7 +59,18 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Refuses to become too large by `more` elements, each of a byte at least: how many there are
+    /// is a claim of the definition, where nobody gave them.
+    fn refuse_large(&self, more: usize) -> Result<(), String> {
+        match self.out.len().saturating_add(more) > SIZE_MAX {
+            true => Err("it is larger than 1 GiB".into()),
+            false => Ok(()),
+        }
+    }
+
     fn message(&mut self, fields: &[Field], value: &Value<'_>) -> Result<(), String> {
+        // Messages in messages make many of few, too.
+        self.refuse_large(fields.len())?;
         match value {
             Value::Fields(given) => {
                 let known = |name: &str| fields.iter().any(|f| f.name == name);
@@ -112,6 +124,7 @@ impl Writer<'_> {
                 self.out.extend_from_slice(raw);
             }
             (_, Value::Nothing) => {
+                self.refuse_large(len)?;
                 (0..len).try_for_each(|_| self.one(&field.kind, absent(&field.kind)))?;
             }
             _ => value.items().iter().try_for_each(|item| self.one(&field.kind, item))?,

@@ -218,6 +218,15 @@ fn what_ros_writes_in_other_ways_is_read() {
     assert!(cloud(&little, 9, false).is_err(), "a number beyond its point");
 }
 
+#[test]
+fn an_array_whose_length_is_only_claimed_takes_no_memory() {
+    for text in ["float64[1000000000000] a\n", "string[1000000000000] a\n"] {
+        let schema = Schema::parse("t/T", text).unwrap();
+        let why = cdr::encode(&schema, &Value::Fields(Vec::new())).unwrap_err();
+        assert_eq!(why, "a: it is larger than 1 GiB");
+    }
+}
+
 /// A value in which every number is another.
 fn sample(schema: &Schema, of: &[Field], next: &mut u64) -> Value<'static> {
     let mut one = |kind: &Kind| {
