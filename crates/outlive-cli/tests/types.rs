@@ -172,6 +172,7 @@ fn what_is_wrong_is_told_by_file_and_line_and_nothing_is_written() {
         ),
         ("guard", &[("a/msg/Messages.msg", "uint8 H=1\n")], "", "A_MESSAGES_H"),
         ("function", &[("signal/msg/A.msg", "bool a\n")], "", "the name signal is taken in C++"),
+        ("root", &[("mod/msg/A.msg", "bool a\n")], "", "the name mod is taken in Rust"),
         ("many", &[("a/msg/A.msg", &many)], "--msgpack", "A.msg:1: C++ describes at most 64"),
         ("c", &[("a/msg/A.msg", "bool a\n")], "--msgpack --language c", "C has no MessagePack"),
     ];
@@ -255,6 +256,17 @@ fn a_file_brings_the_messages_beside_it_and_a_package_may_be_named() {
     home.run(&format!("{args} --language rust,c --package e")).expect(FAILED);
     home.run(&format!("{args} --language c --package e")).expect(DONE);
     assert!(files.names("out").contains("e.h"));
+}
+
+#[test]
+fn a_message_may_have_the_name_of_the_trait_that_makes_defaults() {
+    let home = Home::new("types-default");
+    let given = [("a/msg/A.msg", "string s\nint8 n 3\n"), ("a/msg/Default.msg", "bool a\n")];
+    let files = Files::new("default-name", &given);
+    let (dir, out) = (files.path("a"), files.path("out"));
+    home.run(&format!("types import {dir} -o {out} --msgpack --language rust")).expect(DONE);
+    let text = fs::read_to_string(files.path("out/a.rs")).unwrap();
+    assert!(text.contains(" s: std::default::Default::default(),"), "{text}");
 }
 
 #[test]

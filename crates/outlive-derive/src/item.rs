@@ -58,8 +58,9 @@ pub(crate) fn structure(input: &mut DeriveInput, outlive: &Path) -> Result<Parts
     let first = asked.iter().map(|(ty, outlive)| {
         quote_spanned! {ty.span()=>
             const _: () = {
+                // No type: the field's may have any name.
                 #[allow(dead_code)]
-                struct Asked where #ty: #outlive::Message;
+                fn asked() where #ty: #outlive::Message {}
             };
         }
     });

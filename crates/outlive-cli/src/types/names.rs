@@ -91,7 +91,12 @@ impl Language {
     /// Whether nothing in a language's source code can be a package of this name.
     pub(super) fn refuses_package(self, name: &str) -> bool {
         let taken = || C_LIBRARY.split_whitespace().any(|word| word == name);
-        self.refuses(name) || (self == Self::Cpp && taken())
+        match self {
+            // Its file is that which has all the packages.
+            Self::Rust if name == "mod" => true,
+            Self::Cpp if taken() => true,
+            _ => self.refuses(name),
+        }
     }
 }
 

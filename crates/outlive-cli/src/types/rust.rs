@@ -241,6 +241,7 @@ impl Rust<'_> {
     }
 
     fn packed_default(&self, field: &Field) -> String {
+        let made = format!("{}::default()", self.std("Default", "std::default::Default"));
         let one = |v: &Literal| match v {
             Literal::Text(text) => format!("{}.into()", quoted(text)),
             v => value(field.kind, v),
@@ -252,8 +253,8 @@ impl Rust<'_> {
                 format!("{}[{list}]", if is_array { "" } else { "vec!" })
             }
             (Some(v), _) => one(v),
-            (None, Some(len)) => format!("vec![Default::default(); {len}]"),
-            (None, None) => "Default::default()".into(),
+            (None, Some(len)) => format!("vec![{made}; {len}]"),
+            (None, None) => made,
         }
     }
 }

@@ -98,6 +98,15 @@ fn what_cannot_be_a_message_is_refused_with_a_reason_and_a_remedy() {
 }
 
 #[test]
+fn no_type_beside_the_message_hides_that_of_a_field() {
+    let code = expanded("", "struct S { a: Asked }");
+    assert!(
+        code.contains("Asked : :: outlive :: Message") && !code.contains("struct Asked"),
+        "{code}"
+    );
+}
+
+#[test]
 fn a_path_says_whose_type_it_is_and_only_those_of_std_are_refused() {
     for ty in ["super::builtin_interfaces::Duration", "self::Cell", "[own::Option; 2]"] {
         let code = expanded("", &format!("struct S {{ a: {ty} }}"));
