@@ -325,9 +325,11 @@ fn literal(of: &TypeName, text: &str) -> Result<Literal, String> {
 
 /// At commas outside of quotes.
 fn split_list(text: &str) -> Vec<&str> {
-    let (mut items, mut from, mut quote) = (Vec::new(), 0, None);
+    let (mut items, mut from, mut quote, mut escaped) = (Vec::new(), 0, None, false);
     for (i, c) in text.char_indices() {
         match (quote, c) {
+            _ if escaped => escaped = false,
+            (Some(_), '\\') => escaped = true,
             (None, ',') => {
                 items.push(&text[from..i]);
                 from = i + 1;
@@ -444,6 +446,13 @@ mod tests {
         assert_eq!(made.fields[0].doc, ["above", "behind"]);
         assert_eq!(made.fields[1].value, Some(Literal::Text("x=y".into())));
         assert_eq!((made.fields[3].value.clone(), &*made.fields[3].doc[0]), (None, "don't"));
+    }
+
+    #[test]
+    fn a_quote_in_a_text_of_a_list_does_not_end_it() {
+        let made = one("string[] names [\"a\\\", b\", 'c', \"\\\\\"]\n");
+        let texts = ["a\", b", "c", "\\"].map(|text| Literal::Text(text.into()));
+        assert_eq!(made.fields[0].value, Some(Literal::List(texts.into())));
     }
 
     #[test]
