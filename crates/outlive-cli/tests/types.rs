@@ -296,17 +296,25 @@ fn a_package_may_have_a_header_of_its_own() {
 #[test]
 fn two_types_are_compared_field_by_field() {
     let home = Home::new("types-diff");
-    let given = [("a/msg/A.msg", "int8 x\nint8 y\n"), ("b/msg/A.msg", "int8 x\nuint8 y\n")];
+    let (x, y) = ("int8 x\nint8 y\n", "int8 x\nuint8 y\n");
+    let given = [
+        ("a/msg/A.msg", x),
+        ("b/msg/A.msg", y),
+        ("b/package.xml", "<name>b</name>"),
+        ("old/msg/A.msg", x),
+        ("c/package.xml", "<name>c</name>"),
+        ("c/msg/A.msg", y),
+    ];
     let files = Files::new("diff", &given);
-    let (a, b) = (files.path("a/msg/A.msg"), files.path("b/msg/A.msg"));
+    let [a, b, c, old] = ["a", "b", "c", "old"].map(|dir| files.path(&format!("{dir}/msg/A.msg")));
     let ran = home.run(&format!("types diff {a} {b}")).expect(MISMATCH);
-    let text = "the name is a/msg/A, in the second b/msg/A\n\
-                field y is i8 at 1, the second has u8 at 1\n";
-    assert_eq!(ran.text(), text);
-    assert_eq!(
-        home.run(&format!("types diff {a} {a}")).expect(DONE).text(),
-        "both are the same type\n"
-    );
+    assert_eq!(ran.text(), "field y is i8 at 1, the second has u8 at 1\n");
+    let ran = home.run(&format!("types diff {b} {c}")).expect(MISMATCH);
+    assert_eq!(ran.text(), "the name is b/msg/A, in the second c/msg/A\n");
+    for other in [&a, &old] {
+        let ran = home.run(&format!("types diff {a} {other}")).expect(DONE);
+        assert_eq!(ran.text(), "both are the same type\n");
+    }
     home.run("types show geometry_msgs/Twist").expect(DONE);
     let ran = home.run("types show geometry_msgs/Twirl").expect(NOT_FOUND);
     assert!(ran.err.contains("geometry_msgs/Twirl is no file"), "{}", ran.err);

@@ -224,7 +224,7 @@ impl Loader {
     }
 
     fn declared(&self, source: &InterfaceFile, bytes: &[u8]) -> Result<Vec<Known>, Vec<String>> {
-        let InterfaceFile { package, name, sort, wanted, path } = source;
+        let InterfaceFile { package, name, sort, wanted, path, .. } = source;
         let plain = |name: &str| {
             name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && name.len() <= 64
         };

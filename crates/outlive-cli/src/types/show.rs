@@ -60,7 +60,7 @@ pub(super) fn show(args: &ShowArgs) -> Outcome {
         });
         return print(&plain(&shown?));
     }
-    let (library, wanted) = load(&args.of, args.form.form(false))?;
+    let Loaded { library, wanted, .. } = load(&args.of, args.form.form(false))?;
     let text = wanted.iter().map(|index| {
         let Message { full, description, .. } = &library.messages[*index];
         let text = description.to_text();
@@ -75,7 +75,8 @@ pub(super) fn show(args: &ShowArgs) -> Outcome {
 
 pub(super) fn diff(args: &DiffArgs) -> Outcome {
     let form = args.form.form(false);
-    let ((first, a), (second, b)) = (load(&args.first, form)?, load(&args.second, form)?);
+    let (first, second) = (load(&args.first, form)?, load(&args.second, form)?);
+    let (a, b) = (&first.wanted, &second.wanted);
     let mut lines = Vec::new();
     if a.len() != b.len() {
         lines.push(format!(
@@ -86,9 +87,10 @@ pub(super) fn diff(args: &DiffArgs) -> Outcome {
             b.len()
         ));
     }
-    for (a, b) in a.iter().zip(&b) {
-        let (a, b) = (&first.messages[*a], &second.messages[*b]);
-        if a.full != b.full {
+    let whole = first.named && second.named;
+    for (a, b) in a.iter().zip(b) {
+        let (a, b) = (&first.library.messages[*a], &second.library.messages[*b]);
+        if compared(&a.full, whole) != compared(&b.full, whole) {
             lines.push(format!("the name is {}, in the second {}", a.full, b.full));
         }
         let differences = a.description.differences(&b.description);
@@ -101,16 +103,33 @@ pub(super) fn diff(args: &DiffArgs) -> Outcome {
     Ok(Code::Mismatch)
 }
 
-/// A file or a name, and which of the messages are meant.
-fn load(of: &str, form: Form) -> Result<(Library, Vec<usize>), Failure> {
+/// What counts of a name: not the package, if only a directory is called so, like old/ and new/.
+fn compared(full: &str, whole: bool) -> &str {
+    match full.split_once('/') {
+        Some((_, name)) if !whole => name,
+        _ => full,
+    }
+}
+
+/// A file or a name with all that it needs.
+struct Loaded {
+    library: Library,
+    /// Which of the messages are meant.
+    wanted: Vec<usize>,
+    /// Whether their package has its name from more than a directory.
+    named: bool,
+}
+
+fn load(of: &str, form: Form) -> Result<Loaded, Failure> {
     let is_file = [".msg", ".srv", ".action"].iter().any(|end| of.ends_with(end));
     if is_file {
         let sources = InterfaceFile::find(&[PathBuf::from(of)], None)?;
         let library = model::load(&sources, form)?;
         let is_meant = |m: &Message| m.file.as_deref() == Some(of);
         let meant = (0..library.messages.len()).filter(|i| is_meant(&library.messages[*i]));
-        let meant = meant.collect();
-        return Ok((library, meant));
+        let wanted = meant.collect();
+        let named = sources.iter().all(|source| source.named || !source.wanted);
+        return Ok(Loaded { library, wanted, named });
     }
     let full = full_name("", of);
     if embedded_text(&full).is_none() {
@@ -119,5 +138,5 @@ fn load(of: &str, form: Form) -> Result<(Library, Vec<usize>), Failure> {
     }
     let library = model::load_known(&full, form)?;
     let last = library.messages.len().saturating_sub(1);
-    Ok((library, vec![last]))
+    Ok(Loaded { library, wanted: vec![last], named: true })
 }

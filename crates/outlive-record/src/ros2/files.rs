@@ -29,6 +29,8 @@ pub struct InterfaceFile {
     pub path: PathBuf,
     /// Its package: the name in `package.xml`, else that of the directory.
     pub package: String,
+    /// Whether its package has that name wherever it lies, not only from the directory.
+    pub named: bool,
     /// Its name without the extension.
     pub name: String,
     /// What it declares.
@@ -166,11 +168,11 @@ fn find(given: &[PathBuf], package: Option<&str>) -> Result<Vec<InterfaceFile>, 
             continue;
         }
         let name = whole.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let package = match package {
-            Some(package) => package.to_owned(),
+        let (package, named) = match package {
+            Some(package) => (package.to_owned(), true),
             None => package_of(&whole),
         };
-        all.push((whole, InterfaceFile { path, package, name, sort, wanted }));
+        all.push((whole, InterfaceFile { path, package, named, name, sort, wanted }));
     }
     Ok(all.into_iter().map(|(_, source)| source).collect())
 }
@@ -206,8 +208,8 @@ fn walk(
 }
 
 /// The name in its `package.xml`, else the folder that has `msg`, `srv` or `action`, else the
-/// folder that has the file.
-fn package_of(path: &Path) -> String {
+/// folder that has the file; and whether it is the first.
+fn package_of(path: &Path) -> (String, bool) {
     let folder = path.parent().unwrap_or(path);
     let sorted = ["msg", "srv", "action"].map(Some);
     let root = match sorted.contains(&folder.file_name().and_then(|n| n.to_str())) {
@@ -220,5 +222,6 @@ fn package_of(path: &Path) -> String {
         Some(rest.split_once("</name>")?.0.trim().to_owned())
     });
     let name = || root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    declared.unwrap_or_else(name)
+    let named = declared.is_some();
+    (declared.unwrap_or_else(name), named)
 }
