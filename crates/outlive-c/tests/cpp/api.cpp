@@ -111,7 +111,6 @@ static void deadlines() {
     CHECK(soon > at && soon <= at + 1000000000);
     const auto point = deadline(steady_clock::now() + 1s).ns();
     CHECK(point > at && point <= outlive_now_ns() + 1000000000);
-
     outlive::topic_options options;
     CHECK(options.raw().reliable_timeout_ns == nullptr);
     options.reliable_timeout = hours::max();
