@@ -68,7 +68,7 @@ fn a_killed_service_restarts_and_a_crash_loop_ends_at_its_limit() {
     robot.home.run("restart broken --timeout 5").expect(FAILED);
     assert!(robot.process("broken")["restarts"].as_i64().unwrap() > 4);
     let told = robot.home.run("restart core");
-    assert!(told.code == Some(USAGE) && told.err.contains("is a core"), "{}", told.err);
+    assert!(told.code == Some(USAGE) && told.err.contains("is a running core"), "{}", told.err);
     let told = robot.home.run("stop nobody").expect(USAGE).err;
     assert!(told.contains("there are core, camera, broken"), "{told}");
     let ran = robot.home.run("restart camera").expect(DONE);
