@@ -425,7 +425,7 @@ fn a_file_that_was_removed_is_begun_anew() {
         }
     }
     let notes = recorder.take_notes().join("\n");
-    assert!(notes.contains("was removed, and 5 messages with it"), "{notes}");
+    assert!(notes.contains("was removed with 5 messages"), "{notes}");
     let done = recorder.finish().unwrap();
     assert_eq!((done.messages, done.lost), (3, 5));
     assert_eq!(Recording::open(&path).unwrap().messages, 3);
