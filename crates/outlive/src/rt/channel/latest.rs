@@ -142,9 +142,6 @@ impl<End> Opening<End> {
     /// Waits at most `timeout` for the other end to connect to this one. If the other end was
     /// connected to another end before, it must call `reconnect`.
     ///
-    /// While it waits, the open ends of its process connect too: a reader then gets that writer
-    /// and what it wrote, also when the writer has ended since.
-    ///
     /// # Errors
     /// `Timeout`; `TypeMismatch` when the other end has another type or depth.
     ///

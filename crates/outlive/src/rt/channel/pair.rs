@@ -103,8 +103,6 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     peer: Option<Arc<Words>>,
-    /// A reader that has accepted `peer`, which may have written and ended since.
-    accepted: bool,
     /// Its `connect` has returned: nobody else touches its words.
     done: bool,
 }
@@ -125,7 +123,7 @@ impl Waiting {
         let end = &self.0;
         loop {
             let mut state = end.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let paired = end.step(&mut state)?;
+            let paired = end.step(&mut state.peer)?;
             if let Some(peer) = state.peer.take_if(|_| paired) {
                 // From here on its words are touched by its owner only.
                 state.done = true;
@@ -149,18 +147,11 @@ impl Drop for Waiting {
 }
 
 impl Inner {
-    fn step(&self, state: &mut State) -> Result<bool> {
-        let State { peer, accepted, .. } = state;
+    fn step(&self, peer: &mut Option<Arc<Words>>) -> Result<bool> {
         if self.seeker.peer.role == Role::Reader {
             return self.seeker.offer(&self.own, peer, |_| 0);
         }
-        // From then on its writer writes, and what it wrote is read before a successor's.
-        if *accepted && !fault("rt_pair.accepts_again") {
-            return self.seeker.node.tend().map(|()| true);
-        }
-        let take = |writer: &Words| (self.take)(&self.own, writer, self.depth);
-        *accepted = self.seeker.accept(&self.own, peer, take)?;
-        Ok(*accepted)
+        self.seeker.accept(&self.own, peer, |writer| (self.take)(&self.own, writer, self.depth))
     }
 
     fn help_others(self: &Arc<Self>) {
@@ -170,7 +161,7 @@ impl Inner {
                 && !state.done
             {
                 // Its own `connect` says what is wrong.
-                let _ = end.step(&mut state);
+                let _ = end.step(&mut state.peer);
             }
         }
     }

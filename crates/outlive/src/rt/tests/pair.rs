@@ -346,22 +346,6 @@ fn a_stage_without_a_deadline_goes_on_when_the_one_before_is_gone() {
     runner.join().unwrap();
 }
 
-/// It waited for the next writer, and nobody got what this one had pushed.
-#[test]
-fn what_was_pushed_before_the_reader_connected_is_popped_when_its_writer_has_left() {
-    let dir = TempDir::new("rt");
-    let (a, b) = (node(&dir, "a"), node(&dir, "b"));
-    let reading = SpscReader::<u64>::open(&b, "x", 4).unwrap();
-    let writing = SpscWriter::<u64>::open(&a, "x", 4).unwrap();
-    // While it waits it accepts for the reader, which is of this process too.
-    let mut writer = writing.connect(SOON).unwrap();
-    (0..3).for_each(|n| writer.push(&n).unwrap());
-    drop((writer, a));
-    let mut reader = reading.connect(BRIEF).unwrap();
-    (0..3).for_each(|n| assert_eq!(reader.pop().unwrap().unwrap().value, n));
-    assert_eq!(reader.pop(), Err(Lost::Left));
-}
-
 #[test]
 fn a_lifeline_is_reset_once_the_dead_one_has_a_successor() {
     let dir = TempDir::new("rt");
