@@ -101,12 +101,17 @@ impl Tail {
         self.behind_run() - self.consumed
     }
 
-    /// Whether every message is consumed, as far as is known; an open run counts as not. A consumer
-    /// with nothing to receive may leave padding unread for as long as it likes.
+    /// Whether everything is consumed, as far as is known; an open run counts as not.
     pub(crate) fn is_drained(&self) -> bool {
+        self.open.is_none() && self.consumed == self.pos
+    }
+
+    /// Whether every message is consumed: a consumer with nothing to receive may leave padding
+    /// unread for as long as it likes.
+    pub(crate) fn is_drained_but_for_padding(&self) -> bool {
         let (from, end) = self.padding;
         let padding = end == self.pos && from <= self.consumed && !fault("lane.padding_counts");
-        self.open.is_none() && (self.consumed == self.pos || padding)
+        self.is_drained() || self.open.is_none() && padding
     }
 
     /// The consumer has let go of everything before `consumed`.

@@ -265,19 +265,8 @@ impl OwnLane {
         // So is the one that it has drained, if it reads no other: see `larger`.
         let is_last = at.segment == self.number || fault("lane.last_unasked");
         let drained = is_last && tail.is_drained() && !fault("lane.drained_unasked");
-        // If that was known before, there was no space for another.
-        let can_leave = drained && !self.is_drained() && self.may_leave_for(need);
-        tail.fits(need) || tail.can_pad(need) || left_behind || can_leave
-    }
-
-    /// Whether every message is received, as far as is known.
-    fn is_drained(&self) -> bool {
-        self.tail.is_drained() && self.older.is_empty()
-    }
-
-    /// Whether a drained segment may be left for one that holds `need` bytes, larger or not.
-    fn may_leave_for(&self, need: u64) -> bool {
-        !self.is_short_of_numbers() || !self.tail.can_hold(need) && self.number < SEGMENT_MAX
+        let too_small = !tail.can_hold(need) && self.number < SEGMENT_MAX;
+        tail.fits(need) || tail.can_pad(need) || left_behind || too_small && drained
     }
 
     /// Whether the lane only grows from here on: after the last number comes no segment.
@@ -295,21 +284,24 @@ impl OwnLane {
         Some(self.segment.ring().word(at))
     }
 
-    /// Bytes of the segment with which the lane can go on; `None` at the bound.
-    pub(super) fn larger(&self, need: u64) -> Option<u64> {
+    /// Bytes of the segment with which the lane can go on; `None` at the bound. Who is `at_once`
+    /// leaves padding that is in the way for a segment as large; a consumer reads it sooner than one
+    /// is made, so who may wait does.
+    pub(super) fn larger(&self, need: u64, at_once: bool) -> Option<u64> {
         let least = (need + self.shape.unit).next_power_of_two();
         let capacity = (self.tail.capacity() * 2).max(least).max(self.bounds.first);
         // What is consumed entirely is left behind at once and does not count.
-        let drained = self.is_drained();
+        let drained = self.older.is_empty()
+            && (self.tail.is_drained() || at_once && self.tail.is_drained_but_for_padding());
         let in_use = if drained { 0 } else { self.memory_bytes() };
         if self.number >= SEGMENT_MAX {
             None
         } else if in_use + capacity <= self.bounds.most {
             Some(capacity)
         } else {
-            // Smaller may still do for a large message; as large, where padding is in its way.
-            let fits = drained && least <= self.bounds.most && self.may_leave_for(need);
-            fits.then_some(least)
+            // Smaller may still do for a large message.
+            let helps = least > self.tail.capacity() || at_once && !self.is_short_of_numbers();
+            (drained && least <= self.bounds.most && helps).then_some(least)
         }
     }
 
@@ -406,12 +398,12 @@ mod tests {
         let (small, large) = (shape.record(100), shape.record(140_000));
         lane.begin(small);
         lane.commit(100, &shape, |_| ());
-        assert_eq!((lane.can_hold(large), lane.larger(large)), (false, None));
+        assert_eq!((lane.can_hold(large), lane.larger(large, false)), (false, None));
         assert!(!lane.would_move(Position::START, large), "a message is not received yet");
         let drained = Position { segment: 0, offset: small };
         assert!(lane.would_move(drained, large), "it can go on in a larger segment");
         lane.set_consumed(drained).unwrap();
-        assert_eq!(lane.larger(large), Some(256 << 10));
+        assert_eq!(lane.larger(large, false), Some(256 << 10));
     }
 
     /// It would look again and again, without sleeping.
@@ -424,12 +416,12 @@ mod tests {
         lane.begin(shape.record(100));
         lane.commit(100, &shape, |_| ());
         lane.go_on_in(lane.next_segment(&queue, 32 << 10).unwrap().unwrap());
-        assert_eq!(lane.larger(large), None);
+        assert_eq!(lane.larger(large, false), None);
         assert!(!lane.would_move(Position::START, large), "a message is not received yet");
         let next = Position { segment: 1, offset: 0 };
         assert!(lane.would_move(next, large), "nothing is left to receive");
         lane.set_consumed(next).unwrap();
-        assert_eq!(lane.larger(large), Some(256 << 10));
+        assert_eq!(lane.larger(large, false), Some(256 << 10));
     }
 
     #[test]
@@ -439,12 +431,12 @@ mod tests {
         let large = lane.shape().record(100_000);
         lane.go_on_in(lane.next_segment(&queue, 32 << 10).unwrap().unwrap());
         lane.go_on_in(lane.next_segment(&queue, 64 << 10).unwrap().unwrap());
-        assert_eq!(lane.larger(large), None);
+        assert_eq!(lane.larger(large, false), None);
         assert!(!lane.would_move(Position::START, large));
         let second = Position { segment: 1, offset: 0 };
         assert!(lane.would_move(second, large), "the first is memory that it does not take now");
         lane.set_consumed(second).unwrap();
-        assert_eq!(lane.larger(large), Some(128 << 10));
+        assert_eq!(lane.larger(large, false), Some(128 << 10));
         assert!(!lane.would_move(second, large), "that has been looked at");
     }
 
@@ -478,7 +470,7 @@ mod tests {
         lane.number = SEGMENT_MAX - NUMBERS_KEPT + 1;
         lane.use_of_it = Use::new(clock::now_ns());
         assert_eq!(shrinks(&mut lane), None);
-        assert_eq!(lane.larger(need), Some(512 << 10));
+        assert_eq!(lane.larger(need, false), Some(512 << 10));
     }
 
     #[test]
@@ -490,17 +482,18 @@ mod tests {
         let large = shape.record(140_000);
         lane.begin(large);
         lane.commit(140_000, &shape, |_| ());
-        assert_eq!(lane.larger(large), None, "a message is not received yet");
+        assert_eq!(lane.larger(large, true), None, "a message is not received yet");
         let received = Position { segment: 1, offset: large };
         assert!(lane.would_move(received, large));
         lane.set_consumed(received).unwrap();
         assert!(lane.pad(large).is_some() && !lane.fits(large));
-        assert_eq!(lane.larger(large), Some(256 << 10), "the padding is no message");
+        assert_eq!(lane.larger(large, true), Some(256 << 10), "the padding is no message");
+        assert_eq!(lane.larger(large, false), None, "who may wait waits until it is read");
         assert!(!lane.would_move(received, large), "that has been looked at");
         let read = Position { segment: 1, offset: 256 << 10 };
         assert!(lane.would_move(read, large), "it fits now");
         // A segment for each message, while there are numbers.
         lane.number = SEGMENT_MAX - NUMBERS_KEPT + 1;
-        assert_eq!(lane.larger(large), None);
+        assert_eq!(lane.larger(large, true), None);
     }
 }

@@ -44,7 +44,7 @@ impl Writer {
                 (0..PAUSES).for_each(|_| std::hint::spin_loop());
             }
         }
-        let larger = self.larger(need);
+        let larger = self.larger(need, at_once);
         // The word is enough to refuse. Whoever waits, or takes more memory for a consumer that
         // may be dead, asks the kernel.
         if !at_once || larger.is_some() {
@@ -137,8 +137,8 @@ impl Writer {
     }
 
     /// Bytes of the segment with which the lane can go on; `None` at the bound.
-    fn larger(&mut self, need: u64) -> Option<u64> {
-        let larger = self.lane.larger(need);
+    fn larger(&mut self, need: u64, at_once: bool) -> Option<u64> {
+        let larger = self.lane.larger(need, at_once);
         if larger.is_none() {
             self.refusals.unstick();
         }
@@ -168,7 +168,7 @@ impl Writer {
             if self.look_for_room(need)? {
                 return Ok(());
             }
-            if let Some(capacity) = self.larger(need)
+            if let Some(capacity) = self.larger(need, false)
                 && self.grow_if_possible(need, capacity)?
             {
                 return Ok(());
