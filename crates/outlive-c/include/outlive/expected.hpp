@@ -29,8 +29,9 @@
 #endif
 #endif
 
-// What a result is, and whether there are exceptions, is part of every name: objects that are compiled
-// differently do not link where they would take one for the other, and keep inline functions of their own.
+// What a result is, and whether there are exceptions, is part of every name: objects that are
+// compiled differently keep inline functions of their own, and do not link where they would take one
+// result for the other.
 #if OUTLIVE_STD_EXPECTED
 #include <expected>
 #endif

@@ -362,13 +362,14 @@ template <class T> class packed {
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
   private:
-    /// Whether a value of this thread is on its way: another one, sent meanwhile, takes room of its own.
+    /// Whether a value of this thread is on its way: another one, sent meanwhile, takes room of its
+    /// own.
     static bool &in_use() noexcept {
         static constinit thread_local bool is = false;
         return is;
     }
     struct lease {
-        explicit lease(std::vector<std::byte> *room) : at(room != nullptr && !in_use() ? room : nullptr) {
+        explicit lease(std::vector<std::byte> *room) : at(in_use() ? nullptr : room) {
             in_use() = in_use() || at != nullptr;
         }
         lease(const lease &) = delete;
