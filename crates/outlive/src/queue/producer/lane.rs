@@ -285,8 +285,8 @@ impl OwnLane {
     }
 
     /// Bytes of the segment with which the lane can go on; `None` at the bound. Who is `at_once`
-    /// leaves padding that is in the way for a segment as large; a consumer reads it sooner than one
-    /// is made, so who may wait does.
+    /// leaves padding that is in the way for a segment as large; an awake consumer reads it sooner
+    /// than one is made, so who may wait does.
     pub(super) fn larger(&self, need: u64, at_once: bool) -> Option<u64> {
         let least = (need + self.shape.unit).next_power_of_two();
         let capacity = (self.tail.capacity() * 2).max(least).max(self.bounds.first);
