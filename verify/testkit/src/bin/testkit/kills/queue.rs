@@ -68,7 +68,8 @@ fn produce(root: &Path, board: &Board, me: usize) -> outlive::Result<()> {
     let mut n = 1;
     while board.phase.load(Acquire) < 2 {
         if board.phase.load(Relaxed) == 1 && n % 64 == 0 {
-            std::thread::sleep(Duration::from_micros(50));
+            // A consumer without a processor for a few times this long still keeps up.
+            std::thread::sleep(Duration::from_millis(1));
         }
         match producer.send_timeout(&[me as u64, n, n, n], Duration::from_millis(50)) {
             Ok(()) => {
