@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::file::{self, Role, Shape, tag_of};
 use super::four_slot::{self, READING};
-use super::pair::{Lost, Pair, Seeker, Waiting};
+use super::pair::{Lost, Pair, Reading, Seeker, Waiting};
 use crate::node::Node;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
@@ -142,6 +142,9 @@ impl<End> Opening<End> {
     /// Waits at most `timeout` for the other end to connect to this one. If the other end was
     /// connected to another end before, it must call `reconnect`.
     ///
+    /// While it waits, the open ends of its process connect, too. A ring's reader then gets what its
+    /// writer pushed, even if that writer has ended by the time of the reader's own `connect`.
+    ///
     /// # Errors
     /// `Timeout`; `TypeMismatch` when the other end has another type or depth.
     ///
@@ -186,6 +189,9 @@ fn reader_end<T>(pair: Pair, _depth: usize) -> LatestReader<T> {
     LatestReader { pair, seen: 0, _type: PhantomData }
 }
 
+/// What has not been read may be replaced.
+const NEWEST: Reading = Reading { take: |_, _, _| Ok(()), unread: |_, _, _| 0 };
+
 fn shapes<T: Value>() -> (Shape, Shape) {
     let tag = tag::<T>("latest", 0);
     let words = four_slot::words(body_words::<T>());
@@ -207,7 +213,7 @@ impl<T: Value> LatestWriter<T> {
         let (own, peer) = shapes::<T>();
         let own = file::create(node, name, own)?;
         let seeker = Seeker { node: node.clone(), name: name.into(), peer };
-        let waiting = Waiting::new(own, seeker, 0, |_, _, _| Ok(()));
+        let waiting = Waiting::new(own, seeker, 0, NEWEST);
         Ok(Opening { waiting, end: writer_end, depth: 0 })
     }
 
@@ -259,7 +265,7 @@ impl<T: Value> LatestReader<T> {
         let (peer, own) = shapes::<T>();
         let own = file::create(node, name, own)?;
         let seeker = Seeker { node: node.clone(), name: name.into(), peer };
-        let waiting = Waiting::new(own, seeker, 0, |_, _, _| Ok(()));
+        let waiting = Waiting::new(own, seeker, 0, NEWEST);
         Ok(Opening { waiting, end: reader_end, depth: 0 })
     }
 

@@ -82,8 +82,14 @@ pub(in crate::rt) struct Seeker {
     pub(in crate::rt) peer: Shape,
 }
 
-/// Gets a reader ready for what a writer wrote, as in `start` of the ring.
-pub(in crate::rt) type Take = fn(own: &Words, writer: &Words, depth: usize) -> Result<()>;
+/// What a reader does with the words of its writer.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::rt) struct Reading {
+    /// Gets it ready for what the writer wrote, as in `start` of the ring.
+    pub(in crate::rt) take: fn(own: &Words, writer: &Words, depth: usize) -> Result<()>,
+    /// How many values of the writer it has accepted and not read, which no other writer may drop.
+    pub(in crate::rt) unread: fn(own: &Words, writer: &Words, depth: usize) -> u64,
+}
 
 /// An end that was made and is not connected yet. While one of a process waits in `connect`, it
 /// does what the others can do, too: else two processes could wait for each other for ever, each
@@ -95,7 +101,7 @@ pub(in crate::rt) struct Waiting(Arc<Inner>);
 struct Inner {
     own: Arc<Words>,
     seeker: Seeker,
-    take: Take,
+    reading: Reading,
     depth: usize,
     state: Mutex<State>,
 }
@@ -110,8 +116,13 @@ struct State {
 static WAITING: PerProcess<Vec<Weak<Inner>>> = PerProcess::new();
 
 impl Waiting {
-    pub(in crate::rt) fn new(own: Arc<Words>, seeker: Seeker, depth: usize, take: Take) -> Self {
-        let new = Arc::new(Inner { own, seeker, take, depth, state: Mutex::default() });
+    pub(in crate::rt) fn new(
+        own: Arc<Words>,
+        seeker: Seeker,
+        depth: usize,
+        reading: Reading,
+    ) -> Self {
+        let new = Arc::new(Inner { own, seeker, reading, depth, state: Mutex::default() });
         let mut all = WAITING.get().lock().unwrap_or_else(PoisonError::into_inner);
         all.push(Arc::downgrade(&new));
         Self(new)
@@ -146,12 +157,37 @@ impl Drop for Waiting {
     }
 }
 
+/// Of a ring's reader that is to go on with another writer.
+#[cold]
+pub(in crate::rt) fn rest_first(left: u64) -> Error {
+    let why = format!("{left} values of the old writer are left: pop them first");
+    let what = "reconnecting the reading end of a ring";
+    Error::new(ErrorKind::WouldBlock, what, "its old writer", why)
+}
+
 impl Inner {
     fn step(&self, peer: &mut Option<Arc<Words>>) -> Result<bool> {
         if self.seeker.peer.role == Role::Reader {
             return self.seeker.offer(&self.own, peer, |_| 0);
         }
-        self.seeker.accept(&self.own, peer, |writer| (self.take)(&self.own, writer, self.depth))
+        let had = peer.clone();
+        // It may have accepted that one while another of its process waited; what that wrote comes
+        // before a successor's, also if it has ended since.
+        let rest = || match &had {
+            Some(_) if fault("rt_pair.accepts_again") => 0,
+            Some(writer) => (self.reading.unread)(&self.own, writer, self.depth),
+            None => 0,
+        };
+        // The writer before has ended when this is called, and writes no more.
+        let take = |writer: &Words| match rest() {
+            0 => (self.reading.take)(&self.own, writer, self.depth),
+            left => Err(rest_first(left)),
+        };
+        match self.seeker.accept(&self.own, peer, take) {
+            Ok(true) => Ok(true),
+            _ if rest() > 0 => Ok(true),
+            done => done,
+        }
     }
 
     fn help_others(self: &Arc<Self>) {

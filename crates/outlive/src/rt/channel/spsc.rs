@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::file::{self, Role, Shape};
 use super::latest::{Opening, Stamped, Value, body_words, check_size, load, store, tag};
-use super::pair::{Lost, Pair, Seeker, Waiting};
+use super::pair::{Lost, Pair, Reading, Seeker, Waiting, rest_first};
 use super::ring::{self, NEXT};
 use crate::node::Node;
 use crate::os::time::clock;
@@ -111,6 +111,13 @@ fn start(own: &Words, writer: &Words, depth: usize) -> Result<()> {
     Ok(())
 }
 
+const EACH: Reading = Reading { take: start, unread };
+
+/// Nothing is popped before `connect` returns.
+fn unread(own: &Words, writer: &Words, depth: usize) -> u64 {
+    ring::waiting(own[NEXT].load(Relaxed), writer, depth)
+}
+
 fn check<T>(name: &str, depth: usize) -> Result<()> {
     if !(1..=DEPTH_MAX).contains(&depth) {
         let why = format!("depth {depth}: use 1 to {DEPTH_MAX}");
@@ -138,7 +145,7 @@ impl<T: Value> SpscWriter<T> {
         let (own, peer) = shapes::<T>(depth);
         let own = file::create(node, name, own)?;
         let seeker = Seeker { node: node.clone(), name: name.into(), peer };
-        let waiting = Waiting::new(own, seeker, depth, start);
+        let waiting = Waiting::new(own, seeker, depth, EACH);
         Ok(Opening { waiting, end: writer_end, depth })
     }
 
@@ -200,7 +207,7 @@ impl<T: Value> SpscReader<T> {
         let (peer, own) = shapes::<T>(depth);
         let own = file::create(node, name, own)?;
         let seeker = Seeker { node: node.clone(), name: name.into(), peer };
-        let waiting = Waiting::new(own, seeker, depth, start);
+        let waiting = Waiting::new(own, seeker, depth, EACH);
         Ok(Opening { waiting, end: reader_end, depth })
     }
 
@@ -251,9 +258,7 @@ impl<T: Value> SpscReader<T> {
             let ours = old.paired().load(Relaxed) & !LEFT == serial;
             let left = if ours { ring::waiting(*next, &old, depth) } else { 0 };
             if left > 0 && !fault("rt_pair.drops_the_rest") {
-                let why = format!("{left} values of the old writer are left: pop them first");
-                let what = "reconnecting the reading end of a ring";
-                return Err(Error::new(ErrorKind::WouldBlock, what, "its old writer", why));
+                return Err(rest_first(left));
             }
             start(&own, writer, depth)?;
             *next = own[NEXT].load(Relaxed);

@@ -346,6 +346,49 @@ fn a_stage_without_a_deadline_goes_on_when_the_one_before_is_gone() {
     runner.join().unwrap();
 }
 
+/// It waited for the next writer, or went on with it, and nobody got what this one had pushed.
+#[test]
+fn what_was_pushed_before_the_reader_connected_is_popped_when_its_writer_has_left() {
+    for successor in [false, true] {
+        let dir = TempDir::new("rt");
+        let (a, b, c) = (node(&dir, "a"), node(&dir, "b"), node(&dir, "c"));
+        let reading = SpscReader::<u64>::open(&b, "x", 4).unwrap();
+        let writing = SpscWriter::<u64>::open(&a, "x", 4).unwrap();
+        // While it waits it accepts for the reader, which is of this process too.
+        let mut writer = writing.connect(SOON).unwrap();
+        (0..3).for_each(|n| writer.push(&n).unwrap());
+        drop((writer, a));
+        let next = successor.then(|| SpscWriter::<u64>::open(&c, "x", 4).unwrap());
+        let waits = next.map(|next| std::thread::spawn(move || next.connect(SOON)));
+        if successor {
+            std::thread::sleep(BRIEF);
+        }
+        let mut reader = reading.connect(BRIEF).unwrap();
+        (0..3).for_each(|n| assert_eq!(reader.pop().unwrap().unwrap().value, n));
+        assert_eq!(reader.pop(), Err(Lost::Left));
+        let Some(next) = waits else { continue };
+        reader.reconnect(SOON).unwrap();
+        let mut next = next.join().unwrap().unwrap();
+        next.push(&7).unwrap();
+        assert_eq!(reader.pop().unwrap().unwrap().value, 7);
+    }
+}
+
+/// Nothing is lost with it.
+#[test]
+fn a_reader_that_did_not_connect_goes_on_with_the_writer_after_one_that_pushed_nothing() {
+    let dir = TempDir::new("rt");
+    let (a, b, c) = (node(&dir, "a"), node(&dir, "b"), node(&dir, "c"));
+    let reading = SpscReader::<u64>::open(&b, "x", 4).unwrap();
+    let writing = SpscWriter::<u64>::open(&a, "x", 4).unwrap();
+    drop((writing.connect(SOON).unwrap(), a));
+    let reading = reading.connect(BRIEF);
+    assert_eq!(reading.unwrap_err().kind(), ErrorKind::Timeout);
+    let (mut writer, mut reader) = ring(&c, &b, 4);
+    writer.push(&7).unwrap();
+    assert_eq!(reader.pop().unwrap().unwrap().value, 7);
+}
+
 #[test]
 fn a_lifeline_is_reset_once_the_dead_one_has_a_successor() {
     let dir = TempDir::new("rt");

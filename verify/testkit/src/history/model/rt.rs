@@ -52,6 +52,11 @@ impl Model {
         self.living().find(|(_, o)| is(&o.kind)).map(|(h, _)| h)
     }
 
+    /// Which one it connects to, if any.
+    fn other_end(&self, handle: Handle, end: &End) -> Option<Handle> {
+        self.keeps(handle).or_else(|| self.living_end(end.channel, !end.writer))
+    }
+
     pub(super) fn end_opens(&mut self, step: &Step, reply: &Reply) -> Verdict {
         let depth = step.arg("depth");
         let channel = (step.arg("channel"), depth > 0);
@@ -99,14 +104,28 @@ impl Model {
         })
     }
 
+    /// The writer that a ring's reader has accepted while it was not connected itself, as another
+    /// of its process waited, and that has pushed since: what it pushed comes first.
+    fn keeps(&self, reader: Handle) -> Option<Handle> {
+        let end = self.end(reader).filter(|end| !end.writer && !end.connected && end.channel.1)?;
+        let writer = end.names?;
+        self.end(writer).filter(|writer| writer.popped < writer.sent).map(|_| writer)
+    }
+
     /// What connecting may give, as kinds of outcomes; the first if only one is sure.
     fn connecting(&self, step: &Step, running: bool) -> Vec<&'static str> {
         let on = step.arg("on");
         let Some(end) = self.end(on) else { return Vec::new() };
+        if self.keeps(on).is_some() {
+            return vec!["ok"];
+        }
         let Some(other) = self.living_end(end.channel, !end.writer) else { return vec!["Timeout"] };
         let Some(peer) = self.end(other) else { return Vec::new() };
         if peer.depth != end.depth {
             return vec!["TypeMismatch"];
+        }
+        if self.keeps(other).is_some_and(|kept| kept != on) {
+            return vec!["Timeout"];
         }
         let same_process = self.objects.get(&other).map(|o| o.member) == Some(step.member);
         let helped = step.verb == Verb::Connect && same_process && !peer.connected;
@@ -136,7 +155,7 @@ impl Model {
             .filter(|wait| self.connecting(wait, false).contains(&"ok"))
             .map(|wait| wait.arg("on"))
             .filter_map(|on| Some((on, self.end(on)?)))
-            .map(|(on, end)| (on, self.living_end(end.channel, !end.writer)))
+            .map(|(on, end)| (on, self.other_end(on, end)))
             .collect();
         for (on, other) in met {
             if let Some(end) = self.end_mut(on) {
@@ -150,13 +169,14 @@ impl Model {
         let may = self.connecting(step, false);
         let outcome = reply.outcome.as_str();
         let Some(end) = self.end(on) else { return Ok(()) };
-        let (channel, writer) = (end.channel, end.writer);
+        let writer = end.writer;
+        let other = self.other_end(on, end);
         let met = end.met.filter(|_| outcome == "ok" && !may.contains(&outcome));
         if !may.contains(&outcome) && met.is_none() {
             let wrong = format!("connecting gives {outcome}, it must give one of {may:?}");
             return if may.is_empty() { ok(reply) } else { Err(format!("{wrong} {}", reply.text)) };
         }
-        let other = met.or_else(|| self.living_end(channel, !writer));
+        let other = met.or(other);
         if step.verb == Verb::Connect {
             let theirs = self.objects.values_mut().filter(|o| o.member == step.member);
             for object in theirs {

@@ -55,6 +55,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "rt_pair.accepts_again",
+        "a reader that was connected for its process forgets its writer",
+        &[Unit(
+            "rt::tests::pair::\
+             what_was_pushed_before_the_reader_connected_is_popped_when_its_writer_has_left",
+        )],
+    ),
+    fault(
         "rt_pair.accepts_anybody",
         "a reader connects to a writer that has another",
         &[
