@@ -142,8 +142,8 @@ impl<End> Opening<End> {
     /// Waits at most `timeout` for the other end to connect to this one. If the other end was
     /// connected to another end before, it must call `reconnect`.
     ///
-    /// While it waits, the open ends of its process connect, too. A ring's reader then gets what its
-    /// writer pushed, even if that writer has ended by the time of the reader's own `connect`.
+    /// While it waits, the open ends of its process connect, too. A ring's reader then gets what
+    /// its writer pushed, even if that writer has ended by the time of the reader's own `connect`.
     ///
     /// # Errors
     /// `Timeout`; `TypeMismatch` when the other end has another type or depth.
