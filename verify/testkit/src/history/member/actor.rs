@@ -206,9 +206,8 @@ impl Actor {
         let done = match (&mut thing, step.verb) {
             (Thing::Publisher(publisher), Verb::Publish) => self.publish(publisher, step, reply),
             (Thing::Publisher(publisher), Verb::Insist) => {
-                publisher.publish(&content(on, self.next_number(on), step.arg("words")))?;
-                self.was_sent(on);
-                Ok(())
+                let body = content(on, self.next_number(on), step.arg("words"));
+                publisher.publish(&body).map(|_| self.was_sent(on)).map_err(Into::into)
             }
             (Thing::Subscriber(subscriber), Verb::Receive) => {
                 if self.shared.was_limited.load(Relaxed) && !step.is_long() {

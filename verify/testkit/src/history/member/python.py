@@ -22,8 +22,17 @@ UNSAID = MASK
 AGAIN_CALLS = 1100  # see `member/limits.rs`
 
 root = sys.argv[1]
+
+
+class Things(dict):
+    """A wait that had not begun when another thread closed what it waits on finds that, closed."""
+
+    def __missing__(self, handle):
+        return closed[handle]
+
+
 # `own`: what only the thread that took it may use: its kind, it, what it is of, the thread.
-things, own, sent, leaked, was_limited, moved = {}, {}, {}, [], [], []
+things, closed, own, sent, leaked, was_limited, moved = Things(), {}, {}, {}, [], [], []
 told = threading.Lock()
 
 
@@ -473,7 +482,7 @@ def in_with(it, exception):
 
 
 def close(step, reply):
-    it = things.pop(step["on"])
+    it = closed[step["on"]] = things.pop(step["on"])
     (it.it if isinstance(it, Port) else it).close()
 
 

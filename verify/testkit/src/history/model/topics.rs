@@ -24,6 +24,8 @@ pub(crate) struct Publisher {
     pub(crate) patient: bool,
     /// Messages that it may have published since it began to wait.
     pub(crate) pending: u64,
+    /// It began to wait where it lacked something: its message may find no place.
+    lacking: bool,
     /// When each message was published.
     sent: Vec<u64>,
     born_at: u64,
@@ -156,6 +158,7 @@ impl Model {
             waits: step.arg("wait_ms") > 0,
             patient: step.arg("wait_ms") >= LONG_MS,
             pending: 0,
+            lacking: false,
             sent: Vec::new(),
             born_at: self.tick(),
             ended_at: None,
@@ -263,8 +266,9 @@ impl Model {
 
     /// A publisher begins to wait for its readers.
     pub(super) fn insists(&mut self, step: &Step) {
+        let lacking = self.is_limited(step.member);
         if let Some(publisher) = self.ring_mut(step.arg("on")) {
-            publisher.pending = 1;
+            (publisher.pending, publisher.lacking) = (1, lacking);
         }
     }
 
@@ -306,6 +310,13 @@ impl Model {
     pub(super) fn insisted(&mut self, step: &Step, reply: &Reply) -> Verdict {
         let ring = step.arg("on");
         let seen = self.ring(ring).is_none_or(|p| p.pending == 0);
+        let lacking = self.ring(ring).is_some_and(|p| p.lacking) || self.is_limited(step.member);
+        if lacking && Self::lacked(reply) && !seen {
+            if let Some(publisher) = self.ring_mut(ring) {
+                publisher.pending = 0;
+            }
+            return Ok(());
+        }
         ok(reply)?;
         if !seen {
             if !self.room_of(ring).1 {
