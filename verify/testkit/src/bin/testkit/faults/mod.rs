@@ -114,12 +114,13 @@ fn run_all(programs: &Programs, jobs: &[Job]) -> Result<Vec<Verdict>, String> {
     }
 }
 
+fn is_meant(args: &FaultsArgs, fault: &Fault) -> bool {
+    args.only.is_empty() || args.only.iter().any(|part| fault.name.contains(part.as_str()))
+}
+
 /// What the run found out about the faults of the library.
 fn plant(args: &FaultsArgs) -> Result<Vec<String>, String> {
-    let is_meant = |f: &&Fault| {
-        args.only.is_empty() || args.only.iter().any(|part| f.name.contains(part.as_str()))
-    };
-    let chosen: Vec<&Fault> = all().filter(is_meant).collect();
+    let chosen: Vec<&Fault> = all().filter(|fault| is_meant(args, fault)).collect();
     let part = |check: &Check| takes_part(*check, args.all || args.explore);
     let declared = chosen.iter().flat_map(|f| f.caught_by.iter().copied()).filter(part);
     let mut baseline: BTreeSet<Check> = declared.collect();
@@ -178,7 +179,8 @@ fn plant_all(args: &FaultsArgs) -> Result<bool, String> {
     for what in &wrong {
         println!("WRONG: {what}");
     }
-    println!("{}", table::summary(&models, args.loom.is_some(), part, wrong.len()));
+    let meant = all().filter(|fault| is_meant(args, fault));
+    println!("{}", table::summary(&models, args.loom.is_some(), meant, part, wrong.len()));
     Ok(wrong.is_empty())
 }
 
