@@ -64,6 +64,8 @@ fn main() -> ExitCode {
         process::exit(1);
     }));
     thread::spawn(watch);
+    // Else a run that is stopped leaves the directory of its case.
+    let stop = outlive::Shutdown::on_signals().expect("a handler for SIGTERM");
     let mut said = Vec::new();
     for (name, run, length) in &args.targets {
         if let Some(file) = &args.one {
@@ -72,17 +74,21 @@ fn main() -> ExitCode {
         }
         let before = CASES.load(Relaxed);
         let corpus = corpus(name);
-        for input in &corpus {
+        for input in corpus.iter().take_while(|_| !stop.is_asked()) {
             case(name, *run, input.clone());
         }
         let mut rng = Rng(args.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ name.len() as u64);
         let end = Instant::now() + Duration::from_secs_f64(args.seconds);
-        while Instant::now() < end {
+        while Instant::now() < end && !stop.is_asked() {
             case(name, *run, input(&mut rng, &corpus, *length));
         }
         let (all, kept) = (CASES.load(Relaxed) - before, corpus.len());
         let told = TOLD.swap(0, Relaxed);
         said.push(format!("{name} {all} ({kept} kept, {told} answers)"));
+        if stop.is_asked() {
+            eprintln!("fuzz: stopped by a signal: {}", said.join(", "));
+            return ExitCode::FAILURE;
+        }
     }
     println!(
         "fuzz: seed {}: {} inputs, no fault: {}",

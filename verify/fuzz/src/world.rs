@@ -24,6 +24,21 @@ const DEPTH: u64 = 4;
 /// Most messages that a survivor takes in one go: garbage may look like many.
 const TAKE_MAX: usize = 64;
 
+const PREFIX: &str = "outlive-fuzz-";
+/// A case that takes a third of it is ended as one that hangs, so an older directory is nobody's.
+const OLD: Duration = Duration::from_secs(60);
+
+/// Of runs that were killed, or that ended on what they found.
+fn remove_leftovers(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let made = entry.metadata().and_then(|found| found.modified());
+        if ours && made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > OLD)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// A directory of its own, removed on drop.
 #[derive(Debug)]
 pub struct Dir(PathBuf);
@@ -35,7 +50,10 @@ impl Dir {
         let shm = Path::new("/dev/shm");
         let parent = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let dir = parent.join(format!("outlive-fuzz-{}-{n}", std::process::id()));
+        if n == 0 {
+            remove_leftovers(&parent);
+        }
+        let dir = parent.join(format!("{PREFIX}{}-{n}", std::process::id()));
         fs::create_dir_all(&dir).expect("the RAM disk can be written");
         Self(dir)
     }
