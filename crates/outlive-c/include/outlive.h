@@ -933,8 +933,9 @@ bool outlive_reply_is_last(const struct outlive_reply *reply);
 // Frees a reply. NULL does nothing.
 void outlive_reply_free(struct outlive_reply *reply);
 
-// From now on SIGTERM and SIGINT ask this process to end, instead of ending it; the second signal
-// of each kind does what it did before. Return from `main` then, and close the nodes: others see
+// From now on SIGTERM and SIGINT ask this process to end, instead of ending it; a second signal of
+// the same kind does what it did before, unless it comes within 250 ms (`timeout` sends two). Return
+// from `main` then, and close the nodes: others see
 // that it left, not that it died. A handler of the program's is called as well, and an ignored
 // signal stays ignored. A forked child is as if this was not called: call it there again.
 //

@@ -32,8 +32,9 @@ fn install() -> Result<&'static Shutdown, Fail> {
     Ok(shutdown)
 }
 
-/// From now on SIGTERM and SIGINT ask this process to end, instead of ending it; the second signal
-/// of each kind does what it did before. Return from `main` then, and close the nodes: others see
+/// From now on SIGTERM and SIGINT ask this process to end, instead of ending it; a second signal of
+/// the same kind does what it did before, unless it comes within 250 ms (`timeout` sends two). Return
+/// from `main` then, and close the nodes: others see
 /// that it left, not that it died. A handler of the program's is called as well, and an ignored
 /// signal stays ignored. A forked child is as if this was not called: call it there again.
 ///

@@ -282,11 +282,12 @@ def test_a_program_that_is_asked_to_end_has_left(root):
             assert watched(code, how=how, ask=ask) == (0, ["left"], []), (how, ask)
 
 
-def test_the_second_signal_does_what_it_did_before():
+def test_a_later_signal_does_what_it_did_before():
     before = signal.getsignal(signal.SIGINT)
     with outlive.Shutdown() as shutdown:
         os.kill(os.getpid(), signal.SIGINT)
         assert shutdown.wait(10.0) and shutdown.is_asked and shutdown.wait(0)
+        time.sleep(0.3)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(10)
@@ -415,7 +416,7 @@ async def main():
     with outlive.Shutdown() as shutdown:
         os.kill(os.getpid(), signal.SIGINT)
         await shutdown.asked()
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.3)
         print("asked", flush=True)
         os.kill(os.getpid(), signal.SIGINT)
         await asyncio.sleep(60)
@@ -427,6 +428,17 @@ except KeyboardInterrupt:
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, text=True)
     assert out.stdout == "asked\ninterrupted\n", out.stderr
+
+
+def test_a_request_that_is_sent_as_two_signals_is_one(monkeypatch):
+    monkeypatch.setattr(outlive._shutdown, "_SAME_S", 3600.0)
+    with outlive.Shutdown() as shutdown:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            for _ in range(2):  # as timeout(1) does
+                os.kill(os.getpid(), number)
+        assert shutdown.is_asked
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_node_closes_what_was_opened_with_it():

@@ -69,9 +69,10 @@ class interrupt {
 };
 
 /// SIGTERM and SIGINT as requests to end this process, from on_signals() to the process's end: return
-/// from main then, and others see that its nodes left, not that they died. The second signal of a
-/// kind does what it did before. A handler of the program's is called as well. In a forked child the
-/// parent's object is never asked and its wait returns false at once: call on_signals() there.
+/// from main then, and others see that its nodes left, not that they died. A second signal of a kind
+/// does what it did before, unless it comes within 250 ms. A handler of the program's is called as
+/// well. In a forked child the parent's object is never asked and its wait returns false at once:
+/// call on_signals() there.
 class shutdown {
   public:
     /// From now on they ask this process to end.

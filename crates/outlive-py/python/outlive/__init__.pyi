@@ -93,10 +93,10 @@ class Shutdown(_Port):
 
     A program that returns then closes its nodes: others see that it left, not that it died. Make it
     in the main thread. What waits for it: ``wait``, a ``WaitSet`` (it has a ``fileno``), asyncio
-    (``await shutdown.asked()``). The same signal a second time does what it did before; ``close``
-    puts the handlers back, of several in any order. A handler that the program had before runs the
-    first time, too, save that of ``asyncio.run``; a signal that is ignored stays ignored. A forked
-    child has none of it: it can make its own.
+    (``await shutdown.asked()``). The same signal again, at least 0.25 s later, does what it did
+    before; ``close`` puts the handlers back, of several in any order. A handler that the program
+    had before runs the first time, too, save that of ``asyncio.run``; a signal that is ignored
+    stays ignored. A forked child has none of it: it can make its own.
 
     >>> with outlive.Shutdown() as shutdown:
     ...     while not shutdown.wait(timeout=0.01):

@@ -4,9 +4,14 @@ import os
 import select
 import signal
 import sys
+import time
 import weakref
 
 from ._errors import InvalidArgument
+
+_SAME_S = 0.25
+"""What comes within this time after the first signal of its kind is the same request: ``timeout``
+signals its child, then its whole group."""
 
 _opened = []
 """References to those that may have handlers, in the order in which they were put in place."""
@@ -17,10 +22,10 @@ class Shutdown:
 
     A program that returns then closes its nodes: others see that it left, not that it died. Make it
     in the main thread. What waits for it: ``wait``, a ``WaitSet`` (it has a ``fileno``), asyncio
-    (``await shutdown.asked()``). The same signal a second time does what it did before; ``close``
-    puts the handlers back, of several in any order. A handler that the program had before runs the
-    first time, too, save that of ``asyncio.run``; a signal that is ignored stays ignored. A forked
-    child has none of it: it can make its own.
+    (``await shutdown.asked()``). The same signal again, at least 0.25 s later, does what it did
+    before; ``close`` puts the handlers back, of several in any order. A handler that the program
+    had before runs the first time, too, save that of ``asyncio.run``; a signal that is ignored
+    stays ignored. A forked child has none of it: it can make its own.
 
     >>> with outlive.Shutdown() as shutdown:
     ...     while not shutdown.wait(timeout=0.01):
@@ -36,6 +41,7 @@ class Shutdown:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._before = {}
+        self._came = {}
         _opened[:] = [known for known in _opened if known() is not None]
         _opened.append(weakref.ref(self))
         try:
@@ -47,14 +53,21 @@ class Shutdown:
             raise
 
     def _on_signal(self, number, frame):
-        before = self._put_back(number)
+        before = self._before.get(number, signal.SIG_DFL)
         if os.getpid() != self._owner or self._reader < 0:
             # It came before `_close_in_child`, or a handler that stayed over a closed one calls it.
+            self._put_back(number)
             os.kill(os.getpid(), number)
-            return
-        self.ask()
-        if callable(before) and not _is_default(before):
+        elif callable(before) and not _is_default(before):
+            self._put_back(number)
+            self.ask()
             before(number, frame)
+        elif number not in self._came:
+            self._came[number] = time.monotonic()
+            self.ask()
+        elif time.monotonic() - self._came[number] >= _SAME_S:
+            self._put_back(number)
+            os.kill(os.getpid(), number)
 
     def _put_back(self, number):
         before = self._before.pop(number, signal.SIG_DFL)
@@ -145,6 +158,7 @@ def _close_in_child():
         if shutdown is not None:
             shutdown.close()
             shutdown._asked = False
+            shutdown._came.clear()
     _opened.clear()
 
 

@@ -4,11 +4,14 @@
 //! The handler raises an `event` by the signal's number. It stays out of the way of what was there
 //! before:
 //!
-//! | before | at the first signal of its kind | at the next one |
+//! | before | at the first signal of its kind | at one that comes later than `SAME` |
 //! |---|---|---|
 //! | the default | noted | the default: it ends the process |
 //! | ignored | still ignored: we install nothing | |
 //! | a handler | noted, then that handler | the same |
+//!
+//! Some send one request as two signals: timeout(1) signals its child, then its whole group. A second
+//! one so soon would kill who is about to leave in order.
 //!
 //! In a forked child it is as if nobody had installed it: the child has asked for nothing.
 #![allow(unsafe_code)]
@@ -20,12 +23,17 @@ use super::per_process::PerProcess;
 use crate::Result;
 use crate::os::sleep::event::Event;
 use crate::os::syserr;
-use crate::sync::{AtomicU32, AtomicU64, MutexGuard, Ordering};
+use crate::os::time::clock;
+use crate::sync::{AtomicU32, AtomicU64, MutexGuard, Ordering, fault};
 
 /// The signals that ask to end.
 const SIGNALS: [i32; 2] = [libc::SIGTERM, libc::SIGINT];
 /// In place of a signal: the program asked itself.
 pub(crate) const BY_ITSELF: u32 = 1 << 16;
+
+/// What comes within this time after the first signal of its kind is the same request, ns. Less than
+/// people who press Ctrl-C a second time wait for.
+const SAME: u64 = 250_000_000;
 
 /// Raised by the signal that asked.
 static ASKED: Event = Event::new();
@@ -35,10 +43,11 @@ static NEVER: Event = Event::new();
 static OWNER: AtomicU32 = AtomicU32::new(0);
 /// The same as of the fork generation, which is one load.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// What was there before, by `SIGNALS`: an address (or SIG_DFL) and flags; whether one came.
+/// What was there before, by `SIGNALS`: an address (or SIG_DFL) and flags; when the first came, 0: not
+/// yet.
 static BEFORE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static BEFORE_FLAGS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-static CAME: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+static CAME: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// Whether this process has installed it, and no parent of it.
 fn is_own() -> bool {
@@ -173,7 +182,10 @@ extern "C" fn on_stop(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
     let me = unsafe { libc::getpid() } as u32;
     // ORDERING(STOP_OWNER): pairs with `install`.
     let ours = OWNER.load(Ordering::Acquire) == me && is_own();
-    let again = CAME[which].swap(1, Ordering::Relaxed) != 0;
+    let now = clock::now_ns();
+    let first = CAME[which].compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+    let same = if fault("stop.repeat_kills") { 0 } else { SAME };
+    let again = first.is_err_and(|first| now.saturating_sub(first) >= same);
     if ours {
         ask(signal as u32);
     }
@@ -232,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_signal_asks_and_the_second_ends_the_process() {
+    fn the_first_signal_asks_and_a_later_one_ends_the_process() {
         let child = fork_child(|| {
             set(libc::SIGTERM, libc::SIG_DFL);
             if install().is_err() || asked() != 0 || readable() {
@@ -242,10 +254,27 @@ mod tests {
             if asked() != libc::SIGTERM as u32 || !readable() {
                 return 2;
             }
+            clock::set_test_offset(SAME as i64);
             send(libc::SIGTERM);
             3
         });
         assert_eq!(child.wait(), -libc::SIGTERM);
+    }
+
+    #[test]
+    fn a_request_that_is_sent_as_two_signals_is_one() {
+        let child = fork_child(|| {
+            set(libc::SIGTERM, libc::SIG_DFL);
+            if install().is_err() {
+                return 1;
+            }
+            send(libc::SIGTERM);
+            // However long it takes to get here, no more than a moment has passed by this clock.
+            clock::set_test_offset(-(SAME as i64) * 1000);
+            send(libc::SIGTERM);
+            if asked() == libc::SIGTERM as u32 { 0 } else { 2 }
+        });
+        assert_eq!(child.wait(), 0);
     }
 
     #[test]

@@ -326,6 +326,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         &[Unit("rt::tests::pair::a_stage_without_a_deadline_goes_on_when_the_one_before_is_gone")],
     ),
     fault(
+        "stop.repeat_kills",
+        "one request that is sent as two signals kills who is about to leave",
+        &[Unit("os::process::stop::tests::a_request_that_is_sent_as_two_signals_is_one")],
+    ),
+    fault(
         "take_over.unseen_lives",
         "a consumer that cannot be looked at counts as alive to who would follow it",
         &[Unit(
