@@ -4,29 +4,42 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use outlive::Shutdown;
+
+use crate::exit::Failure;
 
 /// Longest sleep before the signal flag is looked at, ns.
 pub(crate) const SLICE_NS: u64 = 100_000_000;
 
-static STOP: AtomicBool = AtomicBool::new(false);
+static STOP: OnceLock<Shutdown> = OnceLock::new();
 
-extern "C" fn ask_to_stop(_signal: libc::c_int) {
-    STOP.store(true, Relaxed);
-}
-
-/// From here on SIGINT and SIGTERM only raise the flag that [`stop_asked`] reads; each of them a
-/// second time ends the process at once, which outlive survives like any death.
-pub(crate) fn catch_stop_signals() {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: all zeroes is a valid sigaction: no flags, an empty mask.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        action.sa_sigaction = ask_to_stop as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        // No SA_RESTART: a blocking read or write is to come back.
-        action.sa_flags = libc::SA_RESETHAND;
-        // SAFETY: `action` is complete; its handler only stores to an atomic.
-        unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
+/// From here on SIGINT and SIGTERM ask to end, which [`stop_asked`] tells; see [`Shutdown`] for what
+/// a second one does. Also where they were ignored: a shell ignores SIGINT for what it starts in the
+/// background, and scripts send it all the same.
+pub(crate) fn catch_stop_signals() -> Result<(), Failure> {
+    if STOP.get().is_some() {
+        return Ok(());
     }
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: no pointers are passed.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    let shutdown = Shutdown::on_signals()?;
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // A blocking read or write is to come back.
+        // SAFETY: all zeroes is a valid sigaction, which the first call fills in.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &mut action);
+            action.sa_flags &= !libc::SA_RESTART;
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+    let _ = STOP.set(shutdown);
+    Ok(())
 }
 
 extern "C" fn go_on(_signal: libc::c_int) {}
@@ -69,7 +82,7 @@ pub(crate) fn take_save_asked() -> bool {
 
 /// Whether SIGINT or SIGTERM came.
 pub(crate) fn stop_asked() -> bool {
-    STOP.load(Relaxed)
+    STOP.get().is_some_and(Shutdown::is_asked)
 }
 
 /// Waits until `fd` can be read, at most one slice; false when it cannot be yet.

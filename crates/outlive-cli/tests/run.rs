@@ -27,10 +27,14 @@ fn processes_start_in_order_and_stop_in_reverse_and_nothing_is_left() {
     robot.until_ready(&["core", "camera", "viewer"]);
     let text = robot.home.run("ps").expect(DONE).text().to_owned();
     assert!(text.starts_with("NAME    KIND     STATE"), "{text}");
+    // As timeout(1) sends one request.
+    running.signal(libc::SIGTERM);
+    std::thread::sleep(Duration::from_millis(20));
     running.signal(libc::SIGTERM);
     running.end().expect(DONE);
     robot.expect_nothing_left();
     let log = robot.log("run");
+    assert!(!log.contains("asked twice"), "{log}");
     let at = |what: &str| log.find(what).unwrap_or_else(|| panic!("{what} not in\n{log}"));
     assert!(at("core started") < at("camera started"));
     assert!(at("camera ready") < at("viewer started"));

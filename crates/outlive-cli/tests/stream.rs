@@ -207,6 +207,9 @@ fn a_signal_is_a_clean_leave() {
         home.await_subscriber();
         publisher.signal(signal);
         publisher.end().expect(DONE);
+        // As timeout(1) sends one request.
+        echo.signal(signal);
+        std::thread::sleep(Duration::from_micros(100));
         echo.signal(signal);
         let told = echo.end().expect(DONE);
         assert!(told.err.contains("left") && !told.err.contains("died"), "{}", told.err);

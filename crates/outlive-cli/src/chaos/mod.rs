@@ -104,7 +104,7 @@ pub(crate) fn run(args: &ChaosArgs, options: &DomainOptions) -> Outcome {
     if args.plan {
         return print(&blows.iter().map(|blow| format!("{blow}\n")).collect::<String>());
     }
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let mut account = Account::new(&first, args.patience.as_nanos() as u64);
     let begun_ns = outlive::now_ns();
     let mut stopped: Vec<(Target, u64)> = Vec::new();

@@ -70,7 +70,7 @@ const SCRIPTS: [&str; 3] =
 
 pub(crate) fn run(args: &DashboardArgs, options: &DomainOptions) -> Outcome {
     let domain = options.domain()?;
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let (listener, bound) = http::listen(args.bind)?;
     note(format_args!("dashboard at http://{bound}/"));
     if !bound.ip().is_loopback() {

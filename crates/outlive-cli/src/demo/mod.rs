@@ -56,7 +56,7 @@ enum Lie {
 }
 
 pub(crate) fn run(args: &DemoArgs) -> Outcome {
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let seconds = args.seconds.clamp(1.0, 3600.0);
     story::play(Duration::from_secs_f64(seconds / 5.0), args.lie)?;
     Ok(Code::Done)

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &MetricsArgs, options: &DomainOptions) -> Outcome {
         return otlp::send(&mut metrics, &name, collector, args.every);
     }
     let Some(address) = args.listen else { return print(&metrics.text()?) };
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let (listener, bound) = http::listen(address)?;
     note(format_args!("metrics at http://{bound}/metrics"));
     let metrics = Mutex::new(metrics);

@@ -62,7 +62,7 @@ pub(super) fn send(
     };
     let Some(every) = every else { return once().map(|()| Code::Done) };
     let every = every.max(Duration::from_millis(100));
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let mut failed = false;
     while !os::stop_asked() {
         let next = Deadline::after(every);

@@ -56,7 +56,7 @@ const EVERY: Duration = Duration::from_millis(50);
 const LOOK_MAX: usize = 100_000;
 
 pub(super) fn run(args: &EchoArgs, options: &DomainOptions) -> Outcome {
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let domain = options.domain()?;
     domain.unread(&args.name, 0)?;
     let queue = find(&domain, &args.name)?;

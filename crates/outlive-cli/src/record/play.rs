@@ -114,7 +114,7 @@ fn remap(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let recording = args.input.open(false)?;
     if !recording.finished {
         note(format_args!("{} is unfinished: playing what it has", args.input.path().display()));

@@ -131,7 +131,7 @@ enum Whose {
 }
 
 pub(crate) fn run(args: &RecordArgs, options: &DomainOptions) -> Outcome {
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let selection = match args.all {
         true => Selection::all(),
         false => Selection::new(&args.topics, args.regex)?,

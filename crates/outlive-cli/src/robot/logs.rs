@@ -45,7 +45,7 @@ pub(crate) struct LogsArgs {
 pub(crate) fn run(args: &LogsArgs, options: &DomainOptions) -> Outcome {
     let path = path(args, options)?;
     let failed = |e| Failure::io("read the log", &e);
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let Some((mut file, lines)) = first(&path, args)? else { return Ok(Code::Done) };
     let mut out = Output::standard()?;
     let len = file.metadata().map_err(failed)?.len();

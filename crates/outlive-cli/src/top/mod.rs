@@ -45,7 +45,7 @@ pub(crate) fn run(args: &TopArgs, options: &DomainOptions) -> Outcome {
         let what = "top needs a terminal: use 'outlive topic list --json' and 'outlive node list'";
         return Err(Failure::new(Code::Usage, what));
     }
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let every = args.every.clamp(Duration::from_millis(50), Duration::from_secs(3600));
     let mut app = App::new(domain.name().into());
     let mut terminal = ratatui::init();

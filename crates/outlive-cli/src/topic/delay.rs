@@ -81,7 +81,7 @@ impl Report {
 }
 
 pub(crate) fn run(args: &DelayArgs, options: &DomainOptions) -> Outcome {
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let domain = options.domain()?;
     domain.find_topic(&args.name)?.ok_or_else(|| missing(&domain, &args.name))?;
     let node = options.node("topic-delay")?;

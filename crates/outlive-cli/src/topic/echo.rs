@@ -93,7 +93,7 @@ enum End {
 }
 
 pub(crate) fn run(args: &EchoArgs, options: &DomainOptions) -> Outcome {
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let mut pending: Vec<String> = Vec::new();
     for name in &args.names {
         if !pending.contains(name) {

@@ -105,7 +105,7 @@ pub(crate) fn run(args: &PubArgs, options: &DomainOptions) -> Outcome {
 }
 
 fn publish_frames(args: &PubArgs, options: &DomainOptions) -> Outcome {
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let node = options.node("topic-pub")?;
     let mut topic = node
         .topic::<[u8]>(&args.name)?

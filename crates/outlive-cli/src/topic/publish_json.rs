@@ -86,7 +86,7 @@ impl Sink {
 }
 
 pub(super) fn run(args: &PubArgs, text: &str, options: &DomainOptions) -> Outcome {
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let domain = options.domain()?;
     let found = domain.find_topic(&args.name)?;
     let Some(r#type) = &args.r#type else {

@@ -273,7 +273,7 @@ impl Watched {
 }
 
 pub(crate) fn run(args: &RateArgs, of: Of, options: &DomainOptions) -> Outcome {
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let domain = options.domain()?;
     let watch = |name: &String| Watched::new(of, &domain, name);
     let mut watched: Vec<Watched> = args.names.iter().map(watch).collect::<Result<_, _>>()?;

@@ -108,10 +108,15 @@ fn doing(what: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
     move |e| StartError::Io(what, e)
 }
 
+/// As long as in `outlive::Shutdown`.
+const SAME_REQUEST: Duration = Duration::from_millis(250);
+
 /// What came by signal.
 #[derive(Debug)]
 struct Signals {
     stop: Arc<AtomicBool>,
+    /// When that was first seen.
+    stopped: Option<Instant>,
     reload: Arc<AtomicBool>,
     wake: UnixStream,
 }
@@ -130,12 +135,18 @@ impl Signals {
         for signal in [SIGINT, SIGTERM, SIGHUP, SIGCHLD] {
             signal_hook::low_level::pipe::register(signal, wakes.try_clone()?)?;
         }
-        Ok(Self { stop, reload, wake })
+        Ok(Self { stop, stopped: None, reload, wake })
     }
 
-    /// Whether SIGINT or SIGTERM came, once more too.
-    fn stop(&self) -> bool {
-        self.stop.swap(false, Relaxed)
+    /// Whether SIGINT or SIGTERM came, once more too. What comes soon after the first is the same
+    /// request: timeout(1) signals its child, then its whole group.
+    fn stop(&mut self) -> bool {
+        let came = self.stop.swap(false, Relaxed);
+        let is_same = self.stopped.is_some_and(|first| first.elapsed() < SAME_REQUEST);
+        if came {
+            self.stopped.get_or_insert_with(Instant::now);
+        }
+        came && !is_same
     }
 
     fn reload(&self) -> bool {

@@ -72,7 +72,7 @@ struct Topic {
 }
 
 pub(crate) fn run(args: &ConvertArgs) -> Outcome {
-    os::catch_stop_signals();
+    os::catch_stop_signals()?;
     let recording = args.input.open(false)?;
     let selection = match args.topic.is_empty() {
         true => Selection::all(),

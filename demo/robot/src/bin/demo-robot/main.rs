@@ -147,10 +147,7 @@ fn main() -> ExitCode {
         Some(Role::Part(args)) => run_part(&args),
         Some(Role::Supervise(args)) => supervise::run(&args),
         Some(Role::KeepLogs(args)) => supervise::keep_logs(&args),
-        None => {
-            os::catch_stop_signals();
-            story::play(&demo)
-        }
+        None => story::play(&demo),
     };
     let (code, why) = match done {
         Ok(()) => return ExitCode::SUCCESS,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use measure::cores::allowed_cpus;
 use outlive::rt::{BoardView, Histogram, Latch, board_name};
-use outlive::{Domain, Node, Subscriber, now_ns};
+use outlive::{Domain, Node, Shutdown, Subscriber, now_ns};
 use outlive_run::{Answer, Identity, Request, RunDir, State, ask};
 use robot::cell::{GUARD, PIPELINE, STAGES};
 
@@ -28,12 +28,13 @@ const PERIOD_MAX_US: u64 = 32_000;
 
 pub(crate) fn play(args: &DemoArgs) -> Result<(), Failure> {
     let teller = Teller::new();
+    let shutdown = Shutdown::on_signals()?;
     let (mut period_us, mut tally) = (args.period_us, Tally::begin());
     let mut lost = Duration::ZERO;
     loop {
         let (begun, before) = (Instant::now(), tally.rounds);
         let stage = Stage::set()?;
-        let mut story = Story::begin(args, &teller, &stage, period_us)?;
+        let mut story = Story::begin(args, (&teller, &shutdown), &stage, period_us)?;
         let (window, why) = match story.tell(&mut tally)? {
             Told::All => {
                 story.end()?;
@@ -94,6 +95,7 @@ fn why(core: &BoardView, guard: &BoardView) -> String {
 struct Story<'a> {
     args: &'a DemoArgs,
     teller: &'a Teller,
+    shutdown: &'a Shutdown,
     dir: RunDir,
     supervisor: Child,
     /// Ours, to look at boards and topics.
@@ -110,7 +112,7 @@ struct Story<'a> {
 impl<'a> Story<'a> {
     fn begin(
         args: &'a DemoArgs,
-        teller: &'a Teller,
+        (teller, shutdown): (&'a Teller, &'a Shutdown),
         stage: &Stage,
         period_us: u64,
     ) -> Result<Self, Failure> {
@@ -148,7 +150,19 @@ impl<'a> Story<'a> {
         let dir = RunDir::of(&Domain::of(&here())?);
         let witness = Witness::start(fifo, &cpus, period_us * 1000 / 8);
         let (killed, struck, random) = (0, false, now_ns() | 1);
-        Ok(Self { args, teller, dir, supervisor, node, witness, period_us, killed, struck, random })
+        Ok(Self {
+            args,
+            teller,
+            shutdown,
+            dir,
+            supervisor,
+            node,
+            witness,
+            period_us,
+            killed,
+            struck,
+            random,
+        })
     }
 
     /// Plays the rounds that `tally` lacks, then the end.
@@ -373,7 +387,7 @@ impl<'a> Story<'a> {
     }
 
     fn rest(&self) -> Result<(), Failure> {
-        if os::stop_asked() {
+        if self.shutdown.is_asked() {
             return Err(Failure::Failed("interrupted".into()));
         }
         std::thread::sleep(Duration::from_millis(5));
