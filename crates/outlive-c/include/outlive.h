@@ -933,11 +933,11 @@ bool outlive_reply_is_last(const struct outlive_reply *reply);
 // Frees a reply. NULL does nothing.
 void outlive_reply_free(struct outlive_reply *reply);
 
-// From now on SIGTERM and SIGINT ask this process to end, instead of ending it; a second signal of
-// the same kind does what it did before, unless it comes within 250 ms (`timeout` sends two). Return
-// from `main` then, and close the nodes: others see
-// that it left, not that it died. A handler of the program's is called as well, and an ignored
-// signal stays ignored. A forked child is as if this was not called: call it there again.
+// From now on SIGTERM and SIGINT ask this process to end, instead of ending it. Return from `main`
+// then, and close the nodes: others see that it left, not that it died. A second signal of a kind
+// does what it did before, unless it comes within 250 ms (`timeout` sends two). A handler of the
+// program's is called as well, and an ignored signal stays ignored. A forked child is as if this
+// was not called: call it there again.
 //
 // In a wait set it is `OUTLIVE_SHUTDOWN`. `fd`, unless NULL, gets a descriptor that is readable
 // once the process was asked to end, for a loop of your own. Do not read from it or close it.

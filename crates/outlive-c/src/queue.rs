@@ -264,7 +264,7 @@ impl outlive_producer {
 
 #[cold]
 fn stale_slot() -> Fail {
-    invalid("a slot", "it is committed, given back, or none of this producer: reserve again")
+    invalid("a slot", "it is committed, given back, or not this producer's: reserve again")
 }
 
 /// Sends what was written to the reserved room: 0, or -1 with `EINVAL` when it is not from the last
@@ -465,7 +465,7 @@ impl outlive_consumer {
 
 #[cold]
 fn stale_message() -> Fail {
-    invalid("a message", "it is acknowledged, given back, or none of this consumer")
+    invalid("a message", "it is acknowledged, given back, or not this consumer's")
 }
 
 /// Acknowledges the message in hand; its bytes must not be read any more.

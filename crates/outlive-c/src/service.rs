@@ -165,7 +165,7 @@ pub extern "C" fn outlive_client_receive_for(
     run(|| {
         let (port, out) = (need(client, "a client")?, need(out, "out")?);
         let known = port.tickets.iter().copied().find(|known| known.get() == ticket);
-        let known = known.ok_or_else(|| invalid("ticket", "it is answered, or none of this"))?;
+        let known = known.ok_or_else(|| invalid("ticket", "it is answered, or not this"))?;
         match port.client.receive_for(known, Deadline::at_ns(deadline_ns)) {
             Ok(reply) => give(out, port, reply),
             Err(e) if e.kind() == ErrorKind::Timeout => {

@@ -16,8 +16,8 @@ pub(crate) const SLICE_NS: u64 = 100_000_000;
 
 static STOP: OnceLock<Shutdown> = OnceLock::new();
 
-/// From here on SIGINT and SIGTERM ask to end, which [`stop_asked`] tells; see [`Shutdown`] for what
-/// a second one does. Also where they were ignored: a shell ignores SIGINT for what it starts in the
+/// From here on SIGINT and SIGTERM ask to end, which [`stop_asked`] tells; [`Shutdown`] says what a
+/// second one does. Also where they were ignored: a shell ignores SIGINT for what it starts in the
 /// background, and scripts send it all the same.
 pub(crate) fn catch_stop_signals() -> Result<(), Failure> {
     if STOP.get().is_some() {

@@ -317,5 +317,5 @@ fn two_types_are_compared_field_by_field() {
     }
     home.run("types show geometry_msgs/Twist").expect(DONE);
     let ran = home.run("types show geometry_msgs/Twirl").expect(NOT_FOUND);
-    assert!(ran.err.contains("geometry_msgs/Twirl is no file"), "{}", ran.err);
+    assert!(ran.err.contains("geometry_msgs/Twirl is neither a file"), "{}", ran.err);
 }

@@ -57,8 +57,8 @@ fn message(Arguments { name, outlive }: Arguments, mut input: DeriveInput) -> Re
         Data::Struct(_) => item::structure(&mut input, &outlive)?,
         Data::Enum(data) => item::enumeration(&input, data, &outlive)?,
         Data::Union(_) => {
-            let why = "a union is no message: nobody can tell which field is meant; use a struct, \
-                       or [u8; N]";
+            let why = "a union cannot be a message: nobody can tell which field is meant; use a \
+                       struct, or [u8; N]";
             return Err(Error::new(input.ident.span(), why));
         }
     };

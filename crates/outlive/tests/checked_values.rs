@@ -42,7 +42,7 @@ fn wrong() -> Vec<([u8; 12], &'static str)> {
     vec![
         (
             with(&[(9, 7)]),
-            "field `modes[1]` holds 7, which is none of Idle 0, Driving 1, Fault 200",
+            "field `modes[1]` holds 7, which is not one of Idle 0, Driving 1, Fault 200",
         ),
         (with(&[(8, 199)]), "field `modes[0]` holds 199"),
         (with(&[(10, 2)]), "field `ready` holds 2, which is neither 0 (false) nor 1 (true)"),

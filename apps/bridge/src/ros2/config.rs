@@ -271,7 +271,7 @@ impl TopicSection {
         if let Some(of) = &self.of
             && known.hash(of.get_ref()).is_none()
         {
-            let what = format!("'{}' is no message that is known here", of.get_ref());
+            let what = format!("'{}' is not a message known here", of.get_ref());
             let remedy = "outlive-bridge --ros2-types lists them; name its file with 'types'";
             return Err(source.wrong(of.span(), what, remedy));
         }

@@ -330,7 +330,10 @@ fn a_check_names_the_types_that_cannot_be_carried() {
     }
     assert!(!said.contains("Fine"), "{said}");
     let (code, said) = check(rule, &bad);
-    assert!(code == Some(2) && said.contains(":6:8: 'my_msgs/msg/Part' is no message"), "{said}");
+    assert!(
+        code == Some(2) && said.contains(":6:8: 'my_msgs/msg/Part' is not a message"),
+        "{said}"
+    );
     let (code, said) = check(rule, &broken);
     assert!(code == Some(2) && said.contains("Broken.msg:2: 'int32 = 5' is no field"), "{said}");
     let (code, said) = check(&rule.replace("[ros2]", "[ros2]\ntypes = [\"/no/such\"]"), &good);

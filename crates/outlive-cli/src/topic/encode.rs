@@ -143,7 +143,7 @@ fn choice(names: &Names, value: &Value, path: &str, out: &mut [u8]) -> Result<()
     };
     let Some(number) = found.filter(|number| names.name_of(*number).is_some()) else {
         let all: Vec<_> = names.iter().map(|(name, _)| name).collect();
-        return wrong(path, format_args!("is none of {}: {value}", all.join(", ")));
+        return wrong(path, format_args!("is not one of {}: {value}", all.join(", ")));
     };
     let width = names.width().size();
     out[..width].copy_from_slice(&number.to_le_bytes()[..width]);
@@ -303,8 +303,8 @@ mod tests {
         let text = "{modes: [Idle, Backwards], key: \"ä\"}";
         assert_eq!(json(r#"["Idle", "BACKWARDS"]"#, "\"ä\""), text);
         assert_eq!(json("[0, -2]", "\"ä\""), text);
-        assert_eq!(json("[0, 1]", "\"ä\""), "modes[1] is none of Backwards, Idle: 1");
-        assert_eq!(json("[\"off\", 0]", "1"), "modes[0] is none of Backwards, Idle: \"off\"");
+        assert_eq!(json("[0, 1]", "\"ä\""), "modes[1] is not one of Backwards, Idle: 1");
+        assert_eq!(json("[\"off\", 0]", "1"), "modes[0] is not one of Backwards, Idle: \"off\"");
         assert_eq!(json("[0, 0]", "\"ab\""), "key must be one character: \"ab\"");
     }
 

@@ -133,7 +133,7 @@ fn load(of: &str, form: Form) -> Result<Loaded, Failure> {
     }
     let full = full_name("", of);
     if embedded_text(&full).is_none() {
-        let why = format!("{of} is no file, and no message of ROS that this program knows");
+        let why = format!("{of} is neither a file nor a ROS message known here");
         return Err(Failure::new(Code::NotFound, why));
     }
     let library = model::load_known(&full, form)?;

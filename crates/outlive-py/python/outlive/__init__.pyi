@@ -1,4 +1,4 @@
-"""Types of the package; what everything does, its documentation says."""
+"""Type stubs of the package, with the documentation of every name."""
 
 import pathlib
 from typing import Any, AsyncIterator, Callable, ContextManager, Coroutine, Generic, Iterator

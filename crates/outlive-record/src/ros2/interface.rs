@@ -410,7 +410,7 @@ fn unquoted(text: &str) -> Result<String, String> {
                 Some('t') => '\t',
                 Some('r') => '\r',
                 Some(c @ ('\\' | '"' | '\'')) => c,
-                _ => return Err(r#"its escape is none of \n \t \r \\ \" \'"#.into()),
+                _ => return Err(r#"its escape is not one of \n \t \r \\ \" \'"#.into()),
             }),
             c if c == quote => return Err("a quote inside it is not escaped".into()),
             c => out.push(c),

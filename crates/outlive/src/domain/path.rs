@@ -212,6 +212,9 @@ pub(crate) struct DomainLock {
     _fd: NotInChild,
 }
 
+/// The last ordinal of a node: a word of a lock has 31 bits for it.
+const NODE_LAST: u64 = 0x7fff_fffe;
+
 impl DomainLock {
     /// Hands out the next node ordinal. Ordinals are never reused in the life of a domain.
     ///
@@ -248,13 +251,14 @@ impl DomainLock {
         FileHeader::read(&map, FileKind::DomainId, id::BYTES as u64)?;
         let word = map.atomic_u64(id::NEXT_NODE)?;
         let ordinal = word.load(Acquire);
-        if ordinal == 0 || ordinal >= 0x7fff_ffff {
-            return Err(Error::new(
-                ErrorKind::Corrupt,
-                "reading the next node ordinal of",
-                path.display().to_string(),
-                "stop all members and run 'outlive clean'",
-            ));
+        if ordinal == 0 || ordinal > NODE_LAST {
+            let (kind, why) = match ordinal == NODE_LAST + 1 {
+                true => (ErrorKind::TooManyMembers, "all numbers of nodes are used up"),
+                false => (ErrorKind::Corrupt, "it is out of range"),
+            };
+            let remedy = format!("{why}: stop all members and run 'outlive clean'");
+            let path = path.display().to_string();
+            return Err(Error::new(kind, "taking the next node ordinal from", path, remedy));
         }
         word.store(ordinal + 1, Release);
         Ok(ordinal)

@@ -1,7 +1,9 @@
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
 use super::*;
 use crate::os::death::robust::{OWNER_DIED, WAITERS};
 use crate::os::fixture::TempDir;
-use std::time::Duration;
 
 fn node(dir: &TempDir) -> Node {
     Node::builder().root(dir.join("root")).name("test").open().unwrap()
@@ -71,6 +73,29 @@ fn without_its_counter_a_domain_of_the_dead_begins_again() {
     std::fs::remove_file(dir.join("root").join("default").join("id")).unwrap();
     assert_eq!(node(&dir).id().get(), 1);
     assert_eq!(files(&dir), 0);
+}
+
+#[test]
+fn a_domain_whose_node_numbers_are_used_up_says_so() {
+    let dir = TempDir::new("node-numbers");
+    let keeper = node(&dir);
+    let id = dir.join("root").join("default").join("id");
+    let open_at = |next: u64| {
+        let at = crate::domain::header::id::NEXT_NODE as u64;
+        let file = std::fs::OpenOptions::new().write(true).open(&id).unwrap();
+        file.write_all_at(&next.to_le_bytes(), at).unwrap();
+        Node::builder().root(dir.join("root")).open().map(|node| node.id().get())
+    };
+    assert_eq!(open_at(0x7fff_fffe).unwrap(), 0x7fff_fffe);
+    for (next, kind) in [
+        (0x7fff_ffff, ErrorKind::TooManyMembers),
+        (0x8000_0000, ErrorKind::Corrupt),
+        (0, ErrorKind::Corrupt),
+    ] {
+        let refused = open_at(next).unwrap_err();
+        assert!(refused.kind() == kind && refused.to_string().contains("outlive clean"));
+    }
+    drop(keeper);
 }
 
 /// As a daemon does, or who closes one twice: all descriptors, then files under their numbers.

@@ -49,7 +49,7 @@ use crate::sync::fault;
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no fixed layout that all programs agree on: it is no message",
+    message = "`{Self}` is not a message: it has no fixed layout that all programs agree on",
     label = "not a message",
     note = "of your own struct or enum: write `#[outlive::message]` above it",
     note = "text: `outlive::msg::Text<N>`; an optional value: `outlive::msg::Optional<T>`",

@@ -14,10 +14,10 @@ use crate::os::time::deadline::Deadline;
 /// A program that then returns from `main` drops its nodes: others see that it left, not that it
 /// died. `outlive stop`, a terminal's Ctrl-C and service managers ask this way.
 ///
-/// The first signal of each kind is noted; one that comes later than 250 ms after it does what it did
-/// before: by default it ends the process. Sooner it counts as the same request, because `timeout`
-/// and others signal the process and then its group. A handler installed earlier is called as well; an ignored signal stays ignored.
-/// Dropping the last `Shutdown` restores everything. The program's blocking system calls are
+/// The first signal of each kind is noted. A second one does what it did before: by default it ends
+/// the process. Within 250 ms it counts as the same request, because `timeout` and others signal
+/// the process and then its group. A handler installed earlier is called as well; an ignored signal
+/// stays ignored. Dropping the last `Shutdown` restores everything. Blocking system calls are
 /// restarted (SA_RESTART): wait with a [`WaitSet`](crate::WaitSet), or check
 /// [`is_asked`](Self::is_asked) now and then. None of this applies in a forked child: until it
 /// calls [`on_signals`](Self::on_signals) itself it is not asked, and an inherited `Shutdown` does

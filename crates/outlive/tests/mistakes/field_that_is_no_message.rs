@@ -1,4 +1,4 @@
-// says: `Force` has no fixed layout that all programs agree on: it is no message
+// says: `Force` is not a message: it has no fixed layout that all programs agree on
 // says: write `#[outlive::message]` above it
 // errors: 6
 struct Force {

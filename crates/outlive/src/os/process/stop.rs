@@ -10,8 +10,8 @@
 //! | ignored | still ignored: we install nothing | |
 //! | a handler | noted, then that handler | the same |
 //!
-//! Some send one request as two signals: timeout(1) signals its child, then its whole group. A second
-//! one so soon would kill who is about to leave in order.
+//! Some send one request as two signals: timeout(1) signals its child, then its whole group. The
+//! second would kill who is about to leave in order.
 //!
 //! In a forked child it is as if nobody had installed it: the child has asked for nothing.
 #![allow(unsafe_code)]
@@ -31,8 +31,8 @@ const SIGNALS: [i32; 2] = [libc::SIGTERM, libc::SIGINT];
 /// In place of a signal: the program asked itself.
 pub(crate) const BY_ITSELF: u32 = 1 << 16;
 
-/// What comes within this time after the first signal of its kind is the same request, ns. Less than
-/// people who press Ctrl-C a second time wait for.
+/// What comes within this time after the first signal of its kind is the same request, ns. People
+/// who press Ctrl-C once more wait longer.
 const SAME: u64 = 250_000_000;
 
 /// Raised by the signal that asked.
@@ -43,8 +43,7 @@ static NEVER: Event = Event::new();
 static OWNER: AtomicU32 = AtomicU32::new(0);
 /// The same as of the fork generation, which is one load.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// What was there before, by `SIGNALS`: an address (or SIG_DFL) and flags; when the first came, 0: not
-/// yet.
+/// What was there before, by `SIGNALS`: an address (or SIG_DFL) and flags; when one came first.
 static BEFORE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static BEFORE_FLAGS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static CAME: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];

@@ -249,7 +249,7 @@ impl<T: Payload + ?Sized> Producer<T> {
             ErrorKind::InvalidArgument,
             "sending to queue",
             self.queue(),
-            format!("{bytes} bytes are no message of its type '{}'", self.type_name()),
+            format!("{bytes} bytes are not a message of its type '{}'", self.type_name()),
         )
     }
 
@@ -318,7 +318,7 @@ impl<T: Payload + ?Sized> Producer<T> {
             ErrorKind::InvalidArgument,
             "reserving in queue",
             self.queue(),
-            format!("{len} elements are no message of this queue's type"),
+            format!("{len} elements are not a message of this queue's type"),
         )
     }
 }

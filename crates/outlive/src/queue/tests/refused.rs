@@ -48,7 +48,7 @@ fn a_refusal_says_in_words_what_the_error_says_that_it_turns_into() {
         (
             too_large,
             ErrorKind::InvalidArgument,
-            "reserving in queue /q: invalid argument; 2 elements are no message of this queue's \
+            "reserving in queue /q: invalid argument; 2 elements are not a message of this queue's \
              type"
                 .to_owned(),
         ),

@@ -317,7 +317,8 @@ impl Publisher<[u8]> {
         let of = &writer.topic().meta.of;
         let item = of.size;
         if of.encoding != Encoding::Fixed || bytes.len() % item != 0 {
-            let why = format!("{} bytes are no messages of its type '{}'", bytes.len(), of.name());
+            let why =
+                format!("{} bytes are not whole messages of its type '{}'", bytes.len(), of.name());
             let topic = writer.topic().name.as_str();
             return Err(Error::new(ErrorKind::InvalidArgument, "publishing on", topic, why));
         }

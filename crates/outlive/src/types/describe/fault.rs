@@ -67,7 +67,7 @@ fn wrong(kind: &Kind, bytes: &[u8]) -> Option<String> {
             let all = names.iter().map(|(name, number)| format!("{name} {number}"));
             let shown: Vec<_> = all.take(NAMES_SHOWN).collect();
             let more = if names.iter().count() > NAMES_SHOWN { " .." } else { "" };
-            Some(format!("{number}, which is none of {}{more}", shown.join(", ")))
+            Some(format!("{number}, which is not one of {}{more}", shown.join(", ")))
         }
         Kind::Struct { .. } | Kind::Opaque { .. } => None,
     }

@@ -85,7 +85,7 @@ fn values_of_an_enum_are_stored_by_number_and_shown_by_name() {
     assert_eq!(modes.to_text(), text);
     assert_eq!(modes.decode(&[0xff, 2, 1]).unwrap().to_string(), "[Back, Fault, 1]");
     assert_eq!(modes.fault(&[0xff, 2, 0]), None);
-    let why = "field `[2]` holds 1, which is none of Back -1, Idle 0, Fault 2";
+    let why = "field `[2]` holds 1, which is not one of Back -1, Idle 0, Fault 2";
     assert_eq!(modes.fault(&[0xff, 2, 1]).as_deref(), Some(why));
     let head = "outlive-type 1 align 2\n";
     let wide = TypeDescription::parse(format!("{head}enum:u16{{{}}}\n", many(1024)).as_bytes());

@@ -51,8 +51,7 @@ impl Ordinals {
         if !step.is_long() {
             self.take(step);
         }
-        let refused = if step.verb == Verb::Node { "Corrupt" } else { "TooManyMembers" };
-        !sufficed && reply.outcome == refused
+        !sufficed && reply.outcome == "TooManyMembers"
     }
 }
 
