@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::time::Duration;
 
-use outlive::{Consumer, DocDir, ErrorKind, Node, Producer, doc_dir};
+use outlive::{Consumer, DocDir, ErrorKind, Node, Producer, WaitSet, doc_dir};
 
 struct Counting;
 
@@ -299,6 +299,60 @@ const ACCEPTED: &[Row] = &[
             move || {
                 publisher.publish(&7).unwrap();
                 assert_eq!(*subscriber.receive().unwrap().unwrap(), 7);
+            }
+        })
+    }),
+    ("publish_batch and receive_batch, latest, copy_to, receive_in_order", || {
+        scene(|node| {
+            let topic = || node.topic::<u64>("/t").unwrap();
+            let (mut subscriber, publisher) =
+                (topic().subscriber().unwrap(), topic().publisher().unwrap());
+            let mut batch = Vec::with_capacity(8);
+            move || {
+                publisher.publish_batch(&[1, 2, 3]).unwrap();
+                batch.clear();
+                assert_eq!(subscriber.receive_batch(&mut batch, 8).unwrap(), 3);
+                publisher.publish_batch(&[4, 5]).unwrap();
+                assert_eq!(*subscriber.latest().unwrap().unwrap(), 5);
+                publisher.publish(&6).unwrap();
+                let mut copy = 0;
+                assert!(subscriber.copy_to(&mut copy).unwrap().is_some() && copy == 6);
+                publisher.publish(&7).unwrap();
+                assert_eq!(*subscriber.receive_in_order().unwrap().unwrap(), 7);
+            }
+        })
+    }),
+    ("a request and its reply", || {
+        scene(|node| {
+            let service = || node.service::<u64, u64>("/s").unwrap();
+            let (mut server, mut client) =
+                (service().server().unwrap(), service().client().unwrap());
+            move || {
+                client.send(&7).unwrap();
+                let request = server.receive().unwrap().unwrap();
+                server.respond(request, &8).unwrap();
+                assert!(client.receive().unwrap().is_some());
+            }
+        })
+    }),
+    ("set, condition variable, mutex with priority inheritance, wait set", || {
+        scene(|node| {
+            let set = node.lockless_set("/set", 16).unwrap();
+            let mutex = node.pi_mutex::<u64>("/pi").unwrap();
+            let condition = node.condvar("/c").unwrap();
+            let (mut subscriber, publisher) = {
+                let topic = || node.topic::<u64>("/t").unwrap();
+                (topic().subscriber().unwrap(), topic().publisher().unwrap())
+            };
+            let mut waits = WaitSet::new();
+            move || {
+                set.insert(7).unwrap();
+                assert!(set.remove(7));
+                *mutex.lock().unwrap() += 1;
+                condition.notify_all();
+                publisher.publish(&7).unwrap();
+                waits.wait(&mut [&mut subscriber], Duration::ZERO).unwrap();
+                assert!(subscriber.receive().unwrap().is_some());
             }
         })
     }),
