@@ -208,6 +208,17 @@ impl Error {
         &self.0.remedy
     }
 
+    /// There is too little of something now.
+    pub(crate) fn is_lack(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::OutOfMemory)
+    }
+
+    /// Of a file: there is nothing to read in it, and not only that we cannot see it.
+    pub(crate) fn is_absent(&self) -> bool {
+        use ErrorKind::{Corrupt, NotFound, VersionMismatch};
+        matches!(self.kind(), NotFound | Corrupt | VersionMismatch)
+    }
+
     /// Of a file: gone, garbage, of another layout, or somebody else's.
     pub(crate) fn is_unreadable(&self) -> bool {
         use ErrorKind::{Corrupt, NotFound, NotOwned, Permission, VersionMismatch};

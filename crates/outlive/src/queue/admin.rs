@@ -25,7 +25,7 @@ use crate::node::NodeId;
 use crate::node::peer::proof_by_name;
 use crate::sync::AtomicU64;
 use crate::types::{Encoding, PayloadType};
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 
 /// Messages that a look at a lane counts at most.
 const COUNTED_MAX: u64 = 10_000_000;
@@ -86,7 +86,7 @@ pub(crate) fn list(domain: &DomainPath) -> Result<Vec<Info>> {
         match info(domain, &name, &dir) {
             Ok(info) => out.push(info),
             // `check` says what is wrong with one that cannot be read.
-            Err(e) if is_unreadable(&e) => {}
+            Err(e) if e.is_absent() => {}
             Err(e) => return Err(e),
         }
     }
@@ -124,10 +124,6 @@ pub(crate) fn check(domain: &DomainPath, faults: &mut Vec<String>) -> Result<usi
     Ok(files)
 }
 
-pub(crate) fn is_unreadable(e: &Error) -> bool {
-    matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt | ErrorKind::VersionMismatch)
-}
-
 /// Lanes with the numbers of their segments, in order.
 pub(super) fn lanes(dir: &Path) -> Result<Vec<(ProducerId, Vec<u32>)>> {
     let mut lanes = reclaim::lanes(membership::list(dir)?);
@@ -154,7 +150,7 @@ pub(crate) fn info(domain: &DomainPath, name: &TopicName, dir: &Path) -> Result<
         let segment = match Segment::open(dir, id, newest, domain) {
             Ok(segment) => segment,
             // Gone since, or `check` says what is wrong with it.
-            Err(e) if is_unreadable(&e) => continue,
+            Err(e) if e.is_absent() => continue,
             Err(e) => return Err(e),
         };
         let slot = table.find(id);

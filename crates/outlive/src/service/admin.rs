@@ -46,7 +46,7 @@ pub(crate) fn list(domain: &DomainPath) -> Result<Vec<Info>> {
             .and_then(|info| Ok((info, Meta::read(&requests, &domain.access)?)));
         let (info, meta) = match looked {
             Ok(found) => found,
-            Err(e) if admin::is_unreadable(&e) => continue,
+            Err(e) if e.is_absent() => continue,
             Err(e) => return Err(e),
         };
         let Some(answer) = meta.answer.clone() else { continue };

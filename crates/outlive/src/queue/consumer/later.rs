@@ -7,10 +7,10 @@
 
 use std::path::PathBuf;
 
+use crate::Error;
 use crate::os::fs::file;
 use crate::os::time::clock;
 use crate::os::time::pause::Pause;
-use crate::{Error, ErrorKind};
 
 /// Which lanes were looked for, and what is to be looked for again.
 #[derive(Debug)]
@@ -120,11 +120,6 @@ impl Later {
 
     /// What a new consumer lacks for the lanes that are there already.
     pub(super) fn take_lack(&mut self) -> Option<Error> {
-        self.why.take_if(|e| is_lack(e))
+        self.why.take_if(|e| e.is_lack())
     }
-}
-
-/// Whether an error says that there is too little of something now.
-pub(super) fn is_lack(e: &Error) -> bool {
-    matches!(e.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::OutOfMemory)
 }

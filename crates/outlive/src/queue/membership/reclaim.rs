@@ -265,7 +265,7 @@ fn over(domain: &DomainPath, dir: &Path, id: ProducerId, segments: &[u32]) -> Re
         Ok(segment) => Ok(segment.is_closed().then_some(Over::Closed)),
         // What its producer maps is there, whatever its bytes say now; and a segment that went
         // since it was listed went with its consumer.
-        Err(e) if is_absent(&e) => Ok(None),
+        Err(e) if e.is_absent() => Ok(None),
         Err(_) if fault("reclaim.unknown_is_over") => Ok(Some(Over::Closed)),
         Err(e) => Err(e),
     }
@@ -281,12 +281,6 @@ fn drained(domain: &DomainPath, dir: &Path, id: ProducerId) -> Result<Option<Dra
         looked => looked?,
     };
     Ok((!unread).then_some(Drained(())))
-}
-
-/// Whether an error says that there is nothing to receive, and not only that we cannot see it.
-pub(in crate::queue) fn is_absent(e: &Error) -> bool {
-    use ErrorKind::{Corrupt, NotFound, VersionMismatch};
-    matches!(e.kind(), NotFound | Corrupt | VersionMismatch)
 }
 
 /// Whether a lane holds a message that no consumer received, where nobody stores. What its
@@ -331,7 +325,7 @@ fn first_unread(
     loop {
         let segment = match Segment::open(dir, id, head.segment, domain) {
             Ok(segment) => segment,
-            Err(e) if is_absent(&e) => return Ok(false),
+            Err(e) if e.is_absent() => return Ok(false),
             Err(e) => return Err(e),
         };
         match head.next(segment.ring(), shape, place) {

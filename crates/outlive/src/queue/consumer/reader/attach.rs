@@ -7,11 +7,9 @@ use crate::node::peer::death_of;
 use crate::os::fs::file;
 use crate::os::time::clock;
 use crate::queue::consumer::lanes::Lane;
-use crate::queue::consumer::later::is_lack;
 use crate::queue::lane::head::Head;
 use crate::queue::lane::segment::{Segment, segment_path};
 use crate::queue::membership::Entry;
-use crate::queue::membership::reclaim::is_absent;
 use crate::queue::membership::table::ProducerId;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::fault;
@@ -26,7 +24,7 @@ impl Reader {
         let mut present: HashMap<ProducerId, Vec<u32>> = HashMap::new();
         let entries = match self.queue.entries() {
             // Those that are attached can be read.
-            Err(e) if is_lack(&e) && !fault("attach.one_fails_all") => {
+            Err(e) if e.is_lack() && !fault("attach.one_fails_all") => {
                 self.later.fail_look(e);
                 self.later.looked(epoch);
                 return Ok(());
@@ -105,7 +103,7 @@ impl Reader {
                 || match Segment::open(&self.queue.dir, id, newest, domain) {
                     Ok(segment) => segment.is_closed(),
                     // It is looked at again.
-                    Err(e) if is_lack(&e) => return Err(e),
+                    Err(e) if e.is_lack() => return Err(e),
                     Err(_) => false,
                 };
             return if over { self.end_lane(id, Some(slot)) } else { Ok(()) };
@@ -127,7 +125,7 @@ impl Reader {
             }
             bad => {
                 let why = match bad {
-                    Err(e) if is_absent(&e) => e.to_string(),
+                    Err(e) if e.is_absent() => e.to_string(),
                     Err(e) => return Err(e),
                     Ok(_) => "its position is out of range: restart that producer".into(),
                 };

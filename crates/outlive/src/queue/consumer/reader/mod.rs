@@ -23,7 +23,6 @@ use crate::queue::lane::head::Next;
 use crate::queue::lane::record::Shape;
 use crate::queue::lane::segment::{Segment, segment_path};
 use crate::queue::membership::Queue;
-use crate::queue::membership::reclaim::is_absent;
 use crate::queue::membership::table::ProducerId;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::fault;
@@ -339,7 +338,7 @@ impl Reader {
         let domain = self.queue.node.domain();
         let next = match Segment::open(&self.queue.dir, id, old + 1, domain) {
             Ok(next) => next,
-            Err(e) if is_absent(&e) => {
+            Err(e) if e.is_absent() => {
                 self.refuse(i, e.to_string());
                 return;
             }

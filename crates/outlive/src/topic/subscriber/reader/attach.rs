@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use super::known::is_lack;
 use super::{Event, Reader, is_of_its_files};
 use crate::node::peer::port;
 use crate::sync::Ordering::Release;
@@ -21,7 +20,7 @@ impl Reader {
     /// As `look`, but no lack: that is told by a call that receives, and tried again after a pause.
     pub(super) fn look_on(&mut self, epoch: u64) -> Result<()> {
         match self.look(None, epoch) {
-            Err(e) if is_lack(&e) && !fault("look.lack_keeps_awake") => {
+            Err(e) if e.is_lack() && !fault("look.lack_keeps_awake") => {
                 self.known.lacks(epoch, e);
                 Ok(())
             }

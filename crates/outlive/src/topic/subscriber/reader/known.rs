@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 
+use crate::Error;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::os::time::pause::Pause;
 use crate::sync::fault;
 use crate::topic::membership::PublisherId;
-use crate::{Error, ErrorKind};
 
 /// Calls that find nothing between two tries to attach a ring at most.
 const RETRY_STEP_MAX: u64 = 1024;
@@ -149,14 +149,10 @@ impl Known {
     }
 }
 
-/// Whether an error says that there is too little of something now.
-pub(super) fn is_lack(e: &Error) -> bool {
-    matches!(e.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::OutOfMemory)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     #[test]
     fn amid_a_lack_nothing_is_tried_before_its_time() {
