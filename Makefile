@@ -8,8 +8,8 @@ export PATH := $(CARGO_HOME)/bin:$(PATH)
 help:
 	@echo "make demo      see a publisher killed and everybody else carry on"
 	@echo "make demo-robot  a robot: its services killed, then a part of its core; a page of plots"
-	@echo "make test      every check, one line each (sets the machine up first)"
-	@echo "make test-all  the same with the long versions of the sweeps and models"
+	@echo "make test      tests of every language, models and sweeps, one line each (sets the machine up first)"
+	@echo "make test-all  the same at full length, and the bridge, view, packages, upgrades, pages in a browser"
 	@echo "make test-machines  older and newer kernels, aarch64, pages of 16 KiB, all emulated; ARGS='amd64-5.10'"
 	@echo "make soak      half an hour of random kills, stops and restarts, another of histories; ARGS='--for 8h --seed 7'"
 	@echo "make bench     latency and throughput against the machine's own limits"

@@ -1,6 +1,6 @@
 //! Shared-memory messaging and locks for the processes of a robot on one Linux machine. Kill any
-//! process at any instruction: nobody else hangs, nothing torn is read, every lost message is
-//! counted, and nothing is left behind.
+//! process at any instruction: nobody else hangs, nothing torn is read, nothing committed is
+//! lost, and nothing is left behind.
 //!
 //! | to | use | guide |
 //! |---|---|---|

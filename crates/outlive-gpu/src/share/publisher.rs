@@ -15,7 +15,7 @@ use crate::cuda::{COPY_WAIT, DROP_WAIT};
 use crate::handle::{DevicePtr, Stream};
 use crate::{Error, Result};
 
-/// Sends device memory on a topic; as [`Publisher`], it never waits for a subscriber.
+/// Sends device memory on a topic; as [`Publisher`], it waits for `reliable` subscribers only.
 ///
 /// Takes one allocation for each chunk of the topic that is in use at once: depth + borrowed +
 /// loaned. Dropped, it waits for the device, at most a second for each of them that nobody else

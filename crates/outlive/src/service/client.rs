@@ -412,7 +412,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     }
 
     /// The next reply to any request, or the news that one failed; `None` when there is none now.
-    /// Never waits.
+    /// Never sleeps.
     ///
     /// # Errors
     /// `ForkedChild`, `Corrupt`. What happened to one request is in its reply.

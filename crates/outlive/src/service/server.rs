@@ -164,7 +164,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         self.passed_over
     }
 
-    /// The next request, or `None` when there is none now. Never waits.
+    /// The next request, or `None` when there is none now. Never sleeps.
     ///
     /// # Errors
     /// `ForkedChild`; `Io` when the directory of the service cannot be read. A problem with one
@@ -628,11 +628,11 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     }
 }
 
-/// Whether a client that could not be answered cannot be told so either.
 fn no_answer(why: &Error) -> String {
     format!("no answer: {}", why.kind())
 }
 
+/// Whether a client that could not be answered cannot be told so either.
 fn is_final(e: &Error) -> bool {
     matches!(e.kind(), ErrorKind::ClientDied | ErrorKind::Corrupt)
 }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `payload`, `payload_type` | what may lie in shared memory, and how members agree on it |
 //! | `headed`, `msgpack` | a header with elements behind it; values of serde |
-//! | `encoded`, `schema` | values in encodings of others, and their schemas |
+//! | `encoded`, `schema` | values in third-party encodings, and their schemas |
 //! | `describe`, `msg` | fields of a type, for tools and other languages; ready-made types |
 
 pub mod describe;

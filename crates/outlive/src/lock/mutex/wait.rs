@@ -143,8 +143,8 @@ impl<'a> Waiter<'a> {
     fn fall_asleep(&mut self, word: &AtomicU64) {
         self.slept = true;
         if self.pending.is_none() {
-            // A lock word never holds a kernel thread id (see `node::thread_tokens`), so our death
-            // marks nothing there.
+            // A lock word never holds a kernel thread id (see `node::threads::tokens`), so our
+            // death marks nothing there.
             self.pending = Some(robust::pending_guard(futex::low_half(word)));
         }
     }

@@ -170,10 +170,10 @@ impl<T: Payload + ?Sized> Consumer<T> {
     /// before that, or if a panic drops it, it is received again: see [`Received`].
     ///
     /// # Real-time
-    /// No lock. No system call while there is a message, except where a lane continues in a larger
-    /// segment, ends, or its producer waits for room. Where a stream was received up to its end, it
-    /// looks twice, and in between leaves its producers alone for at most 64 pauses of the
-    /// processor (1 to 3 us).
+    /// No lock. No system call while there is a message, except where a producer joined, a lane
+    /// continues in a larger segment or ends, or its producer waits for room. Where a stream was
+    /// received up to its end, it looks twice, and in between leaves its producers alone for at
+    /// most 64 pauses of the processor (1 to 3 us).
     #[inline(always)]
     pub fn receive(&mut self) -> Result<Option<Received<'_, T>>> {
         match self.next()? {
@@ -409,7 +409,7 @@ impl<T: Message> Consumer<T> {
         }
     }
 
-    /// Appends the available messages to `to`, at most `max`; returns how many. Never waits.
+    /// Appends the available messages to `to`, at most `max`; returns how many. Never sleeps.
     ///
     /// # Errors
     /// As [`Consumer::receive`]; what was appended before is received.

@@ -80,8 +80,9 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// publisher once the death is confirmed.
     ///
     /// # Real-time
-    /// No lock, no wait. No system call while there is a message, and none without one unless
-    /// membership changed or a publisher's token says dead. No allocation unless more samples are
+    /// No lock, no wait. No system call unless a publisher waits for this subscriber, joined, left
+    /// or has a token that says dead; for the last three it reads the topic's directory and may
+    /// open rings, also while there are messages. No allocation otherwise, unless more samples are
     /// held than ever before, and more than [`borrows`](crate::topic::Builder::borrows). Against a
     /// publisher that overwrites each message while it is read, a call tries the oldest message
     /// left, then up to 7 times one in the middle of the ring, and returns `None`; what it skipped

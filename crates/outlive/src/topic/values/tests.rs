@@ -1,4 +1,4 @@
-//! Values of encodings of others over topics, queues and services.
+//! Values of third-party encodings over topics, queues and services.
 
 use super::*;
 use crate::os::fixture::TempDir;
@@ -152,7 +152,7 @@ fn another_schema_is_refused_by_name_and_one_that_is_none_never_opens() {
     assert!(none.to_string().contains("its json schema cannot be used"), "{none}");
     assert_eq!(crate::Domain::of_node(&node).find_topic("/new").unwrap().map(|t| t.name), None);
     let ours = PayloadType::encoded(Encoding::Slice, "f64", &[]).unwrap_err();
-    assert!(ours.to_string().contains("slice is no encoding of others"), "{ours}");
+    assert!(ours.to_string().contains("slice is no third-party encoding"), "{ours}");
 }
 
 #[test]

@@ -164,7 +164,7 @@ impl PayloadType {
         Self::new(Encoding::MessagePack, name, &byte, Vec::new())
     }
 
-    /// One value in an encoding of others, with their schema ([`Encoding`] says which).
+    /// One value in a third-party encoding, with their schema ([`Encoding`] says which).
     ///
     /// An empty schema says nothing and agrees with any. Stored and compared is what matters: of a
     /// `FileDescriptorSet` the files that the message needs, of JSON Schema all but white space.
@@ -197,7 +197,7 @@ impl PayloadType {
             return Err(invalid(name, "a type name has 1 to 256 bytes"));
         }
         if !encoding.is_foreign() {
-            let why = format!("{} is no encoding of others", encoding.as_str());
+            let why = format!("{} is no third-party encoding", encoding.as_str());
             return Err(invalid(name, why));
         }
         let stored = schema::stored((encoding, name, schema));
@@ -272,7 +272,7 @@ impl PayloadType {
         TypeDescription::parse(&self.schema).ok()
     }
 
-    /// The description, or the schema of an encoding of others, as stored: empty if there is none,
+    /// The description, or the schema of a third-party encoding, as stored: empty if there is none,
     /// or what the topic's creator gave instead
     /// ([`topic::Builder::schema`](crate::topic::Builder::schema)).
     pub fn schema(&self) -> &[u8] {

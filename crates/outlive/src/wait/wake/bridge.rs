@@ -6,7 +6,7 @@
 //! | news | by |
 //! |---|---|
 //! | a message; a publisher joins or leaves | it sends a datagram to `nodes/<node>.wake.<n>` |
-//! | a watched node dies, also before that datagram | the kernel closes its file (`os::deaths`) |
+//! | a watched node dies, also before that datagram | the kernel closes its file (`deaths`) |
 //! | a token says dead while the file is still open | a timer, every 2 ms |
 //! | what they missed | a timer, `backstop_ns`: 100 ms, or 10 ms without inotify |
 //!

@@ -253,7 +253,7 @@ impl Source {
     fn entry_of(&self, n: u64) -> Entry<'_> {
         let index = (n & (self.depth - 1)) as usize * self.entry_words;
         // SAFETY: `open` mapped ENTRIES + depth entries; `depth` is a power of two (checked in
-        // `Meta::parse`); entries are 8-aligned; only atomics touch these bytes.
+        // `Source::open`); entries are 8-aligned; only atomics touch these bytes.
         Entry::new(unsafe {
             let base = self.ring.base().add(ring::ENTRIES).cast::<AtomicU64>();
             std::slice::from_raw_parts(base.add(index), self.entry_words)
