@@ -40,7 +40,7 @@ fn misfit(text: &str, of: &PayloadType, why: &str) -> Failure {
     Failure::new(Code::Usage, message)
 }
 
-/// How JSON becomes a payload in an encoding of others.
+/// How JSON becomes a payload in a third-party encoding.
 pub(crate) fn foreign(of: &PayloadType) -> Result<Foreign, Failure> {
     Foreign::of(of).map_err(|why| {
         let message = format!("JSON cannot become {}: {why}", type_text(of));

@@ -34,7 +34,7 @@ enum Form {
     Object {
         class: Option<Py<PyAny>>,
     },
-    /// In an encoding of others; `by` is an `outlive.Encoded`.
+    /// In a third-party encoding; `by` is an `outlive.Encoded`.
     Encoded {
         by: Py<PyAny>,
     },

@@ -1,4 +1,4 @@
-"""A schema and a payload of each encoding of others, for test_matrix.py and scripts/view_tests.py."""
+"""A schema and a payload of each third-party encoding, for test_matrix.py and scripts/view_tests.py."""
 
 import pathlib
 import struct

@@ -1,4 +1,4 @@
-"""Values in encodings of others: Protocol Buffers, JSON, Arrow, CDR."""
+"""Values in third-party encodings: Protocol Buffers, JSON, Arrow, CDR."""
 
 import json
 import pathlib
@@ -214,7 +214,7 @@ def test_bytes_of_any_encoding_travel_as_they_are_in_topics_queues_and_services(
     assert subscriber.receive(timeout=5.0).value == payload
     for encoding, name, schema, why in [
         ("xml", "x", b"", "there is no encoding 'xml'"),
-        ("slice", "f64", b"", "no encoding of others"),
+        ("slice", "f64", b"", "no third-party encoding"),
         ("flatbuffer", "x.Y", b"table Y {}", "no binary schema"),
         ("protobuf", "x.Y", b"?", "no FileDescriptorSet"),
         ("json", "x", "{", "its end is missing"),
@@ -222,13 +222,13 @@ def test_bytes_of_any_encoding_travel_as_they_are_in_topics_queues_and_services(
     ]:
         with pytest.raises(outlive.InvalidArgument, match=why):
             outlive.Publisher(node, "/other", outlive.Encoded(encoding, name, schema))
-    with pytest.raises(outlive.InvalidArgument, match="encodings of others"):
+    with pytest.raises(outlive.InvalidArgument, match="third-party encodings"):
         outlive.Publisher(node, "/goal", goal, shape=(3,))
 
 
 def test_the_program_in_the_book():
     page = pathlib.Path(__file__).resolve().parents[3] / "docs/book/languages.md"
-    section = page.read_text().split("## Encodings of others\n")[1].split("\n## ")[0]
+    section = page.read_text().split("## Third-party encodings\n")[1].split("\n## ")[0]
     program = section.split("```python\n")[1].split("```")[0]
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert out.returncode == 0 and out.stdout == "{'goal': 'dock'} dock\n", out.stdout + out.stderr

@@ -1,4 +1,4 @@
-//! Topics in encodings of others: in a file as in anybody's, with their own schema, so that every
+//! Topics in third-party encodings: in a file as in anybody's, with their own schema, so that every
 //! reader knows them; and files of others with such channels.
 //!
 //! | encoding | messages | schema |

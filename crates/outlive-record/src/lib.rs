@@ -7,7 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `selection` | which topics: names, globs, regular expressions |
-//! | `channel`, `foreign` | what a file says of a topic and a publisher; encodings of others |
+//! | `channel`, `foreign` | what a file says of a topic and a publisher; third-party encodings |
 //! | `options`, `recorder`, `file`, `sink` | from subscribers into files |
 //! | `dir_watch` | that topics appear, from the kernel |
 //! | `ring` | the last seconds in memory |

@@ -1,4 +1,4 @@
-//! Topics in encodings of others: what their readers find in a file, and what is played again.
+//! Topics in third-party encodings: what their readers find in a file, and what is played again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};

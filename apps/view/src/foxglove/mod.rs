@@ -233,7 +233,7 @@ impl Topic {
     }
 }
 
-/// Payloads in an encoding of others that viewers know: they get them as they are. Binary schemas
+/// Payloads in a third-party encoding that viewers know: they get them as they are. Binary schemas
 /// are text there.
 fn foreign(of: &PayloadType) -> Option<Form> {
     let text = || String::from_utf8_lossy(of.schema()).into_owned();

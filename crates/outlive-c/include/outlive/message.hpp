@@ -412,7 +412,7 @@ template <packable T> struct payload<T> {
         return {static_cast<const std::byte *>(data), size};
     }
     static outlive_status type(::outlive_type **out) {
-        // Of an encoding of others.
+        // Of a third-party encoding.
         if constexpr (requires { packed_traits<T>::type(out); }) {
             return packed_traits<T>::type(out);
         } else {

@@ -41,7 +41,7 @@ static std::string file(const std::string &encoding, const char *what) {
     return {std::istreambuf_iterator<char>(from), {}};
 }
 
-// Bytes in an encoding of others.
+// Bytes in a third-party encoding.
 template <std::size_t> struct foreign {
     std::string bytes;
 };

@@ -42,7 +42,7 @@ pub(crate) struct EchoArgs {
     /// Show whole payloads, not only their start.
     #[arg(long)]
     full: bool,
-    /// Go on with new messages, until a signal.
+    /// Keep printing new messages, until a signal.
     #[arg(long, short)]
     follow: bool,
     /// End after N messages.

@@ -31,7 +31,7 @@ Examples:
 
 At a terminal the space bar pauses and resumes; n or the right arrow plays one message.";
 
-/// Play a recording into topics of the types and depths that they had.
+/// Republish a recording, with the types and depths that its topics had.
 ///
 /// Each publisher of the file becomes one publisher here. A topic that exists with another type is
 /// an error that names the difference; --remap plays it elsewhere. Subscribers present at the end

@@ -37,7 +37,7 @@ pub(crate) struct LogsArgs {
     /// Lines to print.
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     lines: usize,
-    /// Go on with new lines, until Ctrl-C.
+    /// Keep printing new lines, until Ctrl-C.
     #[arg(long, short)]
     follow: bool,
 }

@@ -1,4 +1,4 @@
-//! Payloads in encodings of others, by the schema of their topic.
+//! Payloads in third-party encodings, by the schema of their topic.
 //!
 //! | file | what |
 //! |---|---|

@@ -23,7 +23,7 @@ Examples:
   outlive topic info /imu --json | jq '.subscribers[] | select(.lag > 100)'
 
 A subscriber's lag is the number of messages it has yet to read. It reports its place when it has
-nothing to read and every few messages, so the lag may be a few too high.";
+nothing to read and every few messages, so the lag may be too high by a quarter of the depth.";
 
 /// Show one topic: type and fields, publishers, subscribers, who holds which sample.
 ///
@@ -50,7 +50,7 @@ struct Info {
     attributes: BTreeMap<String, String>,
     described: bool,
     fields: Vec<FieldRow>,
-    /// Of an encoding of others.
+    /// Of a third-party encoding.
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<String>,
     memory_bytes: u64,

@@ -32,10 +32,10 @@ const EXAMPLES: &str = r#"Examples:
 
 /// Publish a value, or standard input, on a topic.
 ///
-/// VALUE becomes what the topic's type says: a number, text, or JSON with all fields of a described
-/// type. On a topic of raw bytes it is sent as it is. With --from-stdin standard input is read in
-/// pieces of one size, straight into shared memory. A message is readable while the topic has live
-/// members: --linger stays as one.
+/// VALUE is read as the topic's type: a number, text, or JSON with all fields of a described type.
+/// On a topic of raw bytes it is sent as it is. With --from-stdin standard input is read in pieces
+/// of one size, straight into shared memory. A message is readable while the topic has live
+/// members: --linger keeps this publisher alive.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct PubArgs {

@@ -122,12 +122,12 @@ def _dimension(n, shape):
 def resolve(of, shape, type_name):
     """What `type`, `shape` and `type_name` of a port mean: form, name, description, dtype or class,
     shape without the first dimension of any length. Of headers: dtypes, the elements' description,
-    and the class of the values, if there is one. Of encodings of others: the object that encodes and
+    and the class of the values, if there is one. Of third-party encodings: the object that encodes and
     decodes, the encoding, the schema."""
     of_class = None
     encoded = _encoded.find(of, type_name)
     if encoded is not None:
-        _no_shape(shape, "values in encodings of others")
+        _no_shape(shape, "values in third-party encodings")
         return "encoded", encoded.name, "", encoded, encoded.encoding, encoded.schema
     if isinstance(of, type) and issubclass(of, ReadyMade):
         type_name = type_name or of.type_name

@@ -66,7 +66,7 @@ pub(crate) fn play(args: &DemoArgs) -> Result<(), Failure> {
                 tally.tell(&teller, period_us);
             }
             if 2 * period_us > PERIOD_MAX_US || lost > LOST_MAX {
-                let what = format!("the machine stood still, so nothing is shown: {what}");
+                let what = format!("the machine stood still, so this proves nothing: {what}");
                 return Err(Failure::HeldUp(what));
             }
             (period_us, tally) = (2 * period_us, Tally::begin());
@@ -381,8 +381,8 @@ impl<'a> Story<'a> {
             return untrue(claim);
         }
         Failure::HeldUp(format!(
-            "the machine stood still, so nothing is shown: not so: {claim}. A sleeper beside the \
-             core woke up to {worst:.1?} late"
+            "the machine stood still, so this proves nothing (not shown: {claim}). A sleeper \
+             beside the core woke up to {worst:.1?} late"
         ))
     }
 
