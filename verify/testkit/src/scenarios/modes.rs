@@ -18,6 +18,8 @@ const WORDS: usize = 800;
 pub enum Mode {
     /// Waits in vain for a reliable subscriber that does not read.
     Reliable,
+    /// The same for as long as a busy machine needs to see that it sleeps.
+    Patient,
     /// Withdraws the message that all have read, to write into its chunk.
     Volatile,
 }
@@ -32,7 +34,8 @@ pub struct Reading {
 
 fn publisher(node: &Node, mode: Mode) -> Result<Publisher<[u64]>, String> {
     let topic = node.topic::<[u64]>(TOPIC).map_err(text)?.depth(DEPTH);
-    let topic = topic.reliable_timeout(Duration::from_millis(15));
+    let patience = if mode == Mode::Patient { 10_000 } else { 15 };
+    let topic = topic.reliable_timeout(Duration::from_millis(patience));
     topic.volatile(mode == Mode::Volatile).publisher().map_err(text)
 }
 
@@ -61,6 +64,7 @@ impl Scenario for Mode {
     fn name(&self) -> String {
         match self {
             Self::Reliable => "wait in vain for a reliable subscriber".into(),
+            Self::Patient => "wait long for a reliable subscriber".into(),
             Self::Volatile => "withdraw, fill again, publish".into(),
         }
     }
@@ -72,7 +76,7 @@ impl Scenario for Mode {
     fn setup(&self, dir: &Path) -> Result<Reading, String> {
         let node = node(dir, "survivor")?;
         let topic = node.topic::<[u64]>(TOPIC).map_err(text)?.depth(DEPTH);
-        let subscriber = topic.reliable(*self == Self::Reliable).subscriber().map_err(text)?;
+        let subscriber = topic.reliable(*self != Self::Volatile).subscriber().map_err(text)?;
         Ok(Reading { node, subscriber, next: 0 })
     }
 
@@ -87,7 +91,7 @@ impl Scenario for Mode {
         gate.leave();
         std::mem::forget((publisher, node));
         match (self, sent) {
-            (Self::Reliable, Ok(())) => Err("it did not wait".into()),
+            (Self::Reliable | Self::Patient, Ok(())) => Err("it did not wait".into()),
             (Self::Volatile, Err(e)) => Err(text(e)),
             _ => Ok(()),
         }
@@ -101,7 +105,7 @@ impl Scenario for Mode {
         world.drain()?;
         let sent_more = world.next == DEPTH + 1;
         let right = match self {
-            Self::Reliable => world.next == DEPTH,
+            Self::Reliable | Self::Patient => world.next == DEPTH,
             Self::Volatile => sent_more || (world.next == DEPTH && !at.finished),
         };
         if !right || world.subscriber.lost() > 0 {

@@ -7,7 +7,7 @@ use testkit::scenarios::life::Life;
 use testkit::scenarios::modes::Mode;
 use testkit::scenarios::topic::{Receive, Send, Sleep};
 use testkit::scenarios::waitset::{self, Way};
-use testkit::scenarios::{locks, queue, service};
+use testkit::scenarios::{locks, queue, realtime, service};
 
 use super::SweepArgs;
 
@@ -25,6 +25,9 @@ pub(crate) fn run(args: &SweepArgs) -> ExitCode {
     suite.failing_calls(&queue::FOLLOW);
     suite.failing_calls(&queue::Sleep);
     for step in service::Step::ALL {
+        suite.failing_calls(&step);
+    }
+    for step in realtime::Step::ALL {
         suite.failing_calls(&step);
     }
     suite.failing_calls(&Receive(Send::Loan));

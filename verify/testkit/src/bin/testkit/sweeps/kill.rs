@@ -28,7 +28,7 @@ pub(crate) fn run(args: &SweepArgs) -> ExitCode {
     suite.every_instruction(&Wake);
     suite.every_instruction(&Mode::Volatile);
     suite.long_path(&Mode::Reliable);
-    suite.asleep(&Mode::Reliable);
+    suite.asleep(&Mode::Patient);
     suite.long_path(&Sleep);
     suite.asleep(&Sleep);
     for way in Way::ALL {
