@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,10 +23,11 @@ use crate::stats::Counted;
 use crate::wire::{Header, TopicNote, wall_now_ns};
 use crate::worker::{Failed, Job, News, QUIET, Rests, Slot, Stop, Turn, Worker};
 
-/// Messages that wait for our thread at most.
+/// Messages that wait for our thread at most, or the topic's depth if that is more: a burst that
+/// fits into the rings is not dropped in between.
 pub(crate) const WAITING_MAX: usize = 1024;
 /// Their bytes, unless it is a single one.
-pub(crate) const WAITING_BYTES_MAX: u64 = 64 << 20;
+const WAITING_BYTES_MAX: u64 = 64 << 20;
 /// How long messages may come after their topic's token went: it overtakes them.
 const LINGER: Duration = Duration::from_millis(300);
 /// What a bridge says of a topic: a schema of up to 64 KiB as a list of numbers, and attributes.
@@ -55,16 +56,11 @@ enum Item {
 
 /// Begins to publish the topic `name` of `bridge`. Its end comes after what has come.
 pub(crate) fn start(shared: &Arc<Shared>, bridge: &str, name: &str, expected: Expected) -> Worker {
-    let (to, from) = sync_channel(WAITING_MAX);
+    let (to, from) = channel();
     let counted = shared.stats.of(false, name);
     let (slot, again) = (Arc::<Slot>::default(), Arc::new(AtomicBool::new(false)));
-    let intake = Intake {
-        to: to.clone(),
-        slot: slot.clone(),
-        waiting_bytes: Arc::default(),
-        counted,
-        expected,
-    };
+    let intake =
+        Intake { to: to.clone(), slot: slot.clone(), waiting: Arc::default(), counted, expected };
     let route = Arc::new(Route {
         shared: shared.clone(),
         bridge: bridge.to_owned(),
@@ -75,7 +71,7 @@ pub(crate) fn start(shared: &Arc<Shared>, bridge: &str, name: &str, expected: Ex
     let begin = move |stop: &Stop| Route::begin(route, intake, from, stop);
     Worker::start(shared, "incoming", what, begin).hearing(move |news| {
         match news {
-            News::BridgeGone => drop(to.try_send(Item::BridgeGone)),
+            News::BridgeGone => drop(to.send(Item::BridgeGone)),
             News::Again => again.store(true, Relaxed),
             News::NodeGone | News::Keeps(_) | News::Stop => {}
         }
@@ -83,13 +79,46 @@ pub(crate) fn start(shared: &Arc<Shared>, bridge: &str, name: &str, expected: Ex
     })
 }
 
+/// What waits for our thread, between it and Zenoh's.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    messages: AtomicU64,
+    bytes: AtomicU64,
+    depth: AtomicU64,
+}
+
+impl Waiting {
+    /// The topic's depth, once it is known.
+    pub(crate) fn set_depth(&self, depth: u64) {
+        self.depth.store(depth, Relaxed);
+    }
+
+    /// One more; false, and it is not, where there is no room.
+    #[must_use]
+    pub(crate) fn enter(&self, bytes: u64) -> bool {
+        let messages = self.messages.fetch_add(1, Relaxed);
+        let before = self.bytes.fetch_add(bytes, Relaxed);
+        let has_room = messages < self.depth.load(Relaxed).max(WAITING_MAX as u64)
+            && (before == 0 || before + bytes <= WAITING_BYTES_MAX);
+        if !has_room {
+            self.leave(bytes);
+        }
+        has_room
+    }
+
+    pub(crate) fn leave(&self, bytes: u64) {
+        self.messages.fetch_sub(1, Relaxed);
+        self.bytes.fetch_sub(bytes, Relaxed);
+    }
+}
+
 /// Zenoh's side.
 #[derive(Clone)]
 struct Intake {
-    to: SyncSender<Item>,
+    to: Sender<Item>,
     /// Where our side lies while nothing comes.
     slot: Arc<Slot>,
-    waiting_bytes: Arc<AtomicU64>,
+    waiting: Arc<Waiting>,
     counted: Counted,
     expected: Expected,
 }
@@ -100,7 +129,9 @@ impl Intake {
         let Some(header) = header else { return self.counted.with(|c| c.bad += 1) };
         if header.last {
             // No room: the node is let go of a little later.
-            drop(self.to.try_send(Item::Last(header.node)));
+            if self.waiting.enter(0) {
+                let _ = self.to.send(Item::Last(header.node));
+            }
             return self.slot.wake();
         }
         let lost = {
@@ -110,14 +141,11 @@ impl Intake {
             *expected = Some(header.seq.wrapping_add(1));
             lost
         };
-        let bytes = sample.payload().len() as u64;
-        let before = self.waiting_bytes.fetch_add(bytes, Relaxed);
-        let room = before == 0 || before + bytes <= WAITING_BYTES_MAX;
-        let item = Item::Message(header, sample.payload().clone());
-        let taken = room && self.to.try_send(item).is_ok();
-        match taken {
-            true => self.slot.wake(),
-            false => drop(self.waiting_bytes.fetch_sub(bytes, Relaxed)),
+        let item = || Item::Message(header, sample.payload().clone());
+        let taken =
+            self.waiting.enter(sample.payload().len() as u64) && self.to.send(item()).is_ok();
+        if taken {
+            self.slot.wake();
         }
         if lost > 0 || !taken {
             self.counted.with(|c| {
@@ -146,6 +174,7 @@ impl Route {
         route.again.store(false, Relaxed);
         // The topic is there from now on, whoever speaks first.
         let Some(note) = route.note(stop)? else { return Ok(None) };
+        intake.waiting.set_depth(note.depth);
         let ports = Ports::new(route.clone(), note)?;
         let key = route.shared.keys.of(&route.bridge, "data", &route.name);
         let taker = intake.clone();
@@ -227,10 +256,13 @@ impl Job for Coming {
             match item {
                 Ok(Item::Message(header, payload)) => {
                     busy = Instant::now();
-                    self.intake.waiting_bytes.fetch_sub(payload.len() as u64, Relaxed);
+                    self.intake.waiting.leave(payload.len() as u64);
                     self.ports.publish(&header, &payload, &self.intake.counted);
                 }
-                Ok(Item::Last(node)) => self.ports.tell(node, |of| of.finished = true),
+                Ok(Item::Last(node)) => {
+                    self.intake.waiting.leave(0);
+                    self.ports.tell(node, |of| of.finished = true);
+                }
                 Ok(Item::BridgeGone) => {
                     self.ports.look();
                     self.ports.of_nodes.retain(|_, of| of.gone.is_none());
@@ -467,11 +499,11 @@ mod tests {
 
     /// The topic `/n` of numbers of a bridge elsewhere, and its intake.
     fn coming(shared: &Arc<Shared>) -> (Coming, Intake) {
-        let (to, from) = sync_channel(WAITING_MAX);
+        let (to, from) = channel();
         let intake = Intake {
             to,
             slot: Arc::default(),
-            waiting_bytes: Arc::default(),
+            waiting: Arc::default(),
             counted: shared.stats.of(false, "/n"),
             expected: Expected::default(),
         };
@@ -576,12 +608,26 @@ mod tests {
         let again = coming.ports.route.again.clone();
         again.store(true, Relaxed);
         let (header, payload) = message(0);
-        intake.waiting_bytes.fetch_add(8, Relaxed);
-        intake.to.try_send(Item::Message(header, payload)).expect("room");
+        assert!(intake.waiting.enter(8));
+        intake.to.send(Item::Message(header, payload)).expect("it lives");
         assert_eq!(coming.run(&Stop::asked()).expect("no failure"), Turn::Ended);
         assert!(again.load(Relaxed), "it asks again");
         drop(coming);
         assert_eq!(intake.counted.with(|c| (c.received, c.dropped)), (0, 1));
+    }
+
+    /// A burst that the rings of both ends had room for lost what came behind 1024 messages.
+    #[test]
+    fn a_burst_that_fits_into_the_rings_has_room_in_between() {
+        let waiting = Waiting::default();
+        let enter = |n: u64, bytes| (0..n).filter(|_| waiting.enter(bytes)).count();
+        assert_eq!(enter(5000, 8), WAITING_MAX);
+        waiting.set_depth(4096);
+        assert_eq!(enter(5000, 8), 4096 - WAITING_MAX);
+        waiting.leave(8);
+        assert_eq!(enter(2, 8), 1);
+        (0..4096).for_each(|_| waiting.leave(8));
+        assert_eq!(enter(3, 40 << 20), 1, "bytes are bounded as well");
     }
 
     /// What was not published within 0.3 s was lost, and in no counter.
@@ -595,8 +641,8 @@ mod tests {
         let mut slow = topic.subscriber().expect("a subscriber");
         for n in 0..MESSAGES {
             let (header, payload) = message(n);
-            intake.waiting_bytes.fetch_add(8, Relaxed);
-            intake.to.try_send(Item::Message(header, payload)).expect("room");
+            assert!(intake.waiting.enter(8));
+            intake.to.send(Item::Message(header, payload)).expect("it lives");
         }
         let ending = std::thread::spawn(move || coming.run(&Stop::asked()).expect("no failure"));
         std::thread::sleep(LINGER + Duration::from_millis(100));

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ use super::Member;
 use super::config::{Becomes, Ros2Rule};
 use super::names::{self, ATTACHMENT_BYTES, Attachment, Port, Topic};
 use super::qos::Qos;
-use crate::incoming::{WAITING_BYTES_MAX, WAITING_MAX, ends};
+use crate::incoming::{WAITING_MAX, Waiting, ends};
 use crate::log::say;
 use crate::port;
 use crate::stats::Counted;
@@ -57,14 +57,14 @@ pub(super) fn start(
     rule: &Ros2Rule,
     qos: Qos,
 ) -> Worker {
-    let (to, from) = sync_channel(WAITING_MAX);
+    let (to, from) = channel();
     let (asked, to_ask) = channel();
     let counted = member.shared.stats.of(false, &format!("ros2:{}", topic.name));
     let slot = Arc::<Slot>::default();
     let intake = Intake {
         to,
         slot: slot.clone(),
-        waiting_bytes: Arc::default(),
+        waiting: Arc::default(),
         counted,
         followed: Arc::default(),
     };
@@ -76,6 +76,7 @@ pub(super) fn start(
         depth: rule.depth.unwrap_or_else(|| qos.depth.unwrap_or(DEPTH_MAX).min(DEPTH_MAX)),
         qos,
     };
+    intake.waiting.set_depth(route.depth);
     let what = format!("topic {} of ROS 2 is not published as {here}", topic.name);
     let begin = move |_: &Stop| route.begin(intake, from, to_ask);
     Worker::start(&member.shared, "from-ros", what, begin).hearing(move |news| {
@@ -89,10 +90,10 @@ pub(super) fn start(
 /// Zenoh's side.
 #[derive(Clone)]
 struct Intake {
-    to: SyncSender<Item>,
+    to: Sender<Item>,
     /// Where our side lies while nothing comes.
     slot: Arc<Slot>,
-    waiting_bytes: Arc<AtomicU64>,
+    waiting: Arc<Waiting>,
     counted: Counted,
     followed: Arc<Mutex<HashMap<[u8; 16], Followed>>>,
 }
@@ -138,13 +139,10 @@ impl Intake {
             return self.counted.with(|c| c.bad += 1);
         };
         let Some(lost) = self.follow(&attachment, kept) else { return };
-        let before = self.waiting_bytes.fetch_add(bytes, Relaxed);
-        let room = before == 0 || before + bytes <= WAITING_BYTES_MAX;
-        let item = Item { attachment, message: sample.payload().clone(), kept };
-        let taken = room && self.to.try_send(item).is_ok();
-        match taken {
-            true => self.slot.wake(),
-            false => drop(self.waiting_bytes.fetch_sub(bytes, Relaxed)),
+        let item = || Item { attachment, message: sample.payload().clone(), kept };
+        let taken = self.waiting.enter(bytes) && self.to.send(item()).is_ok();
+        if taken {
+            self.slot.wake();
         }
         if lost > 0 || !taken {
             self.counted.with(|c| {
@@ -377,7 +375,7 @@ impl Coming {
 
     fn publish(&mut self, item: &Item) {
         let Item { attachment, message, .. } = item;
-        self.intake.waiting_bytes.fetch_sub(message.len() as u64, Relaxed);
+        self.intake.waiting.leave(message.len() as u64);
         if !self.intake.is_in_order(item) {
             return self.intake.counted.with(|c| c.lost += 1);
         }
@@ -448,12 +446,12 @@ mod tests {
         let (member, shared) = (alone.node("member"), alone.bridge());
         let topic = member.msgpack::<Value>("/n").expect("a name").type_name(STRING).depth(16);
         let mut came: outlive::Subscriber<MsgPack<Value>> = topic.subscriber().expect("one");
-        let (to, from) = sync_channel(WAITING_MAX);
+        let (to, from) = channel();
         let (asked, to_ask) = channel();
         let intake = Intake {
             to,
             slot: Arc::default(),
-            waiting_bytes: Arc::default(),
+            waiting: Arc::default(),
             counted: shared.stats.of(false, "ros2:/n"),
             followed: Arc::default(),
         };
@@ -462,8 +460,8 @@ mod tests {
             let text = format!("{seq:02}\0");
             let message = ZBytes::from([&[0, 1, 0, 0, 3, 0, 0, 0], text.as_bytes()].concat());
             if intake.follow(&attachment, kept).is_some() {
-                intake.waiting_bytes.fetch_add(message.len() as u64, Relaxed);
-                intake.to.try_send(Item { attachment, message, kept }).expect("room");
+                assert!(intake.waiting.enter(message.len() as u64));
+                intake.to.send(Item { attachment, message, kept }).expect("it lives");
             }
         };
         let mut job = route(&shared).begin(intake.clone(), from, to_ask).expect("it begins");
