@@ -62,8 +62,9 @@ pub struct Recorder {
     refused: HashMap<String, (String, u64)>,
     /// Publishers that are corrupt or may not be read, with the index of their topic.
     given_up: HashSet<(usize, PublisherId)>,
-    /// What was there when we began: of those before us nothing is lost.
-    before: HashSet<PublisherId>,
+    /// Publishers that were there when we began, and the next number of each by then: of what was
+    /// before that nothing is lost.
+    before: HashMap<PublisherId, u64>,
     watch: Option<DirWatch>,
     /// Topics that appeared, and when.
     seen: Vec<(String, u64)>,
@@ -159,7 +160,7 @@ impl Recorder {
             joined: HashSet::new(),
             refused: HashMap::new(),
             given_up: HashSet::new(),
-            before: HashSet::new(),
+            before: HashMap::new(),
             watch: None,
             seen: Vec::new(),
             blind: false,
@@ -178,9 +179,16 @@ impl Recorder {
         // First the watch: what appears while we look is seen by one of them.
         recorder.watch = DirWatch::new(recorder.domain.dir());
         for topic in recorder.domain.topics()? {
-            recorder.before.extend(topic.publishers.iter().map(|p| p.id));
+            recorder.before.extend(topic.publishers.iter().map(|p| (p.id, p.messages)));
         }
         recorder.look(recorder.options.history)?;
+        // A join reads on from its own instant, and that of the last of them is the start. Where
+        // joins took the last descriptors, it is the first look.
+        for topic in recorder.domain.topics().unwrap_or_default() {
+            for publisher in topic.publishers {
+                recorder.before.entry(publisher.id).and_modify(|next| *next = publisher.messages);
+            }
+        }
         recorder.schedule_flush(now);
         Ok(recorder)
     }
@@ -473,9 +481,11 @@ impl Recorder {
                 let source = source(&topic.subscriber, meta.publisher, topic.coding.clone());
                 Publisher { ordinal, source, lost: 0 }
             });
-            // Of one that came after we began the first message that we get may not be its first.
-            let late = new && !self.before.contains(&meta.publisher);
-            let missed = if late { meta.seq } else { meta.lost_before };
+            // The first message that we get may not be the first since we began, or since its
+            // publisher came.
+            let first =
+                if new { self.before.get(&meta.publisher).copied().unwrap_or(0) } else { meta.seq };
+            let missed = meta.lost_before.max(meta.seq.saturating_sub(first));
             // Without a time stamp it is as old as we know it.
             let log_ns = self.epoch_ns + outlive::now_ns();
             let publish_ns = match meta.timestamp_ns {
@@ -707,6 +717,35 @@ mod tests {
         assert!(recorder.refused.is_empty());
         let done = recorder.finish().unwrap();
         assert_eq!((done.topics, done.missed), (1, 0));
+    }
+
+    /// Of publishers that were there before, what went between the start and the join counted as
+    /// nothing.
+    #[test]
+    fn what_was_overwritten_before_a_late_join_is_lost() {
+        let dir = testkit::TempDomain::new("record-late").unwrap();
+        let node = Node::builder().root(dir.path().join("root")).open().unwrap();
+        let publisher = node.topic::<u32>("/n").unwrap().depth(4).publisher().unwrap();
+        let publish = |many: u32| {
+            for n in 0..many {
+                publisher.publish(&n).unwrap();
+            }
+        };
+        publish(10);
+        let path = dir.path().join("late.mcap");
+        let options = RecordOptions::default();
+        // As after a join that failed at the start and is tried again.
+        let none = Selection::new(&["/m"], false).unwrap();
+        let mut recorder = Recorder::start(&node, none, &path, options).unwrap();
+        publish(10);
+        recorder.selection = Selection::all();
+        recorder.look_at_ns = 0;
+        while recorder.progress().messages < 4 {
+            recorder.step(Deadline::after(Duration::from_millis(10))).unwrap();
+        }
+        let done = recorder.finish().unwrap();
+        assert_eq!((done.messages, done.lost), (4, 6), "numbers 10 to 15 are gone");
+        assert_eq!(Recording::open(&path).unwrap().lost(), 6);
     }
 
     /// The end was as good as that of a recording that has it.
