@@ -340,8 +340,10 @@ impl Files {
         Ok(Some((path, before.messages)))
     }
 
-    /// Hands over what was written so far, so that it survives our death.
+    /// Hands over what was written so far, so that it survives our death. First of all makes room:
+    /// one file may be written for long.
     pub(crate) fn flush(&mut self, losses: Option<&BTreeMap<String, u64>>) -> Result<(), Error> {
+        self.let_go();
         let own = losses.map(|losses| {
             self.losses.clone_from(losses);
             let before = |by: &String| self.losses_before.get(by).copied().unwrap_or(0);
@@ -463,5 +465,25 @@ mod tests {
     fn parts_are_numbered_before_the_ending() {
         assert_eq!(numbered(Path::new("/a/run.mcap"), 7), Path::new("/a/run_007.mcap"));
         assert_eq!(numbered(Path::new("run"), 1234), Path::new("run_1234"));
+    }
+
+    /// Within one long file the disk filled up while older ones could go.
+    #[test]
+    fn older_files_go_while_one_is_being_written() {
+        let dir = testkit::TempDomain::new("file-room").unwrap();
+        fs::create_dir_all(dir.path()).unwrap();
+        let path = dir.path().join("run.mcap");
+        let split_after = Some(Duration::from_secs(3600));
+        let options = RecordOptions { split_after, ..RecordOptions::default() };
+        let begin = || Files::create(&path, &options, BTreeMap::new()).unwrap();
+        begin().finish().unwrap();
+        let mut files = begin();
+        files.flush(None).unwrap();
+        let there = || [0, 1].map(|number| numbered(&path, number).exists());
+        assert_eq!(there(), [true, true], "there is room");
+        // Others fill the disk.
+        files.options.free_bytes = Some(u64::MAX);
+        files.flush(None).unwrap();
+        assert_eq!(there(), [false, true]);
     }
 }

@@ -33,7 +33,8 @@ pub struct RecordOptions {
     pub keep_files: Option<u64>,
     /// The same when all but the current one have more than this many bytes.
     pub keep_bytes: Option<u64>,
-    /// The same when fewer than this many bytes of the disk are free.
+    /// The same when fewer than this many bytes of the disk are free; looked at whenever a file
+    /// begins and after each [`RecordOptions::flush_every`].
     pub free_bytes: Option<u64>,
     /// Keep only what came within this time, in memory; see
     /// [`Recorder::save`](crate::Recorder::save). What was saved before is never replaced.
