@@ -80,6 +80,9 @@ pub(crate) struct Key {
 /// Metadata records of ours.
 pub(crate) const ABOUT: &str = "outlive";
 pub(crate) const LOSSES: &str = "outlive.losses";
+/// In the first of them: what to add to the publishers' own time stamps for the time since the
+/// epoch, ns, as it was when the file began.
+pub(crate) const EPOCH: &str = "monotonic_to_epoch_ns";
 /// Most files that are in the way of one name.
 const FILES_MAX: u64 = 1_000_000;
 /// In the first of them: what all files of a split recording have in common, and no others.
@@ -255,7 +258,7 @@ impl Files {
         if options.splits() {
             // No two begin in one instant in one process.
             let row = format!("{}.{}", std::process::id(), outlive::now_ns());
-            let epoch = about.get("monotonic_to_epoch_ns").map_or("", String::as_str);
+            let epoch = about.get(EPOCH).map_or("", String::as_str);
             about.insert(ROW.into(), format!("{row}.{epoch}"));
             let before = there.iter().map(|file| file.run).max().unwrap_or(0);
             about.insert(RUN.into(), before.saturating_add(1).to_string());
@@ -326,6 +329,11 @@ impl Files {
 
     fn let_go(&mut self) {
         let_go(&self.path, &self.options, &mut self.kept, &mut self.notes);
+    }
+
+    /// What the next file says of the time of day; the name of the row stays.
+    pub(crate) fn set_epoch(&mut self, epoch_ns: u64) {
+        self.about.insert(EPOCH.into(), epoch_ns.to_string());
     }
 
     /// Begins the current file anew if somebody has removed it; what was in it then, in messages.

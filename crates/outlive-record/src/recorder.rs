@@ -11,7 +11,7 @@ use outlive::{
 
 use crate::channel::{Coding, Source};
 use crate::dir_watch::DirWatch;
-use crate::file::{Files, Key, Profile, Stamp};
+use crate::file::{EPOCH, Files, Key, Profile, Stamp};
 use crate::options::{Progress, RecordOptions};
 use crate::ring::{Ring, Saved};
 use crate::ros2::{Layout, ToRos, epoch_ns};
@@ -139,8 +139,7 @@ impl Recorder {
         let epoch_ns = epoch_ns();
         let about = BTreeMap::from([
             ("version".into(), env!("CARGO_PKG_VERSION").into()),
-            // For those who want the publishers' own time stamps back.
-            ("monotonic_to_epoch_ns".into(), epoch_ns.to_string()),
+            (EPOCH.into(), epoch_ns.to_string()),
         ]);
         let mut notes = Vec::new();
         let sink = match options.last {
@@ -312,7 +311,7 @@ impl Recorder {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        self.set_clock();
+        self.set_clock(epoch_ns());
         let losses = std::mem::take(&mut self.losses_are_new).then_some(&self.losses);
         match &mut self.sink {
             Sink::Files(files) => {
@@ -338,8 +337,7 @@ impl Recorder {
     }
 
     /// The time of day may be set, and stands still for us while the machine sleeps.
-    fn set_clock(&mut self) {
-        let now = epoch_ns();
+    fn set_clock(&mut self, now: u64) {
         let by = now.abs_diff(self.epoch_ns);
         if by >= CLOCK_STEP_NS {
             let s = by as f64 / 1e9;
@@ -347,6 +345,10 @@ impl Recorder {
             self.notes.push(format!("the time of day went {how} by {s:.3} s"));
         }
         self.epoch_ns = now;
+        match &mut self.sink {
+            Sink::Files(files) => files.set_epoch(now),
+            Sink::Ring(ring) => ring.set_epoch(now),
+        }
         for topic in &self.topics {
             if let Coding::To(ros) = &topic.coding {
                 ros.set_epoch(now);
@@ -610,7 +612,7 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::*;
-    use crate::Recording;
+    use crate::{Limits, Recording};
 
     /// A time server sets the time of day an hour ahead, then back, in mid-recording.
     #[test]
@@ -746,6 +748,53 @@ mod tests {
         let done = recorder.finish().unwrap();
         assert_eq!((done.messages, done.lost), (4, 6), "numbers 10 to 15 are gone");
         assert_eq!(Recording::open(&path).unwrap().lost(), 6);
+    }
+
+    /// All files of a recording named the offset of its start.
+    #[test]
+    fn a_file_names_the_offset_that_its_times_were_made_with() {
+        let dir = testkit::TempDomain::new("record-offset").unwrap();
+        let node = Node::builder().root(dir.path().join("root")).open().unwrap();
+        let publisher = node.topic::<u32>("/n").unwrap().publisher().unwrap();
+        let offset = |file: &str| {
+            let of = Recording::open_part(&dir.path().join(file), Limits::default(), false);
+            of.unwrap().about["monotonic_to_epoch_ns"].parse::<u64>().unwrap()
+        };
+        let one = |recorder: &mut Recorder| {
+            publisher.publish(&0).unwrap();
+            let next = recorder.progress().messages + 1;
+            while recorder.progress().messages < next {
+                recorder.step(Deadline::after(Duration::from_millis(100))).unwrap();
+            }
+        };
+        // A server of the time of day sets it an hour ahead once it is recorded.
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        let flush_every = Duration::from_secs(3600);
+        for (name, last) in [("run", None), ("box", Some(flush_every))] {
+            let split_after = Some(Duration::ZERO).filter(|_| last.is_none());
+            let options =
+                RecordOptions { flush_every, split_after, last, ..RecordOptions::default() };
+            let path = dir.path().join(format!("{name}.mcap"));
+            let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+            let first = recorder.epoch_ns;
+            one(&mut recorder);
+            if last.is_some() {
+                assert!(recorder.save("before").unwrap());
+                while recorder.take_saved().is_none() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            recorder.set_clock(first + HOUR_NS);
+            one(&mut recorder);
+            if last.is_some() {
+                assert!(recorder.save("after").unwrap());
+            }
+            recorder.finish().unwrap();
+            let offsets = [0, 1].map(|n| offset(&format!("{name}_{n:03}.mcap")));
+            assert_eq!(offsets, [first, first + HOUR_NS], "{name}");
+        }
+        // The row is still one.
+        assert_eq!(Recording::open(&dir.path().join("run.mcap")).unwrap().files.len(), 2);
     }
 
     /// The end was as good as that of a recording that has it.

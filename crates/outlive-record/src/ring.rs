@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::channel::Source;
-use crate::file::{File, Key, Stamp, free};
+use crate::file::{EPOCH, File, Key, Stamp, free};
 use crate::{Error, RecordOptions};
 
 /// What a message costs besides its bytes, about.
@@ -89,6 +89,11 @@ impl Ring {
             saved_files: 0,
             is_short: false,
         }
+    }
+
+    /// What the next file says of the time of day.
+    pub(crate) fn set_epoch(&mut self, epoch_ns: u64) {
+        self.about.insert(EPOCH.into(), epoch_ns.to_string());
     }
 
     pub(crate) fn write(
