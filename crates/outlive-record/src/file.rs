@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
 use std::io::{self, Write};
@@ -120,11 +121,18 @@ pub(crate) struct File {
     pub(crate) path: PathBuf,
     writer: mcap::Writer<Sink>,
     bytes: Rc<Cell<u64>>,
-    channels: HashMap<Key, u16>,
+    /// By channel its number, and how many messages it has.
+    channels: HashMap<Key, (u16, u64)>,
     began_ns: u64,
-    messages: u64,
     /// The same open file, to look whether it still has a name.
     handle: fs::File,
+}
+
+/// A file that somebody has removed.
+pub(crate) struct Gone {
+    pub(crate) path: PathBuf,
+    /// By channel.
+    pub(crate) messages: Vec<(Key, u64)>,
 }
 
 impl std::fmt::Debug for File {
@@ -190,7 +198,7 @@ impl File {
         writer.write_metadata(&metadata).and_then(|()| writer.flush()).map_err(wrong)?;
         let (path, channels) = (path.to_owned(), HashMap::new());
         let began_ns = outlive::now_ns();
-        Ok(Self { path, writer, bytes, channels, began_ns, messages: 0, handle })
+        Ok(Self { path, writer, bytes, channels, began_ns, handle })
     }
 
     pub(crate) fn write(
@@ -200,9 +208,9 @@ impl File {
         stamp: Stamp,
         data: &[u8],
     ) -> mcap::McapResult<()> {
-        let channel_id = match self.channels.get(&key) {
-            Some(id) => *id,
-            None => {
+        let (channel_id, messages) = match self.channels.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(vacant) => {
                 let Form { schema, message_encoding } = source.form(key.form);
                 let schema = match schema {
                     None => 0,
@@ -210,18 +218,17 @@ impl File {
                 };
                 let (topic, about) = (&source.topic, source.metadata());
                 let id = self.writer.add_channel(schema, topic, message_encoding, &about)?;
-                self.channels.insert(key, id);
-                id
+                vacant.insert((id, 0))
             }
         };
+        *messages += 1;
         let header = MessageHeader {
-            channel_id,
+            channel_id: *channel_id,
             // MCAP has 32 bits for it.
             sequence: stamp.seq as u32,
             log_time: stamp.log_ns,
             publish_time: stamp.publish_ns,
         };
-        self.messages += 1;
         self.writer.write_to_known_channel(&header, data)
     }
 
@@ -323,7 +330,7 @@ impl Files {
         let (now, options) = (outlive::now_ns(), &self.options);
         let long = |d: Duration| u128::from(now - self.current.began_ns) >= d.as_nanos();
         let large = |bytes| self.current.bytes.get() >= bytes;
-        self.current.messages > 0
+        !self.current.channels.is_empty()
             && (options.split_bytes.is_some_and(large) || options.split_after.is_some_and(long))
     }
 
@@ -336,8 +343,9 @@ impl Files {
         self.about.insert(EPOCH.into(), epoch_ns.to_string());
     }
 
-    /// Begins the current file anew if somebody has removed it; what was in it then, in messages.
-    pub(crate) fn begin_anew_if_gone(&mut self) -> Result<Option<(PathBuf, u64)>, Error> {
+    /// Begins the current file anew if somebody has removed it; how many messages of which channel
+    /// were in it then.
+    pub(crate) fn begin_anew_if_gone(&mut self) -> Result<Option<Gone>, Error> {
         let gone = self.current.handle.metadata().is_ok_and(|m| m.nlink() == 0);
         if !gone {
             return Ok(None);
@@ -345,7 +353,8 @@ impl Files {
         let path = self.current.path.clone();
         let next = File::create(&path, &self.options, &self.about)?;
         let before = std::mem::replace(&mut self.current, next);
-        Ok(Some((path, before.messages)))
+        let messages = before.channels.into_iter().map(|(key, (_, messages))| (key, messages));
+        Ok(Some(Gone { path, messages: messages.collect() }))
     }
 
     /// Hands over what was written so far, so that it survives our death. First of all makes room:

@@ -11,7 +11,7 @@ use outlive::{
 
 use crate::channel::{Coding, Source};
 use crate::dir_watch::DirWatch;
-use crate::file::{EPOCH, Files, Key, Profile, Stamp};
+use crate::file::{EPOCH, Files, Gone, Key, Profile, Stamp};
 use crate::options::{Progress, RecordOptions};
 use crate::ring::{Ring, Saved};
 use crate::ros2::{Layout, ToRos, epoch_ns};
@@ -312,17 +312,14 @@ impl Recorder {
 
     fn flush(&mut self) -> Result<(), Error> {
         self.set_clock(epoch_ns());
+        if let Sink::Files(files) = &mut self.sink
+            && let Some(gone) = files.begin_anew_if_gone()?
+        {
+            self.gone(&gone);
+        }
         let losses = std::mem::take(&mut self.losses_are_new).then_some(&self.losses);
         match &mut self.sink {
             Sink::Files(files) => {
-                if let Some((path, messages)) = files.begin_anew_if_gone()? {
-                    let path = path.display();
-                    self.progress.messages -= messages;
-                    self.progress.lost += messages;
-                    self.notes.push(format!(
-                        "{path} was removed with {messages} messages; started a new file"
-                    ));
-                }
                 self.notes.append(&mut files.notes);
                 files.flush(losses)
             }
@@ -334,6 +331,25 @@ impl Recorder {
                 Ok(())
             }
         }
+    }
+
+    /// What went with a file is lost, and the one that was begun in its place says so, with what
+    /// was lost before.
+    fn gone(&mut self, gone: &Gone) {
+        let messages = gone.messages.iter().map(|(_, messages)| messages).sum::<u64>();
+        let path = gone.path.display();
+        self.notes.push(format!("{path} was removed with {messages} messages; started a new file"));
+        self.progress.messages -= messages;
+        self.progress.lost += messages;
+        for (key, messages) in &gone.messages {
+            let topic = &mut self.topics[key.topic];
+            let mut sources = topic.sources.iter_mut();
+            if let Some((id, from)) = sources.find(|(_, from)| from.ordinal == key.source) {
+                from.lost += messages;
+                self.losses.insert(loss_of(&topic.subscriber, *id), from.lost);
+            }
+        }
+        self.losses_are_new = true;
     }
 
     /// The time of day may be set, and stands still for us while the machine sleeps.
@@ -581,7 +597,7 @@ impl Recorder {
         self.progress.lost += now;
         let name = self.topics[index].subscriber.topic();
         self.notes.push(format!("{name}: lost {now} messages of publisher {publisher}"));
-        let by = format!("{name} {publisher}");
+        let by = loss_of(&self.topics[index].subscriber, publisher);
         if let Sink::Ring(ring) = &mut self.sink {
             ring.lost(outlive::now_ns(), by.clone(), now);
         }
@@ -594,6 +610,11 @@ impl Recorder {
 fn may_pass(kind: ErrorKind) -> bool {
     use ErrorKind::{Io, NoSpace, OutOfMemory, Permission, TooManyMembers};
     matches!(kind, Io | NoSpace | OutOfMemory | Permission | TooManyMembers)
+}
+
+/// How a file names what was lost.
+fn loss_of(topic: &Subscriber<[u8]>, publisher: PublisherId) -> String {
+    format!("{} {publisher}", topic.topic())
 }
 
 fn source(of: &Subscriber<[u8]>, publisher: PublisherId, coding: Coding) -> Source {

@@ -430,3 +430,39 @@ fn a_file_that_was_removed_is_begun_anew() {
     assert_eq!((done.messages, done.lost), (3, 5));
     assert_eq!(Recording::open(&path).unwrap().messages, 3);
 }
+
+/// The summary counted them, and the file said that nothing was lost.
+#[test]
+fn a_file_begun_anew_says_what_was_lost_with_the_old_one_and_in_it() {
+    let home = Home::new("removed-lost");
+    let node = home.node("both");
+    let publisher = node.topic::<[u8]>("/bytes").unwrap().depth(4).publisher().unwrap();
+    let publish = |n: u64| {
+        for _ in 0..n {
+            publisher.publish(&[1; 500]).unwrap();
+        }
+    };
+    let path = home.file("run.mcap");
+    let options = RecordOptions { flush_every: Duration::ZERO, ..RecordOptions::default() };
+    let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+    let step = |recorder: &mut Recorder, messages: u64| {
+        while recorder.progress().messages < messages {
+            recorder.step(Deadline::after(Duration::from_millis(100))).unwrap();
+        }
+    };
+    // Of 10, 4 are read; they go with their file, as do 2 of the next.
+    for n in [10, 2] {
+        publish(n);
+        step(&mut recorder, n.min(4));
+        std::fs::remove_file(&path).unwrap();
+        recorder.step(Deadline::AT_ONCE).unwrap();
+    }
+    publish(3);
+    step(&mut recorder, 3);
+    let done = recorder.finish().unwrap();
+    assert_eq!((done.messages, done.lost), (3, 12));
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!((recording.messages, recording.lost()), (3, 12));
+    let by: Vec<_> = recording.losses.keys().cloned().collect();
+    assert_eq!(by, [format!("/bytes {}", publisher.id())]);
+}
