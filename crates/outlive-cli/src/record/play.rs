@@ -95,7 +95,8 @@ pub(crate) struct PlayArgs {
 
 const REMOTE: &str = "Control and clock";
 
-/// Between two rounds, ns: a file of messages of one instant is no flood.
+/// Shortest pause between two rounds, ns. Messages within it are of one instant, and each of them
+/// asks for as much: over and over they are no flood.
 const ROUND_NS_MIN: f64 = 1e6;
 
 pub(super) fn factor(text: &str) -> Result<f64, String> {
@@ -176,13 +177,16 @@ pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
     loop {
         let mut failed = None;
         pace.begin();
-        let mut ended = false;
+        let (mut ended, mut first_ns, mut last_ns) = (false, None, 0);
         player.play_controlled(|due| {
             let turn = pace.wait(due).unwrap_or_else(|e| {
                 failed = Some(e);
                 Turn::End
             });
             ended = turn == Turn::End;
+            if let Turn::Play(_) = turn {
+                (first_ns, last_ns) = (first_ns.or(Some(due.time_ns)), due.time_ns);
+            }
             turn
         })?;
         if let Some(failure) = failed {
@@ -192,13 +196,9 @@ pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
         if !args.again || ended || os::stop_asked() || round == 0 {
             break;
         }
-        // As far apart as its messages are on average; of one alone nothing is known.
-        let apart_ns = match round {
-            1 => 1e9,
-            n => player.recording().duration_ns() as f64 / (n - 1) as f64,
-        };
-        let apart_ns = (apart_ns / player.rate()).max(ROUND_NS_MIN) as u64;
-        if !pace.rest(Deadline::after(Duration::from_nanos(apart_ns)))? {
+        let round_ns = first_ns.map_or(0, |first_ns| last_ns.saturating_sub(first_ns));
+        let pause_ns = pause_ns(round, round_ns, player.rate());
+        if !pace.rest(Deadline::after(Duration::from_nanos(pause_ns)))? {
             break;
         }
         before = player.played().messages;
@@ -225,4 +225,34 @@ pub(crate) fn run(args: &PlayArgs, options: &DomainOptions) -> Outcome {
         return Err(Failure::new(Code::Corrupt, message));
     }
     Ok(Code::Done)
+}
+
+/// The pause after a round of `messages`, which are within `round_ns` of the recording.
+fn pause_ns(messages: u64, round_ns: u64, rate: f64) -> u64 {
+    // As far apart as its messages are on average; of one alone nothing is known.
+    let round_ns = round_ns as f64;
+    let (apart_ns, least_ns) = match messages {
+        1 => (1e9, ROUND_NS_MIN),
+        n if round_ns < ROUND_NS_MIN => (0.0, n as f64 * ROUND_NS_MIN),
+        n => (round_ns / (n - 1) as f64, ROUND_NS_MIN),
+    };
+    (apart_ns / rate).max(least_ns) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_follow_at_the_mean_interval_and_messages_of_one_instant_are_no_flood() {
+        const S: u64 = 1_000_000_000;
+        const MS: u64 = 1_000_000;
+        assert_eq!(pause_ns(11, S, 1.0), S / 10);
+        assert_eq!(pause_ns(11, S, 2.0), S / 20);
+        assert_eq!((pause_ns(1, 0, 1.0), pause_ns(1, 0, 0.5)), (S, 2 * S));
+        assert_eq!(pause_ns(10_001, S, 1.0), MS, "that many come in each second anyway");
+        for (round_ns, rate) in [(0, 1.0), (0, 1000.0), (MS - 1, 1.0)] {
+            assert_eq!(pause_ns(185, round_ns, rate), 185 * MS, "{round_ns} ns");
+        }
+    }
 }
