@@ -16,7 +16,8 @@ pub struct RecordOptions {
     pub history: u64,
     /// The format of the messages.
     pub profile: Profile,
-    /// Definitions of messages that ROS 2 does not bring along, for [`Profile::Ros2`].
+    /// Definitions of messages that ROS 2 does not bring along, for [`Profile::Ros2`] and for CDR
+    /// whose topics have none.
     pub definitions: Definitions,
     /// How chunks are compressed.
     pub compression: Compression,

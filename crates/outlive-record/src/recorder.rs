@@ -96,6 +96,8 @@ enum Sink {
 #[derive(Debug)]
 struct Topic {
     subscriber: Subscriber<[u8]>,
+    /// Its type as the file has it.
+    of: PayloadType,
     coding: Coding,
     sources: HashMap<PublisherId, Publisher>,
     left_out: u64,
@@ -436,7 +438,20 @@ impl Recorder {
     }
 
     fn join(&mut self, subscriber: Subscriber<[u8]>) {
-        let (name, of) = (subscriber.topic(), subscriber.payload_type());
+        let (name, mut of) = (subscriber.topic(), subscriber.payload_type());
+        if of.encoding() == Encoding::Cdr && of.schema().is_empty() {
+            match self.options.definitions.payload_type(of.name()) {
+                Ok(None) => {}
+                Ok(Some(known)) => {
+                    // Its topic may name it in short.
+                    let named = PayloadType::encoded(Encoding::Cdr, of.name(), known.schema());
+                    of = named.unwrap_or(known);
+                }
+                Err(why) => {
+                    self.notes.push(format!("{name} is recorded without its definition: {why}"));
+                }
+            }
+        }
         let coding = match self.options.profile {
             Profile::Outlive => match Layout::generated(&of) {
                 Some(layout) => Coding::Layout(Arc::new(layout)),
@@ -457,6 +472,7 @@ impl Recorder {
         self.notes.push(format!("recording {name}"));
         self.topics.push(Topic {
             subscriber,
+            of,
             coding,
             sources: HashMap::new(),
             left_out: 0,
@@ -496,7 +512,8 @@ impl Recorder {
             let (ordinal, mut new) = (topic.sources.len(), false);
             let from = topic.sources.entry(meta.publisher).or_insert_with(|| {
                 new = true;
-                let source = source(&topic.subscriber, meta.publisher, topic.coding.clone());
+                let (of, coding) = (topic.of.clone(), topic.coding.clone());
+                let source = source(&topic.subscriber, of, meta.publisher, coding);
                 Publisher { ordinal, source, lost: 0 }
             });
             // The first message that we get may not be the first since we began, or since its
@@ -617,12 +634,17 @@ fn loss_of(topic: &Subscriber<[u8]>, publisher: PublisherId) -> String {
     format!("{} {publisher}", topic.topic())
 }
 
-fn source(of: &Subscriber<[u8]>, publisher: PublisherId, coding: Coding) -> Source {
+fn source(
+    topic: &Subscriber<[u8]>,
+    payload_type: PayloadType,
+    publisher: PublisherId,
+    coding: Coding,
+) -> Source {
     Source {
-        topic: of.topic().into(),
-        payload_type: of.payload_type(),
-        depth: Some(of.depth()),
-        attributes: of.attributes(),
+        topic: topic.topic().into(),
+        payload_type,
+        depth: Some(topic.depth()),
+        attributes: topic.attributes(),
         publisher: publisher.to_string(),
         coding,
     }

@@ -186,3 +186,44 @@ fn channels_of_others_become_such_topics_unless_their_schema_is_none() {
     assert_eq!(of["/json"], (Encoding::Json, "/json", 0));
     assert_eq!(of["/twist"].0, Encoding::MessagePack, "as before");
 }
+
+/// Others could not read it, though `echo` could.
+#[test]
+fn a_message_of_ros_whose_topic_has_no_definition_is_recorded_with_the_one_of_its_name() {
+    let home = Home::new("known");
+    let of = |name| PayloadType::encoded(Encoding::Cdr, name, b"").unwrap();
+    let names = ["geometry_msgs/msg/Vector3", "my/msg/Goal", "my/msg/Lost"];
+    let node = home.node("record");
+    let publish = |name| {
+        let publisher = node.topic::<[u8]>(name).unwrap().of_type(&of(name)).publisher().unwrap();
+        publisher.publish(&[0, 1, 0, 0, 7]).unwrap();
+        publisher
+    };
+    let publishers = names.map(publish);
+    for profile in [Profile::Outlive, Profile::Ros2] {
+        let mut options = RecordOptions { profile, history: 8, ..RecordOptions::default() };
+        options.definitions.insert("my/msg/Goal", "float64 x\nstring frame\n");
+        let path = home.file(&format!("{profile:?}.mcap"));
+        let mut recorder = Recorder::start(&node, Selection::all(), &path, options).unwrap();
+        while recorder.progress().messages < 3 {
+            recorder.step(Deadline::after(Duration::from_secs(1))).unwrap();
+        }
+        recorder.finish().unwrap();
+        let recording = Recording::open(&path).unwrap();
+        let schema = |name: &str| {
+            let mut of = recording.sources.iter().map(|s| &s.source.payload_type);
+            of.find(|of| of.name() == name).unwrap().schema().to_vec()
+        };
+        let schemas = names.map(|name| String::from_utf8(schema(name)).unwrap());
+        assert_eq!(schemas, ["float64 x\nfloat64 y\nfloat64 z\n", "float64 x\nstring frame\n", ""]);
+
+        // Who knew it without plays along.
+        let node = home.node(&format!("play-{profile:?}"));
+        let topic = node.topic::<[u8]>(names[0]).unwrap().of_type(&of(names[0]));
+        let mut subscriber = topic.subscriber().unwrap();
+        let mut player = Player::open(&node, recording, PlayOptions::default()).unwrap();
+        player.play(|_| true).unwrap();
+        assert_eq!(*subscriber.receive().unwrap().unwrap(), [0, 1, 0, 0, 7]);
+    }
+    drop(publishers);
+}
