@@ -75,8 +75,8 @@ pub(crate) struct RecordArgs {
     /// and leaves out MessagePack of other types.
     #[arg(long, value_name = "FORMAT", default_value = "outlive")]
     profile: Whose,
-    /// With --profile ros2: .msg files of types from 'outlive types import', or their directory;
-    /// may be repeated.
+    /// With --profile ros2: .msg and .action files of types from 'outlive types import', or their
+    /// directory; may be repeated.
     #[arg(long, value_name = "PATH")]
     types: Vec<PathBuf>,
     /// Compression; zstd is somewhat smaller and several times slower.

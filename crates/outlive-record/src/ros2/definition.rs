@@ -44,15 +44,7 @@ static EMBEDDED: LazyLock<HashMap<String, Cow<'static, str>>> = LazyLock::new(||
 
 /// A service's parts and the whole, whose description it is hashed by.
 fn service(name: &str, text: &str) -> [(String, String); 4] {
-    let (mut request, mut response, mut is_response) = (String::new(), String::new(), false);
-    for line in text.lines() {
-        if line.trim() == "---" {
-            is_response = true;
-            continue;
-        }
-        let part = if is_response { &mut response } else { &mut request };
-        *part += &format!("{line}\n");
-    }
+    let [request, response] = parts(text);
     let event = format!(
         "{} info\n{name}_Request[<=1] request\n{name}_Response[<=1] response\n",
         EVENT_INFO.0
@@ -67,6 +59,25 @@ fn service(name: &str, text: &str) -> [(String, String); 4] {
         (format!("{name}_Event"), event),
         (name.to_owned(), whole),
     ]
+}
+
+/// The parts of an action, as messages.
+fn action(name: &str, text: &str) -> [(String, String); 3] {
+    let [goal, result, feedback] = parts(text);
+    [("Goal", goal), ("Result", result), ("Feedback", feedback)]
+        .map(|(part, text)| (format!("{name}_{part}"), text))
+}
+
+/// What lines of `---` separate; the last has the rest.
+fn parts<const N: usize>(text: &str) -> [String; N] {
+    let (mut parts, mut at) = ([const { String::new() }; N], 0);
+    for line in text.lines() {
+        match line.trim() == "---" {
+            true => at = (at + 1).min(N - 1),
+            false => parts[at] += &format!("{line}\n"),
+        }
+    }
+    parts
 }
 
 /// Without the mark of the byte order that some editors put first.
@@ -311,8 +322,8 @@ impl Schema {
     }
 }
 
-/// Definitions of messages and services that the program does not know, from `.msg` and `.srv`
-/// files.
+/// Definitions of messages, services and actions that the program does not know, from `.msg`,
+/// `.srv` and `.action` files.
 ///
 /// # Examples
 /// ```
@@ -329,24 +340,24 @@ impl Schema {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Definitions {
     texts: BTreeMap<String, String>,
-    /// What was added, without the parts of services.
+    /// Messages and services that were added, without the parts of these.
     names: BTreeSet<String>,
 }
 
 impl Definitions {
-    /// Adds the message `name`, like `my_msgs/msg/Speed`, or the service, like `my_msgs/srv/Plan`,
-    /// as its file has it.
+    /// Adds the message `name`, like `my_msgs/msg/Speed`, the service, like `my_msgs/srv/Plan`, or
+    /// the parts of the action, like `my_msgs/action/Turn`, as its file has it.
     pub fn insert(&mut self, name: &str, text: &str) {
         let text = unmarked(text);
-        self.names.insert(name.into());
-        if name.split('/').nth(1) == Some("srv") {
-            self.texts.extend(service(name, text));
-        } else {
-            self.texts.insert(name.into(), text.into());
+        match name.split('/').nth(1) {
+            Some("action") => return self.texts.extend(action(name, text)),
+            Some("srv") => self.texts.extend(service(name, text)),
+            _ => self.texts.extend([(name.into(), text.into())]),
         }
+        self.names.insert(name.into());
     }
 
-    /// What was added, in the order of the names.
+    /// Messages and services that were added, in the order of the names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
@@ -496,8 +507,10 @@ fn full(name: &str) -> Option<String> {
         [package, "msg", name] | [package, name] if !package.is_empty() && !name.is_empty() => {
             Some(format!("{package}/msg/{name}"))
         }
-        // A service, and its parts.
-        [package, "srv", part] if !package.is_empty() && !part.is_empty() => Some(name.to_owned()),
+        // A service, and its parts; those of an action.
+        [package, "srv" | "action", part] if !package.is_empty() && !part.is_empty() => {
+            Some(name.to_owned())
+        }
         _ => None,
     }
 }

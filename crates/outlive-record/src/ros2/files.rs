@@ -69,8 +69,8 @@ impl InterfaceFile {
 }
 
 impl Definitions {
-    /// The messages and services in the `.msg` and `.srv` files of `paths`, and in those below
-    /// directories among them.
+    /// The messages, services and actions in the `.msg`, `.srv` and `.action` files of `paths`, and
+    /// in those below directories among them.
     ///
     /// # Errors
     /// Those of [`InterfaceFile::find`]; what is wrong in a file, with its line.
@@ -87,9 +87,6 @@ impl Definitions {
     pub fn add(&mut self, paths: &[PathBuf]) -> Result<(), Error> {
         let mut faults = Vec::new();
         for file in find(paths, None)? {
-            if file.sort == Sort::Action {
-                continue;
-            }
             let bytes = file.read()?;
             let (expected, path) = (file.sort.parts().len(), file.path.display());
             match Interface::parse(&bytes) {

@@ -66,7 +66,11 @@ impl ToRos {
             let epoch_ns = Arc::new(AtomicU64::new(epoch_ns));
             Ok(Some(Self { form, schemas, epoch_ns }))
         };
-        let undefined = || format!("{name} is not defined: give its .msg file with --types");
+        let sort = name.split('/').nth(1).filter(|sort| ["msg", "action"].contains(sort));
+        let undefined = || {
+            let file = sort.unwrap_or("msg");
+            format!("{name} is not defined: give its .{file} file with --types")
+        };
         if of.encoding() == Encoding::Cdr {
             let schema = definitions.schema_of(of)?.ok_or_else(undefined)?;
             return made(Form::Cdr, vec![schema]);
@@ -82,13 +86,12 @@ impl ToRos {
             }
         }
         // What goes by the name of a message has to be that message.
-        let of_ros = name.split('/').nth(1) == Some("msg");
         let Some(schema) = definitions.schema(name)? else {
-            return if of_ros { Err(undefined()) } else { Ok(None) };
+            return if sort.is_some() { Err(undefined()) } else { Ok(None) };
         };
         match Layout::bound(&schema, of) {
             Ok(layout) => made(Form::Layout(Box::new(layout)), vec![schema]),
-            Err(why) if of_ros => Err(format!("it is not laid out as {name}: {why}")),
+            Err(why) if sort.is_some() => Err(format!("it is not laid out as {name}: {why}")),
             Err(_) => Ok(None),
         }
     }

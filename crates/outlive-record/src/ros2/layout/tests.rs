@@ -240,6 +240,32 @@ fn a_type_that_is_not_that_of_the_file_says_which_field_differs() {
     assert!(broken.schema("a/msg/A").unwrap_err().contains("a/msg/B is not defined"));
 }
 
+/// They were written under names that ROS does not have.
+#[test]
+fn parts_of_an_action_are_messages_of_its_file() {
+    let dir = testkit::TempDomain::new("layout-action").unwrap();
+    let file = dir.path().join("my_msgs/action/Turn.action");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "float64 angle\n---\nfloat64 turned\n---\nfloat64 left\n").unwrap();
+    let own = Definitions::read(&[dir.path().into()]).unwrap();
+    assert_eq!(own.names().count(), 0, "an action is no message of a topic");
+    let fixed = |name: &str, field| {
+        fixed(name, &format!("outlive-type 1 align 8\nstruct:8\n 0 f64 {field}\n"))
+    };
+    for (part, field) in [("Goal", "angle"), ("Result", "turned"), ("Feedback", "left")] {
+        let name = format!("my_msgs/action/Turn_{part}");
+        for of in [fixed(&name, field), PayloadType::msgpack(&name).unwrap()] {
+            let to = ToRos::among(&of, 0, &own).unwrap().expect("it is defined");
+            assert_eq!(to.name(0), Some(name.as_str()));
+            assert_eq!(to.definition(0), Some(format!("float64 {field}\n").as_str()));
+        }
+        let why = ToRos::among(&fixed(&name, "other"), 0, &own).unwrap_err();
+        assert_eq!(why, format!("it is not laid out as {name}: it has no field {field}"));
+    }
+    let why = ToRos::among(&fixed("my_msgs/action/Go_Goal", "x"), 0, &own).unwrap_err();
+    assert!(why.contains("my_msgs/action/Go_Goal is not defined"), "{why}");
+}
+
 #[test]
 fn own_types_and_cdr_are_messages_whichever_form_a_topic_has() {
     let (own, name) = (own(), "my_msgs/msg/Part");
