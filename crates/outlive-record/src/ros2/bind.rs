@@ -50,6 +50,11 @@ fn structure(
         let element = match &field.kind {
             Kind::Text => match (of.kind(), dims.split_last()) {
                 (Of::Scalar(Scalar::Char), Some((len, outer))) => {
+                    let most = field.declared.text_max();
+                    if *len > most {
+                        let room = format!("it has room for texts of {len} bytes");
+                        return Err(wrong(format!("{room}, the message of {most}")));
+                    }
                     dims = outer;
                     (vec![Step::Text { at: 0, len: *len }], *len)
                 }
@@ -84,6 +89,10 @@ fn many(field: &Field, places: &[Place], base: usize, dims: &[usize]) -> Result<
     match (field.many, dims) {
         (Declared::One, []) => Ok(Many::Fixed(1)),
         (Declared::Fixed(len), [have]) if len == *have => Ok(Many::Fixed(len)),
+        (Declared::Any, [len]) if *len > field.declared.elements_max() => {
+            let most = field.declared.elements_max();
+            Err(format!("it has room for {len} elements, the message for {most}"))
+        }
         (Declared::Any, [most]) => {
             let count = find(places, &format!("{}_count", field.name))?;
             match count.ty() {

@@ -95,7 +95,7 @@ impl Writer<'_> {
 
     fn field(&mut self, field: &Field, value: &Value<'_>) -> Result<(), String> {
         let many = match field.many {
-            Many::One => return self.one(&field.kind, value),
+            Many::One => return self.one(field, value),
             Many::Fixed(len) => Some(len),
             Many::Any => None,
         };
@@ -116,6 +116,10 @@ impl Writer<'_> {
         match many {
             Some(many) if many != len => return Err(format!("{len} elements instead of {many}")),
             Some(_) => {}
+            None if len > field.declared.elements_max() => {
+                let most = field.declared.elements_max();
+                return Err(format!("{len} elements instead of at most {most}"));
+            }
             None => self.len(len)?,
         }
         match (raw, value) {
@@ -125,26 +129,29 @@ impl Writer<'_> {
             }
             (_, Value::Nothing) => {
                 self.refuse_large(len)?;
-                (0..len).try_for_each(|_| self.one(&field.kind, absent(&field.kind)))?;
+                (0..len).try_for_each(|_| self.one(field, absent(&field.kind)))?;
             }
-            _ => value.items().iter().try_for_each(|item| self.one(&field.kind, item))?,
+            _ => value.items().iter().try_for_each(|item| self.one(field, item))?,
         }
         Ok(())
     }
 
-    fn one(&mut self, kind: &Kind, value: &Value<'_>) -> Result<(), String> {
-        match (kind, value) {
+    fn one(&mut self, field: &Field, value: &Value<'_>) -> Result<(), String> {
+        match (&field.kind, value) {
             (Kind::Base(base), value) => self.number(*base, value),
-            (Kind::Text, Value::Text(text)) => self.text(text),
-            (Kind::Text, Value::Nothing) => self.text(""),
+            (Kind::Text, Value::Text(text)) => self.text(text, field.declared.text_max()),
+            (Kind::Text, Value::Nothing) => self.text("", usize::MAX),
             (Kind::Text, other) => Err(format!("{} where text is to be", what(other))),
             (Kind::Message(index), value) => self.message(&self.schema.types[*index], value),
         }
     }
 
-    fn text(&mut self, text: &str) -> Result<(), String> {
+    fn text(&mut self, text: &str, most: usize) -> Result<(), String> {
         if text.contains('\0') {
             return Err("text with a zero in it".into());
+        }
+        if text.len() > most {
+            return Err(format!("a text of {} bytes instead of at most {most}", text.len()));
         }
         self.len(text.len() + 1)?;
         self.out.extend(text.as_bytes());

@@ -146,14 +146,14 @@ pub(crate) struct Field {
     pub(crate) declared: Declared,
 }
 
-/// What a type description says of a field, and CDR does not need.
+/// What a type description says of a field. CDR needs only its bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Declared {
     /// As `type_description_interfaces/msg/FieldType` numbers it.
     pub(crate) type_id: u8,
-    /// Of an array: its length or bound.
+    /// Of an array: its length or bound; 0 without one.
     pub(crate) capacity: usize,
-    /// Bound of its text.
+    /// Bound of its text, bytes; 0 without one.
     pub(crate) string_capacity: usize,
 }
 
@@ -168,6 +168,18 @@ pub(crate) struct Schema {
     pub(crate) names: Vec<String>,
     /// As it stands in a file.
     pub(crate) text: String,
+}
+
+impl Declared {
+    /// Most elements of the array.
+    pub(crate) fn elements_max(self) -> usize {
+        if self.capacity == 0 { usize::MAX } else { self.capacity }
+    }
+
+    /// Most bytes of the text, or of each.
+    pub(crate) fn text_max(self) -> usize {
+        if self.string_capacity == 0 { usize::MAX } else { self.string_capacity }
+    }
 }
 
 impl Base {

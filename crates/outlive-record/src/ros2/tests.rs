@@ -181,6 +181,45 @@ fn cdr_is_laid_out_as_its_specification_says() {
     assert!(cdr::decode(&huge, &many).unwrap_err().contains("ends before"));
 }
 
+/// Readers that hold a message to its type refused what was written.
+#[test]
+fn no_more_is_written_than_the_bounds_of_a_message_allow() {
+    let text = "int16[<=2] a\nstring<=3 b\nstring<=2[<=1] c\nPart[<=1] d\nstring e\nuint8[] f\n\
+                ================\nMSG: t/Part\nuint8[<=2] x\n";
+    let schema = Schema::parse("t/T", text).unwrap();
+    let of = |field, value| cdr::encode(&schema, &fields([(field, value)]));
+    let list = Value::List;
+    let (text, empty) = (Value::text, || Value::Fields(Vec::new()));
+    let part = |bytes| list(vec![fields([("x", Value::bytes(bytes))])]);
+    for (field, most, more, why) in [
+        (
+            "a",
+            Value::Numbers(Base::I16, [1, 0, 2, 0][..].into()),
+            Value::Numbers(Base::I16, [1, 0, 2, 0, 3, 0][..].into()),
+            "a: 3 elements instead of at most 2",
+        ),
+        ("b", text("äx"), text("äöx"), "b: a text of 5 bytes instead of at most 3"),
+        (
+            "c",
+            list(vec![text("ab")]),
+            list(vec![text("ab"), text("")]),
+            "c: 2 elements instead of at most 1",
+        ),
+        ("c", list(vec![]), list(vec![text("abc")]), "c: a text of 3 bytes instead of at most 2"),
+        (
+            "d",
+            list(vec![empty()]),
+            list(vec![empty(), empty()]),
+            "d: 2 elements instead of at most 1",
+        ),
+        ("d", part(&[1, 2]), part(&[1, 2, 3]), "d.x: 3 elements instead of at most 2"),
+    ] {
+        assert!(of(field, most).is_ok(), "{field}");
+        assert_eq!(of(field, more), Err(why.into()));
+    }
+    assert!(of("e", text("without end")).is_ok() && of("f", Value::bytes(&[0; 99])).is_ok());
+}
+
 #[test]
 fn what_ros_writes_in_other_ways_is_read() {
     let cloud = |bytes: &[u8], step: u64, big| {

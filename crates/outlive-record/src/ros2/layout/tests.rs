@@ -234,6 +234,14 @@ fn a_type_that_is_not_that_of_the_file_says_which_field_differs() {
     assert_eq!(why("f64[2] ab", "f64[1][2] ab"), "ab: it has another number of elements");
     assert_eq!(why("reserved", "speed"), "the message has no field speed");
     assert_eq!(why("char[8] name", "u64 name"), "name: it is u64, not text");
+    let tags = " 72 char[2][4] tags\n 80 u32 tags_count\n 84 bool on\n 85 u8[19] reserved\n";
+    let larger = |tags: &str| {
+        format!(" 72 {tags} tags\n 84 u32 tags_count\n 88 bool on\n 89 u8[15] reserved\n")
+    };
+    let room = "tags: it has room for 3 elements, the message for 2";
+    assert_eq!(why(tags, &larger("char[3][4]")), room);
+    let room = "tags: it has room for texts of 5 bytes, the message of 4";
+    assert_eq!(why(tags, &larger("char[2][5]")), room);
     assert!(own().schema("my_msgs/msg/Nothing").unwrap().is_none());
     let mut broken = Definitions::default();
     broken.insert("a/msg/A", "B b\n");
