@@ -137,18 +137,16 @@ pub(crate) fn serve(
             };
             let (answer, clients) = (&answer, &clients);
             let started = std::thread::Builder::new().spawn_scoped(scope, move || {
-                let mut came = false;
                 let request = receive(&client);
-                if let Ok(request) = request {
-                    came = clients.came(number);
-                    if came {
-                        let _ = serve_one(&client, &request, answer);
-                    }
+                if let Ok(request) = request
+                    && clients.came(number)
+                {
+                    let _ = serve_one(&client, &request, answer);
                 }
-                clients.left(number, came);
+                clients.left(number);
             });
             if let Err(e) = started {
-                clients.left(number, false);
+                clients.left(number);
                 note(format_args!("a client was refused: {e}"));
             }
         }

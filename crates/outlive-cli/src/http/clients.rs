@@ -1,5 +1,5 @@
-//! Who is connected. Clients that send their request byte by byte keep nobody else out: of one
-//! address, and of all, only so many may be unfinished, and the oldest of them goes.
+//! Who is connected. Clients that send their request byte by byte, or do not read their answer,
+//! keep nobody else out: of one address only so many may be connected, and its oldest one goes.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Shutdown, TcpStream};
@@ -7,26 +7,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Connections at once; more are turned away unless one of them is unfinished.
 const CLIENTS_MAX: usize = 64;
-/// Of these, unfinished ones of one address.
+/// Of these, of one address.
 const ADDRESS_MAX: usize = 24;
 /// Threads, with those that were told to end just now.
 const THREADS_MAX: usize = 2 * CLIENTS_MAX;
 
-/// One whose request has not all come.
-struct Unfinished {
+struct Client {
     number: u64,
     from: IpAddr,
     stream: TcpStream,
+    /// Whether all of its request has come.
+    came: bool,
 }
 
 #[derive(Default)]
 struct Inner {
     next: u64,
     threads: usize,
-    /// Those whose requests have come.
-    answered: usize,
     /// The oldest in front.
-    unfinished: VecDeque<Unfinished>,
+    clients: VecDeque<Client>,
 }
 
 /// The clients of a server.
@@ -45,41 +44,41 @@ impl Clients {
         if inner.threads >= THREADS_MAX {
             return None;
         }
-        let of_address = inner.unfinished.iter().filter(|c| c.from == from).count();
-        let oldest = match of_address >= ADDRESS_MAX {
-            true => inner.unfinished.iter().position(|c| c.from == from),
-            false if inner.unfinished.len() + inner.answered >= CLIENTS_MAX => Some(0),
-            false => None,
-        };
-        if let Some(at) = oldest {
-            // Its thread reads the end.
-            let _ = inner.unfinished.remove(at)?.stream.shutdown(Shutdown::Both);
+        let of_address = inner.clients.iter().filter(|c| c.from == from).count();
+        if of_address >= ADDRESS_MAX {
+            inner.end(|c| c.from == from)?;
+        } else if inner.clients.len() >= CLIENTS_MAX {
+            inner.end(|c| !c.came)?;
         }
         let number = inner.next;
         inner.next += 1;
         inner.threads += 1;
-        inner.unfinished.push_back(Unfinished { number, from, stream });
+        inner.clients.push_back(Client { number, from, stream, came: false });
         Some(number)
     }
 
     /// Its request has come; false if it had to go.
     pub(super) fn came(&self, number: u64) -> bool {
         let mut inner = self.inner();
-        let at = inner.unfinished.iter().position(|c| c.number == number);
-        let there = at.and_then(|at| inner.unfinished.remove(at)).is_some();
-        inner.answered += usize::from(there);
-        there
+        let client = inner.clients.iter_mut().find(|c| c.number == number);
+        client.map(|c| c.came = true).is_some()
     }
 
-    /// Its thread ends; `came` as that said.
-    pub(super) fn left(&self, number: u64, came: bool) {
+    /// Its thread ends.
+    pub(super) fn left(&self, number: u64) {
         let mut inner = self.inner();
         inner.threads -= 1;
-        if came {
-            inner.answered -= 1;
-        } else {
-            inner.unfinished.retain(|c| c.number != number);
-        }
+        inner.clients.retain(|c| c.number != number);
+    }
+}
+
+impl Inner {
+    /// Ends the oldest client that is one of these, if there is one: its thread reads the end, or
+    /// cannot write.
+    fn end(&mut self, is_one: impl Fn(&Client) -> bool) -> Option<()> {
+        let at = self.clients.iter().position(is_one)?;
+        let _ = self.clients.remove(at)?.stream.shutdown(Shutdown::Both);
+        Some(())
     }
 }
 
@@ -107,24 +106,35 @@ mod tests {
     }
 
     #[test]
-    fn of_one_address_the_oldest_unfinished_one_goes_and_of_others_none() {
+    fn of_one_address_the_oldest_one_goes_and_of_others_none() {
         let clients = Clients::default();
-        let all = connections(ADDRESS_MAX + 4);
+        let all = connections(ADDRESS_MAX + 3);
         let (trickles, neighbour) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-        let (early, own) = (&all[0], &all[1]);
+        let early = &all[0];
         let admit = |of: &(TcpStream, TcpStream), from| clients.admit(&of.1, from).unwrap();
         let neighbour_number = admit(early, neighbour);
-        let first = admit(own, trickles);
-        // One whose request has come is not the oldest unfinished one.
-        assert!(clients.came(first));
-        let numbers: Vec<u64> = all[2..].iter().map(|one| admit(one, trickles)).collect();
-        let gone = |n: usize| is_shut(&all[2 + n].0);
+        let numbers: Vec<u64> = all[1..].iter().map(|one| admit(one, trickles)).collect();
+        let gone = |n: usize| is_shut(&all[1 + n].0);
         assert!(gone(0) && gone(1) && !gone(2) && !gone(ADDRESS_MAX + 1));
-        assert!(!is_shut(&early.0) && !is_shut(&own.0));
+        assert!(!is_shut(&early.0));
         assert!(!clients.came(numbers[0]) && clients.came(numbers[2]));
         assert!(clients.came(neighbour_number));
-        clients.left(numbers[0], false);
-        clients.left(numbers[2], true);
+        clients.left(numbers[0]);
+        clients.left(numbers[2]);
+    }
+
+    /// They held all places for as long as an answer may take.
+    #[test]
+    fn those_of_one_address_that_do_not_read_their_answers_keep_no_other_out() {
+        let clients = Clients::default();
+        let all = connections(CLIENTS_MAX + 1);
+        for one in &all[..CLIENTS_MAX] {
+            let number = clients.admit(&one.1, [10, 0, 0, 1].into());
+            assert!(number.is_none_or(|number| clients.came(number)));
+        }
+        assert!(clients.admit(&all[CLIENTS_MAX].1, [10, 0, 0, 2].into()).is_some());
+        let shut = all.iter().filter(|one| is_shut(&one.0)).count();
+        assert_eq!(shut, CLIENTS_MAX - ADDRESS_MAX);
     }
 
     #[test]
@@ -139,7 +149,7 @@ mod tests {
         assert!(is_shut(&all[0].0) && !is_shut(&all[THREADS_MAX - 1].0));
         // Those that were told to end have not ended yet.
         assert!(clients.admit(&all[THREADS_MAX].1, [10, 0, 0, 9].into()).is_none());
-        clients.left(0, false);
+        clients.left(0);
         assert!(clients.admit(&all[THREADS_MAX].1, [10, 0, 0, 9].into()).is_some());
     }
 }
