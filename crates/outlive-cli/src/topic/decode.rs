@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use outlive::MsgPack;
-use outlive::describe::{FieldType, Kind, Scalar};
+use outlive::describe::{self, FieldType, Kind, Scalar};
 use outlive::topic;
 use outlive::{Encoding, PayloadType, TypeDescription};
 use serde_json::Value;
@@ -129,30 +129,15 @@ impl Decoder {
         }
     }
 
-    /// The part of a payload that `path` names.
-    pub(crate) fn field(&self, payload: &[u8], path: &str) -> Option<Tree> {
-        match &self.form {
-            Form::Described(described) => {
-                Some(Tree::of(&described.decode(payload)?.at(path)?, self.most()))
-            }
-            Form::MessagePack | Form::Foreign(_) => {
-                Some(self.tree(payload, usize::MAX)?.at(path)?.clone().cut(self.most()))
-            }
-            Form::Numbers(_, count) => {
-                let number = self.number_of(payload)?;
-                let index = match path {
-                    "" if *count == Some(1) => 0,
-                    "" => {
-                        let values = payload.chunks_exact(number.bytes).map(number.json);
-                        return serde_json::from_value(values.collect()).ok();
-                    }
-                    path => path.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok()?,
-                };
-                let one = payload.chunks_exact(number.bytes).nth(index)?;
-                serde_json::from_value((number.json)(one)).ok()
-            }
-            Form::Unread(_) | Form::Unknown => None,
-        }
+    /// Reads a payload once for all parts of it that are wanted; `None` if it is not of its type.
+    pub(crate) fn read<'a>(&'a self, payload: &'a [u8]) -> Option<Read<'a>> {
+        let view = match &self.form {
+            Form::Described(described) => View::Described(described.decode(payload)?),
+            Form::MessagePack | Form::Foreign(_) => View::Tree(self.tree(payload, usize::MAX)?),
+            Form::Numbers(_, count) => View::Numbers(self.number_of(payload)?, *count, payload),
+            Form::Unread(_) | Form::Unknown => View::Unknown,
+        };
+        Some(Read { view, most: self.most() })
     }
 
     /// Says why no payload of this type ever has the part that `path` names, if so.
@@ -260,6 +245,46 @@ impl Decoder {
             let _ = write!(hex, "{byte:02x}");
         }
         ("hex", Value::String(hex), shown == payload.len())
+    }
+}
+
+/// A payload that has been read.
+#[derive(Debug)]
+pub(crate) struct Read<'a> {
+    view: View<'a>,
+    /// Elements of each array that are shown.
+    most: usize,
+}
+
+#[derive(Debug)]
+enum View<'a> {
+    /// And how many, where that is fixed.
+    Numbers(Number, Option<usize>, &'a [u8]),
+    Described(describe::Value<'a>),
+    Tree(Tree),
+    Unknown,
+}
+
+impl Read<'_> {
+    /// The part that `path` names.
+    pub(crate) fn part(&self, path: &str) -> Option<Tree> {
+        match &self.view {
+            View::Described(value) => Some(Tree::of(&value.at(path)?, self.most)),
+            View::Tree(tree) => Some(tree.at(path)?.clone().cut(self.most)),
+            View::Numbers(number, count, payload) => {
+                let index = match path {
+                    "" if *count == Some(1) => 0,
+                    "" => {
+                        let values = payload.chunks_exact(number.bytes).map(number.json);
+                        return serde_json::from_value(values.collect()).ok();
+                    }
+                    path => path.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok()?,
+                };
+                let one = payload.chunks_exact(number.bytes).nth(index)?;
+                serde_json::from_value((number.json)(one)).ok()
+            }
+            View::Unknown => None,
+        }
     }
 }
 
@@ -375,7 +400,7 @@ mod tests {
     fn a_table_of_numbers_leaves_none_out() {
         let of = |encoding, count: usize| Decoder::new("f32", encoding, 4 * count, true);
         let payload = |n: usize| [1.5f32.to_ne_bytes()].repeat(n).concat();
-        let cell = |of: &Decoder, n| of.field(&payload(n), "").unwrap().cell();
+        let cell = |of: &Decoder, n| of.read(&payload(n)).unwrap().part("").unwrap().cell();
         assert_eq!(of(Fixed, 1).columns(&payload(1)), [""]);
         assert_eq!(cell(&of(Fixed, 1), 1), "1.5");
         assert_eq!(of(Fixed, 3).columns(&payload(3)), ["[0]", "[1]", "[2]"]);
@@ -411,7 +436,8 @@ mod tests {
         bytes.extend(b"map\0\0\0\0\0");
         let text = r#"{position: [1.5, -2.0], frame: "map"}"#;
         assert_eq!(decoder(&pose).text(&bytes), text);
-        assert_eq!(decoder(&pose).field(&bytes, "position[1]"), Some(Tree::F64(-2.0)));
+        let part = decoder(&pose).read(&bytes).unwrap().part("position[1]");
+        assert_eq!(part, Some(Tree::F64(-2.0)));
         for good in ["", "pose", "pose.position[1]", "tail[1000]"] {
             assert_eq!(decoder(&cloud).check_path(good), Ok(()), "{good}");
         }

@@ -320,13 +320,17 @@ impl Echo<'_> {
         if self.args.csv {
             return self.row(stream, &meta, sample);
         }
-        let fields = self.args.field.iter().map(|path| (path, decoder.field(sample, path)));
+        let fields = || {
+            let read = decoder.read(sample);
+            let part = |path: &String| read.as_ref().and_then(|read| read.part(path));
+            self.args.field.iter().map(|path| (path.clone(), part(path))).collect::<Vec<_>>()
+        };
         let line = if self.args.json {
             let body = if self.args.field.is_empty() {
                 let (key, value, whole) = decoder.json(sample);
                 Body::Payload { key, value, whole }
             } else {
-                Body::Fields(fields.map(|(k, v)| (k.clone(), v)).collect())
+                Body::Fields(fields())
             };
             json_line(topic, &meta, sample.len(), &body)
         } else {
@@ -334,7 +338,7 @@ impl Echo<'_> {
                 decoder.text(sample)
             } else {
                 let shown = |v: Option<Tree>| v.map_or("-".into(), |v| v.to_string());
-                fields.map(|(_, v)| shown(v)).collect::<Vec<_>>().join("  ")
+                fields().into_iter().map(|(_, v)| shown(v)).collect::<Vec<_>>().join("  ")
             };
             let topic =
                 topic.map_or(String::new(), |t| format!("{t:<width$}  ", width = self.width));
@@ -374,9 +378,11 @@ impl Echo<'_> {
         let bytes = sample.len();
         let mut line =
             format!("{},{},{seq},{timestamp_ns},{lost_before},{bytes}", id.node, id.port);
+        let read = decoder.read(sample);
         for path in &columns {
             line.push(',');
-            line += &decoder.field(sample, path).map_or(String::new(), |v| v.cell());
+            let part = read.as_ref().and_then(|read| read.part(path));
+            line += &part.map_or(String::new(), |v| v.cell());
         }
         if columns.is_empty() {
             line.push(',');

@@ -63,9 +63,11 @@ impl Table {
         let Message { log_time, publish_time, sequence, .. } = message;
         let (publisher, bytes) = (&source.publisher, payload.len());
         text += &format!("{log_time},{publish_time},{},{sequence},{bytes}", quoted(publisher));
+        let read = self.decoder.read(payload);
         for path in &columns {
             text.push(',');
-            text += &self.decoder.field(payload, path).map_or(String::new(), |v| v.cell());
+            let part = read.as_ref().and_then(|read| read.part(path));
+            text += &part.map_or(String::new(), |v| v.cell());
         }
         if columns.is_empty() {
             text.push(',');
