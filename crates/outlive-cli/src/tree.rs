@@ -7,6 +7,63 @@ use outlive::describe::Value;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+/// A step to a part of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Key {
+    Field(String),
+    Element(usize),
+}
+
+/// Where a part of a value is; without keys it is all of it. As text it can be read only by people:
+/// the name of a field may have dots and brackets in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Path(pub(crate) Vec<Key>);
+
+impl Path {
+    /// What a person typed, like `joints[2].position`.
+    pub(crate) fn typed(text: &str) -> Result<Self, String> {
+        let (mut keys, mut rest) = (Vec::new(), text);
+        while !rest.is_empty() {
+            if let Some(indexed) = rest.strip_prefix('[') {
+                let (index, after) = indexed.split_once(']').ok_or("a ] is missing")?;
+                let number = index.parse().map_err(|_| format!("'{index}' is not a number"))?;
+                keys.push(Key::Element(number));
+                rest = after;
+            } else {
+                let named = rest.strip_prefix('.').unwrap_or(rest);
+                let (name, after) = named.split_at(named.find(['.', '[']).unwrap_or(named.len()));
+                keys.push(Key::Field(name.into()));
+                rest = after;
+            }
+        }
+        Ok(Self(keys))
+    }
+
+    pub(crate) fn below(&self, key: Key) -> Self {
+        Self(self.0.iter().cloned().chain([key]).collect())
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, key) in self.0.iter().enumerate() {
+            match key {
+                Key::Field(name) if i == 0 => f.write_str(name)?,
+                Key::Field(name) => write!(f, ".{name}")?,
+                Key::Element(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The head of a table with these columns. Of what is not known there is one, in hexadecimal.
+pub(crate) fn head(columns: &[Path]) -> String {
+    let name = |path: &Path| if path.0.is_empty() { "value".into() } else { path.to_string() };
+    let names = columns.iter().map(name).chain(columns.is_empty().then(|| "hex".into()));
+    names.map(|name| format!(",{}", quoted(&name))).collect()
+}
+
 /// A value with everything below it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Tree {
@@ -110,38 +167,29 @@ impl Tree {
         }
     }
 
-    /// The part that `path` names, like `joints[2].position`; empty: the whole.
-    pub(crate) fn at(&self, path: &str) -> Option<&Self> {
-        let mut at = self;
-        let mut rest = path;
-        while !rest.is_empty() {
-            if let Some(indexed) = rest.strip_prefix('[') {
-                let (index, after) = indexed.split_once(']')?;
-                let Self::List(list) = at else { return None };
-                at = list.shown.get(index.parse::<usize>().ok()?)?;
-                rest = after;
-            } else {
-                let named = rest.strip_prefix('.').unwrap_or(rest);
-                let end = named.find(['.', '[']).unwrap_or(named.len());
-                let Self::Fields(fields) = at else { return None };
-                at = fields.iter().find(|(name, _)| *name == named[..end]).map(|(_, v)| v)?;
-                rest = &named[end..];
+    /// The part at `path`.
+    pub(crate) fn at(&self, path: &Path) -> Option<&Self> {
+        path.0.iter().try_fold(self, |at, key| match (key, at) {
+            (Key::Field(name), Self::Fields(fields)) => {
+                fields.iter().find(|(of, _)| of == name).map(|(_, value)| value)
             }
-        }
-        Some(at)
+            (Key::Element(index), Self::List(list)) => list.shown.get(*index),
+            _ => None,
+        })
     }
 
-    /// Paths of everything that is no struct; arrays count as one.
-    pub(crate) fn leaves(&self) -> Vec<String> {
-        let Self::Fields(fields) = self else { return vec![String::new()] };
+    /// Where everything is that is no struct; arrays count as one.
+    pub(crate) fn leaves(&self) -> Vec<Path> {
         let mut out = Vec::new();
-        for (name, value) in fields {
-            for below in value.leaves() {
-                let dot = if below.is_empty() { "" } else { "." };
-                out.push(format!("{name}{dot}{below}"));
-            }
-        }
+        self.add_leaves(Path::default(), &mut out);
         out
+    }
+
+    fn add_leaves(&self, at: Path, out: &mut Vec<Path>) {
+        let Self::Fields(fields) = self else { return out.push(at) };
+        for (name, value) in fields {
+            value.add_leaves(at.below(Key::Field(name.clone())), out);
+        }
     }
 
     /// As a cell of a CSV table: bare numbers and text, everything else as JSON.
@@ -355,11 +403,13 @@ mod tests {
         assert_eq!(tree.to_string(), text);
         let json = r#"{"z":{"b":[1,-2,3.5],"a":"x\"y"},"n":null,"t":true}"#;
         assert_eq!(serde_json::to_string(&tree).unwrap(), json);
-        assert_eq!(tree.leaves(), ["z.b", "z.a", "n", "t"]);
+        let leaves: Vec<_> = tree.leaves().iter().map(Path::to_string).collect();
+        assert_eq!(leaves, ["z.b", "z.a", "n", "t"]);
         assert!(tree.is_whole());
         let cut = tree.cut(1);
-        assert_eq!(cut.at("z.b").unwrap().to_string(), "[1, .. 2 more]");
-        assert!(!cut.is_whole() && cut.at("z.a").unwrap().is_whole());
+        let at = |path| cut.at(&Path::typed(path).unwrap()).unwrap();
+        assert_eq!(at("z.b").to_string(), "[1, .. 2 more]");
+        assert!(!cut.is_whole() && at("z.a").is_whole());
     }
 
     #[test]
@@ -372,10 +422,23 @@ mod tests {
     #[test]
     fn paths_name_fields_and_elements() {
         let tree = tree(r#"[{"a": {"b": [[1, 2], [3]]}}]"#);
-        assert_eq!(tree.at("[0].a.b[0][1]").unwrap().to_string(), "2");
-        for wrong in ["[1]", "[0].b", "[0]a.b[0][2]", "a", "[x]", "[0].a.b[0"] {
-            assert_eq!(tree.at(wrong), None, "{wrong}");
+        let at = |path| Path::typed(path).map(|path| tree.at(&path).map(Tree::to_string));
+        assert_eq!(at("[0].a.b[0][1]"), Ok(Some("2".into())));
+        for wrong in ["[1]", "[0].b", "[0]a.b[0][2]", "a"] {
+            assert_eq!(at(wrong), Ok(None), "{wrong}");
         }
+        assert_eq!(at("[x]"), Err("'x' is not a number".into()));
+        assert_eq!(at("[0].a.b[0"), Err("a ] is missing".into()));
+        assert_eq!(Path::typed("[0].a.b[0][1]").unwrap().to_string(), "[0].a.b[0][1]");
+    }
+
+    #[test]
+    fn a_name_with_a_dot_is_one_key() {
+        let tree = tree(r#"{"a.b": 1, "a": {"b": 2, "c[0]": 3}}"#);
+        let leaves = tree.leaves();
+        let values: Vec<_> = leaves.iter().map(|path| tree.at(path).unwrap().cell()).collect();
+        assert_eq!(head(&leaves), ",a.b,a.b,a.c[0]");
+        assert_eq!(values, ["1", "2", "3"]);
     }
 
     #[test]

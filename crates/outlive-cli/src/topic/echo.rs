@@ -1,6 +1,7 @@
 //! `outlive topic echo`: messages of topics of any type, as lines, as JSON or unmodified.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
@@ -18,7 +19,7 @@ use crate::exit::{CODES_HELP, Code, Failure, Outcome, note};
 use crate::options::{DomainOptions, seconds, slice_of};
 use crate::os;
 use crate::output::{self, Halt, Output, bytes, count};
-use crate::tree::{Tree, quoted};
+use crate::tree::{Path, Tree, head};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -104,8 +105,12 @@ pub(crate) fn run(args: &EchoArgs, options: &DomainOptions) -> Outcome {
         let form = if args.raw { "--raw" } else { "--csv" };
         return Err(Failure::new(Code::Usage, format!("{form} prints one topic at a time")));
     }
+    let typed = |path: &String| {
+        Path::typed(path).map_err(|why| Failure::new(Code::Usage, wrong_field(path, &why)))
+    };
     let mut echo = Echo {
         args,
+        fields: args.field.iter().map(typed).collect::<Result<_, _>>()?,
         domain: options.domain()?,
         node: options.node("topic-echo")?,
         width: pending.iter().map(|name| name.chars().count()).max().unwrap_or(0),
@@ -143,6 +148,7 @@ impl Stream {
         node: &Node,
         domain: &Domain,
         args: &EchoArgs,
+        fields: &[Path],
     ) -> Result<Option<Self>, Failure> {
         let topic = node.topic::<[u8]>(name)?.history(args.history).reliable(args.reliable);
         let subscriber = match topic.subscriber_of_any_type() {
@@ -154,9 +160,9 @@ impl Stream {
         let bytes = || Decoder::new("", Encoding::Bytes, 1, whole);
         let topic = domain.find_topic(subscriber.topic())?;
         let decoder = topic.map_or_else(bytes, |topic| Decoder::of(&topic, whole));
-        for path in &args.field {
+        for path in fields {
             if let Err(why) = decoder.check_path(path) {
-                return Err(Failure::new(Code::Usage, format!("--field {path}: {why}")));
+                return Err(Failure::new(Code::Usage, wrong_field(path, &why)));
             }
         }
         Ok(Some(Self { subscriber, decoder, met_one: false, troubles: HashSet::new() }))
@@ -179,6 +185,8 @@ impl Stream {
 #[derive(Debug)]
 struct Echo<'a> {
     args: &'a EchoArgs,
+    /// `--field`.
+    fields: Vec<Path>,
     domain: Domain,
     node: Node,
     /// Topics that do not exist yet.
@@ -191,7 +199,7 @@ struct Echo<'a> {
     width: usize,
     output: Output,
     /// Of a table: paths of the payload's parts, once its head is printed.
-    columns: Option<Vec<String>>,
+    columns: Option<Vec<Path>>,
     printed: u64,
     corrupt: bool,
 }
@@ -278,7 +286,7 @@ impl Echo<'_> {
         let mut left = Vec::new();
         let before = self.streams.len();
         for name in std::mem::take(&mut self.pending) {
-            match Stream::join(&name, &self.node, &self.domain, self.args)? {
+            match Stream::join(&name, &self.node, &self.domain, self.args, &self.fields)? {
                 Some(stream) => self.streams.push(stream),
                 None => left.push(name),
             }
@@ -322,11 +330,11 @@ impl Echo<'_> {
         }
         let fields = || {
             let read = decoder.read(sample);
-            let part = |path: &String| read.as_ref().and_then(|read| read.part(path));
-            self.args.field.iter().map(|path| (path.clone(), part(path))).collect::<Vec<_>>()
+            let part = |path: &Path| read.as_ref().and_then(|read| read.part(path));
+            self.fields.iter().map(|path| (path.to_string(), part(path))).collect::<Vec<_>>()
         };
         let line = if self.args.json {
-            let body = if self.args.field.is_empty() {
+            let body = if self.fields.is_empty() {
                 let (key, value, whole) = decoder.json(sample);
                 Body::Payload { key, value, whole }
             } else {
@@ -334,7 +342,7 @@ impl Echo<'_> {
             };
             json_line(topic, &meta, sample.len(), &body)
         } else {
-            let payload = if self.args.field.is_empty() {
+            let payload = if self.fields.is_empty() {
                 decoder.text(sample)
             } else {
                 let shown = |v: Option<Tree>| v.map_or("-".into(), |v| v.to_string());
@@ -360,17 +368,12 @@ impl Echo<'_> {
         let columns = match self.columns.take() {
             Some(columns) => columns,
             None => {
-                let columns = match self.args.field.as_slice() {
+                let columns = match self.fields.as_slice() {
                     [] => decoder.columns(sample),
                     fields => fields.to_vec(),
                 };
-                let mut head = "node,port,seq,timestamp_ns,lost_before,bytes".to_owned();
-                let named = columns.iter().map(|c| if c.is_empty() { "value" } else { c });
-                // Of what is not known there is one column, in hexadecimal.
-                let named = named.chain(columns.is_empty().then_some("hex"));
-                named.for_each(|name| head += &format!(",{}", quoted(name)));
-                self.output.write(head.as_bytes())?;
-                self.output.write(b"\n")?;
+                let common = "node,port,seq,timestamp_ns,lost_before,bytes";
+                self.output.write(format!("{common}{}\n", head(&columns)).as_bytes())?;
                 columns
             }
         };
@@ -422,6 +425,10 @@ impl Echo<'_> {
             _ => Code::Done,
         }
     }
+}
+
+fn wrong_field(path: impl Display, why: &str) -> String {
+    format!("--field {path}: {why}")
 }
 
 fn of_topic(topic: Option<&str>) -> String {

@@ -11,7 +11,7 @@ use outlive_record::{Message, Source};
 use super::failed;
 use crate::exit::Failure;
 use crate::topic::decode::Decoder;
-use crate::tree::quoted;
+use crate::tree::{Path as Part, head, quoted};
 
 /// Bytes that become hexadecimal digits at once.
 const HEX_BYTES: usize = 64 << 10;
@@ -22,7 +22,7 @@ pub(super) struct Table {
     decoder: Decoder,
     is_images: bool,
     /// Paths of the payload's parts, once there was a message.
-    columns: Option<Vec<String>>,
+    columns: Option<Vec<Part>>,
 }
 
 impl Table {
@@ -52,10 +52,7 @@ impl Table {
             None => {
                 let columns = self.first_columns(source, payload);
                 text += "log_time_ns,publish_time_ns,publisher,seq,bytes";
-                let named = columns.iter().map(|c| if c.is_empty() { "value" } else { c });
-                // Of what is not known there is one column, in hexadecimal.
-                let named = named.chain(columns.is_empty().then_some("hex"));
-                named.for_each(|name| text += &format!(",{}", quoted(name)));
+                text += &head(&columns);
                 text += if self.is_images { ",file\n" } else { "\n" };
                 columns
             }
@@ -88,7 +85,7 @@ impl Table {
         self.out.write_all(text.as_bytes()).map_err(|e| failed("write", &self.path, &e))
     }
 
-    fn first_columns(&self, source: &Source, payload: &[u8]) -> Vec<String> {
+    fn first_columns(&self, source: &Source, payload: &[u8]) -> Vec<Part> {
         let mut columns = self.decoder.columns(payload);
         if self.is_images && source.payload_type.encoding() == Encoding::Headed {
             // The pixels.

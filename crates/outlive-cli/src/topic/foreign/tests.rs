@@ -7,6 +7,7 @@ use prost_reflect::prost_types::{
 };
 
 use super::*;
+use crate::tree::Path;
 
 fn field(name: &str, number: i32, of: Type, label: Label, named: &str) -> FieldDescriptorProto {
     FieldDescriptorProto {
@@ -17,6 +18,10 @@ fn field(name: &str, number: i32, of: Type, label: Label, named: &str) -> FieldD
         type_name: (!named.is_empty()).then(|| named.into()),
         ..FieldDescriptorProto::default()
     }
+}
+
+fn path(text: &str) -> Path {
+    Path::typed(text).unwrap()
 }
 
 /// ```proto
@@ -268,7 +273,7 @@ fn a_table_of_arrow_is_shown_by_its_columns() {
         ("map", r#"[[{key: "a", value: 1}], [], nil]"#),
         ("view", r#"["short", "a text of more than 12 bytes", nil]"#),
     ] {
-        assert_eq!(tree.at(column).expect(column).to_string(), text, "{column}");
+        assert_eq!(tree.at(&path(column)).expect(column).to_string(), text, "{column}");
     }
     // The payload has its schema itself.
     assert_eq!(of(b"").unwrap().tree(made!("table.arrow")).unwrap(), tree);
@@ -374,7 +379,7 @@ fn a_small_flatbuffer_does_not_become_a_large_tree() {
         bytes
     };
     let tree = of.tree(&names(100)).unwrap();
-    assert_eq!(tree.at("names[99]").unwrap().to_string().len(), 4002);
+    assert_eq!(tree.at(&path("names[99]")).unwrap().to_string().len(), 4002);
     let why = of.tree(&names(100_000)).unwrap_err();
     assert!(why.contains("so often that it is too large"), "{why}");
 }
@@ -485,7 +490,7 @@ fn by_dictionary(len: usize) -> Result<Tree, String> {
 fn a_table_of_arrow_is_not_too_large_because_its_values_are_small() {
     let (bits, rows) = (vec![0x55; 50_000], 400_000);
     let shown = |tree: Result<Tree, String>, path: &str| {
-        tree.map(|tree| tree.at(path).map(Tree::to_string))
+        tree.map(|tree| tree.at(&self::path(path)).map(Tree::to_string))
     };
     let last = |text: &str| -> Result<_, String> { Ok(Some(text.to_owned())) };
     let (head, body) = batch(&[rows], &[b"", &bits]);
