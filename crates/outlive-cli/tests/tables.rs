@@ -6,7 +6,7 @@ use std::fs;
 
 use common::*;
 use outlive::describe::Scalar;
-use outlive::{PayloadType, TypeDescription, msgpack};
+use outlive::{Encoding, PayloadType, TypeDescription, msgpack};
 
 /// What both make of a topic with these messages.
 struct Tables {
@@ -43,6 +43,26 @@ impl Tables {
         self.convert.expect(code);
         assert_eq!(shown, cut(&self.table, 5));
         shown
+    }
+}
+
+fn encoded(encoding: Encoding, name: &str, schema: &[u8]) -> PayloadType {
+    PayloadType::encoded(encoding, name, schema).unwrap()
+}
+
+/// The first one made all of the topic a column of hexadecimal digits, and later ones were rows of
+/// empty cells.
+#[test]
+fn what_is_not_of_its_type_has_no_row_and_is_counted() {
+    let json = encoded(Encoding::Json, "robot/Goal", b"");
+    let all: &[&[u8]] = &[b"{damaged", b"", br#"{"x": 1, "y": 2}"#, b"{", br#"{"x": 3}"#];
+    let tables = Tables::of("tables-damaged", &json, all);
+    let told = [&tables.echo.err, &tables.convert.err].map(String::clone);
+    assert_eq!(tables.lines(CORRUPT), ["x,y", "1,2", "3,"]);
+    for (told, why) in
+        told.iter().zip(["left out 3 messages: not of the topic's type", "3 messages are damaged"])
+    {
+        assert!(told.contains(why), "{told}");
     }
 }
 

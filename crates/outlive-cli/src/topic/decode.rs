@@ -155,22 +155,20 @@ impl Decoder {
     }
 
     /// Columns of a table of payloads, judging by the type or by the first of them.
-    pub(crate) fn columns(&self, first: &[u8]) -> Vec<Path> {
-        match &self.form {
-            Form::Described(described) => {
+    pub(crate) fn columns(&self, first: &Read<'_>) -> Vec<Path> {
+        match (&self.form, &first.view) {
+            (Form::Described(described), _) => {
                 let mut out = Vec::new();
                 columns(described.root(), described.root().dims(), &Path::default(), &mut out);
                 out
             }
-            Form::MessagePack | Form::Foreign(_) => {
-                self.tree(first, usize::MAX).map_or(vec![], |t| t.leaves())
-            }
-            Form::Numbers(_, Some(n @ 2..=COLUMNS_MAX)) => {
+            (_, View::Tree(tree)) => tree.leaves(),
+            (Form::Numbers(_, Some(n @ 2..=COLUMNS_MAX)), _) => {
                 (0..*n).map(|i| Path(vec![Key::Element(i)])).collect()
             }
             // One, or all of them in one cell: of a slice the next message may have more.
-            Form::Numbers(..) => vec![Path::default()],
-            Form::Unread(_) | Form::Unknown => Vec::new(),
+            (Form::Numbers(..), _) => vec![Path::default()],
+            _ => Vec::new(),
         }
     }
 
@@ -367,7 +365,7 @@ mod tests {
     }
 
     fn names(of: &Decoder, first: &[u8]) -> Vec<String> {
-        of.columns(first).iter().map(Path::to_string).collect()
+        of.columns(&of.read(first).unwrap()).iter().map(Path::to_string).collect()
     }
 
     #[test]
@@ -441,8 +439,8 @@ mod tests {
             form: Form::Described(Box::new(of.clone())),
             whole: false,
         };
-        assert_eq!(names(&decoder(&pose), &[]), ["position[0]", "position[1]", "frame"]);
-        assert_eq!(names(&decoder(&cloud), &[]).last().unwrap(), "tail");
+        assert_eq!(names(&decoder(&pose), &[0; 24]), ["position[0]", "position[1]", "frame"]);
+        assert_eq!(names(&decoder(&cloud), &[0; 24]).last().unwrap(), "tail");
         let mut bytes = [1.5f64, -2.0].map(f64::to_le_bytes).concat();
         bytes.extend(b"map\0\0\0\0\0");
         let text = r#"{position: [1.5, -2.0], frame: "map"}"#;

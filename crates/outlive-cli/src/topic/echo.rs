@@ -121,6 +121,7 @@ pub(crate) fn run(args: &EchoArgs, options: &DomainOptions) -> Outcome {
         output: Output::standard()?,
         columns: None,
         printed: 0,
+        misfits: 0,
         corrupt: false,
     };
     let end = match echo.pump() {
@@ -201,6 +202,8 @@ struct Echo<'a> {
     /// Of a table: paths of the payload's parts, once its head is printed.
     columns: Option<Vec<Path>>,
     printed: u64,
+    /// Messages without a row, as they are not of the topic's type.
+    misfits: u64,
     corrupt: bool,
 }
 
@@ -321,12 +324,12 @@ impl Echo<'_> {
                 meta.seq
             ));
         }
+        if self.args.csv {
+            return self.row(stream, &meta, sample);
+        }
         self.printed += 1;
         if self.args.raw {
             return self.output.write(sample);
-        }
-        if self.args.csv {
-            return self.row(stream, &meta, sample);
         }
         let fields = || {
             let read = decoder.read(sample);
@@ -365,11 +368,16 @@ impl Echo<'_> {
     /// A line of the table, after the head if it is the first.
     fn row(&mut self, stream: usize, meta: &Meta, sample: &[u8]) -> Result<(), Halt> {
         let decoder = &self.streams[stream].decoder;
+        let Some(read) = decoder.read(sample) else {
+            self.misfits += 1;
+            return Ok(());
+        };
+        self.printed += 1;
         let columns = match self.columns.take() {
             Some(columns) => columns,
             None => {
                 let columns = match self.fields.as_slice() {
-                    [] => decoder.columns(sample),
+                    [] => decoder.columns(&read),
                     fields => fields.to_vec(),
                 };
                 let common = "node,port,seq,timestamp_ns,lost_before,bytes";
@@ -381,11 +389,9 @@ impl Echo<'_> {
         let bytes = sample.len();
         let mut line =
             format!("{},{},{seq},{timestamp_ns},{lost_before},{bytes}", id.node, id.port);
-        let read = decoder.read(sample);
         for path in &columns {
             line.push(',');
-            let part = read.as_ref().and_then(|read| read.part(path));
-            line += &part.map_or(String::new(), |v| v.cell());
+            line += &read.part(path).map_or(String::new(), |v| v.cell());
         }
         if columns.is_empty() {
             line.push(',');
@@ -413,10 +419,14 @@ impl Echo<'_> {
         if lost > 0 {
             note(format_args!("{} printed, {lost} lost", count(self.printed, "message")));
         }
+        if self.misfits > 0 {
+            let left_out = count(self.misfits, "message");
+            note(format_args!("left out {left_out}: not of the topic's type"));
+        }
         let too_many = |s: &Stream| s.troubles.contains(&ErrorKind::TooManyMembers);
         let unread = self.streams.iter().any(too_many);
         match end {
-            _ if self.corrupt => Code::Corrupt,
+            _ if self.corrupt || self.misfits > 0 => Code::Corrupt,
             End::TimedOut if self.args.count.is_some() || self.printed == 0 => {
                 note(format_args!("no message for {}", duration(self.args.timeout)));
                 Code::NotFound

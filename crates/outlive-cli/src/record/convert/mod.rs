@@ -139,8 +139,9 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
             file = topic.picture(image, &mut taken)?.unwrap_or_default();
             pictures += u64::from(!file.is_empty());
         }
-        topic.table.row(&message, source, &payload, &file)?;
-        rows += 1;
+        let has_row = topic.table.row(&message, source, &payload, &file)?;
+        rows += u64::from(has_row);
+        invalid += u64::from(!has_row);
     }
     drop(status);
     let tables = topics.len() as u64;

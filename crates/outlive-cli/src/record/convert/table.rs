@@ -10,7 +10,7 @@ use outlive_record::{Message, Source};
 
 use super::failed;
 use crate::exit::Failure;
-use crate::topic::decode::Decoder;
+use crate::topic::decode::{Decoder, Read};
 use crate::tree::{Path as Part, head, quoted};
 
 /// Bytes that become hexadecimal digits at once.
@@ -38,19 +38,21 @@ impl Table {
         Ok(Self { path, out: BufWriter::new(file), decoder, is_images, columns: None })
     }
 
-    /// Appends a message; of an image `file`, where it was written, and not its pixels.
+    /// Appends a message; of an image `file`, where it was written, and not its pixels. False if
+    /// it is not of its type, and has no row.
     pub(super) fn row(
         &mut self,
         message: &Message<'_>,
         source: &Source,
         payload: &[u8],
         file: &str,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
+        let Some(read) = self.decoder.read(payload) else { return Ok(false) };
         let mut text = String::new();
         let columns = match self.columns.take() {
             Some(columns) => columns,
             None => {
-                let columns = self.first_columns(source, payload);
+                let columns = self.first_columns(source, &read);
                 text += "log_time_ns,publish_time_ns,publisher,seq,bytes";
                 text += &head(&columns);
                 text += if self.is_images { ",file\n" } else { "\n" };
@@ -60,11 +62,9 @@ impl Table {
         let Message { log_time, publish_time, sequence, .. } = message;
         let (publisher, bytes) = (&source.publisher, payload.len());
         text += &format!("{log_time},{publish_time},{},{sequence},{bytes}", quoted(publisher));
-        let read = self.decoder.read(payload);
         for path in &columns {
             text.push(',');
-            let part = read.as_ref().and_then(|read| read.part(path));
-            text += &part.map_or(String::new(), |v| v.cell());
+            text += &read.part(path).map_or(String::new(), |v| v.cell());
         }
         if columns.is_empty() {
             text.push(',');
@@ -82,11 +82,12 @@ impl Table {
         }
         text.push('\n');
         self.columns = Some(columns);
-        self.out.write_all(text.as_bytes()).map_err(|e| failed("write", &self.path, &e))
+        self.out.write_all(text.as_bytes()).map_err(|e| failed("write", &self.path, &e))?;
+        Ok(true)
     }
 
-    fn first_columns(&self, source: &Source, payload: &[u8]) -> Vec<Part> {
-        let mut columns = self.decoder.columns(payload);
+    fn first_columns(&self, source: &Source, first: &Read<'_>) -> Vec<Part> {
+        let mut columns = self.decoder.columns(first);
         if self.is_images && source.payload_type.encoding() == Encoding::Headed {
             // The pixels.
             columns.pop();
