@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// A step to a part of a value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Field(String),
     Element(usize),
@@ -16,7 +16,7 @@ pub(crate) enum Key {
 
 /// Where a part of a value is; without keys it is all of it. As text it can be read only by people:
 /// the name of a field may have dots and brackets in it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Path(pub(crate) Vec<Key>);
 
 impl Path {

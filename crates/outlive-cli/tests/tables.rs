@@ -7,6 +7,8 @@ use std::fs;
 use common::*;
 use outlive::describe::Scalar;
 use outlive::{Encoding, PayloadType, TypeDescription, msgpack};
+use prost_reflect::prost_types::OneofDescriptorProto;
+use proto::{Type, message, set};
 
 /// What both make of a topic with these messages.
 struct Tables {
@@ -64,6 +66,51 @@ fn what_is_not_of_its_type_has_no_row_and_is_counted() {
     {
         assert!(told.contains(why), "{told}");
     }
+}
+
+/// ```proto
+/// message Plan { string goal = 1; At at = 2; oneof how { double fast = 3; Plan then = 4; } }
+/// message At { double x = 1; double y = 2; }
+/// ```
+fn plan() -> PayloadType {
+    let mut plan = message(
+        "Plan",
+        &[
+            ("goal", Type::String, ""),
+            ("at", Type::Message, ".robot.At"),
+            ("fast", Type::Double, ""),
+            ("then", Type::Message, ".robot.Plan"),
+        ],
+    );
+    plan.oneof_decl = vec![OneofDescriptorProto { name: Some("how".into()), options: None }];
+    plan.field[2..].iter_mut().for_each(|field| field.oneof_index = Some(0));
+    let at = message("At", &[("x", Type::Double, ""), ("y", Type::Double, "")]);
+    encoded(Encoding::Protobuf, "robot.Plan", &set(vec![plan, at]))
+}
+
+/// What the first message had not set was missing in all rows.
+#[test]
+fn columns_of_protocol_buffers_are_those_of_the_schema() {
+    let x = [&[0x09][..], &1.5f64.to_le_bytes()].concat();
+    let second = [&[0x12, x.len() as u8][..], &x, b"\x22\x03\x0a\x01b"].concat();
+    let lines = Tables::of("tables-protobuf", &plan(), &[b"\x0a\x01a", &second]).lines(DONE);
+    let then = r#""{""goal"":""b""}""#;
+    assert_eq!(lines, ["goal,at.x,at.y,fast,then", "a,,,,", &format!(",1.5,0.0,,{then}")]);
+}
+
+#[test]
+fn columns_of_flatbuffers_are_those_of_the_schema() {
+    let (schema, full) = (include_bytes!("foreign/plan.bfbs"), include_bytes!("foreign/plan.bin"));
+    // A table without fields.
+    let empty = [8, 0, 0, 0, 4, 0, 4, 0, 4, 0, 0, 0];
+    let of = encoded(Encoding::FlatBuffer, "robot.Plan", schema);
+    let lines = Tables::of("tables-flatbuffer", &of, &[&empty, full]).lines(DONE);
+    let head = "goal,step,at.x,at.y,at.z,boxes,notes,names,data,numbers,steps,big,on,maybe,ratio,\
+                next_type,next.text,next.level,next.seconds,then_type,then,inner,flags";
+    assert_eq!(lines[0], head);
+    assert_eq!(lines[1], ",Drive,,,,,,,,,,0,true,,0.5,NONE,,,,,,,0");
+    assert!(lines[2].starts_with("dock,Dock,1.5,-2.0,0.0,"), "{}", lines[2]);
+    assert!(lines[2].contains(",true,0,0.5,Pause,,,2.5,"), "{}", lines[2]);
 }
 
 /// Their cells were empty.

@@ -162,6 +162,7 @@ impl Decoder {
                 columns(described.root(), described.root().dims(), &Path::default(), &mut out);
                 out
             }
+            (Form::Foreign(of), View::Tree(tree)) => of.columns().unwrap_or_else(|| tree.leaves()),
             (_, View::Tree(tree)) => tree.leaves(),
             (Form::Numbers(_, Some(n @ 2..=COLUMNS_MAX)), _) => {
                 (0..*n).map(|i| Path(vec![Key::Element(i)])).collect()

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | this | Protocol Buffers, JSON, CDR by libraries and `outlive-record` |
 //! | `flat` | the bytes of FlatBuffers, which Arrow has too |
+//! | `columns` | those of a table, by the schema |
 //! | `flatbuffer`, `arrow` | both, read without unsafe code: payload and schema may be anything |
 
 mod arrow;
+mod columns;
 mod flat;
 mod flatbuffer;
 
@@ -19,7 +21,7 @@ use prost_reflect::{
     MessageDescriptor, ReflectMessage, Value,
 };
 
-use crate::tree::Tree;
+use crate::tree::{Path, Tree};
 use arrow::Arrow;
 use flatbuffer::FlatBuffer;
 
@@ -72,6 +74,16 @@ impl Foreign {
             }
             Self::FlatBuffer(of) => of.tree(payload),
             Self::Arrow(of) => of.tree(payload),
+        }
+    }
+
+    /// Columns of a table, where the schema tells them. CDR has all fields in each message, and of
+    /// Arrow each message has the schema.
+    pub(crate) fn columns(&self) -> Option<Vec<Path>> {
+        match self {
+            Self::Protobuf(of) => Some(columns::columns(of.clone(), sorts)),
+            Self::FlatBuffer(of) => Some(of.columns()),
+            Self::Json | Self::Cdr(_) | Self::Arrow(_) => None,
         }
     }
 
@@ -133,6 +145,15 @@ fn tree_of(message: &DynamicMessage) -> Tree {
         (f.name().to_owned(), value)
     });
     Tree::Fields(fields.collect())
+}
+
+/// The fields of a message; lists and maps have no columns below.
+fn sorts(of: &MessageDescriptor) -> Vec<(String, columns::Sorts<MessageDescriptor>)> {
+    let sort = |field: &FieldDescriptor| match field.kind() {
+        Kind::Message(of) if !field.is_list() && !field.is_map() => Some(of),
+        _ => None,
+    };
+    of.fields().map(|field| (field.name().to_owned(), vec![sort(&field)])).collect()
 }
 
 fn value_of(value: &Value, kind: &Kind) -> Tree {

@@ -3,6 +3,7 @@
 
 pub(crate) mod browser;
 pub(crate) mod disk;
+pub(crate) mod proto;
 pub(crate) mod robot;
 
 use std::io::Write;

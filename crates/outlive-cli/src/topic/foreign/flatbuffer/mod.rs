@@ -10,8 +10,9 @@ mod schema;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use super::columns::columns;
 use super::flat::{Budget, Flat, Table, Vector};
-use crate::tree::Tree;
+use crate::tree::{Path, Tree};
 use schema::{Base, Field, Object, Schema, Type};
 
 /// Deepest nesting, as verifiers of FlatBuffers have it.
@@ -38,6 +39,25 @@ impl FlatBuffer {
     pub(super) fn tree(&self, payload: &[u8]) -> Result<Tree, String> {
         let mut walk = Walk { schema: &self.schema, budget: Budget::of(payload) };
         walk.table(&self.schema.objects[self.root], Flat(payload).root()?, DEPTH_MAX)
+    }
+
+    /// Columns of a table of payloads.
+    pub(super) fn columns(&self) -> Vec<Path> {
+        let object = |of: &Type| match of.base {
+            Base::Object => of.index.filter(|index| *index < self.schema.objects.len()),
+            _ => None,
+        };
+        let sorts = |of: &Type| match self.schema.choices(of) {
+            Some(of_union) if of.base == Base::Union => {
+                let some = of_union.choices.iter().filter_map(|choice| choice.of.as_ref());
+                some.filter(|of| of.base != Base::None).map(object).collect()
+            }
+            _ => vec![object(of)],
+        };
+        columns(self.root, |index| {
+            let fields = self.schema.objects[*index].fields.iter();
+            fields.map(|field| (field.name.clone(), sorts(&field.of))).collect()
+        })
     }
 
     /// The table and all that it uses, as a `.fbs` file has them.
