@@ -29,6 +29,9 @@ struct Topic {
     r#type: String,
     encoding: &'static str,
     element_bytes: usize,
+    /// Whether values or elements have that size; else it is that of a byte.
+    #[serde(skip)]
+    is_sized: bool,
     depth: u64,
     publishers: Vec<Publisher>,
     messages: u64,
@@ -70,6 +73,7 @@ impl Topic {
             r#type: type_text(&info.type_name, info.encoding),
             encoding: info.encoding.as_str(),
             element_bytes: info.element_bytes,
+            is_sized: matches!(info.encoding, Encoding::Fixed | Encoding::Slice | Encoding::Headed),
             depth: info.depth,
         }
     }
@@ -79,7 +83,7 @@ impl Topic {
         vec![
             self.name.clone(),
             self.r#type.clone(),
-            bytes(self.element_bytes as u64),
+            if self.is_sized { bytes(self.element_bytes as u64) } else { "-".into() },
             self.encoding.into(),
             self.depth.to_string(),
             format!("{}/{}/{}", count("alive"), count("closed"), count("dead")),
