@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 
-use outlive::describe::{FieldType, Kind, Names, Scalar};
+use outlive::describe::{Field, FieldType, Kind, Names, Scalar};
 use outlive::{Encoding, TypeDescription};
 use serde_json::Value;
 
@@ -104,26 +104,72 @@ fn fill(
                 let names: Vec<_> = fields.iter().map(|f| f.name()).collect();
                 return wrong(path, format_args!("must be an object with {}", names.join(", ")));
             };
-            let mut given: BTreeMap<_, _> = given.iter().collect();
-            let dot = if path.is_empty() { "" } else { "." };
-            for field in fields {
-                let path = format!("{path}{dot}{}", field.name());
-                let Some(value) = given.remove(&field.name().to_owned()) else {
-                    return wrong(&path, "is missing");
-                };
-                // The last field of the payload: `payload` appends it.
-                if field.ty().is_any_length() {
-                    continue;
-                }
-                fill(field.ty(), field.ty().dims(), value, &path, &mut out[field.offset()..])?;
-            }
-            match given.keys().next() {
-                Some(name) => wrong(&format!("{path}{dot}{name}"), "is not a field of the type"),
-                None => Ok(()),
-            }
+            structure(fields, given.iter().collect(), path, out)
         }
         _ => wrong(path, "has no description: its bytes cannot be filled in"),
     }
+}
+
+/// Writes the fields of a struct. Without a value are fields that say nothing: reserved bytes, and
+/// how many elements of a list there are.
+fn structure(
+    fields: &[Field],
+    mut given: BTreeMap<&String, &Value>,
+    path: &str,
+    out: &mut [u8],
+) -> Result<(), Wrong> {
+    let dot = if path.is_empty() { "" } else { "." };
+    // How many elements were given of the list before.
+    let mut counted = None;
+    for (i, field) in fields.iter().enumerate() {
+        let (ty, path) = (field.ty(), format!("{path}{dot}{}", field.name()));
+        let out = &mut out[field.offset()..];
+        match (given.remove(&field.name().to_owned()), counted) {
+            (None, Some((count, name))) if name == field.name() => {
+                number(Scalar::U32, &Value::from(count), &path, out)?;
+            }
+            (None, _) if is_reserved(field) => {}
+            (None, _) => return wrong(&path, "is missing"),
+            // The last field of the payload: `payload` appends it.
+            (Some(_), _) if ty.is_any_length() => {}
+            (Some(value), _) => match (count_name(fields, i), value) {
+                (Some(name), Value::Array(items)) => {
+                    let (count, most) = (items.len(), ty.dims()[0]);
+                    if count > most {
+                        return wrong(
+                            &path,
+                            format_args!("has {count} elements, more than {most}"),
+                        );
+                    }
+                    fill(ty, &[&[count], &ty.dims()[1..]].concat(), value, &path, out)?;
+                    counted = Some((count, name));
+                }
+                _ => fill(ty, ty.dims(), value, &path, out)?,
+            },
+        }
+    }
+    match given.keys().next() {
+        Some(name) => wrong(&format!("{path}{dot}{name}"), "is not a field of the type"),
+        None => Ok(()),
+    }
+}
+
+/// Bytes that keep room, as `outlive types import` names them: `reserved`, `reserved2`.
+fn is_reserved(field: &Field) -> bool {
+    let number = field.name().strip_prefix("reserved");
+    let is_number = number.is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+    is_number && matches!(field.ty().kind(), Kind::Scalar(_)) && !field.ty().is_any_length()
+}
+
+/// The field that says how many elements a bounded list has, if field `i` is one: `x_count` behind
+/// `x`, but for reserved bytes.
+fn count_name(fields: &[Field], i: usize) -> Option<&str> {
+    let list = &fields[i];
+    let next = fields[i + 1..].iter().find(|field| !is_reserved(field))?;
+    let is_count = next.name().strip_suffix("_count") == Some(list.name())
+        && matches!(next.ty().kind(), Kind::Scalar(Scalar::U32))
+        && next.ty().dims().is_empty();
+    (is_count && !list.ty().dims().is_empty()).then(|| next.name())
 }
 
 fn text(value: &Value, len: usize, path: &str, out: &mut [u8]) -> Result<(), Wrong> {
@@ -306,6 +352,55 @@ mod tests {
         assert_eq!(json("[0, 1]", "\"ä\""), "modes[1] is not one of Backwards, Idle: 1");
         assert_eq!(json("[\"off\", 0]", "1"), "modes[0] is not one of Backwards, Idle: \"off\"");
         assert_eq!(json("[0, 0]", "\"ab\""), "key must be one character: \"ab\"");
+    }
+
+    /// As `outlive types import` lays out `uint8 id`, `float64[<=3] points`, `Corner[<=2] corners`.
+    fn bounded() -> TypeDescription {
+        let of = TypeDescription::scalar;
+        let corner = TypeDescription::struct_of(4, 2)
+            .field("id", 0, of(Scalar::U8))
+            .field("reserved", 1, of(Scalar::U8).array(1))
+            .field("x", 2, of(Scalar::I16));
+        TypeDescription::struct_of(56, 8)
+            .field("id", 0, of(Scalar::U8))
+            .field("reserved", 1, of(Scalar::U8).array(7))
+            .field("points", 8, of(Scalar::F64).array(3))
+            .field("points_count", 32, of(Scalar::U32))
+            .field("corners", 36, corner.array(2))
+            .field("corners_count", 44, of(Scalar::U32))
+            .field("reserved2", 48, of(Scalar::U8).array(8))
+    }
+
+    /// Every byte between fields had to be given, and lists in full.
+    #[test]
+    fn reserved_bytes_and_counts_may_be_left_out_and_bounded_lists_be_shorter() {
+        let shown = |json: &str| shown(&bounded(), json);
+        let text = "{id: 7, reserved: [0, 0, 0, 0, 0, 0, 0], points: [1.5, -2.0, 0.0], \
+                    points_count: 2, corners: [{id: 1, reserved: [0], x: -3}, \
+                    {id: 0, reserved: [0], x: 0}], corners_count: 1, \
+                    reserved2: [0, 0, 0, 0, 0, 0, 0, 0]}";
+        let json = r#"{"id": 7, "points": [1.5, -2], "corners": [{"id": 1, "x": -3}]}"#;
+        assert_eq!(shown(json), text);
+        let given = json.replace("\"corners\"", "\"points_count\": 1, \"corners\"");
+        assert_eq!(shown(&given), text.replace("points_count: 2", "points_count: 1"));
+        let with = |points: &str| shown(&format!(r#"{{"id": 7, {points} "corners": []}}"#));
+        assert!(with("\"points\": [],").contains("points: [0.0, 0.0, 0.0], points_count: 0"));
+        assert_eq!(with("\"points\": [1, 2, 3, 4],"), "points has 4 elements, more than 3");
+        assert_eq!(with(""), "points is missing");
+        assert_eq!(with("\"points_count\": 0,"), "points is missing");
+    }
+
+    #[test]
+    fn a_field_that_is_only_called_reserved_or_a_count_is_not_left_out() {
+        let of = TypeDescription::scalar;
+        let ours = TypeDescription::struct_of(24, 8)
+            .field("reserved_seats", 0, of(Scalar::U8).array(4))
+            .field("door", 8, of(Scalar::U8))
+            .field("door_count", 12, of(Scalar::U32));
+        let shown = |json: &str| shown(&ours, json);
+        assert_eq!(shown(r#"{"door": 1, "door_count": 2}"#), "reserved_seats is missing");
+        let door = r#"{"reserved_seats": [1, 2, 3, 4], "door": 1}"#;
+        assert_eq!(shown(door), "door_count is missing");
     }
 
     #[test]
