@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use common::*;
 use expect_test::expect_file;
+use proto::{Type, message};
 use testkit::TempDomain;
 
 fn here() -> PathBuf {
@@ -318,4 +319,35 @@ fn two_types_are_compared_field_by_field() {
     home.run("types show geometry_msgs/Twist").expect(DONE);
     let ran = home.run("types show geometry_msgs/Twirl").expect(NOT_FOUND);
     assert!(ran.err.contains("geometry_msgs/Twirl is neither a file"), "{}", ran.err);
+}
+
+/// It said that they are neither files nor messages of ROS.
+#[test]
+fn two_descriptor_sets_are_compared_message_by_message() {
+    let home = Home::new("types-diff-sets");
+    let given = [("Pose.msg", "int8 x\n"), ("noise", "\x01")];
+    let files = Files::new("diff-sets", &given);
+    let set = |name: &str, messages: &[(&str, Type)]| {
+        let message = |(name, of): &(&str, Type)| message(name, &[("x", *of, "")]);
+        let path = files.path(name);
+        fs::write(&path, proto::set(messages.iter().map(message).collect())).unwrap();
+        path
+    };
+    let a = set("a.bin", &[("Goal", Type::Double), ("Old", Type::Bool)]);
+    let b = set("b.bin", &[("Goal", Type::Int32), ("New", Type::Bool)]);
+    let text = "robot.Goal has 'double x = 1', the second has 'int32 x = 1'\n\
+                message robot.Old is missing in the second\n\
+                message robot.New is in the second only\n";
+    assert_eq!(home.run(&format!("types diff {a} {b}")).expect(MISMATCH).text(), text);
+    let same = home.run(&format!("types diff {a} {a}")).expect(DONE);
+    assert_eq!(same.text(), "both are the same type\n");
+    let (msg, noise) = (files.path("Pose.msg"), files.path("noise"));
+    let ran = home.run(&format!("types diff {a} {msg}")).expect(USAGE);
+    assert!(
+        ran.err.contains("only one is a descriptor set: compare it with another"),
+        "{}",
+        ran.err
+    );
+    let ran = home.run(&format!("types diff {a} {noise}")).expect(USAGE);
+    assert!(ran.err.contains("noise is no .msg file and no descriptor set"), "{}", ran.err);
 }

@@ -216,13 +216,19 @@ pub(crate) fn schema_text(of: &PayloadType) -> String {
 }
 
 /// All messages of a descriptor set.
+fn messages(set: &[u8]) -> Result<Vec<MessageDescriptor>, String> {
+    let all = pool(set)?.all_messages().filter(|m| !m.is_map_entry()).collect::<Vec<_>>();
+    if all.is_empty() { Err("it has no messages".into()) } else { Ok(all) }
+}
+
+/// Them as text.
 pub(crate) fn set_text(set: &[u8]) -> Result<String, String> {
-    let pool = pool(set)?;
-    let messages: Vec<_> = pool.all_messages().filter(|m| !m.is_map_entry()).collect();
-    match messages.as_slice() {
-        [] => Err("it has no messages".into()),
-        _ => Ok(proto_text(messages) + "\n"),
-    }
+    Ok(proto_text(messages(set)?) + "\n")
+}
+
+/// Their names.
+pub(crate) fn set_names(set: &[u8]) -> Result<Vec<String>, String> {
+    Ok(messages(set)?.iter().map(|of| of.full_name().into()).collect())
 }
 
 /// The messages, and those that they use, as a `.proto` file has them.

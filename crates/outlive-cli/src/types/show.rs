@@ -1,9 +1,11 @@
 //! `outlive types show` and `diff`: the fields of a type, before anybody publishes it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use outlive::{Encoding, PayloadType};
 use outlive_record::ros2::{InterfaceFile, embedded_text};
 
 use super::FormArgs;
@@ -21,7 +23,8 @@ Examples:
 
 const DIFF_EXAMPLES: &str = "\
 Examples:
-  outlive types diff old/msg/Pose.msg new/msg/Pose.msg";
+  outlive types diff old/msg/Pose.msg new/msg/Pose.msg
+  outlive types diff old.bin robot.bin            two descriptor sets";
 
 /// Show the fixed layout of a message, or the messages of a descriptor set.
 #[derive(Args, Debug)]
@@ -35,7 +38,7 @@ pub(crate) struct ShowArgs {
     form: FormArgs,
 }
 
-/// Show what differs between two messages; code 6 if something does.
+/// Show what differs between two messages, or two descriptor sets; code 6 if something does.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{DIFF_EXAMPLES}\n\n{CODES_HELP}"))]
 pub(crate) struct DiffArgs {
@@ -50,14 +53,8 @@ pub(crate) struct DiffArgs {
 }
 
 pub(super) fn show(args: &ShowArgs) -> Outcome {
-    let is_interface = [".msg", ".srv", ".action"].iter().any(|end| args.of.ends_with(end));
-    if !is_interface && Path::new(&args.of).is_file() {
-        let set = fs::read(&args.of);
-        let set = set.map_err(|e| Failure::io(&format!("reading {}", args.of), &e))?;
-        let shown = foreign::set_text(&set).map_err(|why| {
-            let why = format!("{} is no .msg file and no descriptor set: {why}", args.of);
-            Failure::new(Code::Usage, why)
-        });
+    if let Some(set) = descriptor_set(&args.of)? {
+        let shown = foreign::set_text(&set).map_err(|why| no_set(&args.of, &why));
         return print(&plain(&shown?));
     }
     let Loaded { library, wanted, .. } = load(&args.of, args.form.form(false))?;
@@ -74,6 +71,23 @@ pub(super) fn show(args: &ShowArgs) -> Outcome {
 }
 
 pub(super) fn diff(args: &DiffArgs) -> Outcome {
+    let sets = (descriptor_set(&args.first)?, descriptor_set(&args.second)?);
+    let lines = match sets {
+        (None, None) => message_differences(args)?,
+        (Some(first), Some(second)) => set_differences(args, &first, &second)?,
+        _ => {
+            let why = "only one is a descriptor set: compare it with another";
+            return Err(Failure::new(Code::Usage, why));
+        }
+    };
+    if lines.is_empty() {
+        return print("both are the same type\n");
+    }
+    print(&plain(&(lines.join("\n") + "\n")))?;
+    Ok(Code::Mismatch)
+}
+
+fn message_differences(args: &DiffArgs) -> Result<Vec<String>, Failure> {
     let form = args.form.form(false);
     let (first, second) = (load(&args.first, form)?, load(&args.second, form)?);
     let (a, b) = (&first.wanted, &second.wanted);
@@ -93,14 +107,48 @@ pub(super) fn diff(args: &DiffArgs) -> Outcome {
         if compared(&a.full, whole) != compared(&b.full, whole) {
             lines.push(format!("the name is {}, in the second {}", a.full, b.full));
         }
-        let differences = a.description.differences(&b.description);
-        lines.extend(differences.iter().map(|line| line.replace("this program", "the second")));
+        lines.extend(of_the_second(a.description.differences(&b.description)));
     }
-    if lines.is_empty() {
-        return print("both are the same type\n");
+    Ok(lines)
+}
+
+/// Of all messages; what several use is said once.
+fn set_differences(args: &DiffArgs, a: &[u8], b: &[u8]) -> Result<Vec<String>, Failure> {
+    let names = |path: &str, set| foreign::set_names(set).map_err(|why| no_set(path, &why));
+    let (of_a, of_b) = (names(&args.first, a)?, names(&args.second, b)?);
+    let (mut lines, mut said) = (Vec::new(), BTreeSet::new());
+    for name in &of_a {
+        if !of_b.contains(name) {
+            lines.push(format!("message {name} is missing in the second"));
+            continue;
+        }
+        let of = |set| PayloadType::encoded(Encoding::Protobuf, name, set);
+        let differences = of_the_second(of(a)?.differences(&of(b)?));
+        lines.extend(differences.filter(|line| said.insert(line.clone())));
     }
-    print(&(lines.join("\n") + "\n"))?;
-    Ok(Code::Mismatch)
+    let only = of_b.iter().filter(|name| !of_a.contains(name));
+    lines.extend(only.map(|name| format!("message {name} is in the second only")));
+    Ok(lines)
+}
+
+fn of_the_second(lines: Vec<String>) -> impl Iterator<Item = String> {
+    lines.into_iter().map(|line| line.replace("this program", "the second"))
+}
+
+/// The bytes of a file that is no interface file.
+fn descriptor_set(of: &str) -> Result<Option<Vec<u8>>, Failure> {
+    if is_interface(of) || !Path::new(of).is_file() {
+        return Ok(None);
+    }
+    fs::read(of).map(Some).map_err(|e| Failure::io(&format!("reading {of}"), &e))
+}
+
+fn no_set(of: &str, why: &str) -> Failure {
+    Failure::new(Code::Usage, format!("{of} is no .msg file and no descriptor set: {why}"))
+}
+
+fn is_interface(of: &str) -> bool {
+    [".msg", ".srv", ".action"].iter().any(|end| of.ends_with(end))
 }
 
 /// What counts of a name: not the package, if only a directory is called so, like old/ and new/.
@@ -121,8 +169,7 @@ struct Loaded {
 }
 
 fn load(of: &str, form: Form) -> Result<Loaded, Failure> {
-    let is_file = [".msg", ".srv", ".action"].iter().any(|end| of.ends_with(end));
-    if is_file {
+    if is_interface(of) {
         let sources = InterfaceFile::find(&[PathBuf::from(of)], None)?;
         let library = model::load(&sources, form)?;
         let is_meant = |m: &Message| m.file.as_deref() == Some(of);
