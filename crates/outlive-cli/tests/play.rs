@@ -170,6 +170,33 @@ fn a_line_at_a_terminal_says_how_far_it_is_and_goes() {
     assert!(record.wait().unwrap().success());
 }
 
+/// The file goes into a pipe that nobody reads at first: the command lasts as long as the test.
+#[test]
+fn a_line_at_a_terminal_says_how_far_a_recovery_is() {
+    let home = Home::new("recover-status");
+    let node = node(&home);
+    let publisher = node.topic::<[u8]>("/k").unwrap().publisher().unwrap();
+    // More than the pipe and what is in memory.
+    let noise = noise(4 << 20);
+    for _ in 0..4 {
+        publisher.publish(&noise).unwrap();
+    }
+    let file = home.root().with_file_name("recover.mcap");
+    home.run(&format!("record -o {} /k --history 4 --count 4", file.display())).expect(DONE);
+    let pipe = home.root().with_file_name("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let args = format!("recover {} --overwrite --output {}", file.display(), pipe.display());
+    let (mut recover, mut person) = shown_at_a_terminal(home.outlive(&args));
+    let mut read = std::fs::File::open(&pipe).unwrap();
+    // Longer than a line is left as it is.
+    std::thread::sleep(Duration::from_millis(300));
+    let all = std::thread::spawn(move || std::io::copy(&mut read, &mut std::io::sink()).unwrap());
+    let seen = await_seen(&mut person, &[" of 4 messages (", "4 messages into"]);
+    assert!(seen.contains("\r\x1b[K[##") && seen.contains("\r\x1b[Koutlive: 4 mess"), "{seen:?}");
+    assert!(recover.wait().unwrap().success());
+    assert!(all.join().unwrap() > 16 << 20);
+}
+
 #[test]
 fn keys_pause_go_on_and_play_one_message() {
     let home = Home::new("play-keys");

@@ -67,7 +67,7 @@ pub use options::{Progress, RecordOptions};
 pub use player::{Due, PlayOptions, Played, Player, Turn};
 pub use recorder::Recorder;
 pub use recording::{Messages, RecordedSource, Recording};
-pub use recover::{Recovered, recover};
+pub use recover::{Recovered, recover, recover_watched};
 pub use ring::Saved;
 pub use scan::{Damage, Limits};
 pub use selection::Selection;

@@ -34,6 +34,20 @@ pub fn recover(
     compression: Compression,
     overwrite: bool,
 ) -> Result<Recovered, Error> {
+    recover_watched(from, to, compression, overwrite, |_| ())
+}
+
+/// As [`recover`]; `watch` gets the number of messages written so far, again before each.
+///
+/// # Errors
+/// As [`recover`].
+pub fn recover_watched(
+    from: &Recording,
+    to: &Path,
+    compression: Compression,
+    overwrite: bool,
+    watch: impl FnMut(u64),
+) -> Result<Recovered, Error> {
     let mut how = fs::OpenOptions::new();
     how.write(true);
     if overwrite {
@@ -47,7 +61,7 @@ pub fn recover(
         return Err(Error::Usage(format!("{} would be written over itself", to.display())));
     }
     let file = how.open(to).map_err(|e| Error::io("create", to, e))?;
-    write(from, to, compression, file).inspect_err(|_| drop(fs::remove_file(to)))
+    write(from, to, compression, file, watch).inspect_err(|_| drop(fs::remove_file(to)))
 }
 
 fn write(
@@ -55,6 +69,7 @@ fn write(
     to: &Path,
     compression: Compression,
     file: fs::File,
+    mut watch: impl FnMut(u64),
 ) -> Result<Recovered, Error> {
     let wrong = |e| Error::writing(to, e);
     let sink = Sink::new(file, Rc::default(), compression == Compression::Zstd);
@@ -81,6 +96,7 @@ fn write(
     let mut messages = from.messages()?;
     for message in messages.by_ref() {
         let message = message?;
+        watch(count);
         let channel = &message.channel;
         let channel_id = match ids.get(&channel.id) {
             Some(id) => *id,

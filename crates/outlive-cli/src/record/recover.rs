@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use outlive_record::{Recording, recover};
+use outlive_record::{Recording, recover_watched};
 
 use super::{Believed, How};
 use crate::exit::{CODES_HELP, Code, Outcome, note};
 use crate::output::count;
+use crate::status::{Status, bar};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,7 +58,15 @@ fn beside(path: &Path) -> PathBuf {
 pub(crate) fn run(args: &RecoverArgs) -> Outcome {
     let recording = Recording::open_within(&args.file, args.believed.limits(), true)?;
     let output = args.output.clone().unwrap_or_else(|| beside(&recording.path));
-    let done = recover(&recording, &output, args.compression.into(), args.overwrite)?;
+    let (all, mut status) = (recording.messages, Status::new());
+    let watch = |done| {
+        status.show([done, 0], |[rate, _]| {
+            format!("{}  {done} of {all} messages ({rate}/s)", bar(done, all))
+        });
+    };
+    let how = args.compression.into();
+    let done = recover_watched(&recording, &output, how, args.overwrite, watch)?;
+    drop(status);
     note(format_args!("{} into {}", count(done.messages, "message"), output.display()));
     if done.damage.is_some() {
         note(&done.damage);
