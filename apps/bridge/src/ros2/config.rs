@@ -389,7 +389,7 @@ mod tests {
             ("node = \"a/b\"\n", "b.toml:4:8: 'a/b' is no name of a node in ROS: use letters"),
             ("namespace = \"x\"\n", "b.toml:4:13: 'x' is no namespace of ROS: write it"),
             ("", "b.toml:1:1: it carries nothing: add [[topic]]"),
-            ("[[ros2.topic]]\npattern = \"/x\"\ntype = \"a/b\"\n", "b.toml:6:8: 'a/b' is no mes"),
+            ("[[ros2.topic]]\npattern = \"/x\"\ntype = \"a/b\"\n", "b.toml:6:8: 'a/b' is not a m"),
             ("[[ros2.topic]]\npattern = \"/x\"\nname = \"y\"\n", "b.toml:6:8: 'y' is no name in"),
             ("[[ros2.topic]]\npattern = \"/*\"\nname = \"/y\"\n", "b.toml:6:8: one name for a"),
             ("[[ros2.topic]]\npattern = \"/x\"\ndepth = 0\n", "b.toml:6:9: 0 is out of range"),
