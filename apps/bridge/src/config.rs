@@ -120,7 +120,7 @@ pub(crate) struct Tls {
 pub(crate) struct Limits {
     /// Messages that the ring of a topic that comes in may hold.
     pub(crate) depth: u64,
-    /// Shared memory of one publisher of what comes in, for its larger payloads.
+    /// Shared memory of one publisher of what comes in, for its larger payloads; of one lane.
     pub(crate) publisher_bytes: u64,
     /// Shared memory of all of them.
     pub(crate) total_bytes: u64,

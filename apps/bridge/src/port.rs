@@ -4,12 +4,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
-use outlive::queue::ProducerId;
+use outlive::queue::{BOUND_BYTES_DEFAULT, ProducerId};
+use outlive::{Client, Producer, Server};
 use outlive::{Encoding, Error, ErrorKind, Node, PayloadType, Publisher};
 
 use crate::config::Limits;
 use crate::shared::Shared;
+use crate::worker::Stop;
 
 /// Payloads up to here travel inside the ring, without a loan; values of a fixed size up to there.
 const SMALL_BYTES: usize = 104;
@@ -17,6 +21,10 @@ const SMALL_VALUE_BYTES: usize = 1024;
 /// What a message takes in a ring beside its payload, and what the rest of its file takes.
 const ENTRY_HEAD_BYTES: usize = 24;
 const HEAD_BYTES: u64 = 24 << 10;
+/// Of a lane here at first, unless its messages need more.
+pub(crate) const LANE_BYTES: u64 = 16 << 10;
+/// How soon room that came is noticed, and a stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A lane: its queue, and who writes it.
 pub(crate) type LaneName = (String, ProducerId);
@@ -62,6 +70,11 @@ impl Room {
         self.limits.total_bytes.saturating_sub(self.in_use())
     }
 
+    /// Bound of a lane, where there is room.
+    pub(crate) fn lane_bytes(&self) -> u64 {
+        BOUND_BYTES_DEFAULT.min(self.limits.publisher_bytes).min(self.limits.total_bytes)
+    }
+
     /// The lanes that are known to be left behind, for [`Room::found`].
     pub(crate) fn known(&self) -> HashSet<LaneName> {
         self.left_behind().keys().cloned().collect()
@@ -78,11 +91,11 @@ impl Room {
     }
 
     /// One lane grows at a time: what is left is there for each of them.
-    pub(crate) fn growing(&self) -> MutexGuard<'_, ()> {
+    fn growing(&self) -> MutexGuard<'_, ()> {
         self.growing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many queues wait for room.
+    /// How many queues and services wait for room.
     pub(crate) fn waiting(&self) -> u64 {
         self.waiting.load(Relaxed)
     }
@@ -98,6 +111,43 @@ pub(crate) struct Share {
 impl Share {
     pub(crate) fn new(room: &Arc<Room>) -> Self {
         Self { room: room.clone(), taken: 0 }
+    }
+
+    /// Waits for room for a lane of so many bytes; none when `what` is to end.
+    pub(crate) fn of_lane(shared: &Shared, what: &str, bytes: u64, stop: &Stop) -> Option<Self> {
+        let mut waits = None;
+        while stop.goes_on() {
+            {
+                let _growing = shared.room.growing();
+                if !shared.room.lacks(bytes) {
+                    let mut share = Self::new(&shared.room);
+                    share.set(bytes);
+                    return Some(share);
+                }
+            }
+            waits.get_or_insert_with(|| Waits::new(shared, what));
+            thread::sleep(LOOK_EVERY);
+        }
+        None
+    }
+
+    /// Calls `put` while these lanes may grow as far as there is room, up to `most` bytes; also
+    /// says whether that was less than `most`.
+    pub(crate) fn within<L: Lanes, R>(
+        &mut self,
+        lanes: &mut L,
+        most: u64,
+        put: impl FnOnce(&mut L) -> R,
+    ) -> (R, bool) {
+        let room = self.room.clone();
+        let _growing = room.growing();
+        let may = lanes.memory_bytes() + room.left();
+        lanes.set_bound_bytes(may.min(most));
+        let done = put(lanes);
+        self.set(lanes.memory_bytes());
+        // The rest may be taken by others meanwhile.
+        lanes.set_bound_bytes(lanes.memory_bytes());
+        (done, may < most)
     }
 
     /// What it takes stays in that lane, until a look at the domain says otherwise.
@@ -120,14 +170,56 @@ impl Drop for Share {
     }
 }
 
+/// Lanes here, whose messages come from elsewhere.
+pub(crate) trait Lanes {
+    fn memory_bytes(&self) -> u64;
+    fn set_bound_bytes(&mut self, bytes: u64);
+}
+
+impl Lanes for Producer<[u8]> {
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+
+    fn set_bound_bytes(&mut self, bytes: u64) {
+        self.set_bound_bytes(bytes);
+    }
+}
+
+impl Lanes for Client<[u8], [u8]> {
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+
+    fn set_bound_bytes(&mut self, bytes: u64) {
+        self.set_bound_bytes(bytes);
+    }
+}
+
+impl Lanes for Server<[u8], [u8]> {
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+
+    fn set_bound_bytes(&mut self, bytes: u64) {
+        self.set_memory_bytes_max(bytes);
+    }
+}
+
 /// Counts as one that waits for room.
 #[derive(Debug)]
 pub(crate) struct Waits(Arc<Room>);
 
 impl Waits {
-    pub(crate) fn new(room: &Arc<Room>) -> Self {
-        room.waiting.fetch_add(1, Relaxed);
-        Self(room.clone())
+    /// Says so of `what`.
+    pub(crate) fn new(shared: &Shared, what: &str) -> Self {
+        let total = shared.room.limits.total_bytes;
+        shared.say_failed(format_args!(
+            "{what} is not carried until there is room: what comes in takes all of total_bytes = \
+             {total} in [limits]; raise it, or receive what waits in the queues"
+        ));
+        shared.room.waiting.fetch_add(1, Relaxed);
+        Self(shared.room.clone())
     }
 }
 

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use outlive::queue::{self, BOUND_BYTES_DEFAULT};
+use outlive::queue;
 use outlive::{Consumer, Deadline, ErrorKind, PayloadType, Producer, Received};
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
@@ -28,7 +28,7 @@ use zenoh::query::{ConsolidationMode, Query, Queryable};
 use zenoh::sample::Locality;
 
 use crate::incoming::{ANSWER_MAX, ask};
-use crate::port::{Share, Waits};
+use crate::port::{LANE_BYTES, Share, Waits};
 use crate::services::take;
 use crate::shared::{Note, Shared};
 use crate::stats::Counted;
@@ -39,8 +39,6 @@ use crate::worker::{Failed, Job, QUIET, Rests, Slot, Stop, Turn, Worker};
 const SENDERS_MAX: usize = 1024;
 /// Lanes elsewhere whose last message is known, at most.
 const TAKEN_MAX: usize = 4096;
-/// Of a lane here: at first, unless four messages need more, and at most.
-const LANE_BYTES: (u64, u64) = (16 << 10, BOUND_BYTES_DEFAULT);
 /// What goes with a message in a lane, at most.
 const RECORD_BYTES: u64 = 128;
 /// Who had no room and does not ask again in this time has gone.
@@ -65,7 +63,7 @@ const FULL: u8 = 2;
 /// To who asked: there is room, for who comes first.
 const ROOM: u8 = 3;
 
-/// The name of a queue's counters.
+/// The name of a queue's counters, and in the log.
 fn counters_of(name: &str) -> String {
     format!("queue {name}")
 }
@@ -87,9 +85,12 @@ fn sink(
 ) -> Result<Option<Box<dyn Job>>, Failed> {
     let name = &info.name;
     let of = info.payload_type();
-    let limits = shared.room.limits;
-    let bound_bytes = LANE_BYTES.1.min(limits.publisher_bytes).min(limits.total_bytes);
-    let Some(mut share) = first_share(shared, info, bound_bytes, stop) else { return Ok(None) };
+    let bound_bytes = shared.room.lane_bytes();
+    // Four messages, where they have one size.
+    let four = 4 * (info.element_bytes as u64 + RECORD_BYTES);
+    let first = four.next_power_of_two().clamp(LANE_BYTES.min(bound_bytes), bound_bytes);
+    let share = Share::of_lane(shared, &counters_of(name), first, stop);
+    let Some(mut share) = share else { return Ok(None) };
     let queue = shared.node.queue::<[u8]>(name)?.of_type(&of).bound_bytes(bound_bytes);
     let producer = if info.stamped { queue.stamped() } else { queue }.producer()?;
     share.set(producer.memory_bytes());
@@ -124,37 +125,6 @@ fn sink(
         next: None,
         slot,
     })))
-}
-
-/// Waits for room for a lane as it begins; none when it is to end.
-fn first_share(shared: &Shared, info: &queue::Info, most: u64, stop: &Stop) -> Option<Share> {
-    // Four messages, where they have one size.
-    let four = 4 * (info.element_bytes as u64 + RECORD_BYTES);
-    let first = four.next_power_of_two().clamp(LANE_BYTES.0.min(most), most);
-    let mut waits = None;
-    while stop.goes_on() {
-        {
-            let _growing = shared.room.growing();
-            if !shared.room.lacks(first) {
-                let mut share = Share::new(&shared.room);
-                share.set(first);
-                return Some(share);
-            }
-        }
-        waits.get_or_insert_with(|| no_room(shared, &info.name));
-        thread::sleep(LOOK_EVERY);
-    }
-    None
-}
-
-/// Says so, and counts it for as long as that is so.
-fn no_room(shared: &Shared, name: &str) -> Waits {
-    let total = shared.room.limits.total_bytes;
-    shared.say_failed(format_args!(
-        "queue {name} is not carried until there is room: what comes in takes all of \
-         total_bytes = {total} in [limits]; raise it, or receive what waits in the queues"
-    ));
-    Waits::new(&shared.room)
 }
 
 struct Sunk {
@@ -273,7 +243,6 @@ impl Sunk {
         bytes: usize,
         put: impl Fn(&mut Producer<[u8]>, Deadline) -> outlive::Result<()>,
     ) -> outlive::Result<bool> {
-        let room = &self.shared.room;
         let possible = bytes as u64 <= self.bound_bytes && self.of.fits(bytes);
         // What is too large for less than the whole bound only has no room now.
         let is_full = |e: &outlive::Error, limited: bool| match e.kind() {
@@ -281,18 +250,11 @@ impl Sunk {
             ErrorKind::InvalidArgument => limited && possible,
             _ => false,
         };
-        let (done, limited) = {
-            let _growing = room.growing();
-            let may = self.producer.memory_bytes() + room.left();
-            self.producer.set_bound_bytes(may.min(self.bound_bytes));
-            let done = put(&mut self.producer, Deadline::AT_ONCE);
-            self.share.set(self.producer.memory_bytes());
-            (done, may < self.bound_bytes)
-        };
+        let at_once = |to: &mut Producer<_>| put(to, Deadline::AT_ONCE);
+        let (done, limited) = self.share.within(&mut self.producer, self.bound_bytes, at_once);
         let done = match done {
             Err(e) if is_full(&e, limited) => {
-                // In what it has: the rest may be taken by others meanwhile.
-                self.producer.set_bound_bytes(self.producer.memory_bytes());
+                // In what it has.
                 let deadline = Deadline::after(ROOM_TIMEOUT);
                 put(&mut self.producer, deadline).map_err(|e| (is_full(&e, true), e))
             }
@@ -301,7 +263,8 @@ impl Sunk {
         let refused = limited && matches!(done, Err((true, _)));
         self.waits = refused.then(|| {
             let waits = self.waits.take().map(|(waits, _)| waits);
-            (waits.unwrap_or_else(|| no_room(&self.shared, &self.name)), Instant::now())
+            let of = || Waits::new(&self.shared, &counters_of(&self.name));
+            (waits.unwrap_or_else(of), Instant::now())
         });
         match done {
             Ok(()) => Ok(true),

@@ -5,6 +5,9 @@
 //! | the server, its machine, the link | clients elsewhere: `ServerDied` |
 //! | a client elsewhere | nobody: its answer is dropped |
 //! | a bridge | its clients or its server, as of any process |
+//!
+//! Calls that come wait in a lane here for the server, answers in those of the clients: both within
+//! what the file allows. What has no room is refused.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,7 +26,9 @@ use zenoh::sample::Locality;
 
 use crate::config::ServiceRule;
 use crate::incoming::ask;
+use crate::port::{LANE_BYTES, Share};
 use crate::shared::{Note, Shared};
+use crate::stats::Counted;
 use crate::wire::{ServiceNote, TypeNote};
 use crate::worker::{Failed, Job, QUIET, Rests, Slot, Stop, Turn, Worker};
 
@@ -103,7 +108,7 @@ pub(crate) fn start_offer(
     let what = format!("service {} is not offered", info.name);
     let slot = Arc::<Slot>::default();
     let at = slot.clone();
-    let begin = move |_: &Stop| offer(&by, &info, &rule, at);
+    let begin = move |stop: &Stop| offer(&by, &info, &rule, (at, stop));
     Worker::start(shared, "offer", what, begin).hearing(move |_| slot.wake())
 }
 
@@ -111,7 +116,7 @@ fn offer(
     shared: &Arc<Shared>,
     info: &service::Info,
     rule: &ServiceRule,
-    slot: Arc<Slot>,
+    run: (Arc<Slot>, &Stop),
 ) -> Result<Option<Box<dyn Job>>, Failed> {
     let name = &info.name;
     let note = ServiceNote {
@@ -121,20 +126,25 @@ fn offer(
     let note = Note::show(shared, "service", name, &note)?;
     let key = shared.keys.of(&shared.own, "call", name);
     let token = shared.keys.of(&shared.own, "live/service", name);
-    serve(shared, info, (key, token), Some(note), (Plain, rule.timeout_ms), slot)
+    serve(shared, info, (key, token), Some(note), (Plain, rule.timeout_ms), run)
 }
 
 /// Passes calls that come on a key to a service here, and shows that by a token.
 pub(crate) fn serve(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     info: &service::Info,
     (key, token): (String, String),
     note: Option<Note>,
     (form, timeout_ms): (impl Form + Send + 'static, u64),
-    slot: Arc<Slot>,
+    (slot, stop): (Arc<Slot>, &Stop),
 ) -> Result<Option<Box<dyn Job>>, Failed> {
+    let limited = Limited::new(shared, &info.name);
+    let share = Share::of_lane(shared, &limited.what, LANE_BYTES, stop);
+    let Some(mut share) = share else { return Ok(None) };
     let service = shared.node.service::<[u8], [u8]>(&info.name)?;
-    let client = service.of_types(&info.request, &info.response).client()?;
+    let service = service.of_types(&info.request, &info.response);
+    let client = service.bound_bytes(LANE_BYTES).client()?;
+    share.set(client.memory_bytes());
     let (to, queries) = sync_channel(CALLS_MAX);
     let wakes = slot.clone();
     let queryable = shared
@@ -152,6 +162,9 @@ pub(crate) fn serve(
         _queryable: queryable,
         _note: note,
         client,
+        request: info.request.clone(),
+        share,
+        limited,
         form,
         timeout_ms,
         calls: HashMap::new(),
@@ -176,6 +189,9 @@ struct Offered<F> {
     _queryable: Queryable<()>,
     _note: Option<Note>,
     client: Client<[u8], [u8]>,
+    request: PayloadType,
+    share: Share,
+    limited: Limited,
     form: F,
     timeout_ms: u64,
     calls: HashMap<Ticket, Query>,
@@ -257,10 +273,16 @@ impl<F: Form> Offered<F> {
         let (request, left_ms) = self.form.called(&payload, &attached(query))?;
         let left_ms = left_ms.unwrap_or(self.timeout_ms).min(3_600_000);
         let deadline = Deadline::after(Duration::from_millis(left_ms));
-        match self.client.send_until(&request, deadline) {
+        let most = self.limited.shared.room.lane_bytes();
+        let (sent, _) =
+            self.share.within(&mut self.client, most, |to| to.send_until(&request, deadline));
+        match sent {
             Ok(ticket) => Ok(Some(ticket)),
             Err(e) if is_end::<F>(&e) => Ok(None),
-            Err(e) => Err(e.to_string()),
+            Err(e) => {
+                self.limited.count(&e, self.request.fits(request.len()));
+                Err(e.to_string())
+            }
         }
     }
 }
@@ -322,14 +344,19 @@ pub(crate) fn stand(
     (form, token): (impl Form + Send + 'static, Option<LivelinessToken>),
 ) -> Result<Option<Box<dyn Job>>, Failed> {
     let service = shared.node.service::<[u8], [u8]>(name)?;
-    let server = service.of_types(request, response).server()?;
+    let service = service.of_types(request, response);
+    let mut server = service.bound_bytes(shared.room.lane_bytes()).server()?;
+    // What its lanes begin with.
+    server.set_memory_bytes_max(0);
     let (to, events) = channel();
     Ok(Some(Box::new(Standing {
         _token: token,
-        shared: shared.clone(),
+        share: Share::new(&shared.room),
+        limited: Limited::new(shared, name),
         call,
         form,
         server,
+        response: response.clone(),
         next: 0,
         calls: HashMap::new(),
         to,
@@ -339,10 +366,12 @@ pub(crate) fn stand(
 
 struct Standing<F> {
     _token: Option<LivelinessToken>,
-    shared: Arc<Shared>,
+    share: Share,
+    limited: Limited,
     call: Call,
     form: F,
     server: Server<[u8], [u8]>,
+    response: PayloadType,
     next: u64,
     calls: HashMap<u64, Asked>,
     to: Sender<Event>,
@@ -389,6 +418,8 @@ impl<F: Form> Standing<F> {
             self.answer(event);
         }
         self.refuse_unanswered();
+        // Each new client has a lane.
+        self.share.set(self.server.memory_bytes());
         Ok(())
     }
 
@@ -415,7 +446,8 @@ impl<F: Form> Standing<F> {
         let id = self.next;
         self.next += 1;
         let (on_reply, on_end) = (self.to.clone(), self.to.clone());
-        self.shared
+        self.limited
+            .shared
             .session
             .get(&self.call.key)
             .target(self.call.target)
@@ -442,19 +474,13 @@ impl<F: Form> Standing<F> {
                     let attached = sample.attachment().map(|a| a.to_bytes()).unwrap_or_default();
                     match self.form.answered(&payload, &attached) {
                         Ok((body, false)) => {
-                            if let Some(Asked { request, .. }) = self.calls.get(&id)
-                                && let Err(e) = self.server.respond_part(request, &body)
-                            {
+                            if let Some(Err(e)) = self.respond_part(id, &body) {
                                 // Later parts may fit again: the answer would have a hole.
                                 let why = "a part of the answer could not be passed on";
                                 self.refuse(id, &format!("{why}: {e}"));
                             }
                         }
-                        Ok((body, true)) => {
-                            if let Some(Asked { request, .. }) = self.calls.remove(&id) {
-                                let _ = self.server.respond(request, &body);
-                            }
-                        }
+                        Ok((body, true)) => drop(self.respond(id, &body)),
                         Err(why) => self.refuse(id, &why),
                     }
                 }
@@ -471,9 +497,55 @@ impl<F: Form> Standing<F> {
         }
     }
 
+    /// None if that call has ended.
+    fn respond_part(&mut self, id: u64, body: &[u8]) -> Option<outlive::Result<()>> {
+        let Self { share, limited, server, calls, .. } = self;
+        let Asked { request, .. } = calls.get(&id)?;
+        let most = limited.shared.room.limits.total_bytes;
+        let (done, _) = share.within(server, most, |to| to.respond_part(request, body));
+        Some(done.inspect_err(|e| limited.count(e, self.response.fits(body.len()))))
+    }
+
+    fn respond(&mut self, id: u64, body: &[u8]) -> Option<outlive::Result<()>> {
+        let Self { share, limited, server, calls, .. } = self;
+        let Asked { request, .. } = calls.remove(&id)?;
+        let most = limited.shared.room.limits.total_bytes;
+        let (done, _) = share.within(server, most, |to| to.respond(request, body));
+        Some(done.inspect_err(|e| limited.count(e, self.response.fits(body.len()))))
+    }
+
     fn refuse(&mut self, id: u64, why: &str) {
         if let Some(Asked { request, .. }) = self.calls.remove(&id) {
             let _ = self.server.refuse(request, why);
+        }
+    }
+}
+
+/// What has no room here is counted as dropped, by service.
+struct Limited {
+    shared: Arc<Shared>,
+    what: String,
+    counted: Counted,
+}
+
+impl Limited {
+    fn new(shared: &Arc<Shared>, name: &str) -> Self {
+        let what = format!("service {name}");
+        let counted = shared.stats.of(false, &what);
+        Self { shared: shared.clone(), what, counted }
+    }
+
+    /// A call or an answer was not passed on; `fits`: it has a length of its type.
+    fn count(&self, e: &outlive::Error, fits: bool) {
+        use ErrorKind::{InvalidArgument, NoSpace, WouldBlock};
+        if fits && matches!(e.kind(), InvalidArgument | NoSpace | WouldBlock) {
+            self.counted.with(|c| c.dropped += 1);
+            self.shared.say_failed(format_args!(
+                "{}: a call or an answer is refused ({:?}): its reader is behind, the RAM disk is \
+                 full, or publisher_bytes and total_bytes in [limits] allow no more",
+                self.what,
+                e.kind()
+            ));
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Counters {
     /// The same on the wire, without Zenoh's frames.
     pub(crate) wire_bytes: u64,
     /// Dropped by us: by the rate limit, because this machine was too slow, or while it could not
-    /// tell whether they came from here.
+    /// tell whether they came from here. Of a service: calls and answers refused for want of room.
     pub(crate) dropped: u64,
     /// Given way to a newer one, while the link was busy.
     pub(crate) skipped: u64,
@@ -106,7 +106,7 @@ pub(crate) struct Snapshot {
     /// Bridges that are connected, of this namespace.
     pub(crate) bridges: u64,
     /// Topics, services and queues that are wanted and not carried: there are too many, or there
-    /// is no room for what a queue brings.
+    /// is no room for what a queue or a service brings.
     pub(crate) not_carried: u64,
     /// Topics, services that go out.
     pub(crate) out: BTreeMap<String, Counters>,

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use net::{Counters, Host, Net, count, wait_for};
-use outlive::{Node, PayloadType};
+use outlive::{Client, ErrorKind, Node, PayloadType, Server};
 use serde_json::json;
 use zenoh::Wait;
 use zenoh::qos::CongestionControl;
@@ -224,4 +224,149 @@ fn many_queues_share_what_the_file_allows_and_lose_nothing() {
         });
     }
     counters.until("none that waits", |c| c["not_carried"] == 0);
+}
+
+const CALLED: usize = 8;
+const CALLS: usize = 16;
+static BODY: [u8; 100_000] = [7; 100_000];
+/// The first page of each file is not counted.
+const HEADS_BYTES: u64 = 8 * 4096 * CALLED as u64;
+
+/// A desk that lets others take `total` bytes, and a robot; services on one, each with a client on
+/// the other.
+fn services(total: u64, on_desk: bool) -> Option<(Net, Vec<Pair>)> {
+    let mut net = Net::new(2)?;
+    let rules = "[[service]]\npattern = \"/**\"\n";
+    net.hosts[0].listen_in();
+    net.bridge(0, &format!("lease_ms = 10000\n[limits]\ntotal_bytes = {total}\n{rules}"));
+    net.bridge(1, &format!("lease_ms = 10000\n{rules}"));
+    let (there, here) = (net.hosts[usize::from(!on_desk)].node("server"), &net.hosts);
+    let here = here[usize::from(on_desk)].node("client");
+    let service =
+        |node: &Node, n| node.service::<[u8], [u8]>(&format!("/maps/{n}")).expect("a name");
+    let pairs = (0..CALLED).map(|n| {
+        let server = service(&there, n).server().expect("the only one");
+        let mut client = service(&here, n).client().expect("a client");
+        wait_for("the server elsewhere", || client.has_server().then_some(()));
+        (server, client)
+    });
+    let pairs = pairs.collect();
+    Some((net, pairs))
+}
+
+type Pair = (Server<[u8], [u8]>, Client<[u8], [u8]>);
+
+/// What the services take of the RAM disk of the desk.
+fn memory_of_services(net: &Net) -> u64 {
+    let services = net.hosts[0].domain().services().expect("a domain");
+    services.iter().map(|service| service.memory_bytes).sum()
+}
+
+/// How much more than `before` they take at most until no more is refused, and how much was.
+fn most_until_refused(net: &Net, before: u64, pairs: &mut [Pair]) -> (u64, usize) {
+    let (mut most, mut refused, mut still) = (before, 0, 0);
+    wait_for("no more to come", || {
+        thread::sleep(Duration::from_millis(20));
+        most = most.max(memory_of_services(net));
+        let now = refused;
+        for (_, client) in &mut *pairs {
+            while let Some(reply) = client.receive().expect("the replies") {
+                assert_eq!(reply.into_response().expect_err("none").kind(), ErrorKind::Refused);
+                refused += 1;
+            }
+        }
+        still = if refused == now { still + 1 } else { 0 };
+        (still > 50).then_some(())
+    });
+    (most - before, refused)
+}
+
+/// They filled 64 MiB for each service.
+#[test]
+fn calls_to_slow_servers_cannot_fill_the_ram_disk() {
+    const TOTAL: u64 = 4 << 20;
+    let Some((net, mut pairs)) = services(TOTAL, true) else { return };
+    let before = memory_of_services(&net);
+    for (_, client) in &mut pairs {
+        for _ in 0..CALLS {
+            client.send(&BODY).expect("its own lane has room");
+        }
+    }
+    let (most, refused) = most_until_refused(&net, before, &mut pairs);
+    println!("{most} bytes more; {refused} of {} calls are refused", CALLED * CALLS);
+    assert!(most > TOTAL / 2 && most <= TOTAL + HEADS_BYTES, "{most} bytes");
+    let mut counters = Counters::of(&net.hosts[0].node("desk"));
+    counters.until("what was refused", |c| {
+        let of = |n| count(c, "in", &format!("service /maps/{n}"), "dropped");
+        (0..CALLED).map(of).sum::<u64>() == refused as u64
+    });
+    let said = net.hosts[0].said();
+    assert!(
+        said.iter().any(|line| line.contains("/maps/") && line.contains("[limits]")),
+        "{said:?}"
+    );
+    // Those that were passed on are answered, and then there is room again.
+    let mut answered = 0;
+    let mut serve = |pairs: &mut [Pair]| {
+        for (server, client) in pairs {
+            while let Some(request) = server.receive().expect("the requests") {
+                server.respond(request, &[1]).expect("answered");
+            }
+            while let Some(reply) = client.receive().expect("the replies") {
+                assert_eq!(*reply.body().expect("an answer"), [1]);
+                answered += 1;
+            }
+        }
+        answered
+    };
+    wait_for("the others", || (serve(&mut pairs) == CALLED * CALLS - refused).then_some(()));
+    for (_, client) in &mut pairs {
+        client.send(&BODY[..10_000]).expect("sent");
+    }
+    let all = CALLED * (CALLS + 1) - refused;
+    wait_for("further answers", || (serve(&mut pairs) == all).then_some(()));
+}
+
+/// They filled 64 MiB for each client.
+#[test]
+fn large_answers_cannot_fill_the_ram_disk() {
+    const TOTAL: u64 = 4 << 20;
+    let Some((net, mut pairs)) = services(TOTAL, false) else { return };
+    let before = memory_of_services(&net);
+    for (_, client) in &mut pairs {
+        client.send(&[]).expect("sent");
+    }
+    for (server, _) in &mut pairs {
+        let request = wait_for("a request", || {
+            server.receive_timeout(Duration::from_millis(50)).expect("the queue")
+        });
+        for _ in 0..CALLS {
+            server.respond_part(&request, &BODY).expect("its own lane has room");
+        }
+        server.respond(request, &BODY).expect("its own lane has room");
+    }
+    // Nobody takes them meanwhile.
+    let (most, _) = most_until_refused(&net, before, &mut []);
+    println!("{most} bytes more");
+    assert!(most > TOTAL / 2 && most <= TOTAL + HEADS_BYTES, "{most} bytes");
+    let mut refused = 0;
+    for (_, client) in &mut pairs {
+        let end = wait_for("the end of an answer", || {
+            let mut replies = std::iter::from_fn(|| client.receive().expect("the replies"));
+            replies.find(outlive::service::Reply::is_last)
+        });
+        match end.into_response() {
+            Ok(body) => assert_eq!(body[..], BODY),
+            Err(e) => {
+                assert_eq!(e.kind(), ErrorKind::Refused);
+                refused += 1;
+            }
+        }
+    }
+    println!("{refused} of {CALLED} answers are refused");
+    let mut counters = Counters::of(&net.hosts[0].node("desk"));
+    counters.until("what was refused", |c| {
+        let of = |n| count(c, "in", &format!("service /maps/{n}"), "dropped");
+        refused > 0 && (0..CALLED).map(of).sum::<u64>() == refused
+    });
 }

@@ -106,11 +106,11 @@ pub(super) fn offer(
     let what = format!("service {} is not offered to ROS 2", info.name);
     let slot = Arc::<Slot>::default();
     let at = slot.clone();
-    let begin = move |_: &Stop| {
+    let begin = move |stop: &Stop| {
         let token = by.port_token(Port::Server, &topic, Qos::SERVICE);
         let form = Cdr::new(service, &token);
         let keys = (topic.key(by.participant.domain), token);
-        serve(&by.shared, &info, keys, None, (form, timeout_ms), at)
+        serve(&by.shared, &info, keys, None, (form, timeout_ms), (at, stop))
     };
     Worker::start(&member.shared, "to-ros", what, begin).hearing(move |_| slot.wake())
 }

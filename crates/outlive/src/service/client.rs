@@ -127,6 +127,17 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
         self.ready.len()
     }
 
+    /// Shared memory that the lane of requests takes right now, bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.writer.memory_bytes()
+    }
+
+    /// Changes the bound of the lane of requests, as
+    /// [`Producer::set_bound_bytes`](crate::Producer::set_bound_bytes).
+    pub fn set_bound_bytes(&mut self, bytes: u64) {
+        self.writer.set_bound_bytes(bytes);
+    }
+
     /// Whether a live server is there. It may die right after the answer. Also `true` while that
     /// cannot be found out, for instance for lack of memory; [`Client::send`] says what is lacking.
     pub fn has_server(&mut self) -> bool {

@@ -134,6 +134,8 @@ pub struct Server<Q: Payload + ?Sized, R: Payload + ?Sized> {
     owed: Vec<Owed>,
     uncalled: Option<Uncalled>,
     passed_over: u64,
+    /// Of all lanes of replies together.
+    memory_bytes_max: u64,
     _reply: PhantomData<fn(&R)>,
 }
 
@@ -150,6 +152,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             owed: Vec::new(),
             uncalled,
             passed_over: 0,
+            memory_bytes_max: u64::MAX,
             _reply: PhantomData,
         }
     }
@@ -164,7 +167,21 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         self.passed_over
     }
 
-    /// The next request, or `None` when there is none now. Never sleeps.
+    /// Shared memory that the lanes of replies take right now, bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.ways.iter().map(|way| way.writer.memory_bytes()).sum()
+    }
+
+    /// Most shared memory that the lanes of replies to all clients may grow to together, bytes; no
+    /// maximum unless set: to divide memory among many services. Memory in use stays until its
+    /// replies are received, and a new client still gets a lane of 16 KiB. An answer that has no
+    /// room fails with [`WouldBlock`](ErrorKind::WouldBlock), one that is larger than the maximum
+    /// with [`InvalidArgument`](ErrorKind::InvalidArgument).
+    pub fn set_memory_bytes_max(&mut self, bytes: u64) {
+        self.memory_bytes_max = bytes;
+    }
+
+    /// The next request, or `None` when there is none now. Never waits.
     ///
     /// # Errors
     /// `ForkedChild`; `Io` when the directory of the service cannot be read. A problem with one
@@ -550,9 +567,13 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
     }
 
     fn put(&mut self, client: ProducerId, id: u64, kind: u64, bytes: &[u8]) -> Result<()> {
-        let Some(way) = self.ways.iter_mut().find(|way| way.client == client) else {
+        let Some(i) = self.ways.iter().position(|way| way.client == client) else {
             return Err(self.client_died(client));
         };
+        if self.memory_bytes_max < u64::MAX {
+            self.divide(i);
+        }
+        let way = &mut self.ways[i];
         let meta = &way.writer.queue().meta;
         if kind != frame::REFUSED && !meta.fits(bytes.len()) {
             return Err(self.misfit(bytes.len()));
@@ -581,6 +602,14 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         }
         way.writer.commit(total, &shape);
         Ok(())
+    }
+
+    /// Bounds the lane of `ways[i]` by what the others leave of the maximum.
+    #[cold]
+    fn divide(&mut self, i: usize) {
+        let others = self.memory_bytes() - self.ways[i].writer.memory_bytes();
+        let left = self.memory_bytes_max.saturating_sub(others);
+        self.ways[i].writer.set_bound_bytes(left.min(self.replies.bound_bytes));
     }
 
     #[cold]

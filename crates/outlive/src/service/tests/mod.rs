@@ -1,5 +1,6 @@
 //! What a service promises, within one process.
 
+mod bounds;
 mod descriptor;
 mod failures;
 mod leave;
