@@ -6,11 +6,12 @@ mod common;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::disk::on_a_disk_of;
-use common::robot::{Robot, be_a_service, kill, service};
+use common::robot::{IDLE, Robot, be_a_service, kill, service};
 use common::{DONE, Home};
 
 /// Five that print as fast as they can. Lines of 16 bytes: killed while it waits for its pipe, one
@@ -174,6 +175,31 @@ fn on_a_full_disk_ps_answers_and_good_old_logs_stay() {
         running.end().expect(DONE);
         robot.expect_nothing_left();
     });
+}
+
+/// The supervisor itself looked at them at every turn: no `ps`, no `stop`, and nobody looked at
+/// heartbeats.
+#[test]
+fn a_disk_of_logs_that_hangs_does_not_hold_up_the_supervisor() {
+    for quiet in ["", "--quiet"] {
+        let idle = format!("[process.idle]\ncommand = {IDLE}\n");
+        let robot = Robot::new("logs-hang", &format!("{idle}{}", beating()));
+        let file = robot.file.display();
+        let running = robot.home.start(&format!("run {file} {quiet}"), b"");
+        robot.until_ready(&["idle", "beats"]);
+        let beats = robot.pid("beats");
+        // Who opens a pipe that nobody writes waits, as for a disk that hangs.
+        let log = robot.file.with_file_name("logs").join("idle.log");
+        let pipe = log.with_extension("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        fs::rename(pipe, log).unwrap();
+        sleep(Duration::from_millis(500));
+        median_ms(&robot, 3);
+        expect_undisturbed(&robot, beats);
+        running.signal(libc::SIGTERM);
+        running.end().expect(DONE);
+        robot.expect_nothing_left();
+    }
 }
 
 /// Counts up, so that a gap shows; says in a file of its own how far it is.

@@ -11,11 +11,8 @@ const COLOURS: [&str; 6] = ["36", "33", "35", "32", "34", "96"];
 /// Prints lines with the name of who said them.
 #[derive(Debug)]
 pub(crate) struct Printer {
-    to: Option<SyncSender<String>>,
+    lines: Option<Lines>,
     ended: Receiver<()>,
-    lost: u64,
-    colour: bool,
-    width: usize,
     /// Whether it began on a terminal, which can go away.
     terminal: bool,
 }
@@ -39,7 +36,7 @@ impl Printer {
         let terminal = io::stdout().is_terminal();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let colour = terminal && !plain;
-        Ok(Self { to: Some(to), ended, lost: 0, colour, width, terminal })
+        Ok(Self { lines: Some(Lines { to, lost: 0, colour, width, terminal }), ended, terminal })
     }
 
     /// Whether there was a terminal and is none any more: one that hung up answers nothing.
@@ -47,6 +44,35 @@ impl Printer {
         self.terminal && !io::stdout().is_terminal()
     }
 
+    /// Lines for another thread to print; none once it has ended.
+    pub(crate) fn lines(&self) -> Option<Lines> {
+        self.lines.clone()
+    }
+
+    pub(crate) fn line(&mut self, name: &str, number: usize, text: &str) {
+        if let Some(lines) = &mut self.lines {
+            lines.line(name, number, text);
+        }
+    }
+
+    /// Lets the thread print what is left, also by others, for a second at most.
+    pub(crate) fn end(&mut self) {
+        drop(self.lines.take());
+        let _ = self.ended.recv_timeout(Duration::from_secs(1));
+    }
+}
+
+/// Lines of one thread on their way to the printer.
+#[derive(Clone, Debug)]
+pub(crate) struct Lines {
+    to: SyncSender<String>,
+    lost: u64,
+    colour: bool,
+    width: usize,
+    terminal: bool,
+}
+
+impl Lines {
     pub(crate) fn line(&mut self, name: &str, number: usize, text: &str) {
         if self.lost > 0 {
             let told = format!("({} lines not shown; the logs have them)", self.lost);
@@ -79,13 +105,6 @@ impl Printer {
     }
 
     fn send(&self, line: String) -> bool {
-        let sent = self.to.as_ref().map(|to| to.try_send(line));
-        !matches!(sent, Some(Err(TrySendError::Full(_))))
-    }
-
-    /// Lets the thread print what is left, for a second at most.
-    pub(crate) fn end(&mut self) {
-        drop(self.to.take());
-        let _ = self.ended.recv_timeout(Duration::from_secs(1));
+        !matches!(self.to.try_send(line), Err(TrySendError::Full(_)))
     }
 }

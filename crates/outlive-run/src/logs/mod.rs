@@ -1,31 +1,30 @@
 //! Logs: what processes print goes into a named pipe of each, from there by a process of its own,
-//! the keeper, to disk. The supervisor reads along for the terminal.
+//! the keeper, to disk. A thread of the supervisor reads along for the terminal.
 //!
 //! | file | what |
 //! |---|---|
+//! | `follow` | that thread |
 //! | `sink` | one log on disk: bounds, rotation, what was cut |
 //! | `keeper` | the process that writes them all |
 
+mod follow;
 mod keeper;
 mod sink;
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::fs::{Mode, OFlags};
 
+pub(crate) use follow::Follower;
 pub use keeper::keep_logs;
 pub(crate) use keeper::{DRAFT, LOCK, PLAN, Plan, end_keeper, keeper_of};
 
-/// Bytes read for the terminal at once.
-const READ_MAX: usize = 64 << 10;
-/// The terminal is no further behind, bytes.
-const BEHIND_MAX: u64 = 256 << 10;
-/// Longer lines are shown in parts, bytes.
-const LINE_MAX: usize = 4096;
 /// What a pipe is to hold while nobody reads it, bytes.
 const PIPE_BYTES: usize = 256 << 10;
 /// Lines of the supervisor's own that wait for room in its pipe.
@@ -40,19 +39,16 @@ pub(crate) struct Log {
     path: PathBuf,
     pipe_path: PathBuf,
     pipe: File,
-    /// What is read for the terminal, and up to where.
-    file: Option<File>,
-    read: u64,
-    /// The beginning of a line whose end has not come.
-    part: Vec<u8>,
+    /// Nobody prints into it: what has come of a line is all. Shared with who reads along.
+    is_silent: Arc<AtomicBool>,
     /// Lines that found no room in the pipe.
     waiting: VecDeque<Vec<u8>>,
     lost: u64,
 }
 
 impl Log {
-    /// Opens the log of `name` in `logs`, its pipe in `dir`; what is in the log already is not
-    /// shown again. A pipe that is there stays: somebody may have it open.
+    /// The log of `name` in `logs`, its pipe in `dir`. A pipe that is there stays: somebody may
+    /// have it open. The log itself is not touched: its disk may hang.
     pub(crate) fn open(logs: &Path, dir: &Path, name: &str) -> io::Result<Self> {
         let path = path(logs, name);
         let pipe_path = dir.join(format!("{name}{PIPE_END}"));
@@ -75,10 +71,8 @@ impl Log {
         let pipe = open.open(&pipe_path)?;
         // The kernel may have a smaller bound for us.
         let _ = rustix::pipe::fcntl_setpipe_size(&pipe, PIPE_BYTES);
-        let file = File::open(&path).ok();
-        let read = file.as_ref().and_then(|f| f.metadata().ok()).map_or(0, |m| m.len());
-        let (part, waiting, lost) = (Vec::new(), VecDeque::new(), 0);
-        Ok(Self { path, pipe_path, pipe, file, read, part, waiting, lost })
+        let (is_silent, waiting, lost) = Default::default();
+        Ok(Self { path, pipe_path, pipe, is_silent, waiting, lost })
     }
 
     /// Where it is.
@@ -94,6 +88,11 @@ impl Log {
     /// What a process gets as standard output and error.
     pub(crate) fn pipe(&self) -> &File {
         &self.pipe
+    }
+
+    /// Whether nobody prints into it now.
+    pub(crate) fn set_silent(&self, silent: bool) {
+        self.is_silent.store(silent, Relaxed);
     }
 
     /// Adds a line of the supervisor's own; never waits.
@@ -124,61 +123,6 @@ impl Log {
             }
         }
     }
-
-    /// Hands the lines that came since to `show`; true if there is more.
-    pub(crate) fn follow(&mut self, show: &mut dyn FnMut(&str)) -> bool {
-        let now = fs::metadata(&self.path).ok().map(|m| m.ino());
-        let ours = self.file.as_ref().and_then(|f| f.metadata().ok());
-        if self.show(ours.as_ref().map_or(0, |m| m.len()), show) {
-            return true;
-        }
-        if now.is_none() || now == ours.as_ref().map(|m| m.ino()) {
-            return false;
-        }
-        // Rotated: what is left of the old one was shown just now.
-        let before = sink::old(&self.path, 1);
-        if ours.is_some_and(|m| fs::metadata(before).is_ok_and(|b| b.ino() != m.ino())) {
-            show("(lines not shown; the logs have them)");
-        }
-        (self.file, self.read) = (File::open(&self.path).ok(), 0);
-        self.file.is_some()
-    }
-
-    fn show(&mut self, len: u64, show: &mut dyn FnMut(&str)) -> bool {
-        let Some(file) = &self.file else { return false };
-        if len < self.read {
-            self.read = 0; // somebody cut it
-        }
-        if len - self.read > BEHIND_MAX {
-            self.part.clear();
-            show("(lines not shown; the logs have them)");
-            self.read = len - READ_MAX as u64;
-        }
-        if len == self.read {
-            return false;
-        }
-        let mut bytes = vec![0; READ_MAX.min((len - self.read) as usize)];
-        let Ok(n) = file.read_at(&mut bytes, self.read) else { return false };
-        self.read += n as u64;
-        for byte in &bytes[..n] {
-            if *byte == b'\n' || self.part.len() >= LINE_MAX {
-                show(&String::from_utf8_lossy(&self.part));
-                self.part.clear();
-            }
-            if *byte != b'\n' {
-                self.part.push(*byte);
-            }
-        }
-        self.read < len
-    }
-
-    /// Shows what has come of a line without an end.
-    pub(crate) fn flush(&mut self, show: &mut dyn FnMut(&str)) {
-        if !self.part.is_empty() {
-            show(&String::from_utf8_lossy(&self.part));
-            self.part.clear();
-        }
-    }
 }
 
 /// Where the log of `name` is.
@@ -203,32 +147,11 @@ pub(crate) fn default_dir(robot: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn dir(label: &str) -> PathBuf {
+    pub(super) fn dir(label: &str) -> PathBuf {
         let name = format!("outlive-run-{label}-{}", std::process::id());
         let dir = std::env::temp_dir().join(name);
         fs::create_dir_all(&dir).unwrap();
         dir
-    }
-
-    #[test]
-    fn a_line_without_an_end_is_shown_when_asked_and_a_rotated_file_to_its_end() {
-        let dir = dir("part");
-        let path = path(&dir, "a");
-        fs::write(&path, "old\n").unwrap();
-        let mut log = Log::open(&dir, &dir, "a").unwrap();
-        let mut shown = Vec::new();
-        let mut append = |path: &Path, text: &str| {
-            let mut file = OpenOptions::new().append(true).create(true).open(path).unwrap();
-            file.write_all(text.as_bytes()).unwrap();
-            while log.follow(&mut |line| shown.push(line.to_owned())) {}
-            log.flush(&mut |line| shown.push(line.to_owned()));
-        };
-        append(&path, "one\ntwo");
-        fs::rename(&path, dir.join("a.log.1")).unwrap();
-        append(&dir.join("a.log.1"), "three\n");
-        append(&path, "four\n");
-        assert_eq!(shown, ["one", "two", "three", "four"]);
-        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

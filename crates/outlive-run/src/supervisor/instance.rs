@@ -103,15 +103,13 @@ pub(super) struct Instance {
     pub(super) last_end: Option<String>,
     /// It was down when an earlier supervisor died, and nobody waits for it.
     pub(super) left_down: bool,
-    /// For its colour.
-    pub(super) number: usize,
 }
 
 impl Instance {
-    pub(super) fn new(spec: ProcessSpec, log: Log, number: usize) -> Self {
+    pub(super) fn new(spec: ProcessSpec, log: Log) -> Self {
         let (restarts, life) = (Restarts::default(), Life::Waiting);
         let (process, last_end, left_down) = (None, None, false);
-        Self { spec, log, life, process, restarts, last_end, left_down, number }
+        Self { spec, log, life, process, restarts, last_end, left_down }
     }
 
     pub(super) fn is_core(&self) -> bool {

@@ -37,9 +37,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::backoff::Chance;
 use crate::cgroup::Cgroup;
-use crate::config::Config;
+use crate::config::{Config, ProcessSpec};
 use crate::control::Server;
-use crate::logs::{Log, default_dir};
+use crate::logs::{Follower, Log, default_dir};
 use crate::notify::Notify;
 use crate::os;
 use crate::printer::Printer;
@@ -49,7 +49,7 @@ use crate::state::{Phase, RunDir, State};
 use instance::{Instance, Life};
 use keeping::Keeping;
 
-/// Longest sleep between two looks at logs and health.
+/// Longest sleep between two looks at health.
 const TURN: Duration = Duration::from_millis(50);
 /// The same while something is about to change.
 const SHORT_TURN: Duration = Duration::from_millis(10);
@@ -174,6 +174,8 @@ pub struct Supervisor {
     signals: Signals,
     notify: Notify,
     printer: Printer,
+    /// Who shows what the processes say, if anybody does.
+    follower: Option<Follower>,
     log: Log,
     keeping: Keeping,
     chance: Chance,
@@ -240,6 +242,7 @@ impl Supervisor {
             signals,
             notify: Notify::from_environment(),
             printer: Printer::new(width).map_err(doing("start a thread"))?,
+            follower: None,
             log,
             keeping: Keeping::default(),
             chance: Chance::new(now_ns() ^ (u64::from(std::process::id()) << 32)),
@@ -251,10 +254,15 @@ impl Supervisor {
             told_blind: None,
             config,
         };
+        if !new.options.quiet
+            && let Some(lines) = new.printer.lines()
+        {
+            new.follower = Some(Follower::start(lines).map_err(doing("start a thread"))?);
+        }
         for (number, spec) in new.config.processes.clone().into_iter().enumerate() {
             let log = Log::open(&new.logs, new.dir.path(), &spec.name)
                 .map_err(doing(format!("open the log of {}", spec.name)))?;
-            new.instances.push(Instance::new(spec, log, number));
+            new.add(spec, log, number);
         }
         new.keep_logs().map_err(doing("start the log keeper"))?;
         let robot = new.config.name.clone();
@@ -270,7 +278,7 @@ impl Supervisor {
             let outcome = self.turn();
             // Again in the next turn.
             let _ = self.save();
-            self.show();
+            self.tend_logs();
             if let Some(outcome) = outcome {
                 return self.leave(outcome);
             }
@@ -289,7 +297,7 @@ impl Supervisor {
             Outcome::Failed => "stopped after a failure: nothing runs any more",
         });
         self.end_keeping();
-        self.show();
+        self.follower = None;
         self.printer.end();
         self.dir.remove();
         outcome
@@ -325,27 +333,20 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Shows what the processes said.
-    fn show(&mut self) {
+    /// What has to do with the logs, and waits for none of them.
+    fn tend_logs(&mut self) {
         self.log.push();
-        for instance in &mut self.instances {
-            let Instance { log, spec, number, process, .. } = instance;
-            let (printer, quiet) = (&mut self.printer, self.options.quiet);
-            let mut show = |line: &str| {
-                if !quiet {
-                    printer.line(&spec.name, *number, line);
-                }
-            };
-            // So much in a turn that a chatterbox keeps nobody waiting.
-            for _ in 0..4 {
-                if !log.follow(&mut show) {
-                    break;
-                }
-            }
-            if process.is_none() {
-                log.flush(&mut show);
-            }
+        for Instance { log, process, .. } in &self.instances {
+            log.set_silent(process.is_none());
         }
+    }
+
+    /// Adds a process that has not begun; `number` is for its colour.
+    fn add(&mut self, spec: ProcessSpec, log: Log, number: usize) {
+        if let Some(follower) = &mut self.follower {
+            follower.follow(&log, &spec.name, number);
+        }
+        self.instances.push(Instance::new(spec, log));
     }
 
     fn sleep(&mut self) {

@@ -156,7 +156,7 @@ impl Supervisor {
             if let Some(log) = logs.pop_front() {
                 self.say(&format!("{} is new", spec.name));
                 let number = self.instances.len() + old.len();
-                self.instances.push(Instance::new(spec, log, number));
+                self.add(spec, log, number);
             }
         }
         for mut instance in old {
