@@ -13,6 +13,9 @@ use crate::pattern::Pattern;
 use crate::ros2::Known;
 use crate::ros2::config::{Ros2Config, Ros2Section};
 
+/// What files of `[tls]` hold, by their labels.
+const CERTIFICATE: [&str; 1] = ["CERTIFICATE"];
+const PRIVATE_KEY: [&str; 3] = ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"];
 /// Rules at most.
 const RULES_MAX: usize = 256;
 
@@ -102,8 +105,7 @@ pub(crate) struct QueueRule {
 }
 
 /// Certificates of a link over TLS; paths.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tls {
     /// Who may be trusted.
     pub(crate) ca: Option<String>,
@@ -111,7 +113,6 @@ pub(crate) struct Tls {
     pub(crate) certificate: Option<String>,
     pub(crate) key: Option<String>,
     /// Whether those who connect must show a certificate, too.
-    #[serde(default)]
     pub(crate) mutual: bool,
 }
 
@@ -191,7 +192,7 @@ struct File {
     lease_ms: Option<Spanned<u64>>,
     stats_ms: Option<Spanned<u64>>,
     nodes: Option<bool>,
-    tls: Option<Spanned<Tls>>,
+    tls: Option<Spanned<TlsSection>>,
     #[serde(default)]
     limits: LimitsSection,
     link_buffer_bytes: Option<Spanned<u64>>,
@@ -206,6 +207,16 @@ struct File {
     #[serde(default)]
     queue: Vec<Spanned<QueueSection>>,
     ros2: Option<Ros2Section>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TlsSection {
+    ca: Option<Spanned<String>>,
+    certificate: Option<Spanned<String>>,
+    key: Option<Spanned<String>>,
+    #[serde(default)]
+    mutual: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -367,7 +378,7 @@ impl Source<'_> {
     }
 
     /// What Zenoh would refuse, or quietly do without.
-    fn tls(&self, tls: Option<Spanned<Tls>>, reach: Reach<'_>) -> Result<Tls, ConfigError> {
+    fn tls(&self, tls: Option<Spanned<TlsSection>>, reach: Reach<'_>) -> Result<Tls, ConfigError> {
         let span = tls.as_ref().map_or(0..0, Spanned::span);
         let given = tls.is_some();
         let tls = tls.map(Spanned::into_inner).unwrap_or_default();
@@ -388,7 +399,39 @@ impl Source<'_> {
             let remedy = "write tls/HOST:PORT in listen or connect, or take [tls] away";
             return wrong("no address begins with tls/: nothing would be encrypted", remedy);
         }
-        Ok(tls)
+        let TlsSection { ca, certificate, key, mutual } = tls;
+        Ok(Tls {
+            ca: self.pem("ca", ca, &CERTIFICATE)?,
+            certificate: self.pem("certificate", certificate, &CERTIFICATE)?,
+            key: self.pem("key", key, &PRIVATE_KEY)?,
+            mutual,
+        })
+    }
+
+    /// A file of one of these in PEM, which Zenoh would look for only once it links.
+    fn pem(
+        &self,
+        key: &str,
+        path: Option<Spanned<String>>,
+        labels: &[&str],
+    ) -> Result<Option<String>, ConfigError> {
+        let Some(path) = path else { return Ok(None) };
+        let (span, path) = (path.span(), path.into_inner());
+        let bytes = std::fs::read(&path).map_err(|e| {
+            let what = format!("{key} '{path}' cannot be read: {e}");
+            self.wrong(span.clone(), what, "name a file in PEM that this user may read")
+        })?;
+        let text = String::from_utf8_lossy(&bytes);
+        let holds = |label: &&str| {
+            let ends = ["BEGIN", "END"].map(|at| text.find(&format!("-----{at} {label}-----")));
+            matches!(ends, [Some(begin), Some(end)] if begin < end)
+        };
+        if !labels.iter().any(holds) {
+            let what = format!("{key} '{path}' holds no {} in PEM", labels[0]);
+            let remedy = format!("it has a line -----BEGIN {}-----, and one with END", labels[0]);
+            return Err(self.wrong(span, what, &remedy));
+        }
+        Ok(Some(path))
     }
 
     /// Whether anybody can be met.
@@ -526,6 +569,8 @@ impl File {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
     use super::*;
 
     const HEAD: &str = "namespace = \"fleet\"\nlisten = [\"tcp/0.0.0.0:7447\"]\n";
@@ -599,7 +644,8 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_work_is_refused() {
-        let certificate = "certificate = \"c\"\nkey = \"k\"\n";
+        let pem = Pem::new();
+        let (ca, certificate) = (pem.line("ca"), pem.line("certificate") + &pem.line("key"));
         for (reach, expected) in [
             ("multicast = true\n".into(), "multicast only finds those that listen: add listen"),
             (
@@ -628,10 +674,73 @@ mod tests {
             "multicast = true\nlisten = [\"tcp/0.0.0.0:0\"]\n".to_owned(),
             "multicast = true\nmode = \"client\"\n".into(),
             "connect = [\"tls/a:1\"]\n".into(),
-            format!("listen = [\"tls/[::]:1\"]\n[tls]\nca = \"a\"\nmutual = true\n{certificate}"),
+            format!("listen = [\"tls/[::]:1\"]\n[tls]\n{ca}mutual = true\n{certificate}"),
         ] {
             let text = format!("namespace = \"n\"\n{reach}[[topic]]\npattern = \"/**\"\n");
             Config::parse("b.toml", &text, Known::default()).expect("it can work");
+        }
+    }
+
+    #[test]
+    fn files_of_certificates_that_cannot_be_used_are_told_with_their_key() {
+        let pem = Pem::new();
+        let path = |name: &str| pem.0.join(name).display().to_string();
+        let write = |name: &str, text: &str| std::fs::write(path(name), text).expect("a file");
+        write("cut", "-----BEGIN CERTIFICATE-----\nAAAA\n");
+        write("binary", "0\u{3}\u{80}");
+        for (key, file, expected) in [
+            ("ca", "missing", "cannot be read: No such file"),
+            ("ca", "", "cannot be read: Is a directory"),
+            ("ca", "cut", "holds no CERTIFICATE in PEM"),
+            ("ca", "key", "holds no CERTIFICATE in PEM"),
+            ("certificate", "binary", "holds no CERTIFICATE in PEM"),
+            ("key", "certificate", "holds no PRIVATE KEY in PEM"),
+        ] {
+            let lines = ["ca", "certificate", "key"].map(|of| match of == key {
+                true => format!("{key} = \"{}\"\n", path(file)),
+                false => pem.line(of),
+            });
+            let lines = lines.concat();
+            let text = format!(
+                "namespace = \"n\"\nlisten = [\"tls/a:1\"]\n[tls]\n{lines}\
+                 [[topic]]\npattern = \"/**\"\n"
+            );
+            let e = Config::parse("b.toml", &text, Known::default()).expect_err("no such file");
+            let line =
+                4 + ["ca", "certificate", "key"].iter().position(|of| *of == key).unwrap_or(9);
+            let place =
+                format!("b.toml:{line}:{}: {key} '{}' {expected}", key.len() + 4, path(file));
+            assert!(e.to_string().starts_with(&place), "{place}\n{e}");
+        }
+    }
+
+    /// A folder with a certificate and a key, as far as anybody looks at them here.
+    struct Pem(std::path::PathBuf);
+
+    impl Pem {
+        fn new() -> Self {
+            static NUMBER: AtomicU32 = AtomicU32::new(0);
+            let n = NUMBER.fetch_add(1, Relaxed);
+            let name = format!("outlive-test-olb-pem-{}-{n}", std::process::id());
+            let dir = std::env::temp_dir().join(name);
+            std::fs::create_dir(&dir).expect("a folder");
+            for (name, of) in
+                [("ca", "CERTIFICATE"), ("certificate", "CERTIFICATE"), ("key", "EC PRIVATE KEY")]
+            {
+                let text = format!("of ours\r\n-----BEGIN {of}-----\r\nAAAA\n-----END {of}-----");
+                std::fs::write(dir.join(name), text).expect("a file");
+            }
+            Self(dir)
+        }
+
+        fn line(&self, key: &str) -> String {
+            format!("{key} = \"{}\"\n", self.0.join(key).display())
+        }
+    }
+
+    impl Drop for Pem {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
         }
     }
 }
