@@ -95,7 +95,7 @@ fn a_supervisor_that_cannot_look_takes_nobody_for_one_that_hangs() {
     assert_eq!((&now["state"], now["pid"].as_i64()), (&"ready".into(), Some(pid)), "{now}");
     let log = robot.log("run");
     assert!(!log.contains("hangs"), "{log}");
-    assert_eq!(log.matches("cannot see how camera is").count(), 1, "{log}");
+    assert_eq!(log.matches("cannot read camera's state").count(), 1, "{log}");
     // One that hangs is noticed all the same.
     kill(pid, libc::SIGSTOP);
     let again = robot.until_another("camera", pid);

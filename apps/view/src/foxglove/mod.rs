@@ -86,7 +86,7 @@ impl Foxglove {
         let at = listener.local_addr()?;
         if !at.ip().is_loopback() {
             let ip = at.ip();
-            say(format_args!("whoever reaches {ip} sees these topics: nothing is asked or hidden"));
+            say(format_args!("anyone who can reach {ip} sees these topics: there is no password"));
         }
         // Viewers forget the channels of another session.
         let session = format!("{}", epoch_ns + outlive::now_ns());

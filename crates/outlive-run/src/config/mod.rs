@@ -208,7 +208,8 @@ fn processes(all: Section<'_, '_>, defaults: &Defaults, config: &mut Config) {
         let after = section.texts("after").unwrap_or_default();
         for (other, place) in &after {
             if !names.contains(&other.as_str()) {
-                let what = format!("'{name}' is to start after '{other}', which is no process");
+                let what =
+                    format!("'{name}' starts after '{other}', but there is no process '{other}'");
                 let remedy = match nearest(other, names.iter().copied()) {
                     Some(near) => format!("did you mean '{near}'?"),
                     None => format!("there are {}", names.join(", ")),

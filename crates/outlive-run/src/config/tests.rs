@@ -107,7 +107,7 @@ stop_signal = 9
     let expect = [
         "2:11: an empty command: name the program to run",
         "3:8: 'kind' in [process.a] is unknown: did you mean \"core\"? It can be",
-        "4:15: 'a' is to start after 'c', which is no process: did you mean 'a'?",
+        "4:15: 'a' starts after 'c', but there is no process 'c': did you mean 'a'?",
         "5:8: 'nice' in [process.a] cannot be this integer: write a whole number from -20 to 19",
         "6:10: 'memory' in [process.a] cannot be this string: write a size like",
         "7:9: 'cores' in [process.a] cannot be this array: write numbers from 0 to 1023",

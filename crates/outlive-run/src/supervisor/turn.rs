@@ -304,7 +304,7 @@ impl Supervisor {
         if self.told_blind.is_none_or(|told| told.elapsed() > TELL_AGAIN) {
             self.told_blind = Some(Instant::now());
             let name = self.instances[at].spec.name.clone();
-            self.say(&format!("cannot see how {name} is, so it counts as it did: {e}"));
+            self.say(&format!("cannot read {name}'s state; assuming it is unchanged: {e}"));
         }
     }
 
