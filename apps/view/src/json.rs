@@ -95,7 +95,8 @@ fn is_bytes(ty: &FieldType, any_length: bool, dims: &[usize]) -> bool {
     matches!(ty.kind(), Kind::Scalar(Scalar::U8)) && many
 }
 
-/// The schema of a field of which the dimensions `dims` are left.
+/// The schema of a field of which the dimensions `dims` are left. One type for each, although large
+/// integers come as text (`unrounded`): of a list of types Foxglove says that it is unsupported.
 fn field(ty: &FieldType, any_length: bool, dims: &[usize]) -> Value {
     let array = |items: Value| json!({"type": "array", "items": items});
     match (dims, ty.kind()) {
