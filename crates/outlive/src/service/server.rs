@@ -181,7 +181,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
         self.memory_bytes_max = bytes;
     }
 
-    /// The next request, or `None` when there is none now. Never waits.
+    /// The next request, or `None` when there is none now. Never sleeps.
     ///
     /// # Errors
     /// `ForkedChild`; `Io` when the directory of the service cannot be read. A problem with one
