@@ -1,4 +1,12 @@
-//! A mutex with its data in shared memory.
+//! A mutex with its data in shared memory, and what other locks take from it. Begin with `word`, in
+//! which taking a lock and naming its owner are one step.
+//!
+//! | file | what |
+//! |---|---|
+//! | `word`, `wait` | the lock word, and how a thread waits for one; other locks use both |
+//! | `gated`, `pi`, `hold` | over a word of ours, of the kernel's; what both do |
+//! | `raw_mutex` | calls instead of guards, over `hold` |
+//! | `condvar` | over `gated` |
 #![allow(unsafe_code)]
 
 pub(super) mod condvar;

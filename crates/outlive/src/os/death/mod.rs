@@ -1,5 +1,6 @@
-//! How the kernel tells that a thread or process is gone: robust lists, and the thread that holds a
-//! node's token.
+//! How the kernel tells that a thread or process is gone: it marks words of a thread's robust list
+//! (`robust`), among them a node's token, which a thread of its own holds (`holder`), and it closes
+//! files (`deaths`). Only a file lock proves a death: see `fs::filelock`.
 
 pub(crate) mod deaths;
 pub(crate) mod holder;

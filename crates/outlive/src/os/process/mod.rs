@@ -1,4 +1,9 @@
-//! The process itself: forks, faults and signals, threads' priorities and cores, memory.
+//! The process itself.
+//!
+//! `fork`, `per_process` and `wiped` are for forked children: what they must know, have anew, or
+//! find 0. `stop` and `faults` catch signals that end it; `sched` and `realtime` set cores,
+//! priorities and memory that stays; `memory` and `loaded` say what an address belongs to, and keep
+//! the code where it is.
 
 pub(crate) mod faults;
 pub(crate) mod fork;

@@ -1,4 +1,6 @@
-//! Sleeping until a word or a descriptor changes, and waking.
+//! Sleeping until a word or a descriptor changes, and waking. `futex` sleeps on words, `pi` on one
+//! that lends priority; `poll` waits for descriptors, `socket` is one that others make readable,
+//! and `event` is both: a word and a descriptor.
 
 pub(crate) mod event;
 pub(crate) mod futex;

@@ -1,4 +1,5 @@
-//! The clock of all deadlines and stamps, and deadlines by it.
+//! The clock of all deadlines and stamps (`clock`, from the TSC by `tsc`), deadlines by it, and the
+//! `pause` before something that failed is tried again.
 
 pub(crate) mod clock;
 pub(crate) mod deadline;

@@ -1,4 +1,12 @@
-//! The receiving end of a queue.
+//! The receiving end of a queue. What has types is here and in `received`; below it `reader` and
+//! the rest know bytes only.
+//!
+//! | file | what |
+//! |---|---|
+//! | `take_over` | becoming the consumer |
+//! | `lanes`, `later` | its producers' lanes, and those that cannot be read now |
+//! | `turn`, `order` | which lane is next: in turn, or by time stamp |
+//! | `hand` | the row of messages that it took up, which most calls alone look at |
 #![allow(unsafe_code)]
 
 mod hand;

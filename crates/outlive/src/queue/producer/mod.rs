@@ -1,4 +1,6 @@
-//! The sending end of a queue.
+//! The sending end of a queue. What has types is here and in `slot`; `writer` knows bytes only:
+//! over its `lane`, and the consumer that it writes to (`addressee`). `refused` says why nothing
+//! was sent.
 
 mod addressee;
 mod lane;

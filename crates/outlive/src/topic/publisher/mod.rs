@@ -1,4 +1,12 @@
-//! The publishing port of a topic.
+//! The publishing port of a topic. What has types is here, in `loan` and in `headed`; `writer`
+//! knows bytes only.
+//!
+//! | file | what |
+//! |---|---|
+//! | `ring`, `named` | its ring, which chunk each entry names |
+//! | `audience`, `room` | subscribers that it admitted; its wait for reliable ones |
+//! | `pulse` | what each hot call looks at: forked? did members come or go? |
+//! | `refused` | why nothing was published |
 
 mod audience;
 mod headed;

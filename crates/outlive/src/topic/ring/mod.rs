@@ -1,4 +1,6 @@
-//! A publisher's ring: its bytes, its entries, and the listing of those that are there.
+//! A publisher's ring: its bytes (`layout`), its entries (`entries`, with their payload in `body`),
+//! and the listing of those that are there (`listing`). Begin with `entries`: how one is written,
+//! read and found overwritten.
 
 pub(crate) mod body;
 pub(crate) mod entries;

@@ -1,4 +1,11 @@
-//! The receiving port of a topic.
+//! The receiving port of a topic. What has types is here, in `sample` and in `stream`; `reader`
+//! knows bytes only.
+//!
+//! | file | what |
+//! |---|---|
+//! | `sources` | the rings that it reads, and whose turn it is |
+//! | `raw`, `records` | a message without its type, and the memory it is copied into |
+//! | `parked` | ports whose samples outlive them |
 
 mod parked;
 pub(super) mod raw;
