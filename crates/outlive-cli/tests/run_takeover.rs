@@ -229,7 +229,8 @@ fn a_process_whose_main_thread_has_ended_is_taken_over_and_ended_like_any_other(
 fn slow_to_end(level: u32, more: &str) -> String {
     format!(
         "[process.camera]\nenv = {{ LEVEL = {level} }}\ngrace = '30s'\n{more}\
-         command = ['sh', '-c', 'wait_for() {{ trap \"echo $1 asked \\$(date +%s%N)\" TERM; echo $1 up; \
+         command = ['sh', '-c', 'wait_for() {{ \
+         trap \"echo $1 asked \\$(date +%s%N)\" TERM; echo $1 up; \
          while [ ! -e go ]; do sleep 0.02; done; }}; \
          wait_for helper & wait_for camera; wait; rm go; exit 0']\n"
     )
@@ -242,8 +243,8 @@ fn until_said(robot: &Robot, log: &str, what: &str, times: usize) {
     }
 }
 
-/// Signals within this time are one request (`outlive::Shutdown`). The kernel sends what was asked of
-/// it again for each thread of the dying supervisor that is still alive.
+/// Signals within this time are one request (`outlive::Shutdown`). The kernel sends the signal of a
+/// parent's death again for each thread of the parent that is still alive.
 const SAME_REQUEST: Duration = Duration::from_millis(250);
 
 /// Kills the supervisor, and starts another one, which has its way with what is left.
