@@ -77,7 +77,16 @@ fn may_be_std(path: &Path) -> bool {
     }
 }
 
+/// Names of types that std has with a parameter only: without one it is another type.
+const GENERIC: [&str; 14] = [
+    "Vec", "VecDeque", "Option", "Box", "Rc", "Arc", "Cow", "Cell", "RefCell", "Mutex", "HashMap",
+    "BTreeMap", "HashSet", "BTreeSet",
+];
+
 fn refuse_named(name: &str, arguments: &PathArguments) -> Option<String> {
+    if arguments.is_empty() && GENERIC.contains(&name) {
+        return None;
+    }
     let element = match arguments {
         PathArguments::AngleBracketed(arguments) => match arguments.args.first() {
             Some(GenericArgument::Type(ty)) => ty.to_token_stream().to_string(),
@@ -109,9 +118,10 @@ fn refuse_named(name: &str, arguments: &PathArguments) -> Option<String> {
             "{name} has another width on another machine: use {}64",
             if name == "usize" { "u" } else { "i" }
         ),
-        "Duration" | "Instant" | "SystemTime" => {
-            format!("{name} has no layout that other programs know: use nanoseconds, as u64 or i64")
-        }
+        "Duration" | "Instant" | "SystemTime" => format!(
+            "{name} has no layout that other programs know: use nanoseconds, as u64 or i64; if it \
+             is your own type: self::{name}"
+        ),
         _ => return None,
     })
 }
