@@ -172,6 +172,21 @@ fn of_a_definition_of_ros_comments_do_not_count_but_values_do() {
 }
 
 #[test]
+fn of_a_definition_of_ros_the_order_of_the_types_within_does_not_count() {
+    let of = |text: &'static str| (Encoding::Cdr, "x/msg/Y", text.as_bytes());
+    let ours = of("a/A a\nb/B[2] b\n===\nMSG: a/A\nint8 x\n===\nMSG: b/B\nint8 y\n");
+    let theirs =
+        of("a/msg/A a\nb/msg/B[2] b\n=====\nMSG: b/msg/B\nint8 y\n=====\nMSG: a/msg/A\nint8 x\n");
+    assert_eq!(differences(theirs, ours), [""; 0]);
+    let other = of("a/A a\nb/B[2] b\n===\nMSG: b/B\nint8 x\n===\nMSG: a/A\nint8 x\n");
+    let line = "its definition has 'int8 x', this program has 'int8 y'";
+    assert_eq!(differences(other, ours), [line]);
+    let swapped = of("b/B[2] b\na/A a\n===\nMSG: a/A\nint8 x\n===\nMSG: b/B\nint8 y\n");
+    let line = "its definition has 'b/B[2] b', this program has 'a/A a'";
+    assert_eq!(differences(swapped, ours), [line]);
+}
+
+#[test]
 fn a_schema_that_no_topic_holds_is_refused() {
     let large = vec![b'x'; SCHEMA_BYTES_MAX + 1];
     for encoding in [Encoding::Cdr, Encoding::Arrow] {

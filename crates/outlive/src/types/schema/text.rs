@@ -60,11 +60,11 @@ pub(super) fn first_difference(topic: &[u8], ours: &[u8]) -> Vec<String> {
     vec![format!("its schema has '{has}' from byte {from}, this program has '{want}'")]
 }
 
-/// The first lines that differ between two definitions of ROS; none if only comments and white
-/// space do.
+/// The first lines that differ between two definitions of ROS; none if only comments, white space,
+/// the order of the types within, and `pkg/msg/T` in place of `pkg/T` do.
 pub(super) fn differing_lines(topic: &[u8], ours: &[u8]) -> Vec<String> {
     let [topic, ours] = [topic, ours].map(String::from_utf8_lossy);
-    let (mut has, mut want) = (statements(&topic), statements(&ours));
+    let (mut has, mut want) = (statements(&topic).into_iter(), statements(&ours).into_iter());
     loop {
         match (has.next(), want.next()) {
             (None, None) => return Vec::new(),
@@ -78,12 +78,27 @@ pub(super) fn differing_lines(topic: &[u8], ours: &[u8]) -> Vec<String> {
     }
 }
 
-/// Lines that say something, each with single spaces and without its comment.
-fn statements(text: &str) -> impl Iterator<Item = String> {
-    text.lines().filter_map(|line| {
-        let words: Vec<_> = without_comment(line).split_whitespace().collect();
-        (!words.is_empty()).then(|| words.join(" "))
-    })
+/// Lines that say something, each with single spaces and without its comment: those of the type
+/// itself, then those of the types within in order of their names.
+fn statements(text: &str) -> Vec<String> {
+    let mut of_types = vec![Vec::new()];
+    for line in text.lines() {
+        let mut words: Vec<_> = without_comment(line).split_whitespace().collect();
+        match words[..] {
+            [] => {}
+            [rule] if rule.len() > 2 && rule.bytes().all(|byte| byte == b'=') => {
+                of_types.push(Vec::new());
+            }
+            _ => {
+                let of = usize::from(words[0] == "MSG:" && words.len() > 1);
+                let name = words[of].replacen("/msg/", "/", 1);
+                words[of] = &name;
+                of_types.last_mut().into_iter().for_each(|lines| lines.push(words.join(" ")));
+            }
+        }
+    }
+    of_types[1..].sort();
+    of_types.concat()
 }
 
 /// Up to the first `#` outside of quotes. A quote that nobody closes is none.
