@@ -85,12 +85,20 @@ pub(super) fn unfinished(tree: &Tree) -> Vec<Finding> {
 pub(super) fn translated(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in &tree.files {
+        // The line before, and its end: a turn may begin there.
+        let (mut last, mut end) = (0, String::new());
         for (i, line) in read_by_users(file) {
-            let lower = line.to_lowercase();
-            for (turn, better) in TRANSLATED.iter().filter(|(turn, _)| has_word(&lower, turn)) {
+            let lower = line.trim_start_matches(|c: char| c.is_whitespace() || "/*#!".contains(c));
+            let lower = lower.to_lowercase();
+            let before = if i == last + 1 { end.as_str() } else { "" };
+            let both = format!("{before} {lower}");
+            let is_here = |turn: &str| has_word(&both, turn) && !has_word(before, turn);
+            for (turn, better) in TRANSLATED.iter().filter(|(turn, _)| is_here(turn)) {
                 let text = format!("'{turn}': write {better}");
                 findings.push(Finding::new(&file.path, i + 1, text));
             }
+            let words: Vec<_> = lower.split_whitespace().collect();
+            (last, end) = (i, words[words.len().saturating_sub(3)..].join(" "));
         }
     }
     findings
@@ -177,6 +185,9 @@ mod tests {
             assert!(!better.is_empty());
         }
         assert_eq!(found("docs/a.md", "so many, told anew"), 2);
+        assert_eq!(found("docs/a.md", "It is so\nmany of them"), 1);
+        assert_eq!(found("docs/a.md", "It is so\n\nmany of them"), 0);
+        assert_eq!(found("crates/outlive/src/lib.rs", "/// Is\n/// told.\npub fn x()"), 1);
         let lib = |text: &str| found("crates/outlive/src/lib.rs", text);
         assert_eq!(lib("/// Done anew.\n#[must_use]\npub enum X {\n/// Anew.\nKind,"), 2);
         assert_eq!(lib("enum X {\n/// Anew.\nKind,\n}\npub enum Y {\n}\n/// Anew.\nKind"), 0);
