@@ -60,29 +60,3 @@ fn the_compiler_names_the_way_out_of_each_mistake() {
     }
     assert!(seen >= 10, "{seen} mistakes");
 }
-
-/// `Box` without a parameter is not std's, nor is `self::Duration`.
-mod own {
-    use outlive::Message;
-
-    #[outlive::message("test/Box")]
-    struct Box {
-        corners: [f32; 4],
-    }
-
-    #[outlive::message("test/Duration")]
-    struct Duration {
-        ns: i64,
-    }
-
-    #[outlive::message("test/Seen")]
-    struct Seen {
-        at: self::Duration,
-        around: Box,
-    }
-
-    #[test]
-    fn types_of_ones_own_may_be_called_as_those_of_std() {
-        assert_eq!((Seen::TYPE_NAME, size_of::<Seen>()), ("test/Seen", 24));
-    }
-}
