@@ -487,11 +487,22 @@ def close(step, reply):
 
 
 def drop(step, reply):
+    let_go_of_loans(step["on"])
     let_go(step)
 
 
 def unwind(step, reply):
+    let_go_of_loans(step["on"])
     let_go(step, AsTold())
+
+
+def let_go_of_loans(publisher):
+    """A publisher leaves the topic once its loans are gone, also those that were leaked."""
+    leaked[:] = [it for it in leaked if not is_loan_of(it, publisher)]
+
+
+def is_loan_of(it, publisher):
+    return isinstance(it, tuple) and it[0] == "loan" and it[2] == publisher
 
 
 def leak(step, reply):
