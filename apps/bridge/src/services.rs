@@ -474,13 +474,13 @@ impl<F: Form> Standing<F> {
                     let attached = sample.attachment().map(|a| a.to_bytes()).unwrap_or_default();
                     match self.form.answered(&payload, &attached) {
                         Ok((body, false)) => {
-                            if let Some(Err(e)) = self.respond_part(id, &body) {
+                            if let Some(Err(e)) = self.respond(id, &body, false) {
                                 // Later parts may fit again: the answer would have a hole.
                                 let why = "a part of the answer could not be passed on";
                                 self.refuse(id, &format!("{why}: {e}"));
                             }
                         }
-                        Ok((body, true)) => drop(self.respond(id, &body)),
+                        Ok((body, true)) => drop(self.respond(id, &body, true)),
                         Err(why) => self.refuse(id, &why),
                     }
                 }
@@ -498,20 +498,14 @@ impl<F: Form> Standing<F> {
     }
 
     /// None if that call has ended.
-    fn respond_part(&mut self, id: u64, body: &[u8]) -> Option<outlive::Result<()>> {
-        let Self { share, limited, server, calls, .. } = self;
-        let Asked { request, .. } = calls.get(&id)?;
-        let most = limited.shared.room.limits.total_bytes;
-        let (done, _) = share.within(server, most, |to| to.respond_part(request, body));
-        Some(done.inspect_err(|e| limited.count(e, self.response.fits(body.len()))))
-    }
-
-    fn respond(&mut self, id: u64, body: &[u8]) -> Option<outlive::Result<()>> {
-        let Self { share, limited, server, calls, .. } = self;
-        let Asked { request, .. } = calls.remove(&id)?;
-        let most = limited.shared.room.limits.total_bytes;
-        let (done, _) = share.within(server, most, |to| to.respond(request, body));
-        Some(done.inspect_err(|e| limited.count(e, self.response.fits(body.len()))))
+    fn respond(&mut self, id: u64, body: &[u8], is_last: bool) -> Option<outlive::Result<()>> {
+        let Self { share, limited, server, calls, response, .. } = self;
+        let put = |to: &mut Server<_, _>| match is_last {
+            true => calls.remove(&id).map(|asked| to.respond(asked.request, body)),
+            false => calls.get(&id).map(|asked| to.respond_part(&asked.request, body)),
+        };
+        let (done, _) = share.within(server, limited.shared.room.limits.total_bytes, put);
+        done.map(|done| done.inspect_err(|e| limited.count(e, response.fits(body.len()))))
     }
 
     fn refuse(&mut self, id: u64, why: &str) {
