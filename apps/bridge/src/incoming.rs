@@ -88,9 +88,10 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// The topic's depth, once it is known.
-    pub(crate) fn set_depth(&self, depth: u64) {
-        self.depth.store(depth, Relaxed);
+    /// The topic's depth, once it is known: what another bridge claims, and the most that its rings
+    /// may have here.
+    pub(crate) fn set_depth(&self, claimed: u64, most: u64) {
+        self.depth.store(claimed.min(most), Relaxed);
     }
 
     /// One more; false, and it is not, where there is no room.
@@ -174,7 +175,7 @@ impl Route {
         route.again.store(false, Relaxed);
         // The topic is there from now on, whoever speaks first.
         let Some(note) = route.note(stop)? else { return Ok(None) };
-        intake.waiting.set_depth(note.depth);
+        intake.waiting.set_depth(note.depth, route.shared.room.limits.depth);
         let ports = Ports::new(route.clone(), note)?;
         let key = route.shared.keys.of(&route.bridge, "data", &route.name);
         let taker = intake.clone();
@@ -622,8 +623,8 @@ mod tests {
         let waiting = Waiting::default();
         let enter = |n: u64, bytes| (0..n).filter(|_| waiting.enter(bytes)).count();
         assert_eq!(enter(5000, 8), WAITING_MAX);
-        waiting.set_depth(4096);
-        assert_eq!(enter(5000, 8), 4096 - WAITING_MAX);
+        waiting.set_depth(u64::MAX, 4096);
+        assert_eq!(enter(5000, 8), 4096 - WAITING_MAX, "another bridge only claims its depth");
         waiting.leave(8);
         assert_eq!(enter(2, 8), 1);
         (0..4096).for_each(|_| waiting.leave(8));

@@ -76,7 +76,7 @@ pub(super) fn start(
         depth: rule.depth.unwrap_or_else(|| qos.depth.unwrap_or(DEPTH_MAX).min(DEPTH_MAX)),
         qos,
     };
-    intake.waiting.set_depth(route.depth);
+    intake.waiting.set_depth(route.depth, member.shared.room.limits.depth);
     let what = format!("topic {} of ROS 2 is not published as {here}", topic.name);
     let begin = move |_: &Stop| route.begin(intake, from, to_ask);
     Worker::start(&member.shared, "from-ros", what, begin).hearing(move |news| {
