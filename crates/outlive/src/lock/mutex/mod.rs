@@ -31,7 +31,6 @@ use crate::Result;
 use crate::node::Node;
 use crate::os::time::deadline::Deadline;
 use crate::types::Message;
-use crate::types::payload::require_any_bytes;
 use gated::Gated;
 use hold::Hold;
 use pi::Pi;
@@ -116,15 +115,7 @@ impl<T: Message> RobustMutex<T> {
         if align_of::<T>() > layout::OBJECT_ALIGN { align_of::<T>() } else { layout::OBJECT_ALIGN };
 
     pub(super) fn object_type() -> ObjectType {
-        require_any_bytes::<T>();
-        ObjectType {
-            kind: LockKind::Mutex,
-            type_name: T::TYPE_NAME.into(),
-            size: size_of::<T>(),
-            align: align_of::<T>(),
-            count: 0,
-            bytes: Self::BYTES,
-        }
+        ObjectType::of::<T>(LockKind::Mutex, Self::BYTES)
     }
 
     pub(super) fn new(object: Object) -> Self {

@@ -15,7 +15,7 @@ use crate::lock::object::{Object, ObjectType};
 use crate::node::Node;
 use crate::os::time::deadline::Deadline;
 use crate::sync::fault;
-use crate::types::{Encoding, PayloadType};
+use crate::types::PayloadType;
 use crate::{Error, ErrorKind, Result};
 
 /// How a lock was taken.
@@ -91,22 +91,6 @@ fn object_type() -> ObjectType {
     ObjectType::without_data(LockKind::Mutex, RawMutex::BYTES)
 }
 
-/// Refuses what is no single value.
-pub(in crate::lock) fn check_data(
-    name: &str,
-    of: &PayloadType,
-    value: Option<&[u8]>,
-) -> Result<()> {
-    let bad = |why| Err(Error::new(ErrorKind::InvalidArgument, "opening lock", name, why));
-    if of.encoding() != Encoding::Fixed {
-        return bad("a lock protects one value of a fixed size: use such a type");
-    }
-    if value.is_some_and(|value| !of.fits(value.len())) {
-        return bad("its first value has another size than its type");
-    }
-    Ok(())
-}
-
 impl RawMutex {
     /// Bytes it takes in memory of your own, aligned to 64.
     pub const BYTES: usize = head::BYTES;
@@ -148,8 +132,8 @@ impl RawMutex {
         of: &PayloadType,
         value: Option<&[u8]>,
     ) -> Result<Self> {
-        check_data(name, of, value)?;
-        Self::new_pi(node, name, &Self::object_type_of(of), of.align(), value)
+        let ty = Self::object_type_of(name, of, value)?;
+        Self::new_pi(node, name, &ty, of.align(), value)
     }
 
     fn new_pi(
@@ -181,17 +165,8 @@ impl RawMutex {
         Ok(Self::new(unsafe { Object::placed(node, memory, len, &object_type())? }))
     }
 
-    fn object_type_of(of: &PayloadType) -> ObjectType {
-        let (size, align) = (of.size(), of.align());
-        let bytes = Self::bytes_with(of);
-        ObjectType {
-            kind: LockKind::Mutex,
-            type_name: of.name().into(),
-            size,
-            align,
-            count: 0,
-            bytes,
-        }
+    fn object_type_of(name: &str, of: &PayloadType, value: Option<&[u8]>) -> Result<ObjectType> {
+        ObjectType::of_data(LockKind::Mutex, Self::bytes_with(of), name, of, value)
     }
 
     /// Bytes it takes in memory of your own together with data of type `of`.
@@ -214,9 +189,9 @@ impl RawMutex {
         of: &PayloadType,
         value: Option<&[u8]>,
     ) -> Result<Self> {
-        check_data(name, of, value)?;
+        let ty = Self::object_type_of(name, of, value)?;
         let value = value.map(|value| (layout::mutex_data(of.align()), value));
-        Ok(Self::with_data(Object::named(node, name, &Self::object_type_of(of), value)?, of))
+        Ok(Self::with_data(Object::named(node, name, &ty, value)?, of))
     }
 
     /// As [`place`](Self::place), with data of type `of`, which takes `bytes_with` of it.
@@ -235,10 +210,9 @@ impl RawMutex {
         len: usize,
         of: &PayloadType,
     ) -> Result<Self> {
-        check_data("in memory", of, None)?;
+        let ty = Self::object_type_of("in memory", of, None)?;
         // SAFETY: the caller's promise.
-        let object = unsafe { Object::placed(node, memory, len, &Self::object_type_of(of))? };
-        Ok(Self::with_data(object, of))
+        Ok(Self::with_data(unsafe { Object::placed(node, memory, len, &ty)? }, of))
     }
 
     fn with_data(object: Object, of: &PayloadType) -> Self {

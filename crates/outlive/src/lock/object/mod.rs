@@ -29,6 +29,8 @@ use crate::os::syserr;
 use crate::os::time::deadline::Deadline;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::types::payload::require_any_bytes;
+use crate::types::{Encoding, Message, PayloadType};
 use crate::{Error, ErrorKind, Result};
 use layout::{LockKind, file as at, head};
 
@@ -52,6 +54,36 @@ impl ObjectType {
     /// Of an object that protects no data of a type.
     pub(super) fn without_data(kind: LockKind, bytes: usize) -> Self {
         Self { kind, type_name: String::new(), size: 0, align: 1, count: 0, bytes }
+    }
+
+    /// Of an object that protects a `T`.
+    pub(super) fn of<T: Message>(kind: LockKind, bytes: usize) -> Self {
+        require_any_bytes::<T>();
+        let (size, align) = (size_of::<T>(), align_of::<T>());
+        Self { kind, type_name: T::TYPE_NAME.into(), size, align, count: 0, bytes }
+    }
+
+    /// Of the object `name`, which protects data of a type known only at run time, `value` at
+    /// first.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a type that is not a single value, or a value of another size.
+    pub(super) fn of_data(
+        kind: LockKind,
+        bytes: usize,
+        name: &str,
+        of: &PayloadType,
+        value: Option<&[u8]>,
+    ) -> Result<Self> {
+        let bad = |why| Err(Error::new(ErrorKind::InvalidArgument, "opening lock", name, why));
+        if of.encoding() != Encoding::Fixed {
+            return bad("a lock protects one value of a fixed size: use such a type");
+        }
+        if value.is_some_and(|value| !of.fits(value.len())) {
+            return bad("its first value has another size than its type");
+        }
+        let (size, align) = (of.size(), of.align());
+        Ok(Self { kind, type_name: of.name().into(), size, align, count: 0, bytes })
     }
 
     pub(super) fn tag(&self) -> u64 {

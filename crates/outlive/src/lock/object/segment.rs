@@ -17,7 +17,6 @@ use crate::node::Node;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::fault;
 use crate::types::Message;
-use crate::types::payload::require_any_bytes;
 use crate::{Error, ErrorKind, Result};
 
 /// Shared memory with the layout of a type of yours, in which locks may be placed.
@@ -78,15 +77,9 @@ impl<T: Message> fmt::Debug for Segment<T> {
 
 impl<T: Message> Segment<T> {
     pub(in crate::lock) fn open(node: &Node, name: &str, value: Option<&T>) -> Result<Self> {
-        require_any_bytes::<T>();
-        let ty = ObjectType {
-            kind: LockKind::Segment,
-            type_name: T::TYPE_NAME.into(),
-            size: size_of::<T>(),
-            align: align_of::<T>(),
-            count: 0,
-            bytes: layout::segment_bytes(size_of::<T>(), align_of::<T>()).unwrap_or(usize::MAX),
-        };
+        let (size, align) = (size_of::<T>(), align_of::<T>());
+        let bytes = layout::segment_bytes(size, align).unwrap_or(usize::MAX);
+        let ty = ObjectType::of::<T>(LockKind::Segment, bytes);
         let at = layout::mutex_data(align_of::<T>());
         let value = value.map(|value| (at, value.as_bytes()));
         let object = Object::named(node, name, &ty, value)?;

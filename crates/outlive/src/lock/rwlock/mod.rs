@@ -22,7 +22,6 @@ use crate::Result;
 use crate::node::Node;
 use crate::os::time::deadline::Deadline;
 use crate::types::Message;
-use crate::types::payload::require_any_bytes;
 use raw_rwlock::RawRwLock;
 use readers::Line;
 
@@ -64,15 +63,7 @@ impl<T: Message> RobustRwLock<T> {
         if align_of::<T>() > layout::OBJECT_ALIGN { align_of::<T>() } else { layout::OBJECT_ALIGN };
 
     pub(super) fn object_type() -> ObjectType {
-        require_any_bytes::<T>();
-        ObjectType {
-            kind: LockKind::RwLock,
-            type_name: T::TYPE_NAME.into(),
-            size: size_of::<T>(),
-            align: align_of::<T>(),
-            count: 0,
-            bytes: Self::BYTES,
-        }
+        ObjectType::of::<T>(LockKind::RwLock, Self::BYTES)
     }
 
     pub(super) fn new(object: Object) -> Self {

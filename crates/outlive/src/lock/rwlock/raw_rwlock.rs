@@ -7,7 +7,7 @@ use super::lines;
 use super::readers::{Entered, LINES_MAX, Line, READING, Shared};
 use crate::Result;
 use crate::lock::error::{LockError, LockResult, NeedsWriter};
-use crate::lock::mutex::raw_mutex::{Acquired, check_data, not_owner};
+use crate::lock::mutex::raw_mutex::{Acquired, not_owner};
 use crate::lock::mutex::wait::{Spin, Waiter, wake};
 use crate::lock::mutex::word::{ABANDONED, ALL, CALLS, Gate, Got, HOLDER, Refused};
 use crate::lock::object::layout;
@@ -96,17 +96,8 @@ impl RawRwLock {
         Ok(Self::new(unsafe { Object::placed(node, memory, len, &object_type())? }))
     }
 
-    fn object_type_of(of: &PayloadType) -> ObjectType {
-        let (size, align) = (of.size(), of.align());
-        let bytes = Self::bytes_with(of);
-        ObjectType {
-            kind: LockKind::RwLock,
-            type_name: of.name().into(),
-            size,
-            align,
-            count: 0,
-            bytes,
-        }
+    fn object_type_of(name: &str, of: &PayloadType, value: Option<&[u8]>) -> Result<ObjectType> {
+        ObjectType::of_data(LockKind::RwLock, Self::bytes_with(of), name, of, value)
     }
 
     /// Bytes it takes in memory of your own together with data of type `of`.
@@ -128,9 +119,9 @@ impl RawRwLock {
         of: &PayloadType,
         value: Option<&[u8]>,
     ) -> Result<Self> {
-        check_data(name, of, value)?;
+        let ty = Self::object_type_of(name, of, value)?;
         let value = value.map(|value| (layout::rwlock_data(of.align()), value));
-        Ok(Self::with_data(Object::named(node, name, &Self::object_type_of(of), value)?, of))
+        Ok(Self::with_data(Object::named(node, name, &ty, value)?, of))
     }
 
     /// As [`place`](Self::place), with data of type `of`, which takes `bytes_with` of it.
@@ -149,10 +140,9 @@ impl RawRwLock {
         len: usize,
         of: &PayloadType,
     ) -> Result<Self> {
-        check_data("in memory", of, None)?;
+        let ty = Self::object_type_of("in memory", of, None)?;
         // SAFETY: the caller's promise.
-        let object = unsafe { Object::placed(node, memory, len, &Self::object_type_of(of))? };
-        Ok(Self::with_data(object, of))
+        Ok(Self::with_data(unsafe { Object::placed(node, memory, len, &ty)? }, of))
     }
 
     fn with_data(object: Object, of: &PayloadType) -> Self {
