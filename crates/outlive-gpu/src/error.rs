@@ -88,7 +88,7 @@ impl From<outlive::Error> for Error {
         Self(Box::new(Inner {
             kind: ErrorKind::Outlive(source.kind()),
             what: String::new(),
-            remedy: source.remedy().to_owned(),
+            remedy: source.remedy().into_owned(),
             source: Some(source),
         }))
     }

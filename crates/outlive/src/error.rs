@@ -1,5 +1,6 @@
 //! The one error type of the crate: what failed, on which object, and what to do next.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -157,9 +158,16 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// println!("{error}"); // what failed, on which object, why, and what to do
 /// # Ok::<(), outlive::Error>(())
 /// ```
-pub struct Error(Box<Inner>);
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
 
-struct Inner {
+enum Inner {
+    Told(Told),
+    /// The port keeps it, and the text is made when somebody asks for it.
+    Refused(ErrorKind, Refusal),
+}
+
+struct Told {
     kind: ErrorKind,
     what: String,
     object: String,
@@ -176,36 +184,52 @@ impl Error {
         object: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self(Box::new(Inner {
+        Self(Arc::new(Inner::Told(Told {
             kind,
             what: what.into(),
             object: object.into(),
             remedy: remedy.into(),
             source: None,
-        }))
+        })))
     }
 
     /// Adds the operating system's own answer as the cause.
     #[cold]
     #[must_use]
     pub fn with_source(mut self, source: io::Error) -> Self {
-        self.0.source = Some(source);
-        self
+        if let Some(Inner::Told(told)) = Arc::get_mut(&mut self.0) {
+            told.source = Some(source);
+            return self;
+        }
+        let own = match &*self.0 {
+            Inner::Told(t) => Self::new(t.kind, &*t.what, &*t.object, &*t.remedy),
+            Inner::Refused(kind, by) => by.error(*kind),
+        };
+        own.with_source(source)
     }
 
     /// The kind to match on.
     pub fn kind(&self) -> ErrorKind {
-        self.0.kind
+        match &*self.0 {
+            Inner::Told(told) => told.kind,
+            Inner::Refused(kind, _) => *kind,
+        }
     }
 
     /// The object the call acted on: a topic, a file, a node.
     pub fn object(&self) -> &str {
-        &self.0.object
+        match &*self.0 {
+            Inner::Told(told) => &told.object,
+            Inner::Refused(_, by) => by.object(),
+        }
     }
 
     /// What to do next.
-    pub fn remedy(&self) -> &str {
-        &self.0.remedy
+    pub fn remedy(&self) -> Cow<'_, str> {
+        match &*self.0 {
+            Inner::Told(told) => Cow::Borrowed(&told.remedy),
+            Inner::Refused(kind, by) => Cow::Owned(by.error(*kind).remedy().into_owned()),
+        }
     }
 
     /// There is too little of something now.
@@ -228,7 +252,10 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let e = &self.0;
+        let e = match &*self.0 {
+            Inner::Told(told) => told,
+            Inner::Refused(kind, by) => return by.error(*kind).fmt(f),
+        };
         write!(f, "{} {}: {}", e.what, e.object, e.kind)?;
         if let Some(source) = &e.source {
             write!(f, " ({source})")?;
@@ -242,13 +269,16 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Error({:?}: {self})", self.0.kind)
+        write!(f, "Error({:?}: {self})", self.kind())
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source.as_ref().map(|e| e as _)
+        match &*self.0 {
+            Inner::Told(told) => told.source.as_ref().map(|e| e as _),
+            Inner::Refused(..) => None,
+        }
     }
 }
 
@@ -261,15 +291,21 @@ pub struct Refusal(Arc<Facts>);
 
 struct Facts {
     object: Box<str>,
+    words: fn(&Refusal, ErrorKind) -> Error,
     figures: [AtomicU64; 5],
     cause: Mutex<Option<Error>>,
 }
 
 impl Refusal {
-    /// One for each port, made when it is opened; a refusal clones it.
-    pub(crate) fn new(object: &str) -> Self {
+    fn new(object: &str, words: fn(&Self, ErrorKind) -> Error) -> Self {
         let figures = std::array::from_fn(|_| AtomicU64::new(0));
-        Self(Arc::new(Facts { object: object.into(), figures, cause: Mutex::new(None) }))
+        Self(Arc::new(Facts { object: object.into(), words, figures, cause: Mutex::new(None) }))
+    }
+
+    /// The text of a refusal of this kind, with the figures as they are now.
+    #[cold]
+    pub(crate) fn error(&self, kind: ErrorKind) -> Error {
+        (self.0.words)(self, kind)
     }
 
     /// The object that the call acted on: a queue, a topic.
@@ -298,8 +334,65 @@ impl Refusal {
     }
 }
 
+/// What a port refuses with: made when it opens, so that a refused call allocates nothing.
+#[derive(Debug)]
+pub(crate) struct Refusals<const N: usize> {
+    facts: Refusal,
+    errors: [Error; N],
+}
+
+impl<const N: usize> Refusals<N> {
+    /// Of a port of `object` which refuses as one of `kinds`. `words` makes the text, and gives an
+    /// error of its own.
+    pub(crate) fn new(
+        object: &str,
+        kinds: [ErrorKind; N],
+        words: fn(&Refusal, ErrorKind) -> Error,
+    ) -> Self {
+        let facts = Refusal::new(object, words);
+        let errors = kinds.map(|kind| Error(Arc::new(Inner::Refused(kind, facts.clone()))));
+        Self { facts, errors }
+    }
+
+    pub(crate) fn facts(&self) -> &Refusal {
+        &self.facts
+    }
+
+    #[cold]
+    pub(crate) fn error(&self, kind: ErrorKind) -> Error {
+        let kept = self.errors.iter().find(|e| e.kind() == kind);
+        kept.cloned().unwrap_or_else(|| self.facts.error(kind))
+    }
+}
+
 impl fmt::Debug for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Refusal").field(&self.object()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn a_kept_refusal_tells_the_latest_figures_and_takes_a_cause_of_its_own() {
+        let refusals = Refusals::new("/q", [ErrorKind::WouldBlock], |at, kind| {
+            Error::new(kind, "sending to", at.object(), format!("{} bytes", at.figures()[0]))
+        });
+        let [first, second] = [(); 2].map(|()| refusals.error(ErrorKind::WouldBlock));
+        refusals.facts().set([7, 0, 0, 0, 0]);
+        assert_eq!(first.to_string(), "sending to /q: would block; 7 bytes");
+        assert_eq!((first.object(), &*first.remedy()), ("/q", "7 bytes"));
+
+        let caused = first.clone().with_source(io::Error::from_raw_os_error(libc::ENOMEM));
+        assert!(caused.source().is_some() && caused.to_string().contains("os error 12"));
+        assert!(second.source().is_none() && first.source().is_none());
+        let again = caused.clone().with_source(io::Error::from_raw_os_error(libc::EIO));
+        assert!(again.to_string().contains("os error 5") && !again.to_string().contains("12"));
+        // Of a kind that is not kept.
+        assert_eq!(refusals.error(ErrorKind::Timeout).kind(), ErrorKind::Timeout);
     }
 }

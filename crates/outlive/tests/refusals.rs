@@ -183,6 +183,29 @@ const REFUSED: &[Row] = &[
             }
         })
     }),
+    ("receive, all samples held", || {
+        scene(|node| {
+            let topic = || node.topic::<[u64]>("/t").unwrap().depth(4);
+            let publisher = topic().publisher().unwrap();
+            let mut subscriber = topic().borrows(1).subscriber().unwrap();
+            publisher.publish(&[7; 512]).unwrap();
+            let held = subscriber.receive().unwrap().unwrap();
+            publisher.publish(&[7; 512]).unwrap();
+            move || {
+                let _ = (&publisher, &held);
+                let refused = subscriber.receive().unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::TooManyBorrows);
+            }
+        })
+    }),
+    ("send of a client, no server", || {
+        scene(|node| {
+            let mut client = node.service::<u64, u64>("/s").unwrap().client().unwrap();
+            move || {
+                assert_eq!(client.send(&7).unwrap_err().kind(), ErrorKind::ServerDied);
+            }
+        })
+    }),
     ("try_lock of a mutex, held", || {
         scene(|node| {
             let mutex = || node.mutex::<u64>("/m").unwrap();
@@ -216,17 +239,67 @@ const REFUSED: &[Row] = &[
     }),
 ];
 
-/// Refused, with a system call: whoever found the lock taken meanwhile may sleep, and is woken.
-const REFUSED_AND_WOKEN: &[Row] = &[("try_write, held for reading", || {
-    scene(|node| {
-        let lock = || node.rwlock::<u64>("/rw").unwrap();
-        elsewhere(lock(), |lock| std::mem::forget(lock.read().unwrap()));
-        let lock = lock();
-        move || {
-            assert_eq!(lock.try_write().unwrap_err().kind(), ErrorKind::WouldBlock);
-        }
-    })
-})];
+/// Refused, with system calls: who waits reads the clock and sleeps; whoever found the lock taken
+/// meanwhile may sleep, and is woken; a client asks the kernel whether its full server lives.
+const REFUSED_AND_WOKEN: &[Row] = &[
+    ("try_write, held for reading", || {
+        scene(|node| {
+            let lock = || node.rwlock::<u64>("/rw").unwrap();
+            elsewhere(lock(), |lock| std::mem::forget(lock.read().unwrap()));
+            let lock = lock();
+            move || {
+                assert_eq!(lock.try_write().unwrap_err().kind(), ErrorKind::WouldBlock);
+            }
+        })
+    }),
+    ("send_timeout, full lane", || {
+        scene(|node| {
+            let (mut producer, consumer) = full_lane(node);
+            move || {
+                let _ = &consumer;
+                let late = producer.send_timeout(&[7; 8], Duration::from_micros(1));
+                assert_eq!(late.unwrap_err().kind(), ErrorKind::Timeout);
+            }
+        })
+    }),
+    ("publish, reliable subscriber behind for longer than allowed", || {
+        scene(|node| {
+            let topic = || node.topic::<u64>("/t").unwrap().depth(4);
+            let subscriber = topic().reliable(true).subscriber().unwrap();
+            let publisher = topic().reliable_timeout(Duration::from_micros(1)).publisher().unwrap();
+            (0..4).for_each(|n| assert_eq!(publisher.publish(&n).unwrap(), n));
+            move || {
+                let _ = &subscriber;
+                assert_eq!(publisher.publish(&7).unwrap_err().kind(), ErrorKind::Timeout);
+            }
+        })
+    }),
+    ("send of a client, full lane", || {
+        scene(|node| {
+            let service = || node.service::<u64, u64>("/s").unwrap();
+            let server = service().server().unwrap();
+            let mut client = service().bound_bytes(16 << 10).client().unwrap();
+            while client.send(&7).is_ok() {}
+            move || {
+                let _ = &server;
+                assert_eq!(client.send(&7).unwrap_err().kind(), ErrorKind::WouldBlock);
+            }
+        })
+    }),
+    ("receive_for of a client, late", || {
+        scene(|node| {
+            let service = || node.service::<u64, u64>("/s").unwrap();
+            let (server, mut client) = (service().server().unwrap(), service().client().unwrap());
+            let ticket = client.send(&7).unwrap();
+            let until = outlive::Deadline::after(Duration::ZERO);
+            move || {
+                let _ = &server;
+                let late = client.receive_for(ticket, until);
+                assert_eq!(late.unwrap_err().kind(), ErrorKind::Timeout);
+            }
+        })
+    }),
+];
 
 const ACCEPTED: &[Row] = &[
     ("send and receive", || {

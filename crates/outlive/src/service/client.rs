@@ -11,6 +11,7 @@ use super::reply::{late, no_server, unreadable};
 use super::wire::body::{Body, NoBody};
 use super::wire::frame;
 use super::wire::frame::{ReplyHead, RequestHead, request_bytes};
+use crate::error::Refusals;
 use crate::os::time::clock;
 use crate::os::time::deadline::Deadline;
 use crate::queue;
@@ -87,14 +88,21 @@ pub struct Client<Q: Payload + ?Sized, R: Payload + ?Sized> {
     /// Looks at the server.
     #[cfg(test)]
     pub(super) looks: u64,
+    refusals: Refusals<2>,
     _type: PhantomData<fn(&Q)>,
 }
 
 impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     pub(super) fn new(reader: Reader, writer: Writer, reply_port: u64, resume: bool) -> Self {
+        let kinds = [ErrorKind::ServerDied, ErrorKind::Timeout];
+        let refusals = Refusals::new(reader.queue().name.as_str(), kinds, |at, kind| match kind {
+            ErrorKind::ServerDied => no_server(at.object()),
+            _ => late(at.object()),
+        });
         Self {
             reader,
             writer,
+            refusals,
             reply_port,
             resume,
             next_id: 1,
@@ -200,7 +208,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
     #[cold]
     fn not_sent(&self, refused: Refused) -> Error {
         match refused {
-            Refused::Nobody => no_server(self.service()),
+            Refused::Nobody => self.refusals.error(ErrorKind::ServerDied),
             refused => self.writer.error(refused),
         }
     }
@@ -567,7 +575,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
                 if self.rest() {
                     continue;
                 }
-                return Err(late(self.service()));
+                return Err(self.refusals.error(ErrorKind::Timeout));
             }
             self.sleep(deadline)?;
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::Refusal;
+use crate::error::{Refusal, Refusals};
 use crate::node::NodeId;
 use crate::queue::membership::table::ProducerId;
 use crate::{Error, ErrorKind};
@@ -52,9 +52,8 @@ impl From<TrySendError> for Error {
     #[cold]
     fn from(error: TrySendError) -> Self {
         match error {
-            TrySendError::Full(at) => full(&at, ErrorKind::WouldBlock),
-            TrySendError::NoConsumer(at) => nobody(&at),
             TrySendError::Failed(e) => e,
+            TrySendError::Full(ref at) | TrySendError::NoConsumer(ref at) => at.error(error.kind()),
         }
     }
 }
@@ -62,8 +61,7 @@ impl From<TrySendError> for Error {
 impl fmt::Display for TrySendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full(at) => full(at, ErrorKind::WouldBlock).fmt(f),
-            Self::NoConsumer(at) => nobody(at).fmt(f),
+            Self::Full(at) | Self::NoConsumer(at) => at.error(self.kind()).fmt(f),
             Self::Failed(e) => e.fmt(f),
         }
     }
@@ -99,46 +97,53 @@ impl From<Error> for Refused {
     }
 }
 
-/// What a lane's refusals say, once somebody prints them.
+/// What a lane refuses with.
 #[derive(Debug)]
-pub(super) struct Refusals {
-    refusal: Refusal,
+pub(super) struct LaneRefusals {
+    refusals: Refusals<3>,
     /// The lane could not grow when it last had to, and not for its bound.
     is_stuck: bool,
 }
 
-impl Refusals {
+impl LaneRefusals {
     pub(super) fn new(queue: &str) -> Self {
-        Self { refusal: Refusal::new(queue), is_stuck: false }
+        let kinds = [ErrorKind::OwnerDied, ErrorKind::WouldBlock, ErrorKind::Timeout];
+        let words = |at: &Refusal, kind| match kind {
+            ErrorKind::OwnerDied => nobody(at),
+            _ => full(at, kind),
+        };
+        Self { refusals: Refusals::new(queue, kinds, words), is_stuck: false }
     }
 
-    /// There is no live consumer.
-    pub(super) fn of_nobody(&self) -> &Refusal {
-        &self.refusal
+    pub(super) fn error(&self, kind: ErrorKind) -> Error {
+        self.refusals.error(kind)
+    }
+
+    pub(super) fn facts(&self) -> &Refusal {
+        self.refusals.facts()
     }
 
     /// The lane `id` is full with `used` bytes.
-    pub(super) fn of_full(&self, used: u64, bound: u64, id: ProducerId) -> &Refusal {
-        self.refusal.set([used, bound, id.node.get(), id.port, 0]);
-        &self.refusal
+    pub(super) fn note_full(&self, used: u64, bound: u64, id: ProducerId) {
+        self.facts().set([used, bound, id.node.get(), id.port, 0]);
     }
 
     /// The lane cannot grow, for `why`.
     pub(super) fn stick(&mut self, why: Error) {
         self.is_stuck = true;
-        self.refusal.set_cause(Some(why));
+        self.facts().set_cause(Some(why));
     }
 
     /// From here on nothing but its bound keeps the lane from growing.
     pub(super) fn unstick(&mut self) {
         if std::mem::take(&mut self.is_stuck) {
-            self.refusal.set_cause(None);
+            self.facts().set_cause(None);
         }
     }
 }
 
 #[cold]
-pub(super) fn full(at: &Refusal, kind: ErrorKind) -> Error {
+fn full(at: &Refusal, kind: ErrorKind) -> Error {
     let [used, bound, node, port, _] = at.figures();
     if let Some(why) = at.cause() {
         let id = ProducerId { node: NodeId::from_raw(node), port };
@@ -165,7 +170,7 @@ pub(super) fn full(at: &Refusal, kind: ErrorKind) -> Error {
 }
 
 #[cold]
-pub(super) fn nobody(at: &Refusal) -> Error {
+fn nobody(at: &Refusal) -> Error {
     Error::new(
         ErrorKind::OwnerDied,
         "sending to queue",

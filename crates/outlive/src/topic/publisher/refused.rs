@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::error::Refusal;
+use crate::error::{Refusal, Refusals};
 use crate::topic::chunks::pool;
 use crate::{Error, ErrorKind};
 
@@ -58,9 +58,10 @@ impl From<TryPublishError> for Error {
     #[cold]
     fn from(error: TryPublishError) -> Self {
         match error {
-            TryPublishError::Behind(at) => behind(&at, ErrorKind::WouldBlock),
-            TryPublishError::NoMemory(at) => no_memory(&at),
             TryPublishError::Failed(e) => e,
+            TryPublishError::Behind(ref at) | TryPublishError::NoMemory(ref at) => {
+                at.error(error.kind())
+            }
         }
     }
 }
@@ -68,8 +69,7 @@ impl From<TryPublishError> for Error {
 impl fmt::Display for TryPublishError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Behind(at) => behind(at, ErrorKind::WouldBlock).fmt(f),
-            Self::NoMemory(at) => no_memory(at).fmt(f),
+            Self::Behind(at) | Self::NoMemory(at) => at.error(self.kind()).fmt(f),
             Self::Failed(e) => e.fmt(f),
         }
     }
@@ -104,8 +104,17 @@ impl From<Error> for Refused {
     }
 }
 
-#[cold]
-pub(in crate::topic) fn behind(at: &Refusal, kind: ErrorKind) -> Error {
+/// What a publisher of `topic` refuses with. Its figures are the node of the slowest reliable
+/// subscriber (0: not known), the depth, and the pool's bytes, segments and bytes allowed.
+pub(super) fn refusals(topic: &str) -> Refusals<3> {
+    let kinds = [ErrorKind::WouldBlock, ErrorKind::Timeout, ErrorKind::OutOfMemory];
+    Refusals::new(topic, kinds, |at, kind| match kind {
+        ErrorKind::OutOfMemory => no_memory(at),
+        _ => behind(at, kind),
+    })
+}
+
+fn behind(at: &Refusal, kind: ErrorKind) -> Error {
     let [node, depth, ..] = at.figures();
     let who = if node == 0 { "?".into() } else { node.to_string() };
     Error::new(
@@ -119,8 +128,7 @@ pub(in crate::topic) fn behind(at: &Refusal, kind: ErrorKind) -> Error {
     )
 }
 
-#[cold]
-pub(in crate::topic) fn no_memory(at: &Refusal) -> Error {
+fn no_memory(at: &Refusal) -> Error {
     let [_, _, bytes, segments, max] = at.figures();
     pool::at_bound(at.object(), bytes, segments, max)
 }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use super::audience::Audience;
 use super::named::Named;
 use super::pulse::Pulse;
-use super::refused::{Published, Refused, TryPublishError, behind, no_memory};
+use super::refused::{Published, Refused, TryPublishError, refusals};
 use super::ring::OwnRing;
 use super::room::{Room, Waited};
-use crate::error::Refusal;
+use crate::error::{Refusal, Refusals};
 use crate::os::fs::file;
 use crate::os::sleep::futex;
 use crate::os::time::clock;
@@ -37,8 +37,7 @@ pub(crate) struct Writer {
     /// Keeps no history; see `withdraw_newest`.
     volatile: bool,
     stamps: Stamps,
-    /// What a refusal says, once somebody prints it.
-    refusal: Refusal,
+    refusals: Refusals<3>,
 }
 
 /// The time stamps of its messages.
@@ -100,7 +99,7 @@ impl Writer {
             chunks: Named::new(depth, config),
             volatile,
             stamps: Stamps { wanted: timestamps, last_ns: 0 },
-            refusal: Refusal::new(topic.name.as_str()),
+            refusals: refusals(topic.name.as_str()),
             pulse: Pulse::new(topic, Ports::Subscribers),
         };
         let born = writer.topic().ring_bell(Ports::Publishers);
@@ -295,9 +294,9 @@ impl Writer {
     #[cold]
     pub(super) fn error(&mut self, refused: Refused) -> Error {
         match refused {
-            Refused::Behind => behind(self.told(), ErrorKind::WouldBlock),
-            Refused::Late => behind(self.told(), ErrorKind::Timeout),
-            Refused::NoMemory => no_memory(self.told()),
+            Refused::Behind => self.refuse(ErrorKind::WouldBlock),
+            Refused::Late => self.refuse(ErrorKind::Timeout),
+            Refused::NoMemory => self.refuse(ErrorKind::OutOfMemory),
             Refused::Failed(e) => e,
         }
     }
@@ -306,18 +305,24 @@ impl Writer {
     #[cold]
     pub(super) fn not_published(&mut self, refused: Refused) -> TryPublishError {
         match refused {
-            Refused::Behind => TryPublishError::Behind(self.told().clone()),
-            Refused::NoMemory => TryPublishError::NoMemory(self.told().clone()),
+            Refused::Behind => TryPublishError::Behind(self.note().clone()),
+            Refused::NoMemory => TryPublishError::NoMemory(self.note().clone()),
             other => TryPublishError::Failed(self.error(other)),
         }
     }
 
-    /// What the text of a refusal is made of.
-    fn told(&mut self) -> &Refusal {
+    fn refuse(&mut self, kind: ErrorKind) -> Error {
+        self.note();
+        self.refusals.error(kind)
+    }
+
+    /// Stores what the text of a refusal is made of.
+    fn note(&mut self) -> &Refusal {
         let [bytes, segments, allowed] = self.chunks.pool.figures();
         let slowest = self.audience.slowest(self.ring.next()).map_or(0, |node| node.get());
-        self.refusal.set([slowest, self.ring.depth(), bytes, segments, allowed]);
-        &self.refusal
+        let facts = self.refusals.facts();
+        facts.set([slowest, self.ring.depth(), bytes, segments, allowed]);
+        facts
     }
 
     /// A chunk of at least `bytes` for the caller to fill. `at_once`: a holder that is dead but

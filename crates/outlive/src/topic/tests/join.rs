@@ -10,7 +10,7 @@ use crate::os::fixture::{TempDir, until};
 use crate::topic::membership::{Ports, Topic, link_subscriber, ring_path};
 use crate::topic::ring::layout::ring;
 use crate::topic::subscriber::sources::history;
-use crate::topic::subscriber::sources::source::Source;
+use crate::topic::subscriber::sources::source::{Source, too_many_borrows};
 use crate::topic::*;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -121,7 +121,7 @@ fn a_volatile_publisher_takes_back_nothing_after_the_bell_rang() {
     assert!(first.receive().unwrap().is_some());
     let (joined, joining) = Topic::join(&n, TopicName::new("/n").unwrap(), None).unwrap();
     let port = n.allocate_port(8, false).unwrap();
-    let mut source = Source::open(&joined, publisher.id()).unwrap();
+    let mut source = Source::open(&joined, publisher.id(), too_many_borrows("/t", 1)).unwrap();
     history::begin(std::slice::from_mut(&mut source), 0);
     let own = n.own_port(port).unwrap();
     source.show(0, own.view());

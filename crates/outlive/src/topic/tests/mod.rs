@@ -419,7 +419,7 @@ fn waiting_ends_at_its_deadline() {
 fn a_reliable_subscriber_loses_nothing_of_its_history_while_it_joins() {
     use super::membership::{Ports, Topic, link_subscriber};
     use super::subscriber::sources::history;
-    use super::subscriber::sources::source::Source;
+    use super::subscriber::sources::source::{Source, too_many_borrows};
     use crate::sync::Ordering::Relaxed;
 
     for while_it_joins in [1, 40] {
@@ -434,7 +434,7 @@ fn a_reliable_subscriber_loses_nothing_of_its_history_while_it_joins() {
         let port = node.allocate_port(8, true).unwrap();
         link_subscriber(&topic, port).unwrap();
         topic.ring_bell(Ports::Subscribers);
-        let mut source = Source::open(&topic, publisher.id()).unwrap();
+        let mut source = Source::open(&topic, publisher.id(), too_many_borrows("/t", 1)).unwrap();
         history::begin(std::slice::from_mut(&mut source), 8);
         let head = 20 + send(while_it_joins);
         let own = node.own_port(port).unwrap();

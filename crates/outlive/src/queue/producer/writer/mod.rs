@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use super::addressee::{Addressee, Deserted};
 use super::lane::{Bounds, OwnLane, largest_power};
-use super::refused::{Refusals, Refused, Sent, TrySendError, full, nobody};
-use crate::error::Refusal;
+use super::refused::{LaneRefusals, Refused, Sent, TrySendError};
 use crate::node::NodeId;
 use crate::os::fs::file;
 use crate::os::sleep::futex;
@@ -39,7 +38,7 @@ pub(crate) struct Writer {
     to: Addressee,
     lane: OwnLane,
     queue: Arc<Queue>,
-    refusals: Refusals,
+    refusals: LaneRefusals,
 }
 
 impl Writer {
@@ -85,7 +84,7 @@ impl Writer {
         let bounds = Bounds { first: first_bytes, most: bound_bytes };
         let lane = OwnLane::create(&queue, id, bounds)?;
         crash_point!("queue.writer.open.after_link");
-        let refusals = Refusals::new(queue.name.as_str());
+        let refusals = LaneRefusals::new(queue.name.as_str());
         // Whatever fails from here on closes the lane.
         let mut writer = Self { to, lane, queue, refusals };
         let Queue { node, dir, name, unread, .. } = &*writer.queue;
@@ -171,9 +170,9 @@ impl Writer {
     #[cold]
     pub(crate) fn error(&self, refused: Refused) -> Error {
         match refused {
-            Refused::Nobody => nobody(self.refusals.of_nobody()),
-            Refused::Full => full(self.told(), ErrorKind::WouldBlock),
-            Refused::Late => full(self.told(), ErrorKind::Timeout),
+            Refused::Nobody => self.refusals.error(ErrorKind::OwnerDied),
+            Refused::Full => self.full(ErrorKind::WouldBlock),
+            Refused::Late => self.full(ErrorKind::Timeout),
             Refused::Failed(e) => e,
         }
     }
@@ -182,16 +181,24 @@ impl Writer {
     #[cold]
     pub(super) fn not_sent(&self, refused: Refused) -> TrySendError {
         match refused {
-            Refused::Nobody => TrySendError::NoConsumer(self.refusals.of_nobody().clone()),
-            Refused::Full => TrySendError::Full(self.told().clone()),
+            Refused::Nobody => TrySendError::NoConsumer(self.refusals.facts().clone()),
+            Refused::Full => {
+                self.note_full();
+                TrySendError::Full(self.refusals.facts().clone())
+            }
             other => TrySendError::Failed(self.error(other)),
         }
     }
 
+    fn full(&self, kind: ErrorKind) -> Error {
+        self.note_full();
+        self.refusals.error(kind)
+    }
+
     /// What a full lane has to say.
-    fn told(&self) -> &Refusal {
+    fn note_full(&self) {
         let lane = &self.lane;
-        self.refusals.of_full(lane.memory_bytes(), lane.bound_bytes(), lane.id())
+        self.refusals.note_full(lane.memory_bytes(), lane.bound_bytes(), lane.id());
     }
 
     /// Sends one message of a queue with runs: `bytes` are as long as its type. `known`: its

@@ -54,7 +54,7 @@ impl Reader {
             if self.known.contains(id) {
                 continue;
             }
-            match Source::open(self.topic(), id) {
+            match Source::open(self.topic(), id, self.full.clone()) {
                 Ok(source) => found.push(source),
                 Err(e) if is_of_its_files(&e) || is_given_up(&e) => {
                     self.known.settle(id);

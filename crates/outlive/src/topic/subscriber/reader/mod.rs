@@ -15,7 +15,7 @@ use super::parked::{self, Remains};
 use super::raw::RawSample;
 use super::records::Records;
 use super::sources::Sources;
-use super::sources::source::{Departure, Source, Standing};
+use super::sources::source::{Departure, Source, Standing, too_many_borrows};
 use crate::node::OwnPort;
 use crate::node::peer::{PortView, port};
 use crate::os::fs::file;
@@ -76,6 +76,8 @@ pub(crate) struct Reader {
     /// What a wait looks at first.
     glance: Glance,
     alone: Alone,
+    /// What it answers when it holds as many samples as it may.
+    full: Error,
 }
 
 /// How a subscriber wants to read.
@@ -121,6 +123,7 @@ impl Reader {
             news: News::default(),
             glance: Glance::new(),
             alone: Alone::default(),
+            full: too_many_borrows(topic.name.as_str(), borrows),
         };
         let epoch = topic.epoch_seen(Ports::Publishers);
         reader.look(Some(history), epoch)?;

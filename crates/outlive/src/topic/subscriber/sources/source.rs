@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::segments::{Segments, corrupt};
 use crate::domain::header::{FileHeader, FileKind};
+use crate::error::Refusals;
 use crate::node::OwnPort;
 use crate::node::peer::{Dead, Life, Peer, PortView, death_of};
 use crate::os::fs::file;
@@ -56,6 +57,23 @@ pub(crate) struct Source {
     lost_before: u64,
     /// The message that could not be taken for lack of memory, at the last try.
     failed: Option<u64>,
+    /// What a subscriber answers that holds as many samples as it may.
+    full: Error,
+}
+
+/// What a subscriber of `topic` answers that holds `borrows` samples and may not hold more.
+pub(crate) fn too_many_borrows(topic: &str, borrows: usize) -> Error {
+    let refusals = Refusals::new(topic, [ErrorKind::TooManyBorrows], |at, kind| {
+        let [held, ..] = at.figures();
+        Error::new(
+            kind,
+            "receiving on",
+            at.object(),
+            format!("{held} samples are held already: drop some, or ask for more with borrows()"),
+        )
+    });
+    refusals.facts().set([borrows as u64, 0, 0, 0, 0]);
+    refusals.error(ErrorKind::TooManyBorrows)
 }
 
 /// How a source stands with its publisher.
@@ -78,8 +96,8 @@ pub(in crate::topic::subscriber) enum Departure {
 
 impl Source {
     /// Maps and checks the ring of `id`; everything it holds is to be read unless `skip_to` says
-    /// otherwise.
-    pub(crate) fn open(topic: &Arc<Topic>, id: PublisherId) -> Result<Self> {
+    /// otherwise. `full`: see `too_many_borrows`.
+    pub(crate) fn open(topic: &Arc<Topic>, id: PublisherId, full: Error) -> Result<Self> {
         let path = ring_path(&topic.dir, id);
         let domain = topic.node.domain();
         let expect = Expect {
@@ -134,6 +152,7 @@ impl Source {
             segments: Segments::default(),
             lost_before: 0,
             failed: None,
+            full,
         };
         source.head().ok_or_else(|| bad("its message counter is out of range"))?;
         Ok(source)
@@ -581,7 +600,7 @@ impl Source {
         }
         let full = fault("borrow.full_unchecked");
         let Some(hazard) = view.hazards().iter().find(|h| full || h.load(Relaxed) == 0) else {
-            return Err(self.too_many_borrows(view));
+            return Err(self.full.clone());
         };
         let word = hazard::hazard_word(self.slot, location);
         if !hazard::borrow(hazard, word, self.entry(), self.cursor) {
@@ -614,19 +633,6 @@ impl Source {
         self.lost_before += 1;
         self.cursor += 1;
         Error::new(e.kind(), "receiving on", self.topic.name.as_str(), remedy)
-    }
-
-    #[cold]
-    fn too_many_borrows(&self, view: PortView<'_>) -> Error {
-        Error::new(
-            ErrorKind::TooManyBorrows,
-            "receiving on",
-            self.topic.name.as_str(),
-            format!(
-                "{} samples are held already: drop some, or ask for more with borrows()",
-                view.hazards().len()
-            ),
-        )
     }
 
     /// Copies a chunk that we may not borrow; valid if its entry is the same afterwards.
