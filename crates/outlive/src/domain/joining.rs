@@ -1,15 +1,9 @@
 //! What members of a topic and of a queue do alike when they join.
 
-use std::path::Path;
-
-use super::header::{FileHeader, FileKind};
 use super::name::TopicName;
-use super::path::{DomainPath, open_or_create};
-use crate::os::fs::file::{Dir, Expect};
-use crate::os::fs::map::Mapping;
+use crate::os::fs::file::Dir;
 use crate::os::process::sched;
 use crate::os::time::deadline::Deadline;
-use crate::sync::Ordering::Relaxed;
 use crate::{Error, ErrorKind, Result};
 
 /// Between two tries to join.
@@ -69,33 +63,4 @@ pub(crate) fn read_or_create<M>(
         }
     }
     read()
-}
-
-/// Maps the `bell` in `dir`, of `bytes` bytes, making it if nobody has yet; each of `epochs` is the
-/// offset of a word.
-///
-/// # Crash safety
-/// **Strict.** Commit point: the link of the complete file.
-pub(crate) fn open_bell(
-    dir: &Path,
-    domain: &DomainPath,
-    bytes: usize,
-    epochs: &[usize],
-) -> Result<Mapping> {
-    let (path, total_bytes) = (dir.join("bell"), bytes as u64);
-    let owner = domain.access.owner_required();
-    let expect = Expect { writable: true, min_len: total_bytes, owner };
-    let fd = open_or_create(&path, domain.access.shared_mode, expect, |map| {
-        // Begins at 1: a member that says which epoch it has seen says 0 until it has looked.
-        for &epoch in epochs {
-            map.atomic_u64(epoch)?.store(1, Relaxed);
-        }
-        FileHeader { kind: FileKind::Bell, total_bytes, node: 0, port: 0 }.write(map)
-    })?;
-    let map = Mapping::map_own(&fd, bytes, &path)?;
-    FileHeader::read(&map, FileKind::Bell, total_bytes)?;
-    for &epoch in epochs {
-        map.atomic_u64(epoch)?;
-    }
-    Ok(map)
 }

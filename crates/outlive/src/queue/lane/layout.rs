@@ -25,9 +25,6 @@ pub(crate) mod meta {
 /// `bell`: counts changes of membership. Any member writes it; a wrong value costs a bounded wait.
 pub(crate) mod bell {
     pub(crate) const EPOCH: usize = 64;
-    /// How often a member asked for what nobody needs to be removed.
-    pub(crate) const ASKED: usize = 80;
-    pub(crate) const BYTES: usize = 128;
 }
 
 /// `consumer`: who consumes, and how far each lane is consumed. Written by the holder of its lock.

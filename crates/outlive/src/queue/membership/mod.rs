@@ -14,16 +14,13 @@ use std::sync::Arc;
 
 use super::lane::layout::bell;
 use super::lane::segment::segment_path;
-use crate::domain::asking::ask;
-use crate::domain::joining::{Joining, join_until, open_bell};
+use crate::domain::bell::Bell;
+use crate::domain::joining::{Joining, join_until};
 use crate::domain::name::{TopicName, kind_and_numbers};
 use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
 use crate::node::{Node, NodeId};
 use crate::os::fs::file;
-use crate::os::fs::map::Mapping;
-use crate::os::sleep::futex;
 use crate::os::time::deadline::Deadline;
-use crate::sync::Ordering::{Acquire, Release};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{ErrorKind, Result};
 use meta::Meta;
@@ -58,7 +55,7 @@ pub(crate) struct Queue {
     pub(crate) node: Node,
     parents: Vec<PathBuf>,
     pub(crate) unread: Unread,
-    bell: Mapping,
+    bell: Bell,
 }
 
 /// What a file in a queue's directory is, by its name.
@@ -170,7 +167,7 @@ impl Queue {
             return Ok(None);
         }
         let meta = Meta::open_or_create(path, name, wanted, &domain.access)?;
-        let bell = open_bell(path, domain, bell::BYTES, &[bell::EPOCH])?;
+        let bell = Bell::open(path, domain, &[bell::EPOCH])?;
         let Site { name, dir: dir_path, parents, unread } = site.clone();
         let queue = Self { name, dir: dir_path, meta, node: node.clone(), parents, unread, bell };
         Ok(Some((Arc::new(queue), Joining { _dir: dir })))
@@ -194,31 +191,22 @@ impl Queue {
         opened
     }
 
+    /// How often members came or went.
     #[inline]
     pub(crate) fn epoch(&self) -> &AtomicU64 {
-        // `open_bell` checked that the word is there.
-        match self.bell.atomic_u64(bell::EPOCH) {
-            Ok(word) => word,
-            Err(_) => unreachable!("checked by open_bell"),
-        }
+        self.bell.word(bell::EPOCH)
     }
 
-    /// The futex half of the epoch, to sleep on.
     pub(crate) fn bell_word(&self) -> &AtomicU32 {
-        futex::low_half(self.epoch())
+        self.bell.futex(bell::EPOCH)
     }
 
-    /// Says that membership changed.
     pub(crate) fn ring_bell(&self) {
-        // ORDERING(QUEUE_BELL): pairs with `epoch_seen`; the member's file is linked before it.
-        self.epoch().fetch_add(1, Release);
-        futex::wake(self.bell_word(), i32::MAX);
+        self.bell.ring(bell::EPOCH);
     }
 
-    /// The epoch, read before a look at the directory.
     pub(crate) fn epoch_seen(&self) -> u64 {
-        // ORDERING(QUEUE_BELL): pairs with `ring_bell`.
-        self.epoch().load(Acquire)
+        self.bell.seen(bell::EPOCH)
     }
 
     /// Everything in the queue's directory.
@@ -229,9 +217,9 @@ impl Queue {
     /// Removes what the dead left behind and nobody needs; the whole queue if nobody is left and
     /// nothing is unread.
     pub(crate) fn reclaim(&self) -> Result<Reclaimed> {
-        let asked = self.bell.atomic_u64(bell::ASKED).ok();
-        let _ = asked.map(ask);
-        let reclaimed = reclaim_by(self.node.domain(), &self.dir, asked, self.unread)?;
+        self.bell.ask();
+        let bell = Some(&self.bell);
+        let reclaimed = reclaim_by(self.node.domain(), &self.dir, bell, self.unread)?;
         if reclaimed.removed_queue {
             remove_parents(&self.parents)?;
         }

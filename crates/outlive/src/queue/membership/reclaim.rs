@@ -25,7 +25,7 @@ use std::path::Path;
 use super::meta::Meta;
 use super::table::{ProducerId, Table};
 use super::{Entry, list};
-use crate::domain::asking::{existing_bell, in_rounds};
+use crate::domain::bell::{Bell, in_rounds};
 use crate::domain::path::DomainPath;
 use crate::domain::removing::Removing;
 use crate::node::peer::{Dead, proof_by_name};
@@ -33,7 +33,6 @@ use crate::os::fs::file;
 use crate::os::fs::file::Expect;
 use crate::os::fs::filelock;
 use crate::queue::lane::head::{Head, Next};
-use crate::queue::lane::layout::bell;
 use crate::queue::lane::layout::consumer::SLOTS_MAX;
 use crate::queue::lane::position::{Place, Position};
 use crate::queue::lane::record::Shape;
@@ -144,20 +143,19 @@ pub(crate) fn lanes(names: impl IntoIterator<Item = Entry>) -> Vec<(ProducerId, 
 /// **Strict.** Lanes go before `consumer`, `meta` last: what remains is found by the next look.
 pub(crate) fn reclaim(domain: &DomainPath, dir: &Path, unread: Unread) -> Result<Reclaimed> {
     // Without the bell nobody can ask.
-    let bell = existing_bell(dir, domain, bell::BYTES).unwrap_or(None);
-    let asked = bell.as_ref().and_then(|bell| bell.atomic_u64(bell::ASKED).ok());
-    reclaim_by(domain, dir, asked, unread)
+    let bell = Bell::existing(dir, domain).unwrap_or(None);
+    reclaim_by(domain, dir, bell.as_ref(), unread)
 }
 
-/// The same by who knows the word by which others ask for it.
+/// The same by who knows the bell already.
 pub(super) fn reclaim_by(
     domain: &DomainPath,
     dir: &Path,
-    asked: Option<&AtomicU64>,
+    bell: Option<&Bell>,
     unread: Unread,
 ) -> Result<Reclaimed> {
     let mut out = Reclaimed::default();
-    in_rounds(asked, || {
+    in_rounds(bell, || {
         let Some(removing) = Removing::begin(dir)? else {
             out.live_members = 1;
             return Ok(true);

@@ -23,9 +23,9 @@ use std::sync::Arc;
 use super::ring::layout;
 use super::ring::layout::{bell, ring};
 use super::ring::listing::Listing;
-use crate::domain::asking::ask;
+use crate::domain::bell::Bell;
 use crate::domain::header::{FileHeader, FileKind, HEADER_BYTES};
-use crate::domain::joining::{Joining, join_until, open_bell};
+use crate::domain::joining::{Joining, join_until};
 use crate::domain::name::{TopicName, kind_and_numbers};
 use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
 use crate::node::peer::{Peer, Place};
@@ -34,9 +34,8 @@ use crate::os::fs::file;
 use crate::os::fs::file::Expect;
 use crate::os::fs::map::Mapping;
 use crate::os::process::sched;
-use crate::os::sleep::futex;
 use crate::os::time::deadline::Deadline;
-use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Error, ErrorKind, Result};
 use meta::{Meta, WantedMeta};
@@ -54,7 +53,7 @@ pub(crate) struct Topic {
     pub(crate) dir: PathBuf,
     pub(crate) meta: Meta,
     pub(crate) node: Node,
-    bell: Mapping,
+    bell: Bell,
 }
 
 /// A publisher of a topic: the node it belongs to and its number there.
@@ -188,8 +187,7 @@ impl Topic {
             Some(wanted) => Meta::open_or_create(path, name, wanted, access)?,
             None => Meta::read(path, access)?,
         };
-        let bell =
-            open_bell(path, node.domain(), bell::BYTES, &[bell::PUBLISHERS, bell::SUBSCRIBERS])?;
+        let bell = Bell::open(path, node.domain(), &[bell::PUBLISHERS, bell::SUBSCRIBERS])?;
         let topic =
             Self { name: name.clone(), dir: path.to_path_buf(), meta, node: node.clone(), bell };
         Ok(Some((Arc::new(topic), Joining { _dir: dir })))
@@ -198,33 +196,20 @@ impl Topic {
     /// How often ports of that kind came or went.
     #[inline]
     pub(crate) fn epoch(&self, of: Ports) -> &AtomicU64 {
-        // `open_bell` checked that the words are there.
-        match self.bell.atomic_u64(of as usize) {
-            Ok(word) => word,
-            Err(_) => unreachable!("checked by open_bell"),
-        }
+        self.bell.word(of as usize)
     }
 
-    /// The futex half of an epoch, to sleep on.
     pub(crate) fn bell_word(&self, of: Ports) -> &AtomicU32 {
-        futex::low_half(self.epoch(of))
+        self.bell.futex(of as usize)
     }
 
     /// Says that a port of that kind came or went; returns the new epoch.
     pub(crate) fn ring_bell(&self, of: Ports) -> u64 {
-        if fault("bell.not_rung") {
-            return self.epoch(of).load(Relaxed);
-        }
-        // ORDERING(BELL): pairs with `Topic::epoch_seen`; the member's file is linked before it.
-        let epoch = self.epoch(of).fetch_add(1, Release).wrapping_add(1);
-        futex::wake(self.bell_word(of), i32::MAX);
-        epoch
+        self.bell.ring(of as usize)
     }
 
-    /// The epoch, read before a look at the directory.
     pub(crate) fn epoch_seen(&self, of: Ports) -> u64 {
-        // ORDERING(BELL): pairs with `ring_bell`.
-        self.epoch(of).load(Acquire)
+        self.bell.seen(of as usize)
     }
 
     /// Everything in the topic's directory.
@@ -243,7 +228,7 @@ impl Topic {
     }
 
     fn reclaim_by(&self, messages: Messages) -> Result<Reclaimed> {
-        let _ = self.bell.atomic_u64(bell::ASKED).map(ask);
+        self.bell.ask();
         reclaim_by(self.node.domain(), &self.dir, Some(&self.bell), messages)
     }
 }

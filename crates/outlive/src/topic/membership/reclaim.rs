@@ -9,17 +9,16 @@ use std::path::Path;
 
 use super::meta::Meta;
 use super::{Entry, PublisherId, RingHeader, list, listing, ring_path};
-use crate::domain::asking::{existing_bell, in_rounds};
+use crate::domain::bell::{Bell, in_rounds};
 use crate::domain::path::DomainPath;
 use crate::domain::removing::Removing;
 use crate::node::NodeId;
 use crate::node::peer::{Dead, Peer, proof_by_name, unlink_of};
 use crate::os::fs::file;
 use crate::os::fs::file::TMP_PREFIX;
-use crate::os::fs::map::Mapping;
 use crate::sync::Ordering::Acquire;
 use crate::sync::fault;
-use crate::topic::ring::layout::{bell, ring};
+use crate::topic::ring::layout::ring;
 use crate::{ErrorKind, Result};
 
 /// Dead or closed rings that are kept for late joiners, beyond what live subscribers need.
@@ -73,24 +72,23 @@ pub(in crate::topic) enum Messages {
 /// # Crash safety
 /// **Strict.** `pub` goes before its `data`, `meta` last: what remains is found by the next look.
 pub(crate) fn reclaim(domain: &DomainPath, dir: &Path) -> Result<Reclaimed> {
-    reclaim_by(domain, dir, existing_bell(dir, domain, bell::BYTES)?.as_ref(), Messages::Go)
+    reclaim_by(domain, dir, Bell::existing(dir, domain)?.as_ref(), Messages::Go)
 }
 
 /// The same by one that could not join: of the dead it removes nothing that may be read yet.
 pub(in crate::topic) fn undo_join(domain: &DomainPath, dir: &Path) -> Result<Reclaimed> {
-    reclaim_by(domain, dir, existing_bell(dir, domain, bell::BYTES)?.as_ref(), Messages::Stay)
+    reclaim_by(domain, dir, Bell::existing(dir, domain)?.as_ref(), Messages::Stay)
 }
 
 /// The same by who knows the bell already.
 pub(in crate::topic) fn reclaim_by(
     domain: &DomainPath,
     dir: &Path,
-    bell: Option<&Mapping>,
+    bell: Option<&Bell>,
     messages: Messages,
 ) -> Result<Reclaimed> {
-    let asked = bell.and_then(|bell| bell.atomic_u64(bell::ASKED).ok());
     let mut out = Reclaimed::default();
-    in_rounds(asked, || {
+    in_rounds(bell, || {
         let round = reclaim_once(domain, dir, messages)?;
         out = Reclaimed { files: out.files + round.files, ..round };
         Ok(out.busy || out.removed_topic)

@@ -23,9 +23,6 @@ pub(crate) mod bell {
     pub(crate) const PUBLISHERS: usize = 64;
     /// Subscribers that came or went; publishers look at it.
     pub(crate) const SUBSCRIBERS: usize = 72;
-    /// How often a member asked for what nobody needs to be removed.
-    pub(crate) const ASKED: usize = 80;
-    pub(crate) const BYTES: usize = 128;
 }
 
 /// `pub.<node>.<port>`: counters, whom the publisher knows, and the ring.

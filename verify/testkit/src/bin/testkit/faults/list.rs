@@ -51,7 +51,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault(
         "bell.not_rung",
-        "who joins or leaves a topic does not say so",
+        "who joins or leaves a topic or queue does not say so",
         &[
             Unit("topic::tests::modes::a_reliable_subscriber_that_never_looked_still_counts"),
             History("reliable-that-came-later"),
