@@ -10,6 +10,7 @@
 
 use std::path::Path;
 
+use super::lane::ProducerId;
 use super::lane::head::{Head, Next};
 use super::lane::position::{Place, Position};
 use super::lane::record::Shape;
@@ -17,7 +18,7 @@ use super::lane::segment::{Segment, segment_path};
 use super::membership::meta::Meta;
 use super::membership::reclaim;
 use super::membership::reclaim::{Unread, has_consumer};
-use super::membership::table::{ProducerId, Table};
+use super::membership::table::Table;
 use super::membership::{self, Entry};
 use crate::domain::name::{TopicName, named_dirs};
 use crate::domain::path::DomainPath;

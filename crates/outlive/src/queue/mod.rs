@@ -65,7 +65,7 @@ pub use consumer::Held;
 pub use consumer::reader::Event;
 #[doc(no_inline)]
 pub use consumer::{Consumer, received::Received};
-pub use membership::table::ProducerId;
+pub use lane::ProducerId;
 pub use peek::Unread;
 #[doc(no_inline)]
 pub use producer::Producer;

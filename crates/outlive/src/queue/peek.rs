@@ -6,12 +6,13 @@
 use std::path::Path;
 
 use super::admin::lanes;
+use super::lane::ProducerId;
 use super::lane::head::{Head, Next};
 use super::lane::position::{Place, Position, distance};
 use super::lane::record::{Ring, Shape};
 use super::lane::segment::Segment;
 use super::membership::meta::Meta;
-use super::membership::table::{ProducerId, Table};
+use super::membership::table::Table;
 use crate::Result;
 use crate::domain::path::DomainPath;
 use crate::sync::Ordering::{Acquire, Relaxed};

@@ -9,10 +9,11 @@ use crate::node::peer::{Dead, Life, Peer, death_of};
 use crate::os::sleep::futex;
 use crate::os::time::clock;
 use crate::os::time::pause::Pause;
+use crate::queue::lane::ProducerId;
 use crate::queue::lane::head::{Head, Next};
 use crate::queue::lane::record::Shape;
 use crate::queue::lane::segment::Segment;
-use crate::queue::membership::table::{ProducerId, Table};
+use crate::queue::membership::table::Table;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::Relaxed;
 

@@ -23,7 +23,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use super::membership::table::ProducerId;
+use super::lane::ProducerId;
 use super::producer::ShapeOf;
 use crate::node::NodeId;
 use crate::os::time::deadline::Deadline;

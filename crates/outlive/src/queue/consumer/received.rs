@@ -7,7 +7,7 @@ use std::ops::Deref;
 use super::hand::InHand;
 use super::reader::Reader;
 use crate::node::NodeId;
-use crate::queue::membership::table::ProducerId;
+use crate::queue::lane::ProducerId;
 use crate::sync::fault;
 use crate::types::Payload;
 

@@ -13,7 +13,7 @@ use crate::os::fs::file;
 use crate::os::fs::file::{Draft, Expect};
 use crate::os::fs::map::Mapping;
 use crate::os::sleep::futex;
-use crate::queue::membership::table::ProducerId;
+use crate::queue::lane::ProducerId;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::{Error, ErrorKind, Result};

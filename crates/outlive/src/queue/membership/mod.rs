@@ -21,11 +21,11 @@ use crate::domain::path::{DomainPath, SLOW_PATH_NS_MAX};
 use crate::node::{Node, NodeId};
 use crate::os::fs::file;
 use crate::os::time::deadline::Deadline;
+use crate::queue::lane::ProducerId;
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{ErrorKind, Result};
 use meta::Meta;
 use reclaim::{Reclaimed, Unread, reclaim, reclaim_by};
-use table::ProducerId;
 
 /// Where a queue is or is to be, and what it is called.
 #[derive(Clone, Debug)]

@@ -23,7 +23,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 
 use super::meta::Meta;
-use super::table::{ProducerId, Table};
+use super::table::Table;
 use super::{Entry, list};
 use crate::domain::bell::{Bell, in_rounds};
 use crate::domain::path::DomainPath;
@@ -32,6 +32,7 @@ use crate::node::peer::{Dead, proof_by_name};
 use crate::os::fs::file;
 use crate::os::fs::file::Expect;
 use crate::os::fs::filelock;
+use crate::queue::lane::ProducerId;
 use crate::queue::lane::head::{Head, Next};
 use crate::queue::lane::layout::consumer::SLOTS_MAX;
 use crate::queue::lane::position::{Place, Position};

@@ -24,27 +24,13 @@ use crate::os::fs::filelock;
 use crate::os::fs::map::Mapping;
 use crate::os::process::fork::NotInChild;
 use crate::os::sleep::futex;
+use crate::queue::lane::ProducerId;
 use crate::queue::lane::layout::consumer;
 use crate::queue::lane::position::Place;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicU32, AtomicU64, fault, fence};
 use crate::wait::wake::handshake::Request;
 use crate::{Error, ErrorKind, Result};
-
-/// A producer of a queue: the node it belongs to and its number there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ProducerId {
-    /// The node.
-    pub node: NodeId,
-    /// Number of the port within the node; never reused.
-    pub port: u64,
-}
-
-impl std::fmt::Display for ProducerId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.node, self.port)
-    }
-}
 
 /// Who consumes: the node, and a number that is new with every change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

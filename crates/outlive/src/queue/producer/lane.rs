@@ -10,13 +10,14 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 
 use crate::os::time::clock;
+use crate::queue::lane::ProducerId;
 use crate::queue::lane::layout::{CAPACITY_BYTES_MAX, CAPACITY_BYTES_MIN};
 use crate::queue::lane::position::{Position, SEGMENT_MAX, distance};
 use crate::queue::lane::record::{Shape, record_word};
 use crate::queue::lane::segment::Segment;
 use crate::queue::lane::tail::{OpenRun, Tail};
 use crate::queue::membership::Queue;
-use crate::queue::membership::table::{ProducerId, Table};
+use crate::queue::membership::table::Table;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU32, AtomicU64, fault};
 use crate::{Result, crash_point};

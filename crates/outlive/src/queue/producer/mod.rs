@@ -11,8 +11,8 @@ pub(crate) mod writer;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use super::lane::ProducerId;
 use super::lane::record::Shape;
-use super::membership::table::ProducerId;
 use crate::os::time::deadline::Deadline;
 use crate::types::{Encoding, Message, Payload};
 use crate::{Error, ErrorKind, Result};

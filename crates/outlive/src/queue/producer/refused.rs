@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::error::{Refusal, Refusals};
 use crate::node::NodeId;
-use crate::queue::membership::table::ProducerId;
+use crate::queue::lane::ProducerId;
 use crate::{Error, ErrorKind};
 
 /// Why a call that does not wait sent nothing.

@@ -1,4 +1,5 @@
-//! Joining a topic and seeing who is there; `reclaim` removes what nobody needs any more.
+//! Joining a topic and seeing who is there. `pulse` is what each hot call looks at: forked? did
+//! members come or go? `reclaim` removes what nobody needs any more.
 //!
 //! # Theory of operation
 //! The topic's directory is the table of members. A joiner holds a shared lock on the directory
@@ -14,6 +15,7 @@
 
 pub(crate) mod attributes;
 pub(crate) mod meta;
+pub(crate) mod pulse;
 pub(crate) mod reclaim;
 
 use std::os::fd::OwnedFd;

@@ -5,14 +5,12 @@
 //! |---|---|
 //! | `ring`, `named` | its ring, which chunk each entry names |
 //! | `audience`, `room` | subscribers that it admitted; its wait for reliable ones |
-//! | `pulse` | what each hot call looks at: forked? did members come or go? |
 //! | `refused` | why nothing was published |
 
 mod audience;
 mod headed;
 pub(crate) mod loan;
 mod named;
-pub(super) mod pulse;
 pub(in crate::topic) mod refused;
 mod ring;
 pub(super) mod room;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::audience::Audience;
 use super::named::Named;
-use super::pulse::Pulse;
 use super::refused::{Published, Refused, TryPublishError, refusals};
 use super::ring::OwnRing;
 use super::room::{Room, Waited};
@@ -22,6 +21,7 @@ use crate::sync::fault;
 use crate::topic::chunks::hazard;
 use crate::topic::chunks::hazard::Location;
 use crate::topic::chunks::pool::{Chunk, PoolConfig};
+use crate::topic::membership::pulse::Pulse;
 use crate::topic::membership::{Ports, PublisherId, Topic, ring_path};
 use crate::{Error, ErrorKind, Result, crash_point};
 
