@@ -8,16 +8,18 @@
 //!   it came from, and a topic is not kept alive by its bridge.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use outlive::topic::{self, PublisherInfo};
-use outlive::{ErrorKind, Node, NodeInfo};
+use outlive::topic::PublisherInfo;
+use outlive::{ErrorKind, Node, NodeInfo, queue, service, topic};
 use zenoh::Wait;
 use zenoh::liveliness::LivelinessToken;
 
 use crate::incoming::{self, Expected};
+use crate::listed::Listed;
 use crate::log::say;
 use crate::outgoing;
 use crate::queues;
@@ -26,7 +28,6 @@ use crate::routes::{Kind, ROUTES_MAX, Routes};
 use crate::services;
 use crate::shared::{NODE_NAME, Shared, Speaker, is_bridge_name};
 use crate::stats::Snapshot;
-use crate::topics::Topics;
 use crate::wire::Of;
 use crate::worker::{Failed, News};
 
@@ -65,9 +66,11 @@ pub(crate) struct Control {
     /// Local nodes that others are told of.
     nodes: HashMap<u64, LivelinessToken>,
     routes: Routes,
-    topics: Topics,
-    /// All local nodes at the last look.
-    live: HashSet<u64>,
+    topics: Listed<topic::Info>,
+    services: Listed<service::Info>,
+    queues: Listed<queue::Info>,
+    /// All nodes at the last look, those of bridges too.
+    alive: HashSet<u64>,
     /// Other bridges have said something since the last look.
     told: bool,
     /// By bridge and topic.
@@ -86,8 +89,10 @@ impl Control {
             shared,
             nodes: HashMap::new(),
             routes: Routes::new(),
-            topics: Topics::new(),
-            live: HashSet::new(),
+            topics: Listed::topics(),
+            services: Listed::services(),
+            queues: Listed::queues(),
+            alive: HashSet::new(),
             told: false,
             expected: HashMap::new(),
             bridges: BTreeMap::new(),
@@ -134,9 +139,12 @@ impl Control {
             .filter(|n| n.alive && !is_bridge_name(&n.name))
             .map(|n| (n.id.get(), n))
             .collect();
-        let topics = self.look_at_topics(&live);
+        let alive = nodes.iter().filter(|n| n.alive).map(|n| n.id.get()).collect();
+        let same = std::mem::replace(&mut self.alive, alive) == self.alive;
+        let topics = self.look_at_topics(&live, same);
         let knows_topics = topics.is_ok();
-        let mut looks = vec![topics, self.look_at_services(&live), self.look_at_queues(&live)];
+        let services = self.look_at_services(&live, same);
+        let mut looks = vec![topics, services, self.look_at_queues(&live, same)];
         self.look_elsewhere();
         self.show_nodes_again();
         if self.shared.config.nodes {
@@ -169,13 +177,11 @@ impl Control {
         Ok(())
     }
 
-    fn look_at_topics(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
+    /// `same`: nobody has joined or died since the last look.
+    fn look_at_topics(&mut self, live: &HashMap<u64, &NodeInfo>, same: bool) -> Result<(), Failed> {
         let shared = &self.shared;
-        let (topics, again) = self.topics.look(shared)?;
-        let same = live.len() == self.live.len() && live.keys().all(|id| self.live.contains(id));
-        if !same {
-            self.live = live.keys().copied().collect();
-        }
+        let told = shared.topics_changed.swap(false, Relaxed);
+        let (topics, again) = self.topics.look(&shared.domain, told)?;
         let quiet = !again && same && !self.routes.is_restless(&[Kind::TopicOut]);
         if quiet && self.ros2.is_none() {
             return Ok(());
@@ -198,15 +204,24 @@ impl Control {
         Ok(())
     }
 
-    fn look_at_services(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
+    fn look_at_services(
+        &mut self,
+        live: &HashMap<u64, &NodeInfo>,
+        same: bool,
+    ) -> Result<(), Failed> {
         let shared = &self.shared;
-        let mut services = shared.domain.services()?;
-        services.retain(|s| s.server.is_some_and(|node| live.contains_key(&node.get())));
+        let (services, again) = self.services.look(&shared.domain, false)?;
+        let quiet = !again && same && !self.routes.is_restless(&[Kind::ServiceOut]);
+        if quiet && self.ros2.is_none() {
+            return Ok(());
+        }
+        let is_served = |s: &&service::Info| s.server.is_some_and(|n| live.contains_key(&n.get()));
+        let served = || services.iter().filter(is_served);
         if let Some(ros2) = &mut self.ros2 {
-            ros2.look_at_services(&mut self.routes, services.iter());
+            ros2.look_at_services(&mut self.routes, served());
         }
         let side = self.routes.of(Kind::ServiceOut);
-        for service in &services {
+        for service in served() {
             let name = &service.name;
             if let Some(rule) = shared.config.service(name).filter(|r| r.direction.goes_out()) {
                 side.want("", name, || services::start_offer(shared, service, rule));
@@ -217,17 +232,27 @@ impl Control {
     }
 
     /// Messages come in to where the consumer is.
-    fn look_at_queues(&mut self, live: &HashMap<u64, &NodeInfo>) -> Result<(), Failed> {
+    fn look_at_queues(&mut self, live: &HashMap<u64, &NodeInfo>, same: bool) -> Result<(), Failed> {
         let shared = &self.shared;
+        let (known, mut lanes, mut unsure) = (shared.room.known(), HashMap::new(), false);
+        // A consumer that drains what a bridge has left behind touches nothing.
+        let told = !same || !known.is_empty();
+        let (queues, again) = self.queues.look(&shared.domain, told)?;
+        if !again && !self.routes.is_restless(&[Kind::QueueIn]) {
+            return Ok(());
+        }
         let side = self.routes.of(Kind::QueueIn);
-        let (known, mut lanes) = (shared.room.known(), HashMap::new());
-        for queue in shared.domain.queues()? {
+        for queue in queues {
             let comes_in = shared.config.queue(&queue.name).is_some_and(|r| r.direction.comes_in());
             // What is gone without a trace may have been the bridge before this one.
-            let came_in = |node| match shared.speaker(node) {
+            let mut came_in = |node| match shared.speaker(node) {
                 Ok(Speaker::Bridge) => true,
                 Ok(Speaker::Gone) => comes_in,
-                Ok(Speaker::Local) | Err(_) => false,
+                Ok(Speaker::Local) => false,
+                Err(_) => {
+                    unsure = true;
+                    false
+                }
             };
             for lane in queue.lanes.iter().filter(|lane| came_in(lane.producer.node)) {
                 let gone = lane.closed || !lane.alive;
@@ -236,11 +261,16 @@ impl Control {
             }
             let consumed = queue.consumer.is_some_and(|node| live.contains_key(&node.get()));
             if comes_in && consumed {
-                side.want("", &queue.name, || queues::start_sink(shared, &queue));
+                side.want("", &queue.name, || queues::start_sink(shared, queue));
             }
         }
         side.settle();
-        shared.room.found(&known, lanes);
+        if again {
+            shared.room.found(&known, lanes);
+        }
+        if unsure {
+            self.queues.read_again();
+        }
         Ok(())
     }
 
@@ -402,5 +432,68 @@ impl Control {
         let gone = self.proxies().remove(&key);
         self.routes.of(Kind::TopicIn).tell_all(bridge, &News::NodeGone);
         drop(gone);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Alone;
+
+    /// How often all topics, services and queues were read.
+    fn reads(control: &Control) -> [u32; 3] {
+        [control.topics.reads, control.services.reads, control.queues.reads]
+    }
+
+    /// Looks until nothing is read any more; then how often that was.
+    fn settled(control: &mut Control) -> [u32; 3] {
+        for _ in 0..1000 {
+            let before = reads(control);
+            control.look().expect("a domain");
+            if reads(control) == before {
+                return before;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("they are read each time: {:?} times by now", reads(control));
+    }
+
+    #[test]
+    fn what_is_silent_is_not_read_again_and_what_has_changed_is() {
+        const EACH: usize = 50;
+        let alone = Alone::new("silent");
+        let mut control = Control::new(alone.bridge()).expect("a bridge");
+        control.topics = Listed::topics().without_time();
+        control.services = Listed::services().without_time();
+        control.queues = Listed::queues().without_time();
+        let node = alone.node("robot");
+        let service = |n| {
+            node.service::<u64, u64>(&format!("/s/{n}")).and_then(|of| of.server()).expect("it")
+        };
+        let queue =
+            |n| node.queue::<u64>(&format!("/q/{n}")).and_then(|of| of.consumer()).expect("it");
+        let mut servers: Vec<_> = (0..EACH).map(service).collect();
+        let mut consumers: Vec<_> = (0..EACH).map(queue).collect();
+        let mut before = settled(&mut control);
+        for _ in 0..100 {
+            control.look().expect("a domain");
+        }
+        assert_eq!(reads(&control), before, "nobody has come or left");
+        let mut rise = |control: &mut Control| {
+            control.look().expect("a domain");
+            let now = reads(control);
+            let before = std::mem::replace(&mut before, settled(control));
+            [0, 1, 2].map(|i| now[i] > before[i])
+        };
+        servers.pop();
+        assert_eq!(rise(&mut control), [false, true, false], "a server left");
+        consumers.push(queue(EACH));
+        assert_eq!(rise(&mut control), [false, false, true], "a consumer came");
+        // It may leave lanes behind.
+        let other = alone.node("outlive-bridge.h1.a");
+        assert_eq!(rise(&mut control), [false, false, true], "a bridge came");
+        drop(other);
+        assert_eq!(rise(&mut control), [false, false, true], "it left");
+        assert_eq!(rise(&mut control), [false; 3], "nobody");
     }
 }

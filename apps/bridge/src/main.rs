@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `config`, `pattern` | the file that says what is carried |
 //! | `wire` | keys, headers, notes: what bridges say to each other |
-//! | `topics` | the topics of the domain |
+//! | `listed` | the topics, services and queues of the domain |
 //! | `control` | what is here and there: what is to be carried |
 //! | `routes`, `worker` | the table of what is carried; work that can be asked to end |
 //! | `silent` | what waits for something here, all in one thread |
@@ -23,6 +23,7 @@ mod control;
 mod fixture;
 mod incoming;
 mod link;
+mod listed;
 mod log;
 mod outgoing;
 mod pattern;
@@ -34,7 +35,6 @@ mod services;
 mod shared;
 mod silent;
 mod stats;
-mod topics;
 mod wire;
 mod worker;
 

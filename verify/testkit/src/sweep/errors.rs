@@ -23,6 +23,7 @@ pub(crate) fn of(number: i64, args: [u64; 4]) -> &'static [i32] {
         libc::SYS_unlinkat => &[EACCES, EPERM, ENOMEM, EIO],
         libc::SYS_ftruncate | libc::SYS_fallocate => &[ENOSPC, EDQUOT, EINTR, EIO, EPERM, ENOMEM],
         libc::SYS_fchmod | libc::SYS_fchmodat | libc::SYS_fchown => &[EPERM, EIO],
+        libc::SYS_utimensat => &[EACCES, EPERM, ENOMEM, EIO],
         libc::SYS_fstat | libc::SYS_newfstatat | libc::SYS_statx => &[ENOMEM, EACCES, EIO],
         libc::SYS_readlinkat => &[EACCES, EIO, ENOMEM],
         libc::SYS_getdents64 => &[EIO, ENOMEM],

@@ -201,8 +201,17 @@ impl Queue {
         self.bell.futex(bell::EPOCH)
     }
 
+    /// Says that membership changed: to members by the bell, and to tools, which watch all queues
+    /// or services at once, by the time of the directory that these are in.
+    ///
+    /// # Crash safety
+    /// **Strict.** One addition. Dying before the directory is touched: the member is gone then,
+    /// as its node says.
     pub(crate) fn ring_bell(&self) {
         self.bell.ring(bell::EPOCH);
+        if !fault("queue.change_untold") {
+            file::touch(&self.parents[0]);
+        }
     }
 
     pub(crate) fn epoch_seen(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! What those who leave, or could not join, leave behind: nothing.
 
 use std::sync::Barrier;
+use std::time::SystemTime;
 
 use super::*;
 use crate::os::fixture::{fork_child, thread_cpu};
@@ -95,6 +96,41 @@ fn who_died_before_it_joined_leaves_no_type() {
     let mut consumer = n.queue::<u32>("q").unwrap().consumer().unwrap();
     n.queue::<u32>("q").unwrap().producer().unwrap().send(&1).unwrap();
     assert_eq!(drain(&mut consumer), [1]);
+}
+
+/// Tools watch its time, and look at no queue while that stays.
+#[test]
+fn who_comes_or_leaves_shows_in_the_directory_of_all_queues() {
+    let dir = TempDir::new("queue-touched");
+    let n = node(&dir);
+    let changed = |all: &str| {
+        let all = std::fs::File::open(dir.join("root/default").join(all)).unwrap();
+        let before = all.metadata().unwrap().modified().unwrap();
+        all.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        before != SystemTime::UNIX_EPOCH
+    };
+    let queue = || n.queue::<u64>("q").unwrap();
+    // Keeps the queue and its files.
+    let mut first = queue().producer().unwrap();
+    assert!(changed("queues") && !changed("queues"));
+    let second = queue().producer().unwrap();
+    assert!(changed("queues"), "a producer came");
+    drop(second);
+    assert!(changed("queues"), "it left");
+    let mut consumer = queue().consumer().unwrap();
+    assert!(changed("queues"), "a consumer came");
+    first.send(&1).unwrap();
+    assert_eq!(drain(&mut consumer), [1]);
+    assert!(!changed("queues"), "all stayed");
+    drop(consumer);
+    assert!(changed("queues"), "it left");
+    let service = || n.service::<u64, u64>("s").unwrap();
+    let _client = service().client().unwrap();
+    assert!(changed("services") && !changed("services"));
+    let server = service().server().unwrap();
+    assert!(changed("services"), "a server came");
+    drop(server);
+    assert!(changed("services") && !changed("queues"), "it left");
 }
 
 #[test]

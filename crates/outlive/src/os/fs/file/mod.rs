@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use super::dir::{
     Access, Dir, is_own_dir, lock_dir, make_dir, names_in, now_dir_lock_shared, open_dir,
-    remove_dir,
+    remove_dir, touch,
 };
 use super::filelock;
 use super::map::Mapping;

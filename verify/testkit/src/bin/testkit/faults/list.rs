@@ -392,6 +392,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         ],
     ),
     fault(
+        "queue.change_untold",
+        "who comes to a queue or leaves it does not touch the directory of all queues",
+        &[Unit("queue::tests::leave::who_comes_or_leaves_shows_in_the_directory_of_all_queues")],
+    ),
+    fault(
         "queue.deserted_by_hint",
         "a request or an answer is given up on a word that says dead",
         &[Unit("service::tests::failures::a_server_whose_word_alone_says_dead_fails_no_request")],
