@@ -93,7 +93,7 @@ deb:
 	@scripts/deb
 
 wheel:
-	@scripts/setup --tests
+	@scripts/setup --wheel
 	@scripts/wheel
 
 book:
