@@ -1,13 +1,15 @@
 //! One voice of the conversation test; see crates/outlive-py/tests/test_conversation.py.
 
 use std::io::{BufRead, stdin};
+use std::ops::DerefMut;
 use std::time::Duration;
 
-use outlive::lock::LockError;
+use outlive::lock::{Guard, Inherited, LockError, LockResult};
 use outlive::msg::{
     Header, Image, ImageHeader, Imu, Joint, JointState, JointStateHeader, PixelFormat, PointCloud,
     PointCloudHeader, PointXyzi, Pose, Quaternion, Text, Twist, Vector3,
 };
+use outlive::rt::{LatestReader, LatestWriter};
 use outlive::zerocopy::IntoBytes;
 use outlive::{Deadline, Message, Node, NodeId, Payload, Sample, Subscriber};
 
@@ -148,6 +150,30 @@ fn numbers() -> impl Iterator<Item = u32> {
     stdin().lock().lines().map_while(|line| line.ok()?.trim().parse().ok())
 }
 
+/// Answers each number by what `take` says, and keeps what that took.
+fn holds(mut take: impl FnMut(u32) -> outlive::Result<String>) -> outlive::Result<()> {
+    println!("ready");
+    for number in numbers() {
+        println!("{}", take(number)?);
+    }
+    Ok(())
+}
+
+/// How the lock was taken and what it held before; `number` from now on. It is kept.
+fn changed<G: Guard + DerefMut<Target = Reading>>(
+    taken: LockResult<G, Inherited<G>>,
+    number: u32,
+) -> outlive::Result<String> {
+    let (mut guard, how) = match taken {
+        Ok(guard) => (guard, "ok"),
+        Err(LockError::OwnerDied(left)) => (left.mark_consistent(), "owner died"),
+        Err(e) => return Err(e.into()),
+    };
+    let before = std::mem::replace(&mut guard.number, number);
+    std::mem::forget(guard);
+    Ok(format!("{how} {before}"))
+}
+
 fn main() -> outlive::Result<()> {
     let role = std::env::args().nth(1).unwrap_or_default();
     if role == "layout" {
@@ -239,17 +265,94 @@ fn main() -> outlive::Result<()> {
         }
         "lock" => {
             let mutex = node.mutex::<Reading>("/c/lock")?;
+            holds(|number| changed(mutex.lock(), number))?;
+        }
+        "write" => {
+            let lock = node.rwlock::<Reading>("/c/rwlock")?;
+            holds(|number| changed(lock.write(), number))?;
+        }
+        "read" => {
+            let lock = node.rwlock::<Reading>("/c/rwlock")?;
+            holds(|_| {
+                let guard = lock.read().map_err(outlive::Error::from)?;
+                let seen = format!("ok {}", guard.number);
+                std::mem::forget(guard);
+                Ok(seen)
+            })?;
+        }
+        "pi" => {
+            let mutex = node.pi_mutex::<Reading>("/c/pi")?;
+            holds(|number| changed(mutex.lock(), number))?;
+        }
+        "segment" => {
+            let segment = node.segment::<[u64; 512]>("/c/segment")?;
+            let mutex = segment.mutex::<Reading>(1024)?;
+            holds(|number| changed(mutex.lock(), number))?;
+        }
+        "permit" => {
+            let semaphore = node.semaphore("/c/semaphore", 2)?;
+            holds(|_| match semaphore.acquire_timeout(Duration::ZERO) {
+                Ok(permit) => {
+                    let how = if permit.owner_died() { "owner died" } else { "ok" };
+                    std::mem::forget(permit);
+                    Ok(how.into())
+                }
+                Err(e) => Ok(e.kind().to_string()),
+            })?;
+        }
+        "set" => {
+            let set = node.lockless_set("/c/set", 64)?;
+            holds(|number| {
+                let new = set.insert(number.into())?;
+                let mut ids = set.ids();
+                ids.sort_unstable();
+                Ok(format!("{new} {ids:?}"))
+            })?;
+        }
+        "await" => {
+            let (mutex, condvar) = (node.mutex::<Reading>("/c/told")?, node.condvar("/c/call")?);
+            holds(|number| {
+                let mut guard = mutex.lock().map_err(outlive::Error::from)?;
+                println!("waits");
+                while guard.number != number {
+                    guard = condvar.wait(guard).map_err(outlive::Error::from)?;
+                }
+                Ok("came".into())
+            })?;
+        }
+        "tell" => {
+            let (mutex, condvar) = (node.mutex::<Reading>("/c/told")?, node.condvar("/c/call")?);
+            holds(|number| {
+                mutex.lock().map_err(outlive::Error::from)?.number = number;
+                condvar.notify_all();
+                Ok("ok".into())
+            })?;
+        }
+        "set_newest" => {
+            let opening = LatestWriter::<Reading>::open(&node, "/c/latest")?;
             println!("ready");
+            let mut writer = opening.connect(Duration::MAX)?;
             for number in numbers() {
-                let (mut guard, how) = match mutex.lock() {
-                    Ok(guard) => (guard, "ok"),
-                    Err(LockError::OwnerDied(left)) => (left.mark_consistent(), "owner died"),
-                    Err(e) => return Err(e.into()),
+                // A killed reader is not reported by a write.
+                while !writer.seems_alive() || writer.write(&make(number)).is_err() {
+                    writer.reconnect(Duration::MAX)?;
+                }
+                println!("ok");
+            }
+        }
+        "get_newest" => {
+            let opening = LatestReader::<Reading>::open(&node, "/c/latest")?;
+            println!("ready");
+            let mut reader = opening.connect(Duration::MAX)?;
+            for number in numbers() {
+                let value = loop {
+                    match reader.read() {
+                        Ok(Some(newest)) if newest.value.number == number => break newest.value,
+                        Ok(_) if reader.seems_alive() => std::thread::yield_now(),
+                        _ => reader.reconnect(Duration::MAX)?,
+                    }
                 };
-                let before = guard.number;
-                guard.number = number;
-                println!("{how} {before}");
-                std::mem::forget(guard); // keeps the lock
+                show(&value);
             }
         }
         "publish_sizes" => {
