@@ -480,8 +480,8 @@ def bad_arguments_are_named():
         port = str(taken.getsockname()[1])
         fails(1, f"cannot listen at 127.0.0.1:{port}: ", "--port", port)
     fails(1, "--bind and --port choose another", "--bind", "192.0.2.1")
-    fails(2, "'fast' is no rate: write one like 10", "--rate", "fast")
-    fails(2, "'/cam(' is no regular expression", "--regex", "/cam(")
+    fails(2, "'fast' is not a valid rate: write 10", "--rate", "fast")
+    fails(2, "'/cam(' is not a valid regular expression", "--regex", "/cam(")
     return "4 wrong arguments named, with a remedy"
 
 

@@ -26,7 +26,7 @@ use tree::Tree;
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 14] = [
     sizes::long_files,
     sizes::wide_lines,
     labels::orderings,
@@ -34,6 +34,7 @@ const RULES: [Rule; 13] = [
     words::machine_paths,
     words::unfinished,
     words::translated,
+    words::denials,
     borders::unsafe_files,
     borders::raw_atomics,
     borders::rooms,

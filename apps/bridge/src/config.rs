@@ -339,8 +339,9 @@ impl Source<'_> {
     pub(crate) fn rate(&self, rate: Option<&Spanned<f64>>) -> Result<(), ConfigError> {
         match rate {
             Some(rate) if !(*rate.get_ref() > 0.0 && *rate.get_ref() <= 1e6) => {
-                let what = format!("{} messages each second is no rate", rate.get_ref());
-                Err(self.wrong(rate.span(), what, "use more than 0, at most 1000000"))
+                let what =
+                    format!("a rate of {} messages per second is out of range", rate.get_ref());
+                Err(self.wrong(rate.span(), what, "use more than 0 and at most 1000000"))
             }
             _ => Ok(()),
         }
@@ -369,7 +370,7 @@ impl Source<'_> {
             let is_port = |port: &str| port.parse::<u16>().is_ok();
             let is_host = |host: &str| !host.is_empty() && !host.contains(char::is_whitespace);
             if !parts.is_some_and(|(host, port)| is_host(host) && is_port(port)) {
-                let what = format!("'{text}' is no address");
+                let what = format!("'{text}' is not a valid address");
                 let remedy = "write it like \"tcp/10.0.0.2:7447\" or \"tls/robot:7447\"";
                 return Err(self.wrong(endpoint.span(), what, remedy));
             }
@@ -463,7 +464,7 @@ impl Source<'_> {
             let remedy = format!(
                 "use {remedy}letters, digits, '_', '-' and '.', at most 64; not '.' or '..' alone"
             );
-            return Err(self.wrong(text.span(), format!("'{name}' is no name here"), &remedy));
+            return Err(self.wrong(text.span(), format!("'{name}' is not a valid name"), &remedy));
         }
         Ok(name.clone())
     }
@@ -472,7 +473,7 @@ impl Source<'_> {
         match domain_fault(text.get_ref()) {
             None => Ok(text.into_inner()),
             Some(why) => {
-                let what = format!("'{}' is no domain", text.get_ref());
+                let what = format!("'{}' is not a valid domain name", text.get_ref());
                 Err(self.wrong(text.span(), what, &why))
             }
         }
@@ -605,13 +606,19 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_place_and_remedy() {
         for (rest, expected) in [
-            ("[[topic]]\npattern = \"x\"\n", "b.toml:4:11: 'x' is no pattern: it has no '/'"),
+            (
+                "[[topic]]\npattern = \"x\"\n",
+                "b.toml:4:11: 'x' is not a valid pattern: it does not start with '/'",
+            ),
             ("topics = 1\n", "b.toml:3:1: unknown field `topics`, expected one of"),
-            ("[[topic]]\npattern = \"/x\"\nrate_hz = 0.0\n", "b.toml:5:11: 0 messages each second"),
+            (
+                "[[topic]]\npattern = \"/x\"\nrate_hz = 0.0\n",
+                "b.toml:5:11: a rate of 0 messages per",
+            ),
             ("lease_ms = 5\n[[topic]]\npattern = \"/x\"\n", "b.toml:3:12: 5 is out of range: use"),
             ("[limits]\ndepth = 0\n", "b.toml:4:9: 0 is out of range: use 1 to 65536"),
-            ("connect = [\"10.0.0.1\"]\n", "b.toml:3:12: '10.0.0.1' is no address: write it"),
-            ("connect = [\"tcp/robot:70000\"]\n", "b.toml:3:12: 'tcp/robot:70000' is no address"),
+            ("connect = [\"10.0.0.1\"]\n", "b.toml:3:12: '10.0.0.1' is not a valid address: write"),
+            ("connect = [\"tcp/robot:70000\"]\n", "b.toml:3:12: 'tcp/robot:70000' is not a valid"),
             ("", "b.toml:1:1: it carries nothing: add [[topic]]"),
             ("[[topic]]\n", "b.toml:3:1: missing field `pattern`"),
             ("[[topic\n", "b.toml:3:"),
@@ -634,7 +641,7 @@ mod tests {
             );
             let said = Config::parse("b.toml", &text, Known::default()).map(drop);
             let said = said.expect_err("no such name").to_string();
-            let expected = format!("b.toml:1:{}: '{name}' is no ", key.len() + 4);
+            let expected = format!("b.toml:1:{}: '{name}' is not a valid ", key.len() + 4);
             assert!(said.starts_with(&expected), "{key} {name} says {said}");
         }
         let none =

@@ -410,7 +410,8 @@ impl Ports {
     fn try_publish(&mut self, header: &Header, payload: &ZBytes) -> Result<(), Error> {
         let bytes = header.payload_bytes as usize;
         if !self.of.fits(bytes) || !header.is_possible(payload.len()) {
-            let why = "its length is none of the topic's type, or none that was ever packed";
+            let why =
+                "its length does not match the topic's type, or it was not compressed by a bridge";
             return Err(Error::new(ErrorKind::Corrupt, "receiving", &*self.route.name, why));
         }
         self.port(header.node).publish(bytes, |to| match header.compressed {

@@ -9,9 +9,10 @@ pub(crate) struct Pattern(Vec<String>);
 impl Pattern {
     /// Why it is none, and what to write instead.
     pub(crate) fn new(text: &str) -> Result<Self, (String, &'static str)> {
-        let wrong = |why: &str, remedy| Err((format!("'{text}' is no pattern: {why}"), remedy));
+        let wrong =
+            |why: &str, remedy| Err((format!("'{text}' is not a valid pattern: {why}"), remedy));
         let Some(bare) = text.strip_prefix('/') else {
-            return wrong("it has no '/' in front", "write it like \"/camera/**\"");
+            return wrong("it does not start with '/'", "write it like \"/camera/**\"");
         };
         if text.len() > NAME_BYTES_MAX {
             return wrong("it is too long", "use at most 200 bytes");
@@ -21,8 +22,8 @@ impl Pattern {
             let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
             if part != "*" && part != "**" && (part.is_empty() || !part.chars().all(plain)) {
                 return wrong(
-                    &format!("'{part}' is no part of a name"),
-                    "use letters, digits, '_', '-' and '.'; '*' for one part, '**' for many",
+                    &format!("part '{part}' is empty or has invalid characters"),
+                    "use letters, digits, '_', '-' and '.'; '*' for one part, '**' for any number",
                 );
             }
         }

@@ -194,7 +194,7 @@ impl Job for Sunk {
 impl Sunk {
     fn put(&mut self, query: &Query) -> Result<u8, String> {
         let head = query.attachment().map(|a| a.to_bytes().into_owned()).unwrap_or_default();
-        let Head { lane, place, asks } = Head::parse(&head).ok_or("no message of a bridge")?;
+        let Head { lane, place, asks } = Head::parse(&head).ok_or("not a message of a bridge")?;
         // One whose answer was lost comes again.
         if self.shared.taken.last(&self.name, &lane).is_some_and(|last| last == place) {
             return Ok(TAKEN);

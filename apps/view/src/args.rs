@@ -75,10 +75,14 @@ impl Args {
         let (mut topics, mut regex) = (Vec::new(), false);
         let mut rest = given;
         while let Some(arg) = rest.next() {
-            let arg = arg.into_string().map_err(|arg| format!("{} is no text", arg.display()))?;
+            let arg =
+                arg.into_string().map_err(|arg| format!("{} is not valid UTF-8", arg.display()))?;
             let mut value = || rest.next().ok_or_else(|| format!("{arg} wants a value"));
-            let mut text =
-                || value()?.into_string().map_err(|v| format!("{arg} {} is no text", v.display()));
+            let mut text = || {
+                value()?
+                    .into_string()
+                    .map_err(|v| format!("{arg} {} is not valid UTF-8", v.display()))
+            };
             match arg.as_str() {
                 "-h" | "--help" => return Ok(Parsed::Print(HELP)),
                 "-V" | "--version" => {
@@ -148,11 +152,11 @@ mod tests {
         for (line, why) in [
             ("--nonsense", "no option --nonsense"),
             ("--rate", "--rate wants a value"),
-            ("--rate fast", "'fast' is no rate"),
+            ("--rate fast", "'fast' is not a valid rate"),
             ("--bind localhost", "--bind localhost: write an address"),
             ("--port 70000", "--port 70000: write a number"),
             ("--regex", "--regex needs TOPICS"),
-            ("--regex /cam(", "'/cam(' is no regular expression"),
+            ("--regex /cam(", "'/cam(' is not a valid regular expression"),
             ("--overwrite", "--overwrite needs --rerun"),
         ] {
             let said = parse(line).unwrap_err();

@@ -49,7 +49,7 @@ impl Json {
     pub(crate) fn value(&self, payload: &[u8]) -> Result<Value, String> {
         let value = match self {
             Self::Described(described) => {
-                part(&described.decode(payload).ok_or("its bytes are no payload of its type")?)
+                part(&described.decode(payload).ok_or("its bytes do not match its type")?)
             }
             Self::MessagePack => {
                 let decoded = MsgPack::<()>::new(payload).decode_as::<Any>();
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(of("matrix")["items"]["items"], json!({"type": "number"}));
         assert_eq!(of("cells")["items"]["properties"]["level"], json!({"type": "number"}));
         assert_eq!(of("tail"), json!({"type": "array", "items": {"type": "integer"}}));
-        assert!(json.value(&bytes[..50]).unwrap_err().contains("no payload"));
+        assert!(json.value(&bytes[..50]).unwrap_err().contains("do not match"));
     }
 
     fn bytes_schema() -> Value {

@@ -131,7 +131,7 @@ impl Output for Rerun {
 
 impl Form {
     fn log(&self, to: &RecordingStream, name: &str, payload: &[u8]) -> Result<(), String> {
-        const NONE: &str = "its bytes are no payload of its type";
+        const NONE: &str = "its bytes do not match its type";
         let at = EntityPath::new(name.split('/').filter(|p| !p.is_empty()).map(part).collect());
         match self {
             Self::Image => image(to, at, Image::parse(payload).ok_or(NONE)?),

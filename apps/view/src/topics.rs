@@ -76,7 +76,7 @@ impl Rates {
         };
         let rate = hz.parse::<f64>().ok().filter(|rate| *rate >= 1e-3);
         let rate = rate.ok_or_else(|| {
-            format!("--rate {text}: '{hz}' is no rate: write one like 10, '/camera/*=2.5', or inf")
+            format!("--rate {text}: '{hz}' is not a valid rate: write 10, '/camera/*=2.5' or inf")
         })?;
         let topics = topics.map(|topics| Selection::new(&[topics], false));
         self.0.push((topics.transpose().map_err(|e| e.to_string())?, rate));

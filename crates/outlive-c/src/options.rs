@@ -59,7 +59,7 @@ pub(crate) fn read_options<T: SizedOptions>(at: *const T) -> Result<Option<T>, F
 pub(crate) fn flag(value: u32, name: &str) -> Result<bool, Fail> {
     match value {
         0 | 1 => Ok(value == 1),
-        _ => Err(invalid(name, &format!("it is {value}; 0 and 1 are what there is"))),
+        _ => Err(invalid(name, &format!("it is {value}; use 0 or 1"))),
     }
 }
 

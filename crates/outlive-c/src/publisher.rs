@@ -108,7 +108,7 @@ pub extern "C" fn outlive_publisher_open(
 
 #[cold]
 fn misfit(of: &PayloadType, size: usize) -> Fail {
-    invalid(of.name(), &format!("{size} bytes are no payload of that type"))
+    invalid(of.name(), &format!("a payload of this type cannot have {size} bytes"))
 }
 
 impl outlive_publisher {

@@ -307,7 +307,7 @@ pub(crate) fn bytes<'a>(from: *const std::ffi::c_void, size: usize) -> Result<&'
             Ok(unsafe { std::slice::from_raw_parts(from.cast(), size) })
         }
         (true, 0) => Ok(&[]),
-        _ => Err(invalid("data", "it is NULL, or its size is no size")),
+        _ => Err(invalid("data", "it is NULL, or its size is over PTRDIFF_MAX")),
     }
 }
 

@@ -145,7 +145,7 @@ fn misfit(port: &outlive_subscriber, size: usize) -> Fail {
         outlive::ErrorKind::Corrupt,
         "receiving on",
         port.subscriber.topic(),
-        format!("a message of {size} bytes is no payload of its type: restart its publisher"),
+        format!("a message of {size} bytes does not match its type: restart its publisher"),
     ))
 }
 

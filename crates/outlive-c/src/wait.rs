@@ -121,7 +121,7 @@ pub extern "C" fn outlive_waitset_wait(
                 || member.kind == outlive_member_kind::OUTLIVE_WRITABLE_FD as u32
             {
                 if member.fd < 0 {
-                    return Err(invalid("a member", "its fd is no descriptor"));
+                    return Err(invalid("a member", "its fd is negative"));
                 }
                 // SAFETY: the caller's part: it stays open during the wait.
                 fds.push(unsafe { BorrowedFd::borrow_raw(member.fd) });
@@ -169,7 +169,7 @@ fn list<'a>(members: *mut outlive_member, count: usize) -> Result<&'a mut [outli
         return Err(invalid("members", "there are none"));
     }
     if count > isize::MAX as usize / size_of::<outlive_member>() {
-        return Err(invalid("members", "no memory holds so many"));
+        return Err(invalid("members", "there are more than memory can hold"));
     }
     // SAFETY: the caller's part: so many members, its own.
     Ok(unsafe { std::slice::from_raw_parts_mut(members, count) })
@@ -217,7 +217,7 @@ fn waitable<'a>(member: &outlive_member) -> Result<Option<&'a mut dyn Waitable>,
         } else if is(Kind::OUTLIVE_TIMER) {
             &mut (*object.cast::<outlive_timer>()).timer
         } else {
-            return Err(invalid("a member", "its kind is none there is"));
+            return Err(invalid("a member", "its kind is unknown"));
         }
     };
     Ok(Some(found))

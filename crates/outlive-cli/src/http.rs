@@ -252,7 +252,7 @@ fn parse(bytes: &[u8]) -> Result<Request, Response> {
             return Err(Response::bad("a header with a wrong name"));
         }
         let Ok(value) = std::str::from_utf8(value) else {
-            return Err(Response::bad("the request is no text"));
+            return Err(Response::bad("a header value is not valid UTF-8"));
         };
         headers.push((name.to_ascii_lowercase(), value.to_owned()));
     }

@@ -94,6 +94,6 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part} in {page}");
         }
-        assert!(!page.contains("\n.b"), "a dot in front is no request: {page}");
+        assert!(!page.contains("\n.b"), "a leading dot is not escaped: {page}");
     }
 }

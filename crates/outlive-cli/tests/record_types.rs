@@ -135,9 +135,9 @@ fn what_the_profile_leaves_out_is_told_and_is_a_loss() {
     assert!(told.contains(differs), "{told}");
     std::fs::write(&path, "float64 voltage\nuint16\n").unwrap();
     let told = record(&types).expect(USAGE).err;
-    assert!(told.contains("Battery.msg:2: 'uint16' is no field"), "{told}");
+    assert!(told.contains("Battery.msg:2: 'uint16' is not a field"), "{told}");
     let told = record(&format!("--profile ros2 --types {}", file.display())).expect(USAGE).err;
-    assert!(told.contains("is no .msg"), "{told}");
+    assert!(told.contains("is not a .msg"), "{told}");
     assert!(record(&format!("--types {}", dir.display())).expect(USAGE).err.contains("--types is"));
     assert_eq!(record("").expect(DONE).code, Some(DONE));
     std::fs::remove_dir_all(&dir).unwrap();

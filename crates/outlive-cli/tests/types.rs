@@ -77,7 +77,7 @@ fn what_is_wrong_is_told_by_file_and_line_and_nothing_is_written() {
     let items = "bool b\nstring[2] names [\"a\", \"ellipse\"]\n";
     let many: String = (0..65).map(|i| format!("bool b{i}\n")).collect();
     let cases: &[Wrong<'_>] = &[
-        ("broken", &[("a/msg/A.msg", "bool a\nx\n")], "", "A.msg:2: 'x' is no field"),
+        ("broken", &[("a/msg/A.msg", "bool a\nx\n")], "", "A.msg:2: 'x' is not a field"),
         ("twice", &[("a/msg/A.msg", "bool a\nint8 a\n")], "", "A.msg:2: the name a is taken"),
         ("range", &[("a/msg/A.msg", "uint8 A=256\n")], "", "A.msg:1: uint8 A: 256 cannot be"),
         ("unknown", &[("a/msg/A.msg", "\nb/B b\n")], "", "A.msg:2: b/B is not known: give"),
@@ -126,7 +126,7 @@ fn what_is_wrong_is_told_by_file_and_line_and_nothing_is_written() {
         ("python", &[("a/msg/A.msg", "bool dtype=true\n")], "", "taken in Python"),
         ("class", &[("a/msg/A.msg", "bool A\n")], "", "the name A is taken in C++"),
         ("std", &[("std/msg/A.msg", "bool a\n")], "", "the name std is taken"),
-        ("lower", &[("a/msg/u8.msg", "bool a\n")], "", "'u8' is no name of a type"),
+        ("lower", &[("a/msg/u8.msg", "bool a\n")], "", "'u8' is not a valid type name"),
         ("count", &[("a/msg/A.msg", "int8[<=2] a\nint8 a_count\n")], "", "a_count is needed for"),
         (
             "parts",
@@ -135,8 +135,13 @@ fn what_is_wrong_is_told_by_file_and_line_and_nothing_is_written() {
             "expected 2 parts separated by '---', found 1",
         ),
         ("ident", &[("a/srv/A.srv", "---\n"), ("a/msg/ARequest.msg", "")], "", "is taken by"),
-        ("package", &[("a-b/msg/A.msg", "bool a\n")], "", "'a-b' is no name of a package: give"),
-        ("file", &[("a/msg/A-B.msg", "bool a\n")], "", "'A-B' is no name of a type: rename"),
+        (
+            "package",
+            &[("a-b/msg/A.msg", "bool a\n")],
+            "",
+            "'a-b' is not a valid package name: give",
+        ),
+        ("file", &[("a/msg/A-B.msg", "bool a\n")], "", "'A-B' is not a valid type name: rename"),
         ("none", &[("a/msg/A.txt", "bool a\n")], "", "has no .msg, .srv or .action file"),
         (
             "default",
@@ -251,7 +256,7 @@ fn a_file_brings_the_messages_beside_it_and_a_package_may_be_named() {
     assert!(text.contains("d/msg/B") && !text.contains("d/msg/C"), "{text}");
     fs::write(files.path("d/A.msg"), "B b\nC c\nC d\n").unwrap();
     let ran = home.run(&format!("{args} --overwrite")).expect(USAGE);
-    let broken = "C.msg:1: 'broken' is no field";
+    let broken = "C.msg:1: 'broken' is not a field";
     assert!(ran.err.matches(broken).count() == 1 && !ran.err.contains("not known"), "{}", ran.err);
     fs::write(files.path("d/A.msg"), "B b\n").unwrap();
     home.run(&format!("{args} --language rust,c --package e")).expect(FAILED);
@@ -349,5 +354,5 @@ fn two_descriptor_sets_are_compared_message_by_message() {
         ran.err
     );
     let ran = home.run(&format!("types diff {a} {noise}")).expect(USAGE);
-    assert!(ran.err.contains("noise is no .msg file and no descriptor set"), "{}", ran.err);
+    assert!(ran.err.contains("noise is neither a .msg file nor a descriptor set"), "{}", ran.err);
 }

@@ -360,7 +360,7 @@ fn a_wrong_schema_a_wrong_value_and_another_topic_say_what_is_wrong() {
     );
     std::fs::write(&set, &plan_set()[..20]).unwrap();
     let broken = pub_as("protobuf:robot.Plan", "{}").expect(USAGE);
-    assert!(broken.err.contains("it is no FileDescriptorSet"), "{}", broken.err);
+    assert!(broken.err.contains("it is not a FileDescriptorSet"), "{}", broken.err);
     std::fs::write(&set, vec![b' '; 70_000]).unwrap();
     let large = pub_as("cdr:my/msg/Goal", "{}").expect(USAGE);
     assert!(large.err.contains("its schema has 70000 bytes, a topic holds 65536"), "{}", large.err);

@@ -161,7 +161,7 @@ impl Cuda {
     /// Opens the device whose memory lies at `ptr`, where an array does not say which that is.
     ///
     /// # Errors
-    /// As [`Cuda::open`]; `InvalidArgument` where it is no device's, or the driver cannot tell.
+    /// As [`Cuda::open`]; `InvalidArgument` if it belongs to no device, or the driver cannot tell.
     pub fn open_of(ptr: DevicePtr) -> Result<Self> {
         match Self::ordinal_of(ptr)? {
             Some(ordinal) => Self::open(ordinal),

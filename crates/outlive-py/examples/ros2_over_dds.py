@@ -78,8 +78,8 @@ def carry_out(node, participant, name, of, ends):
             continue
         try:
             writer.write(build(KNOWN[of], sample.value))
-        except Exception as e:  # one message that is none is no reason to stop
-            print(f"{name}: a message is no {of}: {e}", file=sys.stderr)
+        except Exception as e:  # one bad message must not stop the others
+            print(f"{name}: a message is not a valid {of}: {e}", file=sys.stderr)
 
 
 def carry_in(node, participant, name, of, ends):

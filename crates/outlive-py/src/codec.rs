@@ -191,7 +191,7 @@ impl Codec {
             Form::Headed { header, element, .. } => {
                 let Ok((head, tail)) = object.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()
                 else {
-                    let why = "it is no tuple of a header and its elements";
+                    let why = "send a tuple of the header and the elements";
                     return Err(fail(ErrorKind::InvalidArgument, "sending", self.of.name(), why));
                 };
                 let mut bytes = Vec::new();
@@ -439,7 +439,7 @@ impl Codec {
         if self.of.accepts(payload) {
             return Ok(());
         }
-        let remedy = "a message that is no payload of its type: restart who sent it";
+        let remedy = "the bytes do not match this type: restart the sender";
         Err(fail(ErrorKind::Corrupt, "receiving", self.of.name(), remedy))
     }
 }

@@ -162,7 +162,7 @@ struct Rest<'a>(&'a [u8]);
 
 #[cold]
 fn broken() -> PyErr {
-    PyValueError::new_err("the bytes are no MessagePack value")
+    PyValueError::new_err("the bytes are not valid MessagePack")
 }
 
 impl<'a> Rest<'a> {

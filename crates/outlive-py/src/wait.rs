@@ -193,7 +193,7 @@ fn descriptor<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<BorrowedFd<'a
         Err(_) => object.call_method0("fileno")?.extract()?,
     };
     if fd < 0 {
-        return Err(PyTypeError::new_err("a negative number is no file descriptor"));
+        return Err(PyTypeError::new_err("a file descriptor cannot be negative"));
     }
     // SAFETY: the caller's object keeps it open during the wait.
     Ok(Some(unsafe { BorrowedFd::borrow_raw(fd) }))

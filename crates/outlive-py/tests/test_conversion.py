@@ -116,19 +116,19 @@ def test_a_dataclass_is_checked_where_it_is_sent(node):
     publisher.publish(good)
     assert subscriber.receive(10.0).value == good
     for wrong, what in [
-        ({"points": []}, "it is no Path"),
-        ({"nothing": 1}, "it is no Path"),
-        (Point(1.0), "it is no Path"),
-        (None, "it is no Path"),
-        (Path([{"x": 1.0}]), r".points\[0\] is no Point"),
-        (Path([], {"x": 1.0}), ".best is no Point"),
-        (Path([], None, {"a": 1}), r".by_name\['a'\] is no Point"),
-        (Path([], None, {}, (Point(1.0), 2)), r".ends\[1\] is no Point"),
-        (Path([], span=(1.0, 2.0, 3.0)), ".span is no tuple of 2"),
-        (Path([], span=(1.0,)), ".span is no tuple of 2"),
-        (Path([], span=1.0), ".span is no tuple"),
-        (Path([], names="abc"), ".names is no list"),
-        (Path([], by_name=[1]), ".by_name is no dict"),
+        ({"points": []}, "value: expected Path"),
+        ({"nothing": 1}, "value: expected Path"),
+        (Point(1.0), "value: expected Path"),
+        (None, "value: expected Path"),
+        (Path([{"x": 1.0}]), r".points\[0\]: expected Point"),
+        (Path([], {"x": 1.0}), ".best: expected Point"),
+        (Path([], None, {"a": 1}), r".by_name\['a'\]: expected Point"),
+        (Path([], None, {}, (Point(1.0), 2)), r".ends\[1\]: expected Point"),
+        (Path([], span=(1.0, 2.0, 3.0)), ".span: expected tuple of 2"),
+        (Path([], span=(1.0,)), ".span: expected tuple of 2"),
+        (Path([], span=1.0), ".span: expected tuple"),
+        (Path([], names="abc"), ".names: expected list"),
+        (Path([], by_name=[1]), ".by_name: expected dict"),
     ]:
         with pytest.raises(outlive.TypeMismatch, match=what):
             publisher.publish(wrong)
@@ -136,24 +136,24 @@ def test_a_dataclass_is_checked_where_it_is_sent(node):
 
 
 FIELDS = [
-    (Optional[List[Point]], [Point(1.0)], [7], r"\[0\] is no Point"),
-    (Optional[List[Point]], None, {}, "is no list"),
-    (Optional[Dict[str, List[Point]]], {"a": [Point(1.0)]}, {"a": [7]}, "is no Point"),
-    (Optional[Tuple[float, float]], (1.0, 2.0), (1.0,), "is no tuple of 2"),
+    (Optional[List[Point]], [Point(1.0)], [7], r"\[0\]: expected Point"),
+    (Optional[List[Point]], None, {}, ": expected list"),
+    (Optional[Dict[str, List[Point]]], {"a": [Point(1.0)]}, {"a": [7]}, ": expected Point"),
+    (Optional[Tuple[float, float]], (1.0, 2.0), (1.0,), ": expected tuple of 2"),
     (Optional[int], 7, None, None),
-    (tuple, (1, "a"), "1a", "is no tuple"),
-    (Tuple, (1, "a"), 7, "is no tuple"),
-    (list, [1, "a"], "1a", "is no list"),
-    (dict, {"a": 1}, [1], "is no dict"),
-    (Sequence[Point], [Point(1.0)], "a", r"is no list|\[0\] is no Point"),
-    (Sequence[Tuple[int, int]], [(1, 2)], [(1,)], "is no tuple of 2"),
-    (Sequence[str], "abc", 7, "is no list"),
-    (Sequence[int], b"abc", {}, "is no list"),
-    (Mapping[str, Point], {"a": Point(1.0)}, {"a": 7}, "is no Point"),
-    (Mapping[str, int], {"a": 1}, [1], "is no dict"),
+    (tuple, (1, "a"), "1a", ": expected tuple"),
+    (Tuple, (1, "a"), 7, ": expected tuple"),
+    (list, [1, "a"], "1a", ": expected list"),
+    (dict, {"a": 1}, [1], ": expected dict"),
+    (Sequence[Point], [Point(1.0)], "a", r": expected list|\[0\]: expected Point"),
+    (Sequence[Tuple[int, int]], [(1, 2)], [(1,)], ": expected tuple of 2"),
+    (Sequence[str], "abc", 7, ": expected list"),
+    (Sequence[int], b"abc", {}, ": expected list"),
+    (Mapping[str, Point], {"a": Point(1.0)}, {"a": 7}, ": expected Point"),
+    (Mapping[str, int], {"a": 1}, [1], ": expected dict"),
 ]
 if sys.version_info >= (3, 10):
-    FIELDS += [(list[Point] | None, [Point(1.0)], [7], "is no Point")]
+    FIELDS += [(list[Point] | None, [Point(1.0)], [7], ": expected Point")]
 
 
 @pytest.mark.parametrize("hint, value, wrong, what", FIELDS)
@@ -210,18 +210,18 @@ def test_what_is_no_object_of_the_dataclass_is_corrupt_and_the_next_arrives(node
     publisher = outlive.Publisher(node, "/path", object, type_name="Path")
     producer = outlive.Producer(node, "/paths", object, type_name="Path")
     for wrong, what in [
-        (7, "int is no Path"),
-        (None, "NoneType is no Path"),
+        (7, "expected Path, got int"),
+        (None, "expected Path, got NoneType"),
         ({"best": None}, "points"),
-        ({"points": 7}, "int is no list"),
-        ({"points": [], "names": "abc"}, "str is no list"),
-        ({"points": [], "ends": {}}, "dict is no tuple"),
-        ({"points": [], "span": [1.0, 2.0, 3.0]}, "3 elements are no tuple of 2"),
-        ({"points": [], "span": [1.0]}, "1 elements are no tuple of 2"),
+        ({"points": 7}, "expected list, got int"),
+        ({"points": [], "names": "abc"}, "expected list, got str"),
+        ({"points": [], "ends": {}}, "expected tuple, got dict"),
+        ({"points": [], "span": [1.0, 2.0, 3.0]}, "expected tuple of 2, got 3 elements"),
+        ({"points": [], "span": [1.0]}, "expected tuple of 2, got 1 elements"),
         ({"points": [{"y": 1.0}]}, "'x'"),
-        ({"points": [None]}, "NoneType is no Point"),
-        ({"points": [], "best": 7}, "int is no Point"),
-        ({"points": [], "by_name": [1]}, "list is no dict"),
+        ({"points": [None]}, "expected Point, got NoneType"),
+        ({"points": [], "best": 7}, "expected Point, got int"),
+        ({"points": [], "by_name": [1]}, "expected dict, got list"),
     ]:
         for send in (publisher.publish, producer.send):
             send(wrong)

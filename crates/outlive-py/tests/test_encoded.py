@@ -48,7 +48,7 @@ def test_messages_of_protocol_buffers_arrive_as_objects_of_their_class(node, pro
     publisher.publish(plan)
     got = subscriber.receive(timeout=5.0).value
     assert isinstance(got, Plan) and got == plan
-    with pytest.raises(outlive.TypeMismatch, match="is no Plan"):
+    with pytest.raises(outlive.TypeMismatch, match="send an object of Plan"):
         publisher.publish({"goal": "dock"})
     with pytest.raises(outlive.TypeMismatch) as refused:
         outlive.Subscriber(node, "/plan", Other)
@@ -65,7 +65,7 @@ def test_bytes_that_are_no_value_are_corrupt_and_the_next_value_arrives(node, pr
     publisher.publish(b"\x0a\xff")
     publisher.publish(Plan(goal="next").SerializeToString())
     first, second = subscriber.receive(timeout=5.0), subscriber.receive(timeout=5.0)
-    with pytest.raises(outlive.Corrupt, match="2 bytes are no robot.Plan of protobuf"):
+    with pytest.raises(outlive.Corrupt, match="2 bytes are not a valid robot.Plan .protobuf."):
         first.value
     assert second.value.goal == "next"
 
@@ -114,7 +114,7 @@ def test_a_class_that_knows_its_json_schema_is_a_type(node):
     publisher = outlive.Publisher(node, "/goal", Goal, type_name="robot/Goal")
     publisher.publish(Goal(1.5))
     assert subscriber.receive(timeout=5.0).value.x == 1.5
-    with pytest.raises(outlive.TypeMismatch, match="is no Goal"):
+    with pytest.raises(outlive.TypeMismatch, match="send an object of Goal"):
         publisher.publish({"x": 1.5})
     with pytest.raises(outlive.InvalidArgument, match="JSON has no nan"):
         publisher.publish(Goal([1.5, (float("inf"),)]))
@@ -184,7 +184,7 @@ def test_a_table_whose_offsets_are_wrong_is_corrupt_and_the_next_arrives(node):
     publisher.publish(wrong)
     publisher.publish(good)
     first, second = subscriber.receive(timeout=5.0), subscriber.receive(timeout=5.0)
-    with pytest.raises(outlive.Corrupt, match="bytes are no arrow of arrow"):
+    with pytest.raises(outlive.Corrupt, match="bytes are not a valid arrow .arrow."):
         first.value
     assert second.value.column("name").to_pylist() == ["a", "bc", "def"]
 

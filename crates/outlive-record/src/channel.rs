@@ -136,7 +136,7 @@ impl Source {
         };
         if !self.payload_type.fits(payload.len()) {
             let (len, name) = (payload.len(), self.payload_type.name());
-            return Err(format!("{len} bytes are no {name}"));
+            return Err(format!("{len} bytes do not match its type {name}"));
         }
         Ok(payload)
     }

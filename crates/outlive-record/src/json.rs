@@ -153,7 +153,7 @@ fn read(text: &str, depth: usize) -> Result<Value<'static>, String> {
             match entries.as_slice() {
                 [(name, hex)] if name == HEX => {
                     let hex: String = serde_json::from_str(hex.get()).map_err(wrong)?;
-                    Value::Bytes(bytes(&hex).ok_or("its bytes are no hexadecimal digits")?.into())
+                    Value::Bytes(bytes(&hex).ok_or("its bytes are not hexadecimal")?.into())
                 }
                 _ => {
                     let entry = |(name, value): (String, &RawValue)| {

@@ -62,7 +62,7 @@ fn read(patterns: &[impl AsRef<str>], regex: bool) -> Result<Vec<Pattern>, Error
             return Ok(Pattern::Glob(rooted(text).chars().collect()));
         }
         let whole = Regex::new(&format!("^(?:{text})$"));
-        let why = |e| Error::Usage(format!("'{text}' is no regular expression: {e}"));
+        let why = |e| Error::Usage(format!("'{text}' is not a valid regular expression: {e}"));
         whole.map(Pattern::Regex).map_err(why)
     };
     patterns.iter().map(|p| pattern(p.as_ref())).collect()

@@ -116,7 +116,7 @@ impl Server {
             Some(line) => {
                 let answer = match line.map(|line| serde_json::from_slice(&line)) {
                     Some(Ok(request)) => act(request),
-                    Some(Err(e)) => Answer::Refused(format!("no request: {e}")),
+                    Some(Err(e)) => Answer::Refused(format!("not a valid request: {e}")),
                     None => return false,
                 };
                 let mut text = serde_json::to_vec(&answer).unwrap_or_default();

@@ -46,7 +46,7 @@ fn wrong() -> Vec<([u8; 12], &'static str)> {
         ),
         (with(&[(8, 199)]), "field `modes[0]` holds 199"),
         (with(&[(10, 2)]), "field `ready` holds 2, which is neither 0 (false) nor 1 (true)"),
-        (with(&[(5, 0xd8), (4, 0)]), "field `key` holds 0xd800, which is no Unicode character"),
+        (with(&[(5, 0xd8), (4, 0)]), "field `key` holds 0xd800, which is not a Unicode character"),
     ]
 }
 

@@ -17,7 +17,8 @@ pub(super) fn orderings(tree: &Tree) -> Vec<Finding> {
                     if is_label(label) {
                         places.entry(label).or_default().push((&file.path, i + 1));
                     } else {
-                        let text = format!("`{label}` is no label: capitals, digits and _ only");
+                        let text =
+                            format!("`{label}` is not a valid label: use capitals, digits and _");
                         findings.push(Finding::new(&file.path, i + 1, text));
                     }
                 }

@@ -15,7 +15,7 @@ const REPORTS: &str = "bench/results/";
 const LIBRARIES: [&str; 6] =
     ["outlive", "outlive-c", "outlive-derive", "outlive-gpu", "outlive-record", "outlive-run"];
 /// In small letters.
-const TRANSLATED: [(&str, &str); 22] = [
+const TRANSLATED: [(&str, &str); 20] = [
     ("so many", "'N', 'this many' or 'up to N'"),
     ("is told", "'is reported' or 'gets an error'"),
     ("are told", "'are reported' or 'get an error'"),
@@ -31,14 +31,18 @@ const TRANSLATED: [(&str, &str); 22] = [
     ("written nowhere", "'not recorded'"),
     ("came in time", "'timed out'"),
     ("or no time", "'or timed out'"),
-    ("is no number", "'is not a number'"),
-    ("is no json", "'is not JSON'"),
     ("is there yet", "'exists yet'"),
     ("what is so", "'the state'"),
     ("in whose form", "'format'"),
     ("several times over", "'repeatedly'"),
     ("holds nobody up", "'delays nobody'"),
 ];
+/// What may follow "is no".
+const AFTER_NO: [&str; 9] =
+    ["longer", "more", "less", "larger", "smaller", "better", "worse", "other", "different"];
+const NOT_A: &str = "'is no' denies a thing: write 'is not a valid NAME'";
+/// Languages whose texts in quotes are looked at.
+const QUOTING: [&str; 6] = [".rs", ".py", ".c", ".cpp", ".h", ".hpp"];
 
 /// Absolute paths that exist on one machine only.
 pub(super) fn machine_paths(tree: &Tree) -> Vec<Finding> {
@@ -97,11 +101,66 @@ pub(super) fn translated(tree: &Tree) -> Vec<Finding> {
                 let text = format!("'{turn}': write {better}");
                 findings.push(Finding::new(&file.path, i + 1, text));
             }
+            if denied(before, &lower).next().is_some() {
+                findings.push(Finding::new(&file.path, i + 1, NOT_A));
+            }
             let words: Vec<_> = lower.split_whitespace().collect();
             (last, end) = (i, words[words.len().saturating_sub(3)..].join(" "));
         }
     }
     findings
+}
+
+/// Messages of the form "X is no NAME".
+pub(super) fn denials(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.files.iter().filter(|f| QUOTING.iter().any(|end| f.path.ends_with(end))) {
+        let (mut codes, mut before) = (file.code.lines(), "");
+        for (i, line) in file.text.lines().enumerate() {
+            let code = codes.next();
+            if denied(before, line).any(|at| is_quoted(line, at, code)) {
+                findings.push(Finding::new(&file.path, i + 1, NOT_A));
+            }
+            before = line;
+        }
+    }
+    findings
+}
+
+/// Whether what is at `at` is inside a text in quotes; `code` has Rust's line without those.
+fn is_quoted(line: &str, at: usize, code: Option<&str>) -> bool {
+    let before = &line[..at];
+    match code {
+        _ if before.contains("//") => false,
+        Some(code) => code.chars().nth(before.chars().count()).is_none_or(|c| c == ' '),
+        None => {
+            let is_comment = line.trim_start().starts_with(['#', '*', '/']);
+            !is_comment && before.matches('"').count() % 2 == 1
+        }
+    }
+}
+
+/// Where `line`, which follows on `before`, denies that something is an X with "is no X": not
+/// "there is no X", "is no longer".
+fn denied<'a>(before: &'a str, line: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    (0..words.len().saturating_sub(2)).filter_map(move |i| {
+        let (is, next) = (last_letters(words[i]), words[i + 2]);
+        let subject = match i {
+            _ if is != words[i] => "",
+            0 => before.split_whitespace().map(last_letters).rfind(|w| !w.is_empty()).unwrap_or(""),
+            _ => last_letters(words[i - 1]),
+        };
+        let next = next.trim_end_matches(|c: char| !c.is_alphanumeric());
+        let kept = subject.eq_ignore_ascii_case("there") || AFTER_NO.contains(&next);
+        // Parts of one text: the difference of their places.
+        let at = words[i].as_ptr() as usize + words[i].len() - is.len() - line.as_ptr() as usize;
+        (["is", "are"].contains(&is) && words[i + 1] == "no" && !kept).then_some(at)
+    })
+}
+
+fn last_letters(word: &str) -> &str {
+    word.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default()
 }
 
 /// The lines of `file` that users read, from 0.
@@ -194,6 +253,31 @@ mod tests {
         assert_eq!(lib("//! Anew.\n/// Anew.\nfn x()\n/// Anew.\npub(crate) fn y() // anew"), 1);
         assert_eq!(found("crates/outlive/src/topic/ring.rs", "//! Anew."), 0);
         assert_eq!(found("crates/outlive-cli/src/main.rs", "/// Anew.\npub fn x()"), 0);
+    }
+
+    #[test]
+    fn a_message_that_something_is_no_name_is_found() {
+        let found = |path: &str, line: &str| denials(&Tree::of(&[(path, line)])).len();
+        let no = "is no";
+        for (line, expected) in [
+            (format!("f(\"{{x}} {no} name: use /\")"), 1),
+            (format!("f(\"x {no} longer here\")"), 0),
+            (format!("f(\"there {no} topic {{x}}\")"), 0),
+            (format!("f(\"There {no} topic {{x}}\")"), 0),
+            (format!("f(\"{no} field\")"), 1),
+            (format!("f(1); // \"x {no} name\""), 0),
+            (format!("// x {no} name"), 0),
+        ] {
+            assert_eq!(found("a.rs", &line), expected, "{line}");
+            assert_eq!(found("a.hpp", &line), expected, "{line}");
+            assert_eq!(found("a.toml", &line), 0);
+        }
+        assert_eq!(found("a.rs", &format!("f(\"x: \\\n  it {no} name\")")), 1);
+        assert_eq!(found("a.rs", &format!("f(\"there \\\n  {no} name\")")), 0);
+        assert_eq!(found("a.py", &format!("f(\"a\")  # it {no} name")), 0);
+        let page = |text: String| translated(&Tree::of(&[("docs/a.md", &text)])).len();
+        assert_eq!(page(format!("Then it {no} topic.")), 1);
+        assert_eq!(page(format!("There\n{no} topic.")), 0);
     }
 
     #[test]

@@ -198,8 +198,8 @@ impl Ros2Section {
                 node.into_inner()
             }
             Some(node) => {
-                let what = format!("'{}' is no name of a node in ROS", node.get_ref());
-                let remedy = "use letters, digits and '_', no digit in front";
+                let what = format!("'{}' is not a valid ROS node name", node.get_ref());
+                let remedy = "use letters, digits and '_'; it must not start with a digit";
                 return Err(source.wrong(node.span(), what, remedy));
             }
         };
@@ -209,7 +209,7 @@ impl Ros2Section {
                 at.into_inner()
             }
             Some(at) => {
-                let what = format!("'{}' is no namespace of ROS", at.get_ref());
+                let what = format!("'{}' is not a valid ROS namespace", at.get_ref());
                 return Err(source.wrong(at.span(), what, "write it like \"/robot1\""));
             }
         };
@@ -257,8 +257,8 @@ fn names_of(
             Some((pattern.get_ref().clone(), name.get_ref().clone()))
         }
         Some(name) => {
-            let what = format!("'{}' is no name in ROS", name.get_ref());
-            let remedy = "use parts of letters, digits and '_', each with '/' in front";
+            let what = format!("'{}' is not a valid ROS name", name.get_ref());
+            let remedy = "start each part with '/' and use letters, digits and '_'";
             return Err(source.wrong(name.span(), what, remedy));
         }
     };
@@ -353,7 +353,7 @@ mod tests {
         let (rule, here) = config.service_comes_in("/map/get").expect("it");
         assert_eq!((here.as_str(), rule.timeout_ms), ("/map/get", 500));
         assert!(config.service_goes_out("/map/get").is_none(), "it only comes in");
-        assert!(config.goes_out("/stop").is_none(), "a service is no topic");
+        assert!(config.goes_out("/stop").is_none(), "a service is not a topic");
     }
 
     #[test]
@@ -386,11 +386,11 @@ mod tests {
     fn what_is_wrong_is_told_with_its_place_and_remedy() {
         for (rest, expected) in [
             ("domain = 233\n", "b.toml:4:10: 233 is out of range: use 0 to 232"),
-            ("node = \"a/b\"\n", "b.toml:4:8: 'a/b' is no name of a node in ROS: use letters"),
-            ("namespace = \"x\"\n", "b.toml:4:13: 'x' is no namespace of ROS: write it"),
+            ("node = \"a/b\"\n", "b.toml:4:8: 'a/b' is not a valid ROS node name: use"),
+            ("namespace = \"x\"\n", "b.toml:4:13: 'x' is not a valid ROS namespace: write"),
             ("", "b.toml:1:1: it carries nothing: add [[topic]]"),
             ("[[ros2.topic]]\npattern = \"/x\"\ntype = \"a/b\"\n", "b.toml:6:8: 'a/b' is not a m"),
-            ("[[ros2.topic]]\npattern = \"/x\"\nname = \"y\"\n", "b.toml:6:8: 'y' is no name in"),
+            ("[[ros2.topic]]\npattern = \"/x\"\nname = \"y\"\n", "b.toml:6:8: 'y' is not a valid"),
             ("[[ros2.topic]]\npattern = \"/*\"\nname = \"/y\"\n", "b.toml:6:8: one name for a"),
             ("[[ros2.topic]]\npattern = \"/x\"\ndepth = 0\n", "b.toml:6:9: 0 is out of range"),
             ("[[ros2.topic]]\npattern = \"/x\"\nrate_hz = -1.0\n", "b.toml:6:11: -1 messages"),

@@ -169,8 +169,9 @@ impl Graph {
         let rule = rule.clone();
         if !names::is_topic_name(&there) {
             let name = &topic.name;
-            return self
-                .tell(format!("topic {name} is not carried to ROS 2: the name is none there"));
+            return self.tell(format!(
+                "topic {name} is not carried to ROS 2: {there} is not a valid ROS name"
+            ));
         }
         let epoch = self.member.epoch.clone();
         let way = outgoing::Way::new(topic, &rule, &there, epoch, &self.config.known);
@@ -230,14 +231,16 @@ impl Graph {
         let rule = rule.clone();
         let what = format!("service {} is not offered to ROS 2", info.name);
         if !names::is_topic_name(&there) {
-            return self.tell(format!("{what}: the name is none there"));
+            return self.tell(format!("{what}: {there} is not a valid ROS name"));
         }
         let known = &self.config.known;
         let known = services::type_of(info, known)
             .and_then(|(of, service)| Some((known.topic(&there, &of)?, service)));
         let Some((topic, service)) = known else {
             let (request, response) = (info.request.name(), info.response.name());
-            return self.tell(format!("{what}: {request} and {response} are no service there"));
+            return self.tell(format!(
+                "{what}: no ROS service has request {request} and response {response}"
+            ));
         };
         let start = || services::offer(&self.member, info, topic, service, &rule);
         routes.of(Kind::RosServiceOut).want("", &info.name, start);

@@ -43,7 +43,8 @@ impl Way {
     ) -> Result<Self, String> {
         let of = info.payload_type();
         let wanted = rule.of.as_deref();
-        let none = || format!("{} is no {} there", of.name(), wanted.unwrap_or("that type"));
+        let none =
+            || format!("{} cannot be sent as {}", of.name(), wanted.unwrap_or("a ROS message"));
         let to_ros = ToRos::among(&of, epoch.ns(), known.definitions())?.ok_or_else(none)?;
         let names = (0..).map_while(|which| Some((which, to_ros.name(which)?)));
         let mut fitting = names.filter(|(_, of)| wanted.is_none_or(|want| want == *of));

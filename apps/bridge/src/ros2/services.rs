@@ -41,7 +41,8 @@ impl Form for Cdr {
             return Err("the request has no number and id attached".into());
         }
         let request = fits(payload).and_then(|payload| self.service.request.payload(payload));
-        let request = request.map_err(|why| format!("the request is none of its type: {why}"))?;
+        let request =
+            request.map_err(|why| format!("the request does not match its type: {why}"))?;
         Ok((request.into(), None))
     }
 
@@ -53,14 +54,15 @@ impl Form for Cdr {
         let call = Attachment::parse(attached).ok_or("the request has no number")?;
         let response = self.service.response.message(body);
         let response =
-            response.map_err(|why| format!("the response is none of its type: {why}"))?;
+            response.map_err(|why| format!("the response does not match its type: {why}"))?;
         let attachment = Attachment { wall_ns: wall_now_ns() as i64, ..call };
         Ok(Some((response.into(), attachment.to_bytes().into())))
     }
 
     fn call(&self, request: &[u8], _: u64) -> Result<Parts, String> {
         let request = self.service.request.message(request);
-        let request = request.map_err(|why| format!("the request is none of its type: {why}"))?;
+        let request =
+            request.map_err(|why| format!("the request does not match its type: {why}"))?;
         let seq = self.seq.fetch_add(1, Relaxed);
         let attachment = Attachment { seq, wall_ns: wall_now_ns() as i64, gid: self.gid };
         Ok((request.into(), attachment.to_bytes().into()))
@@ -76,7 +78,7 @@ impl Form for Cdr {
         }
         let response = fits(payload).and_then(|payload| self.service.response.payload(payload));
         let response =
-            response.map_err(|why| format!("the response is none of its type: {why}"))?;
+            response.map_err(|why| format!("the response does not match its type: {why}"))?;
         Ok((response.into(), true))
     }
 }

@@ -335,7 +335,7 @@ fn a_check_names_the_types_that_cannot_be_carried() {
         "{said}"
     );
     let (code, said) = check(rule, &broken);
-    assert!(code == Some(2) && said.contains("Broken.msg:2: 'int32 = 5' is no field"), "{said}");
+    assert!(code == Some(2) && said.contains("Broken.msg:2: 'int32 = 5' is not a field"), "{said}");
     let (code, said) = check(&rule.replace("[ros2]", "[ros2]\ntypes = [\"/no/such\"]"), &good);
     assert!(code == Some(2) && said.contains("bridge.toml:4:9: read /no/such: No such"), "{said}");
     let (code, said) = check("[[topic]]\npattern = \"/a\"\n", &good);

@@ -429,7 +429,7 @@ template <packable T> expected<T> unpacked(std::span<const std::byte> bytes) {
         using namespace std::string_literals;
         const char *name = packed_traits<T>::name;
         value = unexpected(error(OUTLIVE_CORRUPT, "receiving "s + name +
-                                                      ": the bytes are no value of it; "
+                                                      ": the bytes do not match this type; "
                                                       "compare the types of both ends"));
     }
     return value;

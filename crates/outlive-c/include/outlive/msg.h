@@ -51,7 +51,7 @@ typedef struct outlive_vector3 {
 } outlive_vector3;
 
 // A rotation as unit quaternion `w + xi + yj + zk`: x² + y² + z² + w² = 1. The default, all
-// zero, is no rotation but "unknown".
+// zero, means "unknown".
 typedef struct outlive_quaternion {
     // Coefficient of i, -1 to 1.
     double x;

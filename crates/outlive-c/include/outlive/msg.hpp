@@ -109,7 +109,7 @@ template <std::size_t N> constexpr void set(char (&to)[N], std::string_view from
 }
 
 /// A received picture, as its header says: every row is there. Pixels stay as long as the sample.
-/// Look at header.format first: in a compressed picture they are no rows.
+/// Look at header.format first: a compressed picture has no rows.
 struct image_view {
     image_header header;
     std::span<const std::uint8_t> pixels; ///< rows with their gaps; a compressed picture's file

@@ -387,7 +387,7 @@ static void wrong_answers(outlive_client *client, outlive_server *server) {
     OK(outlive_server_receive(server, soon(), &request));
     CHECK(outlive_server_respond(server, request, NULL, 1) == OUTLIVE_INVALID_ARGUMENT);
     CHECK(strstr(outlive_last_error(), "it is NULL") != NULL);
-    refused_with(client, "it is NULL, or its size is no size");
+    refused_with(client, "it is NULL, or its size is over PTRDIFF_MAX");
 }
 
 static void services(outlive_node *node) {

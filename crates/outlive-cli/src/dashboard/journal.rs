@@ -199,7 +199,7 @@ mod tests {
     fn deaths_departures_and_newcomers_are_told_once() {
         let mut journal = Journal::default();
         journal.see_nodes(&[node(1, Life::Alive), node(2, Life::Alive)]);
-        assert!(texts(&journal).is_empty(), "who was there before is no news");
+        assert!(texts(&journal).is_empty(), "nodes from before are not news");
         for _ in 0..2 {
             journal.see_nodes(&[node(1, Life::Dead), node(3, Life::Alive)]);
         }

@@ -56,7 +56,7 @@ impl Foreign {
                 RosMessage::of(of.name(), &text).map(|of| Self::Cdr(Box::new(of)))
             }
             Encoding::FlatBuffer => FlatBuffer::of(of.name(), of.schema()).map(Self::FlatBuffer),
-            other => Err(format!("{} is none of others", other.as_str())),
+            other => Err(format!("{} is not a third-party encoding", other.as_str())),
         }
     }
 
@@ -122,7 +122,7 @@ fn pool(set: &[u8]) -> Result<DescriptorPool, String> {
     let pool = DescriptorPool::decode(set).map_err(|e| e.to_string())?;
     let broken = pool.all_messages().find(|of| of.is_map_entry() && !is_entry(of));
     match broken {
-        Some(of) => Err(format!("its message {} is no entry of a map", of.full_name())),
+        Some(of) => Err(format!("its message {} is not a valid map entry", of.full_name())),
         None => Ok(pool),
     }
 }

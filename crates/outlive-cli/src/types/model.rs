@@ -229,11 +229,12 @@ impl Loader {
             name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && name.len() <= 64
         };
         if !plain(package) || !package.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            let why = format!(" '{package}' is no name of a package: give --package NAME");
+            let why = format!(" '{package}' is not a valid package name: give --package NAME");
             return Err(vec![why]);
         }
         if !plain(name) || !name.starts_with(|c: char| c.is_ascii_uppercase()) {
-            let why = format!(" '{name}' is no name of a type: rename the file, like MyType.msg");
+            let why =
+                format!(" '{name}' is not a valid type name: rename the file, like MyType.msg");
             return Err(vec![why]);
         }
         let parts = Interface::parse(bytes)

@@ -144,7 +144,7 @@ fn descriptor_set(of: &str) -> Result<Option<Vec<u8>>, Failure> {
 }
 
 fn no_set(of: &str, why: &str) -> Failure {
-    Failure::new(Code::Usage, format!("{of} is no .msg file and no descriptor set: {why}"))
+    Failure::new(Code::Usage, format!("{of} is neither a .msg file nor a descriptor set: {why}"))
 }
 
 fn is_interface(of: &str) -> bool {

@@ -44,7 +44,7 @@ class Encoded(typing.Generic[_T]):
         try:
             return self._from_bytes(payload)
         except Exception as e:
-            what = f"{len(payload)} bytes are no {self.name} of {self.encoding}: {e}"
+            what = f"{len(payload)} bytes are not a valid {self.name} ({self.encoding}): {e}"
             remedy = "correct the program that sent them"
             raise Corrupt(f"{what}; {remedy}", object=self.name, remedy=remedy) from e
 
@@ -78,7 +78,7 @@ def _load(payload):
 
 def _must_be(cls, value):
     if not isinstance(value, cls):
-        raise TypeMismatch(f"{value!r} is no {cls.__name__}; send an object of {cls.__name__}")
+        raise TypeMismatch(f"sending {value!r}: type mismatch; send an object of {cls.__name__}")
 
 
 def _file_set(file, done):

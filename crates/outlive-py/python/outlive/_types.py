@@ -191,7 +191,7 @@ def must_be(cls, value, name):
     found = _strange(cls, value, "")
     if found is not None:
         where, wanted, remedy = found
-        what = f"sending {name}: type mismatch; {where or 'it'} is no {wanted}"
+        what = f"sending {name}: type mismatch; {where or 'value'}: expected {wanted}"
         raise TypeMismatch(f"{what}; {remedy}", object=name, remedy=remedy)
 
 
@@ -264,7 +264,7 @@ def _is_union(hint):
 def build(cls, value):
     """An object of a dataclass from the dict of its fields. ValueError or TypeError: it is none."""
     if not isinstance(value, dict):
-        raise ValueError(f"{type(value).__name__} is no {cls.__name__}")
+        raise ValueError(f"expected {cls.__name__}, got {type(value).__name__}")
     hints = _hints(cls)
     known, others = {}, {}
     for field in dataclasses.fields(cls):
@@ -297,10 +297,10 @@ def _build(hint, value):
 def _make(made, args, value):
     """A list, tuple or dict from what came."""
     if not isinstance(value, _SENT[made]):
-        raise ValueError(f"{type(value).__name__} is no {made.__name__}")
+        raise ValueError(f"expected {made.__name__}, got {type(value).__name__}")
     if made is dict:
         return {key: _build(args[1], item) for key, item in value.items()} if args else value
     kinds = _kinds(made, args, value)
     if len(kinds) != len(value):
-        raise ValueError(f"{len(value)} elements are no tuple of {len(kinds)}")
+        raise ValueError(f"expected tuple of {len(kinds)}, got {len(value)} elements")
     return made(_build(kind, item) for kind, item in zip(kinds, value))

@@ -313,7 +313,8 @@ impl Schema {
         root: &'a str,
         mut given: HashMap<String, &'a str>,
     ) -> Result<Self, String> {
-        let name = full(name).ok_or_else(|| format!("'{name}' is no name of a message"))?;
+        let name = full(name)
+            .ok_or_else(|| format!("'{name}' is not a message name, like pkg/msg/Name"))?;
         given.insert(name.clone(), root);
         let mut all = Resolver { given, done: HashMap::new(), types: Vec::new(), parts: vec![] };
         all.resolve(&name, DEPTH_MAX)?;
@@ -631,9 +632,9 @@ mod tests {
         let why = |text: &str| Schema::parse("a/msg/A", text).unwrap_err();
         assert!(why("A inner").contains("contains itself"));
         assert!(why("B b").contains("a/msg/B is not defined"));
-        assert!(why("x").contains("'x' is no field") && why("int32 =3").contains("is no field"));
-        assert!(why("int32[x] a").contains("is no field") && why("wstring a").contains("wide"));
-        assert!(Schema::parse("A", "").unwrap_err().contains("no name"));
+        assert!(why("x").contains("'x' is not a field") && why("int32 =3").contains("not a field"));
+        assert!(why("int32[x] a").contains("is not a field") && why("wstring a").contains("wide"));
+        assert!(Schema::parse("A", "").unwrap_err().contains("not a message name"));
         assert!(Schema::embedded("std_msgs/msg/Nothing").is_none());
     }
 }

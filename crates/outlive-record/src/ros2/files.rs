@@ -148,7 +148,7 @@ fn find(given: &[PathBuf], package: Option<&str>) -> Result<Vec<InterfaceFile>, 
             }
         } else {
             if Sort::of(&whole).is_none() || !whole.is_file() {
-                let why = format!("{} is no .msg, .srv or .action file", path.display());
+                let why = format!("{} is not a .msg, .srv or .action file", path.display());
                 return Err(Error::Usage(why));
             }
             if let Some((dir, shown)) = whole.parent().zip(path.parent()) {

@@ -102,7 +102,7 @@ pub(crate) struct Statement<'a> {
 
 /// Reads a line that is neither empty nor a comment. Lenient: files of others may have anything.
 pub(crate) fn statement(line: &str) -> Result<Statement<'_>, String> {
-    let wrong = || format!("'{line}' is no field");
+    let wrong = || format!("'{line}' is not a field");
     let (of, rest) = line.split_once(char::is_whitespace).ok_or_else(wrong)?;
     let rest = rest.trim_start();
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
@@ -237,7 +237,9 @@ impl Reader {
     fn item(&mut self, line: usize, text: &str, mut doc: Vec<String>) -> Result<(), String> {
         self.begun = true;
         let said = statement(text).map_err(|_| {
-            format!("'{text}' is no field: write TYPE NAME, TYPE NAME DEFAULT or TYPE NAME=VALUE")
+            format!(
+                "'{text}' is not a field: write TYPE NAME, TYPE NAME DEFAULT or TYPE NAME=VALUE"
+            )
         })?;
         let name = said.name;
         if !name.is_ascii() || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
@@ -365,12 +367,12 @@ fn single(of: &TypeName, text: &str) -> Result<Literal, String> {
             _ => Err("write true or false".into()),
         },
         Base::F32 | Base::F64 => {
-            let value: f64 = text.parse().map_err(|_| "it is no number")?;
+            let value: f64 = text.parse().map_err(|_| "it is not a number")?;
             let fits = value.is_finite() && (base == Base::F64 || (value as f32).is_finite());
-            if fits { Ok(Literal::Float(value)) } else { Err("it is no finite number".into()) }
+            if fits { Ok(Literal::Float(value)) } else { Err("it is not a finite number".into()) }
         }
         integer => {
-            let value = whole(text).ok_or("it is no integer")?;
+            let value = whole(text).ok_or("it is not an integer")?;
             let (least, most) = integer.range();
             match (least..=most).contains(&value) {
                 true => Ok(Literal::Int(value)),
@@ -468,16 +470,16 @@ mod tests {
     #[test]
     fn every_fault_is_told_with_its_line() {
         for (text, line, why) in [
-            ("bool a\n\nx", 3, "'x' is no field"),
+            ("bool a\n\nx", 3, "'x' is not a field"),
             ("bool a\nbool a", 2, "the name a is taken by line 1"),
             ("bool A=true\nbool A", 2, "taken by line 1"),
             ("int8 A=128", 1, "it is not from -128 to 127"),
             ("uint64 A=-1", 1, "it is not from 0 to 18446744073709551615"),
-            ("uint8 A=", 1, "it is no integer"),
-            ("uint8 A=1.5", 1, "it is no integer"),
+            ("uint8 A=", 1, "it is not an integer"),
+            ("uint8 A=1.5", 1, "it is not an integer"),
             ("bool A=2", 1, "write true or false"),
-            ("float32 A=1e39", 1, "no finite number"),
-            ("float64 a nan", 1, "no finite number"),
+            ("float32 A=1e39", 1, "not a finite number"),
+            ("float64 a nan", 1, "not a finite number"),
             ("uint8[2] A=1", 1, "a constant is a single value"),
             ("Point p 1", 1, "only numbers, bool and string have values"),
             ("int8[3] a [1, 2]", 1, "it has 2 values"),
@@ -491,8 +493,8 @@ mod tests {
             ("string a 'a\0b'", 1, "it has a control character in it"),
             ("int8[0] a", 1, "room for nothing"),
             ("string<=0 a", 1, "room for nothing"),
-            ("int8[99999999999999999999] a", 1, "is no field"),
-            ("int8<=3 a", 1, "is no field"),
+            ("int8[99999999999999999999] a", 1, "is not a field"),
+            ("int8<=3 a", 1, "is not a field"),
             ("int8 1a", 1, "begin with a letter"),
             ("int8 ä", 1, "not ASCII"),
         ] {

@@ -89,7 +89,7 @@ impl Layout {
     /// Bytes that are not a payload of the type, and lists longer than they may be.
     pub(crate) fn encode(&self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         if !self.of.fits(payload.len()) {
-            return Err("its bytes are no payload of its type".into());
+            return Err("its bytes do not match its type".into());
         }
         out.clear();
         out.extend(LITTLE);
@@ -113,7 +113,7 @@ impl Layout {
     pub(crate) fn decode(&self, data: &[u8]) -> Result<Vec<u8>, String> {
         // Options stand in the header's second half, and say nothing of plain CDR.
         let Some((&[_, 1, ..], data)) = data.split_first_chunk::<4>() else {
-            return Err("it is no plain little-endian CDR".into());
+            return Err("it is not plain little-endian CDR".into());
         };
         let out = vec![0; self.before_list()];
         let mut from = Reader { data, at: 0, out, gaps: Vec::new() };

@@ -144,8 +144,7 @@ impl ToRos {
             }
             _ => {}
         }
-        let (which, value) =
-            self.value(payload).ok_or("its bytes are no payload of its type")??;
+        let (which, value) = self.value(payload).ok_or("its bytes do not match its type")??;
         Ok((which, cdr::encode(&self.schemas[which], &value)?))
     }
 

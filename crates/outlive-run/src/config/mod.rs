@@ -140,7 +140,7 @@ fn robot_section(
 ) {
     if let Some(name) = robot.text("name") {
         if !is_name(&name) {
-            let what = format!("'{name}' is no name of a robot");
+            let what = format!("'{name}' is not a valid robot name");
             robot.wrong(robot.place("name"), what, NAME_REMEDY);
         }
         config.name = name;
@@ -158,7 +158,8 @@ fn robot_section(
     defaults.orphan = robot.choice("on_supervisor_death", &ORPHANS).unwrap_or(defaults.orphan);
 }
 
-const NAME_REMEDY: &str = "use letters, digits, '-', '_' and '.', at most 64, no '.' in front";
+const NAME_REMEDY: &str =
+    "use letters, digits, '-', '_' and '.', at most 64; it must not start with '.'";
 
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -177,13 +178,13 @@ fn variables(env: &Section<'_, '_>) -> BTreeMap<String, String> {
         };
         match text {
             _ if key.is_empty() || key.contains(['=', '\0']) => {
-                let what = format!("'{key}' is no name of a variable");
-                env.wrong(span, what, "leave out '=' and NUL");
+                let what = format!("'{key}' is not a valid variable name");
+                env.wrong(span, what, "it must not be empty or contain '=' or NUL");
             }
             Some(text) if !text.contains('\0') => drop(out.insert(key.to_owned(), text)),
             _ => {
-                let what = format!("variable {key} is no text");
-                env.wrong(value.span(), what, "write it in quotes, without NUL");
+                let what = format!("the value of variable {key} is not a string");
+                env.wrong(value.span(), what, "write a quoted string without NUL");
             }
         }
     }
@@ -200,8 +201,8 @@ fn processes(all: Section<'_, '_>, defaults: &Defaults, config: &mut Config) {
     let mut specs = Vec::new();
     for (name, span, value) in all.entries() {
         if !is_name(name) || name == "run" {
-            let what = format!("'{name}' is no name of a process");
-            let remedy = format!("{NAME_REMEDY}; 'run' is the supervisor's own");
+            let what = format!("'{name}' is not a valid process name");
+            let remedy = format!("{NAME_REMEDY}; 'run' is reserved for the supervisor");
             all.wrong(span.clone(), what, &remedy);
         }
         let Some(section) = all.section_of(name, span.clone(), value) else { continue };
@@ -321,7 +322,11 @@ fn command(section: &Section<'_, '_>) -> Vec<String> {
             Vec::new()
         }
         Err(e) => {
-            section.wrong(span, format!("this command is no line of words: {e}"), "mend it");
+            section.wrong(
+                span,
+                format!("this command cannot be split into words: {e}"),
+                "check quotes and escapes",
+            );
             Vec::new()
         }
     }

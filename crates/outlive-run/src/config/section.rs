@@ -154,7 +154,7 @@ impl<'a, 'i> Section<'a, 'i> {
             _ => one(value).map(|text| vec![text]),
         };
         if all.is_none() {
-            let what = format!("'{key}' in {} is no list of texts", self.name);
+            let what = format!("'{key}' in {} is not a list of strings", self.name);
             self.wrong(value.span(), what, "write it like [\"one\", \"two\"]");
         }
         all
@@ -204,7 +204,7 @@ impl<'a, 'i> Section<'a, 'i> {
                 Some(Section::new(self.reader, name, value.span(), table))
             }
             _ => {
-                let what = format!("'{key}' is no table");
+                let what = format!("'{key}' is not a table");
                 self.wrong(value.span(), what, "write it like { key = \"value\" }");
                 None
             }
@@ -232,7 +232,7 @@ impl<'a, 'i> Section<'a, 'i> {
             _ => {
                 self.wrong(
                     value.span(),
-                    format!("{name} is no table"),
+                    format!("{name} is not a table"),
                     "begin it with its name \
                     in brackets and write keys below",
                 );

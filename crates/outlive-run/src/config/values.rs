@@ -7,7 +7,7 @@ use super::spec::User;
 
 /// `250ms`, `2s`, `1.5 s`, `3min`, `1h`; up to a year.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no time: write it like 250ms, 2.5s, 3min or 1h");
+    let wrong = || format!("'{text}' is not a valid time: write it like 250ms, 2.5s, 3min or 1h");
     let (number, unit) = split(text);
     let value: f64 = number.parse().map_err(|_| wrong())?;
     let seconds = match unit {
@@ -28,7 +28,7 @@ pub(crate) fn seconds_of(value: f64) -> Option<Duration> {
 
 /// `512MiB`, `10 MB`, `4096`: bytes.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is no size: write it like 4096, 10MB or 512MiB");
+    let wrong = || format!("'{text}' is not a valid size: write it like 4096, 10MB or 512MiB");
     let (number, unit) = split(text);
     let value: f64 = number.parse().map_err(|_| wrong())?;
     let factor: u64 = match unit {

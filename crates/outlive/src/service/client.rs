@@ -226,7 +226,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Client<Q, R> {
             ErrorKind::InvalidArgument,
             "calling service",
             self.service(),
-            format!("{bytes} bytes are no request of its type"),
+            format!("a request of its type cannot have {bytes} bytes"),
         )
     }
 

@@ -618,7 +618,7 @@ impl<Q: Payload + ?Sized, R: Payload + ?Sized> Server<Q, R> {
             ErrorKind::InvalidArgument,
             "answering a request of service",
             self.service(),
-            format!("{bytes} bytes are no response of its type"),
+            format!("a response of its type cannot have {bytes} bytes"),
         )
     }
 

@@ -119,7 +119,7 @@ impl<C: Codec> Encoded<C> {
     /// Decodes the value.
     ///
     /// # Errors
-    /// `Corrupt`: the bytes are no such value.
+    /// `Corrupt`: the bytes are not such a value.
     pub fn decode(&self) -> Result<C::Value> {
         let what = format!("a value of {}", C::ENCODING.as_str());
         C::decode(&self.bytes).map_err(|why| undecoded::<C>(&what, self.bytes.len(), &why))
@@ -209,6 +209,8 @@ pub(crate) fn undecoded<C: Codec>(object: &str, length: usize, why: &dyn fmt::Di
         ErrorKind::Corrupt,
         "decoding",
         object,
-        format!("its {length} bytes are no {name} of {encoding}: {why}: correct who sent them"),
+        format!(
+            "its {length} bytes are not a valid {name} ({encoding}): {why}: correct the sender"
+        ),
     )
 }

@@ -143,8 +143,8 @@ pub(crate) fn undecoded<U>(object: &str, length: usize, why: &str) -> Error {
         "decoding",
         object,
         format!(
-            "its {length} bytes are no {}: {why}: let publisher and subscriber have the same \
-             type, and give changed types another type_name()",
+            "its {length} bytes are not a valid {}: {why}: use the same type in publisher and \
+             subscriber, and give changed types another type_name()",
             std::any::type_name::<U>()
         ),
     )

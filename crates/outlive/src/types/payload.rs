@@ -143,7 +143,8 @@ pub(crate) fn bytes_mut<T: Message>(value: &mut T) -> &mut [u8] {
 #[cold]
 pub(crate) fn fault_of<T: Payload + ?Sized>(bytes: &[u8]) -> String {
     let fault = T::describe_payload().fault(bytes);
-    let fault = fault.unwrap_or_else(|| format!("its bytes are no {}", T::payload_type_name()));
+    let fault =
+        fault.unwrap_or_else(|| format!("its bytes are not a valid {}", T::payload_type_name()));
     format!("{fault}: correct the program that sent it")
 }
 

@@ -14,7 +14,7 @@
 //! |---|---|
 //! | `set`, `member` | waiting for many members at once; what can be one: begin here |
 //! | `alone`, `news` | what a port needs that waits by itself; what it noticed meanwhile |
-//! | `timer`, `descriptor`, `shutdown`, `interrupt` | members that are no ports |
+//! | `timer`, `descriptor`, `shutdown`, `interrupt` | members that are not ports |
 //! | `wake/` | the handshake with writers, their calls, doorbells, deaths, one descriptor for all |
 
 pub(crate) mod alone;

@@ -121,7 +121,7 @@ fn a_map_without_key_or_value_or_with_a_key_that_none_can_be_is_no_schema() {
         let broken = plan_with(entry);
         // `costs`, with an entry that has neither.
         let shown = Foreign::of(&broken).map(|of| of.tree(&[0x22, 0x00]));
-        let why = "robot.Plan.CostsEntry is no entry of a map";
+        let why = "robot.Plan.CostsEntry is not a valid map entry";
         assert!(shown.as_ref().is_err_and(|e| e.contains(why)), "{shown:?}");
         let listed = set_text(broken.schema());
         assert!(listed.as_ref().is_err_and(|e| e.contains(why)), "{listed:?}");

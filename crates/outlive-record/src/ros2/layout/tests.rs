@@ -104,7 +104,7 @@ fn every_payload_comes_back_byte_by_byte_and_is_what_the_definition_says() {
             let at = rng.next_u64() as usize % out.len();
             out[at] ^= rng.next_u64() as u8;
             if let Ok(other) = layout.decode(&out) {
-                assert!(of.fits(other.len()), "{} bytes are no {}", other.len(), of.name());
+                assert!(of.fits(other.len()), "{} bytes are not a {}", other.len(), of.name());
             }
         }
         assert!(layout.encode(&[0; 7], &mut out).is_err(), "{}", of.name());
@@ -256,7 +256,7 @@ fn parts_of_an_action_are_messages_of_its_file() {
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, "float64 angle\n---\nfloat64 turned\n---\nfloat64 left\n").unwrap();
     let own = Definitions::read(&[dir.path().into()]).unwrap();
-    assert_eq!(own.names().count(), 0, "an action is no message of a topic");
+    assert_eq!(own.names().count(), 0, "an action is not a topic's message");
     let fixed = |name: &str, field| {
         fixed(name, &format!("outlive-type 1 align 8\nstruct:8\n 0 f64 {field}\n"))
     };

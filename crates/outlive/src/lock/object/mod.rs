@@ -239,7 +239,7 @@ impl Object {
         if claim(head::DOMAIN, domain) != domain {
             return wrong(
                 ErrorKind::OtherDomain,
-                "it was placed by a node of another domain, or is no lock: zero it first".into(),
+                "it was placed by a node of another domain, or is not a lock: zero it first".into(),
             );
         }
         let has = claim(head::TAG, tag);

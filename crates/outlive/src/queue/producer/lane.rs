@@ -488,7 +488,7 @@ mod tests {
         assert!(lane.would_move(received, large));
         lane.set_consumed(received).unwrap();
         assert!(lane.pad(large).is_some() && !lane.fits(large));
-        assert_eq!(lane.larger(large, true), Some(256 << 10), "the padding is no message");
+        assert_eq!(lane.larger(large, true), Some(256 << 10), "the padding is not a message");
         assert_eq!(lane.larger(large, false), None, "who may wait waits until it is read");
         assert!(!lane.would_move(received, large), "that has been looked at");
         let read = Position { segment: 1, offset: 256 << 10 };

@@ -131,7 +131,7 @@ pub struct LatestReader<T> {
 ///
 /// Open all ends of a process first, then connect them: then no start order can deadlock.
 #[derive(Debug)]
-#[must_use = "it is no end until `connect`"]
+#[must_use = "call `connect` to get the end"]
 pub struct Opening<End> {
     pub(in crate::rt) waiting: Waiting,
     pub(in crate::rt) end: fn(Pair, usize) -> End,

@@ -205,7 +205,7 @@ pub struct Member {
 
 /// A member whose neighbours may still be missing.
 #[derive(Debug)]
-#[must_use = "it is no member until `connect`"]
+#[must_use = "call `connect` to get the member"]
 pub struct Joining {
     node: Node,
     board: Board,

@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(s.after(3, late), Some(7));
         assert_eq!(s.overrun(Overrun::CatchUp).after(3, late), Some(4));
         assert_eq!(s.overrun(Overrun::Stop).after(3, late), None);
-        assert_eq!(s.after(3, s.release_ns(4) + 10), Some(4), "a little late is no overrun");
+        assert_eq!(s.after(3, s.release_ns(4) + 10), Some(4), "a little late is not an overrun");
     }
 
     #[test]

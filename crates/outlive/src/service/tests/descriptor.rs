@@ -114,7 +114,7 @@ fn a_server_that_comes_or_leaves_makes_the_descriptors_of_all_clients_readable()
     assert!(waits(client.fd().unwrap(), Deadline::AT_ONCE), "it left");
     let told = client.receive().unwrap().unwrap();
     assert_eq!(told.body().unwrap_err().kind(), ErrorKind::ServerDied);
-    assert!(client_goes_quiet(&mut resumes), "that is no news to who waits for the next one");
+    assert!(client_goes_quiet(&mut resumes), "a waiter for the next one is not woken");
     let mut next = service().server().unwrap();
     assert!(waits(resumes.fd().unwrap(), Deadline::AT_ONCE), "the next one");
     assert!(resumes.receive().unwrap().is_none());

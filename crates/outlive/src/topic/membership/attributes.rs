@@ -22,7 +22,7 @@ pub(crate) fn to_text(attributes: &BTreeMap<String, String>) -> Result<Vec<u8>, 
     for (key, value) in attributes {
         if !is_key(key) {
             return Err(format!(
-                "'{}' is no key of an attribute: use 1 to {KEY_BYTES_MAX} letters, digits, '_', \
+                "'{}' is not a valid attribute key: use 1 to {KEY_BYTES_MAX} letters, digits, '_', \
                  '-', '.' and '/'",
                 key.escape_debug()
             ));
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(domain.audit().unwrap().faults, Vec::<String>::new());
         let error = topic().attribute("a b", "x").subscriber().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert!(error.to_string().contains("'a b' is no key"), "{error}");
+        assert!(error.to_string().contains("'a b' is not a valid"), "{error}");
         let other = node.topic::<u64>("/other").unwrap().publisher().unwrap();
         assert!(other.attributes().is_empty());
     }

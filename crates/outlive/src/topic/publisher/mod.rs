@@ -259,7 +259,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
                 ErrorKind::InvalidArgument,
                 "loaning on",
                 self.topic(),
-                format!("{len} elements are no payload of this topic's type"),
+                format!("a payload of this topic's type cannot have {len} elements"),
             )
         })
     }

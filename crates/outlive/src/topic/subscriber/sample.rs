@@ -49,7 +49,7 @@ impl<T: Payload + ?Sized> Sample<T> {
             "receiving on",
             topic,
             format!(
-                "a message of {} bytes is no payload of its type: restart its publisher",
+                "a message of {} bytes does not match its type: restart its publisher",
                 raw.len()
             ),
         )

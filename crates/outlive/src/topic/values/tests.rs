@@ -125,7 +125,7 @@ fn bytes_that_are_no_value_are_corrupt_and_the_next_message_arrives() {
     let corrupt = subscriber.receive_value().unwrap_err();
     assert_eq!(corrupt.kind(), ErrorKind::Corrupt);
     assert!(corrupt.to_string().contains("/t (message 0 of publisher"), "{corrupt}");
-    assert!(corrupt.to_string().contains("no test/Text of json"), "{corrupt}");
+    assert!(corrupt.to_string().contains("not a valid test/Text (json)"), "{corrupt}");
     assert_eq!(*subscriber.receive_value().unwrap().unwrap(), "next");
 }
 
@@ -152,7 +152,7 @@ fn another_schema_is_refused_by_name_and_one_that_is_none_never_opens() {
     assert!(none.to_string().contains("its json schema cannot be used"), "{none}");
     assert_eq!(crate::Domain::of_node(&node).find_topic("/new").unwrap().map(|t| t.name), None);
     let ours = PayloadType::encoded(Encoding::Slice, "f64", &[]).unwrap_err();
-    assert!(ours.to_string().contains("slice is no third-party encoding"), "{ours}");
+    assert!(ours.to_string().contains("slice is not a third-party encoding"), "{ours}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn wrong(kind: &Kind, bytes: &[u8]) -> Option<String> {
         Kind::Scalar(_) => {
             let number = integer(Scalar::U32, bytes) as u32;
             let is_char = char::from_u32(number).is_some();
-            (!is_char).then(|| format!("{number:#x}, which is no Unicode character"))
+            (!is_char).then(|| format!("{number:#x}, which is not a Unicode character"))
         }
         Kind::Enum(names) => {
             let number = integer(names.width(), bytes);

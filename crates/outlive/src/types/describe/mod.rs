@@ -271,7 +271,7 @@ impl TypeDescription {
     /// Adds a field `offset` bytes into the struct. Fields of 0 bytes are left out.
     ///
     /// # Panics
-    /// When this is no struct, or the field lies outside it, overlaps or precedes the one before,
+    /// If this is not a struct, or the field lies outside it, overlaps or precedes the one before,
     /// or has a name that is taken, empty or longer than 128 bytes: the caller's own mistake.
     #[must_use]
     pub fn field(mut self, name: &str, offset: usize, of: Self) -> Self {

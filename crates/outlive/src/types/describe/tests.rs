@@ -113,7 +113,7 @@ fn a_fault_is_found_behind_what_has_none() {
     assert_eq!(arm.fault(&[]), None, "nothing is read outside");
     let of = scalar(Scalar::Char32);
     assert_eq!(of.decode(&[0xe4, 0, 0, 0]).unwrap().to_string(), "\"ä\"");
-    let why = "it holds 0x110000, which is no Unicode character";
+    let why = "it holds 0x110000, which is not a Unicode character";
     assert_eq!(of.fault(&[0, 0, 0x11, 0]).as_deref(), Some(why));
 }
 

@@ -18,7 +18,7 @@ pub struct Vector3 {
 message!(Vector3, "outlive/Vector3", x, y, z);
 
 /// A rotation as unit quaternion `w + xi + yj + zk`: x² + y² + z² + w² = 1. The default, all
-/// zero, is no rotation but "unknown".
+/// zero, means "unknown".
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Quaternion {

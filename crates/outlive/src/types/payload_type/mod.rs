@@ -197,7 +197,7 @@ impl PayloadType {
             return Err(invalid(name, "a type name has 1 to 256 bytes"));
         }
         if !encoding.is_foreign() {
-            let why = format!("{} is no third-party encoding", encoding.as_str());
+            let why = format!("{} is not a third-party encoding", encoding.as_str());
             return Err(invalid(name, why));
         }
         let stored = schema::stored((encoding, name, schema));

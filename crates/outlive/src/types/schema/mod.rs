@@ -31,7 +31,7 @@ pub(crate) fn stored((encoding, name, schema): Of<'_>) -> Result<Vec<u8>, String
         Encoding::Protobuf => protobuf::needed(name, schema),
         Encoding::Json => text::compact(schema),
         Encoding::FlatBuffer if schema.get(4..8) != Some(b"BFBS") => {
-            Err("it is no binary schema: make one with 'flatc --binary --schema'".into())
+            Err("it is not a binary schema: make one with 'flatc --binary --schema'".into())
         }
         _ => Ok(schema.to_vec()),
     }

@@ -82,7 +82,7 @@ impl<'a> Item<'a> {
     }
 }
 
-const BROKEN: &str = "it is no FileDescriptorSet: make one with \
+const BROKEN: &str = "it is not a FileDescriptorSet: make one with \
     'protoc --include_imports --descriptor_set_out=FILE'";
 
 /// The fields of a message on the wire, in order.

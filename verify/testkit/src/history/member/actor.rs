@@ -170,7 +170,7 @@ impl Actor {
             }
             Verb::Write => match self.own.get_mut(&on) {
                 Some(Own::Guard(guard)) => guard.write(step),
-                _ => panic!("handle {on} is no guard"),
+                _ => panic!("handle {on} is not a guard"),
             },
             Verb::Loan => {
                 let Thing::Publisher(publisher) = self.shared.take(on) else {
@@ -187,7 +187,7 @@ impl Actor {
             }
             Verb::Commit => {
                 let Some(Own::Loan(mut loan, from)) = self.own.remove(&on) else {
-                    panic!("handle {on} is no loan")
+                    panic!("handle {on} is not a loan")
                 };
                 let words = loan.len() as u64 / 8;
                 loan.copy_from_slice(&content(from, self.next_number(from), words));

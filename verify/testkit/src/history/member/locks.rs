@@ -92,7 +92,7 @@ pub(super) fn take(
     // Others use it meanwhile.
     let lock = match shared.things.lock().unwrap().get(&on) {
         Some(Thing::Lock(lock)) => lock.clone(),
-        _ => panic!("handle {on} is no lock"),
+        _ => panic!("handle {on} is not a lock"),
     };
     let wait = Some(Duration::from_millis(step.arg("ms"))).filter(|wait| !wait.is_zero());
     let held = match &lock {

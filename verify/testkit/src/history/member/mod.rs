@@ -163,7 +163,7 @@ impl Shared {
     fn node(&self, handle: Handle) -> Node {
         match self.things.lock().unwrap().get(&handle) {
             Some(Thing::Node(node)) => node.clone(),
-            _ => panic!("handle {handle} is no node"),
+            _ => panic!("handle {handle} is not a node"),
         }
     }
 

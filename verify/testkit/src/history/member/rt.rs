@@ -52,7 +52,7 @@ pub(super) fn open(shared: &Shared, step: &Step) -> Result<End, Fails> {
 /// Connects one that is new; it is gone where that fails.
 pub(super) fn connect(shared: &Shared, step: &Step) -> Result<(), Fails> {
     let (on, wait) = (step.arg("on"), Duration::from_millis(step.arg("ms")));
-    let Thing::End(end) = shared.take(on) else { panic!("handle {on} is no end") };
+    let Thing::End(end) = shared.take(on) else { panic!("handle {on} is not an end") };
     let end = match *end {
         End::NewWriter(new) => End::Writer(new.connect(wait)?),
         End::NewReader(new) => End::Reader(new.connect(wait)?),

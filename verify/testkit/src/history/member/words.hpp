@@ -62,7 +62,7 @@ template <class T> T must(outlive::expected<T> got) {
     }
 }
 
-// Whether nothing came, which is no fault.
+// Whether nothing came, which is not a fault.
 bool is_nothing(const outlive::error &e) {
     return e == OUTLIVE_WOULD_BLOCK || e == OUTLIVE_TIMEOUT || e == OUTLIVE_EVENT;
 }

@@ -36,7 +36,7 @@ impl Arrow {
         let first = messages(schema).map_err(damaged)?.into_iter().next();
         match first.map(|message| message.head) {
             Some(Head::Schema(table)) => Ok(Self(Some(columns(&table)?))),
-            _ => Err(damaged("it is no schema message".into())),
+            _ => Err(damaged("it does not start with a schema message".into())),
         }
     }
 

@@ -87,15 +87,15 @@ pub(super) fn messages(stream: &[u8]) -> Result<Vec<Message<'_>>, String> {
         let head = Flat(flat.bytes(at, len as usize)?).root()?;
         at += len as usize;
         let bytes = head.number(3, Flat::i64, 0)?;
-        let bytes = usize::try_from(bytes).map_err(|_| "a message is of no length")?;
+        let bytes = usize::try_from(bytes).map_err(|_| "a message has a negative length")?;
         let body = flat.bytes(at, bytes)?;
         at += bytes;
-        let of = head.table_of(2)?.ok_or("a message says nothing")?;
+        let of = head.table_of(2)?.ok_or("a message has no header")?;
         let head = match head.number(1, Flat::u8, 0)? {
             1 => Head::Schema(of),
             2 => Head::Dictionary(of),
             3 => Head::Batch(of),
-            other => return Err(format!("a message of sort {other} is no part of a table")),
+            other => return Err(format!("message type {other} is unknown")),
         };
         all.push(Message { head, body });
     }
