@@ -101,7 +101,7 @@ fn leftovers(domain: &Domain) -> Vec<Check> {
     let (nodes, dead, topics, deserted, memory) = match look() {
         Ok(seen) => seen,
         Err(e) => {
-            return vec![Check::bad("leftovers", e.to_string(), "see docs/book/crash-model.md")];
+            return vec![Check::bad("leftovers", e.to_string(), "see docs/CRASH_MODEL.md")];
         }
     };
     let remedy = "'outlive clean' removes them; the next member that joins does, too";
