@@ -23,7 +23,8 @@ use permits::Permits;
 
 /// A counting semaphore: each permit lets one thread in. A killed holder's permit comes back.
 ///
-/// A thread may hold several permits; one that holds all and wants another gets `Deadlock`.
+/// A thread may hold several permits; one that holds all, by whichever node of its process, and
+/// wants another gets `Deadlock`. A forgotten permit comes back when its thread ends.
 ///
 /// # Examples
 /// ```

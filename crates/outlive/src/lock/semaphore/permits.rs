@@ -77,6 +77,8 @@ impl Permits<'_> {
                 crash_point!("semaphore.taken_over");
                 return Ok(Some(at));
             }
+            // By another node: it would wait for itself all the same.
+            own += usize::from(!dead && world.is_caller(seen));
         }
         match unjudged {
             Some(e) => Err(e),

@@ -233,6 +233,13 @@ fn the_same_thread_by_another_node_is_a_deadlock() {
     });
     drop((lock.write().unwrap(), limit));
     drop(other.write().unwrap());
+    let (lock, other) = (one.semaphore("/s", 2).unwrap(), two.semaphore("/s", 2).unwrap());
+    let permits = (lock.acquire().unwrap(), other.acquire().unwrap());
+    for again in [lock.acquire_timeout(limit), other.acquire_timeout(limit), lock.try_acquire()] {
+        assert_eq!(again.unwrap_err().kind(), ErrorKind::Deadlock);
+    }
+    drop(permits);
+    assert_eq!(other.available(), 2);
 }
 
 #[test]
